@@ -1,0 +1,50 @@
+/* error.c - fills failures in place; a text that is too long loses its end, never its beginning. */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int fail(error *err, enum error_code code, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    *err = (error){ .code = (int32_t) code };
+    (void) vsnprintf(err->text, sizeof err->text, format, values);
+    va_end(values);
+    return -1;
+}
+
+int fail_os(error *err, const char *format, ...)
+{
+    int os = errno;
+    va_list values;
+    va_start(values, format);
+    *err = (error){ .code = ERR_SYSTEM, .os = os };
+    int used = vsnprintf(err->text, sizeof err->text, format, values);
+    va_end(values);
+    if (used >= 0 && (size_t) used < sizeof err->text) {
+        /* strerrordesc_np is safe between fork and exec: it takes no lock and loads no catalogue. */
+        const char *why = strerrordesc_np(os);
+        (void) snprintf(err->text + used, sizeof err->text - (size_t) used, ": %s",
+                        why ? why : "unknown error");
+    }
+    errno = os;
+    return -1;
+}
+
+int under(error *err, const char *format, ...)
+{
+    char inner[sizeof err->text];
+    memcpy(inner, err->text, sizeof inner);
+    inner[sizeof inner - 1] = '\0';
+
+    va_list values;
+    va_start(values, format);
+    int used = vsnprintf(err->text, sizeof err->text, format, values);
+    va_end(values);
+    if (used >= 0 && (size_t) used < sizeof err->text)
+        (void) snprintf(err->text + used, sizeof err->text - (size_t) used, ": %s", inner);
+    return -1;
+}

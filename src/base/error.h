@@ -1,0 +1,42 @@
+/* error.h - one failure, held by value.
+ *
+ * No allocation: it works after fork(), when memory is gone, and crosses a socket as it is. */
+#pragma once
+
+#include <stdint.h>
+
+#define PRINTF(text, values) __attribute__((__format__(printf, text, values)))
+
+/* What a client is told; the rows with HTTP status and exit status are in model/errors.def. */
+enum error_code {
+    ERR_NONE,
+    ERR_SYSTEM,      /* the kernel refused; `os` says why */
+    ERR_PROTOCOL,    /* a peer sent what it may not send */
+    ERR_BAD_REQUEST, /* the caller's request cannot be understood */
+    ERR_LIMIT,       /* a limit is out of bounds, or above the policy's maximum */
+    ERR_POLICY,      /* the policy forbids it */
+    ERR_NOT_FOUND,
+    ERR_CONFLICT,
+    ERR_TOO_LARGE,
+    ERR_BUSY,
+    ERR_TIMEOUT,
+    ERR_UNAVAILABLE, /* a wall cannot be built, a template is missing: the operator must act */
+    ERR_UNAUTHORIZED,
+    ERR_FORBIDDEN,
+    ERR_INTERNAL,
+    ERR_COUNT
+};
+
+typedef struct error {
+    int32_t code;   /* enum error_code */
+    int32_t os;     /* the errno behind it, 0 if none */
+    char text[232]; /* outermost first: "start sandbox b7: mount '/tmp': No space left on device" */
+} error;
+
+_Static_assert(sizeof(error) == 240, "an error is a member of every reply packet");
+
+/* All three fill *err and return -1, so that a failing function ends in one line:
+ *     return fail(err, ERR_LIMIT, "memory %s is above the policy's %s", asked, most); */
+int fail(error *err, enum error_code code, const char *format, ...) PRINTF(3, 4);
+int fail_os(error *err, const char *format, ...) PRINTF(2, 3); /* reads errno */
+int under(error *err, const char *format, ...) PRINTF(2, 3);   /* puts context before it */

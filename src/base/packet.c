@@ -1,0 +1,126 @@
+/* packet.c - sendmsg and recvmsg with every length checked. */
+#include "base/packet.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+int packet_send(int socket, uint32_t kind, const void *body, size_t size, const int *fds,
+                unsigned fd_count, error *err)
+{
+    if (size > PACKET_MOST_BYTES || fd_count > PACKET_MOST_FDS)
+        return fail(err, ERR_PROTOCOL, "message %u of %zu bytes and %u descriptors is too large",
+                    kind, size, fd_count);
+
+    struct iovec parts[2] = {
+        { .iov_base = &kind, .iov_len = sizeof kind },
+        { .iov_base = (void *) (uintptr_t) body, .iov_len = size },
+    };
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * PACKET_MOST_FDS)];
+    } control = { 0 };
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = size > 0 ? 2 : 1 };
+    if (fd_count > 0) {
+        message.msg_control = control.space;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
+        memcpy(CMSG_DATA(header), fds, sizeof(int) * fd_count);
+    }
+
+    ssize_t sent;
+    do
+        sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent < 0)
+        return fail_os(err, "send message %u", kind);
+    return 0;
+}
+
+/* Moves every descriptor of one control message into the packet; what has no room is closed. */
+static int keep_fds(struct packet *packet, const struct cmsghdr *header)
+{
+    int lost = 0;
+    size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
+        if (packet->fds < PACKET_MOST_FDS)
+            packet->fd[packet->fds++] = fd;
+        else {
+            (void) close(fd);
+            lost++;
+        }
+    }
+    return lost;
+}
+
+int packet_receive(int socket, struct packet *packet, error *err)
+{
+    packet->kind = 0;
+    packet->size = 0;
+    packet->fds = 0;
+    struct iovec parts[2] = {
+        { .iov_base = &packet->kind, .iov_len = sizeof packet->kind },
+        { .iov_base = packet->body, .iov_len = sizeof packet->body },
+    };
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * PACKET_MOST_FDS)];
+    } control = { 0 };
+    struct msghdr message = {
+        .msg_iov = parts,
+        .msg_iovlen = 2,
+        .msg_control = control.space,
+        .msg_controllen = sizeof control.space,
+    };
+
+    ssize_t got;
+    do
+        got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return PACKET_NONE;
+    if (got < 0 && errno == ECONNRESET)
+        return PACKET_CLOSED;
+    if (got < 0)
+        return fail_os(err, "receive a message");
+    if (got == 0)
+        return PACKET_CLOSED;
+
+    int lost = 0;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header;
+         header = CMSG_NXTHDR(&message, header))
+        if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+            lost += keep_fds(packet, header);
+
+    if (lost > 0 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
+        (size_t) got < sizeof packet->kind) {
+        packet_done(packet);
+        return fail(err, ERR_PROTOCOL, "a message of %zd bytes is cut short or overfull", got);
+    }
+    packet->size = (size_t) got - sizeof packet->kind;
+    return PACKET_CAME;
+}
+
+void packet_done(struct packet *packet)
+{
+    for (unsigned i = 0; i < packet->fds; i++)
+        if (packet->fd[i] >= 0)
+            (void) close(packet->fd[i]);
+    packet->fds = 0;
+}
+
+int packet_take_fd(struct packet *packet, unsigned index)
+{
+    if (index >= packet->fds)
+        return -1;
+    int taken = packet->fd[index];
+    packet->fd[index] = -1;
+    return taken;
+}

@@ -1,0 +1,36 @@
+/* packet.h - whole messages with descriptors over a SEQPACKET socket. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PACKET_MOST_BYTES = 1024, PACKET_MOST_FDS = 24 };
+
+struct packet {
+    uint32_t kind; /* first word of the message */
+    size_t size;   /* bytes of the body, without the kind */
+    unsigned fds;  /* descriptors that came with it; the receiver owns them */
+    int fd[PACKET_MOST_FDS];
+    _Alignas(8) unsigned char body[PACKET_MOST_BYTES];
+};
+
+enum { PACKET_CAME = 0, PACKET_NONE = 1, PACKET_CLOSED = 2 };
+
+/* Sends kind, body and descriptors as one message. Borrows the descriptors.
+ * Fails  ERR_SYSTEM  EAGAIN if a non-blocking peer does not read, EPIPE if it is gone. */
+int packet_send(int socket, uint32_t kind, const void *body, size_t size, const int *fds,
+                unsigned fd_count, error *err);
+
+/* Receives one message; descriptors arrive close-on-exec.
+ * Returns PACKET_CAME, PACKET_NONE (non-blocking and nothing there), PACKET_CLOSED (peer is gone).
+ * Fails   ERR_PROTOCOL for a message that is cut short or carries too many descriptors; what came
+ *         with it has been closed. */
+int packet_receive(int socket, struct packet *packet, error *err);
+
+/* Closes the descriptors that nobody has taken (slots set to -1 are skipped). */
+void packet_done(struct packet *packet);
+
+/* Takes descriptor number `index` out of the packet. */
+int packet_take_fd(struct packet *packet, unsigned index);

@@ -1,0 +1,14 @@
+/* ids.h - host user and group ids that glovebox uses. They lie far above people and services, and
+ * `glovebox doctor` warns when /etc/subuid hands the same range to somebody else. */
+#pragma once
+
+enum {
+    HOST_ID_BASE = 0x70000000,             /* first id of the block; uid 0 of the holder */
+    HOST_ID_COUNT = 65536,                 /* ids that are mapped for holders */
+    HOST_ID_SANDBOXES = HOST_ID_BASE + 1024, /* sandbox in slot n is this + n */
+    HOST_ID_DAEMON = HOST_ID_BASE + HOST_ID_COUNT,
+    HOST_ID_EGRESS = HOST_ID_BASE + HOST_ID_COUNT + 1,
+
+    INSIDE_ID = 1000, /* the only id that exists inside a sandbox */
+    SLOTS_MOST = 60000,
+};

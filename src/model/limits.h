@@ -1,0 +1,62 @@
+/* limits.h - the limits of a run as plain numbers, and the table that describes them. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KiB (UINT64_C(1) << 10)
+#define MiB (UINT64_C(1) << 20)
+#define GiB (UINT64_C(1) << 30)
+
+enum unit { UNIT_COUNT, UNIT_BYTES, UNIT_MSEC, UNIT_MILLI };
+
+struct limits {
+#define LIMIT(name, ...) uint64_t name;
+#include "model/limits.def"
+};
+
+enum limit_id {
+#define LIMIT(name, ...) LIMIT_##name,
+#include "model/limits.def"
+    LIMITS
+};
+
+struct limit_row {
+    const char *name;      /* policy key; the CLI flag is --name with dashes */
+    const char *json_name; /* name with its unit: "memory_bytes", "wall_ms", "cpus", "processes" */
+    enum unit unit;
+    uint64_t start; /* default */
+    uint64_t least;
+    uint64_t most;
+    size_t field; /* offset in struct limits */
+    const char *text;
+};
+
+extern const struct limit_row limit_rows[LIMITS];
+
+uint64_t limit_get(const struct limits *limits, enum limit_id id);
+void limit_put(struct limits *limits, enum limit_id id, uint64_t value); /* unchecked */
+
+/* Every limit at its default. */
+void limits_init(struct limits *limits);
+
+/* Finds a row by policy key, flag name (dashes) or JSON name. Returns LIMITS if there is none. */
+enum limit_id limit_find(const char *name);
+
+/* Sets one limit after checking the row's bounds.
+ * Fails  ERR_LIMIT  naming the limit, what was asked and the bounds. */
+int limit_set(struct limits *limits, enum limit_id id, uint64_t value, error *err);
+
+/* Reads a value for people in the row's unit: "256MiB", "30s", "500ms", "0.5", "64". A bare number
+ * is bytes, milliseconds, processors or a count. Fails ERR_LIMIT; a value is never guessed. */
+int limit_parse(enum limit_id id, const char *text, uint64_t *ret_value, error *err);
+
+/* Writes a value for people: "256 MiB", "30 s", "0.5". */
+void limit_print(enum limit_id id, uint64_t value, char *text, size_t size);
+
+/* Checks that every limit lies within the row's bounds and is not above `most`.
+ * Fails  ERR_LIMIT  for the first that does not. */
+int limits_check(const struct limits *limits, const struct limits *most, error *err);
