@@ -1,0 +1,53 @@
+/* build.h - what glovebox-spawner asks of a template's holder, and what the newborn init reports.
+ *
+ * The holder is glovebox-init in its first role: it already stands in the template's root, as root of
+ * a mapped user namespace. For each BUILD_SANDBOX it clones itself into fresh namespaces; the clone
+ * walks the recipe (init/recipe.c) and becomes pid 1 of the sandbox. SEQPACKET, as spawn.h. */
+#pragma once
+
+#include "base/error.h"
+#include "contract/spawn.h"
+
+enum build_kind {
+    HOLDER_READY = 1, /* holder -> spawner: struct holder_ready */
+    BUILD_SANDBOX,    /* spawner -> holder: struct build_sandbox; fds as listed below */
+    BUILD_CLONED,     /* holder -> spawner: struct build_cloned; fd: pidfd of init, on success */
+    BUILD_READY,      /* init -> spawner over its own report socket: struct build_ready; with
+                         SPAWN_FORKED four fds: stdin, stdout, stderr, control of the interpreter */
+};
+
+enum { BUILD_FILTER_MOST = 4096 }; /* instructions; the kernel's own bound (BPF_MAXINSNS) */
+
+/* Descriptors that come with BUILD_SANDBOX: the inside stream, the report socket, then the procs files of
+ * the holders' group and of the program's group, `groups` of each. */
+struct build_sandbox {
+    uint32_t slot;
+    uint32_t generation;
+    uint32_t inside_outer_id; /* id in the holder's user namespace that becomes INSIDE_ID */
+    uint32_t network;
+    uint32_t start;
+    uint32_t groups; /* how many procs files of each kind follow */
+    uint32_t open_files;
+    uint32_t leave_out_low; /* test builds only: bits of enum wall that are left out */
+    uint64_t disk_bytes;
+    uint64_t inodes;
+};
+
+struct holder_ready {
+    uint64_t degraded;
+    error err;
+};
+
+struct build_cloned {
+    uint32_t slot;
+    uint32_t generation;
+    error err;
+};
+
+struct build_ready {
+    uint32_t slot;
+    uint32_t generation;
+    uint64_t walls;
+    uint64_t degraded;
+    error err;
+};

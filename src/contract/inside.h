@@ -1,0 +1,174 @@
+/* inside.h - what gloveboxd and glovebox-init say to each other over one stream.
+ *
+ * A frame is a header and `size` bytes of payload; numbers are little-endian; no descriptor and no host
+ * path ever crosses, so that the same stream works over a virtual machine's socket. From the moment
+ * code of the user runs, gloveboxd treats every frame as hostile: sizes are bounded here, kinds and ids are
+ * checked against what was asked. Paths are relative to the sandbox's own root or /workspace, without
+ * leading slash; init resolves them beneath that folder and through no link. */
+#pragma once
+
+#include <stdint.h>
+
+enum {
+    INSIDE_VERSION = 1,
+    INSIDE_PAYLOAD_MOST = 65536,
+    INSIDE_PATH_MOST = 4095,
+    INSIDE_ARGUMENTS_MOST = 256, /* strings of an argument list; the same for the environment */
+    INSIDE_PROCESSES_MOST = 64,  /* programs that gloveboxd has started in one sandbox */
+    INSIDE_DENIALS_MOST = 256,   /* after these the calls still fail, but are not reported */
+};
+
+struct inside_frame {
+    uint32_t size;     /* of the payload */
+    uint16_t kind;     /* enum inside_kind */
+    uint16_t stream;   /* INSIDE_OUTPUT: 1 stdout, 2 stderr; else 0 */
+    uint32_t id;       /* operation or process that it belongs to */
+    uint32_t reserved; /* 0 */
+};
+
+enum inside_kind {
+    /* gloveboxd -> init */
+    INSIDE_PUT = 1,   /* struct inside_put + path: a file begins; DATA and END with the same id follow; DONE */
+    INSIDE_DATA,      /* bytes of the file `id`, or of the stdin of process `id` */
+    INSIDE_END,       /* end of that file, or of that stdin */
+    INSIDE_SEAL,      /* inputs are complete: what changes from now on is an artifact; DONE */
+    INSIDE_START,     /* struct inside_start + strings; STARTED, or DONE with an error */
+    INSIDE_SIGNAL,    /* struct inside_signal; DONE */
+    INSIDE_STOP,      /* kill every process but init and wait until they are gone; STOPPED */
+    INSIDE_COLLECT,   /* struct inside_collect; FILE, DATA…, END for each artifact, SKIPPED for others; DONE */
+    INSIDE_MEASURE,   /* MEASURED */
+    INSIDE_GET,       /* path: FILE, DATA…, END; DONE */
+    INSIDE_LIST,      /* struct inside_list + path: ENTRY…; DONE */
+    INSIDE_MAKE,      /* path of a folder, parents included; DONE */
+    INSIDE_MOVE,      /* two paths, NUL between them; DONE */
+    INSIDE_REMOVE,    /* path, folders with what is in them; DONE */
+    INSIDE_RESIZE,    /* struct inside_size of the terminal of process `id`; DONE */
+    INSIDE_CREDIT,    /* struct inside_amount: gloveboxd has taken so many bytes of process `id` */
+
+    /* init -> gloveboxd */
+    INSIDE_HELLO = 64, /* struct inside_hello: first frame, before anything else */
+    INSIDE_DONE,       /* struct inside_done + text: the operation `id` ended, well or badly */
+    INSIDE_STARTED,    /* struct inside_started */
+    INSIDE_OUTPUT,     /* bytes of stdout (stream 1) or stderr (2) of process `id` */
+    INSIDE_EXITED,     /* struct inside_exited: after the last OUTPUT of that process */
+    INSIDE_STOPPED,    /* struct inside_measured: nothing runs any more */
+    INSIDE_FILE,       /* struct inside_file + path: a file begins; DATA and END follow */
+    INSIDE_SKIPPED,    /* struct inside_skipped + path: why it is not an artifact */
+    INSIDE_ENTRY,      /* struct inside_file + path: one row of a listing */
+    INSIDE_MEASURED,   /* struct inside_measured */
+    INSIDE_DENIAL,     /* struct inside_denial: a call was refused */
+};
+
+enum { INSIDE_PUT_READ_ONLY = 1, INSIDE_PUT_SYSTEM = 2 /* path is beneath "/", not "/workspace" */ };
+
+struct inside_put {
+    uint64_t size;     /* bytes that will follow; checked against the disk limit by the kernel */
+    int64_t mtime_ns;  /* time since 1970 that the file shall show */
+    uint32_t mode;     /* permission bits */
+    uint32_t flags;    /* INSIDE_PUT_* */
+};
+
+enum {
+    INSIDE_START_MAIN = 1,       /* when it ends, everything else is killed (as INSIDE_STOP) first */
+    INSIDE_START_STDIN_FILE = 2, /* stdin is the file /run/stdin, else nothing (/dev/null) */
+    INSIDE_START_STDIN_PIPE = 4, /* stdin comes by DATA frames */
+    INSIDE_START_TERMINAL = 8,   /* a pseudo terminal instead of pipes */
+    INSIDE_START_KEEP_GROUP = 16,
+};
+
+/* Followed by the strings, each ended by NUL: working folder (absolute, inside), then `arguments`,
+ * then `variables` (NAME=value). */
+struct inside_start {
+    uint32_t flags;
+    uint16_t arguments;
+    uint16_t variables;
+    uint16_t rows, columns; /* of the terminal */
+    uint32_t reserved;
+};
+
+struct inside_signal {
+    uint32_t number;
+    uint32_t whole_group; /* 1: the process group of process `id`; with id 0: everything inside */
+};
+
+struct inside_collect {
+    uint64_t bytes_most; /* of all artifacts together */
+    uint32_t files_most;
+    uint32_t reserved;
+};
+
+struct inside_list {
+    uint32_t depth;
+    uint32_t most; /* entries */
+};
+
+struct inside_size {
+    uint16_t rows, columns;
+};
+
+struct inside_amount {
+    uint64_t bytes;
+};
+
+struct inside_hello {
+    uint32_t version;
+    uint32_t landlock_abi;
+};
+
+struct inside_done {
+    int32_t os; /* errno, 0 = well; the text behind it says what failed */
+    uint32_t reserved;
+};
+
+struct inside_started {
+    uint32_t pid; /* as seen inside */
+    uint32_t reserved;
+};
+
+struct inside_exited {
+    int32_t exit_code; /* -1 if a signal ended it */
+    int32_t signal;    /* 0 if it ended by itself */
+};
+
+struct inside_file {
+    uint64_t size;
+    int64_t mtime_ns;
+    uint32_t mode; /* type and permission bits, as stat(2) */
+    uint32_t depth;
+};
+
+enum inside_skip {
+    INSIDE_SKIP_LINK = 1, /* symbolic link */
+    INSIDE_SKIP_SPECIAL,  /* FIFO, socket or device */
+    INSIDE_SKIP_NAME,     /* not UTF-8, or with control characters */
+    INSIDE_SKIP_BYTES,    /* does not fit into bytes_most */
+    INSIDE_SKIP_COUNT,    /* over files_most; the path is empty and `size` counts them */
+    INSIDE_SKIP_DEPTH,    /* deeper than 64 folders */
+    INSIDE_SKIP_READ,     /* could not be read; `os` says why */
+};
+
+struct inside_skipped {
+    uint32_t reason;
+    int32_t os;
+    uint64_t size;
+};
+
+/* Disk figures of the sandbox's own file system. */
+struct inside_measured {
+    uint64_t disk_bytes;      /* in use now */
+    uint64_t disk_peak_bytes; /* highest seen (looked at every 20 ms and at every end) */
+    uint64_t inodes;
+    uint64_t inodes_peak;
+    uint32_t disk_was_full;   /* 1: a look found no byte free */
+    uint32_t inodes_were_full;
+    uint32_t processes; /* programs alive, init not counted */
+    uint32_t reserved;
+};
+
+struct inside_denial {
+    uint32_t call; /* system call number (x86-64 table of the host's architecture) */
+    int32_t os;    /* what it was answered with */
+    uint64_t arguments[6];
+    uint32_t pid;
+    uint32_t reserved;
+};

@@ -1,0 +1,106 @@
+/* spawn.h - what gloveboxd asks of glovebox-spawner, and what it answers.
+ *
+ * One SEQPACKET socket, one peer. A message is a packet (base/packet.h): a kind, a body of exactly the
+ * size of its struct, and exactly the descriptors named here. Numbers only: no text is parsed. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+enum { SPAWN_VERSION = 1, SPAWN_TEMPLATES_MOST = 16, SPAWN_LEAVES_MOST = 6, SPAWN_NAME_MOST = 32 };
+
+/* Walls, as bits: those that stand are in `walls`, those that this machine or this user cannot have
+ * are in `degraded`. The names for people are in model/walls.def. */
+enum wall {
+#define WALL(name, ...) WALL_##name,
+#include "model/walls.def"
+    WALLS
+};
+
+/* Controllers of the control groups of a sandbox, in the order of the descriptors that are passed. With
+ * cgroup v2 there is one directory for all of them and it is passed once, as GROUP_UNIFIED. */
+enum group {
+    GROUP_UNIFIED,
+    GROUP_MEMORY,
+    GROUP_PIDS,
+    GROUP_CPU,
+    GROUP_CPUACCT,
+    GROUP_BLKIO,
+    GROUP_FREEZER,
+    GROUPS
+};
+
+enum spawn_kind {
+    /* spawner -> daemon */
+    SPAWN_HELLO = 1, /* struct spawn_hello, once, when it is ready to serve */
+    SPAWN_BUILT,     /* struct spawn_built; on success fds: inside stream, pidfd of init, then one
+                        read-only directory for each bit of `groups`, lowest bit first */
+    SPAWN_RELEASED,  /* struct spawn_released */
+    SPAWN_LOST,      /* struct spawn_slot: the sandbox's init ended without being asked to */
+
+    /* daemon -> spawner: the rows of duties[] */
+    SPAWN_BUILD = 32, /* struct spawn_build -> SPAWN_BUILT */
+    SPAWN_KILL,       /* struct spawn_slot: end every process of the sandbox, init included */
+    SPAWN_RELEASE,    /* struct spawn_slot: kill, remove the cgroup, free the slot -> SPAWN_RELEASED */
+    SPAWN_FREEZE,     /* struct spawn_slot */
+    SPAWN_THAW,       /* struct spawn_slot */
+    SPAWN_DRAIN,      /* no body: release every sandbox, then exit */
+};
+
+struct spawn_hello {
+    uint32_t version;
+    uint32_t templates; /* how many; a build names one by its index on the command line */
+    uint32_t slots;     /* sandboxes that may exist at once */
+    uint32_t first_slot;
+    uint64_t walls;    /* bits of enum wall that every sandbox will have */
+    uint64_t degraded; /* bits that are missing here */
+    uint32_t groups;   /* bits of enum group */
+    uint32_t swept;    /* sandboxes that a dead instance had left and that have been removed */
+};
+
+/* Network of a sandbox. */
+enum spawn_network { SPAWN_NETWORK_NONE, SPAWN_NETWORK_LOOPBACK, SPAWN_NETWORK_KINDS };
+
+/* How the first interpreter comes into being. */
+enum spawn_start { SPAWN_EMPTY, SPAWN_FORKED, SPAWN_STARTS };
+
+struct spawn_build {
+    uint64_t request;  /* comes back in the answer */
+    uint32_t template; /* index */
+    uint32_t network;  /* enum spawn_network */
+    uint32_t start;    /* enum spawn_start: SPAWN_FORKED also injects a child of a zygote */
+    uint32_t zygote;   /* index among the template's zygotes, for SPAWN_FORKED */
+    uint32_t tenant;   /* zygotes are not shared between tenants */
+    uint32_t open_files;
+    uint64_t memory_bytes;
+    uint64_t processes;
+    uint64_t disk_bytes;
+    uint64_t inodes;
+    uint64_t cpus_milli;      /* 0 = not limited */
+    uint64_t disk_read_rate;  /* bytes a second, 0 = not limited */
+    uint64_t disk_write_rate; /* the same */
+};
+
+struct spawn_built {
+    uint64_t request;
+    uint32_t slot;
+    uint32_t generation; /* slots are used again; a stale (slot, generation) is refused */
+    uint64_t walls;
+    uint64_t degraded;
+    uint32_t groups; /* bits of enum group whose directories follow */
+    uint32_t padding;
+    error err; /* code ERR_NONE if it was built */
+};
+
+struct spawn_slot {
+    uint32_t slot;
+    uint32_t generation;
+};
+
+struct spawn_released {
+    uint32_t slot;
+    uint32_t generation;
+    uint32_t leftovers; /* processes or groups that would not go; 0 is the promise */
+    uint32_t padding;
+};
