@@ -57,6 +57,17 @@ int limit_parse(enum limit_id id, const char *text, uint64_t *ret_value, error *
 /* Writes a value for people: "256 MiB", "30 s", "0.5". */
 void limit_print(enum limit_id id, uint64_t value, char *text, size_t size);
 
+/* True if zero means "not limited" for this limit (cpus and the two disk rates). */
+bool limit_may_be_off(enum limit_id id);
+
+/* True if `value` gives more than `most` does; zero is the most where it means "not limited". */
+bool limit_exceeds(enum limit_id id, uint64_t value, uint64_t most);
+
+/* Writes what is told when a run ran into a limit: what happened, what is kept, what to ask for.
+ * `maximum` is the policy's; `used` what was used, in the row's unit, 0 if it is not known. */
+void limit_sentence(enum limit_id id, uint64_t granted, uint64_t used, uint64_t maximum, char *text,
+                    size_t size);
+
 /* Checks that every limit lies within the row's bounds and is not above `most`.
  * Fails  ERR_LIMIT  for the first that does not. */
 int limits_check(const struct limits *limits, const struct limits *most, error *err);

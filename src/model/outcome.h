@@ -1,0 +1,69 @@
+/* outcome.h - how a run ended, judged from numbers that no program inside can forge. */
+#pragma once
+
+#include "model/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The names in JSON are these words in small letters: outcome_status_name(). */
+enum run_status {
+    RUN_OK,
+    RUN_ERROR, /* the program failed by itself */
+    RUN_LIMIT, /* it ended badly because a limit was reached */
+    RUN_DENIED,
+    RUN_PENDING_APPROVAL,
+    RUN_CANCELLED,
+    RUN_LOST, /* glovebox lost the sandbox; how the program ended is unknown */
+    RUN_STATUSES
+};
+
+/* Whose doing a bad end is. */
+enum run_fault {
+    FAULT_NONE,
+    FAULT_CODE,
+    FAULT_LIMIT,
+    FAULT_POLICY,
+    FAULT_CALLER,
+    FAULT_GLOVEBOX,
+    FAULTS
+};
+
+/* What is known when a run is over. Zero-fill it, then evidence_init(). */
+struct evidence {
+    bool denied;  /* refused before it began */
+    bool pending; /* waits for a person's decision */
+    bool lost;    /* the sandbox or the daemon ended unasked */
+    bool cancelled;            /* the caller asked for its end before it was over */
+    enum limit_id stopped_for; /* the limit for which gloveboxd ended it; LIMITS: none. First of
+                                  stopped_for and cancelled wins: set only one */
+    bool exited;       /* exit_code and signal are known */
+    int32_t exit_code; /* -1 if a signal ended it */
+    int32_t signal;    /* 0 if it ended by itself */
+    uint64_t hits[LIMITS]; /* how often each limit was run into: oom kills, pids.events max, cuts */
+};
+
+void evidence_init(struct evidence *evidence);
+
+struct verdict {
+    enum run_status status;
+    enum run_fault fault;
+    enum limit_id limit; /* which limit ended it, with RUN_LIMIT; else LIMITS */
+};
+
+/* Judges. A program that exits 0 although it ran into a limit is RUN_OK (its hits are reported); a bad
+ * end with evidence of a limit is RUN_LIMIT, named by the first of output, wall, cpu, memory,
+ * processes, disk, inodes, artifacts. */
+struct verdict outcome_judge(const struct evidence *evidence);
+
+/* Lists the limits with hits, in the order above, those without a place in it last.
+ * Returns how many of ret_hits are filled. */
+size_t outcome_hits(const struct evidence *evidence, enum limit_id ret_hits[LIMITS]);
+
+/* Exit status of `glovebox run`: the program's own; 124 ended for wall, cpu or output; 137 out of
+ * memory; 125 lost; 126 denied or not yet approved; 130 cancelled. */
+int outcome_exit_status(const struct verdict *verdict, int32_t exit_code, int32_t signal);
+
+const char *outcome_status_name(enum run_status status); /* "ok", "pending_approval" */
+const char *outcome_fault_name(enum run_fault fault);    /* "code"; NULL for FAULT_NONE */

@@ -1,0 +1,90 @@
+/* policy.h - what a run may do, as plain values; read from YAML files, one policy a file.
+ *
+ * A search path is one or more directories with ':' between them; the first that has NAME.yaml wins. */
+#pragma once
+
+#include "base/error.h"
+#include "model/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    POLICY_NAME_SIZE = 64, /* [a-z0-9-]{1,63} and the end */
+    POLICY_DESCRIPTION_SIZE = 256,
+    POLICY_LANGUAGES_MOST = 16,
+    POLICY_LANGUAGE_SIZE = 32,
+    POLICY_VARIABLES_MOST = 16,
+    POLICY_VARIABLE_NAME_SIZE = 64,
+    POLICY_VARIABLE_VALUE_SIZE = 256,
+    POLICY_DIGEST_SIZE = 72,      /* "sha256:" and 64 hex digits and the end */
+    POLICY_FILE_MOST = 64 * 1024, /* bytes */
+    POLICY_PARENTS_MOST = 8,      /* files in one chain of `extends` */
+    POLICY_LIST_MOST = 256,
+};
+
+struct policy_variable {
+    char name[POLICY_VARIABLE_NAME_SIZE];
+    char value[POLICY_VARIABLE_VALUE_SIZE];
+};
+
+/* The effective policy: what the file says, merged over what it extends. */
+struct policy {
+    char name[POLICY_NAME_SIZE];
+    char extends[POLICY_NAME_SIZE]; /* "" if it stands alone */
+    char description[POLICY_DESCRIPTION_SIZE];
+    char template[POLICY_NAME_SIZE];
+    size_t language_count;
+    char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
+    struct limits limits;  /* what a run gets that asks for nothing */
+    struct limits maximum; /* what a run may ask for, at most; never below `limits` */
+    uint64_t stated;       /* bits of enum limit_id: a file states this maximum, children keep to it */
+    size_t variable_count;
+    struct policy_variable variables[POLICY_VARIABLES_MOST]; /* `env`, sorted by name */
+    char digest[POLICY_DIGEST_SIZE]; /* over the canonical rendering */
+};
+
+/* What a request asks of the limits. Zero-filled it asks for nothing. */
+struct limits_asked {
+    uint64_t given; /* bits of enum limit_id */
+    struct limits values;
+};
+
+/* Notes a wish. Fails  ERR_LIMIT  if it is out of the row's bounds. */
+int limits_ask(struct limits_asked *asked, enum limit_id id, uint64_t value, error *err);
+
+/* Loads the policy `name` and all it extends from a search path.
+ * Fails  ERR_BAD_REQUEST  the name is none, or a file is wrong: "data.yaml:7:3: cause; fix"
+ *        ERR_NOT_FOUND    no file of that name */
+int policy_load(const char *path, const char *name, struct policy *ret_policy, error *err);
+
+/* Reads one policy file by its own path; what it extends comes from the search path. As policy_load. */
+int policy_read(const char *file, const char *path, struct policy *ret_policy, error *err);
+
+/* Parses the text of a policy file; `label` stands for the file in failures. As policy_load. */
+int policy_parse(const char *text, size_t length, const char *label, const char *path,
+                 struct policy *ret_policy, error *err);
+
+/* Lists the names in a search path, sorted, each once.
+ * Gives  *ret_count names; a directory that does not exist counts as empty. */
+int policy_list(const char *path, char ret_names[POLICY_LIST_MOST][POLICY_NAME_SIZE],
+                size_t *ret_count, error *err);
+
+/* Grants limits to a request: it may narrow, or ask up to the policy's maximum.
+ * Fails  ERR_LIMIT  naming the limit, what was asked and the maximum. */
+int policy_narrow(const struct policy *policy, const struct limits_asked *asked,
+                  struct limits *ret_granted, error *err);
+
+bool policy_allows_language(const struct policy *policy, const char *language);
+
+/* True for [a-z0-9-]{1,63}: names of policies and templates. */
+bool policy_name_is_valid(const char *name);
+
+/* Checks an environment variable that a policy or a request gives.
+ * Fails  ERR_BAD_REQUEST  the name is none, or would steer the loader (LD_*, GLIBC_TUNABLES); the value
+ *                         is not UTF-8 or has control characters other than tab and newline. */
+int policy_check_variable(const char *name, const char *value, error *err);
+
+/* Writes the canonical rendering: JSON, keys sorted, no blanks, without the digest.
+ * Gives  *ret_text, which the caller frees. */
+int policy_render(const struct policy *policy, char **ret_text, error *err);
