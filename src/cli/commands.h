@@ -1,0 +1,40 @@
+/* commands.h - the verbs of `glovebox` and what they share: exit statuses and the one error line. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+
+/* Exit statuses that glovebox gives of its own; every other one is the program's. */
+enum exit_status {
+    EXIT_TIMEOUT = 124,       /* a time limit, or another limit that made glovebox end the run */
+    EXIT_OWN_FAILURE = 125,   /* glovebox could not do what was asked: bad usage included */
+    EXIT_DENIED = 126,        /* the policy forbids it */
+    EXIT_CANCELLED = 130,     /* Ctrl-C */
+    EXIT_OUT_OF_MEMORY = 137, /* the memory limit */
+};
+
+/* A handler gets argv[0] = verb and returns the exit status of the program. Weak, so that a build
+ * without one of the files still links; main.c looks before it calls. */
+#define COMMAND(name, handler, ...) int handler(int argc, char **argv) __attribute__((weak));
+#include "cli/commands.def"
+
+struct command {
+    const char *name;
+    int (*handler)(int argc, char **argv);
+    const char *arguments;
+    const char *text;
+};
+
+/* Walks over all verbs of this build; NULL after the last. */
+const struct command *command_at(unsigned index);
+
+/* Prints `glovebox: cause; fix` as one line on stderr, control bytes made visible.
+ * Gives  EXIT_OWN_FAILURE, so that a handler ends in `return complain(...)`. */
+int complain(const char *format, ...) PRINTF(1, 2);
+
+/* The same for a failure that has been carried here. Gives the exit status for its code. */
+int complain_of(const error *err);
+
+/* The word among `words` (NULL-ended) that is nearest to a mistyped one, NULL if none is near. */
+const char *nearest_word(const char *wrong, const char *const *words);

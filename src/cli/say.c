@@ -1,0 +1,88 @@
+/* say.c - the one line on stderr with which every verb ends when something is wrong: cause; fix. */
+#include "cli/commands.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <stdlib.h>
+
+/* Text may come from a file name or from a sandbox, and stderr may be a terminal. */
+static void print_harmless(const char *text)
+{
+    for (const unsigned char *byte = (const unsigned char *) text; *byte; byte++) {
+        bool second_of_control = byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0;
+        if (*byte < 0x20 || *byte == 0x7f || second_of_control)
+            (void) fprintf(stderr, "\\x%02x", *byte);
+        else
+            (void) fputc(*byte, stderr);
+    }
+}
+
+static int say(const char *format, va_list values)
+{
+    char *text = NULL;
+    if (vasprintf(&text, format, values) < 0)
+        text = NULL;
+    (void) fputs("glovebox: ", stderr);
+    print_harmless(text ? text : "out of memory");
+    (void) fputc('\n', stderr);
+    free(text);
+    return EXIT_OWN_FAILURE;
+}
+
+int complain(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    int status = say(format, values);
+    va_end(values);
+    return status;
+}
+
+int complain_of(const error *err)
+{
+    (void) complain("%s", err->text);
+    return err->code == ERR_POLICY || err->code == ERR_FORBIDDEN ? EXIT_DENIED : EXIT_OWN_FAILURE;
+}
+
+/* Edits (insert, delete, replace, swap of neighbours) between two short words. */
+static size_t word_distance(const char *left, const char *right)
+{
+    enum { MOST = 31 };
+    size_t rows = strnlen(left, MOST + 1), columns = strnlen(right, MOST + 1);
+    if (rows > MOST || columns > MOST)
+        return MOST;
+    size_t cost[MOST + 1][MOST + 1];
+    for (size_t row = 0; row <= rows; row++)
+        for (size_t column = 0; column <= columns; column++) {
+            if (row == 0 || column == 0) {
+                cost[row][column] = row + column;
+                continue;
+            }
+            bool same = left[row - 1] == right[column - 1];
+            size_t best = cost[row - 1][column - 1] + (same ? 0 : 1);
+            if (cost[row - 1][column] + 1 < best)
+                best = cost[row - 1][column] + 1;
+            if (cost[row][column - 1] + 1 < best)
+                best = cost[row][column - 1] + 1;
+            if (row > 1 && column > 1 && left[row - 1] == right[column - 2] &&
+                left[row - 2] == right[column - 1] && cost[row - 2][column - 2] + 1 < best)
+                best = cost[row - 2][column - 2] + 1;
+            cost[row][column] = best;
+        }
+    return cost[rows][columns];
+}
+
+const char *nearest_word(const char *wrong, const char *const *words)
+{
+    const char *nearest = NULL;
+    size_t least = strlen(wrong) / 3 + 2; /* further away is no longer a slip */
+    for (; *words; words++) {
+        size_t distance = word_distance(wrong, *words);
+        if (distance < least) {
+            least = distance;
+            nearest = *words;
+        }
+    }
+    return nearest;
+}
