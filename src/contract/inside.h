@@ -44,6 +44,7 @@ enum inside_kind {
     INSIDE_REMOVE,    /* path, folders with what is in them; DONE */
     INSIDE_RESIZE,    /* struct inside_size of the terminal of process `id`; DONE */
     INSIDE_CREDIT,    /* struct inside_amount: gloveboxd has taken so many bytes of process `id` */
+    INSIDE_EXECUTE,   /* struct inside_execute + strings + code, for the forked interpreter `id`; EXECUTED */
 
     /* init -> gloveboxd */
     INSIDE_HELLO = 64, /* struct inside_hello: first frame, before anything else */
@@ -57,6 +58,10 @@ enum inside_kind {
     INSIDE_ENTRY,      /* struct inside_file + path: one row of a listing */
     INSIDE_MEASURED,   /* struct inside_measured */
     INSIDE_DENIAL,     /* struct inside_denial: a call was refused */
+    INSIDE_INTERPRETER_READY, /* struct inside_interpreter_ready: interpreter -> init, before anything
+                         else; the listener of its filter comes with it. Not passed on */
+    INSIDE_RESULT,     /* struct inside_result + a piece of JSON: what a cell showed, or why it failed */
+    INSIDE_EXECUTED,   /* struct inside_executed: after the last RESULT of that execution */
 };
 
 enum { INSIDE_PUT_READ_ONLY = 1, INSIDE_PUT_SYSTEM = 2 /* path is beneath "/", not "/workspace" */ };
@@ -171,4 +176,50 @@ struct inside_denial {
     uint64_t arguments[6];
     uint32_t pid;
     uint32_t reserved;
+};
+
+/* How code is run by a forked interpreter. A script ends the interpreter; a cell leaves its names for
+ * the next one. */
+enum inside_mode { INSIDE_MODE_SCRIPT = 1, INSIDE_MODE_CELL };
+
+enum {
+    INSIDE_EXECUTE_WRITE = 1, /* the code comes here and is also written to the file's path, read-only */
+};
+
+/* Followed by the strings, each ended by NUL: working folder, path of the file (both absolute,
+ * inside; a cell may leave the path empty), then `arguments`, then `variables` (NAME=value: the whole
+ * environment, not additions); then `code_size` bytes of code. Code that does not fit into one frame is
+ * PUT into the file before, and code_size is 0. */
+struct inside_execute {
+    uint32_t mode;  /* enum inside_mode */
+    uint32_t flags; /* INSIDE_EXECUTE_* */
+    uint16_t arguments;
+    uint16_t variables;
+    uint32_t code_size;
+};
+
+struct inside_interpreter_ready {
+    uint32_t pid; /* as seen inside */
+    int32_t os;   /* errno of what failed, 0 = every wall stands; the text behind it says what */
+};
+
+/* A RESULT frame holds a piece of one JSON object; the pieces up to and with the one that says LAST
+ * make it whole.
+ *   VALUE and DISPLAY  {"text/plain": "…", "image/png": "base64…", "application/json": …}
+ *   ERROR              {"name", "value", "traceback", "frames": [{"file","line","function","code"}]} */
+enum inside_result_what { INSIDE_RESULT_VALUE = 1, INSIDE_RESULT_DISPLAY, INSIDE_RESULT_ERROR };
+
+struct inside_result {
+    uint16_t what; /* enum inside_result_what */
+    uint16_t last;
+    uint32_t reserved;
+};
+
+/* The code has ended, its output is flushed and its files are closed. A script's interpreter exits
+ * right after it, with the same code. */
+struct inside_executed {
+    int32_t exit_code; /* of a script: -1 if a signal ends it; of a cell: 0, or 1 if it raised */
+    int32_t signal;    /* 0, or the signal that the interpreter ends itself with (SIGINT) */
+    uint32_t ends;     /* 1: the interpreter goes away now */
+    uint32_t count;    /* number of this execution in the interpreter, from 1 */
 };
