@@ -45,6 +45,7 @@ int under(error *err, const char *format, ...)
     int used = vsnprintf(err->text, sizeof err->text, format, values);
     va_end(values);
     if (used >= 0 && (size_t) used < sizeof err->text)
-        (void) snprintf(err->text + used, sizeof err->text - (size_t) used, ": %s", inner);
+        (void) snprintf(err->text + used, sizeof err->text - (size_t) used, ": %.*s",
+                        (int) (sizeof err->text - (size_t) used) - 3, inner);
     return -1;
 }

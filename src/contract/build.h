@@ -29,6 +29,7 @@ struct build_sandbox {
     uint32_t groups; /* how many procs files of each kind follow */
     uint32_t open_files;
     uint32_t leave_out_low; /* test builds only: bits of enum wall that are left out */
+    uint64_t processes;
     uint64_t disk_bytes;
     uint64_t inodes;
 };

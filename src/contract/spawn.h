@@ -20,7 +20,7 @@ enum wall {
 
 /* Controllers of the control groups of a sandbox, in the order of the descriptors that are passed. With
  * cgroup v2 there is one directory for all of them and it is passed once, as GROUP_UNIFIED. */
-enum group {
+enum group_kind {
     GROUP_UNIFIED,
     GROUP_MEMORY,
     GROUP_PIDS,
@@ -55,7 +55,7 @@ struct spawn_hello {
     uint32_t first_slot;
     uint64_t walls;    /* bits of enum wall that every sandbox will have */
     uint64_t degraded; /* bits that are missing here */
-    uint32_t groups;   /* bits of enum group */
+    uint32_t groups;   /* bits of enum group_kind */
     uint32_t swept;    /* sandboxes that a dead instance had left and that have been removed */
 };
 
@@ -88,7 +88,7 @@ struct spawn_built {
     uint32_t generation; /* slots are used again; a stale (slot, generation) is refused */
     uint64_t walls;
     uint64_t degraded;
-    uint32_t groups; /* bits of enum group whose directories follow */
+    uint32_t groups; /* bits of enum group_kind whose directories follow */
     uint32_t padding;
     error err; /* code ERR_NONE if it was built */
 };

@@ -1,0 +1,53 @@
+/* test.h - a thin layer over cmocka: a test is a table of facts, and every fact that does not hold
+ * prints itself. Only x_test.c files include it.
+ *
+ *     TEST(sizes_are_read_with_their_unit) { … expect(result == 0, "'%s' gave %d", text, result); }
+ *     TESTS(CASE(sizes_are_read_with_their_unit), CASE(…)) */
+#pragma once
+
+#include "base/error.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static int failed_facts;
+
+PRINTF(3, 4) static inline void fact_failed(const char *file, int line, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    (void) fprintf(stderr, "%s:%d: ", file, line);
+    (void) vfprintf(stderr, format, values);
+    (void) fputc('\n', stderr);
+    va_end(values);
+    failed_facts++;
+}
+
+#define expect(fact, ...) ((fact) ? (void) 0 : fact_failed(__FILE__, __LINE__, __VA_ARGS__))
+
+#define TEST(name)                                          \
+    static void name##_facts(void);                         \
+    static void name(void **state)                          \
+    {                                                       \
+        (void) state;                                       \
+        failed_facts = 0;                                   \
+        name##_facts();                                     \
+        if (failed_facts > 0)                               \
+            fail_msg("%d facts do not hold", failed_facts); \
+    }                                                       \
+    static void name##_facts(void)
+
+#define CASE(name) cmocka_unit_test(name)
+
+#define TESTS(...)                                                \
+    int main(void)                                                \
+    {                                                             \
+        static const struct CMUnitTest tests[] = { __VA_ARGS__ }; \
+        cmocka_set_message_output(CM_OUTPUT_TAP);                 \
+        return cmocka_run_group_tests(tests, NULL, NULL);         \
+    }

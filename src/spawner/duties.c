@@ -1,0 +1,314 @@
+/* duties.c - everything that the unprivileged side can ask of root.
+ *
+ * What must hold for any request, whoever sent it:
+ *   - a sandbox is cloned from the holder of a template that stands on our command line, and sees no
+ *     other path of the host (start_sandbox takes an index; template_root.c);
+ *   - it gets a user id and a control group that nobody else has now (slots.c, by lock);
+ *   - each number lies within the bounds of limits.def (limits_are_sound), whatever gloveboxd checked;
+ *   - its filter is one of those that we loaded at start, never bytes that came later (main.c);
+ *   - a request touches no slot but the one it names, and only in its own generation (slot_at). */
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/table.h"
+#include "model/ids.h"
+#include "model/limits.h"
+#include "spawner/spawner.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BUILD_MS = 10000 };
+
+/* The ceilings, compiled from the same table that everybody uses. */
+static const struct ceiling {
+    const char *name;
+    size_t field;
+    size_t size;
+    uint64_t least, most;
+} ceilings[] = {
+#define CEILING(limit, field, least, most)                                                             \
+    { #limit, offsetof(struct spawn_build, field), sizeof((struct spawn_build *) 0)->field, least, most },
+#define LIMIT(name, unit, start, least, most, text) CEILING_##name(least, most)
+#define CEILING_wall(least, most)
+#define CEILING_cpu(least, most)
+#define CEILING_output(least, most)
+#define CEILING_artifacts(least, most)
+#define CEILING_artifact_files(least, most)
+#define CEILING_cpus(least, most)            CEILING(cpus, cpus_milli, least, most)
+#define CEILING_memory(least, most)          CEILING(memory, memory_bytes, least, most)
+#define CEILING_processes(least, most)       CEILING(processes, processes, least, most)
+#define CEILING_disk(least, most)            CEILING(disk, disk_bytes, least, most)
+#define CEILING_inodes(least, most)          CEILING(inodes, inodes, least, most)
+#define CEILING_disk_read_rate(least, most)  CEILING(disk_read_rate, disk_read_rate, least, most)
+#define CEILING_disk_write_rate(least, most) CEILING(disk_write_rate, disk_write_rate, least, most)
+#define CEILING_open_files(least, most)      CEILING(open_files, open_files, least, most)
+#include "model/limits.def"
+};
+
+static int limits_are_sound(const struct spawn_build *build, error *err)
+{
+    for_each(row, ceilings) {
+        uint64_t value = 0;
+        memcpy(&value, (const char *) build + row->field, row->size); /* little-endian hosts only */
+        if (value < row->least || value > row->most)
+            return fail(err, ERR_LIMIT, "%s must be %llu to %llu, not %llu", row->name,
+                        (unsigned long long) row->least, (unsigned long long) row->most,
+                        (unsigned long long) value);
+    }
+    return 0;
+}
+
+static int request_is_sound(const struct spawner *spawner, const struct spawn_build *build, error *err)
+{
+    if (build->template >= spawner->template_count)
+        return fail(err, ERR_PROTOCOL, "template %u does not exist", build->template);
+    if (build->network >= SPAWN_NETWORK_KINDS || build->start != SPAWN_EMPTY)
+        return fail(err, ERR_PROTOCOL, "network %u or start %u does not exist", build->network,
+                    build->start);
+    return limits_are_sound(build, err);
+}
+
+static void tell_built(struct spawner *spawner, uint64_t request, const error *cause)
+{
+    struct spawn_built built = { .request = request, .err = *cause };
+    error unheard;
+    (void) packet_send(spawner->daemon, SPAWN_BUILT, &built, sizeof built, NULL, 0, &unheard);
+}
+
+void build_failed(struct spawner *spawner, struct slot *slot, const error *cause)
+{
+    if (slot->state == SLOT_BUILDING)
+        tell_built(spawner, slot->request, cause);
+    slot_leave(spawner, slot);
+}
+
+/* What the holder needs to know, and nothing more. */
+static struct build_sandbox order_for(const struct spawner *spawner, const struct slot *slot,
+                                      const struct spawn_build *build, unsigned groups)
+{
+    uint32_t number = slot_number(spawner, slot);
+    uint32_t outer = (uint32_t) (HOST_ID_SANDBOXES - HOST_ID_BASE) + number;
+    if (spawner->leave_out & (1ULL << WALL_unique_uid))
+        outer = (uint32_t) (HOST_ID_SANDBOXES - HOST_ID_BASE);
+    return (struct build_sandbox){
+        .slot = number,
+        .generation = slot->generation,
+        .inside_outer_id = spawner->unprivileged ? (uint32_t) geteuid() : outer,
+        .network = build->network,
+        .start = build->start,
+        .groups = groups,
+        .open_files = build->open_files,
+        .leave_out_low = (uint32_t) spawner->leave_out,
+        .processes = build->processes,
+        .disk_bytes = build->disk_bytes,
+        .inodes = build->inodes,
+    };
+}
+
+static int order_sandbox(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
+                         error *err)
+{
+    int procs[GROUPS];
+    int groups = make_leaves(spawner, slot, build, procs, err);
+    if (groups < 0)
+        return -1;
+
+    int inside[2] = { -1, -1 };
+    int report[2] = { -1, -1 };
+    int fds[2 + 2 * GROUPS];
+    unsigned count = 2;
+    int sent = -1;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inside) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, report) < 0)
+        (void) fail_os(err, "make sockets for a sandbox");
+    else {
+        fds[0] = inside[1];
+        fds[1] = report[1];
+        for (unsigned i = 0, taken = 0; i < spawner->root_count; i++)
+            if (slot->groups & (1U << spawner->roots[i].kind)) {
+                fds[count + taken] = spawner->roots[i].holders;
+                fds[count + (unsigned) groups + taken] = procs[taken];
+                taken++;
+            }
+        count += 2 * (unsigned) groups;
+        struct build_sandbox order = order_for(spawner, slot, build, (unsigned) groups);
+        sent = packet_send(spawner->templates[build->template].holder_socket, BUILD_SANDBOX, &order,
+                           sizeof order, fds, count, err);
+    }
+    for (int i = 0; i < groups; i++)
+        (void) close(procs[i]);
+    close_fd(&inside[1]);
+    close_fd(&report[1]);
+    slot->inside = inside[0];
+    slot->report = report[0];
+    if (sent < 0)
+        return under(err, "order a sandbox");
+    return watch(spawner, slot->report, WATCH_REPORT, slot_number(spawner, slot) - spawner->first_slot,
+                 err);
+}
+
+/* SPAWN_BUILD. A failure is answered as SPAWN_BUILT with its cause: the daemon asked well enough. */
+static int start_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
+{
+    struct spawn_build build;
+    memcpy(&build, packet->body, sizeof build);
+    struct slot *slot = NULL;
+    int done = request_is_sound(spawner, &build, err);
+    if (done == 0 && spawner->templates[build.template].holder == 0)
+        done = holder_start(spawner, build.template, err);
+    if (done == 0) {
+        slot = slot_take(spawner);
+        done = slot ? 0 : fail(err, ERR_BUSY, "all %u sandboxes are in use", spawner->slot_count);
+    }
+    if (done == 0) {
+        slot->request = build.request;
+        slot->template = build.template;
+        slot->until_ms = now_ms() + BUILD_MS;
+        done = order_sandbox(spawner, slot, &build, err);
+    }
+    if (done < 0) {
+        tell_built(spawner, build.request, err);
+        if (slot)
+            slot_leave(spawner, slot);
+    }
+    return 0;
+}
+
+/* Init has walked the recipe: everything that gloveboxd needs goes to it in one message. */
+static int hand_over(struct spawner *spawner, struct slot *slot, const struct build_ready *ready,
+                     error *err)
+{
+    int fds[2 + GROUPS] = { slot->inside, slot->init };
+    unsigned count = 2;
+    int done = 0;
+    for (unsigned kind = 0; kind < GROUPS; kind++)
+        if (slot->groups & (1U << kind)) {
+            fds[count] = open_leaf(spawner, slot, (enum group_kind) kind);
+            if (fds[count] < 0)
+                done = fail_os(err, "open control group of slot %u", slot_number(spawner, slot));
+            count++;
+        }
+    uint64_t walls = walls_of_groups(spawner) & ~slot->degraded;
+    struct spawn_built built = {
+        .request = slot->request,
+        .slot = slot_number(spawner, slot),
+        .generation = slot->generation,
+        .walls = ready->walls | walls,
+        .degraded = ready->degraded | slot->degraded,
+        .groups = slot->groups,
+    };
+    if (spawner->unprivileged)
+        built.walls &= ~(1ULL << WALL_unique_uid);
+    built.degraded |= ((1ULL << WALLS) - 1) & ~built.walls;
+    if (done == 0)
+        done = packet_send(spawner->daemon, SPAWN_BUILT, &built, sizeof built, fds, count, err);
+    for (unsigned i = 2; i < count; i++)
+        close_fd(&fds[i]);
+    return done;
+}
+
+void sandbox_reports(struct spawner *spawner, struct slot *slot)
+{
+    struct packet packet;
+    error err;
+    int came = packet_receive(slot->report, &packet, &err);
+    if (came == PACKET_NONE || slot->state != SLOT_BUILDING)
+        return;
+    struct build_ready ready = { 0 };
+    if (came == PACKET_CAME && packet.kind == BUILD_READY && packet.size == sizeof ready)
+        memcpy(&ready, packet.body, sizeof ready);
+    else
+        (void) fail(&ready.err, ERR_UNAVAILABLE, "init ended before the sandbox stood");
+    if (came == PACKET_CAME)
+        packet_done(&packet);
+    ready.err.text[sizeof ready.err.text - 1] = '\0';
+    if (ready.err.code != ERR_NONE || slot->init < 0 ||
+        hand_over(spawner, slot, &ready, &ready.err) < 0) {
+        build_failed(spawner, slot, &ready.err);
+        return;
+    }
+    close_fd(&slot->report);
+    close_fd(&slot->inside);
+    slot->report = slot->inside = -1;
+    slot->state = SLOT_STANDING;
+}
+
+static struct slot *slot_named_by(struct spawner *spawner, const struct packet *packet, error *err)
+{
+    struct spawn_slot named;
+    memcpy(&named, packet->body, sizeof named);
+    struct slot *slot = slot_at(spawner, named.slot, named.generation);
+    if (!slot)
+        (void) fail(err, ERR_PROTOCOL, "slot %u, generation %u does not exist", named.slot,
+                    named.generation);
+    return slot;
+}
+
+static int kill_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
+{
+    struct slot *slot = slot_named_by(spawner, packet, err);
+    if (!slot)
+        return -1;
+    slot_leave(spawner, slot);
+    return 0;
+}
+
+static int release_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
+{
+    struct slot *slot = slot_named_by(spawner, packet, err);
+    if (!slot)
+        return -1;
+    slot->asked_to_leave = true;
+    slot_leave(spawner, slot);
+    return 0;
+}
+
+static int freeze_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
+{
+    const struct slot *slot = slot_named_by(spawner, packet, err);
+    return slot ? set_frozen(spawner, slot, true, err) : -1;
+}
+
+static int thaw_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
+{
+    const struct slot *slot = slot_named_by(spawner, packet, err);
+    return slot ? set_frozen(spawner, slot, false, err) : -1;
+}
+
+static int drain(struct spawner *spawner, const struct packet *packet, error *err)
+{
+    (void) packet;
+    (void) err;
+    spawner->phase = DRAINING;
+    for (uint32_t i = 0; i < spawner->slot_count; i++)
+        if (spawner->slots[i].state != SLOT_FREE)
+            slot_leave(spawner, &spawner->slots[i]);
+    return 0;
+}
+
+/* clang-format off */
+static const struct duty {
+    size_t size;     /* bytes of the request, exactly; no request carries descriptors */
+    int while_in;    /* phases in which it may be asked */
+    int (*answer)(struct spawner *, const struct packet *, error *);
+} duties[] = {
+    [SPAWN_BUILD]   = { sizeof(struct spawn_build), SERVING, start_sandbox   },
+    [SPAWN_KILL]    = { sizeof(struct spawn_slot),  ALWAYS,  kill_sandbox    },
+    [SPAWN_RELEASE] = { sizeof(struct spawn_slot),  ALWAYS,  release_sandbox },
+    [SPAWN_FREEZE]  = { sizeof(struct spawn_slot),  SERVING, freeze_sandbox  },
+    [SPAWN_THAW]    = { sizeof(struct spawn_slot),  ALWAYS,  thaw_sandbox    },
+    [SPAWN_DRAIN]   = { 0,                          SERVING, drain           },
+};
+/* clang-format on */
+
+int answer(struct spawner *spawner, struct packet *packet, error *err)
+{
+    if (packet->kind >= COUNT_OF(duties) || !duties[packet->kind].answer)
+        return fail(err, ERR_PROTOCOL, "request %u does not exist", packet->kind);
+    const struct duty *duty = &duties[packet->kind];
+    if (packet->size != duty->size || packet->fds != 0 || !((int) spawner->phase & duty->while_in))
+        return fail(err, ERR_PROTOCOL, "request %u is misshapen or out of turn", packet->kind);
+    return duty->answer(spawner, packet, err);
+}

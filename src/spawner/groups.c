@@ -1,0 +1,352 @@
+/* groups.c - control groups, v2 or v1: one leaf for each sandbox, named by its slot, and one group
+ * that the holders and inits share. Only names that stand in this file are ever opened. */
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "spawner/spawner.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { CPU_PERIOD_US = 100000, NAME_MOST = 32 };
+
+static int write_text(int directory, const char *name, const char *text)
+{
+    auto_fd file = openat(directory, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return -1;
+    size_t length = strlen(text);
+    return write(file, text, length) == (ssize_t) length ? 0 : -1;
+}
+
+static int write_number(int directory, const char *name, uint64_t value)
+{
+    char text[24];
+    (void) snprintf(text, sizeof text, "%llu", (unsigned long long) value);
+    return write_text(directory, name, text);
+}
+
+static void leaf_name(char name[NAME_MOST], uint32_t slot)
+{
+    (void) snprintf(name, NAME_MOST, "%u", slot);
+}
+
+static void holders_name(char name[NAME_MOST], uint32_t first_slot)
+{
+    (void) snprintf(name, NAME_MOST, "holders-%u", first_slot);
+}
+
+/* cgroup v2: controllers are given to children from above, one by one: one that is missing shall not
+ * take the others with it. */
+static void enable_controllers(int directory)
+{
+    static const char *const controllers[] = { "+memory", "+pids", "+cpu", "+io" };
+    for_each(controller, controllers)
+        (void) write_text(directory, "cgroup.subtree_control", *controller);
+}
+
+static int open_root(struct group_root *root, error *err)
+{
+    bool unified = root->kind == GROUP_UNIFIED;
+    if (mkdir(root->path, 0755) < 0 && errno != EEXIST)
+        return fail_os(err, "make control group '%s'", root->path);
+    root->directory = open(root->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (root->directory < 0)
+        return fail_os(err, "open control group '%s'", root->path);
+    if (unified) {
+        auto_fd above = openat(root->directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (above >= 0)
+            enable_controllers(above);
+        enable_controllers(root->directory);
+    }
+    return 0;
+}
+
+int open_groups(struct spawner *spawner, error *err)
+{
+    for (unsigned i = 0; i < spawner->root_count; i++) {
+        struct group_root *root = &spawner->roots[i];
+        char name[NAME_MOST];
+        holders_name(name, spawner->first_slot);
+        if (mkdirat(root->directory, name, 0755) < 0 && errno != EEXIST)
+            return fail_os(err, "make control group '%s/%s'", root->path, name);
+        auto_fd group = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        root->holders = group < 0 ? -1 : openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        if (root->holders < 0)
+            return fail_os(err, "open control group '%s/%s'", root->path, name);
+    }
+    return 0;
+}
+
+/* How one limit is written, for each layout. A row is skipped if the build does not ask for it. */
+static int limit_memory(int leaf, bool unified, const struct spawn_build *build)
+{
+    if (unified) {
+        (void) write_text(leaf, "memory.swap.max", "0");  /* absent without swap accounting */
+        (void) write_text(leaf, "memory.oom.group", "1"); /* Linux 4.19 */
+        return write_number(leaf, "memory.max", build->memory_bytes);
+    }
+    if (write_number(leaf, "memory.limit_in_bytes", build->memory_bytes) < 0)
+        return -1;
+    (void) write_number(leaf, "memory.memsw.limit_in_bytes", build->memory_bytes);
+    return 0;
+}
+
+static int limit_processes(int leaf, bool unified, const struct spawn_build *build)
+{
+    (void) unified;
+    return write_number(leaf, "pids.max", build->processes);
+}
+
+static int limit_cpu(int leaf, bool unified, const struct spawn_build *build)
+{
+    if (build->cpus_milli == 0)
+        return 0;
+    uint64_t quota = build->cpus_milli * CPU_PERIOD_US / 1000;
+    if (!unified)
+        return write_number(leaf, "cpu.cfs_quota_us", quota < 1000 ? 1000 : quota);
+    char text[48];
+    (void) snprintf(text, sizeof text, "%llu %d", (unsigned long long) (quota < 1000 ? 1000 : quota),
+                    CPU_PERIOD_US);
+    return write_text(leaf, "cpu.max", text);
+}
+
+static int limit_disk_rate(const struct spawner *spawner, int leaf, bool unified,
+                           const struct spawn_build *build)
+{
+    char text[96];
+    unsigned major = spawner->disk_major;
+    unsigned minor = spawner->disk_minor;
+    unsigned long long rates[2] = { build->disk_read_rate, build->disk_write_rate };
+    static const char *const v1[2] = { "blkio.throttle.read_bps_device",
+                                       "blkio.throttle.write_bps_device" };
+    static const char *const v2[2] = { "rbps", "wbps" };
+    if (rates[0] == 0 && rates[1] == 0)
+        return 0;
+    if (major == 0)
+        return -1;
+    for (unsigned i = 0; i < 2; i++) {
+        if (rates[i] == 0)
+            continue;
+        (void) snprintf(text, sizeof text, unified ? "%u:%u %s=%llu" : "%u:%u %.0s%llu", major, minor,
+                        v2[i], rates[i]);
+        if (write_text(leaf, unified ? "io.max" : v1[i], text) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static bool group_serves(enum group_kind have, enum group_kind need)
+{
+    return have == GROUP_UNIFIED || have == need;
+}
+
+/* Writes every limit that this group can hold; a memory or process limit that cannot be written stops
+ * the build, a processor or disk rate that cannot be held is listed as degraded. */
+static int write_limits(struct spawner *spawner, struct slot *slot, enum group_kind kind, int leaf,
+                        const struct spawn_build *build, error *err)
+{
+    bool unified = kind == GROUP_UNIFIED;
+    uint64_t left_out = spawner->leave_out;
+    if (group_serves(kind, GROUP_MEMORY) && !(left_out & (1ULL << WALL_cgroup_memory)) &&
+        limit_memory(leaf, unified, build) < 0)
+        return fail_os(err, "limit memory to %llu bytes by control group",
+                       (unsigned long long) build->memory_bytes);
+    if (group_serves(kind, GROUP_PIDS) && !(left_out & (1ULL << WALL_cgroup_pids)) &&
+        limit_processes(leaf, unified, build) < 0)
+        return fail_os(err, "limit processes to %llu by control group",
+                       (unsigned long long) build->processes);
+    if (group_serves(kind, GROUP_CPU) && !(left_out & (1ULL << WALL_cgroup_cpu)) &&
+        limit_cpu(leaf, unified, build) < 0)
+        slot->degraded |= 1ULL << WALL_cgroup_cpu;
+    if (group_serves(kind, GROUP_BLKIO) && limit_disk_rate(spawner, leaf, unified, build) < 0)
+        slot->degraded |= 1ULL << WALL_cgroup_io;
+    return 0;
+}
+
+/* Which v1 controllers a sandbox needs: each costs two dozen microseconds to make and to join. */
+static bool is_wanted(enum group_kind kind, const struct spawn_build *build)
+{
+    return kind != GROUP_BLKIO || build->disk_read_rate || build->disk_write_rate;
+}
+
+int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
+                int *ret_procs, error *err)
+{
+    char name[NAME_MOST];
+    leaf_name(name, slot_number(spawner, slot));
+    bool io_is_asked = build->disk_read_rate || build->disk_write_rate;
+    if (io_is_asked)
+        slot->degraded |= 1ULL << WALL_cgroup_io; /* until a group has taken the rate */
+    unsigned count = 0;
+    for (unsigned i = 0; i < spawner->root_count; i++) {
+        const struct group_root *root = &spawner->roots[i];
+        if (!is_wanted(root->kind, build))
+            continue;
+        if (mkdirat(root->directory, name, 0755) < 0 && errno != EEXIST)
+            return fail_os(err, "make control group '%s/%s'", root->path, name);
+        slot->groups |= 1U << root->kind;
+        auto_fd leaf = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (leaf < 0)
+            return fail_os(err, "open control group '%s/%s'", root->path, name);
+        if (group_serves(root->kind, GROUP_BLKIO))
+            slot->degraded &= ~(1ULL << WALL_cgroup_io);
+        if (write_limits(spawner, slot, root->kind, leaf, build, err) < 0)
+            return -1;
+        ret_procs[count] = openat(leaf, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        if (ret_procs[count] < 0)
+            return fail_os(err, "open control group '%s/%s'", root->path, name);
+        count++;
+    }
+    return (int) count;
+}
+
+/* Gives gloveboxd a view of one leaf. Its files belong to root: it can read the counters, no more. */
+int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group_kind kind)
+{
+    char name[NAME_MOST];
+    leaf_name(name, slot_number(spawner, slot));
+    for (unsigned i = 0; i < spawner->root_count; i++)
+        if (spawner->roots[i].kind == kind)
+            return openat(spawner->roots[i].directory, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return -1;
+}
+
+/* Fails while a process is still inside (EBUSY); the caller tries again. */
+int remove_leaves(const struct spawner *spawner, const struct slot *slot)
+{
+    int result = 0;
+    char name[NAME_MOST];
+    leaf_name(name, slot_number(spawner, slot));
+    for (unsigned i = 0; i < spawner->root_count; i++)
+        if ((slot->groups & (1U << spawner->roots[i].kind)) &&
+            unlinkat(spawner->roots[i].directory, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+            result = -1;
+    return result;
+}
+
+int set_frozen(const struct spawner *spawner, const struct slot *slot, bool frozen, error *err)
+{
+    enum group_kind kind = slot->groups & (1U << GROUP_UNIFIED) ? GROUP_UNIFIED : GROUP_FREEZER;
+    auto_fd leaf = open_leaf(spawner, slot, kind);
+    if (leaf < 0)
+        return fail(err, ERR_UNAVAILABLE, "no control group here can freeze a sandbox");
+    int done = kind == GROUP_UNIFIED ? write_text(leaf, "cgroup.freeze", frozen ? "1" : "0")
+                                     : write_text(leaf, "freezer.state", frozen ? "FROZEN" : "THAWED");
+    return done < 0 ? fail_os(err, "freeze or thaw the sandbox") : 0;
+}
+
+void close_groups(struct spawner *spawner)
+{
+    char name[NAME_MOST];
+    holders_name(name, spawner->first_slot);
+    for (unsigned i = 0; i < spawner->root_count; i++)
+        (void) unlinkat(spawner->roots[i].directory, name, AT_REMOVEDIR);
+    for (unsigned i = 0; i < spawner->root_count; i++)
+        (void) rmdir(spawner->roots[i].path); /* goes only when no other instance is in it */
+}
+
+/* Ends what still sits in a group that nobody owns. The text is the kernel's: numbers, a line each. */
+static void kill_group(int group)
+{
+    if (write_text(group, "cgroup.kill", "1") == 0) /* Linux 5.14 */
+        return;
+    auto_fd procs = openat(group, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    char text[4096];
+    ssize_t got = procs < 0 ? -1 : read(procs, text, sizeof text - 1);
+    for (ssize_t i = 0, pid = 0; i < got; i++) {
+        if (text[i] >= '0' && text[i] <= '9')
+            pid = pid * 10 + (text[i] - '0');
+        else if (pid > 1) {
+            (void) kill((pid_t) pid, SIGKILL);
+            pid = 0;
+        }
+    }
+}
+
+static bool slot_of_group(const char *name, uint32_t *ret_slot)
+{
+    static const char holders[] = "holders-";
+    if (strncmp(name, holders, sizeof holders - 1) == 0)
+        name += sizeof holders - 1;
+    if (*name < '0' || *name > '9')
+        return false;
+    char *end;
+    unsigned long slot = strtoul(name, &end, 10);
+    *ret_slot = (uint32_t) slot;
+    return *end == '\0' && slot < UINT32_MAX;
+}
+
+static bool sweep_group(int root, const char *name)
+{
+    auto_fd group = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (group < 0)
+        return false;
+    for (int tried = 0; tried < 200; tried++) {
+        if (unlinkat(root, name, AT_REMOVEDIR) == 0)
+            return true;
+        kill_group(group);
+        (void) usleep(5000);
+    }
+    return false;
+}
+
+/* Removes every group of ours whose slot nobody owns. Returns how many there were. */
+uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot))
+{
+    uint32_t swept = 0;
+    for (unsigned i = 0; i < spawner->root_count; i++) {
+        int root = spawner->roots[i].directory;
+        DIR *entries = fdopendir(openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (!entries)
+            continue;
+        for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
+            uint32_t slot;
+            if (entry->d_type == DT_DIR && slot_of_group(entry->d_name, &slot) && is_abandoned(slot))
+                swept += sweep_group(root, entry->d_name);
+        }
+        (void) closedir(entries);
+    }
+    return swept;
+}
+
+uint64_t walls_of_groups(const struct spawner *spawner)
+{
+    static const struct {
+        enum group_kind kind;
+        enum wall wall;
+        const char *file; /* under v2 a controller is there if the holders' group has this file */
+    } rows[] = {
+        { GROUP_MEMORY, WALL_cgroup_memory, "memory.max" },
+        { GROUP_PIDS, WALL_cgroup_pids, "pids.max" },
+        { GROUP_CPU, WALL_cgroup_cpu, "cpu.max" },
+        { GROUP_BLKIO, WALL_cgroup_io, "io.max" },
+    };
+    uint64_t walls = 0;
+    char name[NAME_MOST];
+    holders_name(name, spawner->first_slot);
+    for (unsigned i = 0; i < spawner->root_count; i++) {
+        auto_fd group = openat(spawner->roots[i].directory, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        for_each(row, rows)
+            if (spawner->roots[i].kind == row->kind ||
+                (spawner->roots[i].kind == GROUP_UNIFIED &&
+                 faccessat(group, row->file, F_OK, 0) == 0))
+                walls |= 1ULL << row->wall;
+    }
+    return walls;
+}
+
+int open_group_roots(struct spawner *spawner, error *err)
+{
+    for (unsigned i = 0; i < spawner->root_count; i++)
+        if (open_root(&spawner->roots[i], err) < 0)
+            return -1;
+    return 0;
+}

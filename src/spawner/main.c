@@ -1,0 +1,404 @@
+/* glovebox-spawner - the only program of glovebox that is root.
+ *
+ * It reads its command line, then makes, ends and removes sandboxes as gloveboxd asks (duties.c). One peer,
+ * one thread, no heap after start, no text from anybody. When its peer goes, everything goes. */
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/table.h"
+#include "contract/build.h"
+#include "model/ids.h"
+#include "spawner/spawner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct spawner spawner;
+
+/* What the command line says, before anything is opened. */
+static struct settings {
+    const char *init;
+    const char *filters[FILTERS];
+    unsigned filter_count;
+    const char *python;
+    const char *slots_file;
+    uint32_t slots;
+} settings = { .slots = 64 };
+
+int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index, error *err)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.u64 = (uint64_t) kind << 32 | index };
+    if (epoll_ctl(from->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+        return fail_os(err, "watch a descriptor");
+    return 0;
+}
+
+/* --group KIND=PATH */
+static int add_group(const char *text, error *err)
+{
+    static const char *const kinds[GROUPS] = { "unified", "memory", "pids",   "cpu",
+                                               "cpuacct", "blkio",  "freezer" };
+    const char *path = strchr(text, '=');
+    if (!path || spawner.root_count == GROUPS)
+        return fail(err, ERR_BAD_REQUEST, "--group takes KIND=PATH, not '%s'", text);
+    for (unsigned kind = 0; kind < GROUPS; kind++)
+        if (strncmp(text, kinds[kind], (size_t) (path - text)) == 0 &&
+            kinds[kind][path - text] == '\0') {
+            spawner.roots[spawner.root_count++] = (struct group_root){
+                .kind = (enum group_kind) kind, .path = path + 1, .directory = -1, .holders = -1
+            };
+            return 0;
+        }
+    return fail(err, ERR_BAD_REQUEST, "--group knows no kind '%s'", text);
+}
+
+static int add_template(const char *path, error *err)
+{
+    if (spawner.template_count == SPAWN_TEMPLATES_MOST)
+        return fail(err, ERR_BAD_REQUEST, "more than %d templates", SPAWN_TEMPLATES_MOST);
+    spawner.templates[spawner.template_count++] =
+        (struct template){ .path = path, .holder_socket = -1 };
+    return 0;
+}
+
+static int add_filter(const char *path, error *err)
+{
+    if (settings.filter_count == FILTERS)
+        return fail(err, ERR_BAD_REQUEST, "more than %d filters", FILTERS);
+    settings.filters[settings.filter_count++] = path;
+    return 0;
+}
+
+static int read_count(const char *text, uint64_t most, uint64_t *ret_count, error *err)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value > most)
+        return fail(err, ERR_BAD_REQUEST, "'%s' is not a number up to %llu", text,
+                    (unsigned long long) most);
+    *ret_count = value;
+    return 0;
+}
+
+static int take_option(const char *name, const char *value, error *err)
+{
+    uint64_t number = 0;
+    if (strcmp(name, "--group") == 0)
+        return add_group(value, err);
+    if (strcmp(name, "--template") == 0)
+        return add_template(value, err);
+    if (strcmp(name, "--filter") == 0)
+        return add_filter(value, err);
+    if (strcmp(name, "--init") == 0)
+        settings.init = value;
+    else if (strcmp(name, "--python") == 0)
+        settings.python = value;
+    else if (strcmp(name, "--slots-file") == 0)
+        settings.slots_file = value;
+    else if (strcmp(name, "--slots") == 0) {
+        if (read_count(value, SLOTS_HERE_MOST, &number, err) < 0)
+            return under(err, "--slots");
+        settings.slots = (uint32_t) number;
+    } else if (strcmp(name, "--daemon") == 0) {
+        if (read_count(value, INT_MAX, &number, err) < 0)
+            return under(err, "--daemon");
+        spawner.daemon = (int) number;
+    } else if (strcmp(name, "--disk-major") == 0) {
+        if (read_count(value, UINT32_MAX, &number, err) < 0)
+            return under(err, "--disk-major");
+        spawner.disk_major = (uint32_t) number;
+    } else if (strcmp(name, "--disk-minor") == 0) {
+        if (read_count(value, UINT32_MAX, &number, err) < 0)
+            return under(err, "--disk-minor");
+        spawner.disk_minor = (uint32_t) number;
+#ifdef GLOVEBOX_LEAVE_OUT
+    } else if (strcmp(name, "--leave-out") == 0) {
+        if (read_count(value, UINT64_MAX, &spawner.leave_out, err) < 0)
+            return under(err, "--leave-out");
+#endif
+    } else
+        return fail(err, ERR_BAD_REQUEST, "unknown option '%s'", name);
+    return 0;
+}
+
+static int read_command_line(int count, char **arguments, error *err)
+{
+    spawner.daemon = -1;
+    for (int i = 1; i < count; i++) {
+        if (strcmp(arguments[i], "--unprivileged") == 0) {
+            spawner.unprivileged = true;
+            continue;
+        }
+        if (i + 1 >= count)
+            return fail(err, ERR_BAD_REQUEST, "'%s' lacks its value", arguments[i]);
+        if (take_option(arguments[i], arguments[i + 1], err) < 0)
+            return -1;
+        i++;
+    }
+    if (spawner.daemon < 0 || !settings.init || settings.filter_count != FILTERS ||
+        !settings.slots_file || spawner.template_count == 0)
+        return fail(err, ERR_BAD_REQUEST,
+                    "--daemon, --init, --slots-file, %d --filter and a --template are needed", FILTERS);
+    return 0;
+}
+
+/* Copies a file into sealed memory: nobody can change it after this moment, nobody finds its inode
+ * (CVE-2019-5736). */
+static int load_sealed(const char *path, unsigned flags, int *ret_memory, error *err)
+{
+    auto_fd file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat status;
+    if (file < 0 || fstat(file, &status) < 0)
+        return fail_os(err, "open '%s'", path);
+    auto_fd memory = memfd_create("glovebox", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+    if (memory < 0 && errno == EINVAL) /* MFD_EXEC is younger: Linux 6.3 */
+        memory = memfd_create("glovebox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (memory < 0)
+        return fail_os(err, "create memory for '%s'", path);
+    char block[65536];
+    for (off_t left = status.st_size; left > 0;) {
+        ssize_t got = read(file, block, sizeof block);
+        if (got <= 0 || write(memory, block, (size_t) got) != got)
+            return fail_os(err, "copy '%s' into memory", path);
+        left -= got;
+    }
+    if (fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+        return fail_os(err, "seal '%s'", path);
+    *ret_memory = take_fd(&memory);
+    return 0;
+}
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+static int load_files(error *err)
+{
+    if (load_sealed(settings.init, MFD_EXEC, &spawner.program, err) < 0)
+        return -1;
+    for (unsigned i = 0; i < FILTERS; i++) {
+        if (load_sealed(settings.filters[i], 0, &spawner.filters[i], err) < 0)
+            return -1;
+        off_t size = lseek(spawner.filters[i], 0, SEEK_END);
+        if (size <= 0 || size % (off_t) sizeof(struct sock_filter) != 0 ||
+            size / (off_t) sizeof(struct sock_filter) > BUILD_FILTER_MOST)
+            return fail(err, ERR_UNAVAILABLE, "'%s' is not a seccomp program", settings.filters[i]);
+    }
+    spawner.python = -1;
+    if (settings.python) {
+        spawner.python = open(settings.python, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (spawner.python < 0)
+            return fail_os(err, "open '%s'", settings.python);
+    }
+    return 0;
+}
+
+/* What it takes to map ids, to write control groups and to end processes of other users. */
+static int keep_few_capabilities(error *err)
+{
+    static const unsigned kept[] = { CAP_SYS_ADMIN, CAP_SETUID,       CAP_SETGID,
+                                     CAP_KILL,      CAP_DAC_OVERRIDE, CAP_SYS_RESOURCE };
+    if (spawner.unprivileged)
+        return 0;
+    uint64_t wanted = 0;
+    for_each(capability, kept)
+        wanted |= 1ULL << *capability;
+    struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct sets[2];
+    if (syscall(SYS_capget, &header, sets) < 0)
+        return fail_os(err, "read capabilities");
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t word = (uint32_t) (wanted >> (32 * i)) & sets[i].permitted;
+        sets[i] = (struct __user_cap_data_struct){ .effective = word, .permitted = word };
+    }
+    for (unsigned i = 0; i <= 63; i++)
+        if (!(wanted & (1ULL << i)) && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0 && errno != EINVAL)
+            return fail_os(err, "drop capability %u", i);
+    if (syscall(SYS_capset, &header, sets) < 0)
+        return fail_os(err, "drop capabilities");
+    return 0;
+}
+
+/* Sandboxes go first when the host runs out of memory. The floor is inherited if we may set it. */
+static void volunteer_for_oom(void)
+{
+    auto_fd score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    (void) !write(score, "300", 3);
+}
+
+static int prepare(int count, char **arguments, error *err)
+{
+    if (read_command_line(count, arguments, err) < 0)
+        return -1;
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return fail_os(err, "become untraceable");
+    (void) umask(0022);
+    (void) signal(SIGPIPE, SIG_IGN);
+    (void) signal(SIGCHLD, SIG_IGN); /* holders are reaped by the kernel; their sockets tell */
+    volunteer_for_oom();
+    spawner.epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (spawner.epoll < 0)
+        return fail_os(err, "create epoll");
+    if (fcntl(spawner.daemon, F_SETFD, FD_CLOEXEC) < 0 ||
+        fcntl(spawner.daemon, F_SETFL, O_NONBLOCK) < 0)
+        return fail_os(err, "take the daemon's socket");
+    if (load_files(err) < 0 || open_group_roots(&spawner, err) < 0 ||
+        lock_slots(&spawner, settings.slots_file, settings.slots, err) < 0 ||
+        open_groups(&spawner, err) < 0 || keep_few_capabilities(err) < 0)
+        return -1;
+    if (watch(&spawner, spawner.daemon, WATCH_DAEMON, 0, err) < 0)
+        return -1;
+    /* The first template is the one most runs use; the others start when they are asked for. */
+    return holder_start(&spawner, 0, err);
+}
+
+static int greet(error *err)
+{
+    uint64_t walls = walls_of_groups(&spawner);
+    struct spawn_hello hello = {
+        .version = SPAWN_VERSION,
+        .templates = spawner.template_count,
+        .slots = spawner.slot_count,
+        .first_slot = spawner.first_slot,
+        .walls = walls,
+        .swept = spawner.swept,
+    };
+    for (unsigned i = 0; i < spawner.root_count; i++)
+        hello.groups |= 1U << spawner.roots[i].kind;
+    return packet_send(spawner.daemon, SPAWN_HELLO, &hello, sizeof hello, NULL, 0, err);
+}
+
+static void init_ended(struct slot *slot)
+{
+    if (epoll_ctl(spawner.epoll, EPOLL_CTL_DEL, slot->init, NULL) < 0)
+        return;
+    if (slot->state == SLOT_BUILDING) {
+        error cause;
+        (void) fail(&cause, ERR_UNAVAILABLE, "init ended before the sandbox stood");
+        build_failed(&spawner, slot, &cause);
+    } else if (slot->state == SLOT_STANDING) {
+        struct spawn_slot lost = { .slot = slot_number(&spawner, slot),
+                                   .generation = slot->generation };
+        error unheard;
+        (void) packet_send(spawner.daemon, SPAWN_LOST, &lost, sizeof lost, NULL, 0, &unheard);
+        slot->state = SLOT_LEAVING; /* the daemon reads its counters, then asks for the release */
+        slot->until_ms = now_ms() + 60000;
+        slot->lost = true;
+    }
+}
+
+/* Returns PACKET_CLOSED when gloveboxd is gone or breaks the protocol. */
+static int daemon_speaks(error *err)
+{
+    struct packet packet;
+    int came = packet_receive(spawner.daemon, &packet, err);
+    if (came != PACKET_CAME)
+        return came;
+    int done = answer(&spawner, &packet, err);
+    packet_done(&packet);
+    /* A slot that is gone already is no offence: both sides may end it at once. */
+    return done;
+}
+
+static void handle(const struct epoll_event *event, bool *ret_daemon_gone)
+{
+    error err = { 0 };
+    uint32_t index = (uint32_t) event->data.u64;
+    struct slot *slot = &spawner.slots[index % SLOTS_HERE_MOST];
+    switch ((enum watched) (event->data.u64 >> 32)) {
+    case WATCH_DAEMON:
+        switch (daemon_speaks(&err)) {
+        case PACKET_CLOSED:
+            *ret_daemon_gone = true;
+            break;
+        case -1:
+            (void) fprintf(stderr, "glovebox-spawner: refused: %s\n", err.text);
+            break;
+        default:
+            break;
+        }
+        break;
+    case WATCH_HOLDER:
+        holder_speaks(&spawner, index);
+        break;
+    case WATCH_REPORT:
+        sandbox_reports(&spawner, slot);
+        break;
+    case WATCH_INIT:
+        init_ended(slot);
+        break;
+    default:
+        break;
+    }
+}
+
+static bool anything_leaves(void)
+{
+    for (uint32_t i = 0; i < spawner.slot_count; i++)
+        if (spawner.slots[i].state == SLOT_LEAVING && spawner.slots[i].until_ms != INT64_MAX &&
+            !spawner.slots[i].lost)
+            return true;
+    return false;
+}
+
+static void serve(void)
+{
+    bool daemon_gone = false;
+    while (!daemon_gone && !(spawner.phase == DRAINING && slots_are_empty(&spawner))) {
+        struct epoll_event events[64];
+        int count = epoll_wait(spawner.epoll, events, COUNT_OF(events), anything_leaves() ? 1 : 1000);
+        for (int i = 0; i < count; i++)
+            handle(&events[i], &daemon_gone);
+        slots_tend(&spawner);
+    }
+}
+
+/* Nothing stays: holders die, and with them every process of every sandbox; then the groups go. */
+static void leave_nothing(void)
+{
+    for (uint32_t i = 0; i < spawner.slot_count; i++)
+        if (spawner.slots[i].state != SLOT_FREE) {
+            spawner.slots[i].lost = false;
+            slot_leave(&spawner, &spawner.slots[i]);
+        }
+    for (uint32_t i = 0; i < spawner.template_count; i++)
+        if (spawner.templates[i].holder > 0)
+            (void) kill(spawner.templates[i].holder, SIGKILL);
+    (void) signal(SIGCHLD, SIG_DFL);
+    deadline end = deadline_in(5000);
+    while (!slots_are_empty(&spawner) && !deadline_has_passed(end)) {
+        slots_tend(&spawner);
+        (void) usleep(1000);
+    }
+    for (uint32_t i = 0; i < spawner.template_count; i++)
+        if (spawner.templates[i].holder > 0)
+            (void) waitpid(spawner.templates[i].holder, NULL, 0);
+    close_groups(&spawner);
+}
+
+int main(int count, char **arguments)
+{
+    error err = { 0 };
+    if (prepare(count, arguments, &err) < 0 || greet(&err) < 0) {
+        (void) fprintf(stderr, "glovebox-spawner: %s\n", err.text);
+        leave_nothing();
+        return 125;
+    }
+    spawner.phase = SERVING;
+    serve();
+    leave_nothing();
+    return 0;
+}

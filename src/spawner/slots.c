@@ -1,0 +1,163 @@
+/* slots.c - slots are numbers that are unique on the host: a sandbox's user id and control group follow
+ * from its slot. An instance owns a range of them as long as it holds a lock on that range of a file;
+ * the kernel drops the lock when the instance dies, however it dies. So a group whose slot can be locked
+ * belongs to nobody, and can be swept. */
+#include "base/clock.h"
+#include "base/table.h"
+#include "model/ids.h"
+#include "spawner/spawner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { LEAVE_MS = 5000 };
+
+static int slots_file = -1;
+
+/* Open file description locks: not shared with other processes, and not dropped by another close(). */
+static bool lock_range(uint32_t first, uint32_t count, short kind)
+{
+    struct flock range = {
+        .l_type = kind,
+        .l_whence = SEEK_SET,
+        .l_start = (off_t) first,
+        .l_len = (off_t) count,
+    };
+    return fcntl(slots_file, F_OFD_SETLK, &range) == 0;
+}
+
+static bool is_abandoned(uint32_t slot)
+{
+    if (!lock_range(slot, 1, F_WRLCK))
+        return false;
+    (void) lock_range(slot, 1, F_UNLCK);
+    return true;
+}
+
+int lock_slots(struct spawner *spawner, const char *path, uint32_t count, error *err)
+{
+    slots_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (slots_file < 0)
+        return fail_os(err, "open slots file '%s'", path);
+    /* Before our own range is taken, so that what is left in it is swept as well. */
+    spawner->swept = sweep_groups(spawner, is_abandoned);
+    for (uint32_t first = 0; first + count <= SLOTS_MOST; first += count) {
+        if (!lock_range(first, count, F_WRLCK))
+            continue;
+        spawner->first_slot = first;
+        spawner->slot_count = count;
+        return 0;
+    }
+    return fail(err, ERR_BUSY, "all %d sandbox slots of this host are taken; end an instance",
+                SLOTS_MOST);
+}
+
+struct slot *slot_at(struct spawner *spawner, uint32_t number, uint32_t generation)
+{
+    if (number < spawner->first_slot || number - spawner->first_slot >= spawner->slot_count)
+        return NULL;
+    struct slot *slot = &spawner->slots[number - spawner->first_slot];
+    return slot->state != SLOT_FREE && slot->generation == generation ? slot : NULL;
+}
+
+uint32_t slot_number(const struct spawner *spawner, const struct slot *slot)
+{
+    return spawner->first_slot + (uint32_t) (slot - spawner->slots);
+}
+
+/* Takes the free slot after the one taken last, so that an id rests as long as possible. */
+struct slot *slot_take(struct spawner *spawner)
+{
+    static uint32_t next;
+    for (uint32_t tried = 0; tried < spawner->slot_count; tried++) {
+        struct slot *slot = &spawner->slots[next++ % spawner->slot_count];
+        if (slot->state != SLOT_FREE)
+            continue;
+        uint32_t generation = slot->generation + 1;
+        *slot = (struct slot){ .state = SLOT_BUILDING,
+                               .generation = generation,
+                               .init = -1,
+                               .report = -1,
+                               .inside = -1 };
+        return slot;
+    }
+    return NULL;
+}
+
+static void close_and_forget(int *fd)
+{
+    if (*fd >= 0)
+        (void) close(*fd);
+    *fd = -1;
+}
+
+/* Kills the sandbox's init: the kernel then ends every process of its pid namespace and waits for
+ * them, pid_namespaces(7). What is left is seen by slots_tend(). */
+void slot_leave(struct spawner *spawner, struct slot *slot)
+{
+    (void) spawner;
+    slot->lost = false;
+    close_and_forget(&slot->report);
+    close_and_forget(&slot->inside);
+    if (slot->init >= 0)
+        (void) syscall(SYS_pidfd_send_signal, slot->init, SIGKILL, NULL, 0);
+    if (slot->state != SLOT_LEAVING)
+        slot->until_ms = now_ms() + LEAVE_MS;
+    slot->state = SLOT_LEAVING;
+}
+
+static bool has_ended(int pidfd)
+{
+    return pidfd < 0 || syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0;
+}
+
+static void slot_is_gone(struct spawner *spawner, struct slot *slot, uint32_t leftovers)
+{
+    if (slot->asked_to_leave) {
+        struct spawn_released released = { .slot = slot_number(spawner, slot),
+                                           .generation = slot->generation,
+                                           .leftovers = leftovers };
+        error unheard;
+        (void) packet_send(spawner->daemon, SPAWN_RELEASED, &released, sizeof released, NULL, 0,
+                           &unheard);
+        slot->asked_to_leave = false;
+    }
+    close_and_forget(&slot->init);
+    /* A slot whose processes do not go (a process in the kernel that cannot be killed) is never used again. */
+    slot->state = leftovers ? SLOT_LEAVING : SLOT_FREE;
+    slot->until_ms = INT64_MAX;
+}
+
+/* Looks after slots that wait for something: called whenever something happened, and every 5 ms while
+ * a slot is leaving. */
+void slots_tend(struct spawner *spawner)
+{
+    int64_t now = now_ms();
+    for (uint32_t i = 0; i < spawner->slot_count; i++) {
+        struct slot *slot = &spawner->slots[i];
+        if (slot->state == SLOT_BUILDING && now >= slot->until_ms) {
+            error late;
+            (void) fail(&late, ERR_TIMEOUT, "the sandbox was not ready in time");
+            build_failed(spawner, slot, &late);
+        }
+        if (slot->state != SLOT_LEAVING || slot->until_ms == INT64_MAX)
+            continue;
+        if (slot->lost && now < slot->until_ms)
+            continue;
+        bool gone = has_ended(slot->init) && remove_leaves(spawner, slot) == 0;
+        if (gone || now >= slot->until_ms)
+            slot_is_gone(spawner, slot, gone ? 0 : 1);
+    }
+}
+
+bool slots_are_empty(const struct spawner *spawner)
+{
+    for (uint32_t i = 0; i < spawner->slot_count; i++)
+        if (spawner->slots[i].state != SLOT_FREE && spawner->slots[i].until_ms != INT64_MAX)
+            return false;
+    return true;
+}

@@ -1,0 +1,119 @@
+/* spawner.h - what glovebox-spawner knows: its settings, its holders and its slots. Nothing else.
+ *
+ * Everything here has a fixed size and lives in one static object: no heap, no thread. */
+#pragma once
+
+#include "base/error.h"
+#include "base/packet.h"
+#include "contract/build.h"
+#include "contract/spawn.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { SLOTS_HERE_MOST = 4096, FILTERS = SPAWN_NETWORK_KINDS };
+
+/* A control group directory of ours: all of cgroup v2, or one controller of v1. */
+struct group_root {
+    enum group_kind kind;
+    const char *path; /* from the command line */
+    int directory;
+    int holders; /* procs file of the group that holders and inits share */
+};
+
+struct template {
+    const char *path; /* root directory of the template, from the command line */
+    pid_t holder;     /* 0 = not running */
+    int holder_socket;
+    bool ready;
+};
+
+/*  free --> building --> standing --> leaving --> free
+ *              |                         ^
+ *              +-------------------------+           (a sandbox is never used twice)   */
+enum slot_state { SLOT_FREE, SLOT_BUILDING, SLOT_STANDING, SLOT_LEAVING };
+
+struct slot {
+    enum slot_state state;
+    uint32_t generation;
+    uint32_t template;
+    bool asked_to_leave; /* gloveboxd waits for SPAWN_RELEASED */
+    bool lost;           /* init ended by itself: the leaf waits until gloveboxd has read it */
+    uint64_t request;
+    int64_t until_ms; /* BUILDING: must be ready by then; LEAVING: must be gone by then */
+    int init;         /* pidfd */
+    int report;       /* init reports BUILD_READY here */
+    int inside;       /* gloveboxd's end of the inside stream, until it is handed over */
+    uint32_t groups;  /* bits of enum group_kind that have a leaf */
+    uint64_t degraded;
+};
+
+enum phase { STARTING = 1, SERVING = 2, DRAINING = 4, ALWAYS = STARTING | SERVING | DRAINING };
+
+struct spawner {
+    enum phase phase;
+    int daemon;
+    int epoll;
+
+    int program;         /* glovebox-init, copied into sealed memory */
+    int filters[FILTERS]; /* seccomp programs, copied into sealed memory */
+    int python;          /* directory of the zygote's files, -1 if none */
+    bool unprivileged;
+    uint32_t disk_major, disk_minor; /* device for I/O rates, 0:0 if unknown */
+    uint64_t leave_out;              /* test builds only */
+
+    struct group_root roots[GROUPS];
+    unsigned root_count;
+    struct template templates[SPAWN_TEMPLATES_MOST];
+    unsigned template_count;
+
+    uint32_t first_slot; /* of the host-wide block that this instance has locked */
+    uint32_t slot_count;
+    uint32_t swept;
+    struct slot slots[SLOTS_HERE_MOST];
+};
+
+/* What an epoll event belongs to: a kind in the high word, an index in the low one. */
+enum watched { WATCH_DAEMON, WATCH_HOLDER, WATCH_REPORT, WATCH_INIT };
+int watch(const struct spawner *spawner, int fd, enum watched kind, uint32_t index, error *err);
+
+/* slots.c: which slots are ours, and where each one stands. */
+int lock_slots(struct spawner *spawner, const char *path, uint32_t count, error *err);
+struct slot *slot_at(struct spawner *spawner, uint32_t number, uint32_t generation);
+uint32_t slot_number(const struct spawner *spawner, const struct slot *slot);
+struct slot *slot_take(struct spawner *spawner);
+void slot_leave(struct spawner *spawner, struct slot *slot);
+void slots_tend(struct spawner *spawner);
+bool slots_are_empty(const struct spawner *spawner);
+
+/* groups.c: control groups. */
+int open_group_roots(struct spawner *spawner, error *err);
+int open_groups(struct spawner *spawner, error *err);
+int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
+                int *ret_procs, error *err);
+int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group_kind kind);
+int remove_leaves(const struct spawner *spawner, const struct slot *slot);
+int set_frozen(const struct spawner *spawner, const struct slot *slot, bool frozen, error *err);
+void close_groups(struct spawner *spawner);
+uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot));
+uint64_t walls_of_groups(const struct spawner *spawner);
+
+/* holders.c: one process for each template that sandboxes are cloned from. */
+int holder_start(struct spawner *spawner, uint32_t index, error *err);
+void holder_lost(struct spawner *spawner, uint32_t index);
+void holder_speaks(struct spawner *spawner, uint32_t index);
+
+/* template_root.c: runs in the newborn holder; ends in exec or _exit. */
+struct template_root {
+    const char *path;
+    int python;
+    bool unprivileged;
+};
+int enter_template_root(const struct template_root *root, error *err);
+
+/* duties.c: what gloveboxd can ask. */
+int answer(struct spawner *spawner, struct packet *packet, error *err);
+void sandbox_reports(struct spawner *spawner, struct slot *slot);
+void build_failed(struct spawner *spawner, struct slot *slot, const error *cause);

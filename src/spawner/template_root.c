@@ -1,0 +1,168 @@
+/* template_root.c - the newborn holder moves into its template: the last code of the spawner that it
+ * runs. It already has a user, mount and pid namespace of its own, so that nothing here uses a privilege of
+ * the host; what it mounts, sandboxes inherit locked (mount_namespaces(7), "locked mounts"). */
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "spawner/spawner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+
+/* Where the new root is put together: a folder that every host has, seen by this process only. */
+static const char site[] = "/tmp";
+
+/* A private copy of the template's mount, read-only, without set-user-id programs and devices. Other
+ * mounts that lie below the folder on the host do not come along (no AT_RECURSIVE). */
+static int mount_template(const char *path, error *err)
+{
+    auto_fd tree = (int) syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (tree < 0)
+        return fail_os(err, "open template '%s'", path);
+    struct mount_attr attributes = {
+        .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+    };
+    if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
+        return fail_os(err, "make template '%s' read-only", path);
+    if (syscall(SYS_move_mount, tree, "", AT_FDCWD, site, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return fail_os(err, "mount template '%s'", path);
+    if (chdir(site) < 0)
+        return fail_os(err, "enter template '%s'", path);
+    return 0;
+}
+
+static const struct device {
+    const char *host;
+    const char *name;
+    unsigned minor;
+} devices[] = {
+    { "/dev/null", "dev/null", 3 },      { "/dev/zero", "dev/zero", 5 },
+    { "/dev/full", "dev/full", 7 },      { "/dev/random", "dev/random", 8 },
+    { "/dev/urandom", "dev/urandom", 9 },
+};
+
+/* The host's node is bound only after its number has been seen (CVE-2025-31133, CVE-2026-88265). */
+static int bind_device(const struct device *device, error *err)
+{
+    auto_fd node = open(device->host, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat status;
+    if (node < 0 || fstat(node, &status) < 0)
+        return fail_os(err, "open device '%s'", device->host);
+    if (!S_ISCHR(status.st_mode) || status.st_rdev != makedev(1, device->minor))
+        return fail(err, ERR_UNAVAILABLE, "'%s' is not character device 1:%u", device->host,
+                    device->minor);
+    auto_fd place = open(device->name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0444);
+    if (place < 0)
+        return fail_os(err, "make '%s'", device->name);
+    auto_fd tree = (int) syscall(SYS_open_tree, node, "",
+                                 AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (tree < 0 || syscall(SYS_move_mount, tree, "", AT_FDCWD, device->name,
+                            MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return fail_os(err, "mount device '%s'", device->host);
+    return 0;
+}
+
+static int mount_devices(error *err)
+{
+    static const struct {
+        const char *target, *name;
+    } links[] = {
+        { "/proc/self/fd", "dev/fd" },       { "/proc/self/fd/0", "dev/stdin" },
+        { "/proc/self/fd/1", "dev/stdout" }, { "/proc/self/fd/2", "dev/stderr" },
+        { "pts/ptmx", "dev/ptmx" },
+    };
+    static const char *const folders[] = { "dev/shm", "dev/pts" };
+
+    if (mount("tmpfs", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64") < 0)
+        return fail_os(err, "mount '/dev'");
+    for_each(device, devices)
+        if (bind_device(device, err) < 0)
+            return -1;
+    for_each(link, links)
+        if (symlink(link->target, link->name) < 0)
+            return fail_os(err, "link '%s'", link->name);
+    for_each(folder, folders)
+        if (mkdir(*folder, 0755) < 0)
+            return fail_os(err, "make '%s'", *folder);
+    if (mount(NULL, "dev", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0)
+        return fail_os(err, "make '/dev' read-only");
+    return 0;
+}
+
+static int copy_file(int from, const char *name, int to, error *err)
+{
+    char block[16384];
+    auto_fd in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd out = in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555);
+    if (out < 0)
+        return fail_os(err, "copy '%s' for the zygote", name);
+    for (;;) {
+        ssize_t got = read(in, block, sizeof block);
+        if (got == 0)
+            return 0;
+        if (got < 0 || write(out, block, (size_t) got) != got)
+            return fail_os(err, "copy '%s' for the zygote", name);
+    }
+}
+
+/* The zygote's files become inodes of this holder alone, in memory. */
+static int mount_python(int python, error *err)
+{
+    static const char *const names[] = {
+#define PYTHON_FILE(name) name,
+#include "contract/python_files.def"
+    };
+    static const char place[] = "usr/lib/glovebox";
+    if (python < 0)
+        return 0;
+    if (mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=4m,nr_inodes=64") < 0)
+        return fail_os(err, "mount '/%s'; build the template again if it is an old one", place);
+    auto_fd to = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (to < 0)
+        return fail_os(err, "open '/%s'", place);
+    for_each(name, names)
+        if (copy_file(python, *name, to, err) < 0)
+            return -1;
+    if (mount(NULL, place, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0)
+        return fail_os(err, "make '/%s' read-only", place);
+    return 0;
+}
+
+/* pivot_root(".", ".") puts the old root on top of the new one; it is then taken away. After that
+ * no path leads to the host (pivot_root(2), notes). */
+static int leave_host(error *err)
+{
+    if (syscall(SYS_pivot_root, ".", ".") < 0)
+        return fail_os(err, "pivot into the template");
+    if (umount2(".", MNT_DETACH) < 0)
+        return fail_os(err, "detach the host's files");
+    if (chdir("/") < 0)
+        return fail_os(err, "enter the template's root");
+    return 0;
+}
+
+int enter_template_root(const struct template_root *root, error *err)
+{
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return fail_os(err, "make mounts private");
+    if (mount_template(root->path, err) < 0 || mount_devices(err) < 0)
+        return -1;
+    /* A full /proc of this small pid namespace has to be visible here, or the kernel would not let
+     * sandboxes mount theirs (mount_too_revealing); sandboxes cover it. */
+    if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return fail_os(err, "mount '/proc'; the host's own /proc must be fully visible");
+    if (mount_python(root->python, err) < 0)
+        return -1;
+    return leave_host(err);
+}
