@@ -1,0 +1,51 @@
+# A thin door to Meson: `make` builds into build/, where the programs find each other without install.
+# `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
+.PHONY: all setup run test bench fuzz format lint install uninstall clean
+
+BUILD ?= build
+# A template that was asked for by name, and the folder that `make run` leaves its results in.
+OUT ?= out
+
+all: setup $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet
+
+setup:
+	@tools/setup build
+
+$(BUILD)/build.ninja:
+	@meson setup $(BUILD) >/dev/null || meson setup $(BUILD)
+
+# The example: a real data set, analysed in a sandbox; the chart and the table end up in out/.
+run: all
+	@tools/run_example $(BUILD) $(OUT)
+
+test:
+	@tools/setup build test
+	@tools/test $(BUILD)
+
+bench: all
+	@tools/setup test
+	@/usr/bin/python3 tests/bench/bench.py $(BUILD)
+
+# Longer than in `make test`: SECONDS_EACH for each target.
+SECONDS_EACH ?= 600
+fuzz:
+	@tools/setup build test
+	@tools/fuzz $(BUILD) $(SECONDS_EACH)
+
+format:
+	@tools/setup lint
+	@tools/format
+
+lint:
+	@tools/setup build test lint
+	@tools/lint $(BUILD)
+
+install: all
+	@meson install -C $(BUILD) --no-rebuild
+
+uninstall:
+	@ninja -C $(BUILD) uninstall
+
+clean:
+	rm -rf $(BUILD) $(OUT)
