@@ -84,7 +84,7 @@ int packet_receive(int socket, struct packet *packet, error *err)
     do
         got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     while (got < 0 && errno == EINTR);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+    if (got < 0 && errno == EAGAIN)
         return PACKET_NONE;
     if (got < 0 && errno == ECONNRESET)
         return PACKET_CLOSED;

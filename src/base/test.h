@@ -15,6 +15,10 @@
 
 #include <cmocka.h>
 
+/* cmocka's; `fail` is ours, and `require` stops a test. */
+#undef fail
+#undef fail_msg
+
 static int failed_facts;
 
 PRINTF(3, 4) static inline void fact_failed(const char *file, int line, const char *format, ...)
@@ -30,16 +34,24 @@ PRINTF(3, 4) static inline void fact_failed(const char *file, int line, const ch
 
 #define expect(fact, ...) ((fact) ? (void) 0 : fact_failed(__FILE__, __LINE__, __VA_ARGS__))
 
-#define TEST(name)                                          \
-    static void name##_facts(void);                         \
-    static void name(void **state)                          \
-    {                                                       \
-        (void) state;                                       \
-        failed_facts = 0;                                   \
-        name##_facts();                                     \
-        if (failed_facts > 0)                               \
-            fail_msg("%d facts do not hold", failed_facts); \
-    }                                                       \
+/* A fact without which the rest of the test makes no sense. */
+#define require(fact, ...)             \
+    do {                               \
+        expect(fact, __VA_ARGS__);     \
+        if (failed_facts > 0)          \
+            _fail(__FILE__, __LINE__); \
+    } while (0)
+
+#define TEST(name)                     \
+    static void name##_facts(void);    \
+    static void name(void **state)     \
+    {                                  \
+        (void) state;                  \
+        failed_facts = 0;              \
+        name##_facts();                \
+        if (failed_facts > 0)          \
+            _fail(__FILE__, __LINE__); \
+    }                                  \
     static void name##_facts(void)
 
 #define CASE(name) cmocka_unit_test(name)

@@ -14,8 +14,8 @@ struct error_row {
     const char *text;
 };
 
-/* The row of an enum error_code. A code that does not exist, ERR_NONE too, is a mistake of glovebox:
- * it gets the row of ERR_INTERNAL. */
+/* The row of an enum error_code. A code that does not exist, ERR_NONE too, is a mistake of
+ * glovebox: it gets the row of ERR_INTERNAL. */
 const struct error_row *error_row_of(int code);
 
 /* Whose doing it is: "caller", "policy" or "glovebox". */

@@ -32,15 +32,15 @@ enum run_fault {
 
 /* What is known when a run is over. Zero-fill it, then evidence_init(). */
 struct evidence {
-    bool denied;  /* refused before it began */
-    bool pending; /* waits for a person's decision */
-    bool lost;    /* the sandbox or the daemon ended unasked */
+    bool denied;               /* refused before it began */
+    bool pending;              /* waits for a person's decision */
+    bool lost;                 /* the sandbox or the daemon ended unasked */
     bool cancelled;            /* the caller asked for its end before it was over */
     enum limit_id stopped_for; /* the limit for which gloveboxd ended it; LIMITS: none. First of
                                   stopped_for and cancelled wins: set only one */
-    bool exited;       /* exit_code and signal are known */
-    int32_t exit_code; /* -1 if a signal ended it */
-    int32_t signal;    /* 0 if it ended by itself */
+    bool exited;               /* exit_code and signal are known */
+    int32_t exit_code;         /* -1 if a signal ended it */
+    int32_t signal;            /* 0 if it ended by itself */
     uint64_t hits[LIMITS]; /* how often each limit was run into: oom kills, pids.events max, cuts */
 };
 
@@ -52,8 +52,8 @@ struct verdict {
     enum limit_id limit; /* which limit ended it, with RUN_LIMIT; else LIMITS */
 };
 
-/* Judges. A program that exits 0 although it ran into a limit is RUN_OK (its hits are reported); a bad
- * end with evidence of a limit is RUN_LIMIT, named by the first of output, wall, cpu, memory,
+/* Judges. A program that exits 0 although it ran into a limit is RUN_OK (its hits are reported); a
+ * bad end with evidence of a limit is RUN_LIMIT, named by the first of output, wall, cpu, memory,
  * processes, disk, inodes, artifacts. */
 struct verdict outcome_judge(const struct evidence *evidence);
 

@@ -1,6 +1,7 @@
 /* policy.h - what a run may do, as plain values; read from YAML files, one policy a file.
  *
- * A search path is one or more directories with ':' between them; the first that has NAME.yaml wins. */
+ * A search path is one or more directories with ':' between them; the first that has NAME.yaml
+ * wins. */
 #pragma once
 
 #include "base/error.h"
@@ -38,10 +39,10 @@ struct policy {
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct limits limits;  /* what a run gets that asks for nothing */
     struct limits maximum; /* what a run may ask for, at most; never below `limits` */
-    uint64_t stated;       /* bits of enum limit_id: a file states this maximum, children keep to it */
+    uint64_t stated; /* bits of enum limit_id: a file states this maximum, children keep to it */
     size_t variable_count;
     struct policy_variable variables[POLICY_VARIABLES_MOST]; /* `env`, sorted by name */
-    char digest[POLICY_DIGEST_SIZE]; /* over the canonical rendering */
+    char digest[POLICY_DIGEST_SIZE];                         /* over the canonical rendering */
 };
 
 /* What a request asks of the limits. Zero-filled it asks for nothing. */
@@ -58,7 +59,8 @@ int limits_ask(struct limits_asked *asked, enum limit_id id, uint64_t value, err
  *        ERR_NOT_FOUND    no file of that name */
 int policy_load(const char *path, const char *name, struct policy *ret_policy, error *err);
 
-/* Reads one policy file by its own path; what it extends comes from the search path. As policy_load. */
+/* Reads one policy file by its own path; what it extends comes from the search path. As
+ * policy_load. */
 int policy_read(const char *file, const char *path, struct policy *ret_policy, error *err);
 
 /* Parses the text of a policy file; `label` stands for the file in failures. As policy_load. */
@@ -81,8 +83,8 @@ bool policy_allows_language(const struct policy *policy, const char *language);
 bool policy_name_is_valid(const char *name);
 
 /* Checks an environment variable that a policy or a request gives.
- * Fails  ERR_BAD_REQUEST  the name is none, or would steer the loader (LD_*, GLIBC_TUNABLES); the value
- *                         is not UTF-8 or has control characters other than tab and newline. */
+ * Fails  ERR_BAD_REQUEST  the name is none, or would steer the loader (LD_*, GLIBC_TUNABLES); the
+ * value is not UTF-8 or has control characters other than tab and newline. */
 int policy_check_variable(const char *name, const char *value, error *err);
 
 /* Writes the canonical rendering: JSON, keys sorted, no blanks, without the digest.

@@ -1,20 +1,19 @@
-/* walls.h - the walls of a sandbox by name; a set of walls is a number with one bit for each. */
+/* walls.h - the walls of a sandbox by name. A set of walls is a number with one bit for each; the
+ * bits are those of enum wall (contract/spawn.h), which comes from the same table. */
 #pragma once
-
-#include "contract/spawn.h"
 
 #include <stdint.h>
 
-/* "netns"; NULL for a bit that is no wall. */
-const char *wall_name(enum wall wall);
+/* "netns" for the wall with that bit's position; NULL if there is none. */
+const char *wall_name(unsigned wall);
 
-/* What the wall does, in a sentence for people. */
-const char *wall_text(enum wall wall);
+/* What the wall does, in a sentence for people; NULL if there is none. */
+const char *wall_text(unsigned wall);
 
-/* The wall of that name; WALLS if there is none. */
-enum wall wall_find(const char *name);
+/* The position of the wall of that name, -1 if there is none. */
+int wall_find(const char *name);
 
-static inline uint64_t wall_bit(enum wall wall)
+static inline uint64_t wall_bit(unsigned wall)
 {
-    return UINT64_C(1) << (unsigned) wall;
+    return UINT64_C(1) << wall;
 }

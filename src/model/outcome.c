@@ -1,0 +1,150 @@
+/* outcome.c - the order in which evidence counts. */
+#include "model/outcome.h"
+
+#include "base/table.h"
+
+#include <string.h>
+
+/* Limits that can end a run, the most telling first: a flood of output also takes time, time also
+ * takes processor time, and so on down. A limit whose hits cannot make a program fail (its output
+ * was cut, its artifacts were not all taken) counts only if gloveboxd stopped the program for it.
+ */
+enum weight { ONLY_IF_STOPPED, HIT_IS_ENOUGH };
+
+static const struct {
+    enum limit_id limit;
+    enum weight weight;
+    int exit_status; /* of the CLI; 0: the program's own, if it has one */
+} order[] = {
+    /* clang-format off */
+    { LIMIT_output,         ONLY_IF_STOPPED, 124 },
+    { LIMIT_wall,           HIT_IS_ENOUGH,   124 },
+    { LIMIT_cpu,            HIT_IS_ENOUGH,   124 },
+    { LIMIT_memory,         HIT_IS_ENOUGH,   137 },
+    { LIMIT_processes,      HIT_IS_ENOUGH,   0   },
+    { LIMIT_disk,           HIT_IS_ENOUGH,   0   },
+    { LIMIT_inodes,         HIT_IS_ENOUGH,   0   },
+    { LIMIT_artifacts,      ONLY_IF_STOPPED, 0   },
+    { LIMIT_artifact_files, ONLY_IF_STOPPED, 0   },
+    /* clang-format on */
+};
+
+static const char *const status_names[RUN_STATUSES] = {
+    [RUN_OK] = "ok",
+    [RUN_ERROR] = "error",
+    [RUN_LIMIT] = "limit",
+    [RUN_DENIED] = "denied",
+    [RUN_PENDING_APPROVAL] = "pending_approval",
+    [RUN_CANCELLED] = "cancelled",
+    [RUN_LOST] = "lost",
+};
+
+static const char *const fault_names[FAULTS] = {
+    [FAULT_CODE] = "code",     [FAULT_LIMIT] = "limit",       [FAULT_POLICY] = "policy",
+    [FAULT_CALLER] = "caller", [FAULT_GLOVEBOX] = "glovebox",
+};
+
+void evidence_init(struct evidence *evidence)
+{
+    *evidence = (struct evidence){ .stopped_for = LIMITS };
+}
+
+/* The limit that explains a bad end; LIMITS if none does. */
+static enum limit_id find_cause(const struct evidence *evidence)
+{
+    for_each(row, order) {
+        if (evidence->stopped_for == row->limit)
+            return row->limit;
+        if (row->weight == HIT_IS_ENOUGH && evidence->hits[row->limit] > 0)
+            return row->limit;
+    }
+    return evidence->stopped_for;
+}
+
+struct verdict outcome_judge(const struct evidence *evidence)
+{
+    if (evidence->denied)
+        return (struct verdict){ RUN_DENIED, FAULT_POLICY, LIMITS };
+    if (evidence->pending)
+        return (struct verdict){ RUN_PENDING_APPROVAL, FAULT_NONE, LIMITS };
+
+    /* Lost and cancelled hide what the program's end would have been, unless a limit came first. */
+    if (evidence->stopped_for >= LIMITS) {
+        if (evidence->cancelled)
+            return (struct verdict){ RUN_CANCELLED, FAULT_CALLER, LIMITS };
+        if (evidence->lost || !evidence->exited)
+            return (struct verdict){ RUN_LOST, FAULT_GLOVEBOX, LIMITS };
+        if (evidence->exit_code == 0 && evidence->signal == 0)
+            return (struct verdict){ RUN_OK, FAULT_NONE, LIMITS };
+    }
+
+    enum limit_id cause = find_cause(evidence);
+    if (cause < LIMITS)
+        return (struct verdict){ RUN_LIMIT, FAULT_LIMIT, cause };
+    return (struct verdict){ RUN_ERROR, FAULT_CODE, LIMITS };
+}
+
+size_t outcome_hits(const struct evidence *evidence, enum limit_id ret_hits[LIMITS])
+{
+    size_t count = 0;
+    bool listed[LIMITS] = { false };
+    for_each(row, order) {
+        listed[row->limit] = true;
+        if (evidence->hits[row->limit] > 0)
+            ret_hits[count++] = row->limit;
+    }
+    for (enum limit_id id = 0; id < LIMITS; id++)
+        if (!listed[id] && evidence->hits[id] > 0)
+            ret_hits[count++] = id;
+    return count;
+}
+
+static int exit_status_of_limit(enum limit_id limit)
+{
+    for_each(row, order)
+        if (row->limit == limit)
+            return row->exit_status;
+    return 0;
+}
+
+/* A program that ran has its own status, as shells count it; 1 stands in where there is none. */
+static int exit_status_of_program(int32_t exit_code, int32_t signal)
+{
+    if (signal > 0)
+        return 128 + signal;
+    return exit_code >= 0 && exit_code <= 255 ? exit_code : 1;
+}
+
+int outcome_exit_status(const struct verdict *verdict, int32_t exit_code, int32_t signal)
+{
+    switch (verdict->status) {
+    case RUN_OK:
+    case RUN_ERROR:
+        return exit_status_of_program(exit_code, signal);
+    case RUN_LIMIT: {
+        int status = exit_status_of_limit(verdict->limit);
+        if (status == 0)
+            status = exit_status_of_program(exit_code, signal);
+        return status != 0 ? status : 1;
+    }
+    case RUN_DENIED:
+    case RUN_PENDING_APPROVAL:
+        return 126;
+    case RUN_CANCELLED:
+        return 130;
+    case RUN_LOST:
+    case RUN_STATUSES:
+        break;
+    }
+    return 125;
+}
+
+const char *outcome_status_name(enum run_status status)
+{
+    return status < RUN_STATUSES ? status_names[status] : NULL;
+}
+
+const char *outcome_fault_name(enum run_fault fault)
+{
+    return fault < FAULTS ? fault_names[fault] : NULL;
+}
