@@ -183,7 +183,8 @@ struct inside_denial {
 enum inside_mode { INSIDE_MODE_SCRIPT = 1, INSIDE_MODE_CELL };
 
 enum {
-    INSIDE_EXECUTE_WRITE = 1, /* the code comes here and is also written to the file's path, read-only */
+    INSIDE_EXECUTE_WRITE = 1, /* the code is also written to the file's path, before it runs */
+    INSIDE_EXECUTE_LAST = 2,  /* of a cell: the interpreter ends after it, as after a script */
 };
 
 /* Followed by the strings, each ended by NUL: working folder, path of the file (both absolute,

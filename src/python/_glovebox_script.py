@@ -1,0 +1,140 @@
+"""Runs a script as `python3 FILE ARGUMENT…` does, in an interpreter that is running already."""
+
+import atexit
+import gc
+import io
+import os
+import sys
+import types
+
+import _glovebox
+
+INTERRUPTED = -2
+STANDARD_PATH = [place for place in sys.path if place != os.path.dirname(__file__)]
+OUR_MODULES = None
+
+
+def make_main(path):
+    """A fresh __main__, with what the interpreter puts there when it runs a file."""
+    main = types.ModuleType("__main__")
+    main.__builtins__ = sys.modules["builtins"]
+    main.__annotations__ = {}
+    main.__dict__["__file__"] = path
+    main.__dict__["__cached__"] = None
+    if path:
+        main.__loader__ = sys.modules["_frozen_importlib_external"].SourceFileLoader("__main__", path)
+    sys.modules["__main__"] = main
+    return main
+
+
+def set_path(path, arguments):
+    sys.argv[:] = [path, *arguments]
+    sys.orig_argv[:] = [sys.executable, path, *arguments]
+    extra = [part for part in os.environ.get("PYTHONPATH", "").split(":") if part]
+    sys.path[:] = [os.path.dirname(path) or os.getcwd(), *extra, *STANDARD_PATH]
+
+
+def remember_modules():
+    global OUR_MODULES
+    OUR_MODULES = set(sys.modules)
+
+
+def run(path, arguments, source):
+    """Returns the exit code, or INTERRUPTED."""
+    remember_modules()
+    main = make_main(path)
+    set_path(path, arguments)
+    try:
+        exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
+    except SystemExit as end:
+        return exit_code(end)
+    except BaseException as error:
+        # The first entry is this very function; with it gone the traceback is python3's own.
+        error.__traceback__ = error.__traceback__.tb_next
+        _glovebox.print_error(type(error), error, error.__traceback__)
+        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    return 0
+
+
+def exit_code(end):
+    """What the interpreter makes of sys.exit(code): see _Py_HandleSystemExit."""
+    code = end.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    try:
+        sys.stdout.flush()
+    except Exception:
+        pass
+    try:
+        print(code, file=sys.stderr)
+    except Exception:
+        pass
+    return 1
+
+
+def finish(code):
+    """What Py_FinalizeEx does as far as anybody can see it: waits for threads, calls atexit functions, lets go
+    of the program's objects, so that their files are closed and __del__ runs, and flushes."""
+    try:
+        threading = sys.modules.get("threading")
+        if threading is not None:
+            threading._shutdown()
+        atexit._run_exitfuncs()
+    except BaseException as error:
+        error.__traceback__ = error.__traceback__.tb_next
+        _glovebox.print_error(type(error), error, error.__traceback__)
+    flushed = flush()
+    try:
+        let_go()
+    except BaseException:
+        pass
+    return code if flush() and flushed or code != 0 else 120
+
+
+def flush():
+    well = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except BaseException:
+            well = well and stream is not sys.stdout
+    return well
+
+
+def let_go():
+    if len(sys._current_frames()) > 1:
+        # Daemon threads still use the names; files alone are looked after.
+        for thing in gc.get_objects():
+            if isinstance(thing, io.IOBase) and not thing.closed:
+                thing.flush()
+        return
+    fresh = [name for name in sys.modules if name not in OUR_MODULES]
+    sys.last_type = sys.last_value = sys.last_traceback = None
+    forget_main()
+    for name in reversed(fresh):
+        module = sys.modules.pop(name, None)
+        if type(module) is types.ModuleType and is_users(module):
+            clear(module.__dict__)
+    gc.collect()
+
+
+def is_users(module):
+    place = getattr(module, "__file__", None) or "/"
+    return not place.startswith("/usr/")
+
+
+def forget_main():
+    clear(sys.modules["__main__"].__dict__)
+
+
+def clear(names):
+    """Names with one underscore first, then the others: the order of module_clear in CPython."""
+    for name in list(names):
+        if name[:1] == "_" and name[:2] != "__":
+            names[name] = None
+    for name in list(names):
+        if name != "__builtins__":
+            names[name] = None

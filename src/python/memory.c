@@ -1,0 +1,84 @@
+/* memory.c - the zygote's heap in huge pages. */
+#include "python/memory.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+enum { HUGE = 2 << 20, MAPS_MOST = 256 };
+
+struct range {
+    uintptr_t begin, end;
+};
+
+/* One line of /proc/self/maps: writable, private, of no file, and large enough for one huge page. */
+static int read_range(const char *line, struct range *range)
+{
+    char rights[5];
+    uint64_t inode;
+    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*s %*s %" SCNu64, &range->begin, &range->end,
+               rights, &inode) != 4)
+        return 0;
+    range->begin = (range->begin + HUGE - 1) & ~(uintptr_t) (HUGE - 1);
+    range->end &= ~(uintptr_t) (HUGE - 1);
+    return strcmp(rights, "rw-p") == 0 && inode == 0 && range->begin < range->end &&
+           !strstr(line, "[stack]");
+}
+
+uint64_t memory_collapse(void)
+{
+    static struct range ranges[MAPS_MOST];
+    unsigned count = 0;
+    char line[512];
+    FILE *maps = fopen("/proc/self/maps", "re");
+    if (!maps)
+        return 0;
+    while (count < MAPS_MOST && fgets(line, sizeof line, maps))
+        count += read_range(line, &ranges[count]) ? 1U : 0U;
+    (void) fclose(maps);
+
+    uint64_t moved = 0;
+    for (unsigned i = 0; i < count; i++)
+        for (uintptr_t at = ranges[i].begin; at < ranges[i].end; at += HUGE)
+            if (madvise((void *) at, HUGE, MADV_COLLAPSE) == 0)
+                moved += HUGE;
+    return moved;
+}
+
+uint64_t memory_resident(void)
+{
+    uint64_t total = 0;
+    uint64_t resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file)
+        return 0;
+    int got = fscanf(file, "%" SCNu64 " %" SCNu64, &total, &resident);
+    (void) fclose(file);
+    return got == 2 ? resident * (uint64_t) sysconf(_SC_PAGESIZE) : 0;
+}
+
+void memory_allow_huge_pages(int allowed)
+{
+    (void) prctl(PR_SET_THP_DISABLE, allowed ? 0 : 1, 0, 0, 0);
+}
+
+int memory_mount_scratch(error *err)
+{
+    static const char *const places[] = { "/tmp", "/home/user" };
+    if (unshare(CLONE_NEWNS) < 0)
+        return fail_os(err, "make a mount namespace for the zygote");
+    for (unsigned i = 0; i < 2; i++)
+        if (mount("tmpfs", places[i], "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=16m") < 0)
+            return fail_os(err, "mount memory at '%s'", places[i]);
+    return 0;
+}

@@ -1,0 +1,162 @@
+/* module.c - the zygote as Python sees it: one call that returns only in a forked interpreter.
+ *
+ * Stable ABI: one build serves every CPython from 3.9 on (PEP 384). */
+#define Py_LIMITED_API 0x03090000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "base/clock.h"
+#include "base/packet.h"
+#include "contract/inside.h"
+#include "python/memory.h"
+#include "python/zygote.h"
+
+#include <unistd.h>
+
+static PyObject *raise_error(const error *err)
+{
+    PyErr_SetString(PyExc_OSError, err->text);
+    return NULL;
+}
+
+/* ready(threads, warm_us, failure) tells the spawner that the imports are done, or what failed. */
+static PyObject *ready(PyObject *self, PyObject *arguments)
+{
+    (void) self;
+    unsigned threads;
+    unsigned long long warm_us;
+    const char *failure;
+    if (!PyArg_ParseTuple(arguments, "IKz", &threads, &warm_us, &failure))
+        return NULL;
+    struct zygote_ready message = { .version = ZYGOTE_VERSION,
+                                    .threads = threads,
+                                    .warm_us = warm_us,
+                                    .memory_bytes = memory_resident() };
+    if (failure)
+        (void) fail(&message.err, ERR_UNAVAILABLE, "%s", failure);
+    error err;
+    if (packet_send(ZYGOTE_SOCKET, ZYGOTE_READY, &message, sizeof message, NULL, 0, &err) < 0)
+        return raise_error(&err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *collapse(PyObject *self, PyObject *nothing)
+{
+    (void) self;
+    (void) nothing;
+    return PyLong_FromUnsignedLongLong(memory_collapse());
+}
+
+static PyObject *private_scratch(PyObject *self, PyObject *nothing)
+{
+    (void) self;
+    (void) nothing;
+    error err;
+    if (memory_mount_scratch(&err) < 0)
+        return raise_error(&err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *take_huge_pages(PyObject *self, PyObject *nothing)
+{
+    (void) self;
+    (void) nothing;
+    memory_allow_huge_pages(1);
+    Py_RETURN_NONE;
+}
+
+/* serve() returns (control, prime, slot, generation) in each forked interpreter, None when the spawner
+ * has gone. */
+static PyObject *serve(PyObject *self, PyObject *nothing)
+{
+    (void) self;
+    (void) nothing;
+    static const struct zygote_hooks hooks = { PyOS_BeforeFork, PyOS_AfterFork_Parent,
+                                               PyOS_AfterFork_Child };
+    struct zygote_child child;
+    error err;
+    int outcome = zygote_serve(ZYGOTE_SOCKET, &hooks, &child, &err);
+    if (outcome < 0)
+        return raise_error(&err);
+    if (outcome == ZYGOTE_ENDED)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(iIII)", child.control, child.prime, child.slot, child.generation);
+}
+
+/* print_error(type, value, traceback) is what the interpreter itself does with an exception that nobody
+ * caught: sets sys.last_*, calls sys.excepthook, and survives a hook that fails. */
+static PyObject *print_error(PyObject *self, PyObject *arguments)
+{
+    (void) self;
+    PyObject *type;
+    PyObject *value;
+    PyObject *traceback;
+    if (!PyArg_ParseTuple(arguments, "OOO", &type, &value, &traceback))
+        return NULL;
+    Py_INCREF(type);
+    Py_INCREF(value);
+    if (traceback == Py_None)
+        traceback = NULL;
+    Py_XINCREF(traceback);
+    PyErr_Restore(type, value, traceback);
+    PyErr_PrintEx(1);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    { "ready", ready, METH_VARARGS, "Tell the spawner that this zygote can be used." },
+    { "collapse", collapse, METH_NOARGS, "Put the heap into huge pages; bytes that were asked for." },
+    { "private_scratch", private_scratch, METH_NOARGS, "Mount folders that imports may write to." },
+    { "take_huge_pages", take_huge_pages, METH_NOARGS, "Let new memory be in huge pages again." },
+    { "serve", serve, METH_NOARGS, "Fork interpreters; returns in each of them." },
+    { "print_error", print_error, METH_VARARGS, "Do what Python does with an uncaught exception." },
+    { NULL, NULL, 0, NULL },
+};
+
+/* The kernel of the interpreter reads the contract's numbers from here, so that they are written once. */
+static const struct {
+    const char *name;
+    long value;
+} numbers[] = {
+    { "EXECUTE", INSIDE_EXECUTE },
+    { "RESULT", INSIDE_RESULT },
+    { "EXECUTED", INSIDE_EXECUTED },
+    { "SCRIPT", INSIDE_MODE_SCRIPT },
+    { "CELL", INSIDE_MODE_CELL },
+    { "WRITE", INSIDE_EXECUTE_WRITE },
+    { "LAST", INSIDE_EXECUTE_LAST },
+    { "VALUE", INSIDE_RESULT_VALUE },
+    { "DISPLAY", INSIDE_RESULT_DISPLAY },
+    { "ERROR", INSIDE_RESULT_ERROR },
+    { "PAYLOAD_MOST", INSIDE_PAYLOAD_MOST },
+    { "PRIME_PRINT", ZYGOTE_PRIME_PRINT },
+    { "PRIME_WORK", ZYGOTE_PRIME_WORK },
+};
+
+static int add_numbers(PyObject *module)
+{
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (PyModule_AddIntConstant(module, numbers[i].name, numbers[i].value) < 0)
+            return -1;
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    { Py_mod_exec, (void *) add_numbers },
+    { 0, NULL },
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_glovebox",
+    .m_doc = "glovebox's zygote",
+    .m_size = 0,
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__glovebox(void);
+PyMODINIT_FUNC PyInit__glovebox(void)
+{
+    return PyModuleDef_Init(&definition);
+}

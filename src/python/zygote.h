@@ -1,0 +1,27 @@
+/* zygote.h - serves forks of a warmed interpreter. Knows nothing of Python. */
+#pragma once
+
+#include "base/error.h"
+#include "contract/zygote.h"
+
+/* What is done around a fork so that the interpreter survives it. */
+struct zygote_hooks {
+    void (*before)(void);
+    void (*after_in_parent)(void);
+    void (*after_in_child)(void);
+};
+
+struct zygote_child {
+    int control;    /* socket to the sandbox's init */
+    uint32_t prime; /* enum zygote_prime */
+    uint32_t slot;
+    uint32_t generation;
+};
+
+enum { ZYGOTE_ENDED = 0, ZYGOTE_IS_CHILD = 1 };
+
+/* Serves ZYGOTE_FORK messages until the spawner goes away.
+ * Returns ZYGOTE_ENDED then; ZYGOTE_IS_CHILD in every forked interpreter, with all walls up. An
+ * interpreter whose walls do not stand tells init and exits: it never returns from here. */
+int zygote_serve(int spawner, const struct zygote_hooks *hooks, struct zygote_child *ret_child,
+                 error *err);

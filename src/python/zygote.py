@@ -1,0 +1,68 @@
+"""The zygote: imports what its programs will need, then forks an interpreter whenever it is asked.
+
+Run as `python3 -s /usr/lib/glovebox/zygote.py MODULE…`. It never runs code of a user: everything below
+serve() happens in a forked interpreter, behind all walls."""
+
+import sys
+
+HERE = sys.path.pop(0)  # programs shall not find our files among their modules
+
+
+def import_own():
+    sys.path.insert(0, HERE)
+    try:
+        import _glovebox
+        import _glovebox_cell
+        import _glovebox_figures
+        import _glovebox_kernel
+        import _glovebox_script
+    finally:
+        sys.path.remove(HERE)
+    return _glovebox, _glovebox_kernel
+
+
+def import_modules(names):
+    """Imports the set; what could not be imported is told to the operator, and stops the zygote."""
+    import importlib
+
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            return f"import {name}: {type(error).__name__}: {error}"
+    return None
+
+
+def main():
+    import gc
+    import os
+    import time
+
+    began = time.monotonic_ns()
+    gc.disable()
+    # One thread: fork copies no other, and a lock that another thread held would never be released.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS"):
+        os.environ[name] = "1"
+    native, kernel = import_own()
+    native.private_scratch()
+    failure = import_modules(sys.argv[1:])
+    if failure is None:
+        kernel.rehearse_in_zygote()
+    threads = len(os.listdir("/proc/self/task"))
+    if failure is None and threads != 1:
+        failure = f"the imports {', '.join(sys.argv[1:])} left {threads - 1} threads running"
+    gc.collect()
+    gc.freeze()
+    native.collapse()
+    native.ready(threads, (time.monotonic_ns() - began) // 1000, failure)
+    if failure is not None:
+        return 1
+    child = native.serve()
+    if child is None:
+        return 0
+    control, prime, _slot, _generation = child
+    kernel.live(control, prime)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
