@@ -149,30 +149,33 @@ static int order_sandbox(struct spawner *spawner, struct slot *slot, const struc
                  err);
 }
 
+/* Takes a slot and orders its sandbox; a slot that is no good is given back. */
+static int begin_sandbox(struct spawner *spawner, const struct spawn_build *build, error *err)
+{
+    if (request_is_sound(spawner, build, err) < 0)
+        return -1;
+    if (spawner->templates[build->template].holder == 0 &&
+        holder_start(spawner, build->template, err) < 0)
+        return -1;
+    struct slot *slot = slot_take(spawner);
+    if (!slot)
+        return fail(err, ERR_BUSY, "all %u sandboxes are in use", spawner->slot_count);
+    slot->request = build->request;
+    slot->template = build->template;
+    slot->until_ms = now_ms() + BUILD_MS;
+    if (order_sandbox(spawner, slot, build, err) == 0)
+        return 0;
+    slot_leave(spawner, slot);
+    return -1;
+}
+
 /* SPAWN_BUILD. A failure is answered as SPAWN_BUILT with its cause: the daemon asked well enough. */
 static int start_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
 {
     struct spawn_build build;
     memcpy(&build, packet->body, sizeof build);
-    struct slot *slot = NULL;
-    int done = request_is_sound(spawner, &build, err);
-    if (done == 0 && spawner->templates[build.template].holder == 0)
-        done = holder_start(spawner, build.template, err);
-    if (done == 0) {
-        slot = slot_take(spawner);
-        done = slot ? 0 : fail(err, ERR_BUSY, "all %u sandboxes are in use", spawner->slot_count);
-    }
-    if (done == 0) {
-        slot->request = build.request;
-        slot->template = build.template;
-        slot->until_ms = now_ms() + BUILD_MS;
-        done = order_sandbox(spawner, slot, &build, err);
-    }
-    if (done < 0) {
+    if (begin_sandbox(spawner, &build, err) < 0)
         tell_built(spawner, build.request, err);
-        if (slot)
-            slot_leave(spawner, slot);
-    }
     return 0;
 }
 

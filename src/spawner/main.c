@@ -168,7 +168,7 @@ static int load_sealed(const char *path, unsigned flags, int *ret_memory, error 
         memory = memfd_create("glovebox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memory < 0)
         return fail_os(err, "create memory for '%s'", path);
-    char block[65536];
+    static char block[65536];
     for (off_t left = status.st_size; left > 0;) {
         ssize_t got = read(file, block, sizeof block);
         if (got <= 0 || write(memory, block, (size_t) got) != got)

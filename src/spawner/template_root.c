@@ -102,7 +102,7 @@ static int mount_devices(error *err)
 
 static int copy_file(int from, const char *name, int to, error *err)
 {
-    char block[16384];
+    char block[8192];
     auto_fd in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     auto_fd out = in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555);
     if (out < 0)

@@ -1,0 +1,87 @@
+/* frames.c - reads and writes the frames of inside.h. When gloveboxd is gone there is nothing left to do:
+ * pid 1 exits and the kernel ends the sandbox. */
+#include "init/init.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* Reads what has come. True once a whole frame is there; `have` counts over several calls. */
+bool frame_is_complete(struct sandbox *sandbox, struct frame *frame)
+{
+    static size_t have;
+    size_t wanted = sizeof frame->head;
+    if (have >= wanted)
+        wanted += frame->head.size;
+    unsigned char *into = have < sizeof frame->head
+                              ? (unsigned char *) &frame->head + have
+                              : frame->payload + (have - sizeof frame->head);
+    ssize_t got = recv(sandbox->inside, into, wanted - have, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+        _exit(0);
+    if (got < 0)
+        return false;
+    have += (size_t) got;
+    if (have >= sizeof frame->head && frame->head.size > INSIDE_PAYLOAD_MOST)
+        _exit(1); /* gloveboxd never sends that */
+    if (have < sizeof frame->head || have < sizeof frame->head + frame->head.size)
+        return false;
+    frame->payload[frame->head.size] = '\0'; /* paths are texts */
+    have = 0;
+    return true;
+}
+
+static void send_all(int stream, struct iovec *parts, unsigned count)
+{
+    while (count > 0) {
+        struct msghdr message = { .msg_iov = parts, .msg_iovlen = count };
+        ssize_t sent = sendmsg(stream, &message, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            _exit(0);
+        for (size_t left = (size_t) sent; count > 0;) {
+            if (left < parts->iov_len) {
+                parts->iov_base = (char *) parts->iov_base + left;
+                parts->iov_len -= left;
+                break;
+            }
+            left -= parts->iov_len;
+            parts++;
+            count--;
+        }
+    }
+}
+
+void send_frame(const struct sandbox *sandbox, enum inside_kind kind, unsigned stream, uint32_t id,
+                const void *first, size_t first_size, const void *second, size_t second_size)
+{
+    struct inside_frame head = {
+        .size = (uint32_t) (first_size + second_size),
+        .kind = (uint16_t) kind,
+        .stream = (uint16_t) stream,
+        .id = id,
+    };
+    struct iovec parts[3] = { { .iov_base = &head, .iov_len = sizeof head } };
+    unsigned count = 1;
+    if (first_size > 0)
+        parts[count++] = (struct iovec){ (void *) (uintptr_t) first, first_size };
+    if (second_size > 0)
+        parts[count++] = (struct iovec){ (void *) (uintptr_t) second, second_size };
+    send_all(sandbox->inside, parts, count);
+}
+
+void send_done(const struct sandbox *sandbox, uint32_t id, const error *err)
+{
+    struct inside_done done = { 0 };
+    if (!err) {
+        send_frame(sandbox, INSIDE_DONE, 0, id, &done, sizeof done, NULL, 0);
+        return;
+    }
+    done.os = err->os ? err->os : EINVAL;
+    send_frame(sandbox, INSIDE_DONE, 0, id, &done, sizeof done, err->text,
+               strnlen(err->text, sizeof err->text));
+}

@@ -1,0 +1,119 @@
+/* init.h - glovebox-init: the holder of a template, and pid 1 of each sandbox cloned from it.
+ *
+ * One thread, no heap: whatever a sandbox needs has a fixed place in struct sandbox. */
+#pragma once
+
+#include "base/error.h"
+#include "contract/build.h"
+#include "contract/inside.h"
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct filter {
+    unsigned instructions;
+    struct sock_filter code[BUILD_FILTER_MOST];
+};
+
+/* A program that gloveboxd has started. */
+struct program {
+    uint32_t id; /* gloveboxd's; 0 = free */
+    pid_t pid;   /* 0 = has ended */
+    uint32_t flags;
+    int input;     /* we write, -1 if closed */
+    int outputs[2]; /* we read stdout and stderr; a terminal has only the first */
+    int status;    /* as waitpid(2) gives it */
+    bool is_main;
+    bool input_ends; /* close it when what waits has been written */
+    uint32_t waiting; /* bytes of input that wait in pending */
+    char pending[65536];
+};
+
+struct sandbox {
+    struct build_sandbox spec;
+    const struct filter *filter;
+
+    int inside;  /* stream to gloveboxd */
+    int report;  /* to the spawner, until the sandbox stands */
+    int holders[GROUPS];
+    int procs[GROUPS]; /* procs files of the program's control group */
+    int listener;      /* refused system calls */
+    int root;          /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
+    int workspace;
+
+    uint64_t walls;
+    uint64_t degraded;
+    int landlock_abi;
+    uint64_t base_bytes; /* what the file system held before the run: not the program's */
+    uint64_t base_inodes;
+
+    struct inside_measured measured;
+    uint32_t denials;
+    bool stopping;
+    struct program programs[INSIDE_PROCESSES_MOST];
+};
+
+/* holder.c: serves BUILD_SANDBOX; returns only in a clone, as pid 1 that has to walk the recipe. */
+int hold_template(struct sandbox *sandbox, error *err);
+
+/* recipe.c: raises every wall; on return 0 the process is as confined as any program will be. */
+int build_sandbox(struct sandbox *sandbox, error *err);
+
+/* scratch.c: the one file system that can be written. */
+int mount_scratch(struct sandbox *sandbox, error *err);
+void measure_scratch(struct sandbox *sandbox);
+
+/* serve.c: answers gloveboxd until it goes. */
+_Noreturn void serve(struct sandbox *sandbox);
+
+/* frames.c: the stream. Writing waits until the peer has taken everything; a peer that is gone ends us, and
+ * with us the sandbox. */
+struct frame {
+    struct inside_frame head;
+    _Alignas(8) unsigned char payload[INSIDE_PAYLOAD_MOST + 1];
+};
+bool frame_is_complete(struct sandbox *sandbox, struct frame *frame);
+void send_frame(const struct sandbox *sandbox, enum inside_kind kind, unsigned stream, uint32_t id,
+                const void *first, size_t first_size, const void *second, size_t second_size);
+void send_done(const struct sandbox *sandbox, uint32_t id, const error *err); /* NULL: well */
+
+/* programs.c: starting, feeding, ending programs. */
+int start_program(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
+                  error *err);
+int feed_program(struct sandbox *sandbox, uint32_t id, const void *bytes, size_t size, error *err);
+void end_input(struct sandbox *sandbox, uint32_t id);
+int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_signal *order, error *err);
+int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct inside_size *size, error *err);
+void write_input(struct sandbox *sandbox, struct program *program);
+bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stream);
+void reap_programs(struct sandbox *sandbox);
+void finish_programs(struct sandbox *sandbox);
+void stop_everything(struct sandbox *sandbox);
+struct program *program_of(struct sandbox *sandbox, uint32_t id);
+uint32_t programs_alive(const struct sandbox *sandbox);
+
+/* files.c: files in, out and about, each path resolved beneath its folder and through no link. */
+int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size, error *err);
+int put_data(uint32_t id, const void *bytes, size_t size, error *err);
+int put_end(uint32_t id, error *err);
+bool is_putting(uint32_t id);
+int get_file(struct sandbox *sandbox, uint32_t id, const char *path, error *err);
+int list_folder(struct sandbox *sandbox, uint32_t id, const struct inside_list *order, const char *path,
+                error *err);
+int make_folder(struct sandbox *sandbox, const char *path, error *err);
+int move_path(struct sandbox *sandbox, const char *from, const char *to, error *err);
+int remove_path(struct sandbox *sandbox, const char *path, error *err);
+int open_beneath(int folder, const char *path, int flags, mode_t mode, error *err);
+int send_file(const struct sandbox *sandbox, uint32_t id, int file, const char *path, uint64_t size,
+              error *err);
+
+/* collect.c: what a run has made. */
+int seal_inputs(struct sandbox *sandbox, error *err);
+int collect_artifacts(struct sandbox *sandbox, uint32_t id, const struct inside_collect *order,
+                      error *err);
+
+/* denials.c: answers refused system calls and tells about them. */
+void answer_denial(struct sandbox *sandbox);

@@ -1,0 +1,47 @@
+/* glovebox-init - holds a template's root, and is pid 1 of each sandbox that is cloned from it.
+ *
+ * The clone does not exec: a sandbox costs one clone(2) of this small static process. */
+#include "init/init.h"
+
+#include "base/packet.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct sandbox sandbox; /* filled in the clone; the holder's own stays empty */
+
+static void report_ready(const error *err)
+{
+    struct build_ready ready = {
+        .slot = sandbox.spec.slot,
+        .generation = sandbox.spec.generation,
+        .walls = sandbox.walls,
+        .degraded = sandbox.degraded,
+        .err = *err,
+    };
+    error unheard;
+    (void) packet_send(sandbox.report, BUILD_READY, &ready, sizeof ready, NULL, 0, &unheard);
+    (void) close(sandbox.report);
+}
+
+int main(int count, char **arguments)
+{
+    error err = { 0 };
+    if (count != 2 || strcmp(arguments[1], "holder") != 0) {
+        (void) fprintf(stderr, "glovebox-init: is started by glovebox-spawner, not by hand\n");
+        return 125;
+    }
+    (void) signal(SIGPIPE, SIG_IGN);
+    if (hold_template(&sandbox, &err) < 0)
+        return 1; /* the spawner has been told, or is gone */
+
+    /* From here on: pid 1 of a new sandbox. */
+    if (build_sandbox(&sandbox, &err) < 0) {
+        report_ready(&err);
+        return 1;
+    }
+    report_ready(&(error){ 0 });
+    serve(&sandbox);
+}

@@ -1,0 +1,236 @@
+/* recipe.c - the sandbox, in the order it is built. A step may rely on every step above it, and on none
+ * below. limit_calls is last because it forbids most of the calls made above it.
+ *
+ * The process stands in fresh user, mount, pid, network, IPC and UTS namespaces; its root is the
+ * template already, read-only (spawner/template_root.c), and its mounts are locked to it. */
+#include "init/init.h"
+#include "init/walls.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { INSIDE_ID = 1000 };
+
+static int take_inside_id(struct sandbox *sandbox, error *err)
+{
+    (void) sandbox;
+    return take_id(INSIDE_ID, err);
+}
+
+/* A control group namespace shows the group in which it was made as "/": so init visits the program's
+ * group for a moment, and goes back, since the program's limits must not hold for init. */
+static int own_group_view(struct sandbox *sandbox, error *err)
+{
+    unsigned groups = sandbox->spec.groups;
+    if (join_groups(sandbox->procs, groups, err) < 0)
+        return -1;
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return fail_os(err, "make a control group namespace");
+    return join_groups(sandbox->holders, groups, err);
+}
+
+static int name_host(struct sandbox *sandbox, error *err)
+{
+    static const char name[] = "glovebox";
+    (void) sandbox;
+    if (sethostname(name, sizeof name - 1) < 0 || setdomainname("", 0) < 0)
+        return fail_os(err, "name the host");
+    return 0;
+}
+
+/* The number belongs to this user namespace: namespaces(7), /proc/sys/user. The filter refuses the call as
+ * well; this holds even where the filter is not asked. */
+static int forbid_user_namespaces(struct sandbox *sandbox, error *err)
+{
+    (void) sandbox;
+    auto_fd most = open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
+    if (most < 0 || write(most, "0", 1) != 1)
+        return fail_os(err, "forbid further user namespaces");
+    return 0;
+}
+
+/* subset=pid leaves out /proc/sys, kcore, keys and everything else that is not a process. */
+static int mount_processes(struct sandbox *sandbox, error *err)
+{
+    (void) sandbox;
+    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid,hidepid=invisible") < 0)
+        return fail_os(err, "mount '/proc'");
+    return 0;
+}
+
+static int raise_loopback(struct sandbox *sandbox, error *err)
+{
+    if (sandbox->spec.network == SPAWN_NETWORK_NONE)
+        return 0;
+    auto_fd control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+    if (control < 0 || ioctl(control, SIOCSIFFLAGS, &lo) < 0)
+        return fail_os(err, "raise the loopback interface");
+    return 0;
+}
+
+/* Moves a descriptor to the place where it is kept; nothing but the kept ones survives. */
+static int keep(int *fd, int place, error *err)
+{
+    if (*fd == place)
+        return 0;
+    if (dup3(*fd, place, O_CLOEXEC) < 0)
+        return fail_os(err, "keep descriptor %d", *fd);
+    *fd = place;
+    return 0;
+}
+
+/* Whatever the holder or the spawner had open ends here (CVE-2024-21626): 0 to 2 are /dev/null, then
+ * ours, then nothing. */
+static int close_descriptors(struct sandbox *sandbox, error *err)
+{
+    int *ours[4 + GROUPS] = { &sandbox->inside, &sandbox->report, &sandbox->root, &sandbox->workspace };
+    unsigned count = 4;
+    for (unsigned i = 0; i < sandbox->spec.groups; i++)
+        ours[count++] = &sandbox->procs[i];
+    sandbox->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    sandbox->workspace = open("/workspace", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    auto_fd nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (sandbox->root < 0 || sandbox->workspace < 0 || nothing < 0)
+        return fail_os(err, "open the sandbox's own folders");
+
+    for (unsigned i = 0; i < count; i++) /* out of the way first, so that none is overwritten */
+        if (keep(ours[i], 64 + (int) i, err) < 0)
+            return -1;
+    for (int i = 0; i < 3; i++)
+        if (dup2(nothing, i) < 0)
+            return fail_os(err, "open '/dev/null' as descriptor %d", i);
+    for (unsigned i = 0; i < count; i++)
+        if (keep(ours[i], 3 + (int) i, err) < 0)
+            return -1;
+    if (syscall(SYS_close_range, 3 + count, ~0U, 0) < 0)
+        return fail_os(err, "close descriptors");
+    nothing = -1;
+    return 0;
+}
+
+static int limit_use(struct sandbox *sandbox, error *err)
+{
+    struct resource_limits limits = {
+        .open_files = sandbox->spec.open_files,
+        .processes = sandbox->spec.processes,
+        .disk_bytes = sandbox->spec.disk_bytes,
+    };
+    return limit_resources(&limits, err);
+}
+
+static int drop(struct sandbox *sandbox, error *err)
+{
+    (void) sandbox;
+    return drop_privileges(err);
+}
+
+static int forbid_new_privileges(struct sandbox *sandbox, error *err)
+{
+    (void) sandbox;
+    return set_no_new_privs(err);
+}
+
+static int limit_paths(struct sandbox *sandbox, error *err)
+{
+    if (limit_files(&sandbox->landlock_abi, err) < 0)
+        return -1;
+    if (sandbox->landlock_abi == 0)
+        sandbox->degraded |= 1ULL << WALL_landlock;
+    return 0;
+}
+
+/* What the program has the right to see of init: nothing. /proc/1/mem, fd, environ belong to nobody
+ * it is (ptrace(2), PTRACE_MODE_READ). */
+static int hide_memory(struct sandbox *sandbox, error *err)
+{
+    (void) sandbox;
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return fail_os(err, "hide the memory of init");
+    return 0;
+}
+
+static int limit_calls(struct sandbox *sandbox, error *err)
+{
+    return limit_syscalls(sandbox->filter->code, sandbox->filter->instructions, &sandbox->listener, err);
+}
+
+/* clang-format off */
+static const struct step {
+    const char *name;
+    int (*take)(struct sandbox *, error *);
+    enum wall wall; /* the wall that stands when the step is done; test builds can leave it out */
+    bool is_wall;
+} recipe[] = {
+    { "take the inside id",   take_inside_id,         WALL_userns,          true  },
+    { "own group view",       own_group_view,         WALL_cgroupns,        true  },
+    { "name the host",        name_host,              WALL_utsns,           true  },
+    { "forbid namespaces",    forbid_user_namespaces, WALL_no_userns,       true  }, /* needs the holder's /proc */
+    { "mount scratch",        mount_scratch,          WALL_private_files,   true  },
+    { "mount processes",      mount_processes,        WALL_masked_proc,     true  },
+    { "raise loopback",       raise_loopback,         WALL_netns,           true  },
+    { "close descriptors",    close_descriptors,      WALL_descriptors,     false }, /* programs close theirs again */
+    { "limit resources",      limit_use,              WALL_rlimits,         true  },
+    { "drop privileges",      drop,                   WALL_no_capabilities, true  },
+    { "no new privileges",    forbid_new_privileges,  WALL_no_new_privs,    true  },
+    { "hide memory",          hide_memory,            WALL_not_dumpable,    true  },
+    { "limit files",          limit_paths,            WALL_landlock,        true  }, /* needs no_new_privs */
+    { "limit system calls",   limit_calls,            WALL_seccomp,         true  },
+};
+/* clang-format on */
+
+/* Walls that stand by the way the sandbox was cloned, or by how programs are started (programs.c). */
+static const enum wall given[] = { WALL_mntns,       WALL_unique_uid, WALL_pidns,
+                                   WALL_ipcns,       WALL_minimal_dev, WALL_descriptors,
+                                   WALL_environment, WALL_oom_score };
+
+static bool is_left_out(const struct sandbox *sandbox, enum wall wall)
+{
+#ifdef GLOVEBOX_LEAVE_OUT
+    return sandbox->spec.leave_out_low & (1U << wall);
+#else
+    (void) sandbox;
+    (void) wall;
+    return false;
+#endif
+}
+
+/* The steps that others rely on are taken even when their wall is left out for a test. */
+static bool is_skipped(const struct sandbox *sandbox, const struct step *step)
+{
+    if (!is_left_out(sandbox, step->wall))
+        return false;
+    return step->take != take_inside_id && step->take != mount_scratch && step->take != raise_loopback &&
+           step->take != close_descriptors;
+}
+
+int build_sandbox(struct sandbox *sandbox, error *err)
+{
+    sandbox->listener = -1;
+    for_each(step, recipe) {
+        if (is_skipped(sandbox, step))
+            continue;
+        if (step->take(sandbox, err) < 0)
+            return under(err, "%s", step->name);
+        if (step->is_wall && !(sandbox->degraded & (1ULL << step->wall)))
+            sandbox->walls |= 1ULL << step->wall;
+    }
+    for_each(wall, given)
+        sandbox->walls |= 1ULL << *wall;
+#ifdef GLOVEBOX_LEAVE_OUT
+    sandbox->walls &= ~(uint64_t) sandbox->spec.leave_out_low;
+#endif
+    return 0;
+}
