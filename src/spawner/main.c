@@ -243,7 +243,8 @@ static int prepare(int count, char **arguments, error *err)
 {
     if (read_command_line(count, arguments, err) < 0)
         return -1;
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+    /* CVE-2026-41163. An ordinary user could trace us whatever we did, and needs to write our child's maps. */
+    if (!spawner.unprivileged && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return fail_os(err, "become untraceable");
     (void) umask(0022);
     (void) signal(SIGPIPE, SIG_IGN);
