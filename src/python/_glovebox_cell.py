@@ -9,7 +9,6 @@ import os
 import sys
 import tokenize
 import traceback
-import types
 
 import _glovebox
 import _glovebox_figures
@@ -188,14 +187,12 @@ def rehearse():
         def send_result(self, what, text):
             pass
 
-    builtins_before = dict(vars(builtins))
     for _ in range(12):
         run(Nowhere(), 1)
     Nowhere.code = b"1 / 0\n"
     run(Nowhere(), 1)
     sys.last_type = sys.last_value = sys.last_traceback = None
     context = Context()
-    vars(builtins).clear()
-    vars(builtins).update(builtins_before)
+    del builtins.display
     linecache.clearcache()
-    sys.modules["__main__"] = types.ModuleType("__main__")
+    _glovebox_figures.unwatch()

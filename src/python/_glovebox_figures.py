@@ -39,6 +39,10 @@ def watch(show):
         sys.meta_path.insert(0, Meeting())
 
 
+def unwatch():
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, Meeting)]
+
+
 def adopt(pyplot):
     def show(*_arguments, **_options):
         """Shows all open figures, and closes them."""
