@@ -55,7 +55,7 @@ struct limits_asked {
 int limits_ask(struct limits_asked *asked, enum limit_id id, uint64_t value, error *err);
 
 /* Loads the policy `name` and all it extends from a search path.
- * Fails  ERR_BAD_REQUEST  the name is none, or a file is wrong: "data.yaml:7:3: cause; fix"
+ * Fails  ERR_BAD_REQUEST  the name is none, or a file is wrong: ".../data.yaml:7:3: cause; fix"
  *        ERR_NOT_FOUND    no file of that name */
 int policy_load(const char *path, const char *name, struct policy *ret_policy, error *err);
 
@@ -63,9 +63,16 @@ int policy_load(const char *path, const char *name, struct policy *ret_policy, e
  * policy_load. */
 int policy_read(const char *file, const char *path, struct policy *ret_policy, error *err);
 
-/* Parses the text of a policy file; `label` stands for the file in failures. As policy_load. */
-int policy_parse(const char *text, size_t length, const char *label, const char *path,
-                 struct policy *ret_policy, error *err);
+/* The text of a policy file from anywhere. */
+struct policy_source {
+    const char *text;
+    size_t length;
+    const char *label; /* stands for the file in failures */
+    const char *path;  /* where to search for what it extends; "" for nowhere */
+};
+
+/* Parses a policy file. As policy_load. */
+int policy_parse(const struct policy_source *source, struct policy *ret_policy, error *err);
 
 /* Lists the names in a search path, sorted, each once.
  * Gives  *ret_count names; a directory that does not exist counts as empty. */

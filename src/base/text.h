@@ -1,0 +1,9 @@
+/* text.h - is it text? UTF-8 without control characters, as far as people will look at it. */
+#pragma once
+
+#include <stddef.h>
+
+/* Finds the first byte that does not belong into a text: not UTF-8 (overlong forms and surrogates are
+ * none), or a control character other than tab and line feed. Returns its offset, `length` if all is
+ * well. */
+size_t text_find_unclean(const char *text, size_t length);

@@ -1,0 +1,46 @@
+/* text_test.c - what counts as text, and where it stops to be. */
+#include "base/text.h"
+
+#include "base/table.h"
+#include "base/test.h"
+
+#include <string.h>
+
+TEST(the_first_byte_that_is_no_text_is_found)
+{
+    static const struct {
+        const char *text;
+        size_t unclean; /* offset; the length if all is well */
+    } facts[] = {
+        { "", 0 },
+        { "plain\ttext\n", 11 },
+        { "gr\xc3\xbc\xc3\x9f", 6 },
+        { "\xe2\x82\xac", 3 },     /* euro */
+        { "\xf0\x9f\xa7\xa4", 4 }, /* gloves */
+        { "\xf4\x8f\xbf\xbf", 4 }, /* the last character */
+        { "a\x1b[2J", 1 },         /* would clear a screen */
+        { "a\r\n", 1 },            /* a line end has one form */
+        { "a\x7f", 1 },
+        { "a\xc2\x9b", 1 }, /* CSI, of the second set of control characters */
+        { "a\x80", 1 },     /* begins in the middle */
+        { "\xc0\x80", 0 },  /* NUL, overlong */
+        { "\xc1\xbf", 0 },
+        { "\xe0\x9f\xbf", 0 },     /* overlong */
+        { "\xed\xa0\x80", 0 },     /* surrogate */
+        { "\xf0\x8f\xbf\xbf", 0 }, /* overlong */
+        { "\xf4\x90\x80\x80", 0 }, /* past the last character */
+        { "\xf5\x80\x80\x80", 0 },
+        { "\xff", 0 },
+        { "ab\xc3", 2 }, /* cut */
+        { "ab\xe2\x82", 2 },
+        { "ab\xe2\x82x", 2 },
+        { "ab\xf0\x9f\xa7", 2 },
+    };
+    for_each(fact, facts) {
+        size_t unclean = text_find_unclean(fact->text, strlen(fact->text));
+        expect(unclean == fact->unclean, "fact %d gave %zu", (int) (fact - facts), unclean);
+    }
+    expect(text_find_unclean("a\0b", 3) == 1, "NUL is no text");
+}
+
+TESTS(CASE(the_first_byte_that_is_no_text_is_found))

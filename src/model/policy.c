@@ -1,0 +1,163 @@
+/* policy.c - questions to a policy: names, what it grants, how it is written down and named by
+ * digest. */
+#include "model/policy.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool policy_name_is_valid(const char *name)
+{
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    return length > 0 && length < POLICY_NAME_SIZE && name[length] == '\0';
+}
+
+bool policy_allows_language(const struct policy *policy, const char *language)
+{
+    for (size_t i = 0; i < policy->language_count; i++)
+        if (strcmp(policy->languages[i], language) == 0)
+            return true;
+    return false;
+}
+
+int policy_check_variable(const char *name, const char *value, error *err)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+    size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+    if (name[0] == '\0' || name[length] != '\0' || !strchr(letters, name[0]))
+        return fail(err, ERR_BAD_REQUEST,
+                    "'%.40s' is no name of a variable; use letters, digits and _", name);
+    if (strncmp(name, "LD_", 3) == 0 || strcmp(name, "GLIBC_TUNABLES") == 0)
+        return fail(err, ERR_BAD_REQUEST, "variable %.40s steers the loader; remove it", name);
+    if (text_find_unclean(value, strlen(value)) != strlen(value))
+        return fail(err, ERR_BAD_REQUEST,
+                    "variable %.40s has a value that is no text; remove control characters", name);
+    return 0;
+}
+
+int limits_ask(struct limits_asked *asked, enum limit_id id, uint64_t value, error *err)
+{
+    if (limit_set(&asked->values, id, value, err) < 0)
+        return -1;
+    asked->given |= UINT64_C(1) << id;
+    return 0;
+}
+
+int policy_narrow(const struct policy *policy, const struct limits_asked *asked,
+                  struct limits *ret_granted, error *err)
+{
+    struct limits granted = policy->limits;
+    for_each(row, limit_rows) {
+        enum limit_id id = (enum limit_id)(row - limit_rows);
+        if (!(asked->given & (UINT64_C(1) << id)))
+            continue;
+        uint64_t value = limit_get(&asked->values, id);
+        uint64_t maximum = limit_get(&policy->maximum, id);
+        if (limit_set(&granted, id, value, err) < 0)
+            return -1;
+        if (!limit_exceeds(id, value, maximum))
+            continue;
+        char wish[32], most[32];
+        limit_print(id, value, wish, sizeof wish);
+        limit_print(id, maximum, most, sizeof most);
+        if (limit_may_be_off(id) && value == 0)
+            (void) snprintf(wish, sizeof wish, "no limit");
+        return fail(err, ERR_LIMIT,
+                    "limit %s: %s was asked, the maximum of policy %s is %s; ask for less or "
+                    "choose a wider policy",
+                    row->name, wish, policy->name, most);
+    }
+    *ret_granted = granted;
+    return 0;
+}
+
+/* A string of JSON. Texts of a policy have no control characters but tab and line feed. */
+static void write_text(FILE *out, const char *text)
+{
+    (void) fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '\t' || *text == '\n')
+            (void) fprintf(out, "\\%c", *text == '\t' ? 't' : 'n');
+        else {
+            if (*text == '"' || *text == '\\')
+                (void) fputc('\\', out);
+            (void) fputc(*text, out);
+        }
+    }
+    (void) fputc('"', out);
+}
+
+static int by_json_name(const void *left, const void *right)
+{
+    const struct limit_row *const *a = left;
+    const struct limit_row *const *b = right;
+    return strcmp((*a)->json_name, (*b)->json_name);
+}
+
+static void write_limits(FILE *out, const struct limits *limits)
+{
+    const struct limit_row *sorted[LIMITS];
+    for_each(row, limit_rows)
+        sorted[row - limit_rows] = row;
+    qsort(sorted, LIMITS, sizeof *sorted, by_json_name);
+    for_each(place, sorted) {
+        const struct limit_row *row = *place;
+        enum limit_id id = (enum limit_id)(row - limit_rows);
+        uint64_t value = limit_get(limits, id);
+        char number[32];
+        if (row->unit == UNIT_MILLI)
+            limit_print(id, value, number, sizeof number);
+        else
+            (void) snprintf(number, sizeof number, "%" PRIu64, value);
+        (void) fprintf(out, "%c\"%s\":%s", place == sorted ? '{' : ',', row->json_name, number);
+    }
+    (void) fputc('}', out);
+}
+
+static void write_policy(FILE *out, const struct policy *policy)
+{
+    (void) fputs("{\"description\":", out);
+    write_text(out, policy->description);
+    (void) fputs(",\"env\":{", out);
+    for (size_t i = 0; i < policy->variable_count; i++) {
+        if (i > 0)
+            (void) fputc(',', out);
+        write_text(out, policy->variables[i].name);
+        (void) fputc(':', out);
+        write_text(out, policy->variables[i].value);
+    }
+    (void) fputs("},\"languages\":[", out);
+    for (size_t i = 0; i < policy->language_count; i++) {
+        if (i > 0)
+            (void) fputc(',', out);
+        write_text(out, policy->languages[i]);
+    }
+    (void) fputs("],\"limits\":", out);
+    write_limits(out, &policy->limits);
+    (void) fputs(",\"maximum\":", out);
+    write_limits(out, &policy->maximum);
+    (void) fputs(",\"name\":", out);
+    write_text(out, policy->name);
+    (void) fputs(",\"network\":\"none\",\"template\":", out);
+    write_text(out, policy->template);
+    (void) fputc('}', out);
+}
+
+int policy_render(const struct policy *policy, char **ret_text, error *err)
+{
+    auto_text text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out)
+        return fail(err, ERR_INTERNAL, "out of memory");
+    write_policy(out, policy);
+    if (fclose(out) != 0)
+        return fail(err, ERR_INTERNAL, "out of memory");
+    *ret_text = take_text(&text);
+    return 0;
+}

@@ -1,0 +1,292 @@
+/* policy_file.c - the keys of a policy file as a table; what is not in it is refused with its
+ * place. */
+#include "model/policy_file.h"
+
+#include "base/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef int read_value(const struct yaml *yaml, const struct yaml_node *value,
+                       struct policy_file *file, error *err);
+
+static read_value read_name, read_extends, read_description, read_template, read_languages,
+    read_limits, read_maximum, read_network, read_precheck, read_approval, read_env;
+
+/* Every key of a policy, in the order in which a person writes them. */
+static const struct key {
+    const char *name;
+    read_value *read;
+} keys[] = {
+    { "name", read_name },
+    { "extends", read_extends },
+    { "description", read_description },
+    { "template", read_template },
+    { "languages", read_languages },
+    { "limits", read_limits },
+    { "maximum", read_maximum },
+    { "network", read_network },
+    { "precheck", read_precheck },
+    { "approval", read_approval },
+    { "env", read_env },
+};
+
+/* Reads a text of at most size - 1 bytes that is really written there. */
+static int read_text(const struct yaml *yaml, const struct yaml_node *value, char *text,
+                     size_t size, error *err)
+{
+    if (value->kind != YAML_TEXT)
+        return yaml_fail(yaml, value, err,
+                         "a list or a mapping where a text belongs; write a text");
+    if (value->empty)
+        return yaml_fail(yaml, value, err, "the key has no value; write one or remove the key");
+    if (value->length >= size)
+        return yaml_fail(yaml, value, err, "longer than %zu bytes; shorten it", size - 1);
+    memcpy(text, value->text, value->length + 1);
+    return 0;
+}
+
+static int read_policy_name(const struct yaml *yaml, const struct yaml_node *value, char *name,
+                            error *err)
+{
+    char text[POLICY_NAME_SIZE];
+    if (read_text(yaml, value, text, sizeof text, err) < 0)
+        return -1;
+    if (!policy_name_is_valid(text))
+        return yaml_fail(yaml, value, err, "'%s' is no name; use small letters, digits and dashes",
+                         text);
+    memcpy(name, text, sizeof text);
+    return 0;
+}
+
+static int read_name(const struct yaml *yaml, const struct yaml_node *value,
+                     struct policy_file *file, error *err)
+{
+    file->name_place = (struct place){ value->line, value->column };
+    return read_policy_name(yaml, value, file->name, err);
+}
+
+static int read_extends(const struct yaml *yaml, const struct yaml_node *value,
+                        struct policy_file *file, error *err)
+{
+    file->extends_place = (struct place){ value->line, value->column };
+    return read_policy_name(yaml, value, file->extends, err);
+}
+
+static int read_template(const struct yaml *yaml, const struct yaml_node *value,
+                         struct policy_file *file, error *err)
+{
+    return read_policy_name(yaml, value, file->template, err);
+}
+
+static int read_description(const struct yaml *yaml, const struct yaml_node *value,
+                            struct policy_file *file, error *err)
+{
+    return read_text(yaml, value, file->description, sizeof file->description, err);
+}
+
+static int read_languages(const struct yaml *yaml, const struct yaml_node *value,
+                          struct policy_file *file, error *err)
+{
+    if (value->kind != YAML_SEQUENCE || value->children == 0)
+        return yaml_fail(yaml, value, err, "languages is a list; write [python, bash]");
+    if (value->children > POLICY_LANGUAGES_MOST)
+        return yaml_fail(yaml, value, err, "more than %d languages; remove some",
+                         POLICY_LANGUAGES_MOST);
+    for (const struct yaml_node *item = yaml_first(yaml, value); item;
+         item = yaml_next(yaml, item)) {
+        char *language = file->languages[file->language_count];
+        if (read_text(yaml, item, language, POLICY_LANGUAGE_SIZE, err) < 0)
+            return -1;
+        if (!policy_name_is_valid(language))
+            return yaml_fail(yaml, item, err,
+                             "'%s' is no language; use small letters, digits and dashes", language);
+        for (size_t i = 0; i < file->language_count; i++)
+            if (strcmp(file->languages[i], language) == 0)
+                return yaml_fail(yaml, item, err, "'%s' is listed twice; remove one", language);
+        file->language_count++;
+    }
+    return 0;
+}
+
+/* Finds a limit by its policy key alone: flags and JSON names are other spellings of the same. */
+static enum limit_id find_limit(const char *name)
+{
+    for_each(row, limit_rows)
+        if (strcmp(row->name, name) == 0)
+            return (enum limit_id)(row - limit_rows);
+    return LIMITS;
+}
+
+static int fail_unknown_limit(const struct yaml *yaml, const struct yaml_node *key, error *err)
+{
+    char names[160] = "";
+    size_t used = 0;
+    for_each(row, limit_rows)
+        used += (size_t) snprintf(names + used, used < sizeof names ? sizeof names - used : 0,
+                                  "%s%s", used ? ", " : "", row->name);
+    return yaml_fail(yaml, key, err, "no limit is named '%.24s'; limits are %s", key->text, names);
+}
+
+static int read_one_limit(const struct yaml *yaml, const struct yaml_node *key,
+                          const struct yaml_node *value, struct stated_limits *limits, error *err)
+{
+    if (key->kind != YAML_TEXT)
+        return yaml_fail(yaml, key, err, "a key is a word; write the name of a limit");
+    enum limit_id id = find_limit(key->text);
+    if (id == LIMITS)
+        return fail_unknown_limit(yaml, key, err);
+    if (limits->given & (UINT64_C(1) << id))
+        return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", key->text);
+    char text[40];
+    uint64_t amount;
+    if (read_text(yaml, value, text, sizeof text, err) < 0)
+        return -1;
+    if (limit_parse(id, text, &amount, err) < 0 || limit_set(&limits->values, id, amount, err) < 0)
+        return yaml_under(yaml, value, err);
+    limits->given |= UINT64_C(1) << id;
+    limits->places[id] = (struct place){ value->line, value->column };
+    return 0;
+}
+
+static int read_limit_table(const struct yaml *yaml, const struct yaml_node *value,
+                            struct stated_limits *limits, error *err)
+{
+    if (value->kind != YAML_MAPPING)
+        return yaml_fail(yaml, value, err, "no mapping; write {wall: 30s, memory: 512MiB}");
+    for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
+        const struct yaml_node *amount = yaml_next(yaml, key);
+        if (read_one_limit(yaml, key, amount, limits, err) < 0)
+            return -1;
+        key = yaml_next(yaml, amount);
+    }
+    return 0;
+}
+
+static int read_limits(const struct yaml *yaml, const struct yaml_node *value,
+                       struct policy_file *file, error *err)
+{
+    return read_limit_table(yaml, value, &file->limits, err);
+}
+
+static int read_maximum(const struct yaml *yaml, const struct yaml_node *value,
+                        struct policy_file *file, error *err)
+{
+    return read_limit_table(yaml, value, &file->maximum, err);
+}
+
+/* A rule that this build cannot keep must not look as if it were kept. */
+static int read_network(const struct yaml *yaml, const struct yaml_node *value,
+                        struct policy_file *file, error *err)
+{
+    (void) file;
+    if (value->kind == YAML_TEXT && strcmp(value->text, "none") == 0)
+        return 0;
+    if (value->kind == YAML_MAPPING)
+        return yaml_fail(yaml, value, err,
+                         "network access is not available in this build; write network: none");
+    return yaml_fail(yaml, value, err, "network has a wrong value; write network: none");
+}
+
+static int refuse_content(const struct yaml *yaml, const struct yaml_node *value, const char *key,
+                          error *err)
+{
+    if (value->empty || (value->kind == YAML_MAPPING && value->children == 0))
+        return 0;
+    if (value->kind != YAML_MAPPING)
+        return yaml_fail(yaml, value, err, "%s is a mapping; remove the key", key);
+    return yaml_fail(yaml, value, err, "%s is not available in this build; remove the key", key);
+}
+
+static int read_precheck(const struct yaml *yaml, const struct yaml_node *value,
+                         struct policy_file *file, error *err)
+{
+    (void) file;
+    return refuse_content(yaml, value, "precheck", err);
+}
+
+static int read_approval(const struct yaml *yaml, const struct yaml_node *value,
+                         struct policy_file *file, error *err)
+{
+    (void) file;
+    return refuse_content(yaml, value, "approval", err);
+}
+
+static int read_one_variable(const struct yaml *yaml, const struct yaml_node *key,
+                             const struct yaml_node *value, struct policy_file *file, error *err)
+{
+    struct policy_variable variable = { 0 };
+    if (read_text(yaml, key, variable.name, sizeof variable.name, err) < 0)
+        return -1;
+    bool is_empty_text = value->kind == YAML_TEXT && !value->empty && value->length == 0;
+    if (!is_empty_text && read_text(yaml, value, variable.value, sizeof variable.value, err) < 0)
+        return -1;
+    if (policy_check_variable(variable.name, variable.value, err) < 0)
+        return yaml_under(yaml, key, err);
+    for (size_t i = 0; i < file->variable_count; i++)
+        if (strcmp(file->variables[i].name, variable.name) == 0)
+            return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", variable.name);
+    if (file->variable_count >= POLICY_VARIABLES_MOST)
+        return yaml_fail(yaml, key, err, "more than %d variables; remove some",
+                         POLICY_VARIABLES_MOST);
+    file->variables[file->variable_count++] = variable;
+    return 0;
+}
+
+static int read_env(const struct yaml *yaml, const struct yaml_node *value,
+                    struct policy_file *file, error *err)
+{
+    if (value->kind != YAML_MAPPING)
+        return yaml_fail(yaml, value, err, "env is a mapping; write {NAME: value}");
+    for (const struct yaml_node *name = yaml_first(yaml, value); name;) {
+        const struct yaml_node *text = yaml_next(yaml, name);
+        if (read_one_variable(yaml, name, text, file, err) < 0)
+            return -1;
+        name = yaml_next(yaml, text);
+    }
+    return 0;
+}
+
+static const struct key *find_key(const struct yaml_node *name)
+{
+    if (name->kind == YAML_TEXT)
+        for_each(key, keys)
+            if (strcmp(key->name, name->text) == 0)
+                return key;
+    return NULL;
+}
+
+static int fail_unknown_key(const struct yaml *yaml, const struct yaml_node *name, error *err)
+{
+    char names[128] = "";
+    size_t used = 0;
+    for_each(key, keys)
+        used += (size_t) snprintf(names + used, used < sizeof names ? sizeof names - used : 0,
+                                  "%s%s", used ? ", " : "", key->name);
+    return yaml_fail(yaml, name, err, "unknown key '%.24s'; keys are %s", name->text, names);
+}
+
+int policy_file_read(const struct yaml *yaml, struct policy_file *ret_file, error *err)
+{
+    const struct yaml_node *root = &yaml->nodes[0];
+    if (root->kind != YAML_MAPPING)
+        return yaml_fail(yaml, root, err, "no mapping; begin with a line 'name: NAME'");
+
+    *ret_file = (struct policy_file){ 0 };
+    bool seen[COUNT_OF(keys)] = { false };
+    for (const struct yaml_node *name = yaml_first(yaml, root); name;) {
+        const struct yaml_node *value = yaml_next(yaml, name);
+        const struct key *key = find_key(name);
+        if (!key)
+            return fail_unknown_key(yaml, name, err);
+        if (seen[key - keys])
+            return yaml_fail(yaml, name, err, "'%s' is there twice; remove one", key->name);
+        seen[key - keys] = true;
+        if (key->read(yaml, value, ret_file, err) < 0)
+            return -1;
+        name = yaml_next(yaml, value);
+    }
+    if (!ret_file->name[0])
+        return yaml_fail(yaml, root, err, "the policy has no name; write a line 'name: NAME'");
+    return 0;
+}

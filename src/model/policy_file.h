@@ -1,0 +1,35 @@
+/* policy_file.h - what one policy file says, before it is merged over what it extends. For
+ * policy_load.c only; everybody else wants policy.h. */
+#pragma once
+
+#include "model/policy.h"
+#include "model/yaml.h"
+
+struct place {
+    int line, column;
+};
+
+/* Limits as a file gives them, each with its place for later complaints. */
+struct stated_limits {
+    uint64_t given; /* bits of enum limit_id */
+    struct limits values;
+    struct place places[LIMITS];
+};
+
+struct policy_file {
+    char name[POLICY_NAME_SIZE];
+    char extends[POLICY_NAME_SIZE];
+    char description[POLICY_DESCRIPTION_SIZE]; /* this and the following: "" or 0 = not said */
+    char template[POLICY_NAME_SIZE];
+    size_t language_count;
+    char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
+    struct stated_limits limits;
+    struct stated_limits maximum;
+    size_t variable_count;
+    struct policy_variable variables[POLICY_VARIABLES_MOST];
+    struct place name_place;
+    struct place extends_place;
+};
+
+/* Reads a parsed file. Fails  ERR_BAD_REQUEST  with the place, the cause and the fix. */
+int policy_file_read(const struct yaml *yaml, struct policy_file *ret_file, error *err);

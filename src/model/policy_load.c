@@ -1,0 +1,400 @@
+/* policy_load.c - finds policy files, follows `extends`, and merges the chain from its far end. */
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "model/policy.h"
+#include "model/policy_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* One file of a chain, with the name it has in failures. */
+struct link {
+    char label[PATH_MAX];
+    struct policy_file file;
+};
+
+struct chain {
+    size_t count;
+    struct link links[POLICY_PARENTS_MOST + 1]; /* [0] is the policy itself */
+};
+
+static void free_chain(struct chain **chain)
+{
+    free(*chain);
+}
+
+#define auto_chain __attribute__((cleanup(free_chain))) struct chain *
+
+static int fail_at(const struct link *link, struct place place, error *err, const char *text)
+{
+    struct yaml yaml = { .label = link->label };
+    struct yaml_node node = { .line = place.line, .column = place.column };
+    return yaml_fail(&yaml, &node, err, "%s", text);
+}
+
+/* The next directory of a search path into `directory`. Returns what is behind it, NULL at the end.
+ */
+static const char *next_directory(const char *path, char directory[static PATH_MAX])
+{
+    while (path && *path) {
+        size_t length = strcspn(path, ":");
+        bool fits = length > 0 && length < PATH_MAX;
+        if (fits) {
+            memcpy(directory, path, length);
+            directory[length] = '\0';
+        }
+        path += length + (path[length] == ':');
+        if (fits)
+            return path;
+    }
+    return NULL;
+}
+
+/* Reads a whole regular file of bounded size. Gives *ret_text, which the caller frees. */
+static int read_file(int fd, const char *label, char **ret_text, size_t *ret_length, error *err)
+{
+    struct stat about;
+    if (fstat(fd, &about) < 0)
+        return fail_os(err, "look at '%s'", label);
+    if (!S_ISREG(about.st_mode))
+        return fail(err, ERR_BAD_REQUEST, "'%s' is no regular file; give a policy file", label);
+    auto_text text = malloc(POLICY_FILE_MOST + 1);
+    if (!text)
+        return fail(err, ERR_INTERNAL, "out of memory");
+    size_t length = 0;
+    for (;;) {
+        ssize_t got = read(fd, text + length, POLICY_FILE_MOST + 1 - length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_os(err, "read '%s'", label);
+        if (got == 0)
+            break;
+        length += (size_t) got;
+        if (length > POLICY_FILE_MOST)
+            return fail(err, ERR_BAD_REQUEST, "'%s' is larger than 64 KiB; make it smaller", label);
+    }
+    *ret_text = take_text(&text);
+    *ret_length = length;
+    return 0;
+}
+
+/* Opens NAME.yaml in the first directory that has it. Returns the descriptor, -1 with *err. */
+static int open_named(const char *path, const char *name, char label[static PATH_MAX], error *err)
+{
+    char directory[PATH_MAX];
+    for (const char *rest = next_directory(path, directory); rest;
+         rest = next_directory(rest, directory)) {
+        int length = snprintf(label, PATH_MAX, "%s/%s.yaml", directory, name);
+        if (length < 0 || length >= PATH_MAX)
+            continue;
+        int fd = open(label, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd >= 0)
+            return fd;
+        if (errno != ENOENT && errno != ENOTDIR)
+            return fail_os(err, "open policy '%s'", label);
+    }
+    return fail(err, ERR_NOT_FOUND, "there is no policy '%s'; see glovebox policy list", name);
+}
+
+/* Adds the text of a file to the chain. */
+static int add_text(struct chain *chain, const char *text, size_t length, error *err)
+{
+    struct link *link = &chain->links[chain->count];
+    struct yaml yaml;
+    if (length > POLICY_FILE_MOST)
+        return fail(err, ERR_BAD_REQUEST, "'%.96s' is larger than 64 KiB; make it smaller",
+                    link->label);
+    if (yaml_init(&yaml, link->label, text, length, err) < 0)
+        return -1;
+    int result = policy_file_read(&yaml, &link->file, err);
+    yaml_done(&yaml);
+    if (result == 0)
+        chain->count++;
+    return result;
+}
+
+static int add_file(struct chain *chain, int fd, error *err)
+{
+    auto_text text = NULL;
+    size_t length = 0;
+    if (read_file(fd, chain->links[chain->count].label, &text, &length, err) < 0)
+        return -1;
+    return add_text(chain, text, length, err);
+}
+
+static int add_named(struct chain *chain, const char *path, const char *name, error *err)
+{
+    struct link *link = &chain->links[chain->count];
+    auto_fd fd = open_named(path, name, link->label, err);
+    if (fd < 0 || add_file(chain, fd, err) < 0)
+        return -1;
+    if (strcmp(link->file.name, name) != 0)
+        return fail_at(link, link->file.name_place, err,
+                       "the name differs from the file's; make them the same");
+    return 0;
+}
+
+/* Adds what the last link extends, and so on, until one stands alone. */
+static int follow(struct chain *chain, const char *path, error *err)
+{
+    for (;;) {
+        const struct link *last = &chain->links[chain->count - 1];
+        const char *name = last->file.extends;
+        if (!name[0])
+            return 0;
+        for (size_t i = 0; i < chain->count; i++)
+            if (strcmp(chain->links[i].file.name, name) == 0)
+                return fail_at(last, last->file.extends_place, err,
+                               "a circle of policies that extend each other; break it");
+        if (chain->count == COUNT_OF(chain->links))
+            return fail_at(last, last->file.extends_place, err,
+                           "more than 8 policies extend one another; make the chain shorter");
+        error cause = { 0 };
+        if (add_named(chain, path, name, &cause) == 0)
+            continue;
+        /* A fault inside the parent has a place of its own. */
+        *err = cause;
+        if (cause.code != ERR_NOT_FOUND)
+            return -1;
+        (void) fail_at(last, last->file.extends_place, err, cause.text);
+        return -1;
+    }
+}
+
+/* Refuses a value that gives more than the policy that is extended states as its maximum. */
+static int check_stated(const struct link *link, const struct policy *parent,
+                        const struct stated_limits *limits, const char *what, error *err)
+{
+    for_each(row, limit_rows) {
+        enum limit_id id = (enum limit_id)(row - limit_rows);
+        uint64_t bit = UINT64_C(1) << id;
+        uint64_t value = limit_get(&limits->values, id), most = limit_get(&parent->maximum, id);
+        if (!(limits->given & bit) || !(parent->stated & bit) || !limit_exceeds(id, value, most))
+            continue;
+        char asked[32], allowed[32], text[160];
+        limit_print(id, value, asked, sizeof asked);
+        limit_print(id, most, allowed, sizeof allowed);
+        (void) snprintf(text, sizeof text,
+                        "%s.%s %s is above the maximum %s of policy %.32s; lower it", what,
+                        row->name, asked, allowed, parent->name);
+        return fail_at(link, limits->places[id], err, text);
+    }
+    return 0;
+}
+
+/* Merges limits and maxima. A maximum binds where it is stated, in this file or in one it extends;
+ * elsewhere a request gets what `limits` says and no more, and an extending policy is free. */
+static int merge_limits(const struct link *link, struct policy *policy, error *err)
+{
+    const struct policy_file *file = &link->file;
+    if (check_stated(link, policy, &file->limits, "limits", err) < 0 ||
+        check_stated(link, policy, &file->maximum, "maximum", err) < 0)
+        return -1;
+    policy->stated |= file->maximum.given;
+    for_each(row, limit_rows) {
+        enum limit_id id = (enum limit_id)(row - limit_rows);
+        uint64_t bit = UINT64_C(1) << id;
+        if (file->limits.given & bit)
+            limit_put(&policy->limits, id, limit_get(&file->limits.values, id));
+        if (file->maximum.given & bit)
+            limit_put(&policy->maximum, id, limit_get(&file->maximum.values, id));
+
+        uint64_t value = limit_get(&policy->limits, id);
+        if (!(policy->stated & bit)) {
+            limit_put(&policy->maximum, id, value);
+            continue;
+        }
+        uint64_t most = limit_get(&policy->maximum, id);
+        if (!limit_exceeds(id, value, most))
+            continue;
+        char start[32], allowed[32], text[160];
+        limit_print(id, value, start, sizeof start);
+        limit_print(id, most, allowed, sizeof allowed);
+        (void) snprintf(text, sizeof text,
+                        "maximum.%s %s is below limits.%s %s; raise one or lower the other",
+                        row->name, allowed, row->name, start);
+        return fail_at(
+            link, file->maximum.given & bit ? file->maximum.places[id] : file->limits.places[id],
+            err, text);
+    }
+    return 0;
+}
+
+static int by_name(const void *left, const void *right)
+{
+    return strcmp(left, right); /* a policy_variable begins with its name; so does a name */
+}
+
+static int merge_variables(const struct link *link, struct policy *policy, error *err)
+{
+    for (size_t i = 0; i < link->file.variable_count; i++) {
+        const struct policy_variable *given = &link->file.variables[i];
+        size_t at = 0;
+        while (at < policy->variable_count && strcmp(policy->variables[at].name, given->name) != 0)
+            at++;
+        if (at == POLICY_VARIABLES_MOST)
+            return fail_at(link, link->file.name_place, err,
+                           "more than 16 variables with those it extends; remove some");
+        policy->variables[at] = *given;
+        if (at == policy->variable_count)
+            policy->variable_count++;
+    }
+    qsort(policy->variables, policy->variable_count, sizeof *policy->variables, by_name);
+    return 0;
+}
+
+/* Lays one file over what those that it extends have given. */
+static int merge(const struct link *link, struct policy *policy, error *err)
+{
+    const struct policy_file *file = &link->file;
+    if (merge_limits(link, policy, err) < 0 || merge_variables(link, policy, err) < 0)
+        return -1;
+    memcpy(policy->name, file->name, sizeof policy->name);
+    memcpy(policy->extends, file->extends, sizeof policy->extends);
+    if (file->description[0])
+        memcpy(policy->description, file->description, sizeof policy->description);
+    if (file->template[0])
+        memcpy(policy->template, file->template, sizeof policy->template);
+    if (file->language_count > 0) {
+        policy->language_count = file->language_count;
+        memcpy(policy->languages, file->languages, sizeof policy->languages);
+    }
+    return 0;
+}
+
+static int set_digest(struct policy *policy, error *err)
+{
+    auto_text text = NULL;
+    if (policy_render(policy, &text, err) < 0)
+        return -1;
+    unsigned char hash[crypto_hash_sha256_BYTES];
+    (void) crypto_hash_sha256(hash, (const unsigned char *) text, strlen(text));
+    int used = snprintf(policy->digest, sizeof policy->digest, "sha256:");
+    for_each(byte, hash)
+        used +=
+            snprintf(policy->digest + used, sizeof policy->digest - (size_t) used, "%02x", *byte);
+    return 0;
+}
+
+/* Completes a chain that holds its first link, and merges it. */
+static int complete(struct chain *chain, const char *path, struct policy *ret_policy, error *err)
+{
+    if (follow(chain, path, err) < 0)
+        return -1;
+    struct policy policy = { 0 };
+    limits_init(&policy.limits);
+    for (size_t i = chain->count; i-- > 0;)
+        if (merge(&chain->links[i], &policy, err) < 0)
+            return -1;
+
+    const struct link *self = &chain->links[0];
+    if (!policy.template[0])
+        return fail_at(self, self->file.name_place, err,
+                       "the policy has no template; write a line 'template: NAME'");
+    if (policy.language_count == 0)
+        return fail_at(self, self->file.name_place, err,
+                       "the policy has no languages; write a line 'languages: [python]'");
+    if (set_digest(&policy, err) < 0)
+        return -1;
+    *ret_policy = policy;
+    return 0;
+}
+
+static int new_chain(struct chain **ret_chain, error *err)
+{
+    *ret_chain = calloc(1, sizeof **ret_chain);
+    return *ret_chain ? 0 : fail(err, ERR_INTERNAL, "out of memory");
+}
+
+int policy_load(const char *path, const char *name, struct policy *ret_policy, error *err)
+{
+    if (!policy_name_is_valid(name))
+        return fail(err, ERR_BAD_REQUEST,
+                    "'%.64s' is no name of a policy; use small letters, digits and dashes", name);
+    auto_chain chain = NULL;
+    if (new_chain(&chain, err) < 0 || add_named(chain, path, name, err) < 0)
+        return -1;
+    return complete(chain, path, ret_policy, err);
+}
+
+int policy_read(const char *file, const char *path, struct policy *ret_policy, error *err)
+{
+    auto_chain chain = NULL;
+    if (new_chain(&chain, err) < 0)
+        return -1;
+    auto_fd fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return fail_os(err, "open policy '%s'", file);
+    (void) snprintf(chain->links[0].label, sizeof chain->links[0].label, "%s", file);
+    if (add_file(chain, fd, err) < 0)
+        return -1;
+    return complete(chain, path, ret_policy, err);
+}
+
+int policy_parse(const struct policy_source *source, struct policy *ret_policy, error *err)
+{
+    auto_chain chain = NULL;
+    if (new_chain(&chain, err) < 0)
+        return -1;
+    (void) snprintf(chain->links[0].label, sizeof chain->links[0].label, "%s", source->label);
+    if (add_text(chain, source->text, source->length, err) < 0)
+        return -1;
+    return complete(chain, source->path, ret_policy, err);
+}
+
+static void close_directory(DIR **directory)
+{
+    if (*directory)
+        (void) closedir(*directory);
+}
+
+/* Adds the names of one directory to those found before. */
+static int list_directory(const char *path, char names[POLICY_LIST_MOST][POLICY_NAME_SIZE],
+                          size_t *count, error *err)
+{
+    __attribute__((cleanup(close_directory))) DIR *directory = opendir(path);
+    if (!directory && (errno == ENOENT || errno == ENOTDIR))
+        return 0;
+    if (!directory)
+        return fail_os(err, "list policies in '%s'", path);
+    const struct dirent *entry;
+    while ((entry = readdir(directory))) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+        char name[NAME_MAX + 1];
+        (void) snprintf(name, sizeof name, "%s", entry->d_name);
+        char *dot = strrchr(name, '.');
+        if (!dot || strcmp(dot, ".yaml") != 0)
+            continue;
+        *dot = '\0';
+        bool known = false;
+        for (size_t i = 0; i < *count && !known; i++)
+            known = strcmp(names[i], name) == 0;
+        if (known || !policy_name_is_valid(name))
+            continue;
+        if (*count == POLICY_LIST_MOST)
+            return fail(err, ERR_TOO_LARGE, "more than %d policies in '%s'; remove some",
+                        POLICY_LIST_MOST, path);
+        memcpy(names[(*count)++], name, POLICY_NAME_SIZE);
+    }
+    return 0;
+}
+
+int policy_list(const char *path, char ret_names[POLICY_LIST_MOST][POLICY_NAME_SIZE],
+                size_t *ret_count, error *err)
+{
+    char directory[PATH_MAX];
+    size_t count = 0;
+    for (const char *rest = next_directory(path, directory); rest;
+         rest = next_directory(rest, directory))
+        if (list_directory(directory, ret_names, &count, err) < 0)
+            return -1;
+    qsort(ret_names, count, POLICY_NAME_SIZE, by_name);
+    *ret_count = count;
+    return 0;
+}

@@ -1,0 +1,49 @@
+/* yaml.h - a small YAML file as a table of nodes, each with its place.
+ *
+ * Only what a settings file needs: mappings, sequences and texts. Anchors, aliases, tags, further
+ * documents and deep nesting are refused, so that a file can never mean more than it shows. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { YAML_DEPTH_MOST = 8, YAML_NODES_MOST = 2048 };
+
+enum yaml_kind { YAML_TEXT, YAML_SEQUENCE, YAML_MAPPING };
+
+struct yaml_node {
+    enum yaml_kind kind;
+    int line, column; /* from 1 */
+    const char *text; /* of a YAML_TEXT, ended by NUL */
+    size_t length;    /* of the text */
+    bool empty;       /* nothing is written: "key:" */
+    size_t children;  /* direct ones; in a mapping keys and values count each */
+    unsigned first;   /* index of the first child */
+    unsigned next;    /* index of the next sibling; 0: none */
+};
+
+struct yaml {
+    const char *label; /* stands for the file in failures; borrowed */
+    unsigned count;
+    struct yaml_node *nodes; /* nodes[0] is the root */
+    char *texts;
+};
+
+/* Parses. `label` must live as long as *ret_yaml, which the caller ends with yaml_done().
+ * Fails  ERR_BAD_REQUEST  "label:line:column: cause; fix" */
+int yaml_init(struct yaml *ret_yaml, const char *label, const char *text, size_t length,
+              error *err);
+void yaml_done(struct yaml *yaml);
+
+/* A child, or the one after it; NULL after the last. */
+const struct yaml_node *yaml_first(const struct yaml *yaml, const struct yaml_node *parent);
+const struct yaml_node *yaml_next(const struct yaml *yaml, const struct yaml_node *node);
+
+/* Fails with the node's place before the text. Gives -1. */
+int yaml_fail(const struct yaml *yaml, const struct yaml_node *node, error *err, const char *format,
+              ...) PRINTF(4, 5);
+
+/* Puts the node's place before a failure that is there already. Gives -1. */
+int yaml_under(const struct yaml *yaml, const struct yaml_node *node, error *err);
