@@ -1,0 +1,248 @@
+/* policy.c - `glovebox policy`: looks at what a run may do, and checks policy files. */
+#include "model/policy.h"
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "client/paths.h"
+
+#include <json.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What was asked on the command line. */
+struct request {
+    bool json;
+    int count;
+    char **words; /* names or files */
+};
+
+typedef int answer(const struct request *request);
+
+static answer show, validate, list;
+
+static const struct verb {
+    const char *name;
+    answer *answer;
+    int least, most; /* words */
+    const char *usage;
+} verbs[] = {
+    { "show", show, 1, 1, "glovebox policy show data" },
+    { "validate", validate, 1, 1 << 20, "glovebox policy validate mine.yaml" },
+    { "list", list, 0, 0, "glovebox policy list" },
+};
+
+static void print_help(void)
+{
+    (void) puts(
+        "  glovebox policy list                   name the policies\n"
+        "  glovebox policy show data              what policy data grants, and where it ends\n"
+        "  glovebox policy validate mine.yaml     check files, with line and column\n"
+        "\n"
+        "  --json    the same for programs\n"
+        "\n"
+        "Policies are files NAME.yaml; the first that is found counts: in GLOVEBOX_POLICIES if it\n"
+        "is set, else in /etc/glovebox/policies, else among those that came with glovebox.");
+}
+
+/* Prints a string as JSON does. */
+static void print_json_text(const char *text)
+{
+    json_object *string = json_object_new_string(text);
+    const char *json =
+        string ? json_object_to_json_string_ext(string, JSON_C_TO_STRING_NOSLASHESCAPE) : NULL;
+    (void) fputs(json ? json : "null", stdout);
+    (void) json_object_put(string);
+}
+
+static int print_json_policy(const struct policy *policy, error *err)
+{
+    auto_text text = NULL;
+    if (policy_render(policy, &text, err) < 0)
+        return -1;
+    (void) fputs("{\"digest\":", stdout);
+    print_json_text(policy->digest);
+    (void) fputs(",\"extends\":", stdout);
+    if (policy->extends[0])
+        print_json_text(policy->extends);
+    else
+        (void) fputs("null", stdout);
+    (void) printf(",%s", text + 1); /* the rendering goes on behind its bracket */
+    return 0;
+}
+
+static void print_limits(const struct policy *policy)
+{
+    (void) printf("\n%-16s %-12s %-12s\n", "limit", "a run gets", "at most");
+    for_each(row, limit_rows) {
+        enum limit_id id = (enum limit_id)(row - limit_rows);
+        uint64_t values[] = { limit_get(&policy->limits, id), limit_get(&policy->maximum, id) };
+        char texts[2][32];
+        for (int i = 0; i < 2; i++)
+            if (limit_may_be_off(id) && values[i] == 0)
+                (void) snprintf(texts[i], sizeof texts[i], "not limited");
+            else
+                limit_print(id, values[i], texts[i], sizeof texts[i]);
+        (void) printf("%-16s %-12s %-12s %s\n", row->name, texts[0], texts[1], row->text);
+    }
+}
+
+static void print_policy(const struct policy *policy)
+{
+    (void) printf("%-16s %s%s%s\n", "name", policy->name, policy->extends[0] ? ", extends " : "",
+                  policy->extends);
+    if (policy->description[0])
+        (void) printf("%-16s %s\n", "description", policy->description);
+    (void) printf("%-16s %s\n%-16s", "template", policy->template, "languages");
+    for (size_t i = 0; i < policy->language_count; i++)
+        (void) printf("%s %s", i > 0 ? "," : "", policy->languages[i]);
+    (void) printf("\n%-16s none\n", "network");
+    for (size_t i = 0; i < policy->variable_count; i++)
+        (void) printf("%-16s %s=%s\n", i > 0 ? "" : "env", policy->variables[i].name,
+                      policy->variables[i].value);
+    (void) printf("%-16s %s\n", "digest", policy->digest);
+    print_limits(policy);
+}
+
+static int show(const struct request *request)
+{
+    error err;
+    auto_text path = NULL;
+    struct policy policy;
+    if (path_of_policies(&path, &err) < 0 ||
+        policy_load(path, request->words[0], &policy, &err) < 0)
+        return complain_of(&err);
+    if (!request->json)
+        print_policy(&policy);
+    else if (print_json_policy(&policy, &err) < 0)
+        return complain_of(&err);
+    else
+        (void) putchar('\n');
+    return 0;
+}
+
+/* A file's neighbours come before the installed policies, as they will where it is going to lie. */
+static int read_beside(const char *file, const char *path, struct policy *ret_policy, error *err)
+{
+    auto_text copy = NULL;
+    auto_text search = NULL;
+    if (format_text(&copy, err, "%s", file) < 0 ||
+        format_text(&search, err, "%s:%s", dirname(copy), path) < 0)
+        return -1;
+    return policy_read(file, search, ret_policy, err);
+}
+
+static void print_json_verdict(const char *file, const struct policy *policy, const error *err)
+{
+    (void) fputs("{\"file\":", stdout);
+    print_json_text(file);
+    (void) printf(",\"valid\":%s,\"%s\":", policy ? "true" : "false", policy ? "name" : "message");
+    print_json_text(policy ? policy->name : err->text);
+    if (policy) {
+        (void) fputs(",\"digest\":", stdout);
+        print_json_text(policy->digest);
+    }
+    (void) putchar('}');
+}
+
+static int validate(const struct request *request)
+{
+    error err;
+    auto_text path = NULL;
+    if (path_of_policies(&path, &err) < 0)
+        return complain_of(&err);
+    int status = 0;
+    for (int i = 0; i < request->count; i++) {
+        const char *file = request->words[i];
+        struct policy policy;
+        bool valid = read_beside(file, path, &policy, &err) == 0;
+        if (request->json) {
+            (void) putchar(i == 0 ? '[' : ',');
+            print_json_verdict(file, valid ? &policy : NULL, &err);
+        } else if (valid)
+            (void) printf("%s is valid: policy %s, %s\n", file, policy.name, policy.digest);
+        else
+            (void) complain_of(&err);
+        if (!valid)
+            status = EXIT_OWN_FAILURE;
+    }
+    if (request->json)
+        (void) puts("]");
+    return status;
+}
+
+static int list(const struct request *request)
+{
+    static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
+    error err;
+    auto_text path = NULL;
+    size_t count = 0;
+    if (path_of_policies(&path, &err) < 0 || policy_list(path, names, &count, &err) < 0)
+        return complain_of(&err);
+    int status = 0;
+    const char *between = "[";
+    for (size_t i = 0; i < count; i++) {
+        struct policy policy;
+        /* A wrong file is said and does not hide the others. */
+        if (policy_load(path, names[i], &policy, &err) < 0) {
+            status = complain_of(&err);
+            continue;
+        }
+        if (!request->json) {
+            (void) printf("%-16s %s\n", policy.name, policy.description);
+            continue;
+        }
+        (void) fputs(between, stdout);
+        between = ",";
+        if (print_json_policy(&policy, &err) < 0)
+            return complain_of(&err);
+    }
+    if (request->json)
+        (void) puts(*between == '[' ? "[]" : "]");
+    return status;
+}
+
+static const struct verb *find_verb(const char *name)
+{
+    for_each(verb, verbs)
+        if (strcmp(verb->name, name) == 0)
+            return verb;
+    return NULL;
+}
+
+int command_policy(int argc, char **argv)
+{
+    static const char *const names[] = { "show", "validate", "list", NULL };
+    struct request request = { .words = argv };
+    const struct verb *verb = NULL;
+    bool only_words = false;
+    /* Words move to the front of argv, options are taken out. */
+    for (int i = 1; i < argc; i++) {
+        if (!only_words && strcmp(argv[i], "--") == 0)
+            only_words = true;
+        else if (!only_words && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
+            print_help();
+            return 0;
+        } else if (!only_words && strcmp(argv[i], "--json") == 0)
+            request.json = true;
+        else if (!only_words && argv[i][0] == '-' && argv[i][1] != '\0')
+            return complain("policy has no option '%s'; see glovebox policy --help", argv[i]);
+        else if (verb)
+            request.words[request.count++] = argv[i];
+        else if (!(verb = find_verb(argv[i]))) {
+            const char *meant = nearest_word(argv[i], names);
+            return complain("policy cannot '%s'; %s%s", argv[i],
+                            meant ? "did you mean glovebox policy " : "see glovebox policy --help",
+                            meant ? meant : "");
+        }
+    }
+    if (!verb)
+        return complain("what about policies? try glovebox policy list");
+    if (request.count < verb->least || request.count > verb->most)
+        return complain("%s takes %s; try %s", verb->name,
+                        verb->most == 0   ? "no name"
+                        : verb->most == 1 ? "one name"
+                                          : "files",
+                        verb->usage);
+    return verb->answer(&request);
+}
