@@ -1,0 +1,216 @@
+/* build.c - the steps from a recipe to a template, in order, and the manifest that is written at the end. */
+#include "template/build.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/table.h"
+#include "template/tool.h"
+#include "template/store.h"
+#include "template/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+struct json_object *build_key(const struct build *build, const char *key)
+{
+    return json_object_object_get(build->request->recipe, key);
+}
+
+static int check_room(struct build *build, error *err)
+{
+    uint64_t needed = (uint64_t) json_object_get_int64(build_key(build, "disk"));
+    struct statvfs room;
+    if (fstatvfs(build->store, &room) < 0)
+        return fail_os(err, "look at the disk");
+    uint64_t free_bytes = (uint64_t) room.f_bavail * room.f_frsize;
+    if (free_bytes < needed)
+        return fail(err, ERR_UNAVAILABLE,
+                    "needs %" PRIu64 " MiB of disk in '%s' and %" PRIu64
+                    " MiB are free; make room, or use --state DIR on another disk",
+                    needed >> 20, build->request->state, free_bytes >> 20);
+    return 0;
+}
+
+static int unpack(struct build *build, error *err)
+{
+    int result = strcmp(build->base, "debian") == 0 ? unpack_debian(build, err)
+                                                    : unpack_host_copy(build, err);
+    if (result < 0)
+        return -1;
+    build->root = openat(build->place, "root", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return build->root < 0 ? fail_os(err, "open the new root") : 0;
+}
+
+static void note_package(struct build *build, const char *name, const char *version)
+{
+    struct json_object *package = json_object_new_object();
+    (void) json_object_object_add(package, "name", json_object_new_string(name));
+    (void) json_object_object_add(package, "version", json_object_new_string(version));
+    (void) json_object_array_add(build->packages, package);
+}
+
+static int by_package_name(const void *left, const void *right)
+{
+    struct json_object *const *const pair[] = { left, right };
+    return strcmp(json_object_get_string(json_object_object_get(*pair[0], "name")),
+                  json_object_get_string(json_object_object_get(*pair[1], "name")));
+}
+
+/* Pins what is inside: dpkg's own list is read before it is stripped. A host copy brings its list. */
+static int list_packages(struct build *build, error *err)
+{
+    auto_text text = NULL;
+    size_t size = 0;
+    if (json_object_array_length(build->packages) > 0)
+        return 0;
+    if (tree_read_file(build->root, "var/lib/dpkg/status", &text, &size, err) < 0)
+        return -1;
+    char *rest = text;
+    const char *name = NULL;
+    for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+        if (strncmp(line, "Package: ", 9) == 0)
+            name = line + 9;
+        else if (name && strncmp(line, "Version: ", 9) == 0)
+            note_package(build, name, line + 9);
+        else if (*line == '\0')
+            name = NULL;
+    }
+    json_object_array_sort(build->packages, by_package_name);
+    return 0;
+}
+
+/* In this order: nothing is run in the tree before it is stripped, and its times are set last. */
+static const struct step {
+    const char *name;
+    int (*take)(struct build *, error *);
+} steps[] = {
+    { "check the disk", check_room },
+    { "unpack packages", unpack },
+    { "list packages", list_packages },
+    { "strip", strip_tree },
+    { "furnish", furnish_tree },
+    { "prepare", prepare_tree },
+    { "settle", settle_tree },
+    { "digest", digest_tree },
+};
+
+void build_says(void *context, const char *detail)
+{
+    const struct build *build = context;
+    if (build->request->progress)
+        build->request->progress(build->request->context, build->step, COUNT_OF(steps),
+                                 steps[build->step].name, detail);
+}
+
+static int take_steps(struct build *build, error *err)
+{
+    for (build->step = 0; build->step < COUNT_OF(steps); build->step++) {
+        build_says(build, NULL);
+        if (tool_interrupted)
+            return fail(err, ERR_TIMEOUT, "interrupted");
+        if (steps[build->step].take(build, err) < 0)
+            return under(err, "%s", steps[build->step].name);
+    }
+    return 0;
+}
+
+static void add_key(struct json_object *manifest, const struct build *build, const char *key)
+{
+    (void) json_object_object_add(manifest, key, json_object_get(build_key(build, key)));
+}
+
+static struct json_object *make_manifest(const struct build *build)
+{
+    struct json_object *manifest = json_object_new_object();
+    time_t now = (time_t) (wall_clock_ms() / 1000);
+    struct tm parts;
+    char created[32] = "";
+    if (gmtime_r(&now, &parts))
+        (void) strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    add_key(manifest, build, "name");
+    (void) json_object_object_add(manifest, "digest", json_object_new_string(build->digest));
+    add_key(manifest, build, "description");
+    (void) json_object_object_add(manifest, "created", json_object_new_string(created));
+    (void) json_object_object_add(manifest, "source", json_object_new_string(build->base));
+    (void) json_object_object_add(manifest, "bytes", json_object_new_int64((int64_t) build->bytes));
+    (void) json_object_object_add(manifest, "files", json_object_new_int64((int64_t) build->files));
+    add_key(manifest, build, "languages");
+    add_key(manifest, build, "env");
+    add_key(manifest, build, "zygotes");
+    (void) json_object_object_add(manifest, "packages", json_object_get(build->packages));
+    (void) json_object_object_add(manifest, "python", json_object_get(build->distributions));
+    return manifest;
+}
+
+static int write_papers(const struct build *build, struct json_object *manifest, error *err)
+{
+    const char *text = json_object_to_json_string_ext(
+        manifest, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+    char digest[sizeof(build->digest) + 1];
+    (void) snprintf(digest, sizeof(digest), "%s\n", build->digest);
+    if (tree_write_file(build->place, "manifest.json", text, strlen(text), err) < 0 ||
+        tree_write_file(build->place, "digest", digest, strlen(digest), err) < 0)
+        return -1;
+    if (fchmod(build->place, 0755) < 0 || syncfs(build->place) < 0)
+        return fail_os(err, "finish the template");
+    return 0;
+}
+
+static int build_in_place(struct build *build, struct json_object **ret_manifest, error *err)
+{
+    if (snprintf(build->root_path, sizeof(build->root_path), "%s/templates/%s/root",
+                 build->request->state, build->place_name) >= (int) sizeof(build->root_path))
+        return fail(err, ERR_BAD_REQUEST, "the state directory's path is too long");
+    if (take_steps(build, err) < 0)
+        return -1;
+    struct json_object *manifest = make_manifest(build);
+    if (write_papers(build, manifest, err) < 0 ||
+        store_publish(build->store, build->place_name, build->name, err) < 0) {
+        (void) json_object_put(manifest);
+        return -1;
+    }
+    *ret_manifest = manifest;
+    return 0;
+}
+
+int template_build(const struct build_request *request, struct json_object **ret_manifest, error *err)
+{
+    struct build build = {
+        .request = request,
+        .name = json_object_get_string(json_object_object_get(request->recipe, "name")),
+        .base = request->base,
+        .store = -1,
+        .place = -1,
+        .root = -1,
+    };
+    if (!build.base)
+        build.base = json_object_get_string(build_key(&build, "base"));
+    auto_fd store = store_open(request->state, true, err);
+    if (store < 0 || store_sweep(store, err) < 0)
+        return -1;
+    build.store = store;
+    auto_fd place =
+        store_begin(store, build.name, build.place_name, sizeof(build.place_name), err);
+    if (place < 0)
+        return -1;
+    build.place = place;
+    build.packages = json_object_new_array();
+    build.distributions = json_object_new_array();
+    int result = build_in_place(&build, ret_manifest, err);
+    if (build.root >= 0)
+        (void) close(build.root);
+    error ignored; /* if this fails too, the next sweep finds it */
+    if (result < 0)
+        (void) tree_remove(store, build.place_name, &ignored);
+    (void) json_object_put(build.packages);
+    (void) json_object_put(build.distributions);
+    return result < 0 ? under(err, "build template %s", build.name) : 0;
+}

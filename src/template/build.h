@@ -1,0 +1,57 @@
+/* build.h - builds a template: from Debian packages, or from copies of the host's own.
+ *
+ * The steps are in build.c, in order. What is half built is never seen under the template's name. */
+#pragma once
+
+#include "base/error.h"
+
+#include <json-c/json.h>
+#include <limits.h>
+#include <stdint.h>
+
+/* What to build, and whom to tell about it. */
+struct build_request {
+    struct json_object *recipe; /* from recipe_read() */
+    const char *state;          /* the state directory */
+    const char *base;           /* "debian" or "host-copy"; NULL = as the recipe says */
+    /* Called when a step begins, and again with what it is doing now; may be NULL. */
+    void (*progress)(void *context, unsigned step, unsigned steps, const char *name,
+                     const char *detail);
+    void *context;
+};
+
+/* A template under construction. */
+struct build {
+    const struct build_request *request;
+    const char *name, *base;
+    int store;
+    int place;                         /* the directory it is built in, locked */
+    int root;                          /* PLACE/root */
+    char place_name[NAME_MAX];         /* below the store */
+    char root_path[PATH_MAX];          /* for the programs that need a path */
+    struct json_object *packages;      /* [{"name","version"}], Debian's */
+    struct json_object *distributions; /* the same of Python's */
+    uint64_t bytes, files;
+    char digest[72]; /* "sha256:" and 64 digits */
+    unsigned step;
+};
+
+/* Gives  *ret_manifest of the new template, which the caller puts back.
+ * Fails  ERR_UNAVAILABLE  a tool, the network or room is missing: the text says what to do
+ *        ERR_TIMEOUT      interrupted */
+int template_build(const struct build_request *request, struct json_object **ret_manifest, error *err);
+
+/* The parts, each in a file of its own. */
+int unpack_debian(struct build *build, error *err);    /* debian.c */
+int unpack_host_copy(struct build *build, error *err); /* host_copy.c */
+int strip_tree(struct build *build, error *err);       /* settle.c: what must not or need not be in it */
+int furnish_tree(struct build *build, error *err);     /* settle.c: /etc files and mount points */
+int settle_tree(struct build *build, error *err);      /* settle.c: owners, modes, times */
+int prepare_tree(struct build *build, error *err);     /* prepare.c: .pyc files, the recipe's commands */
+int digest_tree(struct build *build, error *err);      /* digest.c */
+
+/* Tells the caller what a step is doing now. */
+void build_says(void *build, const char *detail);
+
+/* Gives the recipe's array or object of this name. */
+struct json_object *build_key(const struct build *build, const char *key);

@@ -1,0 +1,95 @@
+/* digest.c - what a template is, as one number: sha256 over a canonical listing of its tree.
+ *
+ * One line an entry, in the order of a walk that takes the names of each directory by their bytes:
+ *     PATH NUL d|f|l MODE NUL LINK-TARGET or CONTENT-SHA256 NEWLINE
+ * Then the runners, since they say how code is run in it. Times, owners and the builder's own files are
+ * not part of it: the same packages give the same digest. */
+#include "template/build.h"
+
+#include "base/cleanup.h"
+#include "template/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void add_text(crypto_hash_sha256_state *sum, const char *text, size_t size)
+{
+    (void) crypto_hash_sha256_update(sum, (const unsigned char *) text, size);
+}
+
+static void to_hexadecimal(crypto_hash_sha256_state *sum, char text[crypto_hash_sha256_BYTES * 2 + 1])
+{
+    unsigned char bytes[crypto_hash_sha256_BYTES];
+    (void) crypto_hash_sha256_final(sum, bytes);
+    (void) sodium_bin2hex(text, crypto_hash_sha256_BYTES * 2 + 1, bytes, sizeof(bytes));
+}
+
+static int hash_file(const struct tree_entry *entry, char *text, error *err)
+{
+    static char bytes[256 * 1024];
+    auto_fd fd = openat(entry->directory, entry->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return fail_os(err, "open '%.150s'", entry->path);
+    crypto_hash_sha256_state sum;
+    (void) crypto_hash_sha256_init(&sum);
+    ssize_t got;
+    while ((got = read(fd, bytes, sizeof(bytes))) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_os(err, "read '%.150s'", entry->path);
+        add_text(&sum, bytes, (size_t) got);
+    }
+    to_hexadecimal(&sum, text);
+    return 0;
+}
+
+static int add_entry(void *context, const struct tree_entry *entry, error *err)
+{
+    mode_t mode = entry->status.st_mode;
+    char content[PATH_MAX] = "", kind[16];
+    if (entry->leaving)
+        return TREE_GO_ON;
+    if (S_ISREG(mode) && hash_file(entry, content, err) < 0)
+        return -1;
+    if (S_ISLNK(mode)) {
+        ssize_t length = readlinkat(entry->directory, entry->name, content, sizeof(content) - 1);
+        if (length < 0)
+            return fail_os(err, "read link '%.150s'", entry->path);
+        content[length] = '\0';
+    }
+    (void) snprintf(kind, sizeof(kind), "%c%o", S_ISDIR(mode) ? 'd' : S_ISLNK(mode) ? 'l' : 'f',
+                    S_ISLNK(mode) ? 0777 : mode & 07777);
+    add_text(context, entry->path, strlen(entry->path) + 1);
+    add_text(context, kind, strlen(kind) + 1);
+    add_text(context, content, strlen(content));
+    add_text(context, "\n", 1);
+    return TREE_GO_ON;
+}
+
+int digest_tree(struct build *build, error *err)
+{
+    static const char *const runners[] = { "languages", "env", "zygotes" };
+    if (sodium_init() < 0)
+        return fail(err, ERR_INTERNAL, "libsodium does not start");
+    crypto_hash_sha256_state sum;
+    (void) crypto_hash_sha256_init(&sum);
+    if (tree_walk(build->root, add_entry, &sum, err) < 0)
+        return -1;
+    for (size_t index = 0; index < sizeof(runners) / sizeof(*runners); index++) {
+        const char *text = json_object_to_json_string_ext(build_key(build, runners[index]),
+                                                          JSON_C_TO_STRING_PLAIN);
+        add_text(&sum, runners[index], strlen(runners[index]) + 1);
+        add_text(&sum, text, strlen(text));
+        add_text(&sum, "\n", 1);
+    }
+    memcpy(build->digest, "sha256:", 7);
+    to_hexadecimal(&sum, build->digest + 7);
+    return 0;
+}

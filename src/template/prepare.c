@@ -1,0 +1,187 @@
+/* prepare.c - work done once in the new root so that no sandbox has to do it: compiled Python, the
+ * recipe's own commands, and the list of Python's distributions. */
+#include "template/build.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "template/tool.h"
+#include "template/tree.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { VARIABLES_MOST = 64, ARGUMENTS_MOST = 64 };
+
+/* As in a sandbox, but for: HOME is what every sandbox's home is copied from, hashes are the same in
+ * every build, and nothing but the compiler writes .pyc files. */
+static const char *const fixed_variables[] = {
+    "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/usr/share/glovebox/skel", "LANG=C.UTF-8", "TZ=UTC",
+    "TMPDIR=/tmp", "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", "OPENBLAS_NUM_THREADS=1",
+    "SOURCE_DATE_EPOCH=1735689600",
+};
+
+/* The digest of a template must not depend on the order in which files are compiled: what a process has
+ * compiled before shows in the reference flags of the next .pyc. So each file gets a process of its own,
+ * forked from the same parent. The hash of the source is in the .pyc and is not looked at again when it
+ * is loaded: times do not matter, and an import makes one system call less. */
+static const char compile_all[] =
+    "import os, py_compile, sys\n"
+    "sources = []\n"
+    "for top in sys.argv[1:]:\n"
+    "    for where, folders, files in os.walk(top):\n"
+    "        sources += [os.path.join(where, file) for file in files if file.endswith('.py')]\n"
+    "sources.sort()\n"
+    "def compile_one(source):\n"
+    "    try:\n"
+    "        py_compile.compile(source, doraise=True,\n"
+    "            invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)\n"
+    "    except Exception:\n"
+    "        pass # some packages ship examples in older Pythons\n"
+    "running, most = 0, max(1, len(os.sched_getaffinity(0)))\n"
+    "for done, source in enumerate(sources):\n"
+    "    if done % 500 == 0:\n"
+    "        print('compiled', done, 'of', len(sources), 'Python files', file=sys.stderr, flush=True)\n"
+    "    if running == most:\n"
+    "        os.wait()\n"
+    "        running -= 1\n"
+    "    if os.fork() == 0:\n"
+    "        compile_one(source)\n"
+    "        os._exit(0)\n"
+    "    running += 1\n"
+    "while running:\n"
+    "    os.wait()\n"
+    "    running -= 1\n";
+
+static const char list_distributions[] =
+    "import importlib.metadata\n"
+    "found = {(d.metadata['Name'], d.version) for d in importlib.metadata.distributions()}\n"
+    "for name, version in sorted((n or '?', v or '?') for n, v in found):\n"
+    "    print(name, version, sep='\\t')\n";
+
+static void collect_variables(const struct build *build, char **variables, char *room, size_t size)
+{
+    size_t count = 0, used = 0;
+    for_each(variable, fixed_variables) {
+        variables[count++] = room + used;
+        used += (size_t) snprintf(room + used, size - used, "%s", *variable) + 1;
+    }
+    json_object_object_foreach(build_key(build, "env"), name, value)
+    {
+        size_t needed = strlen(name) + strlen(json_object_get_string(value)) + 2;
+        if (count == VARIABLES_MOST || used + needed > size)
+            break;
+        variables[count++] = room + used;
+        used += (size_t) snprintf(room + used, size - used, "%s=%s", name,
+                                  json_object_get_string(value)) + 1;
+    }
+    variables[count] = NULL;
+}
+
+/* Runs one command in the new root. With `ret_text` its stdout is given. */
+static int run_inside(struct build *build, char **arguments, char **ret_text, error *err)
+{
+    char room[8192];
+    char *variables[VARIABLES_MOST + 1];
+    collect_variables(build, variables, room, sizeof(room));
+    struct tool tool = {
+        .arguments = arguments,
+        .variables = variables,
+        .root = build->root_path,
+        .line = build_says,
+        .context = build,
+    };
+    int result = ret_text ? tool_read(&tool, ret_text, err) : tool_run(&tool, err);
+    if (result < 0 && !tool_interrupted) {
+        size_t length = strlen(tool.tail);
+        return under(err, "in the new root: …%s", tool.tail + (length > 100 ? length - 100 : 0));
+    }
+    return result;
+}
+
+static int run_python(struct build *build, const char *code, const char *const *more, char **ret_text,
+                      error *err)
+{
+    char program[] = "/usr/bin/python3", alone[] = "-I", option[] = "-c";
+    char *arguments[ARGUMENTS_MOST + 1] = { program, alone, option, strdup(code) };
+    size_t count = 4;
+    for (; more && *more && count < ARGUMENTS_MOST; more++)
+        arguments[count++] = strdup(*more);
+    int result = run_inside(build, arguments, ret_text, err);
+    for (size_t index = 3; index < count; index++)
+        free(arguments[index]);
+    return result;
+}
+
+static int note_distributions(struct build *build, error *err)
+{
+    auto_text text = NULL;
+    if (run_python(build, list_distributions, NULL, &text, err) < 0)
+        return under(err, "list Python's distributions");
+    char *rest = text;
+    for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+        char *version = strchr(line, '\t');
+        if (!version)
+            continue;
+        *version++ = '\0';
+        struct json_object *one = json_object_new_object();
+        (void) json_object_object_add(one, "name", json_object_new_string(line));
+        (void) json_object_object_add(one, "version", json_object_new_string(version));
+        (void) json_object_array_add(build->distributions, one);
+    }
+    return 0;
+}
+
+static int run_recipe_command(struct build *build, struct json_object *words, error *err)
+{
+    char *arguments[ARGUMENTS_MOST + 1] = { NULL };
+    size_t count = json_object_array_length(words);
+    if (count > ARGUMENTS_MOST)
+        return fail(err, ERR_TOO_LARGE, "a command of `prepare` has more than %d words", ARGUMENTS_MOST);
+    for (size_t index = 0; index < count; index++)
+        arguments[index] = strdup(json_object_get_string(json_object_array_get_idx(words, index)));
+    int result = run_inside(build, arguments, NULL, err);
+    for (size_t index = 0; index < count; index++)
+        free(arguments[index]);
+    return result;
+}
+
+/* Gives true if the program can be run: links in the root are as the packages made them. */
+static bool has_program(const struct build *build, const char *path)
+{
+    return faccessat(build->root, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Without it every program searches all directories for its libraries. */
+static int index_libraries(struct build *build, error *err)
+{
+    char program[] = "/sbin/ldconfig", ignore[] = "-i";
+    char *arguments[] = { program, ignore, NULL };
+    if (!has_program(build, "usr/sbin/ldconfig") && !has_program(build, "sbin/ldconfig"))
+        return 0;
+    if (run_inside(build, arguments, NULL, err) < 0)
+        return -1;
+    auto_fd cache = tree_open(build->root, "var/cache", O_RDONLY | O_DIRECTORY);
+    return cache < 0 ? 0 : tree_remove(cache, "ldconfig", err); /* it holds inode numbers */
+}
+
+int prepare_tree(struct build *build, error *err)
+{
+    static const char *const python_places[] = { "/usr/lib/python3", "/usr/lib/python3.9",
+                                                 "/usr/lib/python3.10", "/usr/lib/python3.11",
+                                                 "/usr/lib/python3.12", "/usr/lib/python3.13",
+                                                 "/usr/lib/python3.14", NULL };
+    if (index_libraries(build, err) < 0)
+        return -1;
+    bool python = has_program(build, "usr/bin/python3");
+    if (python && (run_python(build, compile_all, python_places, NULL, err) < 0 ||
+                   note_distributions(build, err) < 0))
+        return -1;
+    struct json_object *commands = build_key(build, "prepare");
+    for (size_t index = 0; index < json_object_array_length(commands); index++)
+        if (run_recipe_command(build, json_object_array_get_idx(commands, index), err) < 0)
+            return under(err, "command %zu", index + 1);
+    return 0;
+}

@@ -1,0 +1,485 @@
+/* recipe.c - a table of keys; each key has a reader that turns its node into JSON or says what is wrong
+ * with it, and where. */
+#include "template/recipe.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libfyaml.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct reading {
+    const char *label; /* the file as complaints call it */
+    error *err;
+};
+
+typedef struct json_object *read_node(struct reading *reading, struct fy_node *node);
+
+static struct fy_token *first_token(struct fy_node *node)
+{
+    struct fy_token *token = fy_node_get_scalar_token(node);
+    return token ? token : fy_node_get_tag_token(node);
+}
+
+/* A node that is no scalar has no token of its own in this library: its first scalar stands for it. */
+static void find_place(struct fy_node *node, int *line, int *column)
+{
+    for (int depth = 0; node && depth < 8; depth++) {
+        struct fy_token *token = first_token(node);
+        const struct fy_mark *mark = token ? fy_token_start_mark(token) : NULL;
+        if (mark) {
+            *line = mark->line + 1;
+            *column = mark->column + 1;
+            return;
+        }
+        void *position = NULL;
+        if (fy_node_is_mapping(node)) {
+            struct fy_node_pair *pair = fy_node_mapping_iterate(node, &position);
+            node = pair ? fy_node_pair_key(pair) : NULL;
+        } else {
+            node = fy_node_sequence_iterate(node, &position);
+        }
+    }
+}
+
+static struct json_object *wrong(struct reading *reading, struct fy_node *node, const char *format,
+                                 ...) PRINTF(3, 4);
+
+static struct json_object *wrong(struct reading *reading, struct fy_node *node, const char *format,
+                                 ...)
+{
+    int line = 1, column = 1;
+    find_place(node, &line, &column);
+    char text[200];
+    va_list values;
+    va_start(values, format);
+    (void) vsnprintf(text, sizeof(text), format, values);
+    va_end(values);
+    (void) fail(reading->err, ERR_BAD_REQUEST, "%s:%d:%d: %s", reading->label, line, column, text);
+    return NULL;
+}
+
+/* Gives the text of a scalar, or NULL with a complaint. It lives as long as the document. */
+static const char *read_text(struct reading *reading, struct fy_node *node, const char *what)
+{
+    if (!node || !fy_node_is_scalar(node) || fy_node_is_alias(node)) {
+        (void) wrong(reading, node, "%s must be a plain text", what);
+        return NULL;
+    }
+    const char *text = fy_node_get_scalar0(node);
+    size_t length = 0;
+    if (!text || !fy_node_get_scalar(node, &length) || strlen(text) != length) {
+        (void) wrong(reading, node, "%s has a NUL in it", what);
+        return NULL;
+    }
+    for (const unsigned char *byte = (const unsigned char *) text; *byte; byte++)
+        if ((*byte < 0x20 && *byte != '\n' && *byte != '\t') || *byte == 0x7f) {
+            (void) wrong(reading, node, "%s has a control character in it", what);
+            return NULL;
+        }
+    return text;
+}
+
+bool recipe_name_is_valid(const char *name)
+{
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    return length > 0 && length <= RECIPE_NAME_MOST && name[length] == '\0';
+}
+
+static struct json_object *read_name(struct reading *reading, struct fy_node *node)
+{
+    const char *text = read_text(reading, node, "name");
+    if (text && !recipe_name_is_valid(text))
+        return wrong(reading, node, "name must be 1 to %d of a-z, 0-9 and '-'", RECIPE_NAME_MOST);
+    return text ? json_object_new_string(text) : NULL;
+}
+
+static struct json_object *read_line(struct reading *reading, struct fy_node *node)
+{
+    const char *text = read_text(reading, node, "description");
+    if (text && (strchr(text, '\n') || strlen(text) > 250))
+        return wrong(reading, node, "description must be one line of at most 250 bytes");
+    return text ? json_object_new_string(text) : NULL;
+}
+
+static struct json_object *read_base(struct reading *reading, struct fy_node *node)
+{
+    const char *text = read_text(reading, node, "base");
+    if (text && strcmp(text, "debian") != 0 && strcmp(text, "host-copy") != 0)
+        return wrong(reading, node, "base must be debian or host-copy, not '%.40s'", text);
+    return text ? json_object_new_string(text) : NULL;
+}
+
+static struct json_object *read_size(struct reading *reading, struct fy_node *node)
+{
+    const char *text = read_text(reading, node, "disk");
+    if (!text)
+        return NULL;
+    char *end = NULL;
+    errno = 0;
+    uint64_t value = isdigit((unsigned char) *text) ? strtoull(text, &end, 10) : 0;
+    int shift = !end                       ? -1
+                : strcmp(end, "MiB") == 0 ? 20
+                : strcmp(end, "GiB") == 0 ? 30
+                                          : -1;
+    if (errno != 0 || shift < 0 || value == 0 || value > (UINT64_C(1) << (44 - shift)))
+        return wrong(reading, node, "disk must be a size such as 500MiB or 2GiB, not '%.40s'", text);
+    return json_object_new_int64((int64_t) (value << shift));
+}
+
+/* Reads a list of texts that each pass `check`; `what` names one of them in complaints. */
+static struct json_object *read_list(struct reading *reading, struct fy_node *node, const char *what,
+                                     bool (*check)(const char *), const char *rule)
+{
+    if (!node || !fy_node_is_sequence(node))
+        return wrong(reading, node, "here a list is needed, as in [a, b]: each %s is %s", what, rule);
+    struct json_object *list = json_object_new_array();
+    void *position = NULL;
+    struct fy_node *item;
+    while ((item = fy_node_sequence_iterate(node, &position))) {
+        const char *text = read_text(reading, item, what);
+        if (text && !check(text)) {
+            (void) wrong(reading, item, "%s '%.60s' is wrong: it must be %s", what, text, rule);
+            text = NULL;
+        }
+        if (!text) {
+            (void) json_object_put(list);
+            return NULL;
+        }
+        (void) json_object_array_add(list, json_object_new_string(text));
+    }
+    return list;
+}
+
+static bool is_package(const char *text)
+{
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-.");
+    return length >= 2 && length < 128 && text[length] == '\0' && isalnum((unsigned char) *text);
+}
+
+static struct json_object *read_packages(struct reading *reading, struct fy_node *node)
+{
+    return read_list(reading, node, "package", is_package, "the name of a Debian package");
+}
+
+static bool is_inner_path(const char *text)
+{
+    return *text && *text != '/' && strlen(text) < 250 && !strstr(text, "..");
+}
+
+static struct json_object *read_paths(struct reading *reading, struct fy_node *node)
+{
+    return read_list(reading, node, "pattern", is_inner_path, "a path without a leading '/'");
+}
+
+static bool is_argument(const char *text)
+{
+    return strlen(text) < 8192;
+}
+
+static struct json_object *read_command(struct reading *reading, struct fy_node *node)
+{
+    struct json_object *list =
+        read_list(reading, node, "argument", is_argument, "a text of at most 8 KiB");
+    if (!list)
+        return NULL;
+    const char *program = json_object_array_length(list) > 0
+                              ? json_object_get_string(json_object_array_get_idx(list, 0))
+                              : "";
+    if (*program == '/')
+        return list;
+    (void) json_object_put(list);
+    return wrong(reading, node, "a command starts with the whole path of its program, as in /bin/bash");
+}
+
+static struct json_object *read_commands(struct reading *reading, struct fy_node *node)
+{
+    if (!node || !fy_node_is_sequence(node))
+        return wrong(reading, node, "prepare must be a list of commands");
+    struct json_object *commands = json_object_new_array();
+    void *position = NULL;
+    struct fy_node *item;
+    while ((item = fy_node_sequence_iterate(node, &position))) {
+        struct json_object *command = read_command(reading, item);
+        if (!command) {
+            (void) json_object_put(commands);
+            return NULL;
+        }
+        (void) json_object_array_add(commands, command);
+    }
+    return commands;
+}
+
+/* Reads a mapping whose keys pass `check` and whose values `read` turns into JSON. */
+static struct json_object *read_mapping(struct reading *reading, struct fy_node *node,
+                                        bool (*check)(const char *), const char *rule,
+                                        read_node *read)
+{
+    if (!node || !fy_node_is_mapping(node))
+        return wrong(reading, node, "here a mapping is needed, as in {key: value}");
+    struct json_object *mapping = json_object_new_object();
+    void *position = NULL;
+    struct fy_node_pair *pair;
+    while ((pair = fy_node_mapping_iterate(node, &position))) {
+        const char *key = read_text(reading, fy_node_pair_key(pair), "key");
+        struct json_object *value = NULL;
+        if (key && !check(key))
+            (void) wrong(reading, fy_node_pair_key(pair), "'%.60s' is wrong: it must be %s", key, rule);
+        else if (key)
+            value = read(reading, fy_node_pair_value(pair));
+        if (!value) {
+            (void) json_object_put(mapping);
+            return NULL;
+        }
+        (void) json_object_object_add(mapping, key, value);
+    }
+    return mapping;
+}
+
+static bool is_file_name(const char *text)
+{
+    return *text && *text != '.' && !strchr(text, '/') && strlen(text) < 64;
+}
+
+static struct json_object *read_file_name(struct reading *reading, struct fy_node *node)
+{
+    const char *text = read_text(reading, node, "file");
+    if (text && !is_file_name(text))
+        return wrong(reading, node, "file must be the name of a file, as in main.py");
+    return text ? json_object_new_string(text) : NULL;
+}
+
+/* One key of a mapping whose keys are known. */
+struct key {
+    const char *name;
+    bool required;
+    read_node *read;
+    struct json_object *(*empty)(void); /* what stands for it when it is left out; NULL = nothing */
+};
+
+static const struct key *find_key(const struct key *keys, size_t count, const char *name)
+{
+    for (size_t index = 0; index < count; index++)
+        if (strcmp(keys[index].name, name) == 0)
+            return &keys[index];
+    return NULL;
+}
+
+static void list_keys(const struct key *keys, size_t count, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (size_t index = 0; index < count; index++) {
+        size_t used = strlen(text);
+        (void) snprintf(text + used, size - used, "%s%s", index ? ", " : "", keys[index].name);
+    }
+}
+
+static int read_pairs(struct reading *reading, struct fy_node *node, const struct key *keys,
+                      size_t count, struct json_object *into)
+{
+    void *position = NULL;
+    struct fy_node_pair *pair;
+    while ((pair = fy_node_mapping_iterate(node, &position))) {
+        const char *name = read_text(reading, fy_node_pair_key(pair), "key");
+        if (!name)
+            return -1;
+        const struct key *key = find_key(keys, count, name);
+        if (!key) {
+            char known[120];
+            list_keys(keys, count, known, sizeof(known));
+            (void) wrong(reading, fy_node_pair_key(pair), "there is no key '%.30s' here; known: %s",
+                         name, known);
+            return -1;
+        }
+        struct json_object *value = key->read(reading, fy_node_pair_value(pair));
+        if (!value)
+            return -1;
+        (void) json_object_object_add(into, name, value);
+    }
+    return 0;
+}
+
+static struct json_object *read_known(struct reading *reading, struct fy_node *node,
+                                      const struct key *keys, size_t count)
+{
+    if (!node || !fy_node_is_mapping(node))
+        return wrong(reading, node, "here a mapping is needed, as in {key: value}");
+    struct json_object *object = json_object_new_object();
+    bool right = read_pairs(reading, node, keys, count, object) == 0;
+    for (size_t index = 0; right && index < count; index++) {
+        if (json_object_object_get_ex(object, keys[index].name, NULL))
+            continue;
+        if (keys[index].required) {
+            (void) wrong(reading, node, "key '%s' is missing", keys[index].name);
+            right = false;
+        } else if (keys[index].empty) {
+            (void) json_object_object_add(object, keys[index].name, keys[index].empty());
+        }
+    }
+    if (right)
+        return object;
+    (void) json_object_put(object);
+    return NULL;
+}
+
+static struct json_object *read_language(struct reading *reading, struct fy_node *node)
+{
+    static const struct key keys[] = {
+        { "command", true, read_command, NULL },
+        { "file", true, read_file_name, NULL },
+        { "compile", false, read_command, NULL },
+    };
+    return read_known(reading, node, keys, COUNT_OF(keys));
+}
+
+static bool is_language(const char *text)
+{
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+#-");
+    return length > 0 && length < 32 && text[length] == '\0';
+}
+
+static struct json_object *read_languages(struct reading *reading, struct fy_node *node)
+{
+    return read_mapping(reading, node, is_language, "the name of a language in small letters",
+                        read_language);
+}
+
+static bool is_variable(const char *text)
+{
+    if (isdigit((unsigned char) *text) || strncmp(text, "LD_", 3) == 0 ||
+        strcmp(text, "GLIBC_TUNABLES") == 0)
+        return false;
+    size_t length = strspn(
+        text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+    return length > 0 && length < 64 && text[length] == '\0';
+}
+
+static struct json_object *read_value(struct reading *reading, struct fy_node *node)
+{
+    const char *text = read_text(reading, node, "value");
+    return text ? json_object_new_string(text) : NULL;
+}
+
+static struct json_object *read_variables(struct reading *reading, struct fy_node *node)
+{
+    return read_mapping(reading, node, is_variable,
+                        "[A-Za-z_][A-Za-z0-9_]*, and not one that steers the loader", read_value);
+}
+
+static bool is_module(const char *text)
+{
+    size_t length = strspn(
+        text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.");
+    return length > 0 && length < 128 && text[length] == '\0' && *text != '.';
+}
+
+static struct json_object *read_imports(struct reading *reading, struct fy_node *node)
+{
+    return read_list(reading, node, "import", is_module, "the name of a Python module");
+}
+
+static struct json_object *read_zygotes(struct reading *reading, struct fy_node *node)
+{
+    return read_mapping(reading, node, recipe_name_is_valid, "a name of a-z, 0-9 and '-'",
+                        read_imports);
+}
+
+static struct json_object *no_text(void)
+{
+    return json_object_new_string("");
+}
+
+static struct json_object *usual_disk(void)
+{
+    return json_object_new_int64(INT64_C(2) << 30);
+}
+
+static const struct key recipe_keys[] = {
+    { "name", true, read_name, NULL },
+    { "description", false, read_line, no_text },
+    { "base", true, read_base, NULL },
+    { "disk", false, read_size, usual_disk },
+    { "packages", true, read_packages, NULL },
+    { "leave_out", false, read_paths, json_object_new_array },
+    { "languages", true, read_languages, NULL },
+    { "env", false, read_variables, json_object_new_object },
+    { "zygotes", false, read_zygotes, json_object_new_object },
+    { "prepare", false, read_commands, json_object_new_array },
+};
+
+static int read_whole(const char *file, char *text, size_t size, size_t *ret_length, error *err)
+{
+    auto_fd fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        return fail(err, ERR_NOT_FOUND, "there is no file '%s'", file);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return fail_os(err, "read '%s'", file);
+    if (!S_ISREG(status.st_mode))
+        return fail(err, ERR_BAD_REQUEST, "'%s' is not a file", file);
+    size_t have = 0;
+    ssize_t got = 0;
+    while (have < size && (got = read(fd, text + have, size - have)) > 0)
+        have += (size_t) got;
+    if (got < 0)
+        return fail_os(err, "read '%s'", file);
+    if (have == size)
+        return fail(err, ERR_TOO_LARGE, "'%s' is larger than %d bytes", file, RECIPE_FILE_MOST);
+    *ret_length = have;
+    return 0;
+}
+
+/* Says what the parser itself found wrong. */
+static int parser_complaint(const char *label, struct fy_diag *diag, error *err)
+{
+    void *position = NULL;
+    struct fy_diag_error *found = fy_diag_errors_iterate(diag, &position);
+    if (!found)
+        return fail(err, ERR_BAD_REQUEST, "%s:1:1: the file is empty or no YAML", label);
+    return fail(err, ERR_BAD_REQUEST, "%s:%d:%d: %s", label, found->line, found->column, found->msg);
+}
+
+static int parse(const char *label, const char *text, size_t length, struct fy_diag *diag,
+                 struct json_object **ret_recipe, error *err)
+{
+    struct fy_parse_cfg settings = { .flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG, .diag = diag };
+    struct fy_document *document = fy_document_build_from_string(&settings, text, length);
+    if (!document)
+        return parser_complaint(label, diag, err);
+    struct reading reading = { .label = label, .err = err };
+    struct json_object *recipe = read_known(&reading, fy_document_root(document), recipe_keys,
+                                            COUNT_OF(recipe_keys));
+    fy_document_destroy(document);
+    if (!recipe)
+        return -1;
+    *ret_recipe = recipe;
+    return 0;
+}
+
+int recipe_read(const char *file, struct json_object **ret_recipe, error *err)
+{
+    auto_text text = malloc(RECIPE_FILE_MOST + 1);
+    size_t length = 0;
+    if (!text)
+        return fail_os(err, "read '%s'", file);
+    if (read_whole(file, text, RECIPE_FILE_MOST + 1, &length, err) < 0)
+        return -1;
+    const char *slash = strrchr(file, '/');
+    struct fy_diag_cfg settings;
+    fy_diag_cfg_default(&settings);
+    struct fy_diag *diag = fy_diag_create(&settings);
+    if (!diag)
+        return fail(err, ERR_INTERNAL, "out of memory");
+    fy_diag_set_collect_errors(diag, true);
+    int result = parse(slash ? slash + 1 : file, text, length, diag, ret_recipe, err);
+    fy_diag_destroy(diag);
+    return result;
+}

@@ -1,0 +1,21 @@
+/* recipe.h - what a template is made of, as its YAML file says; every key is checked.
+ *
+ * A recipe is a JSON object with the keys of the file, so that the runners go into the manifest as they
+ * are: name, description, base, disk (bytes), packages, leave_out, languages, env, zygotes, prepare. */
+#pragma once
+
+#include "base/error.h"
+
+#include <json-c/json.h>
+#include <stdbool.h>
+
+enum { RECIPE_NAME_MOST = 63, RECIPE_FILE_MOST = 64 * 1024 };
+
+/* Reads and checks a file. All keys are there afterwards; those left out are empty.
+ * Gives  *ret_recipe, which the caller puts back with json_object_put().
+ * Fails  ERR_BAD_REQUEST  "python.yaml:7:3: cause; fix"
+ *        ERR_NOT_FOUND    no such file */
+int recipe_read(const char *file, struct json_object **ret_recipe, error *err);
+
+/* True for [a-z0-9-]{1,63}, as for policies. */
+bool recipe_name_is_valid(const char *name);

@@ -1,0 +1,185 @@
+/* store.c - templates by name; locks tell the living from the dead. */
+#include "template/store.h"
+
+#include "base/cleanup.h"
+#include "client/paths.h"
+#include "template/recipe.h"
+#include "template/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int store_open(const char *state, bool make, error *err)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/templates", state) >= (int) sizeof(path))
+        return fail(err, ERR_BAD_REQUEST, "path '%.100s…' is too long", state);
+    if (make && make_folder(path, 0755, err) < 0)
+        return -1;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return fail(err, ERR_NOT_FOUND, "there is no template in '%s' yet", state);
+    return fd < 0 ? fail_os(err, "open '%s'", path) : fd;
+}
+
+static int open_directory(int store, const char *name)
+{
+    return openat(store, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int remove_if_unlocked(int store, const char *name, error *err)
+{
+    auto_fd fd = open_directory(store, name);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : fail_os(err, "open '%s'", name);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return 0; /* somebody works in it, or runs from it: a later sweep will find it */
+    return tree_remove(store, name, err);
+}
+
+/* Calls `each` for every name; the order is the directory's. */
+static int each_name(int store, int (*each)(int, const char *, void *, error *), void *context,
+                     error *err)
+{
+    int own = openat(store, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = own < 0 ? NULL : fdopendir(own);
+    if (!directory) {
+        if (own >= 0)
+            (void) close(own);
+        return fail_os(err, "read the templates");
+    }
+    int result = 0;
+    struct dirent *entry;
+    while (result == 0 && (entry = readdir(directory))) /* NOLINT(concurrency-mt-unsafe): ours alone */
+        result = each(store, entry->d_name, context, err);
+    (void) closedir(directory);
+    return result;
+}
+
+static int sweep_name(int store, const char *name, void *context, error *err)
+{
+    (void) context;
+    if (strncmp(name, ".building-", 10) == 0 || strncmp(name, ".leaving-", 9) == 0)
+        return remove_if_unlocked(store, name, err);
+    return 0;
+}
+
+int store_sweep(int store, error *err)
+{
+    return each_name(store, sweep_name, NULL, err) < 0 ? under(err, "sweep old work") : 0;
+}
+
+static int working_name(const char *kind, const char *template, char *ret_name, size_t size)
+{
+    unsigned number = 0;
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        return -1;
+    return snprintf(ret_name, size, ".%s-%s-%08x", kind, template, number) < (int) size ? 0 : -1;
+}
+
+int store_begin(int store, const char *template, char *ret_name, size_t size, error *err)
+{
+    if (working_name("building", template, ret_name, size) < 0 || mkdirat(store, ret_name, 0700) < 0)
+        return fail_os(err, "make a directory to build in");
+    auto_fd fd = open_directory(store, ret_name);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return fail_os(err, "lock '%s'", ret_name);
+    return take_fd(&fd);
+}
+
+int store_publish(int store, const char *working, const char *template, error *err)
+{
+    if (renameat2(store, working, store, template, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return fail_os(err, "put the template in its place");
+    char leaving[NAME_MAX];
+    if (working_name("leaving", template, leaving, sizeof(leaving)) < 0 ||
+        renameat2(store, working, store, template, RENAME_EXCHANGE) < 0 ||
+        renameat(store, working, store, leaving) < 0)
+        return fail_os(err, "put the template in its place");
+    return remove_if_unlocked(store, leaving, err);
+}
+
+int store_remove(int store, const char *template, error *err)
+{
+    char leaving[NAME_MAX];
+    if (!recipe_name_is_valid(template))
+        return fail(err, ERR_BAD_REQUEST, "'%.80s' is no name of a template", template);
+    if (working_name("leaving", template, leaving, sizeof(leaving)) < 0)
+        return fail_os(err, "name what leaves");
+    if (renameat(store, template, store, leaving) < 0) {
+        if (errno == ENOENT)
+            return fail(err, ERR_NOT_FOUND, "there is no template '%s'; see glovebox template list",
+                        template);
+        return fail_os(err, "remove template '%s'", template);
+    }
+    return remove_if_unlocked(store, leaving, err);
+}
+
+int store_manifest(int store, const char *template, struct json_object **ret_manifest, error *err)
+{
+    if (!recipe_name_is_valid(template))
+        return fail(err, ERR_BAD_REQUEST, "'%.80s' is no name of a template", template);
+    auto_fd directory = open_directory(store, template);
+    if (directory < 0 && errno == ENOENT)
+        return fail(err, ERR_NOT_FOUND,
+                    "template '%s' has not been built; build it: glovebox template build %s", template,
+                    template);
+    if (directory < 0)
+        return fail_os(err, "open template '%s'", template);
+    auto_text text = NULL;
+    size_t size = 0;
+    if (tree_read_file(directory, "manifest.json", &text, &size, err) < 0)
+        return under(err, "template '%s'", template);
+    struct json_object *manifest = json_tokener_parse(text);
+    if (!manifest || !json_object_is_type(manifest, json_type_object)) {
+        (void) json_object_put(manifest);
+        return fail(err, ERR_UNAVAILABLE, "template '%s' is damaged; build it again", template);
+    }
+    *ret_manifest = manifest;
+    return 0;
+}
+
+static int add_manifest(int store, const char *name, void *context, error *err)
+{
+    struct json_object *manifest = NULL;
+    error ignored; /* what is no whole template is not listed */
+    (void) err;
+    if (*name != '.' && recipe_name_is_valid(name) &&
+        store_manifest(store, name, &manifest, &ignored) == 0)
+        (void) json_object_array_add(context, manifest);
+    return 0;
+}
+
+static const char *name_of(const void *item)
+{
+    struct json_object *name =
+        json_object_object_get(*(struct json_object *const *) item, "name");
+    return name ? json_object_get_string(name) : "";
+}
+
+static int by_name(const void *left, const void *right)
+{
+    return strcmp(name_of(left), name_of(right));
+}
+
+int store_list(int store, struct json_object **ret_manifests, error *err)
+{
+    struct json_object *manifests = json_object_new_array();
+    if (each_name(store, add_manifest, manifests, err) < 0) {
+        (void) json_object_put(manifests);
+        return -1;
+    }
+    json_object_array_sort(manifests, by_name);
+    *ret_manifests = manifests;
+    return 0;
+}

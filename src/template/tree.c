@@ -1,0 +1,316 @@
+/* tree.c - a walk is a stack of open directories, each with the sorted names that are still to come. */
+#include "template/tree.h"
+
+#include "base/cleanup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { DEEPEST = 200, FILE_MOST = 256 * 1024 * 1024 };
+
+struct level {
+    int fd;
+    char **names;
+    size_t count, next;
+    size_t path_length; /* of the path of this directory, with the '/' that follows it */
+};
+
+struct walk {
+    struct level levels[DEEPEST];
+    size_t depth;
+    dev_t device;
+    char path[PATH_MAX];
+};
+
+static int by_bytes(const void *left, const void *right)
+{
+    return strcmp(*(char *const *) left, *(char *const *) right);
+}
+
+static void level_done(struct level *level)
+{
+    for (size_t index = 0; index < level->count; index++)
+        free(level->names[index]);
+    free(level->names);
+    (void) close(level->fd);
+}
+
+static int add_name(struct level *level, size_t *room, const char *name)
+{
+    if (level->count == *room) {
+        size_t more = *room ? *room * 2 : 16;
+        char **names = reallocarray(level->names, more, sizeof(*names));
+        if (!names)
+            return -1;
+        level->names = names;
+        *room = more;
+    }
+    level->names[level->count] = strdup(name);
+    return level->names[level->count++] ? 0 : -1;
+}
+
+static int read_names(struct level *level)
+{
+    int own = fcntl(level->fd, F_DUPFD_CLOEXEC, 3);
+    if (own < 0)
+        return -1;
+    DIR *directory = fdopendir(own);
+    if (!directory) {
+        (void) close(own);
+        return -1;
+    }
+    size_t room = 0;
+    int result = 0;
+    struct dirent *entry;
+    errno = 0;
+    while (result == 0 && (entry = readdir(directory))) /* NOLINT(concurrency-mt-unsafe): ours alone */
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            result = add_name(level, &room, entry->d_name);
+    if (errno != 0)
+        result = -1;
+    (void) closedir(directory);
+    if (result == 0 && level->count > 0)
+        qsort(level->names, level->count, sizeof(*level->names), by_bytes);
+    return result;
+}
+
+/* Takes the descriptor. */
+static int enter(struct walk *walk, int fd, size_t path_length, error *err)
+{
+    if (walk->depth == DEEPEST) {
+        (void) close(fd);
+        return fail(err, ERR_TOO_LARGE, "'%.100s…' is nested deeper than %d", walk->path, DEEPEST);
+    }
+    struct level *level = &walk->levels[walk->depth++];
+    *level = (struct level){ .fd = fd, .path_length = path_length };
+    if (read_names(level) < 0)
+        return fail_os(err, "read directory '%.150s'", walk->path);
+    return 0;
+}
+
+static int enter_entry(struct walk *walk, const struct tree_entry *entry, error *err)
+{
+    int fd = openat(entry->directory, entry->name,
+                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return fail_os(err, "open directory '%.150s'", walk->path);
+    size_t length = strlen(walk->path);
+    if (length + 2 > sizeof(walk->path)) {
+        (void) close(fd);
+        return fail(err, ERR_TOO_LARGE, "'%.100s…' is too long", walk->path);
+    }
+    walk->path[length] = '/';
+    walk->path[length + 1] = '\0';
+    return enter(walk, fd, length + 1, err);
+}
+
+static int look_at(struct walk *walk, const struct level *level, const char *name,
+                   struct tree_entry *ret_entry, error *err)
+{
+    size_t length = strlen(name);
+    if (level->path_length + length >= sizeof(walk->path))
+        return fail(err, ERR_TOO_LARGE, "'%.100s…' is too long", walk->path);
+    memcpy(walk->path + level->path_length, name, length + 1);
+    *ret_entry = (struct tree_entry){ .directory = level->fd, .name = name, .path = walk->path };
+    if (fstatat(level->fd, name, &ret_entry->status, AT_SYMLINK_NOFOLLOW) < 0)
+        return fail_os(err, "look at '%.150s'", walk->path);
+    if (ret_entry->status.st_dev != walk->device)
+        return fail(err, ERR_CONFLICT, "something is mounted at '%.150s'; unmount it", walk->path);
+    return 0;
+}
+
+/* Leaves the innermost directory and shows it to the visitor once more. */
+static int leave(struct walk *walk, tree_visit *visit, void *context, error *err)
+{
+    level_done(&walk->levels[--walk->depth]);
+    if (walk->depth == 0)
+        return 0;
+    const struct level *level = &walk->levels[walk->depth - 1];
+    struct tree_entry entry;
+    if (look_at(walk, level, level->names[level->next - 1], &entry, err) < 0)
+        return -1;
+    entry.leaving = true;
+    return visit(context, &entry, err) < 0 ? -1 : 0;
+}
+
+static int walk_on(struct walk *walk, tree_visit *visit, void *context, error *err)
+{
+    while (walk->depth > 0) {
+        struct level *level = &walk->levels[walk->depth - 1];
+        if (level->next == level->count) {
+            if (leave(walk, visit, context, err) < 0)
+                return -1;
+            continue;
+        }
+        struct tree_entry entry;
+        if (look_at(walk, level, level->names[level->next++], &entry, err) < 0)
+            return -1;
+        int answer = visit(context, &entry, err);
+        if (answer < 0)
+            return -1;
+        if (S_ISDIR(entry.status.st_mode) && answer == TREE_GO_ON &&
+            enter_entry(walk, &entry, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int tree_walk(int root, tree_visit *visit, void *context, error *err)
+{
+    struct stat status;
+    int own = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with a place of its own */
+    if (own < 0 || fstat(own, &status) < 0) {
+        (void) fail_os(err, "open the tree");
+        if (own >= 0)
+            (void) close(own);
+        return -1;
+    }
+    struct walk *walk = calloc(1, sizeof(*walk));
+    if (!walk) {
+        (void) close(own);
+        return fail_os(err, "walk");
+    }
+    walk->device = status.st_dev;
+    int result = enter(walk, own, 0, err);
+    if (result == 0)
+        result = walk_on(walk, visit, context, err);
+    while (walk->depth > 0)
+        level_done(&walk->levels[--walk->depth]);
+    free(walk);
+    return result;
+}
+
+static int remove_entry(void *context, const struct tree_entry *entry, error *err)
+{
+    (void) context;
+    bool directory = S_ISDIR(entry->status.st_mode);
+    if (directory && !entry->leaving) { /* one that may not be written is emptied all the same */
+        if ((entry->status.st_mode & 0700) != 0700 &&
+            fchmodat(entry->directory, entry->name, 0700, 0) < 0)
+            return fail_os(err, "open up '%.150s'", entry->path);
+        return TREE_GO_ON;
+    }
+    if (unlinkat(entry->directory, entry->name, directory ? AT_REMOVEDIR : 0) < 0)
+        return fail_os(err, "remove '%.150s'", entry->path);
+    return TREE_GO_ON;
+}
+
+int tree_remove(int directory, const char *name, error *err)
+{
+    if (unlinkat(directory, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    auto_fd fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return fail_os(err, "open '%s'", name);
+    if (fchmod(fd, 0700) < 0)
+        return fail_os(err, "open up '%s'", name);
+    if (tree_walk(fd, remove_entry, NULL, err) < 0)
+        return -1;
+    if (unlinkat(directory, name, AT_REMOVEDIR) < 0)
+        return fail_os(err, "remove '%s'", name);
+    return 0;
+}
+
+int tree_open(int root, const char *path, int flags)
+{
+    struct open_how how = {
+        .flags = (unsigned) flags | O_CLOEXEC,
+        .mode = flags & O_CREAT ? 0644 : 0,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
+    };
+    return (int) syscall(SYS_openat2, root, path, &how, sizeof(how));
+}
+
+int tree_make_directory(int root, const char *path, error *err)
+{
+    char part[PATH_MAX];
+    size_t length = strlen(path);
+    if (length >= sizeof(part))
+        return fail(err, ERR_TOO_LARGE, "'%.100s…' is too long", path);
+    for (size_t end = 1; end <= length; end++) {
+        if (path[end] != '/' && path[end] != '\0')
+            continue;
+        memcpy(part, path, end);
+        part[end] = '\0';
+        /* The directory above has just been opened without following links. */
+        char *slash = strrchr(part, '/');
+        if (slash)
+            *slash = '\0';
+        auto_fd above = tree_open(root, slash ? part : ".", O_RDONLY | O_DIRECTORY);
+        if (above < 0)
+            return fail_os(err, "open '%.150s'", slash ? part : ".");
+        const char *name = slash ? slash + 1 : part;
+        if (mkdirat(above, name, 0755) < 0 && errno != EEXIST)
+            return fail_os(err, "make directory '%.150s'", path);
+    }
+    return 0;
+}
+
+static int write_all(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t written = write(fd, bytes, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return -1;
+        bytes += written;
+        size -= (size_t) written;
+    }
+    return 0;
+}
+
+int tree_write_file(int root, const char *path, const void *bytes, size_t size, error *err)
+{
+    char above[PATH_MAX] = ".";
+    const char *slash = strrchr(path, '/');
+    if (slash && (size_t) (slash - path) < sizeof(above)) {
+        memcpy(above, path, (size_t) (slash - path));
+        above[slash - path] = '\0';
+    }
+    auto_fd directory = tree_open(root, above, O_RDONLY | O_DIRECTORY);
+    if (directory < 0)
+        return fail_os(err, "open '%.150s'", above);
+    const char *name = slash ? slash + 1 : path;
+    if (unlinkat(directory, name, 0) < 0 && errno != ENOENT)
+        return fail_os(err, "replace '%.150s'", path);
+    auto_fd fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 || fchmod(fd, 0644) < 0 || write_all(fd, bytes, size) < 0)
+        return fail_os(err, "write '%.150s'", path);
+    return 0;
+}
+
+int tree_read_file(int root, const char *path, char **ret_text, size_t *ret_size, error *err)
+{
+    auto_fd fd = tree_open(root, path, O_RDONLY);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return fail_os(err, "read '%.150s'", path);
+    if (!S_ISREG(status.st_mode) || status.st_size > FILE_MOST)
+        return fail(err, ERR_TOO_LARGE, "'%.150s' is no file that can be read here", path);
+    size_t size = (size_t) status.st_size, have = 0;
+    auto_text text = malloc(size + 1);
+    if (!text)
+        return fail_os(err, "read '%.150s'", path);
+    while (have < size) {
+        ssize_t got = read(fd, text + have, size - have);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_os(err, "read '%.150s'", path);
+        if (got == 0)
+            break;
+        have += (size_t) got;
+    }
+    text[have] = '\0';
+    *ret_size = have;
+    *ret_text = take_text(&text);
+    return 0;
+}
