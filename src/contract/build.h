@@ -12,6 +12,7 @@ enum build_kind {
     HOLDER_READY = 1, /* holder -> spawner: struct holder_ready */
     BUILD_SANDBOX,    /* spawner -> holder: struct build_sandbox; fds as listed below */
     BUILD_CLONED,     /* holder -> spawner: struct build_cloned; fd: pidfd of init, on success */
+    BUILD_ZYGOTE,     /* spawner -> holder: struct build_zygote; fd: the zygote's socket (zygote.h) */
     BUILD_READY,      /* init -> spawner over its own report socket: struct build_ready; with
                          SPAWN_FORKED four fds: stdin, stdout, stderr, control of the interpreter */
 };
@@ -32,6 +33,12 @@ struct build_sandbox {
     uint64_t processes;
     uint64_t disk_bytes;
     uint64_t inodes;
+};
+
+/* Starts one of the zygotes that stand on the holder's command line. */
+struct build_zygote {
+    uint32_t index;
+    uint32_t reserved;
 };
 
 struct holder_ready {

@@ -15,6 +15,7 @@ enum {
     INSIDE_PATH_MOST = 4095,
     INSIDE_ARGUMENTS_MOST = 256, /* strings of an argument list; the same for the environment */
     INSIDE_PROCESSES_MOST = 64,  /* programs that gloveboxd has started in one sandbox */
+    INSIDE_INTERPRETER = 1,      /* process id of the forked interpreter; gloveboxd starts from 2 */
     INSIDE_DENIALS_MOST = 256,   /* after these the calls still fail, but are not reported */
 };
 

@@ -11,10 +11,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-void answer_denial(struct sandbox *sandbox)
+void answer_denial(struct sandbox *sandbox, int *listener)
 {
     struct seccomp_notif seen = { 0 };
-    if (ioctl(sandbox->listener, SECCOMP_IOCTL_NOTIF_RECV, &seen) < 0)
+    if (ioctl(*listener, SECCOMP_IOCTL_NOTIF_RECV, &seen) < 0)
         return; /* ENOENT: the caller died meanwhile */
     uint64_t arguments[6];
     for (unsigned i = 0; i < 6; i++)
@@ -22,7 +22,7 @@ void answer_denial(struct sandbox *sandbox)
     const struct refusal *refusal = find_refusal((uint32_t) seen.data.nr, arguments);
     int os = refusal ? refusal->os : EPERM;
     struct seccomp_notif_resp answer = { .id = seen.id, .error = -os };
-    (void) ioctl(sandbox->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+    (void) ioctl(*listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 
     struct inside_denial denial = { .call = (uint32_t) seen.data.nr, .os = os, .pid = seen.pid };
     memcpy(denial.arguments, arguments, sizeof denial.arguments);
@@ -30,6 +30,6 @@ void answer_denial(struct sandbox *sandbox)
     if (++sandbox->denials < INSIDE_DENIALS_MOST)
         return;
     /* Enough: without a listener the kernel itself answers ENOSYS, at full speed. */
-    (void) close(sandbox->listener);
-    sandbox->listener = -1;
+    (void) close(*listener);
+    *listener = -1;
 }

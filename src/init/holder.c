@@ -2,6 +2,8 @@
  * clones itself for each sandbox. It never reads a byte that user code could have written. */
 #include "init/init.h"
 
+#include "contract/zygote.h"
+
 #include "base/cleanup.h"
 #include "base/packet.h"
 
@@ -19,6 +21,8 @@
 enum { HOLDER_SOCKET = 3, HOLDER_FILTERS = 4, FILTERS = SPAWN_NETWORK_KINDS };
 
 static struct filter filters[FILTERS];
+static char **sets; /* modules of each zygote, from the command line */
+static unsigned set_count;
 
 static int load_filter(int file, struct filter *filter, error *err)
 {
@@ -128,6 +132,48 @@ static int clone_sandbox(struct sandbox *sandbox, const struct build_sandbox *sp
     return IS_HOLDER;
 }
 
+/* The zygote is the template's own python, in the holder's namespaces: root of nothing but the user
+ * namespace, with no file of the host in sight. */
+_Noreturn static void become_zygote(const char *modules, int socket)
+{
+    enum { ZYGOTE_ARGUMENTS = 4, MODULES_MOST = 64 };
+    static char names[4096];
+    static const char *arguments[ZYGOTE_ARGUMENTS + MODULES_MOST + 1] = {
+        "/usr/bin/python3", "-s", "/usr/lib/glovebox/zygote.py"
+    };
+    static const char *const environment[] = { "PATH=/usr/local/bin:/usr/bin:/bin",
+                                   "HOME=/home/user",
+                                   "LANG=C.UTF-8",
+                                   "TZ=UTC",
+                                   "MPLBACKEND=Agg",
+                                   "PYTHONDONTWRITEBYTECODE=1",
+                                   "PYTHONMALLOC=malloc",
+                                   "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
+                                   NULL };
+    unsigned count = 3;
+    (void) snprintf(names, sizeof names, "%s", modules);
+    char *rest = names;
+    for (char *name = strtok_r(rest, ",", &rest); name && count < ZYGOTE_ARGUMENTS - 1 + MODULES_MOST;
+         name = strtok_r(NULL, ",", &rest))
+        arguments[count++] = name;
+    (void) signal(SIGCHLD, SIG_DFL);
+    (void) signal(SIGPIPE, SIG_DFL);
+    if (dup2(socket, ZYGOTE_SOCKET) < 0 || syscall(SYS_close_range, ZYGOTE_SOCKET + 1, ~0U, 0) < 0)
+        _exit(126);
+    (void) execve(arguments[0], (char **) (uintptr_t) arguments, (char **) (uintptr_t) environment);
+    _exit(127);
+}
+
+/* Its own words come over its socket; one that cannot be started is seen by the end of that socket. */
+static void start_zygote(struct packet *packet)
+{
+    struct build_zygote order;
+    memcpy(&order, packet->body, sizeof order);
+    if (packet->size == sizeof order && packet->fds == 1 && order.index < set_count && fork() == 0)
+        become_zygote(sets[order.index], packet->fd[0]);
+    packet_done(packet);
+}
+
 static int spec_is_sound(const struct packet *packet, const struct build_sandbox *spec, error *err)
 {
     if (packet->kind != BUILD_SANDBOX || packet->size != sizeof *spec || spec->groups > GROUPS ||
@@ -159,8 +205,10 @@ static int carry_out(struct sandbox *sandbox, struct packet *packet)
     return IS_HOLDER;
 }
 
-int hold_template(struct sandbox *sandbox, error *err)
+int hold_template(struct sandbox *sandbox, char **modules, unsigned count, error *err)
 {
+    sets = modules;
+    set_count = count;
     /* Clones are reaped by the kernel. Not dumpable: nothing inside could read it, were it ever seen. */
     (void) signal(SIGCHLD, SIG_IGN);
     struct holder_ready ready = { 0 };
@@ -175,7 +223,9 @@ int hold_template(struct sandbox *sandbox, error *err)
         int came = packet_receive(HOLDER_SOCKET, &packet, err);
         if (came != PACKET_CAME)
             return fail(err, ERR_SYSTEM, "the spawner is gone");
-        if (carry_out(sandbox, &packet) == IS_CLONE)
+        if (packet.kind == BUILD_ZYGOTE)
+            start_zygote(&packet);
+        else if (carry_out(sandbox, &packet) == IS_CLONE)
             return 0;
     }
 }

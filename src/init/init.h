@@ -40,7 +40,10 @@ struct sandbox {
     int report;  /* to the spawner, until the sandbox stands */
     int holders[GROUPS];
     int procs[GROUPS]; /* procs files of the program's control group */
-    int listener;      /* refused system calls */
+    int listener;      /* refused system calls of init and what it starts */
+    int interpreter_listener; /* the same of a forked interpreter, -1 if none */
+    int interpreter;   /* control socket to it, -1 if none */
+    int ends[4];       /* its sides of stdin, stdout, stderr, control, until they are reported */
     int root;          /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
     int workspace;
 
@@ -57,7 +60,7 @@ struct sandbox {
 };
 
 /* holder.c: serves BUILD_SANDBOX; returns only in a clone, as pid 1 that has to walk the recipe. */
-int hold_template(struct sandbox *sandbox, error *err);
+int hold_template(struct sandbox *sandbox, char **modules, unsigned count, error *err);
 
 /* recipe.c: raises every wall; on return 0 the process is as confined as any program will be. */
 int build_sandbox(struct sandbox *sandbox, error *err);
@@ -88,6 +91,7 @@ void end_input(struct sandbox *sandbox, uint32_t id);
 int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_signal *order, error *err);
 int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct inside_size *size, error *err);
 void write_input(struct sandbox *sandbox, struct program *program);
+void drain_output(struct sandbox *sandbox, struct program *program);
 bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stream);
 void reap_programs(struct sandbox *sandbox);
 void finish_programs(struct sandbox *sandbox);
@@ -116,4 +120,10 @@ int collect_artifacts(struct sandbox *sandbox, uint32_t id, const struct inside_
                       error *err);
 
 /* denials.c: answers refused system calls and tells about them. */
-void answer_denial(struct sandbox *sandbox);
+void answer_denial(struct sandbox *sandbox, int *listener);
+
+/* interpreter.c: the interpreter that a zygote forks into this sandbox. */
+int expect_interpreter(struct sandbox *sandbox, error *err);
+int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
+                 error *err);
+void interpreter_speaks(struct sandbox *sandbox);

@@ -21,20 +21,24 @@ static void report_ready(const error *err)
         .degraded = sandbox.degraded,
         .err = *err,
     };
+    bool has_ends = err->code == ERR_NONE && sandbox.spec.start == SPAWN_FORKED;
     error unheard;
-    (void) packet_send(sandbox.report, BUILD_READY, &ready, sizeof ready, NULL, 0, &unheard);
+    (void) packet_send(sandbox.report, BUILD_READY, &ready, sizeof ready, sandbox.ends, has_ends ? 4 : 0,
+                       &unheard);
     (void) close(sandbox.report);
+    for (unsigned i = 0; i < 4 && has_ends; i++)
+        (void) close(sandbox.ends[i]);
 }
 
 int main(int count, char **arguments)
 {
     error err = { 0 };
-    if (count != 2 || strcmp(arguments[1], "holder") != 0) {
+    if (count < 2 || strcmp(arguments[1], "holder") != 0) {
         (void) fprintf(stderr, "glovebox-init: is started by glovebox-spawner, not by hand\n");
         return 125;
     }
     (void) signal(SIGPIPE, SIG_IGN);
-    if (hold_template(&sandbox, &err) < 0)
+    if (hold_template(&sandbox, arguments + 2, (unsigned) count - 2, &err) < 0)
         return 1; /* the spawner has been told, or is gone */
 
     /* From here on: pid 1 of a new sandbox. */

@@ -411,7 +411,7 @@ void stop_everything(struct sandbox *sandbox)
 
 /* What is still in the pipes of a program that has ended. With everybody dead this ends by itself;
  * a child that lives on could print for ever, so only what is there now is taken. */
-static void drain(struct sandbox *sandbox, struct program *program)
+void drain_output(struct sandbox *sandbox, struct program *program)
 {
     for (unsigned stream = 1; stream <= 2; stream++)
         for (unsigned blocks = 0; blocks < 64 && pass_output(sandbox, program, stream); blocks++)
@@ -442,7 +442,7 @@ void finish_programs(struct sandbox *sandbox)
     for_each(program, sandbox->programs) {
         if (program->id == 0 || program->pid != 0)
             continue;
-        drain(sandbox, program);
+        drain_output(sandbox, program);
         tell_end(sandbox, program);
     }
 }

@@ -96,8 +96,20 @@ static int keep(int *fd, int place, error *err)
  * ours, then nothing. */
 static int close_descriptors(struct sandbox *sandbox, error *err)
 {
-    int *ours[4 + GROUPS] = { &sandbox->inside, &sandbox->report, &sandbox->root, &sandbox->workspace };
+    int *ours[5 + 3 + 4 + GROUPS] = { &sandbox->inside, &sandbox->report, &sandbox->root,
+                                      &sandbox->workspace };
     unsigned count = 4;
+    if (sandbox->spec.start == SPAWN_FORKED) {
+        struct program *interpreter = &sandbox->programs[0];
+        if (expect_interpreter(sandbox, err) < 0)
+            return -1;
+        ours[count++] = &sandbox->interpreter;
+        ours[count++] = &interpreter->input;
+        ours[count++] = &interpreter->outputs[0];
+        ours[count++] = &interpreter->outputs[1];
+        for (unsigned i = 0; i < 4; i++)
+            ours[count++] = &sandbox->ends[i];
+    }
     for (unsigned i = 0; i < sandbox->spec.groups; i++)
         ours[count++] = &sandbox->procs[i];
     sandbox->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -218,7 +230,7 @@ static bool is_skipped(const struct sandbox *sandbox, const struct step *step)
 
 int build_sandbox(struct sandbox *sandbox, error *err)
 {
-    sandbox->listener = -1;
+    sandbox->listener = sandbox->interpreter_listener = sandbox->interpreter = -1;
     for_each(step, recipe) {
         if (is_skipped(sandbox, step))
             continue;

@@ -56,6 +56,11 @@ static int on_start(struct sandbox *sandbox, const struct frame *in, error *err)
     return start_program(sandbox, in->head.id, in->payload, in->head.size, err);
 }
 
+static int on_execute(struct sandbox *sandbox, const struct frame *in, error *err)
+{
+    return execute_code(sandbox, in->head.id, in->payload, in->head.size, err);
+}
+
 static int on_signal(struct sandbox *sandbox, const struct frame *in, error *err)
 {
     if (signal_program(sandbox, in->head.id, (const void *) in->payload, err) < 0)
@@ -169,6 +174,7 @@ static const struct {
     [INSIDE_MOVE]    = { 3,                                 on_move    },
     [INSIDE_REMOVE]  = { 1,                                 on_remove  },
     [INSIDE_RESIZE]  = { sizeof(struct inside_size),        on_resize  },
+    [INSIDE_EXECUTE] = { sizeof(struct inside_execute) + 2, on_execute },
 };
 /* clang-format on */
 
@@ -186,7 +192,7 @@ static void obey(struct sandbox *sandbox)
 }
 
 /* What is waited for: the stream, children, refused calls, then each program's three descriptors. */
-enum { ON_STREAM, ON_CHILDREN, ON_DENIALS, ON_PROGRAMS };
+enum { ON_STREAM, ON_CHILDREN, ON_DENIALS, ON_INTERPRETER_DENIALS, ON_INTERPRETER, ON_PROGRAMS };
 
 static struct pollfd watched[ON_PROGRAMS + 3 * INSIDE_PROCESSES_MOST];
 
@@ -195,6 +201,9 @@ static nfds_t gather(struct sandbox *sandbox, int children)
     watched[ON_STREAM] = (struct pollfd){ .fd = sandbox->inside, .events = POLLIN };
     watched[ON_CHILDREN] = (struct pollfd){ .fd = children, .events = POLLIN };
     watched[ON_DENIALS] = (struct pollfd){ .fd = sandbox->listener, .events = POLLIN };
+    watched[ON_INTERPRETER_DENIALS] = (struct pollfd){ .fd = sandbox->interpreter_listener,
+                                                       .events = POLLIN };
+    watched[ON_INTERPRETER] = (struct pollfd){ .fd = sandbox->interpreter, .events = POLLIN };
     nfds_t count = ON_PROGRAMS;
     for_each(program, sandbox->programs) {
         watched[count++] = (struct pollfd){ .fd = program->id ? program->outputs[0] : -1,
@@ -222,7 +231,11 @@ static void look(struct sandbox *sandbox, nfds_t count)
             (void) pass_output(sandbox, program, which + 1);
     }
     if (watched[ON_DENIALS].revents)
-        answer_denial(sandbox);
+        answer_denial(sandbox, &sandbox->listener);
+    if (watched[ON_INTERPRETER_DENIALS].revents)
+        answer_denial(sandbox, &sandbox->interpreter_listener);
+    if (watched[ON_INTERPRETER].revents)
+        interpreter_speaks(sandbox);
 }
 
 static int watch_children(void)

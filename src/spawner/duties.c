@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -64,9 +65,12 @@ static int request_is_sound(const struct spawner *spawner, const struct spawn_bu
 {
     if (build->template >= spawner->template_count)
         return fail(err, ERR_PROTOCOL, "template %u does not exist", build->template);
-    if (build->network >= SPAWN_NETWORK_KINDS || build->start != SPAWN_EMPTY)
+    if (build->network >= SPAWN_NETWORK_KINDS || build->start >= SPAWN_STARTS)
         return fail(err, ERR_PROTOCOL, "network %u or start %u does not exist", build->network,
                     build->start);
+    if (build->start == SPAWN_FORKED &&
+        (spawner->python < 0 || build->zygote >= spawner->templates[build->template].set_count))
+        return fail(err, ERR_PROTOCOL, "template %u has no zygote %u", build->template, build->zygote);
     return limits_are_sound(build, err);
 }
 
@@ -107,43 +111,45 @@ static struct build_sandbox order_for(const struct spawner *spawner, const struc
     };
 }
 
-static int order_sandbox(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
-                         error *err)
+/* Descriptors in the order of BUILD_SANDBOX. Gives how many there are. */
+static unsigned list_descriptors(const struct spawner *spawner, const struct slot *slot, int inside,
+                                 int report, int *ret_fds)
 {
-    int procs[GROUPS];
-    int groups = make_leaves(spawner, slot, build, procs, err);
-    if (groups < 0)
+    unsigned groups = slot->procs_count;
+    unsigned taken = 0;
+    ret_fds[0] = inside;
+    ret_fds[1] = report;
+    for (unsigned i = 0; i < spawner->root_count; i++)
+        if (slot->groups & (1U << spawner->roots[i].kind)) {
+            ret_fds[2 + taken] = spawner->roots[i].holders;
+            ret_fds[2 + groups + taken] = slot->procs[taken];
+            taken++;
+        }
+    return 2 + 2 * groups;
+}
+
+static int order_sandbox(struct spawner *spawner, struct slot *slot, error *err)
+{
+    const struct spawn_build *build = &slot->build;
+    if (make_leaves(spawner, slot, build, err) < 0)
         return -1;
 
-    int inside[2] = { -1, -1 };
-    int report[2] = { -1, -1 };
-    int fds[2 + 2 * GROUPS];
-    unsigned count = 2;
-    int sent = -1;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inside) < 0 ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, report) < 0)
-        (void) fail_os(err, "make sockets for a sandbox");
-    else {
-        fds[0] = inside[1];
-        fds[1] = report[1];
-        for (unsigned i = 0, taken = 0; i < spawner->root_count; i++)
-            if (slot->groups & (1U << spawner->roots[i].kind)) {
-                fds[count + taken] = spawner->roots[i].holders;
-                fds[count + (unsigned) groups + taken] = procs[taken];
-                taken++;
-            }
-        count += 2 * (unsigned) groups;
-        struct build_sandbox order = order_for(spawner, slot, build, (unsigned) groups);
-        sent = packet_send(spawner->templates[build->template].holder_socket, BUILD_SANDBOX, &order,
-                           sizeof order, fds, count, err);
-    }
-    for (int i = 0; i < groups; i++)
-        (void) close(procs[i]);
-    close_fd(&inside[1]);
-    close_fd(&report[1]);
+    int inside[2];
+    int report[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inside) < 0)
+        return fail_os(err, "make a stream for a sandbox");
     slot->inside = inside[0];
+    auto_fd inside_theirs = inside[1];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, report) < 0)
+        return fail_os(err, "make a socket for a sandbox");
     slot->report = report[0];
-    if (sent < 0)
+    auto_fd report_theirs = report[1];
+
+    int fds[2 + 2 * GROUPS];
+    unsigned count = list_descriptors(spawner, slot, inside_theirs, report_theirs, fds);
+    struct build_sandbox order = order_for(spawner, slot, build, slot->procs_count);
+    if (packet_send(spawner->templates[build->template].holder_socket, BUILD_SANDBOX, &order,
+                    sizeof order, fds, count, err) < 0)
         return under(err, "order a sandbox");
     return watch(spawner, slot->report, WATCH_REPORT, slot_number(spawner, slot) - spawner->first_slot,
                  err);
@@ -162,8 +168,9 @@ static int begin_sandbox(struct spawner *spawner, const struct spawn_build *buil
         return fail(err, ERR_BUSY, "all %u sandboxes are in use", spawner->slot_count);
     slot->request = build->request;
     slot->template = build->template;
+    slot->build = *build;
     slot->until_ms = now_ms() + BUILD_MS;
-    if (order_sandbox(spawner, slot, build, err) == 0)
+    if (order_sandbox(spawner, slot, err) == 0)
         return 0;
     slot_leave(spawner, slot);
     return -1;
@@ -179,9 +186,8 @@ static int start_sandbox(struct spawner *spawner, const struct packet *packet, e
     return 0;
 }
 
-/* Init has walked the recipe: everything that gloveboxd needs goes to it in one message. */
-static int hand_over(struct spawner *spawner, struct slot *slot, const struct build_ready *ready,
-                     error *err)
+/* Everything that gloveboxd needs goes to it in one message. */
+static int hand_over(struct spawner *spawner, struct slot *slot, error *err)
 {
     int fds[2 + GROUPS] = { slot->inside, slot->init };
     unsigned count = 2;
@@ -193,23 +199,57 @@ static int hand_over(struct spawner *spawner, struct slot *slot, const struct bu
                 done = fail_os(err, "open control group of slot %u", slot_number(spawner, slot));
             count++;
         }
-    uint64_t walls = walls_of_groups(spawner) & ~slot->degraded;
     struct spawn_built built = {
         .request = slot->request,
         .slot = slot_number(spawner, slot),
         .generation = slot->generation,
-        .walls = ready->walls | walls,
-        .degraded = ready->degraded | slot->degraded,
+        .walls = (slot->walls | walls_of_groups(spawner)) & ~slot->degraded & ~spawner->leave_out,
         .groups = slot->groups,
     };
     if (spawner->unprivileged)
         built.walls &= ~(1ULL << WALL_unique_uid);
-    built.degraded |= ((1ULL << WALLS) - 1) & ~built.walls;
+    built.degraded = ((1ULL << WALLS) - 1) & ~built.walls;
     if (done == 0)
         done = packet_send(spawner->daemon, SPAWN_BUILT, &built, sizeof built, fds, count, err);
     for (unsigned i = 2; i < count; i++)
         close_fd(&fds[i]);
     return done;
+}
+
+/* The sandbox stands, with its interpreter if it was to have one: gloveboxd takes it from here. */
+void sandbox_stands(struct spawner *spawner, struct slot *slot)
+{
+    error err;
+    if (hand_over(spawner, slot, &err) < 0) {
+        build_failed(spawner, slot, &err);
+        return;
+    }
+    close_fd(&slot->report);
+    close_fd(&slot->inside);
+    slot->report = slot->inside = -1;
+    slot_close_ends(slot);
+    slot->state = SLOT_STANDING;
+}
+
+/* Init has walked the recipe, or says which step failed. */
+static int read_report(struct slot *slot, struct packet *packet, int came, error *err)
+{
+    struct build_ready ready;
+    if (came != PACKET_CAME || packet->kind != BUILD_READY || packet->size != sizeof ready)
+        return fail(err, ERR_UNAVAILABLE, "init ended before the sandbox stood");
+    memcpy(&ready, packet->body, sizeof ready);
+    ready.err.text[sizeof ready.err.text - 1] = '\0';
+    *err = ready.err;
+    if (err->code != ERR_NONE)
+        return -1;
+    unsigned ends = slot->build.start == SPAWN_FORKED ? INTERPRETER_ENDS : 0;
+    if (packet->fds != ends || slot->init < 0)
+        return fail(err, ERR_PROTOCOL, "init reported with %u descriptors, not %u", packet->fds, ends);
+    for (unsigned i = 0; i < ends; i++)
+        slot->ends[i] = packet_take_fd(packet, i);
+    slot->walls = ready.walls;
+    slot->degraded |= ready.degraded;
+    return 0;
 }
 
 void sandbox_reports(struct spawner *spawner, struct slot *slot)
@@ -219,23 +259,16 @@ void sandbox_reports(struct spawner *spawner, struct slot *slot)
     int came = packet_receive(slot->report, &packet, &err);
     if (came == PACKET_NONE || slot->state != SLOT_BUILDING)
         return;
-    struct build_ready ready = { 0 };
-    if (came == PACKET_CAME && packet.kind == BUILD_READY && packet.size == sizeof ready)
-        memcpy(&ready, packet.body, sizeof ready);
-    else
-        (void) fail(&ready.err, ERR_UNAVAILABLE, "init ended before the sandbox stood");
+    int done = read_report(slot, &packet, came, &err);
     if (came == PACKET_CAME)
         packet_done(&packet);
-    ready.err.text[sizeof ready.err.text - 1] = '\0';
-    if (ready.err.code != ERR_NONE || slot->init < 0 ||
-        hand_over(spawner, slot, &ready, &ready.err) < 0) {
-        build_failed(spawner, slot, &ready.err);
-        return;
-    }
-    close_fd(&slot->report);
-    close_fd(&slot->inside);
-    slot->report = slot->inside = -1;
-    slot->state = SLOT_STANDING;
+    (void) epoll_ctl(spawner->epoll, EPOLL_CTL_DEL, slot->report, NULL);
+    if (done == 0 && slot->build.start == SPAWN_FORKED)
+        done = fork_interpreter(spawner, slot, &err);
+    else if (done == 0)
+        sandbox_stands(spawner, slot);
+    if (done < 0)
+        build_failed(spawner, slot, &err);
 }
 
 static struct slot *slot_named_by(struct spawner *spawner, const struct packet *packet, error *err)

@@ -177,35 +177,37 @@ static bool is_wanted(enum group_kind kind, const struct spawn_build *build)
     return kind != GROUP_BLKIO || build->disk_read_rate || build->disk_write_rate;
 }
 
-int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
-                int *ret_procs, error *err)
+static int make_leaf(struct spawner *spawner, struct slot *slot, const struct group_root *root,
+                     const struct spawn_build *build, error *err)
 {
     char name[NAME_MOST];
     leaf_name(name, slot_number(spawner, slot));
-    bool io_is_asked = build->disk_read_rate || build->disk_write_rate;
-    if (io_is_asked)
+    if (mkdirat(root->directory, name, 0755) < 0 && errno != EEXIST)
+        return fail_os(err, "make control group '%s/%s'", root->path, name);
+    slot->groups |= 1U << root->kind;
+    auto_fd leaf = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (leaf < 0)
+        return fail_os(err, "open control group '%s/%s'", root->path, name);
+    if (group_serves(root->kind, GROUP_BLKIO))
+        slot->degraded &= ~(1ULL << WALL_cgroup_io);
+    if (write_limits(spawner, slot, root->kind, leaf, build, err) < 0)
+        return -1;
+    int procs = openat(leaf, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    if (procs < 0)
+        return fail_os(err, "open control group '%s/%s'", root->path, name);
+    slot->procs[slot->procs_count++] = procs;
+    return 0;
+}
+
+int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build, error *err)
+{
+    if (build->disk_read_rate || build->disk_write_rate)
         slot->degraded |= 1ULL << WALL_cgroup_io; /* until a group has taken the rate */
-    unsigned count = 0;
-    for (unsigned i = 0; i < spawner->root_count; i++) {
-        const struct group_root *root = &spawner->roots[i];
-        if (!is_wanted(root->kind, build))
-            continue;
-        if (mkdirat(root->directory, name, 0755) < 0 && errno != EEXIST)
-            return fail_os(err, "make control group '%s/%s'", root->path, name);
-        slot->groups |= 1U << root->kind;
-        auto_fd leaf = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (leaf < 0)
-            return fail_os(err, "open control group '%s/%s'", root->path, name);
-        if (group_serves(root->kind, GROUP_BLKIO))
-            slot->degraded &= ~(1ULL << WALL_cgroup_io);
-        if (write_limits(spawner, slot, root->kind, leaf, build, err) < 0)
+    for (unsigned i = 0; i < spawner->root_count; i++)
+        if (is_wanted(spawner->roots[i].kind, build) &&
+            make_leaf(spawner, slot, &spawner->roots[i], build, err) < 0)
             return -1;
-        ret_procs[count] = openat(leaf, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-        if (ret_procs[count] < 0)
-            return fail_os(err, "open control group '%s/%s'", root->path, name);
-        count++;
-    }
-    return (int) count;
+    return 0;
 }
 
 /* Gives gloveboxd a view of one leaf. Its files belong to root: it can read the counters, no more. */

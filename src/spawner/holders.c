@@ -104,7 +104,9 @@ static int become_holder(const struct spawner *spawner, const struct template *t
      * behind setns(pidfd) asks for that. Out of sealed memory: CVE-2019-5736. */
     char name[] = "glovebox-init";
     char role[] = "holder";
-    char *arguments[] = { name, role, NULL };
+    char *arguments[2 + SETS_MOST + 1] = { name, role };
+    for (uint32_t i = 0; i < template->set_count; i++)
+        arguments[2 + i] = (char *) (uintptr_t) template->sets[i];
     char *environment[] = { NULL };
     (void) syscall(SYS_execveat, HOLDER_PROGRAM, "", arguments, environment, AT_EMPTY_PATH);
     return fail_os(err, "execute glovebox-init");
@@ -169,7 +171,10 @@ void holder_lost(struct spawner *spawner, uint32_t index)
         (void) close(template->holder_socket);
     if (template->holder > 0)
         (void) kill(template->holder, SIGKILL);
-    *template = (struct template){ .path = template->path, .holder_socket = -1 };
+    template->holder = 0;
+    template->holder_socket = -1;
+    template->ready = false;
+    zygotes_of_template_are_lost(spawner, index);
     error cause;
     (void) fail(&cause, ERR_UNAVAILABLE, "the holder of template %u ended", index);
     for (uint32_t i = 0; i < spawner->slot_count; i++) {

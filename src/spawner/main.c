@@ -73,6 +73,17 @@ static int add_template(const char *path, error *err)
     return 0;
 }
 
+/* --zygote MODULE,MODULE… belongs to the --template before it. */
+static int add_set(const char *modules, error *err)
+{
+    unsigned count = spawner.template_count;
+    struct template *last = &spawner.templates[count > 0 ? count - 1 : 0];
+    if (count == 0 || last->set_count == SETS_MOST)
+        return fail(err, ERR_BAD_REQUEST, "--zygote follows a --template, %d times at most", SETS_MOST);
+    last->sets[last->set_count++] = modules;
+    return 0;
+}
+
 static int add_filter(const char *path, error *err)
 {
     if (settings.filter_count == FILTERS)
@@ -100,6 +111,8 @@ static int take_option(const char *name, const char *value, error *err)
         return add_group(value, err);
     if (strcmp(name, "--template") == 0)
         return add_template(value, err);
+    if (strcmp(name, "--zygote") == 0)
+        return add_set(value, err);
     if (strcmp(name, "--filter") == 0)
         return add_filter(value, err);
     if (strcmp(name, "--init") == 0)
@@ -250,6 +263,8 @@ static int prepare(int count, char **arguments, error *err)
     (void) signal(SIGPIPE, SIG_IGN);
     (void) signal(SIGCHLD, SIG_IGN); /* holders are reaped by the kernel; their sockets tell */
     volunteer_for_oom();
+    for (unsigned i = 0; i < ZYGOTES_MOST; i++)
+        spawner.zygotes[i].socket = -1;
     spawner.epoll = epoll_create1(EPOLL_CLOEXEC);
     if (spawner.epoll < 0)
         return fail_os(err, "create epoll");
@@ -341,6 +356,9 @@ static void handle(const struct epoll_event *event, bool *ret_daemon_gone)
     case WATCH_INIT:
         init_ended(slot);
         break;
+    case WATCH_ZYGOTE:
+        zygote_speaks(&spawner, index);
+        break;
     default:
         break;
     }
@@ -364,6 +382,7 @@ static void serve(void)
         for (int i = 0; i < count; i++)
             handle(&events[i], &daemon_gone);
         slots_tend(&spawner);
+        zygotes_tend(&spawner);
     }
 }
 

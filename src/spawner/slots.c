@@ -82,7 +82,8 @@ struct slot *slot_take(struct spawner *spawner)
                                .generation = generation,
                                .init = -1,
                                .report = -1,
-                               .inside = -1 };
+                               .inside = -1,
+                               .ends = { -1, -1, -1, -1 } };
         return slot;
     }
     return NULL;
@@ -95,6 +96,16 @@ static void close_and_forget(int *fd)
     *fd = -1;
 }
 
+/* What only the forking of its interpreter needed. */
+void slot_close_ends(struct slot *slot)
+{
+    for (unsigned i = 0; i < INTERPRETER_ENDS; i++)
+        close_and_forget(&slot->ends[i]);
+    for (unsigned i = 0; i < slot->procs_count; i++)
+        close_and_forget(&slot->procs[i]);
+    slot->procs_count = 0;
+}
+
 /* Kills the sandbox's init: the kernel then ends every process of its pid namespace and waits for
  * them, pid_namespaces(7). What is left is seen by slots_tend(). */
 void slot_leave(struct spawner *spawner, struct slot *slot)
@@ -103,6 +114,7 @@ void slot_leave(struct spawner *spawner, struct slot *slot)
     slot->lost = false;
     close_and_forget(&slot->report);
     close_and_forget(&slot->inside);
+    slot_close_ends(slot);
     if (slot->init >= 0)
         (void) syscall(SYS_pidfd_send_signal, slot->init, SIGKILL, NULL, 0);
     if (slot->state != SLOT_LEAVING)

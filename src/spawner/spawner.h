@@ -7,13 +7,20 @@
 #include "base/packet.h"
 #include "contract/build.h"
 #include "contract/spawn.h"
+#include "contract/zygote.h"
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { SLOTS_HERE_MOST = 4096, FILTERS = SPAWN_NETWORK_KINDS };
+enum {
+    SLOTS_HERE_MOST = 4096,
+    FILTERS = SPAWN_NETWORK_KINDS,
+    SETS_MOST = 4,     /* import sets of a template */
+    ZYGOTES_MOST = 64, /* for all templates, sets and tenants */
+    INTERPRETER_ENDS = 4, /* stdin, stdout, stderr, control */
+};
 
 /* A control group directory of ours: all of cgroup v2, or one controller of v1. */
 struct group_root {
@@ -28,6 +35,21 @@ struct template {
     pid_t holder;     /* 0 = not running */
     int holder_socket;
     bool ready;
+    const char *sets[SETS_MOST]; /* modules, comma between them */
+    uint32_t set_count;
+};
+
+/* A warmed interpreter that is forked into sandboxes; each tenant has its own. */
+struct zygote {
+    int socket; /* -1 = this place is free */
+    uint32_t template;
+    uint32_t set;
+    uint32_t tenant;
+    uint32_t forks;
+    int64_t started_ms;
+    bool ready;
+    bool is_old; /* a fresh one has taken over; it goes when its last fork is answered */
+    uint32_t unanswered;
 };
 
 /*  free --> building --> standing --> leaving --> free
@@ -46,6 +68,11 @@ struct slot {
     int init;         /* pidfd */
     int report;       /* init reports BUILD_READY here */
     int inside;       /* gloveboxd's end of the inside stream, until it is handed over */
+    int procs[GROUPS]; /* procs files of its leaf, until the interpreter has been forked */
+    uint32_t procs_count;
+    int ends[INTERPRETER_ENDS];
+    struct spawn_build build;
+    uint64_t walls;
     uint32_t groups;  /* bits of enum group_kind that have a leaf */
     uint64_t degraded;
 };
@@ -66,6 +93,7 @@ struct spawner {
 
     struct group_root roots[GROUPS];
     unsigned root_count;
+    struct zygote zygotes[ZYGOTES_MOST];
     struct template templates[SPAWN_TEMPLATES_MOST];
     unsigned template_count;
 
@@ -76,7 +104,7 @@ struct spawner {
 };
 
 /* What an epoll event belongs to: a kind in the high word, an index in the low one. */
-enum watched { WATCH_DAEMON, WATCH_HOLDER, WATCH_REPORT, WATCH_INIT };
+enum watched { WATCH_DAEMON, WATCH_HOLDER, WATCH_REPORT, WATCH_INIT, WATCH_ZYGOTE };
 int watch(const struct spawner *spawner, int fd, enum watched kind, uint32_t index, error *err);
 
 /* slots.c: which slots are ours, and where each one stands. */
@@ -85,6 +113,7 @@ struct slot *slot_at(struct spawner *spawner, uint32_t number, uint32_t generati
 uint32_t slot_number(const struct spawner *spawner, const struct slot *slot);
 struct slot *slot_take(struct spawner *spawner);
 void slot_leave(struct spawner *spawner, struct slot *slot);
+void slot_close_ends(struct slot *slot);
 void slots_tend(struct spawner *spawner);
 bool slots_are_empty(const struct spawner *spawner);
 
@@ -92,7 +121,7 @@ bool slots_are_empty(const struct spawner *spawner);
 int open_group_roots(struct spawner *spawner, error *err);
 int open_groups(struct spawner *spawner, error *err);
 int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
-                int *ret_procs, error *err);
+                error *err);
 int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group_kind kind);
 int remove_leaves(const struct spawner *spawner, const struct slot *slot);
 int set_frozen(const struct spawner *spawner, const struct slot *slot, bool frozen, error *err);
@@ -105,6 +134,12 @@ int holder_start(struct spawner *spawner, uint32_t index, error *err);
 void holder_lost(struct spawner *spawner, uint32_t index);
 void holder_speaks(struct spawner *spawner, uint32_t index);
 
+/* zygotes.c: warmed interpreters. */
+int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err);
+void zygote_speaks(struct spawner *spawner, uint32_t index);
+void zygotes_of_template_are_lost(struct spawner *spawner, uint32_t template);
+void zygotes_tend(struct spawner *spawner);
+
 /* template_root.c: runs in the newborn holder; ends in exec or _exit. */
 struct template_root {
     const char *path;
@@ -116,4 +151,5 @@ int enter_template_root(const struct template_root *root, error *err);
 /* duties.c: what gloveboxd can ask. */
 int answer(struct spawner *spawner, struct packet *packet, error *err);
 void sandbox_reports(struct spawner *spawner, struct slot *slot);
+void sandbox_stands(struct spawner *spawner, struct slot *slot);
 void build_failed(struct spawner *spawner, struct slot *slot, const error *cause);

@@ -1,0 +1,204 @@
+/* zygotes.c - warmed interpreters: started by a template's holder when first asked for, one for each
+ * import set and tenant, and replaced from time to time, since all their children share one address layout
+ * and one hash seed. The replacement warms up beside the old one, so that nobody waits for it. */
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/table.h"
+#include "spawner/spawner.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { FORKS_MOST = 2000, AGE_MOST_MS = 10 * 60 * 1000 };
+
+static void zygote_end(struct zygote *zygote)
+{
+    if (zygote->socket >= 0)
+        (void) close(zygote->socket); /* it reads the end of its socket, and goes */
+    *zygote = (struct zygote){ .socket = -1 };
+}
+
+/* A place for one more; the one that was started first has to go when all are taken. */
+static struct zygote *free_place(struct spawner *spawner)
+{
+    struct zygote *oldest = &spawner->zygotes[0];
+    for_each(zygote, spawner->zygotes) {
+        if (zygote->socket < 0)
+            return zygote;
+        if (zygote->started_ms < oldest->started_ms)
+            oldest = zygote;
+    }
+    zygote_end(oldest);
+    return oldest;
+}
+
+static int zygote_start(struct spawner *spawner, const struct zygote *wanted, struct zygote **ret_zygote,
+                        error *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return fail_os(err, "make a socket for a zygote");
+    auto_fd ours = pair[0];
+    auto_fd theirs = pair[1];
+    struct build_zygote order = { .index = wanted->set };
+    if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
+        return fail_os(err, "make a socket for a zygote");
+    if (packet_send(spawner->templates[wanted->template].holder_socket, BUILD_ZYGOTE, &order, sizeof order,
+                    &theirs, 1, err) < 0)
+        return under(err, "start a zygote");
+    struct zygote *zygote = free_place(spawner);
+    if (watch(spawner, ours, WATCH_ZYGOTE, (uint32_t) (zygote - spawner->zygotes), err) < 0)
+        return -1;
+    *zygote = (struct zygote){ .socket = take_fd(&ours),
+                               .template = wanted->template,
+                               .set = wanted->set,
+                               .tenant = wanted->tenant,
+                               .started_ms = now_ms() };
+    *ret_zygote = zygote;
+    return 0;
+}
+
+/* The one that serves this set and tenant; a ready one before one that still warms up. */
+static struct zygote *zygote_find(struct spawner *spawner, const struct zygote *wanted)
+{
+    struct zygote *found = NULL;
+    for_each(zygote, spawner->zygotes)
+        if (zygote->socket >= 0 && !zygote->is_old && zygote->template == wanted->template &&
+            zygote->set == wanted->set && zygote->tenant == wanted->tenant &&
+            (!found || (zygote->ready && !found->ready)))
+            found = zygote;
+    return found;
+}
+
+/* ZYGOTE_FORK; the answer comes to zygote_speaks(). A zygote that still warms up answers when it is done. */
+int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
+{
+    const struct spawn_build *build = &slot->build;
+    struct zygote wanted = { .template = build->template, .set = build->zygote, .tenant = build->tenant };
+    struct zygote *zygote = zygote_find(spawner, &wanted);
+    if (!zygote && zygote_start(spawner, &wanted, &zygote, err) < 0)
+        return -1;
+    struct zygote_fork order = {
+        .slot = slot_number(spawner, slot),
+        .generation = slot->generation,
+        .groups = slot->procs_count,
+        .open_files = build->open_files,
+        .prime = ZYGOTE_PRIME_PRINT,
+        .leave_out = spawner->leave_out,
+        .disk_bytes = build->disk_bytes,
+        .processes = build->processes,
+    };
+    int fds[ZYGOTE_FDS + GROUPS] = {
+        [ZYGOTE_FD_INIT] = slot->init,         [ZYGOTE_FD_STDIN] = slot->ends[0],
+        [ZYGOTE_FD_STDOUT] = slot->ends[1],    [ZYGOTE_FD_STDERR] = slot->ends[2],
+        [ZYGOTE_FD_CONTROL] = slot->ends[3],   [ZYGOTE_FD_FILTER] = spawner->filters[build->network],
+    };
+    for (unsigned i = 0; i < slot->procs_count; i++)
+        fds[ZYGOTE_FDS + i] = slot->procs[i];
+    if (packet_send(zygote->socket, ZYGOTE_FORK, &order, sizeof order, fds,
+                    ZYGOTE_FDS + slot->procs_count, err) < 0)
+        return under(err, "order an interpreter");
+    slot_close_ends(slot); /* the message holds them now */
+    zygote->forks++;
+    zygote->unanswered++;
+    return 0;
+}
+
+static void interpreter_is_forked(struct spawner *spawner, struct zygote *zygote,
+                                  const struct packet *packet)
+{
+    struct zygote_forked forked;
+    memcpy(&forked, packet->body, sizeof forked);
+    if (zygote->unanswered > 0)
+        zygote->unanswered--;
+    struct slot *slot = slot_at(spawner, forked.slot, forked.generation);
+    if (!slot || slot->state != SLOT_BUILDING)
+        return;
+    forked.err.text[sizeof forked.err.text - 1] = '\0';
+    if (forked.err.code != ERR_NONE)
+        build_failed(spawner, slot, &forked.err);
+    else
+        sandbox_stands(spawner, slot);
+}
+
+/* Sandboxes that wait for this zygote are told why it does not answer. */
+static void zygote_is_lost(struct spawner *spawner, struct zygote *zygote, const error *cause)
+{
+    for (uint32_t i = 0; i < spawner->slot_count && zygote->unanswered > 0; i++) {
+        struct slot *slot = &spawner->slots[i];
+        if (slot->state == SLOT_BUILDING && slot->build.start == SPAWN_FORKED &&
+            slot->template == zygote->template && slot->build.zygote == zygote->set &&
+            slot->build.tenant == zygote->tenant)
+            build_failed(spawner, slot, cause);
+    }
+    zygote_end(zygote);
+}
+
+void zygote_speaks(struct spawner *spawner, uint32_t index)
+{
+    struct zygote *zygote = &spawner->zygotes[index % ZYGOTES_MOST];
+    struct packet packet;
+    error err;
+    if (zygote->socket < 0)
+        return;
+    int came = packet_receive(zygote->socket, &packet, &err);
+    if (came == PACKET_NONE)
+        return;
+    if (came != PACKET_CAME) {
+        (void) fail(&err, ERR_UNAVAILABLE, "the zygote of set %u ended", zygote->set);
+        zygote_is_lost(spawner, zygote, &err);
+        return;
+    }
+    if (packet.kind == ZYGOTE_FORKED && packet.size == sizeof(struct zygote_forked))
+        interpreter_is_forked(spawner, zygote, &packet);
+    else if (packet.kind == ZYGOTE_READY && packet.size == sizeof(struct zygote_ready)) {
+        struct zygote_ready ready;
+        memcpy(&ready, packet.body, sizeof ready);
+        ready.err.text[sizeof ready.err.text - 1] = '\0';
+        zygote->ready = ready.err.code == ERR_NONE;
+        if (!zygote->ready)
+            zygote_is_lost(spawner, zygote, &ready.err);
+    }
+    packet_done(&packet);
+}
+
+void zygotes_of_template_are_lost(struct spawner *spawner, uint32_t template)
+{
+    error cause;
+    (void) fail(&cause, ERR_UNAVAILABLE, "the holder of template %u ended", template);
+    for_each(zygote, spawner->zygotes)
+        if (zygote->socket >= 0 && zygote->template == template)
+            zygote_is_lost(spawner, zygote, &cause);
+}
+
+/* Starts a replacement for a zygote that has served long enough, and lets the old one go when the new
+ * one is warm. */
+void zygotes_tend(struct spawner *spawner)
+{
+    int64_t now = now_ms();
+    for_each(zygote, spawner->zygotes) {
+        if (zygote->socket < 0)
+            continue;
+        if (zygote->is_old && zygote->unanswered == 0) {
+            zygote_end(zygote);
+            continue;
+        }
+        if (zygote->is_old || !zygote->ready ||
+            (zygote->forks < FORKS_MOST && now - zygote->started_ms < AGE_MOST_MS))
+            continue;
+        struct zygote *fresh = NULL;
+        error err;
+        for_each(other, spawner->zygotes)
+            if (other != zygote && other->socket >= 0 && !other->is_old && other->set == zygote->set &&
+                other->template == zygote->template && other->tenant == zygote->tenant)
+                fresh = other;
+        if (!fresh && zygote->forks > 0)
+            (void) zygote_start(spawner, zygote, &fresh, &err);
+        else if (!fresh)
+            zygote->is_old = true; /* nobody has used it for so long */
+        else if (fresh->ready)
+            zygote->is_old = true;
+    }
+}
