@@ -30,7 +30,6 @@ class Context:
     def begin(self, request):
         self.request = request
         if self.main is None:
-            _glovebox_script.remember_modules()
             self.main = _glovebox_script.make_main("")
             del self.main.__dict__["__file__"]
             self.main.__dict__["display"] = builtins.display = display

@@ -51,18 +51,13 @@ RENEW = (
 )
 
 
-def clear_environment():
-    os.environ.clear()
-
-
 def set_environment(variables):
-    """Sets the whole environment of the program, which comes with the request."""
-    zone = os.environ.get("TZ")
-    os.environ.clear()
+    """Sets the whole environment of the program, which comes with the request; the zygote has emptied its
+    own."""
     for variable in variables:
         name, _, value = variable.partition(b"=")
         os.environb[name] = value
-    if os.environ.get("TZ") not in (zone, "UTC"):
+    if os.environ.get("TZ", "UTC") != "UTC":
         import time
 
         time.tzset()

@@ -3,9 +3,9 @@
 A message on the control socket is one frame of contract/inside.h. The end of an execution is said by
 EXECUTED and never by the exit of the process: taking down a large address space takes milliseconds."""
 
+import _signal  # the module signal turns each number into an enum: sixty copied pages
 import gc
 import os
-import signal
 import struct
 import sys
 
@@ -121,12 +121,11 @@ os.register_at_fork(after_in_child=after_fork_in_child)
 def live(control, prime):
     global channel
     _glovebox_fresh.reseed()
-    _glovebox_fresh.clear_environment()
     rehearse(prime)
     channel = Channel(control)
     count = 0
     while True:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
         kind, number, payload = channel.receive()
         if kind != _glovebox.EXECUTE:
             continue
@@ -145,7 +144,7 @@ def run(number, payload, count):
         os._exit(126)
     gc.enable()
     _glovebox.take_huge_pages()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     if request.mode == _glovebox.SCRIPT:
         code = _glovebox_script.run(request.path, request.arguments, request.code)
     else:
@@ -155,9 +154,9 @@ def run(number, payload, count):
         return
     code = _glovebox_script.finish(code)
     if code == _glovebox_script.INTERRUPTED:
-        answer(number, -1, signal.SIGINT, True, count)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
+        answer(number, -1, _signal.SIGINT, True, count)
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+        os.kill(os.getpid(), _signal.SIGINT)
     answer(number, code, 0, True, count)
     os._exit(code)
 
@@ -205,3 +204,4 @@ def rehearse_in_zygote():
         _glovebox_script.run("/run/main.py", [], FIGURE)
         _glovebox_script.forget_main()
     _glovebox_cell.rehearse()
+    _glovebox_script.remember_modules()

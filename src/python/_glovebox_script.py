@@ -10,8 +10,8 @@ import types
 import _glovebox
 
 INTERRUPTED = -2
+OUR_MODULES = frozenset()  # what the zygote had imported
 STANDARD_PATH = [place for place in sys.path if place != os.path.dirname(__file__)]
-OUR_MODULES = None
 
 
 def make_main(path):
@@ -35,13 +35,13 @@ def set_path(path, arguments):
 
 
 def remember_modules():
+    """In the zygote: what comes later belongs to the program."""
     global OUR_MODULES
-    OUR_MODULES = set(sys.modules)
+    OUR_MODULES = frozenset(sys.modules)
 
 
 def run(path, arguments, source):
     """Returns the exit code, or INTERRUPTED."""
-    remember_modules()
     main = make_main(path)
     set_path(path, arguments)
     try:
@@ -111,10 +111,14 @@ def let_go():
             if isinstance(thing, io.IOBase) and not thing.closed:
                 thing.flush()
         return
-    fresh = [name for name in sys.modules if name not in OUR_MODULES]
+    fresh = []
+    for name in reversed(sys.modules):  # the newest first; a look at each of ours would copy its page
+        if name in OUR_MODULES:
+            break
+        fresh.append(name)
     sys.last_type = sys.last_value = sys.last_traceback = None
     forget_main()
-    for name in reversed(fresh):
+    for name in fresh:
         module = sys.modules.pop(name, None)
         if type(module) is types.ModuleType and is_users(module):
             clear(module.__dict__)

@@ -3,8 +3,11 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -53,6 +56,57 @@ uint64_t memory_collapse(void)
             if (madvise((void *) at, HUGE, MADV_COLLAPSE) == 0)
                 moved += HUGE;
     return moved;
+}
+
+/* Where the C library takes memory from once nothing else fits: all above it has never been used. */
+static uintptr_t top_of_heap(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return (uintptr_t) sbrk(0) - info.keepcost;
+}
+
+static uint64_t fill_heap(void)
+{
+    enum { LARGEST = 64 << 10, SMALLEST = 16, PIECES_MOST = 1 << 20 };
+    uint64_t taken = 0;
+    size_t size = LARGEST;
+    for (unsigned pieces = 0; size >= SMALLEST && pieces < PIECES_MOST; pieces++) {
+        uintptr_t top = top_of_heap();
+        void *piece = malloc(size);
+        if (!piece || (uintptr_t) piece >= top - 16) {
+            free(piece); /* no hole of this size is left */
+            size -= size > 4096 ? 4096 : size > 1024 ? 256 : 16;
+            continue;
+        }
+        taken += size;
+    }
+    return taken;
+}
+
+/* CPython's own allocator keeps pools of one size; a piece at the head of a pool is the first of it, so that
+ * no other pool of that size had a hole left (Objects/obmalloc.c). */
+static uint64_t fill_pools(void *(*allocate)(size_t), void (*release)(void *))
+{
+    enum { POOL = 16 << 10, HEAD = 48, STEP = 16, LARGEST = 512, PIECES_MOST = 1 << 16 };
+    uint64_t taken = 0;
+    for (size_t size = STEP; size <= LARGEST; size += STEP)
+        for (unsigned pieces = 0; pieces < PIECES_MOST; pieces++) {
+            void *piece = allocate(size);
+            if (!piece || ((uintptr_t) piece & (POOL - 1)) == HEAD) {
+                release(piece);
+                break;
+            }
+            taken += size;
+        }
+    return taken;
+}
+
+uint64_t memory_fill_holes(void *(*allocate)(size_t), void (*release)(void *))
+{
+    void *piece = allocate(32);
+    bool in_heap = (uintptr_t) piece < (uintptr_t) sbrk(0);
+    release(piece);
+    return (in_heap ? 0 : fill_pools(allocate, release)) + fill_heap();
 }
 
 uint64_t memory_resident(void)

@@ -3,11 +3,16 @@
 
 #include "base/error.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Moves private anonymous memory into 2 MB pages: a fork copies page tables, and one entry then stands for
  * 512. Gives the bytes that were moved. Since Linux 6.1, madvise(2) MADV_COLLAPSE; before, nothing happens. */
 uint64_t memory_collapse(void);
+
+/* Takes every free piece between the live ones, for good. Otherwise the children's allocations would fill them,
+ * each copying another page; so they come side by side from fresh memory. Gives bytes taken. */
+uint64_t memory_fill_holes(void *(*allocate)(size_t), void (*release)(void *));
 
 uint64_t memory_resident(void); /* bytes, 0 if unknown */
 

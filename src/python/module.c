@@ -40,6 +40,13 @@ static PyObject *ready(PyObject *self, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+static PyObject *fill_holes(PyObject *self, PyObject *nothing)
+{
+    (void) self;
+    (void) nothing;
+    return PyLong_FromUnsignedLongLong(memory_fill_holes(PyObject_Malloc, PyObject_Free));
+}
+
 static PyObject *collapse(PyObject *self, PyObject *nothing)
 {
     (void) self;
@@ -106,6 +113,7 @@ static PyObject *print_error(PyObject *self, PyObject *arguments)
 static PyMethodDef methods[] = {
     { "ready", ready, METH_VARARGS, "Tell the spawner that this zygote can be used." },
     { "collapse", collapse, METH_NOARGS, "Put the heap into huge pages; bytes that were asked for." },
+    { "fill_holes", fill_holes, METH_NOARGS, "Leave no free piece between live ones." },
     { "private_scratch", private_scratch, METH_NOARGS, "Mount folders that imports may write to." },
     { "take_huge_pages", take_huge_pages, METH_NOARGS, "Let new memory be in huge pages again." },
     { "serve", serve, METH_NOARGS, "Fork interpreters; returns in each of them." },
