@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-enum { GROUP_PLACES_MOST = 8, GROUP_PLACE_TEXT = 512 };
+enum { GROUP_PLACES_MOST = 8, GROUP_PLACE_TEXT = 320 };
 
 struct group_places {
     size_t count;

@@ -112,6 +112,11 @@ int path_of_data(const char *name, char **ret_path, error *err)
     return find_part("GLOVEBOX_DATA", GLOVEBOX_DATADIR, name, ret_path, err);
 }
 
+int path_of_python(char **ret_path, error *err)
+{
+    return find_part("GLOVEBOX_DATA", GLOVEBOX_LIBDIR, "python", ret_path, err);
+}
+
 int path_of_policies(char **ret_path, error *err)
 {
     const char *chosen = variable("GLOVEBOX_POLICIES");

@@ -21,8 +21,11 @@
 /* A program of ours: "glovebox-spawner", "gloveboxd", "glovebox-init". */
 int path_of_program(const char *name, char **ret_path, error *err);
 
-/* Read-only data: "policies", "templates", "seccomp/default.bpf", "python". */
+/* Read-only data: "policies", "templates", "seccomp/default.bpf". */
 int path_of_data(const char *name, char **ret_path, error *err);
+
+/* The folder of the zygote's files: a module for one architecture, so it lies in LIBDIR/glovebox. */
+int path_of_python(char **ret_path, error *err);
 
 /* The search path of policies: folders with ':' between them. */
 int path_of_policies(char **ret_path, error *err);

@@ -1,0 +1,226 @@
+/* glovebox.h - the C interface of glovebox, the whole of it: run code that you do not trust.
+ *
+ *     glb_client *client;
+ *     if (glb_connect(NULL, 0, &client) != GLB_OK)
+ *         errx(1, "%s", glb_error_text());
+ *     glb_run_options options = { .code = "print(6 * 7)" };
+ *     glb_outcome *outcome;
+ *     if (glb_run(client, &options, sizeof options, &outcome) == GLB_OK)
+ *         puts(glb_outcome_json(outcome));
+ *
+ * Functions return GLB_OK or one of GLB_E_*; glb_error_text() then says "cause; fix". Structs are
+ * zero-filled by the caller and passed with their size: fields may be added at their end, and zero is
+ * always the careful choice. Text is UTF-8 and ends with NUL.
+ *
+ *   Threads  one call at a time for each client, glb_cancel() excepted; clients are independent.
+ *   Since    1.0    See  glovebox(1), docs/reference */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define GLB_API __attribute__((visibility("default")))
+#else
+#define GLB_API
+#endif
+
+typedef struct glb_client glb_client;   /* a connection to gloveboxd */
+typedef struct glb_outcome glb_outcome; /* how a run ended and what it made */
+
+/* What a call returns. The numbers never change. */
+enum {
+    GLB_OK = 0,
+    GLB_E_SYSTEM = 1,       /* the kernel refused a step */
+    GLB_E_PROTOCOL = 2,     /* what answers is not gloveboxd */
+    GLB_E_BAD_REQUEST = 3,  /* the request cannot be understood */
+    GLB_E_LIMIT = 4,        /* a limit is out of bounds or above the policy's maximum */
+    GLB_E_POLICY = 5,       /* the policy forbids it */
+    GLB_E_NOT_FOUND = 6,    /* no such policy, template, run … */
+    GLB_E_CONFLICT = 7,     /* not in a state that allows this */
+    GLB_E_TOO_LARGE = 8,    /* larger than may be sent */
+    GLB_E_BUSY = 9,         /* everything is in use        (try again) */
+    GLB_E_TIMEOUT = 10,     /* no answer in time           (try again) */
+    GLB_E_UNAVAILABLE = 11, /* a wall or a template is missing; the operator must act */
+    GLB_E_UNAUTHORIZED = 12,
+    GLB_E_FORBIDDEN = 13,
+    GLB_E_INTERNAL = 14,  /* a mistake in glovebox, or memory is gone */
+    GLB_E_CANCELLED = 15, /* glb_cancel() or a callback ended the call before there was an outcome */
+};
+
+/* How a run ended. */
+enum {
+    GLB_STATUS_OK = 0,
+    GLB_STATUS_ERROR = 1, /* the program failed by itself */
+    GLB_STATUS_LIMIT = 2, /* it ended badly because of a limit */
+    GLB_STATUS_DENIED = 3,
+    GLB_STATUS_PENDING_APPROVAL = 4,
+    GLB_STATUS_CANCELLED = 5,
+    GLB_STATUS_LOST = 6, /* glovebox lost the sandbox */
+};
+
+enum { GLB_STDOUT = 1, GLB_STDERR = 2 };
+
+enum {
+    GLB_CONNECT_ANY = 0,     /* the default socket if a daemon is there, else a private daemon */
+    GLB_CONNECT_SOCKET = 1,  /* a running daemon, never a private one */
+    GLB_CONNECT_PRIVATE = 2, /* a daemon of our own that ends with glb_close() */
+};
+
+/* The library's version, "1.0.0". */
+GLB_API const char *glb_version(void);
+
+/* Why the last call of this thread failed: "cause; fix" in one line. Valid until the next call. */
+GLB_API const char *glb_error_text(void);
+
+typedef struct glb_connect_options {
+    const char *socket;  /* path of the daemon's Unix socket; NULL: GLOVEBOX_SOCKET or the default */
+    const char *state;   /* for a private daemon: where templates are; NULL: the default */
+    int32_t how;         /* GLB_CONNECT_* */
+    int32_t log_fd;      /* a private daemon logs to this descriptor; 0: kept for the error text */
+    const char *template_name; /* the one that is used first starts fastest; NULL: python */
+} glb_connect_options;
+
+/* Connects to gloveboxd, or starts a private one.
+ *
+ *   Gives    *ret_client, ended with glb_close(). A private daemon dies with the calling thread.
+ *   Fails    GLB_E_UNAVAILABLE  no daemon listens there, or parts of glovebox or templates are missing
+ *            GLB_E_SYSTEM       a process or socket could not be made */
+GLB_API int32_t glb_connect(const glb_connect_options *options, size_t options_size,
+                            glb_client **ret_client);
+
+/* Ends the connection; a private daemon is waited for, so that nothing of it is left. NULL is fine. */
+GLB_API void glb_close(glb_client *client);
+
+/* Asks the run under way on this client to end. What it printed and made is returned by glb_run() with
+ * GLB_STATUS_CANCELLED; a second call makes glb_run() return at once with GLB_E_CANCELLED.
+ *   Threads  any; also from a signal handler */
+GLB_API void glb_cancel(glb_client *client);
+
+typedef struct glb_limit {
+    const char *name; /* as in a policy: "wall", "memory", "cpus" … (glovebox run --help) */
+    uint64_t value;   /* bytes, milliseconds, thousandths of a processor, or a count */
+} glb_limit;
+
+typedef struct glb_file {
+    const char *path;    /* where it shall lie, beneath /workspace: "in/data.csv" */
+    const void *content; /* borrowed for the call */
+    size_t length;
+    int32_t read_only; /* 1: the program cannot change it */
+    int32_t reserved;
+} glb_file;
+
+/* Bytes as the program wrote them, in order within a stream (GLB_STDOUT, GLB_STDERR).
+ * Returns 0, or 1 to cancel the run. */
+typedef int32_t glb_on_output(void *context, int32_t stream, const void *data, size_t length);
+
+/* Every other event: "started", "denial", "artifact", "result", "error", with its JSON. */
+typedef int32_t glb_on_event(void *context, const char *name, const char *json);
+
+/* What to run: `code` or `command`, never both. */
+typedef struct glb_run_options {
+    const char *code;
+    size_t code_length;          /* bytes; 0: code ends with NUL */
+    const char *language;        /* NULL: python */
+    const char *file_name;       /* what the code is called in /workspace; NULL: it lies outside */
+    const char *const *command;  /* NULL-ended list */
+    const char *const *arguments; /* for the code, NULL-ended; NULL: none */
+    const char *policy;          /* NULL: what the daemon takes as default */
+    const char *template_name;   /* NULL: what the policy says */
+    const glb_limit *limits;     /* narrower than the policy's, or up to its maximum */
+    size_t limit_count;
+    const char *const *environment; /* "NAME=value", NULL-ended; NULL: none */
+    const void *input;           /* stdin; NULL: none */
+    size_t input_length;
+    const glb_file *files;
+    size_t file_count;
+    size_t file_size;            /* sizeof(glb_file) */
+    glb_on_output *on_output;    /* NULL: only in the outcome */
+    glb_on_event *on_event;
+    void *context;               /* handed to both */
+} glb_run_options;
+
+/* Runs code in a sandbox of its own and waits for its end.
+ *
+ *   Gives    *ret_outcome, freed with glb_outcome_free(). A program that fails, or that a limit ended,
+ *            is an outcome, not a failure.
+ *   Fails    GLB_E_BAD_REQUEST  no code, not UTF-8, an unknown language …
+ *            GLB_E_LIMIT        a limit is out of bounds or above the policy's maximum
+ *            GLB_E_NOT_FOUND    no such policy or template
+ *            GLB_E_BUSY         every sandbox is in use (try again)
+ *            and the others as their comments say */
+GLB_API int32_t glb_run(glb_client *client, const glb_run_options *options, size_t options_size,
+                        glb_outcome **ret_outcome);
+
+GLB_API void glb_outcome_free(glb_outcome *outcome);
+
+/* The whole result as JSON, as POST /v1/runs answers it. Texts live as long as the outcome. */
+GLB_API const char *glb_outcome_json(const glb_outcome *outcome);
+
+GLB_API int32_t glb_outcome_status(const glb_outcome *outcome);    /* GLB_STATUS_* */
+GLB_API int32_t glb_outcome_exit_code(const glb_outcome *outcome); /* -1 if there is none */
+GLB_API int32_t glb_outcome_signal(const glb_outcome *outcome);    /* 0 if none ended it */
+
+/* The exit status that `glovebox run` gives for it: the program's own; 124 ended for a limit, 137 out
+ * of memory, 125 lost, 126 denied, 130 cancelled. */
+GLB_API int32_t glb_outcome_exit_status(const glb_outcome *outcome);
+
+/* What was kept of a stream. Gives *ret_data, ended by NUL, *ret_length without it. */
+GLB_API int32_t glb_outcome_output(const glb_outcome *outcome, int32_t stream, const char **ret_data,
+                                   size_t *ret_length);
+
+typedef struct glb_limit_reached {
+    const char *name;    /* "wall" */
+    const char *unit;    /* "ms" */
+    const char *message; /* what happened and what to do */
+    uint64_t granted;
+    uint64_t used;
+} glb_limit_reached;
+
+/* The limit that ended the run. Fails GLB_E_NOT_FOUND if none did. */
+GLB_API int32_t glb_outcome_limit(const glb_outcome *outcome, glb_limit_reached *ret_limit, size_t size);
+
+typedef struct glb_limit_hit {
+    const char *name;
+    uint64_t count;
+} glb_limit_hit;
+
+/* Limits that were run into, whether the run ended for it or not. Fails GLB_E_NOT_FOUND past the last. */
+GLB_API int32_t glb_outcome_limit_hit(const glb_outcome *outcome, size_t index, glb_limit_hit *ret_hit,
+                                      size_t size);
+
+typedef struct glb_denial {
+    const char *layer;   /* "network", "syscall", "artifact" … */
+    const char *target;  /* what was tried */
+    const char *message; /* why not, and what to do instead */
+    uint64_t count;
+} glb_denial;
+
+/* Things that were tried and refused. Fails GLB_E_NOT_FOUND past the last. */
+GLB_API int32_t glb_outcome_denial(const glb_outcome *outcome, size_t index, glb_denial *ret_denial,
+                                   size_t size);
+
+typedef struct glb_artifact {
+    const char *path; /* beneath /workspace; chosen by the program: never open it unchecked */
+    const char *sha256;
+    const char *mime;
+    uint64_t bytes;
+} glb_artifact;
+
+/* Files that the run made or changed. Fails GLB_E_NOT_FOUND past the last. */
+GLB_API int32_t glb_outcome_artifact(const glb_outcome *outcome, size_t index,
+                                     glb_artifact *ret_artifact, size_t size);
+
+/* Fetches artifact `index` and writes it to a descriptor.
+ *   Fails    GLB_E_NOT_FOUND  past the last, or the daemon has dropped it already
+ *            GLB_E_SYSTEM     the descriptor does not take it; the text says why */
+GLB_API int32_t glb_artifact_write(glb_client *client, const glb_outcome *outcome, size_t index,
+                                   int fd);
+
+#ifdef __cplusplus
+}
+#endif

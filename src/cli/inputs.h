@@ -1,0 +1,23 @@
+/* inputs.h - reading what the caller gives to a run: code, stdin, files. */
+#pragma once
+
+#include "base/error.h"
+
+#include <glovebox.h>
+
+#include <stddef.h>
+
+/* Reads a descriptor to its end. Gives *ret_data (freed by the caller), ended by NUL. */
+int read_to_end(int fd, const char *name, char **ret_data, size_t *ret_size, error *err);
+
+/* Reads a file of the host. Fails with the reason and what to do. */
+int read_input_file(const char *path, char **ret_data, size_t *ret_size, error *err);
+
+/* Reads SOURCE[:TARGET][:ro]. Gives a file whose path and content the caller frees. */
+int read_file_argument(const char *text, glb_file *ret_file, error *err);
+
+/* The language of a file, by its ending or its first line; NULL if neither says. */
+const char *language_of_file(const char *path, const char *content, size_t size);
+
+/* Bytes after the last '/'. */
+const char *last_part(const char *path);

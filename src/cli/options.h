@@ -1,0 +1,57 @@
+/* options.h - command lines as tables: one row a flag, from which parsing, help and completion come. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct option_row;
+
+/* Stores a value. `into` is the verb's own struct. Fails with "cause; fix". */
+typedef int option_take(void *into, const struct option_row *row, const char *value, error *err);
+
+/* What the shell offers for a value. */
+enum option_values { VALUES_NONE, VALUES_FILE, VALUES_FOLDER, VALUES_LANGUAGE, VALUES_POLICY };
+
+struct option_row {
+    const char *name;  /* "policy" for --policy */
+    char letter;       /* 'p' for -p, 0 for none */
+    const char *value; /* "NAME", NULL for a switch */
+    enum option_values values;
+    const char *text;
+    option_take *take; /* store_text, store_switch or the verb's own */
+    size_t field;      /* offset in the verb's struct, for the first two */
+};
+
+option_take store_text;   /* const char * at `field` */
+option_take store_switch; /* bool at `field` */
+
+/* A verb's flags with what stands around them in its help. */
+struct option_table {
+    const char *verb;
+    const char *examples; /* first thing that --help prints */
+    const char *usage;
+    const char *more;     /* last thing, NULL for none */
+    const struct option_row *rows;
+    size_t count;
+};
+
+enum { OPTIONS_TAKEN = 0, OPTIONS_HELP = 1 };
+
+/* Reads flags up to the first operand or "--".
+ * Gives    *ret_next, the index of the first operand
+ * Returns  OPTIONS_HELP if --help was printed to stdout
+ * Fails    ERR_BAD_REQUEST  naming the flag, and the one that was probably meant */
+int options_read(const struct option_table *table, void *into, int argc, char **argv, int *ret_next,
+                 error *err);
+
+void options_print_help(const struct option_table *table, FILE *out);
+
+/* Tables of the verbs that have flags, for completion; NULL if the verb has none. */
+const struct option_table *options_of_verb(const char *verb);
+const struct option_table *run_option_table(void);
+const struct option_table *exec_option_table(void);
+const struct option_table *serve_option_table(void);
+const struct option_table *libs_option_table(void);

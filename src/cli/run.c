@@ -1,0 +1,271 @@
+/* run.c - `glovebox run` and `glovebox exec`: read the command line, connect, run, show, save. */
+#include "cli/commands.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "cli/artifacts.h"
+#include "cli/options.h"
+#include "cli/run_arguments.h"
+#include "cli/terminal.h"
+#include "client/launch.h"
+#include "model/errors.h"
+
+#include <glovebox.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One call, from the command line to the exit status. */
+struct call {
+    struct run_arguments arguments;
+    int out;
+    glb_client *client;
+    glb_outcome *outcome;
+    struct terminal terminals[2];
+};
+
+static glb_client *signal_target;
+static volatile sig_atomic_t signal_number;
+
+static void cancel_on_signal(int number)
+{
+    signal_number = number;
+    if (signal_target)
+        glb_cancel(signal_target);
+}
+
+static void watch_signals(glb_client *client)
+{
+    struct sigaction action = { .sa_handler = cancel_on_signal };
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    signal_target = client;
+    for (size_t index = 0; index < 3; index++) {
+        struct sigaction before;
+        (void) sigaction(numbers[index], NULL, &before);
+        if (before.sa_handler != SIG_IGN) /* nohup, or a shell's background job */
+            (void) sigaction(numbers[index], &action, NULL);
+    }
+    (void) signal(SIGPIPE, SIG_IGN); /* a reader that goes away ends the run, not us */
+}
+
+/* ---- what is wrong, on stderr and for programs ---- */
+
+static void print_json_text(const char *text)
+{
+    (void) putchar('"');
+    for (; *text; text++)
+        if (*text == '"' || *text == '\\')
+            (void) printf("\\%c", *text);
+        else if ((unsigned char) *text < 0x20)
+            (void) printf("\\u%04x", (unsigned char) *text);
+        else
+            (void) putchar(*text);
+    (void) putchar('"');
+}
+
+static int refuse(const struct call *call, const error *err)
+{
+    if (err->code == GLB_E_CANCELLED || signal_number != 0) {
+        (void) complain("cancelled");
+        return signal_number != 0 ? 128 + signal_number : EXIT_CANCELLED;
+    }
+    const struct error_row *row = error_row_of(err->code);
+    if (call->arguments.json) {
+        (void) printf("{\"error\":{\"code\":\"%s\",\"message\":", row->json_code);
+        print_json_text(err->text);
+        (void) printf(",\"fault\":\"%s\"}}\n", error_fault(err->code));
+        (void) fflush(stdout);
+    }
+    (void) complain("%s", err->text);
+    return row->exit_status;
+}
+
+static int refuse_call(const struct call *call, int32_t code)
+{
+    error err = { 0 };
+    (void) fail(&err, (enum error_code) code, "%s", glb_error_text());
+    return refuse(call, &err);
+}
+
+/* ---- the run ---- */
+
+static int32_t show_output(void *context, int32_t stream, const void *data, size_t length)
+{
+    struct call *call = context;
+    struct terminal *terminal = &call->terminals[stream == GLB_STDERR];
+    terminal_write(terminal, data, length);
+    return terminal->failed != 0;
+}
+
+static const char *default_policy(const struct call *call)
+{
+    const struct run_arguments *arguments = &call->arguments;
+    if (arguments->policy)
+        return arguments->policy;
+    return launch_has_template(arguments->state, "python") ? "data" : "minimal";
+}
+
+static int32_t connect_daemon(struct call *call)
+{
+    const struct run_arguments *arguments = &call->arguments;
+    glb_connect_options options = {
+        .socket = arguments->daemon,
+        .state = arguments->state,
+        .how = arguments->private ? GLB_CONNECT_PRIVATE :
+               arguments->daemon  ? GLB_CONNECT_SOCKET :
+                                    GLB_CONNECT_ANY,
+        .template_name = arguments->template_name ? arguments->template_name :
+                         strcmp(default_policy(call), "minimal") == 0 ? "minimal" : "python",
+        .log_fd = arguments->verbose ? STDERR_FILENO : 0,
+    };
+    return glb_connect(&options, sizeof options, &call->client);
+}
+
+static int32_t run_call(struct call *call)
+{
+    struct run_arguments *arguments = &call->arguments;
+    glb_run_options options = {
+        .code = arguments->code,
+        .code_length = arguments->code_length,
+        .language = arguments->command ? NULL : arguments->language,
+        .file_name = arguments->file_name,
+        .command = arguments->command,
+        .arguments = arguments->arguments,
+        .policy = default_policy(call),
+        .template_name = arguments->template_name,
+        .limits = arguments->limits,
+        .limit_count = arguments->limit_count,
+        .environment = arguments->variables,
+        .input = arguments->input,
+        .input_length = arguments->input_length,
+        .files = arguments->files,
+        .file_count = arguments->file_count,
+        .file_size = sizeof *arguments->files,
+        .on_output = arguments->json ? NULL : show_output,
+        .context = call,
+    };
+    if (arguments->verbose)
+        (void) complain("policy %s%s", options.policy, arguments->policy ? "" : " (default)");
+    terminal_init(&call->terminals[0], STDOUT_FILENO);
+    terminal_init(&call->terminals[1], STDERR_FILENO);
+    int32_t code = glb_run(call->client, &options, sizeof options, &call->outcome);
+    terminal_done(&call->terminals[0]);
+    terminal_done(&call->terminals[1]);
+    return code;
+}
+
+/* ---- afterwards ---- */
+
+/* One line for a limit, one for what was refused. */
+static void tell_what_happened(const glb_outcome *outcome)
+{
+    glb_limit_reached limit;
+    glb_limit_hit hit;
+    glb_denial denial;
+    if (glb_outcome_limit(outcome, &limit, sizeof limit) == GLB_OK)
+        (void) complain("%s", limit.message);
+    else if (glb_outcome_limit_hit(outcome, 0, &hit, sizeof hit) == GLB_OK)
+        (void) complain("limit %s was reached %" PRIu64 " time%s; raise it with --%s", hit.name,
+                        hit.count, hit.count == 1 ? "" : "s", hit.name);
+    size_t denials = 0;
+    while (glb_outcome_denial(outcome, denials, &denial, sizeof denial) == GLB_OK)
+        denials++;
+    if (denials == 0)
+        return;
+    (void) glb_outcome_denial(outcome, 0, &denial, sizeof denial);
+    char more[64] = "";
+    if (denials > 1)
+        (void) snprintf(more, sizeof more, " (and %zu more; --json lists them)", denials - 1);
+    (void) complain("refused: %s %s: %s%s", denial.layer, denial.target, denial.message, more);
+}
+
+static int save_artifacts(const struct call *call)
+{
+    const struct run_arguments *arguments = &call->arguments;
+    error err = { 0 };
+    size_t written = 0;
+    if (!arguments->out)
+        return 0;
+    int result = out_write(call->out, call->client, call->outcome, &written, &err);
+    if (arguments->verbose)
+        (void) complain("%zu files written to %s", written, arguments->out);
+    if (result < 0)
+        (void) complain("%s", err.text);
+    return result;
+}
+
+static int finish(const struct call *call)
+{
+    const char *json = glb_outcome_json(call->outcome);
+    if (call->arguments.json && (puts(json) == EOF || fflush(stdout) == EOF))
+        return complain("cannot write the result to stdout: %s", strerrordesc_np(errno));
+    int saved = save_artifacts(call);
+    int status = glb_outcome_exit_status(call->outcome);
+    bool is_cancelled = glb_outcome_status(call->outcome) == GLB_STATUS_CANCELLED;
+    for (size_t index = 0; index < 2; index++) {
+        int failed = call->terminals[index].failed;
+        if (failed == EPIPE)
+            return 128 + SIGPIPE; /* as the program itself would have ended: run | head */
+        if (failed != 0)
+            return complain("cannot write the program's output: %s; what is missing is lost",
+                            strerrordesc_np(failed));
+    }
+    if (is_cancelled && signal_number != 0) {
+        (void) complain("cancelled");
+        return 128 + signal_number;
+    }
+    tell_what_happened(call->outcome);
+    return saved < 0 && status == 0 ? EXIT_OWN_FAILURE : status;
+}
+
+static int run_or_exec(struct call *call, int argc, char **argv, bool is_exec)
+{
+    error err = { 0 };
+    int64_t start = now_us();
+    int outcome = run_arguments_read(&call->arguments, is_exec, argc, argv, &err);
+    if (outcome == OPTIONS_HELP)
+        return 0;
+    if (outcome < 0 ||
+        (call->arguments.out && out_open(call->arguments.out, &call->out, &err) < 0))
+        return refuse(call, &err);
+    int32_t code = connect_daemon(call);
+    if (code != GLB_OK)
+        return refuse_call(call, code);
+    watch_signals(call->client);
+    code = run_call(call);
+    int status = code == GLB_OK ? finish(call) : refuse_call(call, code);
+    if (call->arguments.verbose)
+        (void) complain("%" PRId64 " ms in all", (now_us() - start) / 1000);
+    return status;
+}
+
+static int command(int argc, char **argv, bool is_exec)
+{
+    struct call *call = calloc(1, sizeof *call); /* the file table makes it large */
+    if (!call)
+        return complain("out of memory");
+    call->out = -1;
+    int status = run_or_exec(call, argc, argv, is_exec);
+    glb_outcome_free(call->outcome);
+    signal_target = NULL;
+    glb_close(call->client);
+    run_arguments_done(&call->arguments);
+    close_fd(&call->out);
+    free(call);
+    return status;
+}
+
+int command_run(int argc, char **argv)
+{
+    return command(argc, argv, false);
+}
+
+int command_exec(int argc, char **argv)
+{
+    return command(argc, argv, true);
+}

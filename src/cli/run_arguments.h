@@ -1,0 +1,49 @@
+/* run_arguments.h - what the command line of `glovebox run` and `glovebox exec` says. */
+#pragma once
+
+#include "base/error.h"
+
+#include <glovebox.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { RUN_FILES_MOST = 256, RUN_VARIABLES_MOST = 128, RUN_LIMITS_MOST = 64 };
+
+struct run_arguments {
+    const char *code_text; /* -c */
+    const char *language;
+    const char *policy;
+    const char *template_name;
+    const char *out;
+    const char *state;
+    const char *daemon;
+    bool pass_stdin;
+    bool json;
+    bool private;
+    bool verbose;
+
+    size_t limit_count;
+    glb_limit limits[RUN_LIMITS_MOST];
+    size_t variable_count;
+    const char *variables[RUN_VARIABLES_MOST + 1];
+
+    size_t file_count;
+    glb_file files[RUN_FILES_MOST]; /* contents and paths are owned */
+
+    /* What is to be run; owned where run_arguments_done() frees it. */
+    char *code;
+    size_t code_length;
+    char *file_name;
+    const char *const *command;
+    const char *const *arguments;
+    char *input;
+    size_t input_length;
+};
+
+/* Reads the command line and every file that it names.
+ * Returns  OPTIONS_HELP if help was printed
+ * Fails    ERR_BAD_REQUEST, ERR_LIMIT, ERR_NOT_FOUND: "cause; fix" */
+int run_arguments_read(struct run_arguments *arguments, bool is_exec, int argc, char **argv,
+                       error *err);
+void run_arguments_done(struct run_arguments *arguments);

@@ -1,0 +1,144 @@
+/* serve.c - `glovebox serve`: reads the command line, makes the sockets, watches over the pair. */
+#include "cli/commands.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "cli/options.h"
+#include "client/paths.h"
+#include "client/supervise.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct serve_arguments {
+    const char *state;
+    const char *socket;
+    const char *listen;
+    const char *config;
+    unsigned slots;
+};
+
+enum { SLOTS = 256, SLOTS_MOST_HERE = 4096, CONFIG_LINE = 4096 };
+
+static int store_slots(void *into, const struct option_row *row, const char *value, error *err)
+{
+    struct serve_arguments *arguments = into;
+    char *end = NULL;
+    errno = 0;
+    unsigned long number = strtoul(value, &end, 10);
+    if (*value < '0' || *value > '9' || *end || errno != 0 || number < 1 || number > SLOTS_MOST_HERE)
+        return fail(err, ERR_BAD_REQUEST, "--%s takes 1 to %d, not '%s'", row->name, SLOTS_MOST_HERE,
+                    value);
+    arguments->slots = (unsigned) number;
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct serve_arguments, name)
+
+/* clang-format off */
+static const struct option_row rows[] = {
+    { "state",  0, "FOLDER",       VALUES_FOLDER, "where templates and records are kept",                 store_text,  FIELD(state) },
+    { "socket", 0, "PATH",         VALUES_FILE,   "Unix socket to listen on; default: where glovebox run looks", store_text, FIELD(socket) },
+    { "listen", 0, "ADDRESS:PORT", VALUES_NONE,   "listen on TCP as well, loopback only: 127.0.0.1:7070", store_text,  FIELD(listen) },
+    { "slots",  0, "N",            VALUES_NONE,   "sandboxes that may exist at once; default: 256",        store_slots, 0 },
+    { "config", 0, "FILE",         VALUES_FILE,   "read these options from a file, \"name: value\" a line", store_text,  FIELD(config) },
+};
+/* clang-format on */
+
+const struct option_table *serve_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "serve",
+        .examples = "  glovebox serve                        serve on the default Unix socket\n"
+                    "  glovebox serve --listen 127.0.0.1:7070\n"
+                    "  glovebox serve --config /etc/glovebox/serve.conf\n",
+        .usage = "[OPTIONS]",
+        .more = "Stays in the foreground and logs to stderr; SIGTERM lets runs end, then leaves.\n"
+                "Whoever may open the socket may run code; with --listen that is every local user.\n",
+        .rows = rows,
+        .count = COUNT_OF(rows),
+    };
+    return &table;
+}
+
+/* One "name: value" of a file; the same table as the command line. */
+static int take_config_line(struct serve_arguments *arguments, char *line, error *err)
+{
+    line += strspn(line, " \t");
+    line[strcspn(line, "\r\n")] = '\0';
+    if (!*line || *line == '#')
+        return 0;
+    char *value = strchr(line, ':');
+    if (!value)
+        return fail(err, ERR_BAD_REQUEST, "'%s' has no colon; write name: value", line);
+    *value++ = '\0';
+    value += strspn(value, " \t");
+    for (char *end = value + strlen(value); end > value && (end[-1] == ' ' || end[-1] == '\t');)
+        *--end = '\0';
+    for_each(row, rows)
+        if (strcmp(row->name, line) == 0 && row->take != NULL && strcmp(line, "config") != 0) {
+            char *kept = strdup(value); /* lives as long as the program */
+            if (!kept)
+                return fail(err, ERR_INTERNAL, "out of memory");
+            return row->take(arguments, row, kept, err);
+        }
+    return fail(err, ERR_BAD_REQUEST, "there is no option '%s'; see glovebox serve --help", line);
+}
+
+/* The command line wins over the file. */
+static int read_config(struct serve_arguments *arguments, error *err)
+{
+    struct serve_arguments from_file = { 0 };
+    FILE *file = fopen(arguments->config, "re");
+    if (!file)
+        return fail_os(err, "cannot read '%s'", arguments->config);
+    char *line = NULL;
+    size_t room = 0;
+    int number = 0;
+    int result = 0;
+    while (result == 0 && getline(&line, &room, file) > 0) {
+        number++;
+        if (take_config_line(&from_file, line, err) < 0)
+            result = under(err, "%s:%d", arguments->config, number);
+    }
+    free(line);
+    (void) fclose(file);
+    if (!arguments->state)
+        arguments->state = from_file.state;
+    if (!arguments->socket)
+        arguments->socket = from_file.socket;
+    if (!arguments->listen)
+        arguments->listen = from_file.listen;
+    if (!arguments->slots)
+        arguments->slots = from_file.slots;
+    return result;
+}
+
+int command_serve(int argc, char **argv)
+{
+    struct serve_arguments arguments = { 0 };
+    error err = { 0 };
+    int next = 0;
+    int outcome = options_read(serve_option_table(), &arguments, argc, argv, &next, &err);
+    if (outcome == OPTIONS_HELP)
+        return 0;
+    if (outcome < 0 || (arguments.config && read_config(&arguments, &err) < 0))
+        return complain_of(&err);
+    if (next < argc)
+        return complain("serve takes no '%s'; see glovebox serve --help", argv[next]);
+
+    auto_text socket = NULL;
+    int found = arguments.socket ? format_text(&socket, &err, "%s", arguments.socket)
+                                 : path_of_socket(arguments.state, &socket, &err);
+    struct supervised service = {
+        .state = arguments.state,
+        .socket = socket,
+        .listen = arguments.listen,
+        .slots = arguments.slots ? arguments.slots : SLOTS,
+    };
+    if (found < 0 || supervise(&service, &err) < 0)
+        return complain_of(&err);
+    return 0;
+}

@@ -1,0 +1,252 @@
+/* client.c - connecting to gloveboxd, or starting one of our own. */
+#include "client/client.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "client/paths.h"
+#include "model/errors.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+_Static_assert((int) GLB_E_SYSTEM == (int) ERR_SYSTEM && (int) GLB_E_INTERNAL == (int) ERR_INTERNAL &&
+                   (int) GLB_E_TOO_LARGE == (int) ERR_TOO_LARGE &&
+                   (int) GLB_E_UNAVAILABLE == (int) ERR_UNAVAILABLE &&
+                   (int) GLB_E_CANCELLED == (int) ERR_COUNT,
+               "public numbers are those of base/error.h");
+
+enum { END_MS = 15000 }; /* how long a private daemon may take to leave */
+
+static _Thread_local char last_error[sizeof ((error *) NULL)->text];
+
+int32_t report(const error *err)
+{
+    (void) snprintf(last_error, sizeof last_error, "%s", err->text);
+    return err->code > 0 && err->code <= GLB_E_CANCELLED ? err->code : GLB_E_INTERNAL;
+}
+
+const char *glb_error_text(void)
+{
+    return last_error;
+}
+
+const char *glb_version(void)
+{
+    return GLOVEBOX_VERSION;
+}
+
+int take_options(void *ours, size_t our_size, const void *theirs, size_t their_size)
+{
+    memset(ours, 0, our_size);
+    if (!theirs)
+        return 0;
+    memcpy(ours, theirs, their_size < our_size ? their_size : our_size);
+    for (size_t at = our_size; at < their_size; at++)
+        if (((const unsigned char *) theirs)[at] != 0)
+            return -1;
+    return 0;
+}
+
+void give_struct(void *theirs, size_t their_size, const void *ours, size_t our_size)
+{
+    memset(theirs, 0, their_size);
+    memcpy(theirs, ours, their_size < our_size ? their_size : our_size);
+}
+
+static int connect_socket(const char *path, int *ret_fd, error *err)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    if (strlen(path) >= sizeof address.sun_path)
+        return fail(err, ERR_BAD_REQUEST, "the path of the socket is longer than %zu bytes",
+                    sizeof address.sun_path - 1);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return fail_os(err, "make a socket");
+    if (connect(fd, (const struct sockaddr *) &address, sizeof address) < 0) {
+        const char *fix = errno == EACCES ? "ask the user who runs glovebox serve" :
+                          errno == ENOENT || errno == ECONNREFUSED ? "start it: glovebox serve" :
+                                                                     "see glovebox doctor";
+        return fail(err, ERR_UNAVAILABLE, "no daemon answers at %s (%s); %s", path,
+                    strerrordesc_np(errno), fix);
+    }
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+static int connect_private(struct glb_client *client, const glb_connect_options *options, error *err)
+{
+    int ours[2], theirs[2];
+    for (int index = 0; index < 2; index++) {
+        int pair[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+            (void) fail_os(err, "make a socket to gloveboxd");
+            while (index-- > 0)
+                (void) close(theirs[index]);
+            return -1;
+        }
+        theirs[index] = pair[1];
+        ours[index] = pair[0];
+        http_init(index == 0 ? &client->main : &client->spare, ours[index], client->interrupt);
+    }
+    struct launch_plan plan = {
+        .state = options->state,
+        .private = true,
+        .log = options->log_fd,
+        .first_template = options->template_name ? options->template_name : "python",
+        .connection_count = 2,
+        .connections = { theirs[0], theirs[1] },
+    };
+    int result = launch_start(&plan, &client->launch, err);
+    (void) close(theirs[0]);
+    (void) close(theirs[1]);
+    client->private = result == 0;
+    return result;
+}
+
+/* A daemon that is there is used; one that is not is no failure when the caller may have his own. */
+static int connect_any(struct glb_client *client, const glb_connect_options *options, error *err)
+{
+    int fd = -1;
+    if (options->how != GLB_CONNECT_PRIVATE) {
+        auto_text path = NULL;
+        int found = options->socket ? format_text(&path, err, "%s", options->socket)
+                                    : path_of_socket(options->state, &path, err);
+        if (found < 0)
+            return -1;
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe) */
+        const char *chosen = getenv("GLOVEBOX_SOCKET");
+        bool named = options->socket || (chosen && *chosen);
+        bool must = options->how == GLB_CONNECT_SOCKET || named;
+        if (connect_socket(path, &fd, err) == 0) {
+            http_init(&client->main, fd, client->interrupt);
+            client->socket = take_text(&path);
+            return 0;
+        }
+        if (must)
+            return -1;
+    }
+    return connect_private(client, options, err);
+}
+
+int32_t glb_connect(const glb_connect_options *options, size_t options_size, glb_client **ret_client)
+{
+    error err = { 0 };
+    glb_connect_options ours;
+    if (take_options(&ours, sizeof ours, options, options_size) < 0) {
+        (void) fail(&err, ERR_BAD_REQUEST, "an option is newer than this libglovebox (%s)",
+                    GLOVEBOX_VERSION);
+        return report(&err);
+    }
+    struct glb_client *client = calloc(1, sizeof *client);
+    if (!client) {
+        (void) fail(&err, ERR_INTERNAL, "out of memory");
+        return report(&err);
+    }
+    client->main.fd = client->spare.fd = -1;
+    client->launch = (struct launch){ .spawner_pidfd = -1, .daemon_pidfd = -1, .log = -1 };
+    client->interrupt = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int result = client->interrupt < 0 ? fail_os(&err, "make an eventfd")
+                                       : connect_any(client, &ours, &err);
+    if (result < 0) {
+        glb_close(client);
+        return report(&err);
+    }
+    *ret_client = client;
+    return GLB_OK;
+}
+
+void glb_close(glb_client *client)
+{
+    if (!client)
+        return;
+    http_done(&client->main);
+    http_done(&client->spare);
+    if (client->private)
+        (void) launch_end(&client->launch, deadline_in(END_MS));
+    close_fd(&client->interrupt);
+    free(client->socket);
+    free(client);
+}
+
+/* Only what a signal handler may do. */
+void glb_cancel(glb_client *client)
+{
+    int before = errno;
+    uint64_t one = 1;
+    atomic_fetch_add(&client->cancels, 1);
+    (void) !write(client->interrupt, &one, sizeof one);
+    errno = before;
+}
+
+int client_connection(struct glb_client *client, struct http **ret_http, error *err)
+{
+    struct http *http = &client->main;
+    if (http->fd >= 0 && http->keep && http->body_ended) {
+        *ret_http = http;
+        return 0;
+    }
+    if (client->private)
+        return client_spare(client, ret_http, err);
+    http_done(http);
+    int fd;
+    if (connect_socket(client->socket, &fd, err) < 0)
+        return -1;
+    http_init(http, fd, client->interrupt);
+    *ret_http = http;
+    return 0;
+}
+
+int client_spare(struct glb_client *client, struct http **ret_http, error *err)
+{
+    struct http *http = &client->spare;
+    if (http->fd < 0 || !http->keep) {
+        if (client->private)
+            return fail(err, ERR_INTERNAL, "the private daemon has closed its connections");
+        http_done(http);
+        int fd;
+        if (connect_socket(client->socket, &fd, err) < 0)
+            return -1;
+        http_init(http, fd, -1);
+    }
+    *ret_http = http;
+    return 0;
+}
+
+int client_lost(struct glb_client *client, error *err)
+{
+    if (!client->private)
+        return fail(err, ERR_UNAVAILABLE,
+                    "gloveboxd at %s ended the connection without an answer; see its log",
+                    client->socket);
+    /* Both logs are whole only when both have ended. */
+    http_done(&client->main);
+    http_done(&client->spare);
+    int log = client->launch.log < 0 ? -1 : dup(client->launch.log);
+    (void) launch_end(&client->launch, deadline_in(END_MS));
+    client->launch.log = log;
+    return launch_cause(&client->launch, err);
+}
+
+int answer_failed(int status, const char *body, error *err)
+{
+    json_object *root = json_tokener_parse(body);
+    json_object *inner = NULL, *code = NULL, *message = NULL;
+    int number = ERR_INTERNAL;
+    if (root && json_object_object_get_ex(root, "error", &inner) &&
+        json_object_object_get_ex(inner, "message", &message)) {
+        if (json_object_object_get_ex(inner, "code", &code))
+            for (int each = ERR_NONE + 1; each < ERR_COUNT; each++)
+                if (strcmp(error_row_of(each)->json_code, json_object_get_string(code)) == 0)
+                    number = each;
+        (void) fail(err, (enum error_code) number, "%s", json_object_get_string(message));
+    } else {
+        (void) fail(err, ERR_PROTOCOL, "gloveboxd answered with status %d and no reason", status);
+    }
+    json_object_put(root);
+    return -1;
+}

@@ -1,0 +1,52 @@
+/* client.h - what stands behind glb_client and glb_outcome. */
+#pragma once
+
+#include "base/error.h"
+#include "client/http.h"
+#include "client/launch.h"
+
+#include <glovebox.h>
+
+#include <json-c/json.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum { RUN_ID_SIZE = 64 };
+
+/* A private daemon has two connections from the start: one for the run, one to cancel it. Over a socket,
+ * connections are made when they are needed. */
+struct glb_client {
+    bool private;
+    struct launch launch;
+    char *socket;        /* path, if not private */
+    struct http main;    /* fd -1 while closed */
+    struct http spare;   /* the same */
+    int interrupt;       /* eventfd, written by glb_cancel() */
+    atomic_int cancels;  /* how often that was */
+};
+
+struct glb_outcome {
+    char *text;        /* the JSON as it came */
+    json_object *root; /* the same, parsed; never NULL */
+};
+
+/* Ends a public function: remembers why it failed for glb_error_text(). Gives the number to return. */
+int32_t report(const error *err);
+
+/* Public structs come with the size that the caller knows. Copies what both sides know; the rest is
+ * zero. Returns -1 if the caller's is larger and has something set that we do not know. */
+int take_options(void *ours, size_t our_size, const void *theirs, size_t their_size);
+void give_struct(void *theirs, size_t their_size, const void *ours, size_t our_size);
+
+/* A connection for the next request; for a socket it is made anew when the last one was not kept. */
+int client_connection(struct glb_client *client, struct http **ret_http, error *err);
+int client_spare(struct glb_client *client, struct http **ret_http, error *err);
+
+/* Why the peer closed the connection without an answer. Returns -1. */
+int client_lost(struct glb_client *client, error *err);
+
+/* Turns an answer that is no 2xx into a failure with its code and message. Returns -1. */
+int answer_failed(int status, const char *body, error *err);
+
+/* Takes the text. Fails ERR_PROTOCOL if it is not a result. */
+int outcome_parse(char *text, struct glb_outcome **ret_outcome, error *err);

@@ -1,0 +1,358 @@
+/* http.c - a reader of HTTP/1.1 answers that is strict about what decides where a body ends. */
+#include "client/http.h"
+
+#include "base/cleanup.h"
+#include "client/wire_text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+enum { EVENT_MOST = 1 << 30 }; /* bytes of one event: an `end` carries both outputs, escaped */
+
+void http_init(struct http *http, int fd, int interrupt)
+{
+    http->fd = fd;
+    http->interrupt = interrupt;
+    http->start = http->end = 0;
+    http->keep = true;
+    http->body_ended = true;
+}
+
+void http_done(struct http *http)
+{
+    close_fd(&http->fd);
+    http->fd = -1;
+}
+
+int http_send(struct http *http, const char *method, const char *path, const char *accept,
+              void (*write_body)(struct sink *sink, const void *what), const void *what, error *err)
+{
+    struct sink sink;
+    uint64_t length = 0;
+    if (write_body) {
+        sink_init(&sink, -1);
+        write_body(&sink, what);
+        length = sink.total;
+    }
+    char head[1024];
+    int size = snprintf(head, sizeof head,
+                        "%s %s HTTP/1.1\r\nHost: glovebox\r\nAccept: %s\r\n"
+                        "User-Agent: glovebox/" GLOVEBOX_VERSION "\r\n",
+                        method, path, accept);
+    if (size < 0 || (size_t) size >= sizeof head)
+        return fail(err, ERR_BAD_REQUEST, "the address '%.60s…' is too long", path);
+    sink_init(&sink, http->fd);
+    sink_bytes(&sink, head, (size_t) size);
+    if (write_body) {
+        size = snprintf(head, sizeof head,
+                        "Content-Type: application/json\r\nContent-Length: %llu\r\n",
+                        (unsigned long long) length);
+        sink_bytes(&sink, head, (size_t) size);
+    }
+    sink_text(&sink, "\r\n");
+    if (write_body)
+        write_body(&sink, what);
+    return sink_flush(&sink, err);
+}
+
+/* Puts more bytes into the buffer, which has room. */
+static int fill(struct http *http, deadline until, error *err)
+{
+    if (http->start == http->end)
+        http->start = http->end = 0;
+    if (http->end == sizeof http->buffer) {
+        memmove(http->buffer, http->buffer + http->start, http->end - http->start);
+        http->end -= http->start;
+        http->start = 0;
+    }
+    for (;;) {
+        struct pollfd watched[2] = { { .fd = http->fd, .events = POLLIN },
+                                     { .fd = http->interrupt, .events = POLLIN } };
+        int64_t left = deadline_left_ms(until);
+        int ready = poll(watched, 2, left > 60000 ? 60000 : (int) left);
+        if (ready < 0 && errno != EINTR)
+            return fail_os(err, "wait for gloveboxd");
+        if (ready > 0 && watched[1].revents)
+            return HTTP_INTERRUPTED;
+        if (ready > 0)
+            break;
+        if (deadline_has_passed(until))
+            return fail(err, ERR_TIMEOUT, "gloveboxd does not answer; see its log");
+    }
+    ssize_t got = recv(http->fd, http->buffer + http->end, sizeof http->buffer - http->end, 0);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+        return 0;
+    if (got < 0 && errno != ECONNRESET)
+        return fail_os(err, "read from gloveboxd");
+    if (got <= 0)
+        return HTTP_CLOSED;
+    http->end += (size_t) got;
+    return 0;
+}
+
+/* Takes one line, without its CR LF, out of the buffer. */
+static int take_line(struct http *http, char **ret_line, deadline until, error *err)
+{
+    for (;;) {
+        char *start = http->buffer + http->start;
+        char *newline = memchr(start, '\n', http->end - http->start);
+        if (newline) {
+            http->start = (size_t) (newline - http->buffer) + 1;
+            *newline = '\0';
+            if (newline > start && newline[-1] == '\r')
+                newline[-1] = '\0';
+            *ret_line = start;
+            return 0;
+        }
+        if (http->end - http->start == sizeof http->buffer)
+            return fail(err, ERR_PROTOCOL, "gloveboxd sent a header line that is too long");
+        int outcome = fill(http, until, err);
+        if (outcome != 0)
+            return outcome;
+    }
+}
+
+static int parse_header(struct http *http, char *line, bool *has_length, error *err)
+{
+    char *colon = strchr(line, ':');
+    if (!colon)
+        return fail(err, ERR_PROTOCOL, "gloveboxd sent a header without a colon");
+    *colon = '\0';
+    const char *value = colon + 1 + strspn(colon + 1, " \t");
+    if (strcasecmp(line, "Content-Length") == 0) {
+        char *end = NULL;
+        errno = 0;
+        http->left = strtoull(value, &end, 10);
+        if (!isdigit((unsigned char) *value) || errno != 0 || *end)
+            return fail(err, ERR_PROTOCOL, "gloveboxd sent a length that is no number");
+        *has_length = true;
+    } else if (strcasecmp(line, "Transfer-Encoding") == 0) {
+        if (strcasecmp(value, "chunked") != 0)
+            return fail(err, ERR_PROTOCOL, "gloveboxd sent a body in an unknown coding");
+        http->chunked = true;
+    } else if (strcasecmp(line, "Content-Type") == 0) {
+        http->events = strncasecmp(value, "text/event-stream", 17) == 0;
+    } else if (strcasecmp(line, "Connection") == 0 && strcasecmp(value, "close") == 0) {
+        http->keep = false;
+    }
+    return 0;
+}
+
+static int receive_head(struct http *http, deadline until, error *err)
+{
+    char *line = NULL;
+    int outcome = take_line(http, &line, until, err);
+    if (outcome != 0)
+        return outcome;
+    if (strncmp(line, "HTTP/1.1 ", 9) != 0 || strspn(line + 9, "0123456789") != 3)
+        return fail(err, ERR_PROTOCOL, "what answers on the socket is not gloveboxd");
+    http->status = (line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0');
+    http->events = http->chunked = http->until_close = http->chunk_was_read = false;
+    http->keep = true;
+    http->left = 0;
+    bool has_length = false;
+    for (;;) {
+        outcome = take_line(http, &line, until, err);
+        if (outcome != 0)
+            return outcome;
+        if (!*line)
+            break;
+        if (parse_header(http, line, &has_length, err) < 0)
+            return -1;
+    }
+    if (http->chunked && has_length)
+        return fail(err, ERR_PROTOCOL, "gloveboxd sent a body with two lengths");
+    http->until_close = !http->chunked && !has_length && http->status != 204;
+    http->body_ended = !http->chunked && !http->until_close && http->left == 0;
+    if (http->until_close)
+        http->keep = false;
+    return 0;
+}
+
+int http_receive(struct http *http, deadline until, error *err)
+{
+    for (;;) {
+        int outcome = receive_head(http, until, err);
+        if (outcome != 0 || http->status >= 200)
+            return outcome;
+    }
+}
+
+/* Reads the line before a chunk; after the last chunk also the trailer. */
+static int next_chunk(struct http *http, deadline until, error *err)
+{
+    char *line = NULL;
+    int outcome = 0;
+    if (http->chunk_was_read) { /* the CR LF behind the one before */
+        outcome = take_line(http, &line, until, err);
+        if (outcome != 0)
+            return outcome;
+        if (*line)
+            return fail(err, ERR_PROTOCOL, "gloveboxd sent a chunk that is longer than it said");
+        http->chunk_was_read = false;
+    }
+    outcome = take_line(http, &line, until, err);
+    if (outcome != 0)
+        return outcome;
+    char *end = NULL;
+    errno = 0;
+    http->left = strtoull(line, &end, 16);
+    if (!isxdigit((unsigned char) *line) || errno != 0 || (*end && *end != ';'))
+        return fail(err, ERR_PROTOCOL, "gloveboxd sent a chunk without a size");
+    if (http->left > 0)
+        return 0;
+    http->body_ended = true;
+    do {
+        outcome = take_line(http, &line, until, err);
+        if (outcome != 0)
+            return outcome;
+    } while (*line);
+    return 0;
+}
+
+int http_read(struct http *http, void *data, size_t size, size_t *ret_size, deadline until, error *err)
+{
+    *ret_size = 0;
+    int outcome = 0;
+    if (!http->body_ended && http->chunked && http->left == 0) {
+        outcome = next_chunk(http, until, err);
+        if (outcome != 0)
+            return outcome;
+    }
+    if (http->body_ended)
+        return 0;
+    if (http->start == http->end) {
+        outcome = fill(http, until, err);
+        if (outcome == HTTP_CLOSED && http->until_close) {
+            http->body_ended = true;
+            return 0;
+        }
+        if (outcome != 0)
+            return outcome;
+        if (http->start == http->end) /* woken for nothing */
+            return http_read(http, data, size, ret_size, until, err);
+    }
+    size_t here = http->end - http->start;
+    if (here > size)
+        here = size;
+    if (!http->until_close && here > http->left)
+        here = (size_t) http->left;
+    memcpy(data, http->buffer + http->start, here);
+    http->start += here;
+    *ret_size = here;
+    if (http->until_close)
+        return 0;
+    http->left -= here;
+    if (http->left == 0 && http->chunked)
+        http->chunk_was_read = true;
+    else if (http->left == 0)
+        http->body_ended = true;
+    return 0;
+}
+
+/* Makes room for `more` bytes and an ending NUL. */
+static int grow(char **data, size_t *room, size_t used, size_t more, size_t most, error *err)
+{
+    if (more >= most - used)
+        return fail(err, ERR_TOO_LARGE, "gloveboxd's answer is too long");
+    if (used + more < *room)
+        return 0;
+    size_t wanted = *room > 0 ? *room : 4096;
+    while (wanted <= used + more)
+        wanted *= 2;
+    char *grown = realloc(*data, wanted);
+    if (!grown)
+        return fail(err, ERR_INTERNAL, "out of memory for gloveboxd's answer");
+    *data = grown;
+    *room = wanted;
+    return 0;
+}
+
+int http_read_all(struct http *http, size_t most, char **ret_body, size_t *ret_size, deadline until,
+                  error *err)
+{
+    auto_text body = NULL;
+    size_t room = 0, used = 0;
+    for (;;) {
+        if (grow(&body, &room, used, 4096, most, err) < 0)
+            return -1;
+        size_t got = 0;
+        int outcome = http_read(http, body + used, room - used - 1, &got, until, err);
+        if (outcome != 0)
+            return outcome;
+        if (got == 0)
+            break;
+        used += got;
+    }
+    body[used] = '\0';
+    *ret_body = take_text(&body);
+    *ret_size = used;
+    return 0;
+}
+
+/* One line of a stream of events; an empty one hands the event out. */
+static int take_event_line(struct event_reader *reader, event_came *came, void *context, error *err)
+{
+    char *line = reader->line;
+    size_t size = reader->line_size;
+    reader->line_size = 0;
+    if (size > 0 && line[size - 1] == '\r')
+        size--;
+    if (size == 0) {
+        if (!reader->data || reader->data_size == 0)
+            return 0;
+        reader->data[reader->data_size] = '\0';
+        int outcome = came(context, reader->name, reader->data, reader->data_size, err);
+        reader->data_size = 0;
+        reader->name[0] = '\0';
+        return outcome;
+    }
+    line[size] = '\0';
+    if (strncmp(line, "event:", 6) == 0) {
+        const char *name = line + 6 + (line[6] == ' ' ? 1 : 0);
+        (void) snprintf(reader->name, sizeof reader->name, "%s", name);
+    } else if (strncmp(line, "data:", 5) == 0) {
+        size_t skip = line[5] == ' ' ? 6 : 5;
+        if (grow(&reader->data, &reader->data_room, reader->data_size, size - skip + 1, EVENT_MOST,
+                 err) < 0)
+            return -1;
+        if (reader->data_size > 0)
+            reader->data[reader->data_size++] = '\n';
+        memcpy(reader->data + reader->data_size, line + skip, size - skip);
+        reader->data_size += size - skip;
+    }
+    return 0;
+}
+
+int event_reader_feed(struct event_reader *reader, const char *bytes, size_t size,
+                      event_came *came, void *context, error *err)
+{
+    while (size > 0) {
+        const char *newline = memchr(bytes, '\n', size);
+        size_t here = newline ? (size_t) (newline - bytes) : size;
+        if (grow(&reader->line, &reader->line_room, reader->line_size, here, EVENT_MOST, err) < 0)
+            return -1;
+        memcpy(reader->line + reader->line_size, bytes, here);
+        reader->line_size += here;
+        if (!newline)
+            return 0;
+        bytes = newline + 1;
+        size -= here + 1;
+        int outcome = take_event_line(reader, came, context, err);
+        if (outcome != 0)
+            return outcome;
+    }
+    return 0;
+}
+
+void event_reader_done(struct event_reader *reader)
+{
+    free(reader->line);
+    free(reader->data);
+    memset(reader, 0, sizeof *reader);
+}

@@ -1,0 +1,51 @@
+/* launch.h - starts glovebox-spawner and gloveboxd as a pair and ends them as a pair.
+ *
+ *     launcher --fork--> glovebox-spawner <--socket--> gloveboxd <--fork-- launcher
+ *
+ * Both start at once, with an empty environment and no descriptor but those that they need. gloveboxd
+ * gets a signal when the launcher dies; the spawner sees its socket close, and so has the time to leave
+ * nothing behind. */
+#pragma once
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { LAUNCH_FDS_MOST = 8 };
+
+/* What to start. Zero-fill it, set what you need. */
+struct launch_plan {
+    const char *state; /* where templates are; NULL: the default */
+    bool private;      /* ends with its last connection and keeps nothing on disk */
+    unsigned slots;    /* sandboxes at once; 0: a few */
+    int log;           /* both write their log here; 0: into memory, for launch_cause() */
+    const char *first_template; /* its holder starts at once, those of others when needed */
+
+    /* Borrowed. */
+    size_t connection_count;
+    int connections[LAUNCH_FDS_MOST];
+    size_t listen_count;
+    int listens[LAUNCH_FDS_MOST];
+};
+
+struct launch {
+    pid_t spawner, daemon; /* 0 once it has ended and was waited for */
+    int spawner_pidfd, daemon_pidfd;
+    int log; /* memory that both write to; -1 if the plan named a log */
+};
+
+/* Starts both. Fails  ERR_UNAVAILABLE  a part or a template is missing; ERR_SYSTEM. */
+int launch_start(const struct launch_plan *plan, struct launch *ret_launch, error *err);
+
+/* Waits until both have ended by themselves, at most until `end`; then kills them.
+ * Returns whether they ended by themselves. */
+bool launch_end(struct launch *launch, deadline end);
+
+/* Why they do not answer: the last thing that one of them logged. */
+int launch_cause(const struct launch *launch, error *err);
+
+/* True if there is a template of this name. */
+bool launch_has_template(const char *state, const char *name);

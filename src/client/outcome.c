@@ -1,0 +1,259 @@
+/* outcome.c - reading a result. Every text lives in the parsed JSON, as long as the outcome. */
+#include "client/client.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+
+#include <string.h>
+
+static const char *const statuses[] = {
+    [GLB_STATUS_OK] = "ok",
+    [GLB_STATUS_ERROR] = "error",
+    [GLB_STATUS_LIMIT] = "limit",
+    [GLB_STATUS_DENIED] = "denied",
+    [GLB_STATUS_PENDING_APPROVAL] = "pending_approval",
+    [GLB_STATUS_CANCELLED] = "cancelled",
+    [GLB_STATUS_LOST] = "lost",
+};
+
+int outcome_parse(char *text, struct glb_outcome **ret_outcome, error *err)
+{
+    auto_text owned = text;
+    json_object *root = json_tokener_parse(text);
+    json_object *status = NULL;
+    if (!root || !json_object_object_get_ex(root, "status", &status)) {
+        json_object_put(root);
+        return fail(err, ERR_PROTOCOL, "gloveboxd sent a result that is none; are its version and "
+                                       "that of glovebox the same?");
+    }
+    struct glb_outcome *outcome = calloc(1, sizeof *outcome);
+    if (!outcome) {
+        json_object_put(root);
+        return fail(err, ERR_INTERNAL, "out of memory");
+    }
+    outcome->text = take_text(&owned);
+    outcome->root = root;
+    *ret_outcome = outcome;
+    return 0;
+}
+
+void glb_outcome_free(glb_outcome *outcome)
+{
+    if (!outcome)
+        return;
+    json_object_put(outcome->root);
+    free(outcome->text);
+    free(outcome);
+}
+
+const char *glb_outcome_json(const glb_outcome *outcome)
+{
+    return outcome->text;
+}
+
+/* A member, NULL if it is missing or null. */
+static json_object *member(json_object *object, const char *key)
+{
+    json_object *value = NULL;
+    if (!object || !json_object_object_get_ex(object, key, &value))
+        return NULL;
+    return value;
+}
+
+static const char *text_of(json_object *object, const char *key)
+{
+    json_object *value = member(object, key);
+    return value && json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+}
+
+static uint64_t count_of(json_object *object, const char *key)
+{
+    json_object *value = member(object, key);
+    return value ? json_object_get_uint64(value) : 0;
+}
+
+static json_object *row_of(const glb_outcome *outcome, const char *list, size_t index)
+{
+    json_object *rows = member(outcome->root, list);
+    return rows && json_object_is_type(rows, json_type_array) ?
+               json_object_array_get_idx(rows, index) :
+               NULL;
+}
+
+static int32_t no_such_row(const char *what)
+{
+    error err = { 0 };
+    (void) fail(&err, ERR_NOT_FOUND, "there is no such %s", what);
+    return report(&err);
+}
+
+int32_t glb_outcome_status(const glb_outcome *outcome)
+{
+    const char *name = text_of(outcome->root, "status");
+    for_each(status, statuses)
+        if (strcmp(*status, name) == 0)
+            return (int32_t) (status - statuses);
+    return GLB_STATUS_LOST; /* of a daemon that knows more words than we do */
+}
+
+int32_t glb_outcome_exit_code(const glb_outcome *outcome)
+{
+    json_object *value = member(outcome->root, "exit_code");
+    return value ? json_object_get_int(value) : -1;
+}
+
+int32_t glb_outcome_signal(const glb_outcome *outcome)
+{
+    json_object *value = member(outcome->root, "signal");
+    return value && json_object_is_type(value, json_type_int) ? json_object_get_int(value) : 0;
+}
+
+int32_t glb_outcome_exit_status(const glb_outcome *outcome)
+{
+    int32_t code = glb_outcome_exit_code(outcome);
+    int32_t signal = glb_outcome_signal(outcome);
+    const char *limit = text_of(member(outcome->root, "limit"), "name");
+    switch (glb_outcome_status(outcome)) {
+    case GLB_STATUS_DENIED:
+    case GLB_STATUS_PENDING_APPROVAL:
+        return 126;
+    case GLB_STATUS_CANCELLED:
+        return 130;
+    case GLB_STATUS_LOST:
+        return 125;
+    case GLB_STATUS_LIMIT:
+        if (strcmp(limit, "memory") == 0)
+            return 137;
+        if (strcmp(limit, "wall") == 0 || strcmp(limit, "cpu") == 0 || strcmp(limit, "output") == 0)
+            return 124;
+        break;
+    default:
+        break;
+    }
+    return code >= 0 ? code : signal > 0 ? 128 + signal : 125;
+}
+
+int32_t glb_outcome_output(const glb_outcome *outcome, int32_t stream, const char **ret_data,
+                           size_t *ret_length)
+{
+    json_object *value = member(outcome->root, stream == GLB_STDERR ? "stderr" : "stdout");
+    if (!value)
+        return no_such_row("output");
+    *ret_data = json_object_get_string(value);
+    *ret_length = (size_t) json_object_get_string_len(value);
+    return GLB_OK;
+}
+
+int32_t glb_outcome_limit(const glb_outcome *outcome, glb_limit_reached *ret_limit, size_t size)
+{
+    json_object *limit = member(outcome->root, "limit");
+    if (!limit)
+        return no_such_row("limit");
+    glb_limit_reached reached = {
+        .name = text_of(limit, "name"),
+        .unit = text_of(limit, "unit"),
+        .message = text_of(limit, "message"),
+        .granted = count_of(limit, "granted"),
+        .used = count_of(limit, "used"),
+    };
+    give_struct(ret_limit, size, &reached, sizeof reached);
+    return GLB_OK;
+}
+
+int32_t glb_outcome_limit_hit(const glb_outcome *outcome, size_t index, glb_limit_hit *ret_hit,
+                              size_t size)
+{
+    json_object *row = row_of(outcome, "limit_hits", index);
+    if (!row)
+        return no_such_row("limit");
+    glb_limit_hit hit = { .name = text_of(row, "name"), .count = count_of(row, "count") };
+    give_struct(ret_hit, size, &hit, sizeof hit);
+    return GLB_OK;
+}
+
+int32_t glb_outcome_denial(const glb_outcome *outcome, size_t index, glb_denial *ret_denial,
+                           size_t size)
+{
+    json_object *row = row_of(outcome, "denials", index);
+    if (!row)
+        return no_such_row("denial");
+    glb_denial denial = {
+        .layer = text_of(row, "layer"),
+        .target = text_of(row, "target"),
+        .message = text_of(row, "message"),
+        .count = count_of(row, "count"),
+    };
+    give_struct(ret_denial, size, &denial, sizeof denial);
+    return GLB_OK;
+}
+
+int32_t glb_outcome_artifact(const glb_outcome *outcome, size_t index, glb_artifact *ret_artifact,
+                             size_t size)
+{
+    json_object *row = row_of(outcome, "artifacts", index);
+    if (!row)
+        return no_such_row("artifact");
+    glb_artifact artifact = {
+        .path = text_of(row, "path"),
+        .sha256 = text_of(row, "sha256"),
+        .mime = text_of(row, "mime"),
+        .bytes = count_of(row, "bytes"),
+    };
+    give_struct(ret_artifact, size, &artifact, sizeof artifact);
+    return GLB_OK;
+}
+
+/* The address comes from the daemon, and goes back to it: nothing but an address of artifacts. */
+static bool is_artifact_address(const char *url)
+{
+    static const char start[] = "/v1/artifacts/";
+    return strncmp(url, start, strlen(start)) == 0 && strlen(url) < 200 &&
+           strspn(url + strlen(start), "abcdefghijklmnopqrstuvwxyz0123456789:_-") ==
+               strlen(url) - strlen(start);
+}
+
+static int copy_artifact(struct glb_client *client, const char *url, int fd, error *err)
+{
+    struct http *http = NULL;
+    deadline until = deadline_in(120000);
+    if (client_connection(client, &http, err) < 0 ||
+        http_send(http, "GET", url, "*/*", NULL, NULL, err) < 0)
+        return -1;
+    int outcome = http_receive(http, until, err);
+    if (outcome == 0 && http->status != 200) {
+        auto_text body = NULL;
+        size_t size = 0;
+        outcome = http_read_all(http, 65536, &body, &size, until, err);
+        if (outcome == 0)
+            return answer_failed(http->status, body, err);
+    }
+    while (outcome == 0) {
+        char block[8192];
+        size_t got = 0;
+        outcome = http_read(http, block, sizeof block, &got, until, err);
+        if (outcome != 0 || got == 0)
+            break;
+        for (size_t done = 0; done < got;) {
+            ssize_t written = write(fd, block + done, got - done);
+            if (written < 0)
+                return fail_os(err, "write the artifact");
+            done += (size_t) written;
+        }
+    }
+    if (outcome == HTTP_INTERRUPTED)
+        return fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled");
+    return outcome == HTTP_CLOSED ? client_lost(client, err) : outcome;
+}
+
+int32_t glb_artifact_write(glb_client *client, const glb_outcome *outcome, size_t index, int fd)
+{
+    json_object *row = row_of(outcome, "artifacts", index);
+    if (!row)
+        return no_such_row("artifact");
+    error err = { 0 };
+    const char *url = text_of(row, "url");
+    int result = is_artifact_address(url) ?
+                     copy_artifact(client, url, fd, &err) :
+                     fail(&err, ERR_PROTOCOL, "gloveboxd sent an address that is none");
+    return result < 0 ? report(&err) : GLB_OK;
+}

@@ -1,0 +1,258 @@
+/* supervise.c - the parent of the pair: one poll() over two processes and the signals.
+ *
+ *   started --one of them ends--> ending the other --> waiting (0.1 s, doubled up to 2 s) --> started
+ *      |                                                                                      |
+ *      +------------ SIGTERM: gloveboxd drains ----------> both ended: leave                    | */
+#include "client/supervise.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "client/launch.h"
+#include "client/paths.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+enum {
+    FIRST_PAUSE_MS = 100,
+    LONGEST_PAUSE_MS = 1600,
+    STEADY_MS = 10000, /* who lived that long starts again with the first pause */
+    EARLY_DEATHS_MOST = 5,
+    DRAIN_MS = 60000,
+    BACKLOG = 512,
+};
+
+/* A socket that a dead daemon has left is removed, one that answers is respected. */
+static int clear_old_socket(const char *path, const struct sockaddr_un *address, error *err)
+{
+    struct stat status;
+    if (lstat(path, &status) < 0)
+        return errno == ENOENT ? 0 : fail_os(err, "look at '%s'", path);
+    if (!S_ISSOCK(status.st_mode))
+        return fail(err, ERR_CONFLICT, "'%s' is there and no socket; choose another --socket", path);
+    auto_fd probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (probe < 0)
+        return fail_os(err, "make a socket");
+    if (connect(probe, (const struct sockaddr *) address, sizeof *address) == 0 || errno == EAGAIN)
+        return fail(err, ERR_CONFLICT, "a daemon serves '%s' already; end it or choose another --socket",
+                    path);
+    if (unlink(path) < 0)
+        return fail_os(err, "remove the old socket '%s'", path);
+    return 0;
+}
+
+static int listen_unix(const char *path, int *ret_fd, error *err)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    if (strlen(path) >= sizeof address.sun_path)
+        return fail(err, ERR_BAD_REQUEST, "the path of the socket is longer than %zu bytes; choose "
+                                          "another --socket", sizeof address.sun_path - 1);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    auto_text folder = NULL;
+    if (format_text(&folder, err, "%s", path) < 0)
+        return -1;
+    char *slash = strrchr(folder, '/');
+    if (slash && slash != folder) {
+        *slash = '\0';
+        if (make_folder(folder, 0755, err) < 0)
+            return -1;
+    }
+    if (clear_old_socket(path, &address, err) < 0)
+        return -1;
+    auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return fail_os(err, "make a socket");
+    /* Who may open it may run code: its owner, until keys exist. */
+    mode_t before = umask(0177);
+    int bound = bind(fd, (const struct sockaddr *) &address, sizeof address);
+    (void) umask(before);
+    if (bound < 0 || listen(fd, BACKLOG) < 0)
+        return fail_os(err, "listen on '%s'", path);
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+/* "127.0.0.1:7070" or "[::1]:7070". */
+static int listen_tcp(const char *text, int *ret_fd, error *err)
+{
+    char host[64];
+    const char *colon = strrchr(text, ':');
+    char *end = NULL;
+    unsigned long port = colon && colon[1] >= '0' && colon[1] <= '9' ? strtoul(colon + 1, &end, 10) : 0;
+    size_t length = colon ? (size_t) (colon - text) : 0;
+    if (port < 1 || port > 65535 || *end || length == 0 || length >= sizeof host)
+        return fail(err, ERR_BAD_REQUEST, "--listen takes ADDRESS:PORT such as 127.0.0.1:7070, not '%s'",
+                    text);
+    (void) snprintf(host, sizeof host, "%.*s", (int) length, text);
+    struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t) port) };
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t) port) };
+    const struct sockaddr *address = (const struct sockaddr *) &v4;
+    socklen_t size = sizeof v4;
+    bool is_loopback;
+    if (host[0] == '[' && host[length - 1] == ']') {
+        host[length - 1] = '\0';
+        if (inet_pton(AF_INET6, host + 1, &v6.sin6_addr) != 1)
+            return fail(err, ERR_BAD_REQUEST, "'%s' is no address", text);
+        is_loopback = IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+        address = (const struct sockaddr *) &v6;
+        size = sizeof v6;
+    } else {
+        if (inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &v4.sin_addr) != 1)
+            return fail(err, ERR_BAD_REQUEST, "'%s' is no address; give numbers: 127.0.0.1:7070", text);
+        is_loopback = ntohl(v4.sin_addr.s_addr) >> 24 == 127;
+    }
+    if (!is_loopback)
+        return fail(err, ERR_POLICY,
+                    "%s is open to other machines and this build has no keys; listen on 127.0.0.1", text);
+    auto_fd fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int yes = 1;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
+        bind(fd, address, size) < 0 || listen(fd, BACKLOG) < 0)
+        return fail_os(err, "listen on %s", text);
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+struct keeper {
+    struct launch_plan plan;
+    struct launch launch;
+    int signals;
+    bool leaving;
+    int early_deaths;
+    int64_t pause_ms;
+};
+
+static void say(const char *what)
+{
+    (void) fprintf(stderr, "glovebox serve: %s\n", what);
+}
+
+/* A signal came: the first asks gloveboxd to drain, the second ends it. */
+static void take_signal(struct keeper *keeper)
+{
+    struct signalfd_siginfo info;
+    if (read(keeper->signals, &info, sizeof info) != sizeof info)
+        return;
+    if (!keeper->leaving)
+        say("leaving; runs under way come to their end first");
+    if (keeper->launch.daemon > 0)
+        (void) kill(keeper->launch.daemon, keeper->leaving ? SIGKILL : SIGTERM);
+    keeper->leaving = true;
+}
+
+/* Waits until one of the two has ended, or `end` has passed. Returns whether one has. */
+static bool watch_pair(struct keeper *keeper, deadline end)
+{
+    for (;;) {
+        struct pollfd watched[] = { { .fd = keeper->signals, .events = POLLIN },
+                                    { .fd = keeper->launch.daemon_pidfd, .events = POLLIN },
+                                    { .fd = keeper->launch.spawner_pidfd, .events = POLLIN } };
+        int64_t left = deadline_left_ms(end);
+        if (poll(watched, 3, left > 60000 ? 60000 : (int) left) < 0 && errno != EINTR)
+            return true;
+        bool was_leaving = keeper->leaving;
+        if (watched[0].revents)
+            take_signal(keeper);
+        if (watched[1].revents || watched[2].revents)
+            return true;
+        if (keeper->leaving && !was_leaving)
+            end = deadline_in(DRAIN_MS);
+        if (deadline_has_passed(end))
+            return false;
+    }
+}
+
+/* One life of the pair. Returns -1 if it could not be started. */
+static int live_once(struct keeper *keeper, error *err)
+{
+    if (launch_start(&keeper->plan, &keeper->launch, err) < 0)
+        return -1;
+    int64_t start = now_ms();
+    bool ended;
+    do
+        ended = watch_pair(keeper, deadline_in(24 * 3600 * 1000));
+    while (!ended && !keeper->leaving);
+    /* The spawner leaves when the daemon is gone; a daemon without a spawner is of no use. */
+    if (keeper->launch.daemon > 0 && !keeper->leaving)
+        (void) kill(keeper->launch.daemon, SIGKILL);
+    (void) launch_end(&keeper->launch, deadline_in(keeper->leaving ? DRAIN_MS : 1000));
+    bool was_steady = now_ms() - start >= STEADY_MS;
+    keeper->early_deaths = was_steady ? 0 : keeper->early_deaths + 1;
+    keeper->pause_ms = was_steady || keeper->early_deaths == 1 ? FIRST_PAUSE_MS :
+                       keeper->pause_ms * 2 > LONGEST_PAUSE_MS ? LONGEST_PAUSE_MS :
+                                                                 keeper->pause_ms * 2;
+    return 0;
+}
+
+static int keep_alive(struct keeper *keeper, error *err)
+{
+    while (!keeper->leaving) {
+        if (live_once(keeper, err) < 0)
+            return -1;
+        if (keeper->leaving)
+            break;
+        if (keeper->early_deaths >= EARLY_DEATHS_MOST)
+            return fail(err, ERR_UNAVAILABLE,
+                        "gloveboxd or glovebox-spawner ended %d times at once; their reason is above",
+                        EARLY_DEATHS_MOST);
+        say("gloveboxd or glovebox-spawner ended; starting both again");
+        struct pollfd watched = { .fd = keeper->signals, .events = POLLIN };
+        if (poll(&watched, 1, (int) keeper->pause_ms) > 0)
+            take_signal(keeper);
+    }
+    return 0;
+}
+
+int supervise(const struct supervised *service, error *err)
+{
+    auto_fd unix_socket = -1;
+    auto_fd tcp_socket = -1;
+    auto_fd signals = -1;
+    auto_text path = NULL;
+    if (service->socket[0] == '/') {
+        if (format_text(&path, err, "%s", service->socket) < 0)
+            return -1;
+    } else {
+        auto_text here = getcwd(NULL, 0);
+        if (!here || format_text(&path, err, "%s/%s", here, service->socket) < 0)
+            return fail_os(err, "find the current folder");
+    }
+    if (listen_unix(path, &unix_socket, err) < 0 ||
+        (service->listen && listen_tcp(service->listen, &tcp_socket, err) < 0))
+        return -1;
+    sigset_t watched;
+    (void) sigemptyset(&watched);
+    (void) sigaddset(&watched, SIGTERM);
+    (void) sigaddset(&watched, SIGINT);
+    (void) sigaddset(&watched, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &watched, NULL) < 0 ||
+        (signals = signalfd(-1, &watched, SFD_CLOEXEC)) < 0)
+        return fail_os(err, "watch signals");
+    struct keeper keeper = {
+        .plan = { .state = service->state,
+                  .slots = service->slots,
+                  .log = STDERR_FILENO,
+                  .first_template = "python",
+                  .listen_count = tcp_socket < 0 ? 1 : 2,
+                  .listens = { unix_socket, tcp_socket } },
+        .launch = { .spawner_pidfd = -1, .daemon_pidfd = -1, .log = -1 },
+        .signals = signals,
+    };
+    (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n", path, service->listen ? " and " : "",
+                   service->listen ? service->listen : "");
+    int result = keep_alive(&keeper, err);
+    (void) unlink(path);
+    return result;
+}
