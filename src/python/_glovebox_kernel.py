@@ -203,5 +203,7 @@ def rehearse_in_zygote():
     if "matplotlib.pyplot" in sys.modules:
         _glovebox_script.run("/run/main.py", [], FIGURE)
         _glovebox_script.forget_main()
+        # Fonts are open files; a child closes every descriptor that it was not given.
+        sys.modules["matplotlib.font_manager"]._get_font.cache_clear()
     _glovebox_cell.rehearse()
     _glovebox_script.remember_modules()

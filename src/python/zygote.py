@@ -5,6 +5,7 @@ serve() happens in a forked interpreter, behind all walls."""
 
 import sys
 
+OWN_DESCRIPTORS = 5  # 0, 1, 2, the socket, and the folder that is being listed
 HERE = sys.path.pop(0)  # programs shall not find our files among their modules
 
 
@@ -28,6 +29,16 @@ def import_modules(names):
     return None
 
 
+def find_leftovers(threads, descriptors):
+    """What a fork would lose, while some module believes that it has it."""
+    imports = ", ".join(sys.argv[1:])
+    if threads != 1:
+        return f"the imports {imports} left {threads - 1} threads running"
+    if len(descriptors) > OWN_DESCRIPTORS:
+        return f"the imports {imports} left files open: descriptors {' '.join(sorted(descriptors))}"
+    return None
+
+
 def main():
     import gc
     import os
@@ -47,11 +58,11 @@ def main():
     kernel = import_ours("_glovebox_kernel")
     if failure is None:
         kernel.rehearse_in_zygote()
-    threads = len(os.listdir("/proc/self/task"))
-    if failure is None and threads != 1:
-        failure = f"the imports {', '.join(sys.argv[1:])} left {threads - 1} threads running"
     os.environ.clear()
     gc.collect()
+    threads = len(os.listdir("/proc/self/task"))
+    if failure is None:
+        failure = find_leftovers(threads, os.listdir("/proc/self/fd"))
     gc.freeze()
     native.fill_holes()
     native.collapse()
