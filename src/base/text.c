@@ -4,6 +4,7 @@
 #include "base/table.h"
 
 #include <stdint.h>
+#include <string.h>
 
 /* The leading bytes, how many bytes follow, and what the second byte may be. */
 static const struct {
@@ -47,4 +48,16 @@ size_t text_find_unclean(const char *text, size_t length)
         at += size;
     }
     return length;
+}
+
+int text_head(const char *text, int most)
+{
+    size_t length = strnlen(text, (size_t) most + 1);
+    if (length <= (size_t) most)
+        return (int) length;
+    /* A character has at most three bytes behind its first. */
+    int head = most;
+    while (head > 0 && most - head < 3 && (text[head] & 0xc0) == 0x80)
+        head--;
+    return head;
 }

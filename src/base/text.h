@@ -7,3 +7,6 @@
  * none), or a control character other than tab and line feed. Returns its offset, `length` if all is
  * well. */
 size_t text_find_unclean(const char *text, size_t length);
+
+/* Bytes of the beginning of `text`, at most `most`, that do not end inside a character; for "%.*s". */
+int text_head(const char *text, int most);

@@ -43,4 +43,25 @@ TEST(the_first_byte_that_is_no_text_is_found)
     expect(text_find_unclean("a\0b", 3) == 1, "NUL is no text");
 }
 
-TESTS(CASE(the_first_byte_that_is_no_text_is_found))
+TEST(a_text_is_cut_between_characters)
+{
+    static const struct {
+        const char *text;
+        int most, head;
+    } facts[] = {
+        { "", 4, 0 },
+        { "abcd", 4, 4 },
+        { "abcde", 4, 4 },
+        { "abc\xc3\xbc", 4, 3 },
+        { "abc\xc3\xbc", 5, 5 },
+        { "ab\xf0\x9f\xa7\xa4", 5, 2 },
+        { "\xf0\x9f\xa7\xa4", 2, 0 },
+        { "ab", 0, 0 },
+        { "\x80\x80\x80\x80\x80\x80", 5, 2 }, /* no text anyhow: the end is near */
+    };
+    for_each(fact, facts)
+        expect(text_head(fact->text, fact->most) == fact->head, "fact %d gave %d",
+               (int) (fact - facts), text_head(fact->text, fact->most));
+}
+
+TESTS(CASE(the_first_byte_that_is_no_text_is_found), CASE(a_text_is_cut_between_characters))

@@ -3,6 +3,7 @@
 #include "model/limits.h"
 
 #include "base/table.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -199,8 +200,8 @@ int limit_parse(enum limit_id id, const char *text, uint64_t *ret_value, error *
             *ret_value = value;
             return 0;
         }
-    return fail(err, ERR_LIMIT, "limit %s cannot be '%.40s'; write %s", row->name, text,
-                spellings[row->unit]);
+    return fail(err, ERR_LIMIT, "limit %s cannot be '%.*s'; write %s", row->name,
+                text_head(text, 40), text, spellings[row->unit]);
 }
 
 void limit_print(enum limit_id id, uint64_t value, char *text, size_t size)

@@ -31,7 +31,8 @@ int policy_check_variable(const char *name, const char *value, error *err)
     size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
     if (name[0] == '\0' || name[length] != '\0' || !strchr(letters, name[0]))
         return fail(err, ERR_BAD_REQUEST,
-                    "'%.40s' is no name of a variable; use letters, digits and _", name);
+                    "'%.*s' is no name of a variable; use letters, digits and _",
+                    text_head(name, 40), name);
     if (strncmp(name, "LD_", 3) == 0 || strcmp(name, "GLIBC_TUNABLES") == 0)
         return fail(err, ERR_BAD_REQUEST, "variable %.40s steers the loader; remove it", name);
     if (text_find_unclean(value, strlen(value)) != strlen(value))

@@ -3,6 +3,7 @@
 #include "model/policy_file.h"
 
 #include "base/table.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -125,7 +126,8 @@ static int fail_unknown_limit(const struct yaml *yaml, const struct yaml_node *k
     for_each(row, limit_rows)
         used += (size_t) snprintf(names + used, used < sizeof names ? sizeof names - used : 0,
                                   "%s%s", used ? ", " : "", row->name);
-    return yaml_fail(yaml, key, err, "no limit is named '%.24s'; limits are %s", key->text, names);
+    return yaml_fail(yaml, key, err, "no limit is named '%.*s'; limits are %s",
+                     text_head(key->text, 24), key->text, names);
 }
 
 static int read_one_limit(const struct yaml *yaml, const struct yaml_node *key,
@@ -263,7 +265,8 @@ static int fail_unknown_key(const struct yaml *yaml, const struct yaml_node *nam
     for_each(key, keys)
         used += (size_t) snprintf(names + used, used < sizeof names ? sizeof names - used : 0,
                                   "%s%s", used ? ", " : "", key->name);
-    return yaml_fail(yaml, name, err, "unknown key '%.24s'; keys are %s", name->text, names);
+    return yaml_fail(yaml, name, err, "unknown key '%.*s'; keys are %s", text_head(name->text, 24),
+                     name->text, names);
 }
 
 int policy_file_read(const struct yaml *yaml, struct policy_file *ret_file, error *err)

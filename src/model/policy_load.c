@@ -1,6 +1,7 @@
 /* policy_load.c - finds policy files, follows `extends`, and merges the chain from its far end. */
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "model/policy.h"
 #include "model/policy_file.h"
 
@@ -317,7 +318,8 @@ int policy_load(const char *path, const char *name, struct policy *ret_policy, e
 {
     if (!policy_name_is_valid(name))
         return fail(err, ERR_BAD_REQUEST,
-                    "'%.64s' is no name of a policy; use small letters, digits and dashes", name);
+                    "'%.*s' is no name of a policy; use small letters, digits and dashes",
+                    text_head(name, 64), name);
     auto_chain chain = NULL;
     if (new_chain(&chain, err) < 0 || add_named(chain, path, name, err) < 0)
         return -1;

@@ -2,6 +2,7 @@
  * kept. */
 #include "model/yaml.h"
 
+#include "base/table.h"
 #include "base/text.h"
 
 #include <libfyaml.h>
@@ -15,7 +16,10 @@ enum { LABEL_MOST = 96 }; /* leaves room for the cause */
 struct builder {
     struct yaml *yaml;
     struct fy_parser *parser;
-    size_t text_used, text_size;
+    const char *text; /* the file */
+    size_t length;
+    size_t
+        text_used; /* of yaml->texts, which has room for all of the file and an end for each node */
     unsigned open[YAML_DEPTH_MOST];       /* the mappings and sequences around the next node */
     unsigned last_child[YAML_DEPTH_MOST]; /* of each of them */
     int depth;
@@ -111,29 +115,66 @@ static int open_node(struct builder *builder, enum yaml_kind kind, error *err)
     return 0;
 }
 
+/* The character that an escape in a "text" stands for, 0 if it is not one of ours. */
+static char escaped(char letter)
+{
+    static const struct {
+        char letter, stands_for;
+    } escapes[] = { { 'n', '\n' }, { 't', '\t' }, { '"', '"' }, { '\\', '\\' }, { '/', '/' } };
+    for_each(escape, escapes)
+        if (escape->letter == letter)
+            return escape->stands_for;
+    return 0;
+}
+
+/* Takes a text out of the file as it is written there. libfyaml's own way of doing it leaks memory
+ * and grows the stack on odd texts (its issues 233 and 315), so texts of several lines are not
+ * read. */
+static int decode(struct builder *builder, enum fy_scalar_style style, const char *text,
+                  size_t length, error *err)
+{
+    char *out = builder->yaml->texts + builder->text_used;
+    size_t used = 0;
+    if (memchr(text, '\n', length))
+        return refuse(builder, err, "a text over several lines; write it in one");
+    for (size_t i = 0; i < length; i++) {
+        char letter = text[i];
+        if (style == FYSS_SINGLE_QUOTED && letter == '\'')
+            i++; /* it is there twice */
+        if (style == FYSS_DOUBLE_QUOTED && letter == '\\') {
+            letter = i + 1 < length ? escaped(text[++i]) : '\0';
+            if (!letter)
+                return refuse(builder, err, "an escape; only \\n \\t \\\" \\\\ and \\/ are read");
+        }
+        out[used++] = letter;
+    }
+    out[used] = '\0';
+    struct yaml_node *node = &builder->yaml->nodes[builder->yaml->count - 1];
+    node->text = out;
+    node->length = used;
+    node->empty = used == 0 && style == FYSS_PLAIN;
+    builder->text_used += used + 1;
+    return 0;
+}
+
 static int add_text(struct builder *builder, struct fy_token *token, error *err)
 {
     if (add_node(builder, YAML_TEXT, err) < 0)
         return -1;
-    struct yaml_node *node = &builder->yaml->nodes[builder->yaml->count - 1];
-    size_t length = 0;
-    const char *text = token ? fy_token_get_text(token, &length) : NULL;
-    if (!text)
-        length = 0;
-    /* Escapes ("\0", "\x1b") make bytes that were not in the file. */
-    if (text_find_unclean(text ? text : "", length) != length)
-        return refuse(builder, err, "an escape stands for a control character; remove it");
-    if (length + 1 > builder->text_size - builder->text_used)
-        return refuse(builder, err, "the texts are longer than the file; write them out");
-    char *kept = builder->yaml->texts + builder->text_used;
-    if (length > 0)
-        memcpy(kept, text, length);
-    kept[length] = '\0';
-    builder->text_used += length + 1;
-    node->text = kept;
-    node->length = length;
-    node->empty = length == 0 && (!token || fy_token_scalar_style(token) == FYSS_PLAIN);
-    return 0;
+    const struct fy_mark *start = token ? fy_token_start_mark(token) : NULL;
+    const struct fy_mark *end = token ? fy_token_end_mark(token) : NULL;
+    if (!start || !end)
+        return decode(builder, FYSS_PLAIN, "", 0, err);
+    enum fy_scalar_style style = fy_token_scalar_style(token);
+    if (style == FYSS_LITERAL || style == FYSS_FOLDED)
+        return refuse(builder, err, "a text over several lines; write it in one");
+    /* Texts do not overlap, so that they always have room; this does not rely on it. */
+    size_t room = builder->length + YAML_NODES_MOST - builder->text_used;
+    if (start->input_pos > end->input_pos || end->input_pos > builder->length ||
+        end->input_pos - start->input_pos >= room)
+        return refuse(builder, err, "a text that cannot be found again; write it in quotes");
+    return decode(builder, style, builder->text + start->input_pos,
+                  end->input_pos - start->input_pos, err);
 }
 
 /* The marks of libfyaml lie behind the sign that begins a quoted text, an anchor or an alias. */
@@ -234,7 +275,7 @@ static int take_events(struct builder *builder, struct fy_diag *diag, error *err
     return 0;
 }
 
-static int parse(struct builder *builder, const char *text, size_t length, error *err)
+static int parse(struct builder *builder, error *err)
 {
     struct fy_diag_cfg quiet;
     fy_diag_cfg_default(&quiet);
@@ -246,7 +287,8 @@ static int parse(struct builder *builder, const char *text, size_t length, error
     struct fy_parse_cfg config = { .flags = FYPCF_QUIET, .diag = diag };
     builder->parser = fy_parser_create(&config);
     int result = -1;
-    if (!builder->parser || fy_parser_set_string(builder->parser, text, length) < 0)
+    if (!builder->parser ||
+        fy_parser_set_string(builder->parser, builder->text, builder->length) < 0)
         (void) fail(err, ERR_INTERNAL, "out of memory");
     else
         result = take_events(builder, diag, err);
@@ -266,12 +308,13 @@ int yaml_init(struct yaml *ret_yaml, const char *label, const char *text, size_t
     };
     struct builder builder = {
         .yaml = &yaml,
-        .text_size = length + YAML_NODES_MOST,
+        .text = text,
+        .length = length,
         .line = 1,
         .column = 1,
     };
-    int result = yaml.nodes && yaml.texts ? parse(&builder, text, length, err)
-                                          : fail(err, ERR_INTERNAL, "out of memory");
+    int result =
+        yaml.nodes && yaml.texts ? parse(&builder, err) : fail(err, ERR_INTERNAL, "out of memory");
     if (result < 0)
         yaml_done(&yaml);
     else

@@ -47,6 +47,37 @@ TEST(a_file_becomes_a_table_of_nodes_with_places)
     yaml_done(&yaml);
 }
 
+TEST(a_text_is_read_as_it_is_written)
+{
+    static const struct {
+        const char *file, *text;
+    } facts[] = {
+        { "plain", "plain" },
+        { "plain with blanks  # and a comment\n", "plain with blanks" },
+        { "'it''s'", "it's" },
+        { "''''", "'" },
+        { "''", "" },
+        { "\"\"", "" },
+        { "\"a\\\"b\\\\c\\td\\ne\\/\"", "a\"b\\c\td\ne/" },
+        { "'\\n'", "\\n" },
+        { "\"it's\"", "it's" },
+        { "gr\xc3\xbc\xc3\x9f \xf0\x9f\xa7\xa4", "gr\xc3\xbc\xc3\x9f \xf0\x9f\xa7\xa4" },
+        { "---\nafter a marker\n...\n", "after a marker" },
+    };
+    for_each(fact, facts) {
+        struct yaml yaml;
+        error err = { 0 };
+        int result = yaml_init(&yaml, "f", fact->file, strlen(fact->file), &err);
+        expect(result == 0, "%s: %s", fact->file, err.text);
+        if (result < 0)
+            continue;
+        expect(strcmp(yaml.nodes[0].text, fact->text) == 0 &&
+                   yaml.nodes[0].length == strlen(fact->text),
+               "%s is read as '%s'", fact->file, yaml.nodes[0].text);
+        yaml_done(&yaml);
+    }
+}
+
 TEST(what_could_mean_more_than_it_shows_is_refused)
 {
     static const struct {
@@ -75,6 +106,12 @@ TEST(what_could_mean_more_than_it_shows_is_refused)
         { "{a: 1}}\n", "f:" },
         { "%YAML 9.9\n---\na: 1\n", "f:" },
         { "{a: 1}", NULL },
+        { "a: |\n  b\n", "f:2:1: a text over several lines" },
+        { "a: >\n  b\n", "f:2:1: a text over several lines" },
+        { "a: b\n  c\n", "f:1:4: a text over several lines" },
+        { "a: 'b\n  c'\n", "f:1:4: a text over several lines" },
+        { "a: \"\\u00fc\"\n", "f:1:4: an escape" },
+        { "['''''''''''''''''''''''''''''''''''''''']", NULL },
     };
     for_each(fact, facts) {
         struct yaml yaml;
@@ -122,5 +159,5 @@ TEST(size_is_bounded)
            "a long label leaves room for the cause: '%s'", err.text);
 }
 
-TESTS(CASE(a_file_becomes_a_table_of_nodes_with_places),
+TESTS(CASE(a_file_becomes_a_table_of_nodes_with_places), CASE(a_text_is_read_as_it_is_written),
       CASE(what_could_mean_more_than_it_shows_is_refused), CASE(size_is_bounded))
