@@ -41,14 +41,6 @@ struct walk {
     char path[INSIDE_PATH_MOST + 1];
 };
 
-struct listed {
-    uint64_t inode;
-    int64_t offset;
-    uint16_t length;
-    uint8_t type;
-    char name[];
-};
-
 static bool same_time(const struct timespec *one, const struct timespec *other)
 {
     return one->tv_sec == other->tv_sec && one->tv_nsec == other->tv_nsec;

@@ -220,14 +220,6 @@ int move_path(struct sandbox *sandbox, const char *from, const char *to, error *
     return 0;
 }
 
-struct listed {
-    uint64_t inode;
-    int64_t offset;
-    uint16_t length;
-    uint8_t type;
-    char name[];
-};
-
 static bool is_dots(const char *name)
 {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;

@@ -55,7 +55,7 @@ struct sandbox {
 
     struct inside_measured measured;
     uint32_t denials;
-    bool stopping;
+    bool code_has_ended; /* the interpreter has said EXECUTED, and that it goes */
     struct program programs[INSIDE_PROCESSES_MOST];
 };
 
@@ -113,6 +113,15 @@ int remove_path(struct sandbox *sandbox, const char *path, error *err);
 int open_beneath(int folder, const char *path, int flags, mode_t mode, error *err);
 int send_file(const struct sandbox *sandbox, uint32_t id, int file, const char *path, uint64_t size,
               error *err);
+
+/* What getdents64(2) fills in. */
+struct listed {
+    uint64_t inode;
+    int64_t offset;
+    uint16_t length;
+    uint8_t type;
+    char name[];
+};
 
 /* collect.c: what a run has made. */
 int seal_inputs(struct sandbox *sandbox, error *err);

@@ -116,8 +116,12 @@ static void take_word(struct sandbox *sandbox, const struct frame *frame, int li
         return;
     /* What was printed before it goes before it. */
     drain_output(sandbox, &sandbox->programs[0]);
-    if (is_end)
+    if (is_end) {
+        struct inside_executed executed;
+        memcpy(&executed, frame->payload, sizeof executed);
+        sandbox->code_has_ended = executed.ends != 0;
         measure_scratch(sandbox);
+    }
     send_frame(sandbox, (enum inside_kind) frame->head.kind, 0, frame->head.id, frame->payload,
                frame->head.size, NULL, 0);
 }

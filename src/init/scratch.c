@@ -49,14 +49,6 @@ static int copy_file(int from, int to, const char *name)
     }
 }
 
-struct listed {
-    uint64_t inode;
-    int64_t offset;
-    uint16_t length;
-    uint8_t type;
-    char name[];
-};
-
 /* Copies what the template has prepared for a home (a font cache, for example). The template is ours; still
  * no link is followed, and depth is bounded. */
 static int copy_folder(int from, int to, int depth) // NOLINT(misc-no-recursion): bounded by depth
