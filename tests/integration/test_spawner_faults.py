@@ -1,0 +1,116 @@
+"""Every system call on the way to a sandbox fails once: of the spawner, of the holder, of init, in set-up and in
+taking down. What may follow is a named error, or a sandbox that is whole; never one with a wall missing, never
+something that is left behind."""
+
+import errno
+import os
+import pathlib
+import time
+
+import pytest
+
+from spawner_client import Gone, Refused, Spawner, fingerprint, group_limits, our_processes
+
+BUILD = pathlib.Path(os.environ.get("GLOVEBOX_BUILD", "build"))
+STATE = pathlib.Path(os.environ.get("GLOVEBOX_STATE", "/var/lib/glovebox"))
+TEMPLATE = STATE / "templates/minimal/root"
+GROUP = "glovebox-faults"
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="tracing root's program takes root"),
+    pytest.mark.skipif("GLOVEBOX_GUEST" in os.environ, reason="700 sandboxes take too long without a real processor"),
+]
+
+
+def life_of_a_sandbox(spawner):
+    """Build, start a program, look at it, release. Gives the fingerprints, and what was granted."""
+    spawner.hello()
+    sandbox = spawner.build()
+    try:
+        program = sandbox.start("/usr/bin/sleep", "60")
+        seen = {"init": fingerprint(sandbox.pid), "program": fingerprint(program),
+                "limits": group_limits(spawner, sandbox.slot), "walls": sandbox.walls}
+        assert spawner.release(sandbox) == 0, "something was left at release"
+        return seen
+    finally:
+        sandbox.close()
+
+
+def fail_one(work, number, code):
+    """Lets call `number` fail. Gives (calls made, which one failed, what came of it)."""
+    before = our_processes()
+    report = work / "report"
+    report.unlink(missing_ok=True)
+    spawner = Spawner(BUILD, TEMPLATE, work, [f"{BUILD}/fail_call", str(number), str(code), str(report)], GROUP)
+    try:
+        outcome = life_of_a_sandbox(spawner)
+    except Refused as refused:
+        outcome = f"refused: {refused}"
+    except Gone as gone:
+        outcome = f"gone: {gone}"
+    except OSError as vanished: # the process that we looked at has ended: its end is judged below
+        outcome = f"gone: init or program: {vanished}"
+    except AssertionError as wrong:
+        outcome = f"wrong: {wrong}"
+    said = spawner.said()
+    status = spawner.close()
+    left = spawner.leftovers(before)
+    for _ in range(100):  # the kernel takes a moment to reap what was killed
+        if not left:
+            break
+        time.sleep(0.02)
+        left = spawner.leftovers(before)
+    calls, _, what = report.read_text().strip().partition(" ") if report.exists() else ("0", "", "?")
+    return int(calls), what, outcome, said, status, left
+
+
+def sweep(work):
+    """The next start must take away what a broken one has left."""
+    spawner = Spawner(BUILD, TEMPLATE, work, group_name=GROUP)
+    spawner.hello()
+    spawner.close()
+    left = spawner.leftovers()
+    spawner.forget_groups()
+    return [item for item in left if not item.startswith("process")]
+
+
+def complaint(outcome, said, status, left, whole, swept):
+    """What is wrong about the way a failure ended, or None."""
+    if left and swept:
+        return f"left behind, even by the next start: {swept}"
+    if any(item.startswith("process") for item in left):
+        return f"left behind: {left}"
+    if status is None:
+        return "the spawner did not end when its peer hung up"
+    if isinstance(outcome, dict):
+        wrong = {key: value for key, value in outcome.items() if value != whole[key]}
+        return f"a sandbox that differs from a whole one: {wrong}" if wrong else None
+    if outcome.startswith("wrong: "):
+        return outcome
+    if outcome.startswith("refused: ") and len(outcome) > len("refused: "):
+        return None
+    # The spawner itself ended, or init did: that has to be said as well, unless it was the end that was awaited.
+    if outcome == "gone: the spawner closed the socket" and status == 0:
+        return "the spawner ended without a word"
+    return None if said or outcome.startswith(("gone: init", "gone: the program")) or status in (125, 127, 139, 134) else f"no named error ({outcome}, {status})"
+
+
+def test_every_call_may_fail_once(tmp_path):
+    calls, _, whole, said, status, left = fail_one(tmp_path, 0, 0)
+    assert isinstance(whole, dict), (whole, said)
+    assert status == 0 and not left
+    assert whole["program"]["CapEff"] == "0" * 16 and whole["program"]["Seccomp"] == "2"
+
+    wrong, number, most = [], 0, calls
+    while number < most:
+        number += 1
+        code = errno.EPERM if number % 2 else errno.ENOMEM
+        made, what, outcome, said, status, left = fail_one(tmp_path, number, code)
+        swept = sweep(tmp_path) if left else []
+        problem = complaint(outcome, said, status, left, whole, swept)
+        if problem:
+            wrong.append(f"{number} ({what}): {problem}; said: {said}")
+        if what:
+            most = max(most, min(made, calls + 50))
+    assert number >= 300, "a life of a sandbox has more calls than that"
+    assert not wrong, f"{len(wrong)} of {number}:\n" + "\n".join(wrong)
