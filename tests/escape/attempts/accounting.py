@@ -1,0 +1,9 @@
+"""The host writes a record for each process."""
+
+from escape import attempt, call
+
+
+@attempt
+def accounting():
+    call("acct", b"/workspace/acct")
+    return "switched accounting on"

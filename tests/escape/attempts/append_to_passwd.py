@@ -1,0 +1,9 @@
+"""A second user."""
+
+from escape import attempt
+
+
+@attempt
+def append_to_passwd():
+    open("/etc/passwd", "a").close()
+    return "opened /etc/passwd for writing"

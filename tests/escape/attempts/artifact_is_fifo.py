@@ -1,0 +1,13 @@
+"""A FIFO with a promising name, and a socket."""
+
+import os
+import socket
+
+from escape import attempt, stopped
+
+
+@attempt
+def artifact_is_fifo():
+    os.mkfifo("/workspace/data.csv")
+    socket.socket(socket.AF_UNIX).bind("/workspace/model.bin")
+    return stopped("not-returned")

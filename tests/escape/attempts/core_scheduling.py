@@ -1,0 +1,9 @@
+"""A processor core for oneself."""
+
+from escape import attempt, call
+
+
+@attempt
+def core_scheduling():
+    call("prctl", 62, 1, 0, 0, 0)
+    return "has a core of its own"

@@ -1,0 +1,11 @@
+"""Virtual machines."""
+
+import os
+
+from escape import attempt
+
+
+@attempt
+def device_kvm():
+    os.stat("/dev/kvm")
+    return "/dev/kvm is there"

@@ -1,0 +1,11 @@
+"""The terminal of whoever started glovebox."""
+
+import os
+
+from escape import attempt
+
+
+@attempt
+def device_terminal():
+    os.open("/dev/tty", os.O_RDWR)
+    return "has a terminal"

@@ -1,0 +1,11 @@
+"""The same in /run."""
+
+from escape import attempt, fill, stopped
+
+LIMITS = {"disk_bytes": 8 << 20, "wall_ms": 20000}
+
+
+@attempt
+def fill_run():
+    written, code = fill("/run", 64 << 20)
+    return stopped("bounded") if code and written <= 9 << 20 else f"wrote {written} bytes, errno {code}"

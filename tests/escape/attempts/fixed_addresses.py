@@ -1,0 +1,9 @@
+"""The same addresses every time."""
+
+from escape import attempt, call
+
+
+@attempt
+def fixed_addresses():
+    call("personality", 0x0040000)
+    return "has another personality"

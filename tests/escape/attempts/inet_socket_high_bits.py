@@ -1,0 +1,9 @@
+"""An inet socket with rubbish in the high half of the family."""
+
+from escape import attempt, call
+
+
+@attempt
+def inet_socket_high_bits():
+    call("socket", 2 | 1 << 32, 1, 0)
+    return "has a socket"

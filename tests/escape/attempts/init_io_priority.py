@@ -1,0 +1,9 @@
+"""The same for reading and writing."""
+
+from escape import attempt, call
+
+
+@attempt
+def init_io_priority():
+    call("ioprio_set", 1, 1, 3 << 13)
+    return "made init's input and output idle"

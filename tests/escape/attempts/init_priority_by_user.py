@@ -1,0 +1,9 @@
+"""The same by user id."""
+
+from escape import attempt, call
+
+
+@attempt
+def init_priority_by_user():
+    call("setpriority", 2, 0, 19)
+    return "made all of the user nice"

@@ -1,0 +1,11 @@
+"""Calls that the filter does not see."""
+
+import ctypes
+
+from escape import attempt, call
+
+
+@attempt
+def io_uring():
+    call("io_uring_setup", 4, (ctypes.c_uint32 * 64)())
+    return "has a ring"

@@ -1,0 +1,9 @@
+"""A file system without bounds."""
+
+from escape import attempt, call
+
+
+@attempt
+def mount_tmpfs():
+    call("mount", b"none", b"/tmp", b"tmpfs", 0, None)
+    return "mounted tmpfs"

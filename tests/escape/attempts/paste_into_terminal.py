@@ -1,0 +1,9 @@
+"""The same by pasting."""
+
+from escape import attempt, call
+
+
+@attempt
+def paste_into_terminal():
+    call("ioctl", 0, 0x541c, b"\3")
+    return "pasted"

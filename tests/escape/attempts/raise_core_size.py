@@ -1,0 +1,11 @@
+"""Core dumps again."""
+
+import ctypes
+
+from escape import attempt, call
+
+
+@attempt
+def raise_core_size():
+    call("prlimit64", 0, 4, (ctypes.c_uint64 * 2)(1 << 30, 1 << 30), None)
+    return "may dump core"

@@ -1,0 +1,9 @@
+"""A module that nobody has."""
+
+from escape import attempt, call
+
+
+@attempt
+def remove_kernel_module():
+    call("delete_module", b"glovebox_escape_none", 0x800)
+    return "removed a module"

@@ -1,0 +1,9 @@
+"""The same in what /proc says about ourselves."""
+
+from escape import HOST, attempt, stopped
+
+
+@attempt
+def secret_in_own_arguments():
+    text = open("/proc/self/environ", "rb").read() + open("/proc/self/cmdline", "rb").read()
+    return "sees the secret" if HOST["secret"].encode() in text else stopped("bounded")

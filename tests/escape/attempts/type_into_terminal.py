@@ -1,0 +1,9 @@
+"""TIOCSTI types for whoever reads the terminal."""
+
+from escape import attempt, call
+
+
+@attempt
+def type_into_terminal():
+    call("ioctl", 0, 0x5412, b"x")
+    return "typed a character"

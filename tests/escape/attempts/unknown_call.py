@@ -1,0 +1,9 @@
+"""A number that no kernel has yet."""
+
+from escape import attempt, call
+
+
+@attempt
+def unknown_call():
+    call(600, 0, 0, 0)
+    return "was answered"

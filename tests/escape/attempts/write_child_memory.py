@@ -1,0 +1,14 @@
+"""Writes memory of another process."""
+
+import ctypes
+import os
+
+from escape import attempt, call
+
+
+@attempt
+def write_child_memory():
+    buffer = ctypes.create_string_buffer(8)
+    vector = (ctypes.c_size_t * 2)(ctypes.addressof(buffer), 8)
+    call("process_vm_writev", os.getpid(), vector, 1, vector, 1, 0)
+    return "wrote memory through the kernel"
