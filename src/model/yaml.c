@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LABEL_MOST = 96 }; /* leaves room for the cause */
+enum {
+    LABEL_MOST = 96,                 /* leaves room for the cause */
+    ENDS_MOST = 2 * YAML_NODES_MOST, /* bytes that end texts: NUL, after a block a line feed too */
+};
 
 struct builder {
     struct yaml *yaml;
@@ -136,7 +139,7 @@ static int decode(struct builder *builder, enum fy_scalar_style style, const cha
     char *out = builder->yaml->texts + builder->text_used;
     size_t used = 0;
     if (memchr(text, '\n', length))
-        return refuse(builder, err, "a text over several lines; write it in one");
+        return refuse(builder, err, "a text over several lines; write it in one or after '|'");
     for (size_t i = 0; i < length; i++) {
         char letter = text[i];
         if (style == FYSS_SINGLE_QUOTED && letter == '\'')
@@ -157,6 +160,41 @@ static int decode(struct builder *builder, enum fy_scalar_style style, const cha
     return 0;
 }
 
+/* Takes a block ("|") out of the file: its lines without the blanks that the first of them begins
+ * with, and one line feed at the end. */
+static int decode_block(struct builder *builder, const char *text, size_t length, error *err)
+{
+    if (text == builder->text || text[-1] != '\n' || text - builder->text < 2 || text[-2] != '|')
+        return refuse(builder, err, "a block with an indicator; end the line before it with '|'");
+    char *out = builder->yaml->texts + builder->text_used;
+    size_t used = 0, indent = 0, at = 0;
+    while (at < length) {
+        const char *line = text + at;
+        const char *end = memchr(line, '\n', length - at);
+        size_t size = end ? (size_t) (end - line) : length - at;
+        size_t blanks = 0;
+        while (blanks < size && line[blanks] == ' ')
+            blanks++;
+        if (indent == 0 && blanks < size)
+            indent = blanks;
+        if (blanks < indent && blanks < size)
+            return refuse(builder, err, "a block whose lines begin further left than its first");
+        size_t skip = blanks < indent ? blanks : indent;
+        memcpy(out + used, line + skip, size - skip);
+        used += size - skip;
+        out[used++] = '\n';
+        at += size + 1;
+    }
+    while (used > 1 && out[used - 1] == '\n' && out[used - 2] == '\n')
+        used--;
+    out[used] = '\0';
+    struct yaml_node *node = &builder->yaml->nodes[builder->yaml->count - 1];
+    node->text = out;
+    node->length = used;
+    builder->text_used += used + 1;
+    return 0;
+}
+
 static int add_text(struct builder *builder, struct fy_token *token, error *err)
 {
     if (add_node(builder, YAML_TEXT, err) < 0)
@@ -166,15 +204,17 @@ static int add_text(struct builder *builder, struct fy_token *token, error *err)
     if (!start || !end)
         return decode(builder, FYSS_PLAIN, "", 0, err);
     enum fy_scalar_style style = fy_token_scalar_style(token);
-    if (style == FYSS_LITERAL || style == FYSS_FOLDED)
-        return refuse(builder, err, "a text over several lines; write it in one");
     /* Texts do not overlap, so that they always have room; this does not rely on it. */
-    size_t room = builder->length + YAML_NODES_MOST - builder->text_used;
+    size_t room = builder->length + ENDS_MOST - builder->text_used;
     if (start->input_pos > end->input_pos || end->input_pos > builder->length ||
-        end->input_pos - start->input_pos >= room)
+        end->input_pos - start->input_pos + 2 > room)
         return refuse(builder, err, "a text that cannot be found again; write it in quotes");
-    return decode(builder, style, builder->text + start->input_pos,
-                  end->input_pos - start->input_pos, err);
+    size_t length = end->input_pos - start->input_pos;
+    if (style == FYSS_LITERAL)
+        return decode_block(builder, builder->text + start->input_pos, length, err);
+    if (style == FYSS_FOLDED)
+        return refuse(builder, err, "a folded block (>); write it in one line or after '|'");
+    return decode(builder, style, builder->text + start->input_pos, length, err);
 }
 
 /* The marks of libfyaml lie behind the sign that begins a quoted text, an anchor or an alias. */
@@ -304,7 +344,7 @@ int yaml_init(struct yaml *ret_yaml, const char *label, const char *text, size_t
     struct yaml yaml = {
         .label = label,
         .nodes = calloc(YAML_NODES_MOST, sizeof *yaml.nodes),
-        .texts = malloc(length + YAML_NODES_MOST),
+        .texts = malloc(length + ENDS_MOST),
     };
     struct builder builder = {
         .yaml = &yaml,

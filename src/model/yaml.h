@@ -1,8 +1,8 @@
 /* yaml.h - a small YAML file as a table of nodes, each with its place.
  *
- * Only what a settings file needs: mappings, sequences and texts of one line. Anchors, aliases,
- * tags, further documents and deep nesting are refused, so that a file never means more than it
- * shows. */
+ * Only what a settings file needs: mappings, sequences, texts of one line and blocks ("|").
+ * Anchors, aliases, tags, further documents and deep nesting are refused, so that a file never
+ * means more than it shows. */
 #pragma once
 
 #include "base/error.h"

@@ -63,6 +63,9 @@ TEST(a_text_is_read_as_it_is_written)
         { "\"it's\"", "it's" },
         { "gr\xc3\xbc\xc3\x9f \xf0\x9f\xa7\xa4", "gr\xc3\xbc\xc3\x9f \xf0\x9f\xa7\xa4" },
         { "---\nafter a marker\n...\n", "after a marker" },
+        { "|\n  one\n    two\n\n  three \\ 'x'\n\n", "one\n  two\n\nthree \\ 'x'\n" },
+        { "|\n\n  one", "\none\n" },
+        { "|\n  one\n# a comment\n", "one\n" },
     };
     for_each(fact, facts) {
         struct yaml yaml;
@@ -106,8 +109,9 @@ TEST(what_could_mean_more_than_it_shows_is_refused)
         { "{a: 1}}\n", "f:" },
         { "%YAML 9.9\n---\na: 1\n", "f:" },
         { "{a: 1}", NULL },
-        { "a: |\n  b\n", "f:2:1: a text over several lines" },
-        { "a: >\n  b\n", "f:2:1: a text over several lines" },
+        { "a: >\n  b\n", "f:2:1: a folded block" },
+        { "a: |-\n  b\n", "f:2:1: a block with an indicator" },
+        { "a: |2\n   b\n", "f:2:1: a block with an indicator" },
         { "a: b\n  c\n", "f:1:4: a text over several lines" },
         { "a: 'b\n  c'\n", "f:1:4: a text over several lines" },
         { "a: \"\\u00fc\"\n", "f:1:4: an escape" },
