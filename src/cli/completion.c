@@ -1,0 +1,187 @@
+/* completion.c - `glovebox completion bash|zsh|fish`: scripts printed from the same tables that parse.
+ * A verb without a table of flags offers the words of its arguments column: "build|list|show". */
+#include "cli/commands.h"
+
+#include "base/table.h"
+#include "cli/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a shell does to offer values, a row for each kind and shell. */
+static const struct {
+    const char *bash, *zsh, *fish;
+} offers[] = {
+    [VALUES_NONE] = { ":", " ", "" },
+    [VALUES_FILE] = { "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))", "_files", " -F" },
+    [VALUES_FOLDER] = { "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\"))", "_files -/",
+                        " -a '(__fish_complete_directories)'" },
+    [VALUES_LANGUAGE] = { "COMPREPLY=($(compgen -W 'python bash c' -- \"$cur\"))", "(python bash c)",
+                          " -a 'python bash c'" },
+    [VALUES_POLICY] = { "COMPREPLY=($(compgen -W \"$(glovebox policy list 2>/dev/null | cut -d' ' -f1)\" "
+                        "-- \"$cur\"))",
+                        "{compadd -- ${(f)\"$(glovebox policy list 2>/dev/null | cut -d\" \" -f1)\"}}",
+                        " -a '(glovebox policy list 2>/dev/null | string split -f1 \" \")'" },
+};
+
+/* Text between single quotes, with `special` characters behind a backslash. */
+static void print_quoted(const char *text, const char *special)
+{
+    for (; *text; text++)
+        if (*text == '\'')
+            (void) fputs("'\\''", stdout);
+        else
+            (void) printf(strchr(special, *text) ? "\\%c" : "%c", *text);
+}
+
+/* The words at the beginning of "build|list|show [NAME]", none of "[OPTIONS] …". */
+static void print_words(const char *arguments)
+{
+    size_t length = strcspn(arguments, " ");
+    if (arguments[0] == '[' || !memchr(arguments, '|', length))
+        return;
+    for (size_t index = 0; index < length; index++)
+        (void) putchar(arguments[index] == '|' ? ' ' : arguments[index]);
+}
+
+static void print_bash_verb(const struct command *command, const struct option_table *table)
+{
+    (void) printf("    %s)\n", command->name);
+    if (table) {
+        (void) puts("        case $prev in");
+        for (size_t index = 0; index < table->count; index++) {
+            const struct option_row *row = &table->rows[index];
+            if (!row->value)
+                continue;
+            (void) printf("        --%s", row->name);
+            if (row->letter)
+                (void) printf("|-%c", row->letter);
+            (void) printf(") %s; return ;;\n", offers[row->values].bash);
+        }
+        (void) puts("        esac");
+    }
+    (void) fputs("        flags='", stdout);
+    for (size_t index = 0; table && index < table->count; index++)
+        (void) printf("--%s ", table->rows[index].name);
+    (void) fputs("--help' words='", stdout);
+    if (!table)
+        print_words(command->arguments);
+    (void) puts("' ;;");
+}
+
+static void print_bash(void)
+{
+    const struct command *command;
+    (void) puts("# bash completion for glovebox; source it, or put it where bash-completion looks.\n"
+                "_glovebox() {\n"
+                "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} flags='' words=''\n"
+                "    COMPREPLY=()\n"
+                "    if [ \"$COMP_CWORD\" -eq 1 ]; then");
+    (void) fputs("        COMPREPLY=($(compgen -W '", stdout);
+    for (unsigned index = 0; (command = command_at(index)); index++)
+        (void) printf("%s ", command->name);
+    (void) puts("' -- \"$cur\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in");
+    for (unsigned index = 0; (command = command_at(index)); index++)
+        print_bash_verb(command, options_of_verb(command->name));
+    (void) puts("    esac\n"
+                "    case $cur in\n"
+                "    -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\")) ;;\n"
+                "    *)  compopt -o filenames\n"
+                "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\") "
+                "$(compgen -f -- \"$cur\")) ;;\n"
+                "    esac\n"
+                "}\n"
+                "complete -F _glovebox glovebox");
+}
+
+static void print_zsh_row(const struct option_row *row)
+{
+    if (row->letter)
+        (void) printf(" \\\n            '(-%c --%s)'{-%c,--%s}'[", row->letter, row->name, row->letter,
+                      row->name);
+    else
+        (void) printf(" \\\n            '--%s[", row->name);
+    print_quoted(row->text, "[]:");
+    (void) fputs("]", stdout);
+    if (row->value) {
+        (void) putchar(':');
+        print_quoted(row->value, "[]:");
+        (void) printf(":%s", offers[row->values].zsh);
+    }
+    (void) putchar('\'');
+}
+
+static void print_zsh(void)
+{
+    const struct command *command;
+    (void) puts("#compdef glovebox\n_glovebox() {\n    local -a verbs\n    verbs=(");
+    for (unsigned index = 0; (command = command_at(index)); index++) {
+        (void) printf("        '%s:", command->name);
+        print_quoted(command->text, ":");
+        (void) puts("'");
+    }
+    (void) puts("    )\n    if (( CURRENT == 2 )); then\n        _describe verb verbs\n        return\n"
+                "    fi\n    local verb=$words[2]\n    shift words\n    (( CURRENT-- ))\n"
+                "    case $verb in");
+    for (unsigned index = 0; (command = command_at(index)); index++) {
+        const struct option_table *table = options_of_verb(command->name);
+        (void) printf("    %s)\n        _arguments -s '(- *)'{-h,--help}'[explain]'", command->name);
+        for (size_t row = 0; table && row < table->count; row++)
+            print_zsh_row(&table->rows[row]);
+        if (!table) {
+            (void) fputs(" '1:what:(", stdout);
+            print_words(command->arguments);
+            (void) fputs(")'", stdout);
+        }
+        (void) puts(" '*:file:_files' ;;");
+    }
+    (void) puts("    esac\n}\ncompdef _glovebox glovebox");
+}
+
+static void print_fish(void)
+{
+    const struct command *command;
+    for (unsigned index = 0; (command = command_at(index)); index++) {
+        (void) printf("complete -c glovebox -n __fish_use_subcommand -f -a %s -d '", command->name);
+        print_quoted(command->text, "");
+        (void) puts("'");
+        const struct option_table *table = options_of_verb(command->name);
+        for (size_t at = 0; table && at < table->count; at++) {
+            const struct option_row *row = &table->rows[at];
+            (void) printf("complete -c glovebox -n '__fish_seen_subcommand_from %s' -l %s",
+                          command->name, row->name);
+            if (row->letter)
+                (void) printf(" -s %c", row->letter);
+            (void) printf("%s%s -d '", row->value ? " -r" : "", offers[row->values].fish);
+            print_quoted(row->text, "");
+            (void) puts("'");
+        }
+        if (!table && strchr(command->arguments, '|') && command->arguments[0] != '[') {
+            (void) printf("complete -c glovebox -n '__fish_seen_subcommand_from %s' -a '",
+                          command->name);
+            print_words(command->arguments);
+            (void) puts("'");
+        }
+    }
+}
+
+int command_completion(int argc, char **argv)
+{
+    static const struct {
+        const char *shell;
+        void (*print)(void);
+    } shells[] = { { "bash", print_bash }, { "zsh", print_zsh }, { "fish", print_fish } };
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        (void) puts("  source <(glovebox completion bash)      in ~/.bashrc\n"
+                    "  source <(glovebox completion zsh)       in ~/.zshrc\n"
+                    "  glovebox completion fish | source       in ~/.config/fish/config.fish\n"
+                    "\nUsage: glovebox completion bash|zsh|fish");
+        return 0;
+    }
+    for_each(row, shells)
+        if (argc == 2 && strcmp(argv[1], row->shell) == 0) {
+            row->print();
+            return 0;
+        }
+    return complain("completion knows bash, zsh and fish; name one of them");
+}

@@ -1,0 +1,94 @@
+"""What the CLI says about itself: help, completion, version, and what it says to slips of the finger."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+VERBS = ["run", "exec", "policy", "template", "libs", "doctor", "serve", "completion", "version", "help"]
+
+
+def test_help_lists_every_verb_and_begins_with_examples(glovebox):
+    done = glovebox("--help")
+    text = done.stdout.decode()
+    assert done.returncode == 0 and done.stderr == b""
+    for verb in VERBS:
+        assert re.search(rf"^  {verb} ", text, re.MULTILINE), verb
+    assert text.index("glovebox run script.py") < text.index("Usage:")
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "help"])
+def test_every_verb_explains_itself_examples_first(glovebox, verb):
+    for arguments in ([verb, "--help"], ["help", verb]):
+        done = glovebox(*arguments)
+        assert done.returncode == 0 and done.stderr == b""
+        assert f"glovebox {verb}" in done.stdout.decode().splitlines()[0] + done.stdout.decode()[:400]
+
+
+def test_every_limit_has_a_flag(glovebox):
+    text = glovebox("run", "--help").stdout.decode()
+    for name in ["wall", "cpu", "cpus", "memory", "processes", "disk", "inodes", "disk-read-rate",
+                 "disk-write-rate", "open-files", "output", "artifacts", "artifact-files"]:
+        assert f"--{name} " in text
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["rnu"], "there is no verb 'rnu'; did you mean 'run'?"),
+    (["zzzzzz"], "there is no verb 'zzzzzz'; see glovebox help"),
+    (["run", "--memroy", "1"], "there is no option --memroy; did you mean --memory?"),
+    (["run", "--polcy=data"], "there is no option --polcy; did you mean --policy?"),
+    (["run", "-Z"], "there is no option -Z; see glovebox run --help"),
+    (["run", "--policy"], "--policy needs a value: --policy NAME"),
+    (["run", "--json=yes"], "--json takes no value; write it alone"),
+    (["run"], "there is nothing to run; give a file, - for stdin, or -c CODE"),
+    (["exec"], "there is no command; write glovebox exec -- COMMAND"),
+    (["exec", "-c", "x"], "exec takes a command, not code; use glovebox run"),
+    (["run", "--private", "--daemon", "x", "-c", "1"], "--private and --daemon exclude each other; give one"),
+    (["completion", "tcsh"], "completion knows bash, zsh and fish; name one of them"),
+    (["serve", "x"], "serve takes no 'x'; see glovebox serve --help"),
+    (["serve", "--listen", "0.0.0.0:80", "--socket", "s"],
+     "0.0.0.0:80 is open to other machines and this build has no keys; listen on 127.0.0.1"),
+    (["serve", "--listen", "7070", "--socket", "s"],
+     "--listen takes ADDRESS:PORT such as 127.0.0.1:7070, not '7070'"),
+])
+def test_slips_are_answered_in_one_line(glovebox, arguments, says):
+    done = glovebox(*arguments)
+    assert done.stderr.decode() == f"glovebox: {says}\n"
+    assert done.returncode in (125, 126) and done.stdout == b""
+
+
+def test_version(glovebox):
+    plain = glovebox("version").stdout.decode()
+    assert re.fullmatch(r"glovebox \d+\.\d+\.\d+\n", plain)
+    assert json.loads(glovebox("version", "--json").stdout)["version"] == plain.split()[1]
+    assert glovebox("--version").stdout.decode() == plain
+
+
+def bash_offers(glovebox, *words):
+    script = glovebox("completion", "bash").stdout.decode()
+    script += f"\ncompopt() {{ :; }}; COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}\n"
+    script += "_glovebox; printf '%s\\n' \"${COMPREPLY[@]}\"\n"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True, cwd=glovebox.folder)
+    assert done.stderr == b""
+    return done.stdout.decode().split()
+
+
+def test_bash_completion_offers_what_fits(glovebox, tmp_path):
+    (tmp_path / "script.py").touch()
+    assert bash_offers(glovebox, "glovebox", "te") == ["template"]
+    assert bash_offers(glovebox, "glovebox", "run", "--mem") == ["--memory"]
+    assert bash_offers(glovebox, "glovebox", "run", "scr") == ["script.py"]
+    assert bash_offers(glovebox, "glovebox", "run", "-l", "py") == ["python"]
+    assert bash_offers(glovebox, "glovebox", "template", "bu") == ["build"]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_completion_scripts_are_well_formed(glovebox, tmp_path, shell):
+    script = glovebox("completion", shell).stdout
+    assert b"--memory" in script or b"-l memory" in script
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    (tmp_path / "script").write_bytes(script)
+    subprocess.run([shell, "-n", tmp_path / "script"], check=True)
