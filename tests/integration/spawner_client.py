@@ -181,8 +181,9 @@ class Sandbox:
         except ConnectionError as closed:
             raise Gone("init closed its stream") from closed
 
-    def start(self, *command):
-        """Starts a program as gloveboxd would. Gives its pid on the host."""
+    def start(self, *command, wait_for="230"):
+        """Starts a program as gloveboxd would, and waits until it sits in this system call (230: it sleeps). Gives its
+        pid on the host."""
         strings = ["/workspace", *command, "PATH=/usr/bin", "HOME=/home/user"]
         payload = struct.pack("<IHHHHI", START_MAIN, len(command), 2, 0, 0, 0)
         payload += b"".join(text.encode() + b"\0" for text in strings)
@@ -200,7 +201,8 @@ class Sandbox:
         while time.monotonic() < end:
             with contextlib.suppress(OSError):
                 for child in pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
-                    if os.readlink(f"/proc/{child}/exe").endswith(command[0].split("/")[-1]):
+                    call = pathlib.Path(f"/proc/{child}/syscall").read_text().split()[0]
+                    if os.readlink(f"/proc/{child}/exe").endswith(command[0].split("/")[-1]) and call == wait_for:
                         return int(child)
             time.sleep(0.005)
         raise Gone("the program did not stay")

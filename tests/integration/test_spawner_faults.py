@@ -83,7 +83,10 @@ def complaint(outcome, said, status, left, whole, swept):
     if status is None:
         return "the spawner did not end when its peer hung up"
     if isinstance(outcome, dict):
-        wrong = {key: value for key, value in outcome.items() if value != whole[key]}
+        wrong = [f"{part}.{key}: {value} instead of {whole[part].get(key)}" for part in ("init", "program", "limits")
+                 for key, value in outcome[part].items() if value != whole[part].get(key)]
+        if outcome["walls"] != whole["walls"]:
+            wrong.append(f"walls {outcome['walls']:#x}")
         return f"a sandbox that differs from a whole one: {wrong}" if wrong else None
     if outcome.startswith("wrong: "):
         return outcome
