@@ -1,0 +1,259 @@
+/* blobs.c - a table by hash, a list by age. */
+#include "daemon/blobs.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "daemon/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUCKETS = 4096 };
+
+struct blob {
+    char name[BLOB_NAME_SIZE];
+    uint64_t size;
+    int fd;           /* -1: it lies in the folder */
+    const char *mime; /* one of the table's */
+    struct blob *same_bucket;
+    struct blob *older, *newer;
+};
+
+struct blob_store {
+    int folder; /* -1: in memory */
+    uint64_t bytes, bytes_most;
+    struct blob *buckets[BUCKETS];
+    struct blob *oldest, *newest;
+};
+
+static bool name_is_valid(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == BLOB_NAME_SIZE - 1 && name[BLOB_NAME_SIZE - 1] == '\0';
+}
+
+static struct blob **bucket_of(struct blob_store *store, const char *name)
+{
+    unsigned number = 0;
+    for (int i = 0; i < 3; i++) {
+        unsigned char digit = (unsigned char) name[i];
+        number = number << 4 | (unsigned) (digit <= '9' ? digit - '0' : digit - 'a' + 10);
+    }
+    return &store->buckets[number % BUCKETS];
+}
+
+static struct blob *find(struct blob_store *store, const char *name)
+{
+    struct blob *blob = *bucket_of(store, name);
+    while (blob && strcmp(blob->name, name) != 0)
+        blob = blob->same_bucket;
+    return blob;
+}
+
+static void leave_line(struct blob_store *store, struct blob *blob)
+{
+    *(blob->older ? &blob->older->newer : &store->oldest) = blob->newer;
+    *(blob->newer ? &blob->newer->older : &store->newest) = blob->older;
+    blob->older = blob->newer = NULL;
+}
+
+static void join_line(struct blob_store *store, struct blob *blob)
+{
+    blob->older = store->newest;
+    *(store->newest ? &store->newest->newer : &store->oldest) = blob;
+    store->newest = blob;
+}
+
+static void remove_blob(struct blob_store *store, struct blob *blob, bool from_disk)
+{
+    leave_line(store, blob);
+    struct blob **at = bucket_of(store, blob->name);
+    while (*at != blob)
+        at = &(*at)->same_bucket;
+    *at = blob->same_bucket;
+    store->bytes -= blob->size;
+    if (blob->fd >= 0)
+        (void) close(blob->fd);
+    else if (from_disk)
+        (void) unlinkat(store->folder, blob->name, 0);
+    free(blob);
+}
+
+static int add_blob(struct blob_store *store, const char *name, uint64_t size, int *take_from,
+                    const char *mime, error *err)
+{
+    struct blob *blob = calloc(1, sizeof *blob);
+    if (!blob)
+        return fail(err, ERR_SYSTEM, "no memory to keep a blob");
+    memcpy(blob->name, name, sizeof blob->name);
+    blob->size = size;
+    blob->fd = take_from ? take_fd(take_from) : -1;
+    blob->mime = mime;
+    blob->same_bucket = *bucket_of(store, name);
+    *bucket_of(store, name) = blob;
+    join_line(store, blob);
+    store->bytes += size;
+    while (store->bytes > store->bytes_most && store->oldest != blob)
+        remove_blob(store, store->oldest, true);
+    return 0;
+}
+
+/* What an earlier daemon has kept. */
+static void take_over(struct blob_store *store)
+{
+    int folder = openat(store->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = folder < 0 ? NULL : fdopendir(folder);
+    if (!entries) {
+        close_fd(&folder);
+        return;
+    }
+    for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
+        struct stat found;
+        error err;
+        if (name_is_valid(entry->d_name) &&
+            fstatat(store->folder, entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(found.st_mode) &&
+            add_blob(store, entry->d_name, (uint64_t) found.st_size, NULL,
+                     "application/octet-stream", &err) < 0)
+            break;
+    }
+    (void) closedir(entries);
+}
+
+static int open_folder(const char *state)
+{
+    auto_fd above = state ? open(state, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (above < 0)
+        return -1;
+    (void) mkdirat(above, "blobs", 0700);
+    auto_fd folder = openat(above, "blobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (folder < 0)
+        return -1;
+    auto_fd tried = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return tried < 0 ? -1 : take_fd(&folder);
+}
+
+int blobs_open(const char *state, uint64_t bytes_most, struct blob_store **ret_store, error *err)
+{
+    struct blob_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return fail(err, ERR_SYSTEM, "no memory for the blob store");
+    store->bytes_most = bytes_most;
+    store->folder = open_folder(state);
+    if (store->folder >= 0)
+        take_over(store);
+    *ret_store = store;
+    return 0;
+}
+
+void blobs_close(struct blob_store *store)
+{
+    if (!store)
+        return;
+    while (store->oldest)
+        remove_blob(store, store->oldest, false);
+    close_fd(&store->folder);
+    free(store);
+}
+
+int blob_begin(struct blob_store *store, struct blob_writer *writer, error *err)
+{
+    *writer = (struct blob_writer){ .store = store };
+    writer->fd = store->folder >= 0
+                     ? openat(store->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)
+                     : memfd_create("glovebox-blob", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (writer->fd < 0)
+        return fail_os(err, "make a place for an artifact");
+    (void) crypto_hash_sha256_init(&writer->hash);
+    return 0;
+}
+
+int blob_add(struct blob_writer *writer, const void *data, size_t size, error *err)
+{
+    const unsigned char *at = data;
+    for (size_t i = 0; i < size && writer->head_size < sizeof writer->head; i++)
+        writer->head[writer->head_size++] = at[i];
+    (void) crypto_hash_sha256_update(&writer->hash, data, size);
+    for (size_t left = size; left > 0;) {
+        ssize_t wrote = write(writer->fd, at, left);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            return fail_os(err, "keep an artifact");
+        at += wrote;
+        left -= (size_t) wrote;
+    }
+    writer->size += size;
+    return 0;
+}
+
+/* Gives the nameless file its name; one of the same name holds the same bytes. */
+static int name_file(const struct blob_store *store, int fd, const char *name, error *err)
+{
+    char path[64];
+    (void) snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (linkat(AT_FDCWD, path, store->folder, name, AT_SYMLINK_FOLLOW) < 0 && errno != EEXIST)
+        return fail_os(err, "name an artifact");
+    return 0;
+}
+
+int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE], error *err)
+{
+    auto_fd fd = take_fd(&writer->fd);
+    unsigned char digest[crypto_hash_sha256_BYTES];
+    (void) crypto_hash_sha256_final(&writer->hash, digest);
+    char name[BLOB_NAME_SIZE];
+    (void) sodium_bin2hex(name, sizeof name, digest, sizeof digest);
+
+    struct blob_store *store = writer->store;
+    struct blob *known = find(store, name);
+    if (known) {
+        known->mime = mime;
+        leave_line(store, known);
+        join_line(store, known);
+    } else if (store->folder >= 0) {
+        if (name_file(store, fd, name, err) < 0 ||
+            add_blob(store, name, writer->size, NULL, mime, err) < 0)
+            return -1;
+    } else if (add_blob(store, name, writer->size, &fd, mime, err) < 0) {
+        return -1;
+    }
+    memcpy(ret_name, name, sizeof name);
+    return 0;
+}
+
+void blob_abandon(struct blob_writer *writer)
+{
+    close_fd(&writer->fd);
+    writer->fd = -1;
+}
+
+int blob_open(struct blob_store *store, const char *name, int *ret_fd, uint64_t *ret_size,
+              const char **ret_mime, error *err)
+{
+    struct blob *blob = name_is_valid(name) ? find(store, name) : NULL;
+    if (!blob)
+        return fail(err, ERR_NOT_FOUND, "no artifact has this name; artifacts are kept for a while only");
+    int fd;
+    if (blob->fd >= 0) {
+        char path[64]; /* a new description: readers do not share a position */
+        (void) snprintf(path, sizeof path, "/proc/self/fd/%d", blob->fd);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    } else {
+        fd = openat(store->folder, blob->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    }
+    if (fd < 0)
+        return fail_os(err, "open artifact %s", name);
+    leave_line(store, blob);
+    join_line(store, blob);
+    *ret_fd = fd;
+    *ret_size = blob->size;
+    *ret_mime = blob->mime;
+    return 0;
+}

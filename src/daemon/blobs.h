@@ -1,0 +1,45 @@
+/* blobs.h - bytes kept by their SHA-256: artifacts, and later whole outputs.
+ *
+ * They lie as files in STATE/blobs, or in sealed-off memory if that folder cannot be written (a private
+ * daemon). What has not been asked for the longest goes first when the store is full. */
+#pragma once
+
+#include "base/error.h"
+
+#include <sodium.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BLOB_NAME_SIZE = 65 }; /* 64 hex digits and the end */
+
+struct blob_store;
+
+/* Gives  *ret_store. `state` may be NULL: everything stays in memory. */
+int blobs_open(const char *state, uint64_t bytes_most, struct blob_store **ret_store, error *err);
+void blobs_close(struct blob_store *store);
+
+/* One blob while it comes in. blob_begin() starts it; then blob_keep() or blob_abandon() ends it. */
+struct blob_writer {
+    struct blob_store *store;
+    int fd;
+    uint64_t size;
+    crypto_hash_sha256_state hash;
+    size_t head_size;
+    unsigned char head[16]; /* first bytes, for the magic numbers */
+};
+
+int blob_begin(struct blob_store *store, struct blob_writer *writer, error *err);
+int blob_add(struct blob_writer *writer, const void *data, size_t size, error *err);
+
+/* Gives  its name in hex. The MIME type is remembered with it. */
+int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE], error *err);
+void blob_abandon(struct blob_writer *writer);
+
+/* Opens a blob for reading. Gives  a descriptor, its size and type (valid until the next call).
+ * Fails  ERR_NOT_FOUND. */
+int blob_open(struct blob_store *store, const char *name, int *ret_fd, uint64_t *ret_size,
+              const char **ret_mime, error *err);
+
+/* The type of a file by its name's ending, else by its first bytes; "application/octet-stream". */
+const char *mime_of(const char *path, const unsigned char *head, size_t head_size);

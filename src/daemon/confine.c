@@ -1,0 +1,85 @@
+/* confine.c - a list of the calls that an event loop needs. Whoever takes gloveboxd over finds no way to
+ * anything else: what is not listed fails, what only an attacker would try ends the process. */
+#include "daemon/confine.h"
+
+#include "base/table.h"
+
+#include <seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+
+static const char *const allowed[] = {
+    /* clang-format off */
+    /* descriptors that exist */
+    "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "lseek", "close", "fcntl",
+    "fstat", "newfstatat", "statx", "ftruncate", "sendfile", "dup", "dup3", "ioctl", "fsync", "fdatasync",
+    /* sockets that exist, and connections that come */
+    "accept4", "recvfrom", "recvmsg", "sendto", "sendmsg", "shutdown", "getsockopt", "setsockopt",
+    "getsockname", "getpeername",
+    /* counters and blobs; what can be opened is decided by this process's user id */
+    "openat", "linkat", "unlinkat", "memfd_create", "getdents64", "readlinkat", "readlink",
+    /* the loop */
+    "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "eventfd2",
+    "pipe2", "clock_gettime", "clock_nanosleep", "nanosleep", "gettimeofday", "restart_syscall", "timerfd_create",
+    "timerfd_settime",
+    /* memory */
+    "brk", "mmap", "munmap", "mremap", "mprotect", "madvise",
+    /* itself */
+    "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "futex", "getpid", "gettid", "getuid",
+    "getrandom", "exit", "exit_group", "sched_yield", "sched_getaffinity", "uname", "sysinfo", "prlimit64", "getrusage",
+    "rseq", "set_robust_list", "membarrier",
+    /* clang-format on */
+};
+
+static const char *const deadly[] = {
+    "execve",  "execveat", "fork",   "vfork",      "clone",          "clone3",
+    "ptrace",  "mount",    "umount2", "pivot_root", "chroot",         "setns",
+    "unshare", "setuid",   "setgid", "setresuid",  "process_vm_readv", "process_vm_writev",
+    "bpf",     "kexec_load", "init_module", "finit_module", "keyctl", "pidfd_getfd",
+    "io_uring_setup", "connect", "open_by_handle_at", "perf_event_open", "userfaultfd",
+};
+
+static int add_rules(scmp_filter_ctx filter, const char *const *names, size_t count, uint32_t action)
+{
+    for (size_t i = 0; i < count; i++) {
+        int call = seccomp_syscall_resolve_name(names[i]);
+        if (call == __NR_SCMP_ERROR)
+            continue; /* an older libseccomp: it stays refused */
+        if (seccomp_rule_add(filter, action, call, 0) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* abort() raises a signal against this very process and no other. */
+static int allow_abort(scmp_filter_ctx filter)
+{
+    return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+                            SCMP_A2(SCMP_CMP_EQ, 6 /* SIGABRT */));
+}
+
+int confine_daemon(error *err)
+{
+#ifdef __SANITIZE_ADDRESS__
+    (void) err; /* the sanitizer's own calls are many; test builds only */
+    return 0;
+#else
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return fail_os(err, "give up new privileges");
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(1 /* EPERM */));
+    if (!filter)
+        return fail(err, ERR_UNAVAILABLE, "make gloveboxd's own filter: no memory");
+    (void) seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+    int result = add_rules(filter, allowed, COUNT_OF(allowed), SCMP_ACT_ALLOW);
+    if (result == 0)
+        result = add_rules(filter, deadly, COUNT_OF(deadly), SCMP_ACT_KILL_PROCESS);
+    if (result == 0)
+        result = allow_abort(filter);
+    if (result == 0)
+        result = seccomp_load(filter);
+    seccomp_release(filter);
+    if (result < 0)
+        return fail(err, ERR_UNAVAILABLE, "load gloveboxd's own filter: error %d", -result);
+    return 0;
+#endif
+}

@@ -1,0 +1,159 @@
+/* counters.c - one table for both layouts of control groups: the first row that can be read wins. */
+#include "daemon/counters.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_MOST = 1024 };
+
+/* COUNTER rows: where a number stands, which word precedes it (NULL: it stands alone), and how many of
+ * its units make one of ours. */
+static const struct counter_row {
+    size_t field;
+    enum group_kind group;
+    const char *file;
+    const char *word;
+    uint64_t divide_by;
+} rows[] = {
+    /* clang-format off */
+#define FIELD(name) offsetof(struct counters, name)
+    { FIELD(cpu_us),            GROUP_CPUACCT, "cpuacct.usage",              NULL,             1000 },
+    { FIELD(cpu_us),            GROUP_CPU,     "cpuacct.usage",              NULL,             1000 },
+    { FIELD(cpu_us),            GROUP_UNIFIED, "cpu.stat",                   "usage_usec",     1 },
+    { FIELD(memory_peak_bytes), GROUP_MEMORY,  "memory.max_usage_in_bytes",  NULL,             1 },
+    { FIELD(memory_peak_bytes), GROUP_UNIFIED, "memory.peak",                NULL,             1 }, /* Linux 5.19 */
+    { FIELD(memory_peak_bytes), GROUP_UNIFIED, "memory.current",             NULL,             1 },
+    { FIELD(memory_kills),      GROUP_MEMORY,  "memory.oom_control",         "oom_kill",       1 },
+    { FIELD(memory_kills),      GROUP_UNIFIED, "memory.events",              "oom_kill",       1 },
+    { FIELD(memory_full),       GROUP_MEMORY,  "memory.failcnt",             NULL,             1 },
+    { FIELD(memory_full),       GROUP_UNIFIED, "memory.events",              "max",            1 },
+    { FIELD(processes_peak),    GROUP_PIDS,    "pids.peak",                  NULL,             1 }, /* Linux 6.1 */
+    { FIELD(processes_peak),    GROUP_PIDS,    "pids.current",               NULL,             1 },
+    { FIELD(processes_peak),    GROUP_UNIFIED, "pids.peak",                  NULL,             1 },
+    { FIELD(processes_peak),    GROUP_UNIFIED, "pids.current",               NULL,             1 },
+    { FIELD(processes_refused), GROUP_PIDS,    "pids.events",                "max",            1 },
+    { FIELD(processes_refused), GROUP_UNIFIED, "pids.events",                "max",            1 },
+    { FIELD(throttled),         GROUP_CPU,     "cpu.stat",                   "nr_throttled",   1 },
+    { FIELD(throttled),         GROUP_UNIFIED, "cpu.stat",                   "nr_throttled",   1 },
+    { FIELD(throttled_us),      GROUP_CPU,     "cpu.stat",                   "throttled_time", 1000 },
+    { FIELD(throttled_us),      GROUP_UNIFIED, "cpu.stat",                   "throttled_usec", 1 },
+#undef FIELD
+    /* clang-format on */
+};
+
+void group_directories_init(struct group_directories *groups)
+{
+    for_each(fd, groups->fd)
+        *fd = -1;
+}
+
+void group_directories_done(struct group_directories *groups)
+{
+    for_each(fd, groups->fd) {
+        close_fd(fd);
+        *fd = -1;
+    }
+}
+
+static bool read_text(int directory, const char *name, char text[TEXT_MOST])
+{
+    if (directory < 0)
+        return false;
+    auto_fd file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return false;
+    ssize_t got = read(file, text, TEXT_MOST - 1);
+    if (got <= 0)
+        return false;
+    text[got] = '\0';
+    return true;
+}
+
+/* The number behind `word` at the beginning of a line; "max" must not be found in "max_usage". */
+static bool find_number(const char *text, const char *word, uint64_t *ret_number)
+{
+    size_t length = word ? strlen(word) : 0;
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (word && (strncmp(line, word, length) != 0 || line[length] != ' '))
+            continue;
+        const char *digits = word ? line + length + 1 : line;
+        if (*digits < '0' || *digits > '9')
+            return false;
+        *ret_number = strtoull(digits, NULL, 10);
+        return true;
+    }
+    return false;
+}
+
+static uint64_t *field_of(struct counters *counters, size_t field)
+{
+    return (uint64_t *) (void *) ((char *) counters + field);
+}
+
+void counters_read(const struct group_directories *groups, struct counters *ret_counters)
+{
+    *ret_counters = (struct counters){ 0 };
+    char text[TEXT_MOST] = "";
+    const struct counter_row *read = NULL; /* whose file is in `text`: two rows may share one */
+    size_t found = SIZE_MAX;
+    for_each(row, rows) {
+        if (row->field == found || groups->fd[row->group] < 0)
+            continue;
+        bool same = read && read->group == row->group && strcmp(read->file, row->file) == 0;
+        if (!same) {
+            read = NULL;
+            if (!read_text(groups->fd[row->group], row->file, text))
+                continue;
+            read = row;
+        }
+        uint64_t number;
+        if (find_number(text, row->word, &number)) {
+            *field_of(ret_counters, row->field) = number / row->divide_by;
+            found = row->field;
+        }
+    }
+}
+
+uint64_t counters_cpu_us(const struct group_directories *groups)
+{
+    char text[TEXT_MOST];
+    for_each(row, rows) {
+        uint64_t number;
+        if (row->field == offsetof(struct counters, cpu_us) &&
+            read_text(groups->fd[row->group], row->file, text) &&
+            find_number(text, row->word, &number))
+            return number / row->divide_by;
+    }
+    return 0;
+}
+
+uint64_t counters_processes(const struct group_directories *groups)
+{
+    char text[TEXT_MOST];
+    uint64_t number = 0;
+    if (read_text(groups->fd[GROUP_PIDS], "pids.current", text) ||
+        read_text(groups->fd[GROUP_UNIFIED], "pids.current", text))
+        (void) find_number(text, NULL, &number);
+    return number;
+}
+
+static uint64_t since(uint64_t now, uint64_t start)
+{
+    return now > start ? now - start : 0;
+}
+
+void counters_subtract(struct counters *counters, const struct counters *start)
+{
+    counters->cpu_us = since(counters->cpu_us, start->cpu_us);
+    counters->memory_kills = since(counters->memory_kills, start->memory_kills);
+    counters->memory_full = since(counters->memory_full, start->memory_full);
+    counters->processes_refused = since(counters->processes_refused, start->processes_refused);
+    counters->throttled = since(counters->throttled, start->throttled);
+    counters->throttled_us = since(counters->throttled_us, start->throttled_us);
+}

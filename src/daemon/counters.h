@@ -1,0 +1,40 @@
+/* counters.h - what the kernel counted for one sandbox, read from its control groups.
+ *
+ * A verdict stands on these numbers and never on an exit code: no program inside can forge them. */
+#pragma once
+
+#include "contract/spawn.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct counters {
+    uint64_t cpu_us;
+    uint64_t memory_peak_bytes;
+    uint64_t memory_kills; /* processes that the kernel ended because memory was used up */
+    uint64_t memory_full;  /* times that the limit was met (also by file cache that was then dropped) */
+    uint64_t processes_peak;
+    uint64_t processes_refused;
+    uint64_t throttled;
+    uint64_t throttled_us;
+};
+
+/* Directories of one sandbox's groups by kind, -1 where there is none. */
+struct group_directories {
+    int fd[GROUPS];
+};
+
+void group_directories_init(struct group_directories *groups);
+void group_directories_done(struct group_directories *groups);
+
+/* Reads everything that can be read; a counter that this machine does not keep stays 0. */
+void counters_read(const struct group_directories *groups, struct counters *ret_counters);
+
+/* The processor time alone: what the limit on it polls. */
+uint64_t counters_cpu_us(const struct group_directories *groups);
+
+/* How many processes are alive in it now; 0 too where this cannot be known. */
+uint64_t counters_processes(const struct group_directories *groups);
+
+/* What was added since `start`; the two peaks are taken as they are. */
+void counters_subtract(struct counters *counters, const struct counters *start);

@@ -1,0 +1,248 @@
+/* harvest.c - one row for each frame: when it may come, and what it does. */
+#include "daemon/harvest.h"
+
+#include "base/table.h"
+#include "daemon/request.h"
+#include "daemon/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RESULT_BYTES_MOST = 8 * 1024 * 1024 };
+
+void harvest_init(struct harvest *harvest, const struct limits *limits, const char *policy,
+                  struct blob_store *blobs)
+{
+    *harvest = (struct harvest){ .phase = HARVEST_LOADING, .limits = limits, .policy = policy,
+                                 .blobs = blobs };
+    harvest->writer.fd = -1;
+    for_each(output, harvest->output)
+        output_init(output, limits->output);
+}
+
+void harvest_done(struct harvest *harvest)
+{
+    for_each(output, harvest->output)
+        output_done(output);
+    if (harvest->file_is_open)
+        blob_abandon(&harvest->writer);
+    free(harvest->file_path);
+    for (size_t i = 0; i < harvest->artifact_count; i++)
+        free(harvest->artifacts[i].path);
+    free(harvest->artifacts);
+    denials_done(&harvest->denials);
+    bytes_done(&harvest->results);
+    bytes_done(&harvest->piece);
+    bytes_done(&harvest->failure);
+    *harvest = (struct harvest){ 0 };
+}
+
+static int out_of_turn(const struct inside_frame *frame, error *err)
+{
+    return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for %u out of turn",
+                frame->kind, frame->id);
+}
+
+/* Keeps the first failure, in init's words, cut to what an error can hold. */
+static void note_failure(error *failure, const struct inside_frame *frame,
+                         const struct inside_done *done, const unsigned char *payload)
+{
+    if (done->os == 0 || failure->code != ERR_NONE)
+        return;
+    int length = (int) (frame->size - sizeof *done);
+    const char *why = strerrordesc_np(done->os);
+    if (length > 0)
+        (void) fail(failure, ERR_SYSTEM, "%.*s", length, (const char *) payload + sizeof *done);
+    else
+        (void) fail(failure, ERR_SYSTEM, "%s", why ? why : "unknown error");
+    failure->os = done->os;
+}
+
+static int take_done(struct harvest *harvest, const struct inside_frame *frame,
+                     const unsigned char *payload, error *err)
+{
+    struct inside_done done;
+    memcpy(&done, payload, sizeof done);
+    bool is_load = frame->id == ID_SEAL || frame->id >= ID_FIRST_FILE;
+    if (harvest->phase == HARVEST_LOADING && is_load && harvest->loads_open > 0) {
+        note_failure(&harvest->load_failure, frame, &done, payload);
+        return --harvest->loads_open == 0 ? HARVEST_LOADED : HARVEST_NOTHING;
+    }
+    if (harvest->phase == HARVEST_RUNNING && harvest->running != 0 && frame->id == harvest->running &&
+        !harvest->has_started && done.os != 0) {
+        harvest->running = 0;
+        note_failure(&harvest->start_failure, frame, &done, payload);
+        return HARVEST_NOT_STARTED;
+    }
+    if (harvest->phase == HARVEST_COLLECTING && frame->id == ID_COLLECT && !harvest->file_is_open) {
+        note_failure(&harvest->collect_failure, frame, &done, payload);
+        return HARVEST_COLLECTED;
+    }
+    return out_of_turn(frame, err);
+}
+
+static int take_started(struct harvest *harvest, const struct inside_frame *frame,
+                        const unsigned char *payload, error *err)
+{
+    (void) payload;
+    if (frame->id != harvest->running || harvest->has_started)
+        return out_of_turn(frame, err);
+    harvest->has_started = true;
+    return HARVEST_STARTED;
+}
+
+static int take_output(struct harvest *harvest, const struct inside_frame *frame,
+                       const unsigned char *payload, error *err)
+{
+    if (frame->id != ID_PROGRAM && frame->id != ID_COMPILER)
+        return out_of_turn(frame, err);
+    output_add(&harvest->output[frame->stream - 1], payload, frame->size);
+    return HARVEST_PRINTED;
+}
+
+static int take_exited(struct harvest *harvest, const struct inside_frame *frame,
+                       const unsigned char *payload, error *err)
+{
+    if (frame->id != harvest->running || !harvest->has_started || harvest->has_exited)
+        return out_of_turn(frame, err);
+    memcpy(&harvest->exited, payload, sizeof harvest->exited);
+    const struct inside_exited *exited = &harvest->exited;
+    if (exited->signal < 0 || exited->signal > 64 || exited->exit_code < -1 ||
+        exited->exit_code > 255 || (exited->signal != 0) != (exited->exit_code == -1))
+        return fail(err, ERR_PROTOCOL, "glovebox-init told of exit code %d with signal %d",
+                    exited->exit_code, exited->signal);
+    harvest->has_exited = true;
+    return HARVEST_ENDED;
+}
+
+static int take_measured(struct harvest *harvest, const struct inside_frame *frame,
+                         const unsigned char *payload, error *err)
+{
+    (void) err;
+    memcpy(&harvest->measured, payload, sizeof harvest->measured);
+    harvest->has_measured = true;
+    return frame->kind == INSIDE_STOPPED ? HARVEST_STOPPED : HARVEST_NOTHING;
+}
+
+static int take_file(struct harvest *harvest, const struct inside_frame *frame,
+                     const unsigned char *payload, error *err)
+{
+    if (frame->id != ID_COLLECT || harvest->file_is_open)
+        return out_of_turn(frame, err);
+    memcpy(&harvest->file, payload, sizeof harvest->file);
+    size_t length = frame->size - sizeof harvest->file;
+    char *path = strndup((const char *) payload + sizeof harvest->file, length);
+    if (!path)
+        return fail(err, ERR_SYSTEM, "no memory for the name of an artifact");
+    free(harvest->file_path);
+    harvest->file_path = path;
+    if (strlen(path) != length || request_check_path(path, length, err) < 0)
+        return fail(err, ERR_PROTOCOL, "glovebox-init sent an artifact with a name that is none");
+    if (harvest->artifact_count >= harvest->limits->artifact_files ||
+        harvest->file.size > harvest->limits->artifacts - harvest->file_bytes)
+        return fail(err, ERR_PROTOCOL, "glovebox-init sent more artifacts than the limit");
+    harvest->file_bytes += harvest->file.size;
+    if (blob_begin(harvest->blobs, &harvest->writer, err) < 0)
+        return -1;
+    harvest->file_is_open = true;
+    return HARVEST_NOTHING;
+}
+
+static int take_data(struct harvest *harvest, const struct inside_frame *frame,
+                     const unsigned char *payload, error *err)
+{
+    if (frame->id != ID_COLLECT || !harvest->file_is_open)
+        return out_of_turn(frame, err);
+    if (frame->size > harvest->file.size - harvest->writer.size)
+        return fail(err, ERR_PROTOCOL, "glovebox-init sent an artifact that is longer than it said");
+    return blob_add(&harvest->writer, payload, frame->size, err) < 0 ? -1 : HARVEST_NOTHING;
+}
+
+static struct artifact *add_artifact(struct harvest *harvest)
+{
+    if (harvest->artifact_count == harvest->artifact_room) {
+        size_t room = harvest->artifact_room > 0 ? harvest->artifact_room * 2 : 8;
+        struct artifact *larger = realloc(harvest->artifacts, room * sizeof *larger);
+        if (!larger)
+            return NULL;
+        harvest->artifacts = larger;
+        harvest->artifact_room = room;
+    }
+    return &harvest->artifacts[harvest->artifact_count];
+}
+
+static int take_end(struct harvest *harvest, const struct inside_frame *frame,
+                    const unsigned char *payload, error *err)
+{
+    (void) payload;
+    if (frame->id != ID_COLLECT || !harvest->file_is_open)
+        return out_of_turn(frame, err);
+    harvest->file_is_open = false;
+    struct artifact *artifact = add_artifact(harvest);
+    if (!artifact) {
+        blob_abandon(&harvest->writer);
+        return fail(err, ERR_SYSTEM, "no memory for an artifact");
+    }
+    artifact->size = harvest->writer.size;
+    artifact->mime = mime_of(harvest->file_path, harvest->writer.head, harvest->writer.head_size);
+    if (blob_keep(&harvest->writer, artifact->mime, artifact->sha256, err) < 0)
+        return -1;
+    artifact->path = harvest->file_path;
+    harvest->file_path = NULL;
+    harvest->artifact_count++;
+    return HARVEST_PRINTED;
+}
+
+static int take_skipped(struct harvest *harvest, const struct inside_frame *frame,
+                        const unsigned char *payload, error *err)
+{
+    if (frame->id != ID_COLLECT || harvest->file_is_open)
+        return out_of_turn(frame, err);
+    struct inside_skipped skipped;
+    memcpy(&skipped, payload, sizeof skipped);
+    if (skipped.reason == INSIDE_SKIP_BYTES || skipped.reason == INSIDE_SKIP_COUNT)
+        harvest->artifacts_cut = true;
+    denials_add_skipped(&harvest->denials, &skipped, (const char *) payload + sizeof skipped,
+                        frame->size - sizeof skipped);
+    return HARVEST_PRINTED;
+}
+
+static int take_denial(struct harvest *harvest, const struct inside_frame *frame,
+                       const unsigned char *payload, error *err)
+{
+    (void) frame;
+    (void) err;
+    struct inside_denial denial;
+    memcpy(&denial, payload, sizeof denial);
+    denials_add_call(&harvest->denials, &denial, harvest->policy);
+    return HARVEST_PRINTED;
+}
+
+/* Everything that may come during a run. What has no row was never asked for. */
+static const struct row {
+    unsigned phases;
+    int (*take)(struct harvest *, const struct inside_frame *, const unsigned char *, error *);
+} rows[] = {
+    /* clang-format off */
+    [INSIDE_DONE]     = { HARVEST_LOADING | HARVEST_RUNNING | HARVEST_COLLECTING, take_done },
+    [INSIDE_STARTED]  = { HARVEST_RUNNING,                        take_started },
+    [INSIDE_OUTPUT]   = { HARVEST_RUNNING,                        take_output },
+    [INSIDE_EXITED]   = { HARVEST_RUNNING,                        take_exited },
+    [INSIDE_STOPPED]  = { HARVEST_RUNNING,                        take_measured },
+    [INSIDE_MEASURED] = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_measured },
+    [INSIDE_DENIAL]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_denial },
+    [INSIDE_FILE]     = { HARVEST_COLLECTING,                     take_file },
+    [INSIDE_DATA]     = { HARVEST_COLLECTING,                     take_data },
+    [INSIDE_END]      = { HARVEST_COLLECTING,                     take_end },
+    [INSIDE_SKIPPED]  = { HARVEST_COLLECTING,                     take_skipped },
+    /* clang-format on */
+};
+
+int harvest_frame(struct harvest *harvest, const struct inside_frame *frame, const unsigned char *payload,
+                  error *err)
+{
+    if (frame->kind >= COUNT_OF(rows) || !rows[frame->kind].take ||
+        !(rows[frame->kind].phases & harvest->phase))
+        return out_of_turn(frame, err);
+    return rows[frame->kind].take(harvest, frame, payload, err);
+}

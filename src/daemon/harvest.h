@@ -1,0 +1,85 @@
+/* harvest.h - what comes out of a sandbox during one run: output, files, refusals, the end.
+ *
+ * Everything here was said by the sandbox's init, which is not believed: a frame counts only in the phase
+ * in which it was asked for, and within the limits that were granted. No clock and no descriptor but
+ * the blobs': fuzzed together with inside_reader.h. */
+#pragma once
+
+#include "base/error.h"
+#include "contract/inside.h"
+#include "daemon/blobs.h"
+#include "daemon/bytes.h"
+#include "daemon/denials.h"
+#include "daemon/output.h"
+#include "model/limits.h"
+
+#include <stdbool.h>
+
+/* Operations and programs of a run, by the ids that we give them. */
+enum { ID_COMPILER = 1, ID_PROGRAM = 2, ID_SEAL = 3, ID_STOP = 4, ID_COLLECT = 5, ID_FIRST_FILE = 16 };
+
+enum harvest_phase {
+    HARVEST_LOADING = 1,   /* inputs are on their way in */
+    HARVEST_RUNNING = 2,   /* a program runs, or is being stopped */
+    HARVEST_COLLECTING = 4 /* nothing runs; files come out */
+};
+
+struct artifact {
+    char *path;
+    uint64_t size;
+    char sha256[BLOB_NAME_SIZE];
+    const char *mime;
+};
+
+struct harvest {
+    enum harvest_phase phase;
+    const struct limits *limits; /* granted; borrowed */
+    const char *policy;          /* its name; borrowed */
+    struct output output[2];     /* stdout, stderr */
+
+    uint32_t loads_open;  /* PUT and SEAL that are not DONE */
+    error load_failure;   /* the first of them that failed */
+    uint32_t running;     /* id of the program that was started, 0 = none */
+    bool has_started;
+    struct inside_exited exited;
+    bool has_exited;
+    error start_failure; /* of a START */
+    error collect_failure;
+    struct inside_measured measured;
+    bool has_measured;
+
+    struct blob_store *blobs; /* borrowed */
+    struct blob_writer writer;
+    bool file_is_open;
+    struct inside_file file;
+    char *file_path;
+    uint64_t file_bytes; /* of all files, announced */
+    size_t artifact_count, artifact_room;
+    struct artifact *artifacts;
+    bool artifacts_cut; /* some did not fit into the limits */
+    struct denials denials;
+
+    struct bytes results; /* JSON objects of results, with commas between */
+    struct bytes piece;   /* of the result that is coming in */
+    struct bytes failure; /* JSON object: the exception that ended the code */
+};
+
+enum harvest_event {
+    HARVEST_NOTHING,
+    HARVEST_LOADED,       /* every input is in its place, or load_failure says why not */
+    HARVEST_STARTED,
+    HARVEST_NOT_STARTED,  /* start_failure says why */
+    HARVEST_PRINTED,      /* output or results have grown */
+    HARVEST_ENDED,        /* the program that was asked for has ended: exited */
+    HARVEST_STOPPED,      /* nothing runs any more */
+    HARVEST_COLLECTED,    /* the last artifact is in */
+};
+
+void harvest_init(struct harvest *harvest, const struct limits *limits, const char *policy,
+                  struct blob_store *blobs);
+void harvest_done(struct harvest *harvest);
+
+/* Takes one frame in. Returns enum harvest_event, or -1 with ERR_PROTOCOL (init misbehaves) or
+ * ERR_SYSTEM (the blob store failed). */
+int harvest_frame(struct harvest *harvest, const struct inside_frame *frame, const unsigned char *payload,
+                  error *err);

@@ -1,0 +1,188 @@
+/* json_writer.c - the last byte written tells whether a comma is due. */
+#include "daemon/json_writer.h"
+
+#include "daemon/utf8.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void comma(struct bytes *out)
+{
+    if (out->size == 0)
+        return;
+    char last = out->data[out->size - 1];
+    if (last != '{' && last != '[' && last != ':' && last != ',')
+        bytes_add(out, ",", 1);
+}
+
+void json_open(struct bytes *out, char bracket)
+{
+    comma(out);
+    bytes_add(out, &bracket, 1);
+}
+
+void json_close(struct bytes *out, char bracket)
+{
+    bytes_add(out, &bracket, 1);
+}
+
+void json_key(struct bytes *out, const char *key)
+{
+    json_string(out, key);
+    bytes_add(out, ":", 1);
+}
+
+/* Bytes that stand for themselves between the quotes. */
+static bool is_plain(unsigned char byte)
+{
+    return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
+}
+
+static void escape(struct bytes *out, unsigned char byte)
+{
+    static const char short_forms[] = "\"\"\\\\\bb\ff\nn\rr\tt";
+    for (const char *form = short_forms; *form; form += 2)
+        if ((unsigned char) form[0] == byte) {
+            char escaped[2] = { '\\', form[1] };
+            bytes_add(out, escaped, sizeof escaped);
+            return;
+        }
+    char escaped[8];
+    (void) snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned) byte);
+    bytes_add(out, escaped, 6);
+}
+
+static void text_begin(struct bytes *out)
+{
+    comma(out);
+    bytes_add(out, "\"", 1);
+}
+
+static void text_part(struct bytes *out, const char *text, size_t size)
+{
+    const unsigned char *at = (const unsigned char *) text;
+    const unsigned char *end = at + size;
+    while (at < end) {
+        const unsigned char *plain = at;
+        while (plain < end && is_plain(*plain))
+            plain++;
+        bytes_add(out, at, (size_t) (plain - at));
+        at = plain;
+        if (at == end)
+            break;
+        if (*at < 0x80) {
+            escape(out, *at++);
+            continue;
+        }
+        int length = utf8_character(at, (size_t) (end - at));
+        if (length > 0) {
+            bytes_add(out, at, (size_t) length);
+            at += length;
+        } else {
+            bytes_add(out, "\xEF\xBF\xBD", 3); /* U+FFFD */
+            at++;
+        }
+    }
+}
+
+static void text_end(struct bytes *out)
+{
+    bytes_add(out, "\"", 1);
+}
+
+void json_text(struct bytes *out, const char *text, size_t size)
+{
+    text_begin(out);
+    text_part(out, text, size);
+    text_end(out);
+}
+
+void json_string(struct bytes *out, const char *text)
+{
+    if (text)
+        json_text(out, text, strlen(text));
+    else
+        json_null(out);
+}
+
+static void add_word(struct bytes *out, const char *word)
+{
+    comma(out);
+    bytes_add_text(out, word);
+}
+
+void json_count(struct bytes *out, uint64_t value)
+{
+    comma(out);
+    bytes_print(out, "%" PRIu64, value);
+}
+
+void json_number(struct bytes *out, int64_t value)
+{
+    comma(out);
+    bytes_print(out, "%" PRId64, value);
+}
+
+void json_flag(struct bytes *out, bool value)
+{
+    add_word(out, value ? "true" : "false");
+}
+
+void json_null(struct bytes *out)
+{
+    add_word(out, "null");
+}
+
+void json_base64(struct bytes *out, const void *data, size_t size)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    text_begin(out);
+    const unsigned char *at = data;
+    for (size_t i = 0; i < size; i += 3) {
+        size_t left = size - i;
+        uint32_t three = (uint32_t) at[i] << 16 | (left > 1 ? (uint32_t) at[i + 1] << 8 : 0) |
+                         (left > 2 ? at[i + 2] : 0);
+        char four[4] = { digits[three >> 18], digits[three >> 12 & 63],
+                         left > 1 ? digits[three >> 6 & 63] : '=',
+                         left > 2 ? digits[three & 63] : '=' };
+        bytes_add(out, four, sizeof four);
+    }
+    text_end(out);
+}
+
+void json_raw(struct bytes *out, const void *json, size_t size)
+{
+    comma(out);
+    bytes_add(out, json, size);
+}
+
+void json_string_field(struct bytes *out, const char *key, const char *text)
+{
+    json_key(out, key);
+    json_string(out, text);
+}
+
+void json_count_field(struct bytes *out, const char *key, uint64_t value)
+{
+    json_key(out, key);
+    json_count(out, value);
+}
+
+void json_number_field(struct bytes *out, const char *key, int64_t value)
+{
+    json_key(out, key);
+    json_number(out, value);
+}
+
+void json_flag_field(struct bytes *out, const char *key, bool value)
+{
+    json_key(out, key);
+    json_flag(out, value);
+}
+
+void json_null_field(struct bytes *out, const char *key)
+{
+    json_key(out, key);
+    json_null(out);
+}

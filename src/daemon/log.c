@@ -1,0 +1,95 @@
+/* log.c - lines to stderr, each in one write. A line that does not fit is cut. */
+#include "daemon/log.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static enum log_level most = LOG_NOTICE;
+
+struct line {
+    size_t size;
+    char text[1024];
+};
+
+static void put(struct line *line, char byte)
+{
+    if (line->size < sizeof line->text - 1) /* the last byte is the newline's */
+        line->text[line->size++] = byte;
+}
+
+static void put_text(struct line *line, const char *text)
+{
+    while (*text)
+        put(line, *text++);
+}
+
+static void put_value(struct line *line, const char *text)
+{
+    bool quoted = *text == '\0' || strpbrk(text, " \"=");
+    if (quoted)
+        put(line, '"');
+    for (const char *at = text; *at; at++) {
+        unsigned char byte = (unsigned char) *at;
+        if (byte < 0x20 || byte == 0x7F || byte >= 0x80) {
+            char escaped[8];
+            (void) snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned) byte);
+            put_text(line, escaped);
+            continue;
+        }
+        if (byte == '"' || byte == '\\')
+            put(line, '\\');
+        put(line, *at);
+    }
+    if (quoted)
+        put(line, '"');
+}
+
+static void put_moment(struct line *line)
+{
+    int64_t now = wall_clock_ms();
+    time_t seconds = (time_t) (now / 1000);
+    struct tm parts;
+    if (!gmtime_r(&seconds, &parts))
+        return;
+    char text[48];
+    size_t used = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+    (void) snprintf(text + used, sizeof text - used, ".%03dZ ", (int) (now % 1000));
+    put_text(line, text);
+}
+
+void log_until(enum log_level level)
+{
+    most = level;
+}
+
+void log_fields(enum log_level level, const char *event, const struct log_field *fields)
+{
+    static const char *const levels[] = { "error", "warning", "notice", "debug" };
+    if (level > most)
+        return;
+    struct line line = { 0 };
+    put_moment(&line);
+    put_text(&line, levels[level]);
+    put(&line, ' ');
+    put_text(&line, event);
+    for (const struct log_field *field = fields; field->name; field++) {
+        put(&line, ' ');
+        put_text(&line, field->name);
+        put(&line, '=');
+        if (field->text) {
+            put_value(&line, field->text);
+        } else {
+            char number[24];
+            (void) snprintf(number, sizeof number, "%" PRId64, field->number);
+            put_text(&line, number);
+        }
+    }
+    line.text[line.size++] = '\n';
+    (void) !write(STDERR_FILENO, line.text, line.size);
+}

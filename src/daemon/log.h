@@ -1,0 +1,29 @@
+/* log.h - one event, one line: moment, level, fixed name, then fields.
+ *
+ *     log_event(LOG_NOTICE, "run.ended", TEXT("run", id), COUNT("wall_ms", ms));
+ *     2026-11-21T08:14:34.120Z notice run.ended run=run_5f wall_ms=812
+ *
+ * Values with blanks are quoted and control bytes escaped, since programs in sandboxes write some. */
+#pragma once
+
+#include <stdint.h>
+
+enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_DEBUG };
+
+struct log_field {
+    const char *name; /* NULL ends the list */
+    const char *text; /* NULL: the field is a number */
+    int64_t number;
+};
+
+#define TEXT(field_name, value) ((struct log_field){ .name = (field_name), .text = (value) })
+#define COUNT(field_name, value) \
+    ((struct log_field){ .name = (field_name), .number = (int64_t) (value) })
+
+#define log_event(level, event, ...) \
+    log_fields((level), (event), (const struct log_field[]){ __VA_ARGS__, { 0 } })
+
+void log_fields(enum log_level level, const char *event, const struct log_field *fields);
+
+/* Lines above this level are not written; LOG_NOTICE at the start. */
+void log_until(enum log_level level);

@@ -1,0 +1,222 @@
+/* gloveboxd - serves runs over HTTP. Unprivileged, one thread, one event loop.
+ *
+ *     gloveboxd --spawner FD [--connection FD]… [--listen-fd FD]… --policies PATH
+ *               --template NAME=DIRECTORY… --state DIRECTORY [--private] [--verbose]
+ *
+ * It is started with everything that it will ever need: sockets by number, templates and policies by place.
+ * Then it closes its own wall behind itself. With --private it ends with its last connection. */
+#include "base/error.h"
+#include "base/table.h"
+#include "daemon/confine.h"
+#include "daemon/log.h"
+#include "daemon/rest/rest.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+enum { FDS_MOST = 64, EXIT_USAGE = 125 };
+
+static const uint64_t body_most = UINT64_C(64) << 20;
+static const uint64_t body_most_private = UINT64_C(1) << 30;
+static const uint64_t blobs_most = UINT64_C(4) << 30;
+
+static struct settings {
+    int spawner;
+    size_t connection_count, listen_count;
+    int connections[FDS_MOST], listens[FDS_MOST];
+    const char *policies;
+    const char *state;
+    bool is_private;
+} settings = { .spawner = -1 };
+
+static struct daemon {
+    uv_loop_t loop;
+    struct spawner_link spawner;
+    struct pool pool;
+    struct policies policies;
+    struct templates templates;
+    struct blob_store *blobs;
+    struct runs runs;
+    struct http *http;
+    struct door door;
+    uv_signal_t terminated, interrupted;
+    bool is_ending;
+} daemon_;
+
+static int read_fd(const char *text, int *ret_fd, error *err)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value > INT_MAX)
+        return fail(err, ERR_BAD_REQUEST, "'%s' is no descriptor", text);
+    *ret_fd = (int) value;
+    return 0;
+}
+
+static int add_fd(const char *text, int *fds, size_t *count, error *err)
+{
+    if (*count == FDS_MOST)
+        return fail(err, ERR_BAD_REQUEST, "more than %d sockets", FDS_MOST);
+    return read_fd(text, &fds[(*count)++], err);
+}
+
+static int take_option(const char *name, const char *value, error *err)
+{
+    if (strcmp(name, "--spawner") == 0)
+        return read_fd(value, &settings.spawner, err);
+    if (strcmp(name, "--connection") == 0)
+        return add_fd(value, settings.connections, &settings.connection_count, err);
+    if (strcmp(name, "--listen-fd") == 0)
+        return add_fd(value, settings.listens, &settings.listen_count, err);
+    if (strcmp(name, "--template") == 0)
+        return templates_add(&daemon_.templates, value, err);
+    if (strcmp(name, "--policies") == 0)
+        settings.policies = value;
+    else if (strcmp(name, "--state") == 0)
+        settings.state = value;
+    else
+        return fail(err, ERR_BAD_REQUEST, "unknown option '%s'", name);
+    return 0;
+}
+
+static int read_command_line(int count, char **arguments, error *err)
+{
+    for (int i = 1; i < count; i++) {
+        if (strcmp(arguments[i], "--private") == 0) {
+            settings.is_private = true;
+        } else if (strcmp(arguments[i], "--verbose") == 0) {
+            log_until(LOG_DEBUG);
+        } else if (i + 1 == count) {
+            return fail(err, ERR_BAD_REQUEST, "'%s' lacks its value", arguments[i]);
+        } else {
+            if (take_option(arguments[i], arguments[i + 1], err) < 0)
+                return -1;
+            i++;
+        }
+    }
+    if (settings.spawner < 0 || !settings.policies)
+        return fail(err, ERR_BAD_REQUEST, "--spawner and --policies must be given");
+    return 0;
+}
+
+/* --- the end ------------------------------------------------------------------------------------ */
+
+/* Cancels what runs; the loop ends by itself when the last handle has been closed. */
+static void end(void)
+{
+    if (daemon_.is_ending)
+        return;
+    daemon_.is_ending = true;
+    log_event(LOG_DEBUG, "daemon.ends", COUNT("active", daemon_.runs.active));
+    http_close(daemon_.http);
+    runs_close(&daemon_.runs);
+    spawner_close(&daemon_.spawner);
+    uv_close((uv_handle_t *) &daemon_.terminated, NULL);
+    uv_close((uv_handle_t *) &daemon_.interrupted, NULL);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    (void) handle;
+    (void) number;
+    end();
+}
+
+static void on_last_closed(void *door)
+{
+    (void) door;
+    if (settings.is_private)
+        uv_stop(&daemon_.loop); /* not from within libmicrohttpd: main ends it */
+}
+
+static void on_pool_changed(void *context)
+{
+    (void) context;
+    if (daemon_.is_ending)
+        return;
+    runs_proceed(&daemon_.runs);
+}
+
+/* --- the beginning ------------------------------------------------------------------------------ */
+
+static int open_loop(error *err)
+{
+    int result = uv_loop_init(&daemon_.loop);
+    if (result < 0)
+        return fail(err, ERR_SYSTEM, "make the event loop: %s", uv_strerror(result));
+    (void) uv_signal_init(&daemon_.loop, &daemon_.terminated);
+    (void) uv_signal_init(&daemon_.loop, &daemon_.interrupted);
+    (void) uv_signal_start(&daemon_.terminated, on_signal, SIGTERM);
+    (void) uv_signal_start(&daemon_.interrupted, on_signal, SIGINT);
+    uv_unref((uv_handle_t *) &daemon_.terminated);
+    uv_unref((uv_handle_t *) &daemon_.interrupted);
+    return 0;
+}
+
+static int open_doors(error *err)
+{
+    daemon_.door = (struct door){ .runs = &daemon_.runs,
+                                  .policies = &daemon_.policies,
+                                  .templates = &daemon_.templates,
+                                  .blobs = daemon_.blobs };
+    struct http_settings http = { .routes = routes,
+                                  .route_count = route_count,
+                                  .door = &daemon_.door,
+                                  .body_most = settings.is_private ? body_most_private : body_most,
+                                  .is_private = settings.is_private,
+                                  .last_closed = on_last_closed };
+    if (http_open(&daemon_.loop, &http, &daemon_.http, err) < 0)
+        return -1;
+    for (size_t i = 0; i < settings.listen_count; i++)
+        if (http_listen(daemon_.http, settings.listens[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < settings.connection_count; i++)
+        if (http_serve(daemon_.http, settings.connections[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+static int begin(error *err)
+{
+    (void) signal(SIGPIPE, SIG_IGN);
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return fail_os(err, "become untraceable");
+    if (sodium_init() < 0)
+        return fail(err, ERR_SYSTEM, "libsodium cannot start");
+    if (policies_load(&daemon_.policies, settings.policies, err) < 0 ||
+        blobs_open(settings.is_private ? NULL : settings.state, blobs_most, &daemon_.blobs, err) < 0 ||
+        open_loop(err) < 0)
+        return -1;
+    daemon_.pool = (struct pool){ .changed = on_pool_changed };
+    if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, err) < 0)
+        return -1;
+    runs_open(&daemon_.runs, &daemon_.loop, &daemon_.pool, &daemon_.policies, &daemon_.templates,
+              daemon_.blobs);
+    if (open_doors(err) < 0)
+        return -1;
+    return confine_daemon(err);
+}
+
+int main(int argc, char **argv)
+{
+    error err;
+    if (read_command_line(argc, argv, &err) < 0 || begin(&err) < 0) {
+        log_event(LOG_ERROR, "daemon.cannot_start", TEXT("cause", err.text));
+        return EXIT_USAGE;
+    }
+    (void) uv_run(&daemon_.loop, UV_RUN_DEFAULT);
+    end();
+    (void) uv_run(&daemon_.loop, UV_RUN_DEFAULT);
+    (void) uv_loop_close(&daemon_.loop);
+    blobs_close(daemon_.blobs);
+    policies_done(&daemon_.policies);
+    templates_done(&daemon_.templates);
+    return 0;
+}

@@ -1,0 +1,396 @@
+/* request.c - one row for each key of a request; what no row names is an error. */
+#include "daemon/request.h"
+
+#include "base/table.h"
+#include "daemon/utf8.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PART_MOST = 255, DEPTH_MOST = 64, TEXT_MOST = 32768 };
+
+/* A text without NUL. */
+static int read_text(struct json_object *value, const char *key, const char **ret_text,
+                     size_t *ret_size, error *err)
+{
+    if (!json_object_is_type(value, json_type_string))
+        return fail(err, ERR_BAD_REQUEST, "'%s' must be a text", key);
+    const char *text = json_object_get_string(value);
+    size_t size = (size_t) json_object_get_string_len(value);
+    if (memchr(text, '\0', size))
+        return fail(err, ERR_BAD_REQUEST, "'%s' has a NUL byte at %zu; leave it out", key,
+                    strlen(text));
+    *ret_text = text;
+    *ret_size = size;
+    return 0;
+}
+
+/* A short text: a name, a path, an argument. */
+static int read_word(struct json_object *value, const char *key, const char **ret_word, error *err)
+{
+    size_t size;
+    if (read_text(value, key, ret_word, &size, err) < 0)
+        return -1;
+    if (size > TEXT_MOST)
+        return fail(err, ERR_BAD_REQUEST, "'%s' has %zu bytes; %d are allowed", key, size, TEXT_MOST);
+    return 0;
+}
+
+static int check_part(const char *path, const char *part, size_t size, error *err)
+{
+    if (size == 0 || size > PART_MOST || (size == 1 && part[0] == '.') ||
+        (size == 2 && part[0] == '.' && part[1] == '.'))
+        return fail(err, ERR_BAD_REQUEST,
+                    "path '%.100s' is not plain: use names of 1 to %d bytes with '/' between, "
+                    "relative to /workspace, without '.' and '..'",
+                    path, PART_MOST);
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char) part[i] < 0x20 || part[i] == 0x7F)
+            return fail(err, ERR_BAD_REQUEST, "path '%.100s' has a control character", path);
+    return 0;
+}
+
+int request_check_path(const char *path, size_t size, error *err)
+{
+    static const char workspace[] = "/workspace/";
+    if (size > INSIDE_PATH_MOST || !utf8_is_valid(path, size))
+        return fail(err, ERR_BAD_REQUEST, "path '%.60s…' is longer than %d bytes or not UTF-8", path,
+                    INSIDE_PATH_MOST);
+    if (path[0] == '/')
+        return fail(err, ERR_BAD_REQUEST, "path '%.100s' is absolute; %s", path,
+                    strncmp(path, workspace, sizeof workspace - 1) == 0 ? "leave out '/workspace/'"
+                                                                        : "name it below /workspace");
+    size_t parts = 0;
+    for (const char *part = path;; parts++) {
+        const char *slash = memchr(part, '/', size - (size_t) (part - path));
+        size_t length = slash ? (size_t) (slash - part) : size - (size_t) (part - path);
+        if (check_part(path, part, length, err) < 0)
+            return -1;
+        if (!slash)
+            break;
+        part = slash + 1;
+    }
+    if (parts >= DEPTH_MOST)
+        return fail(err, ERR_BAD_REQUEST, "path '%.100s' is deeper than %d folders", path, DEPTH_MOST);
+    return 0;
+}
+
+static int read_path(struct json_object *value, const char *key, const char **ret_path, error *err)
+{
+    size_t size;
+    if (read_text(value, key, ret_path, &size, err) < 0)
+        return -1;
+    return request_check_path(*ret_path, size, err);
+}
+
+static int read_base64(struct json_object *value, const char *key, struct content *content, error *err)
+{
+    const char *text;
+    size_t size;
+    if (read_text(value, key, &text, &size, err) < 0)
+        return -1;
+    return content_from_base64(content, text, size, err) < 0 ? under(err, "'%s'", key) : 0;
+}
+
+static int read_code(struct run_request *request, struct json_object *value, error *err)
+{
+    const char *text;
+    size_t size;
+    if (read_text(value, "code", &text, &size, err) < 0)
+        return -1;
+    if (size == 0)
+        return fail(err, ERR_BAD_REQUEST, "'code' is empty; send the program's text");
+    if (size > REQUEST_CODE_MOST)
+        return fail(err, ERR_TOO_LARGE,
+                    "'code' has %zu bytes, %d are allowed; send data in 'files' instead", size,
+                    REQUEST_CODE_MOST);
+    content_from_text(&request->code, text, size);
+    request->has_code = true;
+    return 0;
+}
+
+static int read_language(struct run_request *request, struct json_object *value, error *err)
+{
+    return read_word(value, "language", &request->language, err);
+}
+
+static int read_policy(struct run_request *request, struct json_object *value, error *err)
+{
+    return read_word(value, "policy", &request->policy, err);
+}
+
+static int read_template(struct run_request *request, struct json_object *value, error *err)
+{
+    return read_word(value, "template", &request->template, err);
+}
+
+static int read_filename(struct run_request *request, struct json_object *value, error *err)
+{
+    return read_path(value, "filename", &request->filename, err);
+}
+
+static int read_mode(struct run_request *request, struct json_object *value, error *err)
+{
+    (void) request;
+    const char *mode;
+    if (read_word(value, "mode", &mode, err) < 0)
+        return -1;
+    if (strcmp(mode, "script") == 0)
+        return 0;
+    if (strcmp(mode, "cell") == 0)
+        return fail(err, ERR_BAD_REQUEST, "mode 'cell' is not served yet; use mode 'script'");
+    return fail(err, ERR_BAD_REQUEST, "mode '%.40s' does not exist; use 'script'", mode);
+}
+
+static int read_words(struct json_object *value, const char *key, const char **words, size_t *ret_count,
+                      error *err)
+{
+    if (!json_object_is_type(value, json_type_array))
+        return fail(err, ERR_BAD_REQUEST, "'%s' must be a list of texts", key);
+    size_t count = json_object_array_length(value);
+    if (count > INSIDE_ARGUMENTS_MOST)
+        return fail(err, ERR_BAD_REQUEST, "'%s' has %zu texts; %d are allowed", key, count,
+                    INSIDE_ARGUMENTS_MOST);
+    for (size_t i = 0; i < count; i++)
+        if (read_word(json_object_array_get_idx(value, i), key, &words[i], err) < 0)
+            return -1;
+    *ret_count = count;
+    return 0;
+}
+
+static int read_arguments(struct run_request *request, struct json_object *value, error *err)
+{
+    return read_words(value, "args", request->arguments, &request->argument_count, err);
+}
+
+static int read_command(struct run_request *request, struct json_object *value, error *err)
+{
+    if (read_words(value, "command", request->command, &request->command_count, err) < 0)
+        return -1;
+    if (request->command_count == 0 || request->command[0][0] == '\0')
+        return fail(err, ERR_BAD_REQUEST, "'command' is empty; name the program first");
+    return 0;
+}
+
+static int read_variables(struct run_request *request, struct json_object *value, error *err)
+{
+    if (!json_object_is_type(value, json_type_object))
+        return fail(err, ERR_BAD_REQUEST, "'env' must be an object of texts");
+    if (json_object_object_length(value) > INSIDE_ARGUMENTS_MOST / 2)
+        return fail(err, ERR_BAD_REQUEST, "'env' has more than %d names", INSIDE_ARGUMENTS_MOST / 2);
+    json_object_object_foreach(value, name, text)
+    {
+        struct request_variable *variable = &request->variables[request->variable_count];
+        variable->name = name;
+        if (read_word(text, "env", &variable->value, err) < 0 ||
+            policy_check_variable(name, variable->value, err) < 0)
+            return -1;
+        request->variable_count++;
+    }
+    return 0;
+}
+
+static int one_stdin(const struct run_request *request, error *err)
+{
+    if (request->has_stdin)
+        return fail(err, ERR_BAD_REQUEST, "give 'stdin' or 'stdin_base64', not both");
+    return 0;
+}
+
+static int read_stdin(struct run_request *request, struct json_object *value, error *err)
+{
+    if (!json_object_is_type(value, json_type_string))
+        return fail(err, ERR_BAD_REQUEST, "'stdin' must be a text");
+    if (one_stdin(request, err) < 0)
+        return -1;
+    content_from_text(&request->stdin_content, json_object_get_string(value),
+                      (size_t) json_object_get_string_len(value));
+    request->has_stdin = true;
+    return 0;
+}
+
+static int read_stdin_base64(struct run_request *request, struct json_object *value, error *err)
+{
+    if (one_stdin(request, err) < 0)
+        return -1;
+    request->has_stdin = true;
+    return read_base64(value, "stdin_base64", &request->stdin_content, err);
+}
+
+static int read_limit(struct limits_asked *asked, const char *key, struct json_object *value, error *err)
+{
+    enum limit_id id = limit_find(key);
+    if (id >= LIMITS)
+        return fail(err, ERR_LIMIT, "no limit is named '%.60s'; GET /v1/limits lists them", key);
+    const struct limit_row *row = &limit_rows[id];
+    if (strcmp(row->json_name, key) != 0)
+        return fail(err, ERR_LIMIT, "no limit is named '%.60s' in JSON; it is '%s'", key,
+                    row->json_name);
+    double number = json_object_get_double(value);
+    if (row->unit == UNIT_MILLI)
+        number *= 1000;
+    bool is_number = json_object_is_type(value, json_type_int) ||
+                     json_object_is_type(value, json_type_double);
+    if (!is_number || !isfinite(number) || number < 0 || number > 9e15)
+        return fail(err, ERR_LIMIT, "limits.%s must be a number that is not negative", key);
+    if (row->unit != UNIT_MILLI && number != floor(number))
+        return fail(err, ERR_LIMIT, "limits.%s must be a whole number", key);
+    return limits_ask(asked, id, (uint64_t) (number + 0.5), err);
+}
+
+static int read_limits(struct run_request *request, struct json_object *value, error *err)
+{
+    if (!json_object_is_type(value, json_type_object))
+        return fail(err, ERR_BAD_REQUEST, "'limits' must be an object such as {\"wall_ms\": 5000}");
+    json_object_object_foreach(value, key, number)
+    {
+        if (read_limit(&request->limits, key, number, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_file_key(struct request_file *file, const char *key, struct json_object *value,
+                         error *err)
+{
+    if (strcmp(key, "path") == 0)
+        return read_path(value, "files.path", &file->path, err);
+    if (strcmp(key, "read_only") == 0) {
+        if (!json_object_is_type(value, json_type_boolean))
+            return fail(err, ERR_BAD_REQUEST, "'files.read_only' must be true or false");
+        file->read_only = json_object_get_boolean(value);
+        return 0;
+    }
+    bool is_text = strcmp(key, "content") == 0;
+    if (!is_text && strcmp(key, "content_base64") != 0)
+        return fail(err, ERR_BAD_REQUEST,
+                    "'files.%.60s' is unknown; a file has path, content or content_base64, read_only",
+                    key);
+    if (file->has_content)
+        return fail(err, ERR_BAD_REQUEST, "give a file 'content' or 'content_base64', not both");
+    file->has_content = true;
+    if (!is_text)
+        return read_base64(value, "files.content_base64", &file->content, err);
+    if (!json_object_is_type(value, json_type_string))
+        return fail(err, ERR_BAD_REQUEST, "'files.content' must be a text");
+    content_from_text(&file->content, json_object_get_string(value),
+                      (size_t) json_object_get_string_len(value));
+    return 0;
+}
+
+static int read_file(struct request_file *file, struct json_object *value, error *err)
+{
+    if (!json_object_is_type(value, json_type_object))
+        return fail(err, ERR_BAD_REQUEST,
+                    "'files' must be a list of objects such as {\"path\": …, \"content\": …}");
+    json_object_object_foreach(value, key, field)
+    {
+        if (read_file_key(file, key, field, err) < 0)
+            return -1;
+    }
+    if (!file->path || !file->has_content)
+        return fail(err, ERR_BAD_REQUEST, "a file in 'files' lacks its %s",
+                    file->path ? "'content'" : "'path'");
+    return 0;
+}
+
+static int read_files(struct run_request *request, struct json_object *value, error *err)
+{
+    if (!json_object_is_type(value, json_type_array))
+        return fail(err, ERR_BAD_REQUEST, "'files' must be a list");
+    size_t count = json_object_array_length(value);
+    if (count > REQUEST_FILES_MOST)
+        return fail(err, ERR_BAD_REQUEST, "'files' has %zu files; %d are allowed", count,
+                    REQUEST_FILES_MOST);
+    if (count == 0)
+        return 0;
+    request->files = calloc(count, sizeof *request->files);
+    if (!request->files)
+        return fail(err, ERR_SYSTEM, "no memory for %zu files", count);
+    for (; request->file_count < count; request->file_count++)
+        if (read_file(&request->files[request->file_count],
+                      json_object_array_get_idx(value, request->file_count), err) < 0)
+            return -1;
+    return 0;
+}
+
+/* Every key that a request may have. */
+static const struct key {
+    const char *name;
+    int (*read)(struct run_request *, struct json_object *, error *);
+} keys[] = {
+    /* clang-format off */
+    { "code",         read_code },
+    { "language",     read_language },
+    { "filename",     read_filename },
+    { "mode",         read_mode },
+    { "args",         read_arguments },
+    { "command",      read_command },
+    { "policy",       read_policy },
+    { "template",     read_template },
+    { "limits",       read_limits },
+    { "env",          read_variables },
+    { "stdin",        read_stdin },
+    { "stdin_base64", read_stdin_base64 },
+    { "files",        read_files },
+    /* clang-format on */
+};
+
+static int read_key(struct run_request *request, const char *name, struct json_object *value, error *err)
+{
+    for_each(key, keys)
+        if (strcmp(key->name, name) == 0)
+            return value ? key->read(request, value, err) : 0; /* null is "not given" */
+    return fail(err, ERR_BAD_REQUEST, "'%.60s' is unknown; a run has code, language, filename, mode, "
+                "args, command, policy, template, limits, env, stdin, stdin_base64, files", name);
+}
+
+static int check_whole(const struct run_request *request, error *err)
+{
+    if (!request->has_code && request->command_count == 0)
+        return fail(err, ERR_BAD_REQUEST, "the request has neither 'code' nor 'command'; give one");
+    if (request->has_code && request->command_count > 0)
+        return fail(err, ERR_BAD_REQUEST, "the request has 'code' and 'command'; give one of them");
+    if (request->command_count > 0 && (request->argument_count > 0 || request->filename))
+        return fail(err, ERR_BAD_REQUEST, "'args' and 'filename' belong to 'code'; a 'command' holds "
+                    "its own arguments");
+    return 0;
+}
+
+int request_read(struct json_object *json, struct run_request **ret_request, error *err)
+{
+    struct run_request *request = calloc(1, sizeof *request);
+    if (!request) {
+        (void) json_object_put(json);
+        return fail(err, ERR_SYSTEM, "no memory for a request");
+    }
+    request->json = json;
+    if (!json_object_is_type(json, json_type_object)) {
+        request_free(request);
+        return fail(err, ERR_BAD_REQUEST, "the body is not a JSON object");
+    }
+    int result = 0;
+    json_object_object_foreach(json, name, value)
+    {
+        result = read_key(request, name, value, err);
+        if (result < 0)
+            break;
+    }
+    if (result < 0 || check_whole(request, err) < 0) {
+        request_free(request);
+        return -1;
+    }
+    *ret_request = request;
+    return 0;
+}
+
+void request_free(struct run_request *request)
+{
+    if (!request)
+        return;
+    (void) json_object_put(request->json);
+    free(request->files);
+    free(request);
+}

@@ -1,0 +1,53 @@
+/* request.h - what a caller asks of a run, checked for form; whether a policy grants it is spec.h's.
+ *
+ * The texts are borrowed from the JSON value, which the request owns. */
+#pragma once
+
+#include "base/error.h"
+#include "contract/inside.h"
+#include "daemon/content.h"
+#include "model/policy.h"
+
+#include <json.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { REQUEST_FILES_MOST = 1024, REQUEST_CODE_MOST = 10 * 1024 * 1024 };
+
+struct request_file {
+    const char *path; /* beneath /workspace */
+    struct content content;
+    bool has_content;
+    bool read_only;
+};
+
+struct request_variable {
+    const char *name, *value;
+};
+
+struct run_request {
+    struct json_object *json;
+    const char *language; /* NULL: not given; so for each text */
+    const char *policy;
+    const char *template;
+    const char *filename; /* beneath /workspace: the code is kept there */
+    struct content code;
+    bool has_code;
+    struct content stdin_content;
+    bool has_stdin;
+    size_t argument_count, command_count, variable_count, file_count;
+    const char *arguments[INSIDE_ARGUMENTS_MOST];
+    const char *command[INSIDE_ARGUMENTS_MOST]; /* instead of code */
+    struct request_variable variables[INSIDE_ARGUMENTS_MOST];
+    struct request_file *files;
+    struct limits_asked limits;
+};
+
+/* Takes the JSON value, also when it fails.
+ * Gives  *ret_request, freed with request_free().
+ * Fails  ERR_BAD_REQUEST  in a line: cause; fix. An unknown key is named. ERR_LIMIT for a limit. */
+int request_read(struct json_object *json, struct run_request **ret_request, error *err);
+void request_free(struct run_request *request);
+
+/* Checks a path beneath /workspace: relative, no empty, "." or ".." part, no control character. */
+int request_check_path(const char *path, size_t size, error *err);

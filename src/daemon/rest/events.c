@@ -1,0 +1,180 @@
+/* events.c - says what is new since the last look, in the order of the functions below. */
+#include "daemon/rest/events.h"
+
+#include "base/table.h"
+#include "daemon/json_writer.h"
+#include "daemon/utf8.h"
+
+#include <string.h>
+
+enum { BLOCK = 12 * 1024 };
+
+static const char *const stream_names[] = { "stdout", "stderr" };
+
+void events_open(struct event_stream *stream, struct run *run)
+{
+    *stream = (struct event_stream){ .run = run };
+}
+
+void events_done(struct event_stream *stream)
+{
+    bytes_done(&stream->pending);
+}
+
+static void begin(struct event_stream *stream, const char *name)
+{
+    bytes_print(&stream->pending, "event: %s\ndata: ", name);
+}
+
+static void end(struct event_stream *stream)
+{
+    bytes_add_text(&stream->pending, "\n\n");
+}
+
+static bool say_started(struct event_stream *stream)
+{
+    if (stream->said_started || stream->run->started_us == 0)
+        return false;
+    stream->said_started = true;
+    auto_bytes json = { 0 };
+    json_open(&json, '{');
+    json_string_field(&json, "id", stream->run->id);
+    json_close(&json, '}');
+    begin(stream, "started");
+    bytes_add(&stream->pending, json.data, json.size);
+    end(stream);
+    return true;
+}
+
+/* Copies from several parts as if they were one text. */
+static size_t copy_parts(const struct output_part *parts, size_t count, uint64_t from, char *block,
+                         size_t size)
+{
+    size_t copied = 0;
+    for (size_t i = 0; i < count && copied < size; i++) {
+        if (from >= parts[i].size) {
+            from -= parts[i].size;
+            continue;
+        }
+        size_t here = parts[i].size - (size_t) from;
+        if (here > size - copied)
+            here = size - copied;
+        memcpy(block + copied, parts[i].data + from, here);
+        copied += here;
+        from = 0;
+    }
+    return copied;
+}
+
+/* The head goes out as it comes. Marker and tail are known at the end only. */
+static bool say_output(struct event_stream *stream, unsigned index)
+{
+    const struct run *run = stream->run;
+    bool is_final = run->state == RUN_DONE;
+    char marker[OUTPUT_MARKER_MOST];
+    struct output_part parts[OUTPUT_PARTS];
+    output_parts(&run->harvest.output[index], stream_names[index], marker, parts);
+
+    char block[BLOCK];
+    size_t size = copy_parts(parts, is_final ? OUTPUT_PARTS : 1, stream->output_at[index], block,
+                             sizeof block);
+    size_t cut = utf8_cut_at_end(block, size);
+    if (cut > 0 && (size == sizeof block || !is_final))
+        size -= cut; /* its rest comes with the next look */
+    if (size == 0)
+        return false;
+    stream->output_at[index] += size;
+
+    auto_bytes json = { 0 };
+    json_open(&json, '{');
+    bool is_text = utf8_is_valid(block, size);
+    json_key(&json, is_text ? "data" : "data_base64");
+    if (is_text)
+        json_text(&json, block, size);
+    else
+        json_base64(&json, block, size);
+    json_close(&json, '}');
+    begin(stream, stream_names[index]);
+    bytes_add(&stream->pending, json.data, json.size);
+    end(stream);
+    return true;
+}
+
+static bool say_denial(struct event_stream *stream)
+{
+    const struct denials *denials = &stream->run->harvest.denials;
+    if (stream->denial_at >= denials->count)
+        return false;
+    auto_bytes json = { 0 };
+    result_write_denial(&denials->rows[stream->denial_at++], &json);
+    begin(stream, "denial");
+    bytes_add(&stream->pending, json.data, json.size);
+    end(stream);
+    return true;
+}
+
+static bool say_artifact(struct event_stream *stream)
+{
+    const struct harvest *harvest = &stream->run->harvest;
+    if (stream->artifact_at >= harvest->artifact_count)
+        return false;
+    auto_bytes json = { 0 };
+    result_write_artifact(&harvest->artifacts[stream->artifact_at++], &json);
+    begin(stream, "artifact");
+    bytes_add(&stream->pending, json.data, json.size);
+    end(stream);
+    return true;
+}
+
+static bool say_error(struct event_stream *stream)
+{
+    const struct bytes *failure = &stream->run->harvest.failure;
+    if (stream->said_error || failure->size == 0)
+        return false;
+    stream->said_error = true;
+    begin(stream, "error");
+    bytes_add(&stream->pending, failure->data, failure->size);
+    end(stream);
+    return true;
+}
+
+static bool say_end(struct event_stream *stream)
+{
+    if (stream->said_end || stream->run->state != RUN_DONE)
+        return false;
+    stream->said_end = true;
+    begin(stream, "end");
+    bytes_add(&stream->pending, stream->run->result.data, stream->run->result.size);
+    end(stream);
+    return true;
+}
+
+static bool say_something(struct event_stream *stream)
+{
+    if (stream->run->has_harvest &&
+        (say_started(stream) || say_output(stream, 0) || say_output(stream, 1) || say_denial(stream) ||
+         say_artifact(stream) || say_error(stream)))
+        return true;
+    return say_end(stream);
+}
+
+ssize_t events_read(struct event_stream *stream, char *bytes, size_t size)
+{
+    size_t copied = 0;
+    while (copied < size) {
+        if (stream->sent == stream->pending.size) {
+            stream->pending.size = stream->sent = 0;
+            if (!say_something(stream) || stream->pending.failed)
+                break;
+        }
+        size_t here = stream->pending.size - stream->sent;
+        if (here > size - copied)
+            here = size - copied;
+        memcpy(bytes + copied, stream->pending.data + stream->sent, here);
+        stream->sent += here;
+        copied += here;
+    }
+    if (copied > 0)
+        return (ssize_t) copied;
+    return stream->said_end || stream->pending.failed ? -1 : 0;
+}

@@ -1,0 +1,28 @@
+/* events.h - a run as a stream of server-sent events.
+ *
+ *     started, stdout, stderr, result, denial, artifact, error, end
+ *
+ * The stream is a set of positions in what the run keeps anyway: a reader that is slow, or that does not
+ * read at all, costs one block and holds up nothing. */
+#pragma once
+
+#include "daemon/bytes.h"
+#include "daemon/run.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct event_stream {
+    struct run *run;
+    bool said_started, said_error, said_end;
+    uint64_t output_at[2]; /* in head, marker and tail as one text */
+    size_t denial_at, artifact_at;
+    struct bytes pending; /* one event, on its way */
+    size_t sent;          /* of it */
+};
+
+void events_open(struct event_stream *stream, struct run *run);
+void events_done(struct event_stream *stream);
+
+/* Copies the next bytes. Returns how many, 0 if there is nothing new, -1 after `end`. */
+ssize_t events_read(struct event_stream *stream, char *bytes, size_t size);

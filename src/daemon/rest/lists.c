@@ -1,0 +1,99 @@
+/* lists.c - what there is: policies, templates, limits, and whether the daemon is well. */
+#include "daemon/json_writer.h"
+#include "daemon/rest/rest.h"
+#include "model/limits.h"
+
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+
+void get_health(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    const struct runs *runs = door->runs;
+    bool is_well = runs->pool->spawner->is_open && runs->pool->slots > 0;
+    struct bytes json = { 0 };
+    json_open(&json, '{');
+    json_string_field(&json, "status", is_well ? "ok" : "unavailable");
+    json_string_field(&json, "version", GLOVEBOX_VERSION);
+    json_count_field(&json, "slots", runs->pool->slots);
+    json_count_field(&json, "in_use", runs->pool->in_use);
+    json_count_field(&json, "active", runs->active);
+    json_count_field(&json, "queued", runs->queued);
+    json_close(&json, '}');
+    exchange_answer(exchange, is_well ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, &json);
+}
+
+void get_policies(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    struct bytes json = { 0 };
+    json_open(&json, '{');
+    json_key(&json, "policies");
+    json_open(&json, '[');
+    for (size_t i = 0; i < door->policies->count; i++) {
+        const struct policy *policy = policies_at(door->policies, i);
+        char *text;
+        error err;
+        if (!policy || policy_render(policy, &text, &err) < 0)
+            continue;
+        json_open(&json, '{');
+        json_string_field(&json, "name", policy->name);
+        json_string_field(&json, "digest", policy->digest);
+        json_string_field(&json, "description", policy->description);
+        json_key(&json, "policy");
+        json_raw(&json, text, strlen(text));
+        json_close(&json, '}');
+        free(text);
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+void get_templates(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    struct bytes json = { 0 };
+    json_open(&json, '{');
+    json_key(&json, "templates");
+    json_open(&json, '[');
+    for (size_t i = 0; i < door->templates->count; i++) {
+        const struct template *template = &door->templates->list[i];
+        json_open(&json, '{');
+        json_string_field(&json, "name", template->name);
+        json_string_field(&json, "digest", template->digest);
+        json_string_field(&json, "description", template->description);
+        json_key(&json, "languages");
+        json_open(&json, '[');
+        for (size_t k = 0; k < template->language_count; k++)
+            json_string(&json, template->languages[k].name);
+        json_close(&json, ']');
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+void get_limits(struct exchange *exchange)
+{
+    struct bytes json = { 0 };
+    json_open(&json, '{');
+    json_key(&json, "limits");
+    json_open(&json, '[');
+    for (enum limit_id id = 0; id < LIMITS; id++) {
+        const struct limit_row *row = &limit_rows[id];
+        uint64_t scale = row->unit == UNIT_MILLI ? 1000 : 1;
+        json_open(&json, '{');
+        json_string_field(&json, "name", row->json_name);
+        json_count_field(&json, "default", row->start / scale);
+        json_count_field(&json, "least", row->least / scale);
+        json_count_field(&json, "most", row->most / scale);
+        json_string_field(&json, "text", row->text);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}

@@ -1,0 +1,319 @@
+/* result_json.c - the result contract: every field, always, in this order. Every door maps from it; the
+ * names are frozen by result_json_test.c. */
+#include "base/table.h"
+#include "daemon/json_writer.h"
+#include "daemon/run.h"
+#include "model/errors.h"
+#include "model/walls.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const unit_names[] = {
+    [UNIT_COUNT] = "count", [UNIT_BYTES] = "bytes", [UNIT_MSEC] = "ms", [UNIT_MILLI] = "cpus"
+};
+
+static uint64_t between_ms(int64_t from_us, int64_t to_us)
+{
+    return from_us != 0 && to_us > from_us ? (uint64_t) (to_us - from_us) / 1000 : 0;
+}
+
+static uint64_t output_total(const struct run *run)
+{
+    uint64_t one = run->harvest.output[0].total;
+    uint64_t other = run->harvest.output[1].total;
+    return one > other ? one : other;
+}
+
+static uint64_t used_of(const struct run *run, enum limit_id limit)
+{
+    switch (limit) {
+    case LIMIT_wall:
+        return between_ms(run->started_us, run->ended_us);
+    case LIMIT_cpu:
+        return run->counters.cpu_us / 1000;
+    case LIMIT_memory:
+        return run->counters.memory_peak_bytes;
+    case LIMIT_processes:
+        return run->counters.processes_peak;
+    case LIMIT_disk:
+        return run->harvest.measured.disk_peak_bytes;
+    case LIMIT_inodes:
+        return run->harvest.measured.inodes_peak;
+    case LIMIT_output:
+        return output_total(run);
+    case LIMIT_artifacts:
+        return run->harvest.file_bytes;
+    case LIMIT_artifact_files:
+        return run->harvest.artifact_count;
+    case LIMIT_cpus:
+    case LIMIT_disk_read_rate:
+    case LIMIT_disk_write_rate:
+    case LIMIT_open_files:
+    case LIMITS:
+        break;
+    }
+    return 0;
+}
+
+/* "%s" is the limit as people write it. */
+static const char *const limit_sentences[LIMITS] = {
+    [LIMIT_wall] = "execution exceeded the %s wall-clock limit",
+    [LIMIT_cpu] = "execution used up its %s of processor time",
+    [LIMIT_memory] = "the program needed more than its %s of memory and was ended by the kernel",
+    [LIMIT_processes] = "the program tried to have more than %s processes and threads at once",
+    [LIMIT_disk] = "the files of the program filled the %s that it may write",
+    [LIMIT_inodes] = "the program made more than %s files and folders",
+    [LIMIT_output] = "the program printed without end, far over the %s that are kept, and was ended",
+    [LIMIT_artifacts] = "the files of the program are larger than the %s that are returned",
+    [LIMIT_artifact_files] = "the program made more files than the %s that are returned",
+};
+
+static void print_message(const struct run *run, enum limit_id limit, struct bytes *out)
+{
+    const struct limit_row *row = &limit_rows[limit];
+    char granted[48];
+    char sentence[192];
+    limit_print(limit, limit_get(&run->spec.limits, limit), granted, sizeof granted);
+    const char *format = limit_sentences[limit] ? limit_sentences[limit] : "the limit of %s was reached";
+    const char *place = strstr(format, "%s");
+    (void) snprintf(sentence, sizeof sentence, "%.*s%s%s", (int) (place - format), format, granted,
+                    place + 2);
+    uint64_t most = limit_get(&run->spec.policy->maximum, limit);
+    bytes_print(out, "%s; output so far %s; ", sentence,
+                run->files_are_lost ? "is kept, files in /workspace could not be taken"
+                                    : "and files in /workspace are kept");
+    if (most > limit_get(&run->spec.limits, limit))
+        bytes_print(out, "ask for limits.%s up to %" PRIu64, row->json_name, most);
+    else
+        bytes_print(out, "policy %s allows no more: make the work smaller or use another policy",
+                    run->spec.policy->name);
+}
+
+static void write_limit(const struct run *run, struct bytes *out)
+{
+    enum limit_id limit = run->verdict.limit;
+    json_key(out, "limit");
+    if (run->verdict.status != RUN_LIMIT || limit >= LIMITS) {
+        json_null(out);
+        return;
+    }
+    json_open(out, '{');
+    json_string_field(out, "name", limit_rows[limit].name);
+    json_count_field(out, "granted", limit_get(&run->spec.limits, limit));
+    json_string_field(out, "unit", unit_names[limit_rows[limit].unit]);
+    json_count_field(out, "used", used_of(run, limit));
+    auto_bytes message = { 0 };
+    print_message(run, limit, &message);
+    json_string_field(out, "message", bytes_text(&message));
+    json_close(out, '}');
+}
+
+static void write_hits(const struct run *run, struct bytes *out)
+{
+    enum limit_id hits[LIMITS];
+    size_t count = outcome_hits(&run->evidence, hits);
+    json_key(out, "limit_hits");
+    json_open(out, '[');
+    for (size_t i = 0; i < count; i++) {
+        json_open(out, '{');
+        json_string_field(out, "name", limit_rows[hits[i]].name);
+        json_count_field(out, "count", run->evidence.hits[hits[i]]);
+        json_close(out, '}');
+    }
+    json_close(out, ']');
+}
+
+static void write_output(const struct run *run, struct bytes *out, const char *name, unsigned index)
+{
+    char marker[OUTPUT_MARKER_MOST];
+    struct output_part parts[OUTPUT_PARTS];
+    output_parts(&run->harvest.output[index], name, marker, parts);
+    json_key(out, name);
+    if (parts[1].size + parts[2].size + parts[3].size == 0) {
+        json_text(out, parts[0].data, parts[0].size);
+        return;
+    }
+    auto_bytes whole = { 0 }; /* a character may lie across two parts */
+    for_each(part, parts)
+        bytes_add(&whole, part->data, part->size);
+    json_text(out, whole.data, whole.size);
+}
+
+static void write_results(const struct run *run, struct bytes *out)
+{
+    json_key(out, "results");
+    json_open(out, '[');
+    if (run->harvest.results.size > 0)
+        json_raw(out, run->harvest.results.data, run->harvest.results.size);
+    json_close(out, ']');
+}
+
+/* What the code raised, or what glovebox itself could not do. */
+static void write_error(const struct run *run, struct bytes *out)
+{
+    json_key(out, "error");
+    if (run->fault.code != ERR_NONE) {
+        json_open(out, '{');
+        json_string_field(out, "name", "GloveboxError");
+        json_string_field(out, "value", run->fault.text);
+        json_string_field(out, "traceback", "");
+        json_key(out, "frames");
+        json_open(out, '[');
+        json_close(out, ']');
+        json_close(out, '}');
+    } else if (run->harvest.failure.size > 0) {
+        json_raw(out, run->harvest.failure.data, run->harvest.failure.size);
+    } else {
+        json_null(out);
+    }
+}
+
+void result_write_artifact(const struct artifact *artifact, struct bytes *out)
+{
+    char url[96];
+    (void) snprintf(url, sizeof url, "/v1/artifacts/sha256:%s", artifact->sha256);
+    json_open(out, '{');
+    json_string_field(out, "path", artifact->path);
+    json_count_field(out, "bytes", artifact->size);
+    json_string_field(out, "sha256", artifact->sha256);
+    json_string_field(out, "mime", artifact->mime);
+    json_string_field(out, "url", url);
+    json_close(out, '}');
+}
+
+void result_write_denial(const struct denial *denial, struct bytes *out)
+{
+    json_open(out, '{');
+    json_string_field(out, "layer", denial->layer);
+    json_string_field(out, "target", denial->target);
+    json_count_field(out, "count", denial->count);
+    json_string_field(out, "message", denial->message);
+    json_close(out, '}');
+}
+
+static void write_lists(const struct run *run, struct bytes *out)
+{
+    const struct harvest *harvest = &run->harvest;
+    json_key(out, "artifacts");
+    json_open(out, '[');
+    for (size_t i = 0; i < harvest->artifact_count; i++)
+        result_write_artifact(&harvest->artifacts[i], out);
+    json_close(out, ']');
+
+    json_key(out, "denials");
+    json_open(out, '[');
+    for (size_t i = 0; i < harvest->denials.count; i++)
+        result_write_denial(&harvest->denials.rows[i], out);
+    if (harvest->denials.unlisted > 0) {
+        struct denial others = { .layer = "other",
+                                 .target = "more",
+                                 .message = "further refusals that are not listed one by one",
+                                 .count = harvest->denials.unlisted };
+        result_write_denial(&others, out);
+    }
+    json_close(out, ']');
+
+    json_key(out, "network");
+    json_open(out, '[');
+    json_close(out, ']');
+}
+
+static void write_usage(const struct run *run, struct bytes *out)
+{
+    static const char *const starts[] = { [POOL_BUILT] = "built", [POOL_PARKED] = "parked" };
+    int64_t left_queue_us = run->leased_us != 0 ? run->leased_us : run->done_us;
+    json_key(out, "usage");
+    json_open(out, '{');
+    json_count_field(out, "wall_ms", used_of(run, LIMIT_wall));
+    json_count_field(out, "cpu_ms", used_of(run, LIMIT_cpu));
+    json_count_field(out, "memory_peak_bytes", used_of(run, LIMIT_memory));
+    json_count_field(out, "disk_peak_bytes", used_of(run, LIMIT_disk));
+    json_count_field(out, "processes_peak", used_of(run, LIMIT_processes));
+    json_count_field(out, "queued_ms", between_ms(run->submitted_us, left_queue_us));
+    json_string_field(out, "start", starts[run->start]);
+    json_close(out, '}');
+}
+
+static void write_limits(const struct run *run, struct bytes *out)
+{
+    json_key(out, "limits");
+    json_open(out, '{');
+    for (enum limit_id id = 0; id < LIMITS; id++) {
+        uint64_t value = limit_get(&run->spec.limits, id);
+        json_key(out, limit_rows[id].json_name);
+        if (limit_rows[id].unit == UNIT_MILLI && value % 1000 != 0)
+            bytes_print(out, "%" PRIu64 ".%03" PRIu64, value / 1000, value % 1000);
+        else
+            json_count(out, limit_rows[id].unit == UNIT_MILLI ? value / 1000 : value);
+    }
+    json_close(out, '}');
+}
+
+static void write_walls(struct bytes *out, const char *name, uint64_t walls)
+{
+    json_key(out, name);
+    json_open(out, '[');
+    for (unsigned wall = 0; wall < 64 && wall_name(wall); wall++)
+        if (walls & wall_bit(wall))
+            json_string(out, wall_name(wall));
+    json_close(out, ']');
+}
+
+static void write_setting(const struct run *run, struct bytes *out)
+{
+    json_key(out, "policy");
+    json_open(out, '{');
+    json_string_field(out, "name", run->spec.policy->name);
+    json_string_field(out, "digest", run->spec.policy->digest);
+    json_close(out, '}');
+    json_key(out, "template");
+    json_open(out, '{');
+    json_string_field(out, "name", run->spec.template->name);
+    json_string_field(out, "digest", run->spec.template->digest);
+    json_close(out, '}');
+    json_key(out, "isolation");
+    json_open(out, '{');
+    json_string_field(out, "tier", "native");
+    write_walls(out, "walls", run->walls);
+    write_walls(out, "degraded", run->degraded);
+    json_close(out, '}');
+}
+
+void result_write(const struct run *run, struct bytes *out)
+{
+    bool exited = run->evidence.exited;
+    json_open(out, '{');
+    json_string_field(out, "id", run->id);
+    json_string_field(out, "status", outcome_status_name(run->verdict.status));
+    json_string_field(out, "fault", outcome_fault_name(run->verdict.fault));
+    json_key(out, "exit_code");
+    if (exited && run->evidence.signal == 0)
+        json_number(out, run->evidence.exit_code);
+    else
+        json_null(out);
+    json_key(out, "signal");
+    if (exited && run->evidence.signal != 0)
+        json_number(out, run->evidence.signal);
+    else
+        json_null(out);
+    write_limit(run, out);
+    write_hits(run, out);
+    write_output(run, out, "stdout", 0);
+    write_output(run, out, "stderr", 1);
+    json_key(out, "truncated");
+    json_open(out, '{');
+    json_count_field(out, "stdout_total_bytes", run->harvest.output[0].total);
+    json_count_field(out, "stderr_total_bytes", run->harvest.output[1].total);
+    json_null_field(out, "full_output");
+    json_close(out, '}');
+    write_results(run, out);
+    write_error(run, out);
+    write_lists(run, out);
+    write_usage(run, out);
+    write_limits(run, out);
+    write_setting(run, out);
+    json_null_field(out, "receipt");
+    json_close(out, '}');
+}

@@ -1,0 +1,515 @@
+/* run.c - the life of a run. Each event of its sandbox, its clock or its caller meets it in a state;
+ * what a state means and how long it may last stands in the table below the picture in run.h. */
+#include "daemon/run.h"
+
+#include "base/clock.h"
+#include "base/table.h"
+#include "daemon/log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CPU_LOOK_LEAST_MS = 5, CPU_LOOK_MOST_MS = 1000, STOPPED_WORD_MS = 3000 };
+enum { EXIT_NOT_FOUND = 127, EXIT_NOT_EXECUTABLE = 126 }; /* as shells tell it */
+
+static void be_late(struct run *run);
+static void be_late_to_stop(struct run *run);
+
+static const struct state_row {
+    const char *name;
+    int64_t most_ms; /* 0: as long as it takes; other bounds hold there */
+    void (*late)(struct run *);
+} states[RUN_STATES] = {
+    /* clang-format off */
+    [RUN_QUEUED]     = { "queued",     60000, be_late },
+    [RUN_BUILDING]   = { "building",   15000, be_late },
+    [RUN_LOADING]    = { "loading",    30000, be_late },
+    [RUN_RUNNING]    = { "running",    0,     NULL },      /* the wall limit */
+    [RUN_STOPPING]   = { "stopping",   100,   be_late_to_stop },
+    [RUN_COLLECTING] = { "collecting", 30000, be_late },
+    [RUN_DONE]       = { "done",       0,     NULL },
+    /* clang-format on */
+};
+
+static const bool may_become[RUN_STATES][RUN_STATES] = {
+    [RUN_QUEUED] = { [RUN_BUILDING] = true, [RUN_DONE] = true },
+    [RUN_BUILDING] = { [RUN_LOADING] = true, [RUN_DONE] = true },
+    [RUN_LOADING] = { [RUN_RUNNING] = true, [RUN_DONE] = true },
+    [RUN_RUNNING] = { [RUN_STOPPING] = true, [RUN_COLLECTING] = true, [RUN_DONE] = true },
+    [RUN_STOPPING] = { [RUN_COLLECTING] = true, [RUN_DONE] = true },
+    [RUN_COLLECTING] = { [RUN_DONE] = true },
+};
+
+const char *run_state_name(enum run_state state)
+{
+    return states[state].name;
+}
+
+/* --- the clock ---------------------------------------------------------------------------------- */
+
+static void on_timer(uv_timer_t *timer);
+
+static void sooner(int64_t *left_ms, deadline end)
+{
+    if (end.at_ms == 0)
+        return;
+    int64_t its = deadline_left_ms(end);
+    if (*left_ms < 0 || its < *left_ms)
+        *left_ms = its;
+}
+
+static void set_timer(struct run *run)
+{
+    int64_t left_ms = -1;
+    sooner(&left_ms, run->state_ends);
+    if (run->state == RUN_RUNNING) {
+        sooner(&left_ms, run->wall_ends);
+        sooner(&left_ms, run->cpu_look);
+    }
+    uv_update_time(run->runs->loop);
+    if (left_ms < 0)
+        (void) uv_timer_stop(&run->timer);
+    else
+        (void) uv_timer_start(&run->timer, on_timer, (uint64_t) left_ms, 0);
+}
+
+static void become(struct run *run, enum run_state next)
+{
+    assert(may_become[run->state][next]);
+    run->state = next;
+    run->state_ends = (deadline){ 0 };
+    if (states[next].most_ms > 0)
+        run->state_ends = deadline_in(states[next].most_ms);
+    set_timer(run);
+}
+
+static void tell(struct run *run)
+{
+    for (struct run_listener *listener = run->listeners, *next; listener; listener = next) {
+        next = listener->next;
+        listener->changed(listener->context, run);
+    }
+}
+
+/* --- the end ------------------------------------------------------------------------------------ */
+
+static void gather_hits(struct run *run)
+{
+    uint64_t *hits = run->evidence.hits;
+    const struct harvest *harvest = &run->harvest;
+    hits[LIMIT_memory] += run->counters.memory_kills;
+    hits[LIMIT_processes] += run->counters.processes_refused;
+    if (harvest->has_measured) {
+        hits[LIMIT_disk] += harvest->measured.disk_was_full != 0;
+        hits[LIMIT_inodes] += harvest->measured.inodes_were_full != 0;
+    }
+    hits[LIMIT_output] += (uint64_t) output_is_truncated(&harvest->output[0]) +
+                          (uint64_t) output_is_truncated(&harvest->output[1]);
+    hits[LIMIT_artifacts] += harvest->artifacts_cut;
+    if (run->evidence.stopped_for < LIMITS && hits[run->evidence.stopped_for] == 0)
+        hits[run->evidence.stopped_for] = 1;
+}
+
+static void read_counters(struct run *run)
+{
+    counters_read(sandbox_groups(run->sandbox), &run->counters);
+    counters_subtract(&run->counters, &run->counters_before);
+}
+
+/* Answers first, gives the sandbox back after: the caller does not wait for its end. */
+static void finish(struct run *run)
+{
+    if (run->state == RUN_DONE)
+        return;
+    run->done_us = now_us();
+    if (run->started_us != 0 && run->ended_us == 0)
+        run->ended_us = run->done_us;
+    gather_hits(run);
+    if (run->harvest.has_exited) {
+        run->evidence.exited = true;
+        run->evidence.exit_code = run->harvest.exited.exit_code;
+        run->evidence.signal = run->harvest.exited.signal;
+    }
+    run->verdict = outcome_judge(&run->evidence);
+    become(run, RUN_DONE);
+    result_write(run, &run->result);
+
+    struct sandbox *sandbox = run->sandbox;
+    run->sandbox = NULL;
+    if (run->ticket)
+        pool_abandon(run->ticket);
+    run->ticket = NULL;
+    runs_ended(run->runs, run);
+    if (sandbox)
+        pool_return(run->runs->pool, sandbox);
+    log_event(LOG_DEBUG, "run.ended", TEXT("run", run->id),
+              TEXT("status", outcome_status_name(run->verdict.status)),
+              COUNT("took_us", run->done_us - run->submitted_us));
+}
+
+static void lose(struct run *run, const error *cause)
+{
+    if (run->state == RUN_DONE)
+        return;
+    if (run->evidence.stopped_for >= LIMITS && !run->evidence.cancelled)
+        run->fault = *cause;
+    log_event(LOG_WARNING, "run.lost", TEXT("run", run->id), TEXT("state", states[run->state].name),
+              TEXT("cause", cause->text));
+    run->evidence.lost = true;
+    run->files_are_lost = run->state >= RUN_RUNNING;
+    if (run->sandbox && run->started_us != 0 && run->state != RUN_COLLECTING)
+        read_counters(run);
+    finish(run);
+}
+
+/* Every process of the sandbox is ended from outside. */
+static void be_late(struct run *run)
+{
+    error cause;
+    if (run->state == RUN_QUEUED)
+        (void) fail(&cause, ERR_BUSY, "no sandbox became free in %d s; try again later",
+                    (int) (states[RUN_QUEUED].most_ms / 1000));
+    else
+        (void) fail(&cause, ERR_TIMEOUT, "glovebox-init did not answer in %d ms while %s",
+                    (int) states[run->state].most_ms, states[run->state].name);
+    if (run->sandbox)
+        sandbox_kill(run->sandbox, &cause); /* told back by on_broken */
+    else
+        lose(run, &cause);
+}
+
+/* A program that has not died is killed from outside, and its files are lost. If the kernel says that
+ * all have died, only init's word is missing, and the files are worth waiting for. */
+static void be_late_to_stop(struct run *run)
+{
+    int64_t stopping_ms = (now_us() - run->ended_us) / 1000;
+    if (counters_processes(sandbox_groups(run->sandbox)) > 0 || stopping_ms > STOPPED_WORD_MS) {
+        be_late(run);
+        return;
+    }
+    run->state_ends = deadline_in(states[RUN_STOPPING].most_ms);
+    set_timer(run);
+}
+
+/* --- ending a program --------------------------------------------------------------------------- */
+
+static void stop(struct run *run)
+{
+    run->ended_us = now_us();
+    become(run, RUN_STOPPING);
+    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_STOP, .id = ID_STOP }, NULL, 0);
+    sandbox_flush(run->sandbox);
+}
+
+static void stop_for(struct run *run, enum limit_id limit)
+{
+    if (run->state != RUN_RUNNING)
+        return;
+    run->evidence.stopped_for = limit;
+    stop(run);
+}
+
+void run_cancel(struct run *run)
+{
+    if (run->state == RUN_DONE || run->state == RUN_STOPPING)
+        return;
+    if (run->evidence.stopped_for >= LIMITS)
+        run->evidence.cancelled = true;
+    if (run->state == RUN_RUNNING)
+        stop(run);
+    else
+        finish(run);
+}
+
+static void collect(struct run *run)
+{
+    struct inside_collect order = { .bytes_most = run->spec.limits.artifacts,
+                                    .files_most = (uint32_t) run->spec.limits.artifact_files };
+    struct iovec part = { &order, sizeof order };
+    become(run, RUN_COLLECTING);
+    run->harvest.phase = HARVEST_COLLECTING;
+    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_MEASURE, .id = ID_COLLECT }, NULL,
+                 0);
+    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_COLLECT, .id = ID_COLLECT }, &part,
+                 1);
+    sandbox_flush(run->sandbox);
+    read_counters(run); /* while init walks the files */
+}
+
+/* --- limits that gloveboxd itself holds --------------------------------------------------------- */
+
+/* It cannot be used up sooner than this, with every processor busy. */
+static void look_at_cpu_later(struct run *run, uint64_t left_us)
+{
+    int64_t least_ms = (int64_t) (left_us / run->runs->processors / 1000);
+    if (least_ms < CPU_LOOK_LEAST_MS)
+        least_ms = CPU_LOOK_LEAST_MS;
+    if (least_ms > CPU_LOOK_MOST_MS)
+        least_ms = CPU_LOOK_MOST_MS;
+    run->cpu_look = deadline_in(least_ms);
+}
+
+static void look_at_cpu(struct run *run)
+{
+    uint64_t limit_us = run->spec.limits.cpu * 1000;
+    uint64_t used_us = counters_cpu_us(sandbox_groups(run->sandbox));
+    used_us = used_us > run->counters_before.cpu_us ? used_us - run->counters_before.cpu_us : 0;
+    if (used_us >= limit_us)
+        stop_for(run, LIMIT_cpu);
+    else
+        look_at_cpu_later(run, limit_us - used_us);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct run *run = timer->data;
+    if (run->state == RUN_RUNNING && deadline_has_passed(run->wall_ends))
+        stop_for(run, LIMIT_wall);
+    else if (run->state == RUN_RUNNING && deadline_has_passed(run->cpu_look))
+        look_at_cpu(run);
+    else if (run->state_ends.at_ms != 0 && deadline_has_passed(run->state_ends)) {
+        states[run->state].late(run);
+        return;
+    }
+    if (run->state != RUN_DONE)
+        set_timer(run);
+}
+
+/* --- what the sandbox says ---------------------------------------------------------------------- */
+
+static void start_program(struct run *run, uint32_t id)
+{
+    struct bytes *payload = id == ID_COMPILER ? &run->spec.compile : &run->spec.program;
+    struct iovec part = { payload->data, payload->size };
+    run->harvest.running = id;
+    run->harvest.has_started = run->harvest.has_exited = false;
+    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_START, .id = id }, &part, 1);
+    sandbox_flush(run->sandbox);
+}
+
+static void on_loaded(struct run *run)
+{
+    if (!run->inputs_are_sent)
+        return; /* everything so far has arrived, more follows */
+    if (run->harvest.load_failure.code != ERR_NONE) {
+        error cause = run->harvest.load_failure;
+        (void) under(&cause, "an input could not be written");
+        if (cause.os == ENOSPC || cause.os == EDQUOT) {
+            run->evidence.stopped_for = LIMIT_disk;
+            finish(run);
+        } else {
+            lose(run, &cause);
+        }
+        return;
+    }
+    request_free(run->request);
+    run->request = NULL;
+    run->harvest.phase = HARVEST_RUNNING;
+    run->counters_before.cpu_us = counters_cpu_us(sandbox_groups(run->sandbox));
+    run->started_us = now_us();
+    run->wall_ends = deadline_in((int64_t) run->spec.limits.wall);
+    look_at_cpu_later(run, run->spec.limits.cpu * 1000);
+    start_program(run, run->spec.compile.size > 0 ? ID_COMPILER : ID_PROGRAM);
+    become(run, RUN_RUNNING);
+}
+
+/* The program itself could not be executed: to its caller that is how shells have always told it. */
+static void on_not_started(struct run *run)
+{
+    const error *cause = &run->harvest.start_failure;
+    char line[300];
+    int size = snprintf(line, sizeof line, "glovebox: %s\n", cause->text);
+    if (size > 0)
+        output_add(&run->harvest.output[1], line, (size_t) size);
+    bool is_missing = cause->os == ENOENT || cause->os == ENOTDIR;
+    run->harvest.exited.exit_code = is_missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+    run->harvest.exited.signal = 0;
+    run->harvest.has_exited = true;
+    run->ended_us = now_us();
+    collect(run);
+}
+
+static void on_program_ended(struct run *run)
+{
+    const struct harvest *harvest = &run->harvest;
+    bool was_compiler = harvest->running == ID_COMPILER;
+    if (run->state == RUN_STOPPING)
+        return; /* STOPPED follows */
+    if (!was_compiler) {
+        run->ended_us = now_us();
+        collect(run);
+    } else if (harvest->exited.exit_code == 0) {
+        start_program(run, ID_PROGRAM);
+    } else {
+        stop(run); /* what the compiler has left behind ends before files are taken */
+    }
+}
+
+static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+                    error *err)
+{
+    struct run *run = context;
+    int event = harvest_frame(&run->harvest, frame, payload, err);
+    if (event < 0)
+        return -1;
+    switch ((enum harvest_event) event) {
+    case HARVEST_NOTHING:
+        break;
+    case HARVEST_LOADED:
+        on_loaded(run);
+        break;
+    case HARVEST_STARTED:
+        tell(run);
+        break;
+    case HARVEST_NOT_STARTED:
+        if (run->state == RUN_RUNNING)
+            on_not_started(run);
+        break;
+    case HARVEST_PRINTED:
+        if (output_is_flood(&run->harvest.output[0]) || output_is_flood(&run->harvest.output[1]))
+            stop_for(run, LIMIT_output);
+        tell(run);
+        break;
+    case HARVEST_ENDED:
+        on_program_ended(run);
+        break;
+    case HARVEST_STOPPED:
+        if (run->state != RUN_STOPPING)
+            return fail(err, ERR_PROTOCOL, "glovebox-init stopped unasked");
+        collect(run);
+        break;
+    case HARVEST_COLLECTED:
+        finish(run);
+        return 1; /* the sandbox has been given back */
+    }
+    return run->state == RUN_DONE;
+}
+
+static void on_room(void *context)
+{
+    struct run *run = context;
+    if (run->state == RUN_LOADING)
+        run_load(run);
+}
+
+static void on_broken(void *context, const error *cause)
+{
+    lose(context, cause);
+}
+
+/* --- the beginning ------------------------------------------------------------------------------ */
+
+static void on_leased(void *context, struct sandbox *sandbox, enum pool_start start, const error *cause)
+{
+    struct run *run = context;
+    run->ticket = NULL;
+    if (!sandbox) {
+        error told = *cause;
+        (void) under(&told, "build a sandbox");
+        lose(run, &told);
+        return;
+    }
+    run->sandbox = sandbox;
+    run->start = start;
+    run->walls = sandbox_walls(sandbox);
+    run->degraded = sandbox_degraded(sandbox);
+    struct sandbox_user user = { .context = run, .frame = on_frame, .room = on_room, .broken = on_broken };
+    sandbox_use(sandbox, &user);
+    become(run, RUN_LOADING);
+    run_load(run);
+}
+
+void run_begin(struct run *run)
+{
+    error err;
+    struct lease lease = {
+        .template = run->spec.template_index,
+        .network = SPAWN_NETWORK_NONE,
+        .limits = &run->spec.limits,
+    };
+    run->leased_us = now_us();
+    become(run, RUN_BUILDING);
+    if (pool_lease(run->runs->pool, &lease, on_leased, run, &run->ticket, &err) < 0)
+        lose(run, &err);
+}
+
+static void make_id(char id[RUN_ID_SIZE])
+{
+    unsigned char random[16];
+    randombytes_buf(random, sizeof random);
+    memcpy(id, "run_", 4);
+    (void) sodium_bin2hex(id + 4, RUN_ID_SIZE - 4, random, sizeof random);
+}
+
+int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err)
+{
+    struct run *run = calloc(1, sizeof *run);
+    if (!run) {
+        request_free(request);
+        return fail(err, ERR_SYSTEM, "no memory for a run");
+    }
+    if (spec_grant(&run->spec, request, runs->policies, runs->templates, err) < 0) {
+        request_free(request);
+        free(run);
+        return -1;
+    }
+    run->runs = runs;
+    run->request = request;
+    run->submitted_us = now_us();
+    run->state_ends = deadline_in(states[RUN_QUEUED].most_ms);
+    make_id(run->id);
+    evidence_init(&run->evidence);
+    harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, runs->blobs);
+    run->has_harvest = true;
+    run->timer.data = run;
+    (void) uv_timer_init(runs->loop, &run->timer);
+    run->timer_is_open = true;
+    set_timer(run);
+    *ret_run = run;
+    return 0;
+}
+
+void run_slim(struct run *run)
+{
+    if (run->state != RUN_DONE || run->listeners || !run->has_harvest)
+        return;
+    run->has_harvest = false;
+    harvest_done(&run->harvest);
+    spec_done(&run->spec);
+    request_free(run->request);
+    run->request = NULL;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct run *run = handle->data;
+    bytes_done(&run->result);
+    free(run);
+}
+
+void run_free(struct run *run)
+{
+    run->listeners = NULL;
+    run_slim(run);
+    uv_close((uv_handle_t *) &run->timer, on_timer_closed);
+}
+
+void run_listen(struct run *run, struct run_listener *listener)
+{
+    listener->next = run->listeners;
+    run->listeners = listener;
+}
+
+void run_unlisten(struct run *run, struct run_listener *listener)
+{
+    for (struct run_listener **at = &run->listeners; *at; at = &(*at)->next)
+        if (*at == listener) {
+            *at = listener->next;
+            break;
+        }
+    run_slim(run);
+}

@@ -1,0 +1,81 @@
+/* run.h - one run, as the parts of gloveboxd see it. Doors read it and change nothing.
+ *
+ *  queued --> building --> loading --> running --> collecting --> done
+ *     |          |            |           |  |          ^          ^
+ *     |          |            |           |  +-> stopping          |    (a limit, or the caller)
+ *     +----------+------------+-----------+---------+--------------+    (cancelled, lost)          */
+#pragma once
+
+#include "base/clock.h"
+#include "daemon/harvest.h"
+#include "daemon/pool.h"
+#include "daemon/runs.h"
+#include "daemon/spec.h"
+#include "model/outcome.h"
+
+enum run_state {
+    RUN_QUEUED,
+    RUN_BUILDING,
+    RUN_LOADING,
+    RUN_RUNNING,
+    RUN_STOPPING,
+    RUN_COLLECTING,
+    RUN_DONE,
+    RUN_STATES
+};
+
+struct run {
+    char id[RUN_ID_SIZE];
+    enum run_state state;
+    struct runs *runs;
+    struct run_request *request; /* NULL once the inputs are in */
+    struct run_spec spec;
+    struct harvest harvest;
+    bool has_harvest; /* until everybody has read it */
+
+    struct pool_ticket *ticket; /* while building */
+    struct sandbox *sandbox;
+    enum pool_start start;
+    uint64_t walls, degraded;
+
+    uv_timer_t timer; /* for the next of these moments */
+    bool timer_is_open;
+    deadline state_ends; /* at_ms 0: never */
+    deadline wall_ends;
+    deadline cpu_look;
+
+    size_t next_input; /* which input is on its way, and from which byte */
+    uint64_t input_offset;
+    bool input_is_open, inputs_are_sent;
+
+    int64_t submitted_us, leased_us, started_us, ended_us, done_us;
+    struct counters counters_before, counters;
+    struct evidence evidence;
+    struct verdict verdict;
+    error fault; /* what glovebox itself could not do, with a run that is lost */
+    bool files_are_lost; /* the sandbox had to be killed before its files were taken */
+
+    struct run_listener *listeners;
+    struct bytes result; /* JSON, once done */
+    struct run *next_queued;
+    struct run *older, *newer;
+};
+
+const char *run_state_name(enum run_state state);
+
+/* run.c */
+int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
+void run_begin(struct run *run); /* takes it from the queue into a sandbox */
+void run_free(struct run *run);
+void run_slim(struct run *run);  /* keeps only the result, if it is done and nobody listens */
+
+/* runs.c: the run has reached its end. */
+void runs_ended(struct runs *runs, struct run *run);
+
+/* load.c: sends inputs while there is room; sets inputs_are_sent. */
+void run_load(struct run *run);
+
+/* result_json.c */
+void result_write(const struct run *run, struct bytes *out);
+void result_write_denial(const struct denial *denial, struct bytes *out);
+void result_write_artifact(const struct artifact *artifact, struct bytes *out);

@@ -1,0 +1,65 @@
+/* runs.h - the whole interface that doors have to runs: submit, find, listen, cancel.
+ *
+ * A door translates its protocol into these calls and holds no logic of its own. What a run has said so far
+ * is read from the run itself (run.h), by position: a slow reader costs no memory. */
+#pragma once
+
+#include "base/error.h"
+#include "daemon/blobs.h"
+#include "daemon/policies.h"
+#include "daemon/pool.h"
+#include "daemon/request.h"
+#include "daemon/templates.h"
+
+#include <stdbool.h>
+#include <uv.h>
+
+enum { RUN_ID_SIZE = 37 /* "run_", 32 hex digits and the end */, RUNS_QUEUED_MOST = 256 };
+
+struct run;
+
+/* Hears that a run has something new. While it listens the run keeps everything. */
+struct run_listener {
+    void *context;
+    void (*changed)(void *context, struct run *run);
+    struct run_listener *next; /* the run's */
+};
+
+struct runs {
+    uv_loop_t *loop;
+    struct pool *pool;
+    const struct policies *policies;
+    const struct templates *templates;
+    struct blob_store *blobs;
+    unsigned processors;
+
+    struct run *first_queued, *last_queued;
+    unsigned queued;
+    unsigned active; /* between queue and end */
+    struct run *newest, *oldest; /* every run that is known, by age */
+    size_t kept_bytes;           /* results of those that have ended */
+    unsigned kept;
+};
+
+void runs_open(struct runs *runs, uv_loop_t *loop, struct pool *pool, const struct policies *policies,
+               const struct templates *templates, struct blob_store *blobs);
+void runs_close(struct runs *runs);
+
+/* Begins a run. Takes  the request, also when it fails.
+ * Gives  *ret_run, borrowed: it may be used while somebody listens, else until the loop goes on.
+ * Fails  ERR_BUSY         too many wait; try again
+ *        ERR_UNAVAILABLE  the spawner is gone
+ *        else as spec_grant() */
+int runs_submit(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
+
+/* NULL if no run has this id, or it ended so long ago that it is forgotten. */
+struct run *runs_find(const struct runs *runs, const char *id);
+
+/* The pool has room: whoever waits is next. */
+void runs_proceed(struct runs *runs);
+
+void run_listen(struct run *run, struct run_listener *listener);
+void run_unlisten(struct run *run, struct run_listener *listener);
+
+/* Ends it, if it has not ended. */
+void run_cancel(struct run *run);

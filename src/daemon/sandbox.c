@@ -1,0 +1,249 @@
+/* sandbox.c - reads in bounded turns, so that one sandbox cannot keep the loop from the others. */
+#include "daemon/sandbox.h"
+
+#include "daemon/bytes.h"
+#include "daemon/inside_reader.h"
+#include "daemon/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { READS_A_TURN = 8, WAITING_MOST = 256 * 1024 };
+
+struct sandbox {
+    struct spawner_link *spawner;
+    struct spawn_slot name;
+    uint64_t walls, degraded;
+    struct group_directories groups;
+    int stream;
+    uv_poll_t poll;
+    int watched; /* events that the loop looks for now */
+    bool is_broken;
+    bool is_closed;
+    bool wants_room;
+    struct sandbox_user user;
+    struct bytes waiting; /* frames on their way to init */
+    size_t sent;          /* of them */
+    struct inside_reader reader;
+};
+
+static void on_event(uv_poll_t *poll, int status, int events);
+
+static void watch(struct sandbox *sandbox, int events)
+{
+    if (sandbox->is_broken || sandbox->is_closed || sandbox->watched == events)
+        return;
+    sandbox->watched = events;
+    if (events == 0)
+        (void) uv_poll_stop(&sandbox->poll);
+    else
+        (void) uv_poll_start(&sandbox->poll, events, on_event);
+}
+
+static void give_up(struct sandbox *sandbox, const error *cause)
+{
+    if (sandbox->is_broken || sandbox->is_closed)
+        return;
+    watch(sandbox, 0);
+    sandbox->is_broken = true;
+    spawner_kill(sandbox->spawner, &sandbox->name);
+    if (sandbox->user.broken)
+        sandbox->user.broken(sandbox->user.context, cause);
+}
+
+void sandbox_kill(struct sandbox *sandbox, const error *cause)
+{
+    give_up(sandbox, cause);
+}
+
+static int frame_came(void *context, const struct inside_frame *frame, const unsigned char *payload,
+                      error *err)
+{
+    struct sandbox *sandbox = context;
+    if (!sandbox->user.frame)
+        return fail(err, ERR_PROTOCOL, "glovebox-init spoke unasked");
+    int result = sandbox->user.frame(sandbox->user.context, frame, payload, err);
+    if (result < 0)
+        return -1;
+    return sandbox->is_broken || sandbox->is_closed ? 1 : result;
+}
+
+/* Returns 1 while there may be more to read. */
+static int read_once(struct sandbox *sandbox, error *err)
+{
+    size_t room;
+    unsigned char *place = inside_reader_room(&sandbox->reader, &room);
+    ssize_t got = recv(sandbox->stream, place, room, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got < 0)
+        return fail_os(err, "read from the sandbox");
+    if (got == 0)
+        return fail(err, ERR_PROTOCOL, "glovebox-init ended unasked");
+    int result = inside_reader_took(&sandbox->reader, (size_t) got, frame_came, sandbox, err);
+    if (result < 0)
+        return -1;
+    return result == 0 && (size_t) got == room;
+}
+
+static void write_waiting(struct sandbox *sandbox)
+{
+    while (sandbox->sent < sandbox->waiting.size) {
+        ssize_t wrote = send(sandbox->stream, sandbox->waiting.data + sandbox->sent,
+                             sandbox->waiting.size - sandbox->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            break; /* EAGAIN: wait; any other: the reading side will tell the story */
+        sandbox->sent += (size_t) wrote;
+    }
+    bytes_drop(&sandbox->waiting, sandbox->sent);
+    sandbox->sent = 0;
+    watch(sandbox, UV_READABLE | (sandbox->waiting.size > 0 ? UV_WRITABLE : 0));
+}
+
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    struct sandbox *sandbox = poll->data;
+    error err;
+    if (status < 0) {
+        (void) fail(&err, ERR_SYSTEM, "watch the sandbox: %s", uv_strerror(status));
+        give_up(sandbox, &err);
+        return;
+    }
+    if (events & UV_WRITABLE) {
+        sandbox_flush(sandbox);
+        if (sandbox->is_broken || sandbox->is_closed)
+            return;
+    }
+    if (!(events & UV_READABLE))
+        return;
+    int more = 1;
+    for (int turn = 0; turn < READS_A_TURN && more > 0; turn++) {
+        more = read_once(sandbox, &err);
+        if (sandbox->is_broken || sandbox->is_closed)
+            return;
+    }
+    if (more < 0)
+        give_up(sandbox, &err);
+    else
+        sandbox_flush(sandbox); /* answers that the frames have called for */
+}
+
+int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,
+                 struct sandbox **ret_sandbox, error *err)
+{
+    struct sandbox *sandbox = calloc(1, sizeof *sandbox);
+    if (!sandbox) {
+        (void) close(spawned->inside);
+        for (int i = 0; i < GROUPS; i++)
+            if (spawned->groups[i] >= 0)
+                (void) close(spawned->groups[i]);
+        spawner_release(spawner, &spawned->name);
+        return fail(err, ERR_SYSTEM, "no memory for a sandbox");
+    }
+    sandbox->spawner = spawner;
+    sandbox->name = spawned->name;
+    sandbox->walls = spawned->walls;
+    sandbox->degraded = spawned->degraded;
+    sandbox->stream = spawned->inside;
+    memcpy(sandbox->groups.fd, spawned->groups, sizeof sandbox->groups.fd);
+    sandbox->poll.data = sandbox;
+    int result = uv_poll_init(spawner->loop, &sandbox->poll, sandbox->stream);
+    if (result < 0) {
+        (void) close(sandbox->stream);
+        group_directories_done(&sandbox->groups);
+        spawner_release(spawner, &spawned->name);
+        free(sandbox);
+        return fail(err, ERR_SYSTEM, "watch a sandbox: %s", uv_strerror(result));
+    }
+    watch(sandbox, UV_READABLE);
+    *ret_sandbox = sandbox;
+    return 0;
+}
+
+void sandbox_use(struct sandbox *sandbox, const struct sandbox_user *user)
+{
+    sandbox->user = *user;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct sandbox *sandbox = handle->data;
+    (void) close(sandbox->stream);
+    group_directories_done(&sandbox->groups);
+    bytes_done(&sandbox->waiting);
+    free(sandbox);
+}
+
+void sandbox_close(struct sandbox *sandbox)
+{
+    if (!sandbox || sandbox->is_closed)
+        return;
+    sandbox->is_closed = true;
+    sandbox->user = (struct sandbox_user){ 0 };
+    spawner_release(sandbox->spawner, &sandbox->name);
+    uv_close((uv_handle_t *) &sandbox->poll, on_closed);
+}
+
+void sandbox_send(struct sandbox *sandbox, const struct inside_frame *frame, const struct iovec *parts,
+                  int part_count)
+{
+    if (sandbox->is_broken || sandbox->is_closed)
+        return;
+    struct inside_frame header = *frame;
+    header.size = 0;
+    header.reserved = 0;
+    for (int i = 0; i < part_count; i++)
+        header.size += (uint32_t) parts[i].iov_len;
+    bytes_add(&sandbox->waiting, &header, sizeof header);
+    for (int i = 0; i < part_count; i++)
+        bytes_add(&sandbox->waiting, parts[i].iov_base, parts[i].iov_len);
+    sandbox->wants_room = !sandbox_has_room(sandbox);
+}
+
+void sandbox_flush(struct sandbox *sandbox)
+{
+    if (sandbox->is_broken || sandbox->is_closed)
+        return;
+    if (sandbox->waiting.failed) {
+        error err;
+        (void) fail(&err, ERR_SYSTEM, "no memory to speak to the sandbox");
+        give_up(sandbox, &err);
+        return;
+    }
+    write_waiting(sandbox);
+    if (sandbox->wants_room && sandbox_has_room(sandbox)) {
+        sandbox->wants_room = false;
+        if (sandbox->user.room)
+            sandbox->user.room(sandbox->user.context);
+    }
+}
+
+bool sandbox_has_room(const struct sandbox *sandbox)
+{
+    return sandbox->waiting.size < WAITING_MOST;
+}
+
+const struct spawn_slot *sandbox_name(const struct sandbox *sandbox)
+{
+    return &sandbox->name;
+}
+
+const struct group_directories *sandbox_groups(const struct sandbox *sandbox)
+{
+    return &sandbox->groups;
+}
+
+uint64_t sandbox_walls(const struct sandbox *sandbox)
+{
+    return sandbox->walls;
+}
+
+uint64_t sandbox_degraded(const struct sandbox *sandbox)
+{
+    return sandbox->degraded;
+}

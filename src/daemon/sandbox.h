@@ -1,0 +1,50 @@
+/* sandbox.h - one sandbox as gloveboxd holds it: its name at the spawner, the stream to its init, the
+ * directories of its counters. It carries frames both ways and knows nothing of runs. */
+#pragma once
+
+#include "base/error.h"
+#include "contract/inside.h"
+#include "daemon/counters.h"
+#include "daemon/spawner_link.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/uio.h>
+
+struct sandbox;
+
+/* Who uses the sandbox now. Nothing is told any more once `broken` has been. */
+struct sandbox_user {
+    void *context;
+    /* As inside_frame_came: -1 gives the sandbox up as misbehaving. */
+    int (*frame)(void *context, const struct inside_frame *frame, const unsigned char *payload,
+                 error *err);
+    void (*room)(void *context);                       /* more may be sent */
+    void (*broken)(void *context, const error *cause); /* it ended or misbehaved; it has been killed */
+};
+
+/* Takes the descriptors in `spawned`, also when it fails. */
+int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,
+                 struct sandbox **ret_sandbox, error *err);
+void sandbox_use(struct sandbox *sandbox, const struct sandbox_user *user);
+
+/* Gives it back to the spawner, which ends everything in it. Nobody is told anything any more. */
+void sandbox_close(struct sandbox *sandbox);
+
+/* Puts one frame, whose payload is in up to two parts, behind those that wait. */
+void sandbox_send(struct sandbox *sandbox, const struct inside_frame *frame, const struct iovec *parts,
+                  int part_count);
+
+/* Writes what waits; what does not fit goes when there is room. */
+void sandbox_flush(struct sandbox *sandbox);
+
+/* False while so much waits that more would only pile up; `room` is told when that changes. */
+bool sandbox_has_room(const struct sandbox *sandbox);
+
+/* Ends every process in it, init too: for an init that misbehaves or is deaf. `broken` follows. */
+void sandbox_kill(struct sandbox *sandbox, const error *cause);
+
+const struct spawn_slot *sandbox_name(const struct sandbox *sandbox);
+const struct group_directories *sandbox_groups(const struct sandbox *sandbox);
+uint64_t sandbox_walls(const struct sandbox *sandbox);
+uint64_t sandbox_degraded(const struct sandbox *sandbox);

@@ -1,0 +1,252 @@
+/* spec.c - from words to orders: policy, template, language, limits, argument lists, environment. */
+#include "daemon/spec.h"
+
+#include "base/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { VARIABLES_MOST = INSIDE_ARGUMENTS_MOST };
+
+static const char default_policy[] = "minimal";
+static const char default_language[] = "python";
+
+/* What every program sees; template, policy and request add to it or replace, in this order. */
+static const struct request_variable fixed_variables[] = {
+    /* clang-format off */
+    { "PATH",                    "/usr/local/bin:/usr/bin:/bin" },
+    { "HOME",                    "/home/user" },
+    { "USER",                    "user" },
+    { "LOGNAME",                 "user" },
+    { "SHELL",                   "/bin/bash" },
+    { "LANG",                    "C.UTF-8" },
+    { "TZ",                      "UTC" },
+    { "TMPDIR",                  "/tmp" },
+    { "PWD",                     "/workspace" },
+    { "PYTHONPATH",              "/workspace" },
+    { "PYTHONDONTWRITEBYTECODE", "1" },
+    { "PYTHONUNBUFFERED",        "1" },
+    /* clang-format on */
+};
+
+struct environment {
+    size_t count;
+    struct request_variable list[VARIABLES_MOST];
+};
+
+static int set_variable(struct environment *environment, const char *name, const char *value,
+                        error *err)
+{
+    for (size_t i = 0; i < environment->count; i++)
+        if (strcmp(environment->list[i].name, name) == 0) {
+            environment->list[i].value = value;
+            return 0;
+        }
+    if (environment->count == VARIABLES_MOST)
+        return fail(err, ERR_TOO_LARGE, "the environment has more than %d names", VARIABLES_MOST);
+    environment->list[environment->count++] = (struct request_variable){ name, value };
+    return 0;
+}
+
+static int gather_environment(struct environment *environment, const struct run_spec *spec,
+                              const struct run_request *request, error *err)
+{
+    for_each(variable, fixed_variables)
+        if (set_variable(environment, variable->name, variable->value, err) < 0)
+            return -1;
+    const struct template *template = spec->template;
+    for (size_t i = 0; i < template->variable_count; i++)
+        if (set_variable(environment, template->variables[i], template->values[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < spec->policy->variable_count; i++)
+        if (set_variable(environment, spec->policy->variables[i].name,
+                         spec->policy->variables[i].value, err) < 0)
+            return -1;
+    for (size_t i = 0; i < request->variable_count; i++)
+        if (set_variable(environment, request->variables[i].name, request->variables[i].value, err) < 0)
+            return -1;
+    return 0;
+}
+
+struct words {
+    size_t count;
+    const char *list[INSIDE_ARGUMENTS_MOST];
+};
+
+static int add_words(struct words *words, const char *const *more, size_t count, error *err)
+{
+    if (count > INSIDE_ARGUMENTS_MOST - words->count)
+        return fail(err, ERR_TOO_LARGE, "the program has more than %d arguments",
+                    INSIDE_ARGUMENTS_MOST);
+    for (size_t i = 0; i < count; i++)
+        words->list[words->count++] = more[i];
+    return 0;
+}
+
+/* Adds a text and its NUL; "{file}" becomes the absolute path of the code. */
+static void add_string(struct bytes *payload, const char *text, const struct run_spec *spec)
+{
+    static const char file[] = "{file}";
+    const char *found = spec && spec->code_path ? strstr(text, file) : NULL;
+    if (found) {
+        bytes_add(payload, text, (size_t) (found - text));
+        bytes_add_text(payload, spec->code_is_system ? "/" : "/workspace/");
+        bytes_add_text(payload, spec->code_path);
+        text = found + sizeof file - 1;
+    }
+    bytes_add(payload, text, strlen(text) + 1);
+}
+
+/* Writes the payload of a START. Only words of the template may hold "{file}": the first `own`. */
+static int write_start(struct bytes *payload, uint32_t flags, const struct words *words, size_t own,
+                       const struct run_spec *spec, const struct environment *environment, error *err)
+{
+    struct inside_start start = {
+        .flags = flags,
+        .arguments = (uint16_t) words->count,
+        .variables = (uint16_t) environment->count,
+    };
+    bytes_add(payload, &start, sizeof start);
+    add_string(payload, "/workspace", NULL);
+    for (size_t i = 0; i < words->count; i++)
+        add_string(payload, words->list[i], i < own ? spec : NULL);
+    for (size_t i = 0; i < environment->count; i++) {
+        bytes_add_text(payload, environment->list[i].name);
+        bytes_add_text(payload, "=");
+        add_string(payload, environment->list[i].value, NULL);
+    }
+    if (payload->failed)
+        return fail(err, ERR_SYSTEM, "no memory for an argument list");
+    if (payload->size > INSIDE_PAYLOAD_MOST)
+        return fail(err, ERR_TOO_LARGE,
+                    "arguments and environment have %zu bytes, %d are allowed; use files or stdin",
+                    payload->size, INSIDE_PAYLOAD_MOST);
+    return 0;
+}
+
+static int write_command(struct run_spec *spec, const struct run_request *request, uint32_t flags,
+                         const struct environment *environment, error *err)
+{
+    struct words words = { 0 };
+    if (add_words(&words, request->command, request->command_count, err) < 0)
+        return -1;
+    return write_start(&spec->program, flags, &words, 0, spec, environment, err);
+}
+
+static int write_code(struct run_spec *spec, const struct run_request *request, uint32_t flags,
+                      const struct environment *environment, error *err)
+{
+    const struct language *language = spec->language;
+    struct words words = { 0 };
+    if (language->compile_count > 0) {
+        if (add_words(&words, language->compile, language->compile_count, err) < 0 ||
+            write_start(&spec->compile, 0, &words, words.count, spec, environment, err) < 0)
+            return -1;
+        words.count = 0;
+    }
+    if (add_words(&words, language->command, language->command_count, err) < 0)
+        return -1;
+    size_t own = words.count;
+    if (add_words(&words, request->arguments, request->argument_count, err) < 0)
+        return -1;
+    return write_start(&spec->program, flags, &words, own, spec, environment, err);
+}
+
+static int name_code(struct run_spec *spec, const struct run_request *request, error *err)
+{
+    spec->code_path = request->filename;
+    if (request->filename)
+        return 0;
+    spec->code_is_system = true;
+    bytes_print(&spec->code_path_text, "run/%s", spec->language->file);
+    spec->code_path = bytes_text(&spec->code_path_text);
+    return spec->code_path_text.failed ? fail(err, ERR_SYSTEM, "no memory for a path") : 0;
+}
+
+static int find_template(struct run_spec *spec, const struct run_request *request,
+                         const struct templates *templates, error *err)
+{
+    const char *name = request->template ? request->template : spec->policy->template;
+    int index = templates_find(templates, name);
+    if (index < 0)
+        return fail(err, request->template ? ERR_NOT_FOUND : ERR_UNAVAILABLE,
+                    "no template is named '%.60s' here; build it with: glovebox template build %.60s",
+                    name, name);
+    spec->template_index = (uint32_t) index;
+    spec->template = &templates->list[index];
+    return 0;
+}
+
+static int find_language(struct run_spec *spec, const struct run_request *request, error *err)
+{
+    const struct policy *policy = spec->policy;
+    const char *name = request->language;
+    if (!name && request->command_count > 0)
+        return 0;
+    if (!name)
+        name = policy_allows_language(policy, default_language) || policy->language_count == 0
+                   ? default_language
+                   : policy->languages[0];
+    spec->language = template_language(spec->template, name);
+    if (!spec->language) {
+        char names[128] = "";
+        for (size_t i = 0, used = 0; i < spec->template->language_count && used < sizeof names; i++)
+            used += (size_t) snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
+                                      spec->template->languages[i].name);
+        return fail(err, ERR_NOT_FOUND, "template %s has no language '%.40s'; it has: %s",
+                    spec->template->name, name, names);
+    }
+    if (!policy_allows_language(policy, name))
+        return fail(err, ERR_POLICY, "policy %s does not allow language '%.40s'; ask for another policy",
+                    policy->name, name);
+    return 0;
+}
+
+/* What certainly does not fit is refused before anything is built. */
+static int check_sizes(const struct run_spec *spec, const struct run_request *request, error *err)
+{
+    uint64_t bytes = request->code.size + request->stdin_content.size;
+    for (size_t i = 0; i < request->file_count; i++)
+        bytes += request->files[i].content.size;
+    if (bytes > spec->limits.disk)
+        return fail(err, ERR_TOO_LARGE,
+                    "code, stdin and files have %llu bytes, limits.disk_bytes is %llu; ask for more",
+                    (unsigned long long) bytes, (unsigned long long) spec->limits.disk);
+    if (request->file_count + 1 > spec->limits.inodes)
+        return fail(err, ERR_TOO_LARGE, "%zu files do not fit into limits.inodes of %llu",
+                    request->file_count, (unsigned long long) spec->limits.inodes);
+    return 0;
+}
+
+int spec_grant(struct run_spec *spec, const struct run_request *request, const struct policies *policies,
+               const struct templates *templates, error *err)
+{
+    *spec = (struct run_spec){ 0 };
+    const char *policy = request->policy ? request->policy : default_policy;
+    if (policies_find(policies, policy, &spec->policy, err) < 0 ||
+        policy_narrow(spec->policy, &request->limits, &spec->limits, err) < 0 ||
+        find_template(spec, request, templates, err) < 0 || find_language(spec, request, err) < 0 ||
+        check_sizes(spec, request, err) < 0)
+        return -1;
+
+    struct environment environment = { 0 };
+    uint32_t flags = INSIDE_START_MAIN | (request->has_stdin ? INSIDE_START_STDIN_FILE : 0);
+    int result = gather_environment(&environment, spec, request, err);
+    if (result == 0 && request->command_count > 0)
+        result = write_command(spec, request, flags, &environment, err);
+    else if (result == 0) {
+        result = name_code(spec, request, err);
+        if (result == 0)
+            result = write_code(spec, request, flags, &environment, err);
+    }
+    if (result < 0)
+        spec_done(spec);
+    return result;
+}
+
+void spec_done(struct run_spec *spec)
+{
+    bytes_done(&spec->code_path_text);
+    bytes_done(&spec->compile);
+    bytes_done(&spec->program);
+}

@@ -1,0 +1,28 @@
+/* spec.h - what a run will be: a request, granted by a policy, in a template. */
+#pragma once
+
+#include "base/error.h"
+#include "daemon/bytes.h"
+#include "daemon/policies.h"
+#include "daemon/request.h"
+#include "daemon/templates.h"
+
+struct run_spec {
+    const struct policy *policy;
+    uint32_t template_index;
+    const struct template *template;
+    const struct language *language; /* NULL for a command */
+    struct limits limits;            /* granted */
+
+    bool code_is_system; /* code_path is beneath "/", else beneath /workspace */
+    const char *code_path; /* NULL for a command */
+    struct bytes code_path_text;
+    struct bytes compile; /* payload of a START; empty: nothing to compile */
+    struct bytes program; /* payload of the START of the program itself */
+};
+
+/* Grants a request. Fails  ERR_NOT_FOUND  for a policy, template or language that is unknown,
+ * ERR_POLICY  for a language that the policy forbids, ERR_LIMIT, ERR_TOO_LARGE. */
+int spec_grant(struct run_spec *spec, const struct run_request *request, const struct policies *policies,
+               const struct templates *templates, error *err);
+void spec_done(struct run_spec *spec);

@@ -1,0 +1,77 @@
+/* utf8.c - the table of well-formed byte sequences (Unicode 15, table 3-7). */
+#include "daemon/utf8.h"
+
+#include "base/table.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* First byte from..to, how long it is, and what the second byte may be. */
+static const struct form {
+    unsigned char from, to;
+    unsigned char length;
+    unsigned char second_from, second_to;
+} forms[] = {
+    { 0xC2, 0xDF, 2, 0x80, 0xBF }, { 0xE0, 0xE0, 3, 0xA0, 0xBF }, { 0xE1, 0xEC, 3, 0x80, 0xBF },
+    { 0xED, 0xED, 3, 0x80, 0x9F }, { 0xEE, 0xEF, 3, 0x80, 0xBF }, { 0xF0, 0xF0, 4, 0x90, 0xBF },
+    { 0xF1, 0xF3, 4, 0x80, 0xBF }, { 0xF4, 0xF4, 4, 0x80, 0x8F },
+};
+
+int utf8_character(const unsigned char *text, size_t size)
+{
+    if (size == 0)
+        return UTF8_CUT;
+    if (text[0] < 0x80)
+        return 1;
+    for_each(form, forms) {
+        if (text[0] < form->from || text[0] > form->to)
+            continue;
+        if (size < 2)
+            return UTF8_CUT;
+        if (text[1] < form->second_from || text[1] > form->second_to)
+            return UTF8_INVALID;
+        for (size_t i = 2; i < form->length; i++) {
+            if (i >= size)
+                return UTF8_CUT;
+            if ((text[i] & 0xC0) != 0x80)
+                return UTF8_INVALID;
+        }
+        return form->length;
+    }
+    return UTF8_INVALID;
+}
+
+bool utf8_is_valid(const void *text, size_t size)
+{
+    const unsigned char *at = text;
+    size_t left = size;
+    while (left > 0) {
+        uint64_t eight;
+        if (left >= sizeof eight) { /* most text is ASCII: eight characters at a look */
+            memcpy(&eight, at, sizeof eight);
+            if ((eight & UINT64_C(0x8080808080808080)) == 0) {
+                at += sizeof eight;
+                left -= sizeof eight;
+                continue;
+            }
+        }
+        int length = utf8_character(at, left);
+        if (length <= 0)
+            return false;
+        at += length;
+        left -= (size_t) length;
+    }
+    return true;
+}
+
+size_t utf8_cut_at_end(const void *text, size_t size)
+{
+    const unsigned char *at = text;
+    for (size_t back = 1; back <= 3 && back <= size; back++) {
+        unsigned char byte = at[size - back];
+        if ((byte & 0xC0) == 0x80)
+            continue;
+        return utf8_character(at + size - back, back) == UTF8_CUT ? back : 0;
+    }
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* utf8.h - is it UTF-8? Programs in sandboxes write whatever they like. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { UTF8_INVALID = 0, UTF8_CUT = -1 };
+
+/* Bytes of the one character at `text` (1 to 4); UTF8_INVALID if it is none; UTF8_CUT if `size` ends
+ * in the middle of what may still become one. */
+int utf8_character(const unsigned char *text, size_t size);
+
+/* True if all of it is UTF-8 (surrogates and overlong forms are not). */
+bool utf8_is_valid(const void *text, size_t size);
+
+/* How many bytes at the end are the beginning of a character that has not come whole: 0 to 3. */
+size_t utf8_cut_at_end(const void *text, size_t size);
