@@ -180,8 +180,9 @@ struct inside_denial {
 };
 
 /* How code is run by a forked interpreter. A script ends the interpreter; a cell leaves its names for
- * the next one. */
-enum inside_mode { INSIDE_MODE_SCRIPT = 1, INSIDE_MODE_CELL };
+ * the next one. PRIME runs harmless code of the kernel's own, without output or trace, so that what comes
+ * next finds its pages copied: for the parked sandboxes that will be taken first. */
+enum inside_mode { INSIDE_MODE_SCRIPT = 1, INSIDE_MODE_CELL, INSIDE_MODE_PRIME };
 
 enum {
     INSIDE_EXECUTE_WRITE = 1, /* the code is also written to the file's path, before it runs */

@@ -22,13 +22,10 @@ PIECE_MOST = _glovebox.PAYLOAD_MOST - RESULT.size
 
 
 class Request:
-    """What is to be run, and the way back to whoever asked."""
+    """What is to be run."""
 
-    def __init__(self, channel, number, payload):
-        mode, self.flags, arguments, variables, code_size = EXECUTE.unpack_from(payload)
-        self.channel = channel
-        self.number = number
-        self.mode = mode
+    def __init__(self, payload):
+        self.mode, self.flags, arguments, variables, code_size = EXECUTE.unpack_from(payload)
         strings, code = payload[EXECUTE.size :], b""
         if code_size:
             strings, code = strings[:-code_size], strings[-code_size:]
@@ -39,10 +36,7 @@ class Request:
         if code_size and self.flags & _glovebox.WRITE:
             write_code(self.path, code)
         self.code = code if code_size else read_code(self.path)
-        self.ends = mode == _glovebox.SCRIPT or bool(self.flags & _glovebox.LAST)
-
-    def send_result(self, what, text):
-        self.channel.send_result(self.number, what, text)
+        self.ends = self.mode == _glovebox.SCRIPT or bool(self.flags & _glovebox.LAST)
 
 
 def write_code(path, code):
@@ -133,17 +127,27 @@ def live(control, prime):
         run(number, payload, count)
 
 
+def begin(payload):
+    """Reads the request and puts the process where the program expects to be."""
+    request = Request(payload)
+    _glovebox_fresh.set_environment(request.variables)
+    os.chdir(request.folder or "/")
+    gc.enable()
+    return request
+
+
 def run(number, payload, count):
     try:
-        request = Request(channel, number, payload)
-        _glovebox_fresh.set_environment(request.variables)
-        os.chdir(request.folder or "/")
+        request = begin(payload)
     except (OSError, struct.error, IndexError, ValueError) as error:
         os.write(2, f"glovebox: cannot start the program: {error}\n".encode())
         answer(number, 126, 0, True, count)
         os._exit(126)
-    gc.enable()
-    _glovebox.take_huge_pages()
+    request.send_result = lambda what, text: channel.send_result(number, what, text)
+    if request.mode == _glovebox.PRIME:
+        rehearse(_glovebox.PRIME_WORK)
+        answer(number, 0, 0, False, count)
+        return
     _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     if request.mode == _glovebox.SCRIPT:
         code = _glovebox_script.run(request.path, request.arguments, request.code)
@@ -165,27 +169,10 @@ def answer(number, code, signal_number, ends, count):
     channel.send(_glovebox.EXECUTED, number, EXECUTED.pack(code, signal_number, ends, count))
 
 
-def rehearse(prime):
-    """Runs harmless code once, output into nothing, so that the first page faults and the copies of the
-    pages that every program writes to are paid before a request comes."""
-    if prime == 0:
-        return
-    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-    kept = os.dup(1)
-    try:
-        os.dup2(null, 1, False)
-        _glovebox_script.run("/run/main.py", [], b"print('glovebox')\n")
-        if prime == _glovebox.PRIME_WORK:
-            for name, code in WORK.items():
-                if name in sys.modules:
-                    _glovebox_script.run("/run/main.py", [], code)
-        _glovebox_script.forget_main()
-        sys.stdout.flush()
-    finally:
-        os.dup2(kept, 1, False)
-        os.close(kept)
-        os.close(null)
+# --- rehearsal: harmless code on the very path that a request will take --------------------------------
 
+PLACE = "/tmp/main.py"
+PRINT = b"print('glovebox')\n"
 
 # What programs with these modules usually do first.
 WORK = {
@@ -196,14 +183,51 @@ FIGURE = (b"import io, matplotlib.pyplot as p\np.plot([1, 2])\np.title('a')\n"
           b"p.savefig(io.BytesIO(), format='png')\np.close('all')\n")
 
 
+def rehearse(prime):
+    """Runs harmless code, output into nothing, so that the first page faults and the copies of the pages that
+    every program writes to are paid before a request comes."""
+    if prime == 0:
+        return
+    codes = [PRINT]
+    if prime == _glovebox.PRIME_WORK:
+        codes += [code for name, code in WORK.items() if name in sys.modules]
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    kept = os.dup(1)
+    try:
+        os.dup2(null, 1, False)
+        for code in codes:
+            rehearse_one(code, Channel(null))
+    finally:
+        os.dup2(kept, 1, False)
+        os.close(kept)
+        os.close(null)
+
+
+def rehearse_one(code, nowhere):
+    variables = (b"HOME=/home/user", b"TZ=UTC", b"PYTHONPATH=/workspace")
+    payload = EXECUTE.pack(_glovebox.SCRIPT, _glovebox.WRITE, 0, len(variables), len(code))
+    payload += b"/\0" + PLACE.encode() + b"\0" + b"".join(text + b"\0" for text in variables) + code
+    request = begin(payload)
+    _glovebox_script.run(request.path, request.arguments, request.code)
+    _glovebox_script.flush()
+    _glovebox_script.forget_main()
+    gc.collect()
+    nowhere.send(_glovebox.EXECUTED, 0, EXECUTED.pack(0, 0, 1, 1))
+    gc.disable()
+    os.environ.clear()
+    os.unlink(PLACE)
+
+
 def rehearse_in_zygote():
     """The same once for all children: modules that are imported late, caches, specialised bytecode."""
+    gc.freeze()
     for _ in range(12):  # CPython 3.11 specialises a function after 8 calls
         rehearse(_glovebox.PRIME_WORK)
     if "matplotlib.pyplot" in sys.modules:
-        _glovebox_script.run("/run/main.py", [], FIGURE)
+        _glovebox_script.run(PLACE, [], FIGURE)
         _glovebox_script.forget_main()
         # Fonts are open files; a child closes every descriptor that it was not given.
         sys.modules["matplotlib.font_manager"]._get_font.cache_clear()
     _glovebox_cell.rehearse()
     _glovebox_script.remember_modules()
+    gc.unfreeze()

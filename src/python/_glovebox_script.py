@@ -111,18 +111,21 @@ def let_go():
             if isinstance(thing, io.IOBase) and not thing.closed:
                 thing.flush()
         return
+    forget_main()
+    forget_modules()
+    gc.collect()
+
+
+def forget_modules():
     fresh = []
     for name in reversed(sys.modules):  # the newest first; a look at each of ours would copy its page
         if name in OUR_MODULES:
             break
         fresh.append(name)
-    sys.last_type = sys.last_value = sys.last_traceback = None
-    forget_main()
     for name in fresh:
         module = sys.modules.pop(name, None)
         if type(module) is types.ModuleType and is_users(module):
             clear(module.__dict__)
-    gc.collect()
 
 
 def is_users(module):
@@ -131,6 +134,7 @@ def is_users(module):
 
 
 def forget_main():
+    sys.last_type = sys.last_value = sys.last_traceback = None
     clear(sys.modules["__main__"].__dict__)
 
 

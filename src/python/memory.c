@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #ifndef MADV_COLLAPSE
@@ -38,7 +37,7 @@ static int read_range(const char *line, struct range *range)
            !strstr(line, "[stack]");
 }
 
-uint64_t memory_collapse(void)
+static uint64_t collapse(void)
 {
     static struct range ranges[MAPS_MOST];
     unsigned count = 0;
@@ -55,6 +54,27 @@ uint64_t memory_collapse(void)
         for (uintptr_t at = ranges[i].begin; at < ranges[i].end; at += HUGE)
             if (madvise((void *) at, HUGE, MADV_COLLAPSE) == 0)
                 moved += HUGE;
+    return moved;
+}
+
+/* Children begin with this much fresh heap. Freeing a large piece that was mapped tells malloc to keep up to
+ * twice its size at the top (mallopt(3), M_MMAP_THRESHOLD: the threshold is dynamic). */
+static void grow_top(void)
+{
+    enum { FRESH = 16 << 20 };
+    free(malloc(FRESH + (4 << 20)));
+    free(malloc(FRESH));
+}
+
+uint64_t memory_settle(void)
+{
+    void *bottom = sbrk(0);
+    uint64_t moved = collapse();
+    grow_top();
+    /* The fresh part comes in small pages: a short program would else pay for clearing 2 MB at its first
+     * touch of each. What is beyond it, and large pieces, are large pages again (glibc.malloc.hugetlb). */
+    uintptr_t from = ((uintptr_t) bottom - (uintptr_t) HUGE) & ~(uintptr_t) (HUGE - 1);
+    (void) madvise((void *) from, (uintptr_t) sbrk(0) - from, MADV_NOHUGEPAGE);
     return moved;
 }
 
@@ -119,11 +139,6 @@ uint64_t memory_resident(void)
     int got = fscanf(file, "%" SCNu64 " %" SCNu64, &total, &resident);
     (void) fclose(file);
     return got == 2 ? resident * (uint64_t) sysconf(_SC_PAGESIZE) : 0;
-}
-
-void memory_allow_huge_pages(int allowed)
-{
-    (void) prctl(PR_SET_THP_DISABLE, allowed ? 0 : 1, 0, 0, 0);
 }
 
 int memory_mount_scratch(error *err)

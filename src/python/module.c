@@ -47,11 +47,11 @@ static PyObject *fill_holes(PyObject *self, PyObject *nothing)
     return PyLong_FromUnsignedLongLong(memory_fill_holes(PyObject_Malloc, PyObject_Free));
 }
 
-static PyObject *collapse(PyObject *self, PyObject *nothing)
+static PyObject *settle(PyObject *self, PyObject *nothing)
 {
     (void) self;
     (void) nothing;
-    return PyLong_FromUnsignedLongLong(memory_collapse());
+    return PyLong_FromUnsignedLongLong(memory_settle());
 }
 
 static PyObject *private_scratch(PyObject *self, PyObject *nothing)
@@ -61,14 +61,6 @@ static PyObject *private_scratch(PyObject *self, PyObject *nothing)
     error err;
     if (memory_mount_scratch(&err) < 0)
         return raise_error(&err);
-    Py_RETURN_NONE;
-}
-
-static PyObject *take_huge_pages(PyObject *self, PyObject *nothing)
-{
-    (void) self;
-    (void) nothing;
-    memory_allow_huge_pages(1);
     Py_RETURN_NONE;
 }
 
@@ -112,10 +104,9 @@ static PyObject *print_error(PyObject *self, PyObject *arguments)
 
 static PyMethodDef methods[] = {
     { "ready", ready, METH_VARARGS, "Tell the spawner that this zygote can be used." },
-    { "collapse", collapse, METH_NOARGS, "Put the heap into huge pages; bytes that were asked for." },
+    { "settle", settle, METH_NOARGS, "Put the heap into huge pages; gives the bytes that moved." },
     { "fill_holes", fill_holes, METH_NOARGS, "Leave no free piece between live ones." },
     { "private_scratch", private_scratch, METH_NOARGS, "Mount folders that imports may write to." },
-    { "take_huge_pages", take_huge_pages, METH_NOARGS, "Let new memory be in huge pages again." },
     { "serve", serve, METH_NOARGS, "Fork interpreters; returns in each of them." },
     { "print_error", print_error, METH_VARARGS, "Do what Python does with an uncaught exception." },
     { NULL, NULL, 0, NULL },
@@ -131,6 +122,7 @@ static const struct {
     { "EXECUTED", INSIDE_EXECUTED },
     { "SCRIPT", INSIDE_MODE_SCRIPT },
     { "CELL", INSIDE_MODE_CELL },
+    { "PRIME", INSIDE_MODE_PRIME },
     { "WRITE", INSIDE_EXECUTE_WRITE },
     { "LAST", INSIDE_EXECUTE_LAST },
     { "VALUE", INSIDE_RESULT_VALUE },

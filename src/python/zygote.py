@@ -65,7 +65,7 @@ def main():
         failure = find_leftovers(threads, os.listdir("/proc/self/fd"))
     gc.freeze()
     native.fill_holes()
-    native.collapse()
+    native.settle()
     native.ready(threads, (time.monotonic_ns() - began) // 1000, failure)
     if failure is not None:
         return 1
