@@ -118,8 +118,8 @@ def live(control, prime):
     rehearse(prime)
     channel = Channel(control)
     count = 0
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     while True:
-        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
         kind, number, payload = channel.receive()
         if kind != _glovebox.EXECUTE:
             continue
@@ -148,11 +148,7 @@ def run(number, payload, count):
         rehearse(_glovebox.PRIME_WORK)
         answer(number, 0, 0, False, count)
         return
-    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
-    if request.mode == _glovebox.SCRIPT:
-        code = _glovebox_script.run(request.path, request.arguments, request.code)
-    else:
-        code = _glovebox_cell.run(request, count)
+    code = run_interruptibly(request, count)
     if not request.ends and os.getpid() == channel.owner:
         answer(number, code, 0, False, count)
         return
@@ -163,6 +159,20 @@ def run(number, payload, count):
         os.kill(os.getpid(), _signal.SIGINT)
     answer(number, code, 0, True, count)
     os._exit(code)
+
+
+def run_interruptibly(request, count):
+    """SIGINT is the program's while it runs; between cells it means nothing."""
+    try:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        if request.mode == _glovebox.SCRIPT:
+            return _glovebox_script.run(request.path, request.arguments, request.code)
+        code = _glovebox_cell.run(request, count)
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    except KeyboardInterrupt:  # it came after the last line had run
+        code = 1
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    return code
 
 
 def answer(number, code, signal_number, ends, count):

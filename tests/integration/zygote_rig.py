@@ -98,8 +98,8 @@ def start_zygote(peer, order, fds):
         os.dup2(fds[0], 3)
         os.set_inheritable(3, True)
         os.closerange(4, 100)
-        os.execve("/usr/bin/python3", ["python3", "-s", "/usr/lib/glovebox/zygote.py", *order["modules"]],
-                  order["environment"])
+        os.execve("/usr/bin/python3", ["/usr/bin/python3", "-s", "/usr/lib/glovebox/zygote.py",
+                                       *order["modules"]], order["environment"])
     send(peer, json.dumps({"pid": pid}).encode())
 
 
@@ -113,7 +113,7 @@ def start_init(peer, order):
         try:
             be_init(reporter, order)
         except BaseException as error:
-            os.write(reporter, json.dumps({"failed": repr(error)}).encode())
+            os.write(reporter, json.dumps({"failed": repr(error)}).encode() + b"\n")
         os._exit(1)
     for name in ("uid_map", "gid_map"):
         with open(f"/proc/{pid}/{name}", "w", encoding="ascii") as file:
@@ -135,13 +135,15 @@ def be_init(reporter, order):
     mount("proc", "/proc", NOSUID | NODEV, "subset=pid")
     os.closerange(3, reporter)
     os.closerange(reporter + 1, 100)
-    os.write(reporter, b'{"ready":1}')
+    os.write(reporter, b'{"ready":1}\n')
     while True:
         try:
             pid, status = os.wait()
-            os.write(reporter, json.dumps({"pid": pid, "status": status}).encode())
+            os.write(reporter, json.dumps({"pid": pid, "status": status}).encode() + b"\n")
         except ChildProcessError:
             time.sleep(0.002)
+        except BrokenPipeError:
+            os._exit(0)
 
 
 # --- outside -----------------------------------------------------------------------------------
@@ -193,19 +195,21 @@ class Interpreter:
         outcome = {"stdout": b"", "stderr": b"", "results": [], "error": None, "executed": None}
         pieces = {}
         open_outputs = {self.stdout: "stdout", self.stderr: "stderr"}
-        while time.perf_counter() < began + timeout:
-            ready, _, _ = select.select([*open_outputs, self.control], [], [], 0.5)
+        control = [self.control]
+        while time.perf_counter() < began + timeout and (control or open_outputs):
+            ready, _, _ = select.select([*open_outputs, *control], [], [], 0.5)
             for fd in ready:
                 if fd in open_outputs:
                     got = os.read(fd, 65536)
                     outcome[open_outputs[fd]] += got
                     if not got:
                         del open_outputs[fd]
-            if self.control not in ready or any(fd in open_outputs for fd in ready):
+            if not control or self.control not in ready or any(fd in open_outputs for fd in ready):
                 continue
             body, _ = receive(self.control)
             if not body:
-                break
+                control = []
+                continue
             _, kind, _, number, _ = FRAME.unpack_from(body)
             body = body[FRAME.size:]
             if kind == self.rig.inside["INSIDE_RESULT"]:
@@ -239,9 +243,8 @@ class Interpreter:
     def wait(self):
         """(exit code or None, signal) as init learned it from the kernel."""
         while True:
-            report = json.loads(os.read(self.status, 4096))
-            if report.get("pid") == self.pid:
-                status = report["status"]
+            reports = [json.loads(line) for line in os.read(self.status, 4096).splitlines()]
+            for status in [report["status"] for report in reports if report["pid"] == self.pid]:
                 return (os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else None,
                         os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0)
 
@@ -256,7 +259,7 @@ class Interpreter:
 class Rig:
     """A user namespace with one zygote."""
 
-    def __init__(self, root, python, modules=(), filter_code=ALLOW_ALL):
+    def __init__(self, root, python, modules=(), filter_code=ALLOW_ALL, settings=None):
         self.inside = enum_of("inside.h", "inside_kind")
         self.zygote_kind = enum_of("zygote.h", "zygote_kind")
         self.execute_write = 1
@@ -269,8 +272,8 @@ class Rig:
         self.holder, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.pid = self.start_holder(root, python, theirs)
         self.spawner, zygote = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environment = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc",
-                       "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "MPLBACKEND": "Agg",
+        heap = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
+        environment = {**(heap if settings is None else settings), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "MPLBACKEND": "Agg",
                        "HOME": "/home/user", "LANG": "C.UTF-8", "TZ": "UTC"}
         send(self.holder, json.dumps({"do": "zygote", "modules": list(modules),
                                       "environment": environment}).encode(), [zygote.fileno()])
@@ -339,6 +342,26 @@ class Rig:
         check(libc.syscall(ctypes.c_long(155), b".", b"."), "pivot_root")
         check(libc.umount2(b".", 2), "umount")
         os.chdir("/")
+
+    def zygote_pid_outside(self):
+        """The zygote's process id as this side sees it: the python3 that runs zygote.py below our holder."""
+        found = []
+        for entry in os.listdir("/proc"):
+            try:
+                if entry.isdigit() and b"/usr/lib/glovebox/zygote.py" in open(f"/proc/{entry}/cmdline", "rb").read():
+                    names = open(f"/proc/{entry}/status", encoding="ascii").read()
+                    ids = re.search(r"NSpid:\s+(.*)", names)[1].split()
+                    parent = re.search(r"PPid:\s+(\d+)", names)[1]
+                    if len(ids) == 2 and int(ids[1]) == self.zygote_pid and self.is_below(parent):
+                        found.append(int(entry))
+            except (OSError, TypeError):
+                pass
+        assert len(found) == 1, found
+        return found[0]
+
+    def is_below(self, holder):
+        status = open(f"/proc/{holder}/status", encoding="ascii").read()
+        return re.search(r"PPid:\s+(\d+)", status)[1] == str(self.pid)
 
     def init(self):
         self.slot += 1

@@ -1,0 +1,417 @@
+"""The zygote and its interpreters alone: no daemon, a stand-in for init (zygote_rig)."""
+
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+import zygote_rig
+from zygote_rig import Rig
+
+BUILD = pathlib.Path(os.environ.get("GLOVEBOX_BUILD", "build"))
+STATE = pathlib.Path(os.environ.get("GLOVEBOX_STATE", "/var/lib/glovebox"))
+DATA = ["numpy", "pandas", "matplotlib.pyplot"]
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="maps a block of ids, as root")
+
+
+def make_rig(template, modules):
+    root = STATE / "templates" / template / "root"
+    if not (root / "usr/bin/python3").exists():
+        pytest.skip(f"template {template} is not built")
+    rig = Rig(str(root), str(BUILD / "python"), modules)
+    assert rig.failure is None, rig.failure
+    return rig
+
+
+@pytest.fixture(scope="module")
+def light():
+    rig = make_rig("minimal", [])
+    yield rig
+    rig.close()
+
+
+@pytest.fixture(scope="module")
+def data():
+    rig = make_rig("python", DATA)
+    yield rig
+    rig.close()
+
+
+@pytest.fixture
+def interpreter(light):
+    one = light.fork()
+    assert one.os_error == 0, one.failure
+    yield one
+    one.close()
+
+
+def run(rig, code, **options):
+    one = rig.fork()
+    assert one.os_error == 0, one.failure
+    outcome = one.execute(code, **options)
+    outcome["end"] = one.wait() if outcome["executed"] is None or outcome["executed"]["ends"] else None
+    one.close()
+    return outcome
+
+
+# --- scripts: as `python3 FILE ARGUMENT…` ------------------------------------------------------
+
+SCRIPTS = [
+    # name, code, stdout, stderr, exit code
+    ("prints", "print('hello')", "hello\n", "", 0),
+    ("exits with a number", "import sys; sys.exit(7)", "", "", 7),
+    ("exits with a large number", "import sys; sys.exit(256 + 3)", "", "", 3),
+    ("exits with a text", "import sys; sys.exit('no')", "", "no\n", 1),
+    ("exits with nothing", "import sys; sys.exit()", "", "", 0),
+    ("raises", "def f():\n    return 1 / 0\nf()\n", "",
+     'Traceback (most recent call last):\n  File "/run/main.py", line 3, in <module>\n    f()\n'
+     '  File "/run/main.py", line 2, in f\n    return 1 / 0\n           ~~^~~\n'
+     "ZeroDivisionError: division by zero\n", 1),
+    ("has a wrong syntax", "x = (\n", "",
+     "  File \"/run/main.py\", line 1\n    x = (\n        ^\nSyntaxError: '(' was never closed\n", 1),
+    ("is the main module", "print(__name__, __file__, __spec__, __annotations__)",
+     "__main__ /run/main.py None {}\n", "", 0),
+    ("runs atexit functions last", "import atexit; atexit.register(print, 'bye'); print('hi')",
+     "hi\nbye\n", "", 0),
+    ("waits for threads",
+     "import threading, time\nthreading.Thread(target=lambda: (time.sleep(.05), print('late'))).start()\n",
+     "late\n", "", 0),
+    ("lets go of its objects", "class A:\n    def __del__(self): print('gone')\na = A()\n", "gone\n", "", 0),
+    ("lets go of cycles", "class A:\n    def __del__(self): print('gone')\na = A(); a.a = a\n", "gone\n",
+     "", 0),
+    ("closes files that it left open",
+     "_file = open('/tmp/x', 'w'); _file.write('kept')\n"
+     "class Look:\n    def __del__(self, open=open): print(open('/tmp/x').read())\nlook = Look()\n",
+     "kept\n", "", 0),
+    ("flushes without newline", "print('x', end='')", "x", "", 0),
+    ("asks its own excepthook", "import sys\nsys.excepthook = lambda *a: print('mine', a[0].__name__)\n1 / 0\n",
+     "mine ZeroDivisionError\n", "", 1),
+    ("survives a broken excepthook", "import sys\ndef hook(*a): raise KeyError(1)\nsys.excepthook = hook\n1/0\n",
+     "", "Error in sys.excepthook:", 1),
+    ("leaves with os._exit", "import os\nprint('a', flush=True)\nos._exit(9)", "a\n", "", 9),
+    ("forks", "import os\np = os.fork()\nif p == 0:\n    raise SystemExit(5)\n"
+     "print(os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]))\n", "5\n", "", 0),
+    ("starts programs", "import subprocess\nprint(subprocess.run(['echo', 'x'], capture_output=True).stdout)",
+     "b'x\\n'\n", "", 0),
+    ("uses multiprocessing", "import multiprocessing as m\ndef f(x): return x * 2\n"
+     "if __name__ == '__main__':\n    with m.get_context('fork').Pool(2) as p: print(p.map(f, [1, 2]))\n",
+     "[2, 4]\n", "", 0),
+    ("spawns", "import multiprocessing as m\ndef f(q): q.put('from ' + __name__)\n"
+     "if __name__ == '__main__':\n    c = m.get_context('spawn'); q = c.Queue(); p = c.Process(target=f, args=(q,))\n"
+     "    p.start(); print(q.get()); p.join()\n", "from __mp_main__\n", "", 0),
+    ("awaits", "import asyncio\nasync def f():\n    await asyncio.sleep(0); print('ok')\nasyncio.run(f())\n",
+     "ok\n", "", 0),
+    ("keeps other modules apart", "import sys\nprint([m for m in sys.modules if m in ('zygote', 'cell')])",
+     "[]\n", "", 0),
+    ("has a recursion limit", "def f(): f()\ntry: f()\nexcept RecursionError: print('deep')\n", "deep\n", "", 0),
+    ("knows its folder", "import os, sys; print(os.getcwd(), sys.path[:2], sys.argv)",
+     "/workspace ['/run', '/workspace'] ['/run/main.py']\n", "", 0),
+    ("reads no input", "import sys; print(repr(sys.stdin.read()))", "''\n", "", 0),
+    ("prints anything", "import sys; sys.stdout.buffer.write(b'\\xff\\x00')", b"\xff\x00", "", 0),
+    ("reads its own source", "import inspect\ndef f(): return 1\nprint(inspect.getsource(f))",
+     "def f(): return 1\n\n", "", 0),
+    ("is told its encoding", "# -*- coding: latin-1 -*-\nprint(len('ä'))", "2\n", "", 0),
+]
+
+
+@pytest.mark.parametrize("name,code,stdout,stderr,exit_code", SCRIPTS, ids=[row[0] for row in SCRIPTS])
+def test_a_script(light, name, code, stdout, stderr, exit_code):
+    outcome = run(light, code)
+    expected = stdout if isinstance(stdout, bytes) else stdout.encode()
+    assert outcome["stdout"] == expected
+    if stderr.endswith("hook:"):
+        assert outcome["stderr"].decode().startswith(stderr)
+    else:
+        assert outcome["stderr"].decode() == stderr
+    assert outcome["end"] == (exit_code, 0)
+    if outcome["executed"] is not None:
+        assert outcome["executed"] == {"code": exit_code, "signal": 0, "ends": 1, "count": 1}
+
+
+def test_arguments_environment_and_input_arrive(light):
+    code = "import os, sys; print(sys.argv[1:], sorted(os.environ.items()), sys.stdin.read())"
+    outcome = run(light, code, arguments=["a b", "ü"], variables={"A": "1", "B": "x=y"}, stdin=b"in\nput")
+    assert outcome["stdout"].decode() == "['a b', 'ü'] [('A', '1'), ('B', 'x=y')] in\nput\n"
+
+
+def test_children_see_the_same_environment(light):
+    outcome = run(light, "import subprocess; print(subprocess.run(['env'], capture_output=True).stdout)",
+                  variables={"PATH": "/usr/bin:/bin", "A": "1"})
+    assert sorted(eval(outcome["stdout"]).decode().split()) == ["A=1", "PATH=/usr/bin:/bin"]
+
+
+def test_an_interrupt_ends_a_script_as_it_does_python(light):
+    one = light.fork()
+    outcome = one.execute("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    assert outcome["stderr"].decode().endswith("KeyboardInterrupt\n")
+    assert outcome["executed"]["signal"] == 2
+    assert one.wait() == (None, 2)
+    one.close()
+
+
+def test_a_crash_is_seen_by_init(light):
+    one = light.fork()
+    outcome = one.execute("import os\nprint('last words', end='')\nos.kill(os.getpid(), 11)")
+    assert outcome["executed"] is None and outcome["stdout"] == b"last words"
+    assert one.wait() == (None, 11)
+    one.close()
+
+
+def test_the_end_is_told_before_the_process_is_gone(data):
+    one = data.fork()
+    time.sleep(0.1)
+    outcome = one.execute("print(1)")
+    assert outcome["executed"]["code"] == 0
+    one.wait()
+    one.close()
+
+
+def test_a_program_may_close_every_descriptor(light):
+    outcome = run(light, "import os\nos.closerange(3, 1024)\nfs = [open('/tmp/%d' % i, 'w') for i in range(80)]\n"
+                         "print(sum(os.path.getsize('/tmp/%d' % i) for i in range(80)))")
+    assert outcome["stdout"] == b"0\n"
+    assert outcome["executed"] is None and outcome["end"] == (0, 0)
+
+
+# --- cells --------------------------------------------------------------------------------------
+
+CELLS = [
+    # code, MIME bundles shown (the last is the value), stdout
+    ("1 + 1", [{"text/plain": "2", "application/json": 2}], ""),
+    ("x = 5", [], ""),
+    ("None", [], ""),
+    ("1 + 1;", [], ""),
+    ("'a'", [{"text/plain": "'a'", "application/json": "a"}], ""),
+    ("[1, 'b', None]", [{"text/plain": "[1, 'b', None]", "application/json": [1, "b", None]}], ""),
+    ("{'a': float('nan')}", [{"text/plain": "{'a': nan}"}], ""),
+    ("object", [{"text/plain": "<class 'object'>"}], ""),
+    ("print('p'); 3", [{"text/plain": "3", "application/json": 3}], "p\n"),
+    ("import asyncio\nawait asyncio.sleep(0, 'slept')", [{"text/plain": "'slept'", "application/json": "slept"}],
+     ""),
+    ("for i in range(2): display(i)", [{"text/plain": "0", "application/json": 0},
+                                       {"text/plain": "1", "application/json": 1}], ""),
+    ("class H:\n  def __repr__(self): return 'h'\n  def _repr_html_(self): return '<b>'\nH()",
+     [{"text/plain": "h", "text/html": "<b>"}], ""),
+    ("class P:\n  def __repr__(self): return 'p'\n  def _repr_png_(self): return b'ab'\nP()",
+     [{"text/plain": "p", "image/png": "YWI="}], ""),
+    ("class M:\n  def __repr__(self): return 'm'\n  def _repr_mimebundle_(self, **k): return {'a/b': 'c'}\nM()",
+     [{"text/plain": "m", "a/b": "c"}], ""),
+    ("'\\ud800'", [{"text/plain": "'\\ud800'", "application/json": "?"}], ""),
+]
+
+
+@pytest.mark.parametrize("code,shown,stdout", CELLS, ids=[row[0][:30] for row in CELLS])
+def test_a_cell(interpreter, code, shown, stdout):
+    outcome = interpreter.execute(code, mode="CELL")
+    assert [result["data"] for result in outcome["results"]] == shown
+    assert outcome["stdout"].decode() == stdout and outcome["stderr"] == b""
+    assert outcome["error"] is None
+    assert outcome["executed"] == {"code": 0, "signal": 0, "ends": 0, "count": 1}
+
+
+def test_names_stay_for_the_next_cell(interpreter):
+    interpreter.execute("x = 40\nimport math", mode="CELL")
+    interpreter.execute("from __future__ import annotations", mode="CELL")
+    assert interpreter.execute("1 / 0", mode="CELL")["error"]["name"] == "ZeroDivisionError"
+    outcome = interpreter.execute("def f(a: nowhere): return a\nx + math.floor(2.5)", mode="CELL")
+    assert outcome["results"][0]["data"]["text/plain"] == "42"
+    assert interpreter.execute("_ + 1", mode="CELL")["results"][0]["data"]["application/json"] == 43
+    assert outcome["executed"]["count"] == 4
+
+
+def test_an_error_of_a_cell_is_data(interpreter):
+    error = interpreter.execute("def f(a):\n    return a.b\n\nf(1)", mode="CELL")["error"]
+    assert error == {
+        "name": "AttributeError", "value": "'int' object has no attribute 'b'",
+        "traceback": 'Traceback (most recent call last):\n  File "<cell 1>", line 4, in <module>\n    f(1)\n'
+                     '  File "<cell 1>", line 2, in f\n    return a.b\n           ^^^\n'
+                     "AttributeError: 'int' object has no attribute 'b'\n",
+        "frames": [{"file": "<cell 1>", "line": 4, "function": "<module>", "code": "f(1)"},
+                   {"file": "<cell 1>", "line": 2, "function": "f", "code": "return a.b"}]}
+
+
+def test_a_wrong_syntax_is_data(interpreter):
+    error = interpreter.execute("x = = 1", mode="CELL")["error"]
+    assert error["name"] == "SyntaxError" and error["frames"][0]["line"] == 1
+    assert "_glovebox" not in error["traceback"]
+
+
+def test_an_interrupt_ends_a_cell_and_not_the_context(interpreter):
+    code = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)"
+    assert interpreter.execute(code, mode="CELL")["error"]["name"] == "KeyboardInterrupt"
+    assert interpreter.execute("'alive'", mode="CELL")["executed"]["code"] == 0
+
+
+def test_an_interrupt_between_cells_is_nothing(interpreter):
+    interpreter.execute("import os; pid = os.getpid()", mode="CELL")
+    os.kill(host_pid(interpreter), 2)
+    time.sleep(0.02)
+    assert interpreter.execute("1", mode="CELL")["executed"]["code"] == 0
+
+
+def test_the_last_cell_ends_the_interpreter(interpreter):
+    outcome = interpreter.execute("f = open('/workspace/x', 'w'); f.write('kept'); 5", mode="CELL", flags=2)
+    assert outcome["executed"]["ends"] == 1 and outcome["results"][0]["data"]["text/plain"] == "5"
+    assert interpreter.wait() == (0, 0)
+
+
+def test_a_large_result_comes_in_pieces(interpreter):
+    outcome = interpreter.execute("'x' * 300000", mode="CELL")
+    assert outcome["results"][0]["data"]["application/json"] == "x" * 300000
+
+
+def test_frames_values_and_figures(data):
+    one = data.fork()
+    outcome = one.execute("import pandas as pd; pd.DataFrame({'a': [1, 2]})", mode="CELL")
+    bundle = outcome["results"][0]["data"]
+    assert bundle["text/plain"] == "   a\n0  1\n1  2" and bundle["text/html"].startswith("<div>")
+    outcome = one.execute("import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.title('t');", mode="CELL")
+    assert [result["main"] for result in outcome["results"]] == [False]
+    assert outcome["results"][0]["data"]["image/png"].startswith("iVBORw0KGgo")
+    outcome = one.execute("plt.figure(); plt.show(); print('after'); fig = plt.figure(); fig", mode="CELL")
+    assert [result["main"] for result in outcome["results"]] == [False, True]
+    assert all("image/png" in result["data"] for result in outcome["results"])
+    one.close()
+
+
+def test_pyplot_that_is_imported_late_is_met(data):
+    code = "import sys\nfor n in [n for n in sys.modules if n.startswith('matplotlib.pyplot')]: del sys.modules[n]\n" \
+           "import matplotlib.pyplot as p\np.plot([1]); p.show()"
+    outcome = run(data, code, mode="CELL", flags=2)
+    assert outcome["error"] is None and outcome["results"][0]["data"]["image/png"]
+
+
+# --- walls and freshness ------------------------------------------------------------------------
+
+def host_pid(interpreter):
+    """Its process id out here: the only process that has this pidfd's init for a parent."""
+    info = pathlib.Path(f"/proc/self/fdinfo/{interpreter.pidfd}").read_text()
+    init = int([line.split()[1] for line in info.splitlines() if line.startswith("Pid:")][0])
+    return int(pathlib.Path(f"/proc/{init}/task/{init}/children").read_text().split()[0])
+
+
+LOOK = """
+import json, os, resource
+status = dict(line.split(":\\t") for line in open("/proc/self/status").read().splitlines())
+print(json.dumps({
+    "status": {k: status[k].strip() for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs",
+                                             "Seccomp", "Uid", "Gid", "Groups", "Threads")},
+    "descriptors": sorted(int(fd) for fd in os.listdir("/proc/self/fd")),
+    "namespaces": {n: os.readlink("/proc/self/ns/" + n) for n in os.listdir("/proc/self/ns")},
+    "parent": os.getppid(), "session": os.getsid(0) == os.getpid(), "pids": [p for p in os.listdir("/proc") if p.isdigit()],
+    "limits": {n: resource.getrlimit(getattr(resource, n)) for n in ("RLIMIT_CORE", "RLIMIT_NOFILE", "RLIMIT_FSIZE")},
+    "oom": open("/proc/self/oom_score_adj").read().strip(), "environment": dict(os.environ),
+    "files": [p for p in ("/etc/shadow", "/work", "/root/.bashrc") if os.path.exists(p)],
+    "umask": os.umask(0),
+}))
+"""
+
+
+def test_every_wall_stands_before_code_is_read(light):
+    outcome = run(light, LOOK, variables={"A": "1"})
+    seen = json.loads(outcome["stdout"])
+    none = "0" * 16
+    assert seen["status"] == {"CapInh": none, "CapPrm": none, "CapEff": none, "CapBnd": none, "CapAmb": none,
+                              "NoNewPrivs": "1", "Seccomp": "2", "Uid": "1000\t1000\t1000\t1000",
+                              "Gid": "1000\t1000\t1000\t1000", "Groups": "", "Threads": "1"}
+    # 63 is the way back to init, one more is the listing itself.
+    assert [fd for fd in seen["descriptors"] if fd not in (0, 1, 2, 63)] == [3]
+    assert seen["parent"] == 1 and seen["session"] and sorted(seen["pids"]) == ["1", "3"]
+    assert seen["limits"] == {"RLIMIT_CORE": [1, 1], "RLIMIT_NOFILE": [1024, 1024],
+                              "RLIMIT_FSIZE": [1 << 26, 1 << 26]}
+    assert seen["oom"] == "900" and seen["environment"] == {"A": "1", "LC_CTYPE": "C.UTF-8"} or \
+        seen["environment"] == {"A": "1"}
+    assert seen["umask"] == 0o22
+
+
+def test_it_stands_in_the_namespaces_of_its_init(light):
+    one = light.fork()
+    pid = host_pid(one)
+    init = int(pathlib.Path(f"/proc/{pid}/status").read_text().split("PPid:\t")[1].split()[0])
+    for name in ("user", "mnt", "pid", "ipc", "uts", "net"):
+        assert os.readlink(f"/proc/{pid}/ns/{name}") == os.readlink(f"/proc/{init}/ns/{name}")
+        assert os.readlink(f"/proc/{pid}/ns/{name}") != os.readlink(f"/proc/{light.zygote_pid_outside()}/ns/{name}")
+    assert one.listener is not None
+    one.close()
+
+
+def test_it_joins_the_control_groups_first(light):
+    group = pathlib.Path("/sys/fs/cgroup/pids/zygote-test")
+    if not group.parent.is_dir():
+        pytest.skip("no pids controller of cgroup v1 here")
+    group.mkdir(exist_ok=True)
+    procs = os.open(group / "cgroup.procs", os.O_WRONLY)
+    one = light.fork(procs=[procs])
+    os.close(procs)
+    assert (group / "cgroup.procs").read_text().split() == [str(host_pid(one))]
+    one.close()
+    for _ in range(100):
+        try:
+            group.rmdir()
+            break
+        except OSError:
+            time.sleep(0.02)
+    assert not group.exists()
+
+
+RANDOM = """
+import os, random, secrets, ssl, tempfile, uuid, multiprocessing
+print(random.random(), secrets.token_hex(8), ssl.RAND_bytes(8), uuid.uuid1(), uuid.uuid4(),
+      next(tempfile._get_candidate_names()), bytes(multiprocessing.current_process().authkey), sep="\\n")
+"""
+RANDOM_NUMPY = RANDOM + "import numpy\nprint(numpy.random.rand(), numpy.random.default_rng().random(), sep='\\n')\n"
+
+
+@pytest.mark.parametrize("template,modules,code", [
+    ("minimal", ["random", "ssl", "tempfile", "uuid", "multiprocessing"], RANDOM),
+    ("python", ["numpy", "pandas", "ssl", "tempfile", "uuid", "multiprocessing"], RANDOM_NUMPY),
+])
+def test_no_two_interpreters_share_a_stream(template, modules, code):
+    rig = make_rig(template, modules)
+    try:
+        streams = [run(rig, code)["stdout"].decode().splitlines() for _ in range(6)]
+        for row in zip(*streams):
+            assert len(set(row)) == 6, row
+    finally:
+        rig.close()
+
+
+def test_imports_that_fail_or_leave_threads_stop_the_zygote():
+    root = str(STATE / "templates/minimal/root")
+    rig = Rig(root, str(BUILD / "python"), ["no_such_module"])
+    assert "no_such_module" in rig.failure
+    rig.close()
+
+
+def test_a_sandbox_that_is_gone_is_told_and_the_zygote_goes_on(light):
+    init = light.init()
+    zygote_rig.signal.pidfd_send_signal(init[0], 9)
+    time.sleep(0.1)
+    with pytest.raises(RuntimeError, match="fork an interpreter|process ids"):
+        light.fork(init=init)
+    assert run(light, "print(1)")["stdout"] == b"1\n"
+
+
+def test_nothing_is_left_of_many(light):
+    before = len(os.listdir(f"/proc/{light.zygote_pid_outside()}/fd"))
+    for _ in range(20):
+        run(light, "print(1)")
+    assert len(os.listdir(f"/proc/{light.zygote_pid_outside()}/fd")) == before
+    children = pathlib.Path(f"/proc/{light.zygote_pid_outside()}/task/{light.zygote_pid_outside()}/children")
+    assert children.read_text() == ""
+
+
+def test_a_rehearsal_leaves_no_trace(light):
+    one = light.fork(prime=1)
+    payload = zygote_rig.EXECUTE.pack(3, 0, 0, 0, 0) + b"/\0\0"
+    one.control.sendall(zygote_rig.FRAME.pack(len(payload), light.inside["INSIDE_EXECUTE"], 0, 1, 0) + payload)
+    primed = one.gather(time.perf_counter(), 10)
+    assert primed["executed"]["ends"] == 0 and primed["stdout"] == b""
+    outcome = one.execute("import os; print(os.listdir('/tmp'), os.listdir('/workspace'), os.listdir('/run'),"
+                          " [n for n in globals() if n[0] != '_'])")
+    assert outcome["stdout"] == b"[] [] ['main.py'] ['os']\n"
+    one.close()
