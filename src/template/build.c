@@ -145,6 +145,7 @@ static struct json_object *make_manifest(const struct build *build)
     add_key(manifest, build, "languages");
     add_key(manifest, build, "env");
     add_key(manifest, build, "zygotes");
+    add_key(manifest, build, "leave_out");
     (void) json_object_object_add(manifest, "packages", json_object_get(build->packages));
     (void) json_object_object_add(manifest, "python", json_object_get(build->distributions));
     return manifest;

@@ -59,6 +59,9 @@ static const char *const fixed_options[] = {
     "--dpkgopt=path-exclude=/usr/share/man/*",
     "--dpkgopt=path-exclude=/usr/share/info/*",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
+    /* Packages would compile their Python files for this machine's clock; prepare.c does it anew. Their
+     * scripts look whether the compiler is there. */
+    "--dpkgopt=path-exclude=/usr/bin/py3compile",
 };
 
 static void add_packages(struct line *line, const struct build *build)
@@ -67,6 +70,18 @@ static void add_packages(struct line *line, const struct build *build)
     for (size_t index = 0; index < json_object_array_length(packages); index++)
         add_argument(line, "--include=%s",
                      json_object_get_string(json_object_array_get_idx(packages, index)));
+}
+
+/* What strip_tree() would remove need not be written first. dpkg's '*' also stands for '/', so only plain
+ * paths are passed on. */
+static void add_left_out(struct line *line, const struct build *build)
+{
+    struct json_object *patterns = build_key(build, "leave_out");
+    for (size_t index = 0; index < json_object_array_length(patterns); index++) {
+        const char *path = json_object_get_string(json_object_array_get_idx(patterns, index));
+        if (!strpbrk(path, "*?[\\"))
+            add_argument(line, "--dpkgopt=path-exclude=/%s/*", path);
+    }
 }
 
 /* Settings of the host's apt that reaching the mirrors may need. */
@@ -212,6 +227,7 @@ static int run_mmdebstrap(struct build *build, struct line *line, error *err)
     for_each(option, fixed_options)
         add_argument(line, "%s", *option);
     add_packages(line, build);
+    add_left_out(line, build);
     if (add_host_settings(line, err) < 0)
         return -1;
     add_argument(line, "--");

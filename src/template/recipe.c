@@ -4,88 +4,48 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "model/yaml.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libfyaml.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 struct reading {
-    const char *label; /* the file as complaints call it */
+    const struct yaml *yaml;
     error *err;
 };
 
-typedef struct json_object *read_node(struct reading *reading, struct fy_node *node);
+typedef struct json_object *read_node(struct reading *reading, const struct yaml_node *node);
 
-static struct fy_token *first_token(struct fy_node *node)
-{
-    struct fy_token *token = fy_node_get_scalar_token(node);
-    return token ? token : fy_node_get_tag_token(node);
-}
-
-/* A node that is no scalar has no token of its own in this library: its first scalar stands for it. */
-static void find_place(struct fy_node *node, int *line, int *column)
-{
-    for (int depth = 0; node && depth < 8; depth++) {
-        struct fy_token *token = first_token(node);
-        const struct fy_mark *mark = token ? fy_token_start_mark(token) : NULL;
-        if (mark) {
-            *line = mark->line + 1;
-            *column = mark->column + 1;
-            return;
-        }
-        void *position = NULL;
-        if (fy_node_is_mapping(node)) {
-            struct fy_node_pair *pair = fy_node_mapping_iterate(node, &position);
-            node = pair ? fy_node_pair_key(pair) : NULL;
-        } else {
-            node = fy_node_sequence_iterate(node, &position);
-        }
-    }
-}
-
-static struct json_object *wrong(struct reading *reading, struct fy_node *node, const char *format,
+static struct json_object *wrong(struct reading *reading, const struct yaml_node *node, const char *format,
                                  ...) PRINTF(3, 4);
 
-static struct json_object *wrong(struct reading *reading, struct fy_node *node, const char *format,
+static struct json_object *wrong(struct reading *reading, const struct yaml_node *node, const char *format,
                                  ...)
 {
-    int line = 1, column = 1;
-    find_place(node, &line, &column);
     char text[200];
     va_list values;
     va_start(values, format);
     (void) vsnprintf(text, sizeof(text), format, values);
     va_end(values);
-    (void) fail(reading->err, ERR_BAD_REQUEST, "%s:%d:%d: %s", reading->label, line, column, text);
+    (void) yaml_fail(reading->yaml, node, reading->err, "%s", text);
     return NULL;
 }
 
-/* Gives the text of a scalar, or NULL with a complaint. It lives as long as the document. */
-static const char *read_text(struct reading *reading, struct fy_node *node, const char *what)
+/* Gives the text of a node, or NULL with a complaint. It lives as long as the reading. */
+static const char *read_text(struct reading *reading, const struct yaml_node *node, const char *what)
 {
-    if (!node || !fy_node_is_scalar(node) || fy_node_is_alias(node)) {
-        (void) wrong(reading, node, "%s must be a plain text", what);
-        return NULL;
-    }
-    const char *text = fy_node_get_scalar0(node);
-    size_t length = 0;
-    if (!text || !fy_node_get_scalar(node, &length) || strlen(text) != length) {
-        (void) wrong(reading, node, "%s has a NUL in it", what);
-        return NULL;
-    }
-    for (const unsigned char *byte = (const unsigned char *) text; *byte; byte++)
-        if ((*byte < 0x20 && *byte != '\n' && *byte != '\t') || *byte == 0x7f) {
-            (void) wrong(reading, node, "%s has a control character in it", what);
-            return NULL;
-        }
-    return text;
+    if (node->kind == YAML_TEXT && !node->empty)
+        return node->text;
+    (void) wrong(reading, node, "%s must be a text", what);
+    return NULL;
 }
 
 bool recipe_name_is_valid(const char *name)
@@ -94,7 +54,7 @@ bool recipe_name_is_valid(const char *name)
     return length > 0 && length <= RECIPE_NAME_MOST && name[length] == '\0';
 }
 
-static struct json_object *read_name(struct reading *reading, struct fy_node *node)
+static struct json_object *read_name(struct reading *reading, const struct yaml_node *node)
 {
     const char *text = read_text(reading, node, "name");
     if (text && !recipe_name_is_valid(text))
@@ -102,7 +62,7 @@ static struct json_object *read_name(struct reading *reading, struct fy_node *no
     return text ? json_object_new_string(text) : NULL;
 }
 
-static struct json_object *read_line(struct reading *reading, struct fy_node *node)
+static struct json_object *read_line(struct reading *reading, const struct yaml_node *node)
 {
     const char *text = read_text(reading, node, "description");
     if (text && (strchr(text, '\n') || strlen(text) > 250))
@@ -110,7 +70,7 @@ static struct json_object *read_line(struct reading *reading, struct fy_node *no
     return text ? json_object_new_string(text) : NULL;
 }
 
-static struct json_object *read_base(struct reading *reading, struct fy_node *node)
+static struct json_object *read_base(struct reading *reading, const struct yaml_node *node)
 {
     const char *text = read_text(reading, node, "base");
     if (text && strcmp(text, "debian") != 0 && strcmp(text, "host-copy") != 0)
@@ -118,7 +78,7 @@ static struct json_object *read_base(struct reading *reading, struct fy_node *no
     return text ? json_object_new_string(text) : NULL;
 }
 
-static struct json_object *read_size(struct reading *reading, struct fy_node *node)
+static struct json_object *read_size(struct reading *reading, const struct yaml_node *node)
 {
     const char *text = read_text(reading, node, "disk");
     if (!text)
@@ -136,15 +96,14 @@ static struct json_object *read_size(struct reading *reading, struct fy_node *no
 }
 
 /* Reads a list of texts that each pass `check`; `what` names one of them in complaints. */
-static struct json_object *read_list(struct reading *reading, struct fy_node *node, const char *what,
+static struct json_object *read_list(struct reading *reading, const struct yaml_node *node, const char *what,
                                      bool (*check)(const char *), const char *rule)
 {
-    if (!node || !fy_node_is_sequence(node))
+    if (node->kind != YAML_SEQUENCE)
         return wrong(reading, node, "here a list is needed, as in [a, b]: each %s is %s", what, rule);
     struct json_object *list = json_object_new_array();
-    void *position = NULL;
-    struct fy_node *item;
-    while ((item = fy_node_sequence_iterate(node, &position))) {
+    const struct yaml_node *item = yaml_first(reading->yaml, node);
+    for (; item; item = yaml_next(reading->yaml, item)) {
         const char *text = read_text(reading, item, what);
         if (text && !check(text)) {
             (void) wrong(reading, item, "%s '%.60s' is wrong: it must be %s", what, text, rule);
@@ -165,7 +124,7 @@ static bool is_package(const char *text)
     return length >= 2 && length < 128 && text[length] == '\0' && isalnum((unsigned char) *text);
 }
 
-static struct json_object *read_packages(struct reading *reading, struct fy_node *node)
+static struct json_object *read_packages(struct reading *reading, const struct yaml_node *node)
 {
     return read_list(reading, node, "package", is_package, "the name of a Debian package");
 }
@@ -175,7 +134,7 @@ static bool is_inner_path(const char *text)
     return *text && *text != '/' && strlen(text) < 250 && !strstr(text, "..");
 }
 
-static struct json_object *read_paths(struct reading *reading, struct fy_node *node)
+static struct json_object *read_paths(struct reading *reading, const struct yaml_node *node)
 {
     return read_list(reading, node, "pattern", is_inner_path, "a path without a leading '/'");
 }
@@ -185,7 +144,7 @@ static bool is_argument(const char *text)
     return strlen(text) < 8192;
 }
 
-static struct json_object *read_command(struct reading *reading, struct fy_node *node)
+static struct json_object *read_command(struct reading *reading, const struct yaml_node *node)
 {
     struct json_object *list =
         read_list(reading, node, "argument", is_argument, "a text of at most 8 KiB");
@@ -200,14 +159,13 @@ static struct json_object *read_command(struct reading *reading, struct fy_node 
     return wrong(reading, node, "a command starts with the whole path of its program, as in /bin/bash");
 }
 
-static struct json_object *read_commands(struct reading *reading, struct fy_node *node)
+static struct json_object *read_commands(struct reading *reading, const struct yaml_node *node)
 {
-    if (!node || !fy_node_is_sequence(node))
+    if (node->kind != YAML_SEQUENCE)
         return wrong(reading, node, "prepare must be a list of commands");
     struct json_object *commands = json_object_new_array();
-    void *position = NULL;
-    struct fy_node *item;
-    while ((item = fy_node_sequence_iterate(node, &position))) {
+    const struct yaml_node *item = yaml_first(reading->yaml, node);
+    for (; item; item = yaml_next(reading->yaml, item)) {
         struct json_object *command = read_command(reading, item);
         if (!command) {
             (void) json_object_put(commands);
@@ -218,23 +176,32 @@ static struct json_object *read_commands(struct reading *reading, struct fy_node
     return commands;
 }
 
+/* True with a complaint if the key was there before. */
+static bool is_second(struct reading *reading, struct json_object *mapping,
+                      const struct yaml_node *node, const char *key)
+{
+    if (!json_object_object_get_ex(mapping, key, NULL))
+        return false;
+    (void) wrong(reading, node, "key '%.60s' is given twice", key);
+    return true;
+}
+
 /* Reads a mapping whose keys pass `check` and whose values `read` turns into JSON. */
-static struct json_object *read_mapping(struct reading *reading, struct fy_node *node,
+static struct json_object *read_mapping(struct reading *reading, const struct yaml_node *node,
                                         bool (*check)(const char *), const char *rule,
                                         read_node *read)
 {
-    if (!node || !fy_node_is_mapping(node))
+    if (node->kind != YAML_MAPPING)
         return wrong(reading, node, "here a mapping is needed, as in {key: value}");
     struct json_object *mapping = json_object_new_object();
-    void *position = NULL;
-    struct fy_node_pair *pair;
-    while ((pair = fy_node_mapping_iterate(node, &position))) {
-        const char *key = read_text(reading, fy_node_pair_key(pair), "key");
+    const struct yaml_node *place = yaml_first(reading->yaml, node);
+    for (; place; place = yaml_next(reading->yaml, place)) {
+        const char *key = read_text(reading, place, "key");
         struct json_object *value = NULL;
         if (key && !check(key))
-            (void) wrong(reading, fy_node_pair_key(pair), "'%.60s' is wrong: it must be %s", key, rule);
-        else if (key)
-            value = read(reading, fy_node_pair_value(pair));
+            (void) wrong(reading, place, "'%.60s' is wrong: it must be %s", key, rule);
+        else if (key && !is_second(reading, mapping, place, key))
+            value = read(reading, place = yaml_next(reading->yaml, place));
         if (!value) {
             (void) json_object_put(mapping);
             return NULL;
@@ -249,7 +216,7 @@ static bool is_file_name(const char *text)
     return *text && *text != '.' && !strchr(text, '/') && strlen(text) < 64;
 }
 
-static struct json_object *read_file_name(struct reading *reading, struct fy_node *node)
+static struct json_object *read_file_name(struct reading *reading, const struct yaml_node *node)
 {
     const char *text = read_text(reading, node, "file");
     if (text && !is_file_name(text))
@@ -282,24 +249,23 @@ static void list_keys(const struct key *keys, size_t count, char *text, size_t s
     }
 }
 
-static int read_pairs(struct reading *reading, struct fy_node *node, const struct key *keys,
+static int read_pairs(struct reading *reading, const struct yaml_node *node, const struct key *keys,
                       size_t count, struct json_object *into)
 {
-    void *position = NULL;
-    struct fy_node_pair *pair;
-    while ((pair = fy_node_mapping_iterate(node, &position))) {
-        const char *name = read_text(reading, fy_node_pair_key(pair), "key");
-        if (!name)
+    const struct yaml_node *place = yaml_first(reading->yaml, node);
+    for (; place; place = yaml_next(reading->yaml, place)) {
+        const char *name = read_text(reading, place, "key");
+        if (!name || is_second(reading, into, place, name))
             return -1;
         const struct key *key = find_key(keys, count, name);
         if (!key) {
             char known[120];
             list_keys(keys, count, known, sizeof(known));
-            (void) wrong(reading, fy_node_pair_key(pair), "there is no key '%.30s' here; known: %s",
-                         name, known);
+            (void) wrong(reading, place, "there is no key '%.30s' here; known: %s", name, known);
             return -1;
         }
-        struct json_object *value = key->read(reading, fy_node_pair_value(pair));
+        place = yaml_next(reading->yaml, place);
+        struct json_object *value = key->read(reading, place);
         if (!value)
             return -1;
         (void) json_object_object_add(into, name, value);
@@ -307,10 +273,10 @@ static int read_pairs(struct reading *reading, struct fy_node *node, const struc
     return 0;
 }
 
-static struct json_object *read_known(struct reading *reading, struct fy_node *node,
+static struct json_object *read_known(struct reading *reading, const struct yaml_node *node,
                                       const struct key *keys, size_t count)
 {
-    if (!node || !fy_node_is_mapping(node))
+    if (node->kind != YAML_MAPPING)
         return wrong(reading, node, "here a mapping is needed, as in {key: value}");
     struct json_object *object = json_object_new_object();
     bool right = read_pairs(reading, node, keys, count, object) == 0;
@@ -330,7 +296,7 @@ static struct json_object *read_known(struct reading *reading, struct fy_node *n
     return NULL;
 }
 
-static struct json_object *read_language(struct reading *reading, struct fy_node *node)
+static struct json_object *read_language(struct reading *reading, const struct yaml_node *node)
 {
     static const struct key keys[] = {
         { "command", true, read_command, NULL },
@@ -346,7 +312,7 @@ static bool is_language(const char *text)
     return length > 0 && length < 32 && text[length] == '\0';
 }
 
-static struct json_object *read_languages(struct reading *reading, struct fy_node *node)
+static struct json_object *read_languages(struct reading *reading, const struct yaml_node *node)
 {
     return read_mapping(reading, node, is_language, "the name of a language in small letters",
                         read_language);
@@ -362,13 +328,13 @@ static bool is_variable(const char *text)
     return length > 0 && length < 64 && text[length] == '\0';
 }
 
-static struct json_object *read_value(struct reading *reading, struct fy_node *node)
+static struct json_object *read_value(struct reading *reading, const struct yaml_node *node)
 {
     const char *text = read_text(reading, node, "value");
     return text ? json_object_new_string(text) : NULL;
 }
 
-static struct json_object *read_variables(struct reading *reading, struct fy_node *node)
+static struct json_object *read_variables(struct reading *reading, const struct yaml_node *node)
 {
     return read_mapping(reading, node, is_variable,
                         "[A-Za-z_][A-Za-z0-9_]*, and not one that steers the loader", read_value);
@@ -381,12 +347,12 @@ static bool is_module(const char *text)
     return length > 0 && length < 128 && text[length] == '\0' && *text != '.';
 }
 
-static struct json_object *read_imports(struct reading *reading, struct fy_node *node)
+static struct json_object *read_imports(struct reading *reading, const struct yaml_node *node)
 {
     return read_list(reading, node, "import", is_module, "the name of a Python module");
 }
 
-static struct json_object *read_zygotes(struct reading *reading, struct fy_node *node)
+static struct json_object *read_zygotes(struct reading *reading, const struct yaml_node *node)
 {
     return read_mapping(reading, node, recipe_name_is_valid, "a name of a-z, 0-9 and '-'",
                         read_imports);
@@ -437,33 +403,6 @@ static int read_whole(const char *file, char *text, size_t size, size_t *ret_len
     return 0;
 }
 
-/* Says what the parser itself found wrong. */
-static int parser_complaint(const char *label, struct fy_diag *diag, error *err)
-{
-    void *position = NULL;
-    struct fy_diag_error *found = fy_diag_errors_iterate(diag, &position);
-    if (!found)
-        return fail(err, ERR_BAD_REQUEST, "%s:1:1: the file is empty or no YAML", label);
-    return fail(err, ERR_BAD_REQUEST, "%s:%d:%d: %s", label, found->line, found->column, found->msg);
-}
-
-static int parse(const char *label, const char *text, size_t length, struct fy_diag *diag,
-                 struct json_object **ret_recipe, error *err)
-{
-    struct fy_parse_cfg settings = { .flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG, .diag = diag };
-    struct fy_document *document = fy_document_build_from_string(&settings, text, length);
-    if (!document)
-        return parser_complaint(label, diag, err);
-    struct reading reading = { .label = label, .err = err };
-    struct json_object *recipe = read_known(&reading, fy_document_root(document), recipe_keys,
-                                            COUNT_OF(recipe_keys));
-    fy_document_destroy(document);
-    if (!recipe)
-        return -1;
-    *ret_recipe = recipe;
-    return 0;
-}
-
 int recipe_read(const char *file, struct json_object **ret_recipe, error *err)
 {
     auto_text text = malloc(RECIPE_FILE_MOST + 1);
@@ -472,14 +411,15 @@ int recipe_read(const char *file, struct json_object **ret_recipe, error *err)
         return fail_os(err, "read '%s'", file);
     if (read_whole(file, text, RECIPE_FILE_MOST + 1, &length, err) < 0)
         return -1;
-    const char *slash = strrchr(file, '/');
-    struct fy_diag_cfg settings;
-    fy_diag_cfg_default(&settings);
-    struct fy_diag *diag = fy_diag_create(&settings);
-    if (!diag)
-        return fail(err, ERR_INTERNAL, "out of memory");
-    fy_diag_set_collect_errors(diag, true);
-    int result = parse(slash ? slash + 1 : file, text, length, diag, ret_recipe, err);
-    fy_diag_destroy(diag);
-    return result;
+    struct yaml yaml;
+    if (yaml_init(&yaml, file, text, length, err) < 0)
+        return -1;
+    struct reading reading = { .yaml = &yaml, .err = err };
+    struct json_object *recipe = read_known(&reading, &yaml.nodes[0], recipe_keys,
+                                            COUNT_OF(recipe_keys));
+    yaml_done(&yaml);
+    if (!recipe)
+        return -1;
+    *ret_recipe = recipe;
+    return 0;
 }
