@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+/* NOLINTNEXTLINE(readability-function-size): what a message consists of */
 int packet_send(int socket, uint32_t kind, const void *body, size_t size, const int *fds,
                 unsigned fd_count, error *err)
 {

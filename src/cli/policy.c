@@ -6,7 +6,6 @@
 #include "client/paths.h"
 
 #include <json.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -124,10 +123,10 @@ static int show(const struct request *request)
 /* A file's neighbours come before the installed policies, as they will where it is going to lie. */
 static int read_beside(const char *file, const char *path, struct policy *ret_policy, error *err)
 {
-    auto_text copy = NULL;
     auto_text search = NULL;
-    if (format_text(&copy, err, "%s", file) < 0 ||
-        format_text(&search, err, "%s:%s", dirname(copy), path) < 0)
+    const char *slash = strrchr(file, '/');
+    int length = slash ? (int) (slash - file) + 1 : 2;
+    if (format_text(&search, err, "%.*s:%s", length, slash ? file : "./", path) < 0)
         return -1;
     return policy_read(file, search, ret_policy, err);
 }

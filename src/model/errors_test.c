@@ -10,7 +10,7 @@ TEST(every_code_has_a_row)
 {
     for (int code = ERR_NONE + 1; code < ERR_COUNT; code++) {
         const struct error_row *row = error_row_of(code);
-        expect(row->name && row->json_code && row->text, "code %d has no row", code);
+        require(row->name && row->json_code && row->text, "code %d has no row", code);
         expect(row->http_status >= 400 && row->http_status < 600, "%s has status %d", row->name,
                row->http_status);
         expect(row->exit_status == 125 || row->exit_status == 126, "%s has exit status %d",

@@ -227,6 +227,7 @@ void limit_print(enum limit_id id, uint64_t value, char *text, size_t size)
     }
 }
 
+/* NOLINTNEXTLINE(readability-function-size): three numbers and where the text goes */
 void limit_sentence(enum limit_id id, uint64_t granted, uint64_t used, uint64_t maximum, char *text,
                     size_t size)
 {

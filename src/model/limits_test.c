@@ -8,64 +8,65 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct {
+    enum limit_id id;
+    const char *text;
+    int result;
+    uint64_t value;
+} readings[] = {
+    { LIMIT_memory, "0", 0, 0 },
+    { LIMIT_memory, "4096", 0, 4096 },
+    { LIMIT_memory, "64K", 0, 65536 },
+    { LIMIT_memory, "64KiB", 0, 65536 },
+    { LIMIT_memory, "256MiB", 0, 268435456 },
+    { LIMIT_memory, "1G", 0, 1073741824 },
+    { LIMIT_memory, "", -1, 0 },   /* a size is never guessed */
+    { LIMIT_memory, "-1", -1, 0 }, /* strtoull would take it */
+    { LIMIT_memory, "+1", -1, 0 },
+    { LIMIT_memory, " 1", -1, 0 },
+    { LIMIT_memory, "1 MiB", -1, 0 },
+    { LIMIT_memory, "64k", -1, 0 }, /* one spelling */
+    { LIMIT_memory, "64kb", -1, 0 },
+    { LIMIT_memory, "1MB", -1, 0 }, /* a thousand or 1024? */
+    { LIMIT_memory, "0x10", -1, 0 },
+    { LIMIT_memory, "1e6", -1, 0 },
+    { LIMIT_memory, "1.5G", -1, 0 },
+    { LIMIT_memory, "30s", -1, 0 },
+    { LIMIT_memory, "KiB", -1, 0 },
+    { LIMIT_memory, "18446744073709551615", 0, UINT64_MAX },
+    { LIMIT_memory, "18446744073709551616", -1, 0 },
+    { LIMIT_memory, "99999999999999999G", -1, 0 }, /* shifted out of 64 bits */
+    { LIMIT_wall, "30", 0, 30 },
+    { LIMIT_wall, "500ms", 0, 500 },
+    { LIMIT_wall, "30s", 0, 30000 },
+    { LIMIT_wall, "10m", 0, 600000 },
+    { LIMIT_wall, "1h", 0, 3600000 },
+    { LIMIT_wall, "1M", -1, 0 },
+    { LIMIT_wall, "1m30s", -1, 0 },
+    { LIMIT_wall, "1.5s", -1, 0 },
+    { LIMIT_wall, "9999999999999999999h", -1, 0 },
+    { LIMIT_cpus, "0.5", 0, 500 },
+    { LIMIT_cpus, "2", 0, 2000 },
+    { LIMIT_cpus, "1.25", 0, 1250 },
+    { LIMIT_cpus, "0.001", 0, 1 },
+    { LIMIT_cpus, "0.0001", -1, 0 },
+    { LIMIT_cpus, "1.", -1, 0 },
+    { LIMIT_cpus, ".5", -1, 0 },
+    { LIMIT_cpus, "1,5", -1, 0 },
+    { LIMIT_cpus, "500m", -1, 0 },
+    { LIMIT_cpus, "18446744073709551615", -1, 0 },
+    { LIMIT_cpus, "18446744073709551.615", 0, UINT64_MAX },
+    { LIMIT_cpus, "18446744073709551.616", -1, 0 },
+    { LIMIT_cpus, "18446744073709551.999", -1, 0 },
+    { LIMIT_processes, "64", 0, 64 },
+    { LIMIT_processes, "64K", -1, 0 },
+    { LIMIT_processes, "0.5", -1, 0 },
+    { LIMIT_processes, "nan", -1, 0 },
+};
+
 TEST(a_limit_is_read_with_its_unit)
 {
-    static const struct {
-        enum limit_id id;
-        const char *text;
-        int result;
-        uint64_t value;
-    } facts[] = {
-        { LIMIT_memory, "0", 0, 0 },
-        { LIMIT_memory, "4096", 0, 4096 },
-        { LIMIT_memory, "64K", 0, 65536 },
-        { LIMIT_memory, "64KiB", 0, 65536 },
-        { LIMIT_memory, "256MiB", 0, 268435456 },
-        { LIMIT_memory, "1G", 0, 1073741824 },
-        { LIMIT_memory, "", -1, 0 },   /* a size is never guessed */
-        { LIMIT_memory, "-1", -1, 0 }, /* strtoull would take it */
-        { LIMIT_memory, "+1", -1, 0 },
-        { LIMIT_memory, " 1", -1, 0 },
-        { LIMIT_memory, "1 MiB", -1, 0 },
-        { LIMIT_memory, "64k", -1, 0 }, /* one spelling */
-        { LIMIT_memory, "64kb", -1, 0 },
-        { LIMIT_memory, "1MB", -1, 0 }, /* a thousand or 1024? */
-        { LIMIT_memory, "0x10", -1, 0 },
-        { LIMIT_memory, "1e6", -1, 0 },
-        { LIMIT_memory, "1.5G", -1, 0 },
-        { LIMIT_memory, "30s", -1, 0 },
-        { LIMIT_memory, "KiB", -1, 0 },
-        { LIMIT_memory, "18446744073709551615", 0, UINT64_MAX },
-        { LIMIT_memory, "18446744073709551616", -1, 0 },
-        { LIMIT_memory, "99999999999999999G", -1, 0 }, /* shifted out of 64 bits */
-        { LIMIT_wall, "30", 0, 30 },
-        { LIMIT_wall, "500ms", 0, 500 },
-        { LIMIT_wall, "30s", 0, 30000 },
-        { LIMIT_wall, "10m", 0, 600000 },
-        { LIMIT_wall, "1h", 0, 3600000 },
-        { LIMIT_wall, "1M", -1, 0 },
-        { LIMIT_wall, "1m30s", -1, 0 },
-        { LIMIT_wall, "1.5s", -1, 0 },
-        { LIMIT_wall, "9999999999999999999h", -1, 0 },
-        { LIMIT_cpus, "0.5", 0, 500 },
-        { LIMIT_cpus, "2", 0, 2000 },
-        { LIMIT_cpus, "1.25", 0, 1250 },
-        { LIMIT_cpus, "0.001", 0, 1 },
-        { LIMIT_cpus, "0.0001", -1, 0 },
-        { LIMIT_cpus, "1.", -1, 0 },
-        { LIMIT_cpus, ".5", -1, 0 },
-        { LIMIT_cpus, "1,5", -1, 0 },
-        { LIMIT_cpus, "500m", -1, 0 },
-        { LIMIT_cpus, "18446744073709551615", -1, 0 },
-        { LIMIT_cpus, "18446744073709551.615", 0, UINT64_MAX },
-        { LIMIT_cpus, "18446744073709551.616", -1, 0 },
-        { LIMIT_cpus, "18446744073709551.999", -1, 0 },
-        { LIMIT_processes, "64", 0, 64 },
-        { LIMIT_processes, "64K", -1, 0 },
-        { LIMIT_processes, "0.5", -1, 0 },
-        { LIMIT_processes, "nan", -1, 0 },
-    };
-    for_each(fact, facts) {
+    for_each(fact, readings) {
         error err = { 0 };
         uint64_t value = 0;
         int result = limit_parse(fact->id, fact->text, &value, &err);

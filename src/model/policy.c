@@ -95,20 +95,19 @@ static void write_text(FILE *out, const char *text)
 
 static int by_json_name(const void *left, const void *right)
 {
-    const struct limit_row *const *a = left;
-    const struct limit_row *const *b = right;
-    return strcmp((*a)->json_name, (*b)->json_name);
+    const enum limit_id *a = left, *b = right;
+    return strcmp(limit_rows[*a].json_name, limit_rows[*b].json_name);
 }
 
 static void write_limits(FILE *out, const struct limits *limits)
 {
-    const struct limit_row *sorted[LIMITS];
-    for_each(row, limit_rows)
-        sorted[row - limit_rows] = row;
+    enum limit_id sorted[LIMITS];
+    for (size_t i = 0; i < LIMITS; i++)
+        sorted[i] = (enum limit_id) i;
     qsort(sorted, LIMITS, sizeof *sorted, by_json_name);
     for_each(place, sorted) {
-        const struct limit_row *row = *place;
-        enum limit_id id = (enum limit_id)(row - limit_rows);
+        enum limit_id id = *place;
+        const struct limit_row *row = &limit_rows[id];
         uint64_t value = limit_get(limits, id);
         char number[32];
         if (row->unit == UNIT_MILLI)

@@ -25,13 +25,6 @@ struct chain {
     struct link links[POLICY_PARENTS_MOST + 1]; /* [0] is the policy itself */
 };
 
-static void free_chain(struct chain **chain)
-{
-    free(*chain);
-}
-
-#define auto_chain __attribute__((cleanup(free_chain))) struct chain *
-
 static int fail_at(const struct link *link, struct place place, error *err, const char *text)
 {
     struct yaml yaml = { .label = link->label };
@@ -308,10 +301,12 @@ static int complete(struct chain *chain, const char *path, struct policy *ret_po
     return 0;
 }
 
-static int new_chain(struct chain **ret_chain, error *err)
+static struct chain *new_chain(error *err)
 {
-    *ret_chain = calloc(1, sizeof **ret_chain);
-    return *ret_chain ? 0 : fail(err, ERR_INTERNAL, "out of memory");
+    struct chain *chain = calloc(1, sizeof *chain);
+    if (!chain)
+        (void) fail(err, ERR_INTERNAL, "out of memory");
+    return chain;
 }
 
 int policy_load(const char *path, const char *name, struct policy *ret_policy, error *err)
@@ -320,35 +315,43 @@ int policy_load(const char *path, const char *name, struct policy *ret_policy, e
         return fail(err, ERR_BAD_REQUEST,
                     "'%.*s' is no name of a policy; use small letters, digits and dashes",
                     text_head(name, 64), name);
-    auto_chain chain = NULL;
-    if (new_chain(&chain, err) < 0 || add_named(chain, path, name, err) < 0)
+    struct chain *chain = new_chain(err);
+    if (!chain)
         return -1;
-    return complete(chain, path, ret_policy, err);
+    int result = add_named(chain, path, name, err);
+    if (result == 0)
+        result = complete(chain, path, ret_policy, err);
+    free(chain);
+    return result;
 }
 
 int policy_read(const char *file, const char *path, struct policy *ret_policy, error *err)
 {
-    auto_chain chain = NULL;
-    if (new_chain(&chain, err) < 0)
-        return -1;
     auto_fd fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return fail_os(err, "open policy '%s'", file);
-    (void) snprintf(chain->links[0].label, sizeof chain->links[0].label, "%s", file);
-    if (add_file(chain, fd, err) < 0)
+    struct chain *chain = new_chain(err);
+    if (!chain)
         return -1;
-    return complete(chain, path, ret_policy, err);
+    (void) snprintf(chain->links[0].label, sizeof chain->links[0].label, "%s", file);
+    int result = add_file(chain, fd, err);
+    if (result == 0)
+        result = complete(chain, path, ret_policy, err);
+    free(chain);
+    return result;
 }
 
 int policy_parse(const struct policy_source *source, struct policy *ret_policy, error *err)
 {
-    auto_chain chain = NULL;
-    if (new_chain(&chain, err) < 0)
+    struct chain *chain = new_chain(err);
+    if (!chain)
         return -1;
     (void) snprintf(chain->links[0].label, sizeof chain->links[0].label, "%s", source->label);
-    if (add_text(chain, source->text, source->length, err) < 0)
-        return -1;
-    return complete(chain, source->path, ret_policy, err);
+    int result = add_text(chain, source->text, source->length, err);
+    if (result == 0)
+        result = complete(chain, source->path, ret_policy, err);
+    free(chain);
+    return result;
 }
 
 static void close_directory(DIR **directory)

@@ -15,7 +15,7 @@ static char fixtures[256]; /* the directory of policy fixtures */
 
 static void find_fixtures(void)
 {
-    const char *root = getenv("GLOVEBOX_FIXTURES");
+    const char *root = getenv("GLOVEBOX_FIXTURES"); /* NOLINT(concurrency-mt-unsafe): one thread */
     require(root, "GLOVEBOX_FIXTURES is not set");
     (void) snprintf(fixtures, sizeof fixtures, "%s/policies", root);
 }
@@ -310,7 +310,7 @@ TEST(a_variable_is_a_word_and_a_text)
 
 TEST(what_is_installed_is_right)
 {
-    const char *path = getenv("GLOVEBOX_POLICIES");
+    const char *path = getenv("GLOVEBOX_POLICIES"); /* NOLINT(concurrency-mt-unsafe): one thread */
     require(path, "GLOVEBOX_POLICIES is not set");
     static const struct {
         const char *name, *template;

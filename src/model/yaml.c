@@ -145,8 +145,9 @@ static int decode(struct builder *builder, enum fy_scalar_style style, const cha
         if (style == FYSS_SINGLE_QUOTED && letter == '\'')
             i++; /* it is there twice */
         if (style == FYSS_DOUBLE_QUOTED && letter == '\\') {
-            letter = i + 1 < length ? escaped(text[++i]) : '\0';
-            if (!letter)
+            if (++i < length)
+                letter = escaped(text[i]);
+            if (i >= length || !letter)
                 return refuse(builder, err, "an escape; only \\n \\t \\\" \\\\ and \\/ are read");
         }
         out[used++] = letter;
