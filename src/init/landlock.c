@@ -80,7 +80,9 @@ int limit_files(int *ret_abi, error *err)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     *ret_abi = version > 0 ? (int) version : 0;
-    if (version <= 0) /* ENOSYS, EOPNOTSUPP: not built in, or not switched on */
+    if (version < 0 && errno != ENOSYS && errno != EOPNOTSUPP)
+        return fail_os(err, "ask for Landlock");
+    if (version <= 0) /* not built in, or not switched on */
         return 0;
     struct ruleset ruleset = {
         .files = known_files(*ret_abi),

@@ -243,7 +243,7 @@ static int read_report(struct slot *slot, struct packet *packet, int came, error
     if (err->code != ERR_NONE)
         return -1;
     unsigned ends = slot->build.start == SPAWN_FORKED ? INTERPRETER_ENDS : 0;
-    if (packet->fds != ends || slot->init < 0)
+    if (packet->fds != ends)
         return fail(err, ERR_PROTOCOL, "init reported with %u descriptors, not %u", packet->fds, ends);
     for (unsigned i = 0; i < ends; i++)
         slot->ends[i] = packet_take_fd(packet, i);
@@ -256,6 +256,9 @@ void sandbox_reports(struct spawner *spawner, struct slot *slot)
 {
     struct packet packet;
     error err;
+    /* It may overtake the holder's word that it has cloned: then it waits in its socket. */
+    if (slot->state == SLOT_BUILDING && slot->init < 0)
+        return;
     int came = packet_receive(slot->report, &packet, &err);
     if (came == PACKET_NONE || slot->state != SLOT_BUILDING)
         return;

@@ -245,11 +245,14 @@ static int keep_few_capabilities(error *err)
     return 0;
 }
 
-/* Sandboxes go first when the host runs out of memory. The floor is inherited if we may set it. */
-static void volunteer_for_oom(void)
+/* Sandboxes go first when the host runs out of memory. The floor is inherited if we may set it. EACCES: we
+ * stand higher already, and may not go down. */
+static int volunteer_for_oom(error *err)
 {
     auto_fd score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    (void) !write(score, "300", 3);
+    if (score < 0 || (write(score, "300", 3) < 0 && errno != EACCES))
+        return fail_os(err, "raise the oom score");
+    return 0;
 }
 
 static int prepare(int count, char **arguments, error *err)
@@ -262,7 +265,8 @@ static int prepare(int count, char **arguments, error *err)
     (void) umask(0022);
     (void) signal(SIGPIPE, SIG_IGN);
     (void) signal(SIGCHLD, SIG_IGN); /* holders are reaped by the kernel; their sockets tell */
-    volunteer_for_oom();
+    if (volunteer_for_oom(err) < 0)
+        return -1;
     for (unsigned i = 0; i < ZYGOTES_MOST; i++)
         spawner.zygotes[i].socket = -1;
     spawner.epoll = epoll_create1(EPOLL_CLOEXEC);

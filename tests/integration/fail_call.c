@@ -55,10 +55,11 @@ static struct process *process_of(pid_t pid, bool *ret_new)
     return free_row;
 }
 
-/* A process cannot go on after these: there is nothing that could handle a failure. */
+/* A process cannot go on after these: there is nothing that could handle a failure. close(2) is spared
+ * because on Linux it closes whatever it answers, so a failure that leaves the descriptor open is none. */
 static bool is_spared(uint64_t call)
 {
-    return call == SYS_exit || call == SYS_exit_group || call == SYS_rt_sigreturn ||
+    return call == SYS_close || call == SYS_exit || call == SYS_exit_group || call == SYS_rt_sigreturn ||
            call == SYS_restart_syscall;
 }
 
