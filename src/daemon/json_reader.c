@@ -29,8 +29,12 @@ void json_reader_close(struct json_reader *reader)
     *reader = (struct json_reader){ 0 };
 }
 
-static int check_characters(struct json_reader *reader, const char *data, size_t size)
+/* Fails with the offset of the byte in *ret_offset. */
+static int check_characters(struct json_reader *reader, const char *data, size_t size,
+                            uint64_t *ret_offset)
 {
+    const char *start = data;
+    *ret_offset = reader->bytes;
     if (reader->cut_size > 0) {
         int length = UTF8_CUT;
         while (length == UTF8_CUT && size > 0 && reader->cut_size < sizeof reader->cut) {
@@ -47,10 +51,13 @@ static int check_characters(struct json_reader *reader, const char *data, size_t
     size_t cut = utf8_cut_at_end(data, size);
     memcpy(reader->cut, data + size - cut, cut);
     reader->cut_size = cut;
-    return utf8_is_valid(data, size - cut) ? 0 : -1;
+    size_t valid = utf8_valid_size(data, size - cut);
+    *ret_offset = reader->bytes + (size_t) (data - start) + valid;
+    return valid == size - cut ? 0 : -1;
 }
 
-static void count_values(struct json_reader *reader, const char *data, size_t size)
+/* Returns false at a single quote, which json-c would take for a text's. */
+static bool count_values(struct json_reader *reader, const char *data, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         char byte = data[i];
@@ -63,10 +70,13 @@ static void count_values(struct json_reader *reader, const char *data, size_t si
                 reader->in_text = false;
         } else if (byte == '"') {
             reader->in_text = true;
+        } else if (byte == '\'') {
+            return false;
         } else if (byte == ',' || byte == ':' || byte == '[' || byte == '{') {
             reader->values++;
         }
     }
+    return true;
 }
 
 static bool is_blank(const char *data, size_t size)
@@ -81,12 +91,14 @@ static int take(struct json_reader *reader, const char *data, size_t size, error
 {
     if (memchr(data, '\0', size))
         return fail(err, ERR_BAD_REQUEST, "the body has a NUL byte; send JSON text in UTF-8");
-    if (check_characters(reader, data, size) < 0)
+    uint64_t offset;
+    if (check_characters(reader, data, size, &offset) < 0)
         return fail(err, ERR_BAD_REQUEST,
-                    "the body is not UTF-8 near byte %" PRIu64
+                    "the body is not UTF-8 at byte %" PRIu64
                     "; send other bytes in a field named …_base64",
-                    reader->bytes);
-    count_values(reader, data, size);
+                    offset);
+    if (!count_values(reader, data, size))
+        return fail(err, ERR_BAD_REQUEST, "the body is not JSON: it has a single quote outside of a text");
     if (reader->values > VALUES_MOST)
         return fail(err, ERR_BAD_REQUEST, "the body has more than %d values; send fewer, larger ones",
                     VALUES_MOST);

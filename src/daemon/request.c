@@ -2,7 +2,7 @@
 #include "daemon/request.h"
 
 #include "base/table.h"
-#include "daemon/utf8.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -46,17 +46,16 @@ static int check_part(const char *path, const char *part, size_t size, error *er
                     "path '%.100s' is not plain: use names of 1 to %d bytes with '/' between, "
                     "relative to /workspace, without '.' and '..'",
                     path, PART_MOST);
-    for (size_t i = 0; i < size; i++)
-        if ((unsigned char) part[i] < 0x20 || part[i] == 0x7F)
-            return fail(err, ERR_BAD_REQUEST, "path '%.100s' has a control character", path);
+    if (memchr(part, '\t', size) || memchr(part, '\n', size))
+        return fail(err, ERR_BAD_REQUEST, "path '%.100s' has a tab or line end", path);
     return 0;
 }
 
 int request_check_path(const char *path, size_t size, error *err)
 {
     static const char workspace[] = "/workspace/";
-    if (size > INSIDE_PATH_MOST || !utf8_is_valid(path, size))
-        return fail(err, ERR_BAD_REQUEST, "path '%.60s…' is longer than %d bytes or not UTF-8", path,
+    if (size > INSIDE_PATH_MOST || text_find_unclean(path, size) < size)
+        return fail(err, ERR_BAD_REQUEST, "path '%.*s' is longer than %d bytes or no plain text", text_head(path, 80), path,
                     INSIDE_PATH_MOST);
     if (path[0] == '/')
         return fail(err, ERR_BAD_REQUEST, "path '%.100s' is absolute; %s", path,
@@ -234,9 +233,11 @@ static int read_limit(struct limits_asked *asked, const char *key, struct json_o
     bool is_number = json_object_is_type(value, json_type_int) ||
                      json_object_is_type(value, json_type_double);
     if (!is_number || !isfinite(number) || number < 0 || number > 9e15)
-        return fail(err, ERR_LIMIT, "limits.%s must be a number that is not negative", key);
+        return fail(err, ERR_LIMIT, "limits.%s must be a number from 0 to 9e15", key);
     if (row->unit != UNIT_MILLI && number != floor(number))
         return fail(err, ERR_LIMIT, "limits.%s must be a whole number", key);
+    if (number > 0 && number < 1) /* it would become 0, which lifts the limit */
+        return fail(err, ERR_LIMIT, "limits.%s must be 0, or at least 0.001", key);
     return limits_ask(asked, id, (uint64_t) (number + 0.5), err);
 }
 

@@ -41,7 +41,7 @@ int utf8_character(const unsigned char *text, size_t size)
     return UTF8_INVALID;
 }
 
-bool utf8_is_valid(const void *text, size_t size)
+size_t utf8_valid_size(const void *text, size_t size)
 {
     const unsigned char *at = text;
     size_t left = size;
@@ -57,11 +57,11 @@ bool utf8_is_valid(const void *text, size_t size)
         }
         int length = utf8_character(at, left);
         if (length <= 0)
-            return false;
+            break;
         at += length;
         left -= (size_t) length;
     }
-    return true;
+    return size - left;
 }
 
 size_t utf8_cut_at_end(const void *text, size_t size)

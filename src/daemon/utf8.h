@@ -10,8 +10,13 @@ enum { UTF8_INVALID = 0, UTF8_CUT = -1 };
  * in the middle of what may still become one. */
 int utf8_character(const unsigned char *text, size_t size);
 
-/* True if all of it is UTF-8 (surrogates and overlong forms are not). */
-bool utf8_is_valid(const void *text, size_t size);
+/* How many bytes from the beginning are UTF-8 (surrogates and overlong forms are not). */
+size_t utf8_valid_size(const void *text, size_t size);
+
+static inline bool utf8_is_valid(const void *text, size_t size)
+{
+    return utf8_valid_size(text, size) == size;
+}
 
 /* How many bytes at the end are the beginning of a character that has not come whole: 0 to 3. */
 size_t utf8_cut_at_end(const void *text, size_t size);

@@ -1,0 +1,67 @@
+/* json_writer_test.c - commas, escapes, and bytes that are no text. */
+#include "base/test.h"
+
+#include "base/table.h"
+#include "daemon/json_writer.h"
+
+#include <string.h>
+
+TEST(commas_stand_where_they_must)
+{
+    auto_bytes out = { 0 };
+    json_open(&out, '{');
+    json_string_field(&out, "a", "x,");
+    json_key(&out, "b");
+    json_open(&out, '[');
+    json_count(&out, 1);
+    json_string(&out, "[");
+    json_open(&out, '{');
+    json_close(&out, '}');
+    json_null(&out);
+    json_flag(&out, true);
+    json_close(&out, ']');
+    json_number_field(&out, "c", -1);
+    json_null_field(&out, "d");
+    json_close(&out, '}');
+    expect(strcmp(bytes_text(&out), "{\"a\":\"x,\",\"b\":[1,\"[\",{},null,true],\"c\":-1,\"d\":null}") == 0,
+           "got %s", bytes_text(&out));
+}
+
+TEST(texts_are_escaped)
+{
+    static const struct {
+        const char *text;
+        size_t size;
+        const char *json;
+    } facts[] = {
+        { "plain", 5, "\"plain\"" },
+        { "\"\\\b\f\n\r\t", 7, "\"\\\"\\\\\\b\\f\\n\\r\\t\"" },
+        { "a\0b", 3, "\"a\\u0000b\"" },
+        { "\x1b[31m\x7f", 6, "\"\\u001b[31m\\u007f\"" },
+        { "\xc3\xa9", 2, "\"\xc3\xa9\"" },
+        { "\xff\xfe", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
+        { "\xe2\x82", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
+        { "", 0, "\"\"" },
+    };
+    for_each(fact, facts) {
+        auto_bytes out = { 0 };
+        json_text(&out, fact->text, fact->size);
+        expect(strcmp(bytes_text(&out), fact->json) == 0, "got %s instead of %s", bytes_text(&out),
+               fact->json);
+    }
+}
+
+TEST(base64_has_its_padding)
+{
+    static const struct {
+        const char *bytes, *json;
+    } facts[] = { { "", "\"\"" }, { "f", "\"Zg==\"" }, { "fo", "\"Zm8=\"" }, { "foo", "\"Zm9v\"" },
+                  { "foob", "\"Zm9vYg==\"" }, { "\xff\xfe\xfd", "\"//79\"" } };
+    for_each(fact, facts) {
+        auto_bytes out = { 0 };
+        json_base64(&out, fact->bytes, strlen(fact->bytes));
+        expect(strcmp(bytes_text(&out), fact->json) == 0, "got %s", bytes_text(&out));
+    }
+}
+
+TESTS(CASE(commas_stand_where_they_must), CASE(texts_are_escaped), CASE(base64_has_its_padding))

@@ -1,0 +1,69 @@
+/* utf8_test.c - what is a character, what is none, what may still become one. */
+#include "base/test.h"
+
+#include "base/table.h"
+#include "daemon/utf8.h"
+
+#include <string.h>
+
+TEST(characters_have_their_length)
+{
+    static const struct {
+        const char *text;
+        size_t size;
+        int length;
+    } facts[] = {
+        { "a", 1, 1 },
+        { "\x7f", 1, 1 },
+        { "\xc3\xa9", 2, 2 },
+        { "\xe2\x82\xac", 3, 3 },
+        { "\xf0\x9f\x98\x80", 4, 4 },
+        { "\xf4\x8f\xbf\xbf", 4, 4 },             /* U+10FFFF */
+        { "\xf4\x90\x80\x80", 4, UTF8_INVALID },  /* beyond */
+        { "\xed\xa0\x80", 3, UTF8_INVALID },      /* surrogate */
+        { "\xc0\x80", 2, UTF8_INVALID },          /* overlong NUL */
+        { "\xe0\x80\x80", 3, UTF8_INVALID },      /* overlong */
+        { "\xf0\x80\x80\x80", 4, UTF8_INVALID },  /* overlong */
+        { "\x80", 1, UTF8_INVALID },              /* continuation alone */
+        { "\xff", 1, UTF8_INVALID },
+        { "\xc3", 1, UTF8_CUT },
+        { "\xe2\x82", 2, UTF8_CUT },
+        { "\xf0\x9f\x98", 3, UTF8_CUT },
+        { "\xe2\x28\xa1", 3, UTF8_INVALID },
+        { "", 0, UTF8_CUT },
+    };
+    for_each(fact, facts)
+        expect(utf8_character((const unsigned char *) fact->text, fact->size) == fact->length,
+               "first byte %02x of %zu", (unsigned char) fact->text[0], fact->size);
+}
+
+TEST(a_text_is_valid_up_to_its_first_mistake)
+{
+    static const struct {
+        const char *text;
+        size_t valid;
+    } facts[] = {
+        { "plain text that is longer than eight", 36 },
+        { "12345678\xff", 8 },
+        { "1234567\xc3\xa9 8", 11 },
+        { "\xc3", 0 },
+    };
+    for_each(fact, facts)
+        expect(utf8_valid_size(fact->text, strlen(fact->text)) == fact->valid, "'%s'", fact->text);
+}
+
+TEST(what_is_cut_at_the_end_is_known)
+{
+    static const struct {
+        const char *text;
+        size_t cut;
+    } facts[] = {
+        { "abc", 0 },         { "ab\xc3", 1 },     { "ab\xe2\x82", 2 },         { "ab\xf0\x9f\x98", 3 },
+        { "ab\xc3\xa9", 0 },  { "ab\x80", 0 },     { "\xf0\x9f\x98\x80", 0 },   { "", 0 },
+    };
+    for_each(fact, facts)
+        expect(utf8_cut_at_end(fact->text, strlen(fact->text)) == fact->cut, "'%s'", fact->text);
+}
+
+TESTS(CASE(characters_have_their_length), CASE(a_text_is_valid_up_to_its_first_mistake),
+      CASE(what_is_cut_at_the_end_is_known))
