@@ -7,6 +7,7 @@
 #include "base/table.h"
 #include "base/test.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -104,6 +105,94 @@ TEST(a_wrong_policy_is_refused_with_its_place)
             expect(strstr(err.text, fact->place_and_cause) && err.code == ERR_BAD_REQUEST,
                    "%s is refused with '%s'", fact->file, err.text);
     }
+}
+
+#define HEAD "name: a\ntemplate: t\nlanguages: [python]\n"
+
+TEST(each_key_is_strict)
+{
+    static const struct {
+        const char *text;
+        const char *place_and_cause; /* NULL: it is read */
+    } facts[] = {
+        { HEAD, NULL },
+        { HEAD "network: none\nprecheck: {}\napproval:\nenv: {}\nlimits: {}\n", NULL },
+        { "name: a\ntemplate: t\nlanguages: []\n", "f:3:12: languages is a list" },
+        { "name: a\ntemplate: t\nlanguages: [python, Bash]\n", "f:3:21: 'Bash' is no language" },
+        { "name: a\ntemplate: t\nlanguages: [bash, bash]\n", "f:3:19: 'bash' is listed twice" },
+        { "name: a\ntemplate: t\nlanguages: [[bash]]\n", "f:3:13: a list or a mapping where" },
+        { "name: a\ntemplate: t\nlanguages: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q]\n",
+          "f:3:12: more than 16 languages" },
+        { "name: A\n", "f:1:7: 'A' is no name" },
+        { "name: {a: b}\n", "f:1:7: a list or a mapping where" },
+        { "[name]\n", "f:1:1: no mapping" },
+        { "text\n", "f:1:1: no mapping" },
+        { "[a]: b\n", "f:1:1: unknown key ''" },
+        { "? [name]\n: a\n", "f:1:3: unknown key" },
+        { HEAD "limits: 5s\n", "f:4:9: no mapping" },
+        { HEAD "limits: {[wall]: 5s}\n", "f:4:10: a key is a word" },
+        { HEAD "limits: {wall_ms: 5}\n", "f:4:10: no limit is named 'wall_ms'" },
+        { HEAD "limits: {wall: [5s]}\n", "f:4:16: a list or a mapping where" },
+        { HEAD "limits: {wall: 5 s}\n", "f:4:16: limit wall cannot be '5 s'" },
+        { HEAD "limits: {wall: '5s'}\n", NULL },
+        { HEAD "limits: {wall: ''}\n", "f:4:16: limit wall cannot be ''" },
+        { HEAD "limits: {wall: }\n", "f:4:" },
+        { HEAD "network: all\n", "f:4:10: network has a wrong value" },
+        { HEAD "network: [none]\n", "f:4:10: network has a wrong value" },
+        { HEAD "network:\n", "f:4:" },
+        { HEAD "approval: never\n", "f:4:11: approval is a mapping" },
+        { HEAD "precheck: []\n", "f:4:11: precheck is a mapping" },
+        { HEAD "env: [A]\n", "f:4:6: env is a mapping" },
+        { HEAD "env: {A: 1, A: 2}\n", "f:4:13: 'A' is there twice" },
+        { HEAD "env: {A: [1]}\n", "f:4:10: a list or a mapping where" },
+        { HEAD "env: {A: }\n", "f:4:" },
+        { HEAD "env: {A: ''}\n", NULL },
+        { HEAD "env: {1A: x}\n", "f:4:7: '1A' is no name of a variable" },
+        { HEAD "env: {a: 1,b: 1,c: 1,d: 1,e: 1,f: 1,g: 1,h: 1,i: 1,j: 1,k: 1,l: 1,m: 1,n: 1,o: 1,"
+               "p: 1,q: 1}\n",
+          "f:4:87: more than 16 variables" },
+        { HEAD "<<: {name: b}\n", "f:4:1: unknown key '<<'" },
+        { HEAD "extends: a\n", "f:4:10: a circle" },
+        { HEAD "extends: b\n", "f:4:10: there is no policy 'b'" },
+    };
+    for_each(fact, facts) {
+        struct policy policy;
+        error err = { 0 };
+        struct policy_source source = { fact->text, strlen(fact->text), "f", "" };
+        int result = policy_parse(&source, &policy, &err);
+        expect((result == 0) == !fact->place_and_cause, "'%s' gave %d: %s", fact->text, result,
+               err.text);
+        if (fact->place_and_cause)
+            expect(strncmp(err.text, fact->place_and_cause, strlen(fact->place_and_cause)) == 0,
+                   "'%s' is refused with '%s'", fact->text, err.text);
+    }
+}
+
+TEST(a_text_has_a_bound)
+{
+    static char text[POLICY_FILE_MOST + 64];
+    struct policy policy;
+    error err = { 0 };
+    memset(text, 'd', sizeof text);
+    static const char head[] = HEAD "description: ";
+    memcpy(text, head, strlen(head));
+
+    struct policy_source source = { text, strlen(head) + POLICY_DESCRIPTION_SIZE - 1, "f", "" };
+    expect(policy_parse(&source, &policy, &err) == 0, "255 bytes: %s", err.text);
+    source.length++;
+    expect(policy_parse(&source, &policy, &err) < 0 &&
+               strncmp(err.text, "f:4:14: longer than 255 bytes", 29) == 0,
+           "256 bytes: %s", err.text);
+    source.length = sizeof text;
+    expect(policy_parse(&source, &policy, &err) < 0 && strstr(err.text, "larger than 64 KiB"),
+           "more than a file may have: %s", err.text);
+
+    char file[] = "/tmp/policy-XXXXXX";
+    auto_fd fd = mkostemp(file, O_CLOEXEC);
+    require(fd >= 0 && write(fd, text, sizeof text) == (ssize_t) sizeof text, "write %s", file);
+    expect(policy_read(file, "", &policy, &err) < 0 && strstr(err.text, "larger than 64 KiB"),
+           "a large file: %s", err.text);
+    (void) unlink(file);
 }
 
 TEST(a_name_finds_one_file_and_no_other)
@@ -344,6 +433,7 @@ TEST(what_is_installed_is_right)
 }
 
 TESTS(CASE(a_policy_is_merged_over_what_it_extends), CASE(a_wrong_policy_is_refused_with_its_place),
-      CASE(a_name_finds_one_file_and_no_other), CASE(the_first_directory_wins),
-      CASE(a_request_may_narrow_or_ask_up_to_the_maximum), CASE(the_digest_names_what_is_in_force),
-      CASE(a_variable_is_a_word_and_a_text), CASE(what_is_installed_is_right))
+      CASE(each_key_is_strict), CASE(a_text_has_a_bound), CASE(a_name_finds_one_file_and_no_other),
+      CASE(the_first_directory_wins), CASE(a_request_may_narrow_or_ask_up_to_the_maximum),
+      CASE(the_digest_names_what_is_in_force), CASE(a_variable_is_a_word_and_a_text),
+      CASE(what_is_installed_is_right))
