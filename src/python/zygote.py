@@ -9,6 +9,26 @@ OWN_DESCRIPTORS = 5  # 0, 1, 2, the socket, and the folder that is being listed
 HERE = sys.path.pop(0)  # programs shall not find our files among their modules
 
 
+def open_streams():
+    """Descriptors 0, 1 and 2 become the program's; what it prints shall leave at once (as with python3 -u),
+    so that nothing is lost when it is killed."""
+    import io
+    import os
+
+    while os.open("/dev/null", os.O_RDWR) <= 2:
+        pass
+    os.closerange(4, 16)
+    for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
+        raw = io.FileIO(number, "w" if number else "r", closefd=False)
+        raw.name = f"<{name}>"
+        stream = io.TextIOWrapper(raw if number else io.BufferedReader(raw), "utf-8",
+                                  "backslashreplace" if number == 2 else "surrogateescape", "\n",
+                                  line_buffering=number == 2, write_through=number > 0)
+        stream.mode = "w" if number else "r"
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
 def import_ours(name):
     sys.path.insert(0, HERE)
     try:
@@ -46,6 +66,7 @@ def main():
 
     began = time.monotonic_ns()
     gc.disable()
+    open_streams()
     # One thread: fork copies no other, and a lock that another thread held would never be released.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS"):
         os.environ[name] = "1"

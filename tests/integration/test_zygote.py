@@ -22,7 +22,9 @@ def make_rig(template, modules):
     root = STATE / "templates" / template / "root"
     if not (root / "usr/bin/python3").exists():
         pytest.skip(f"template {template} is not built")
-    rig = Rig(str(root), str(BUILD / "python"), modules)
+    compiled = BUILD / "seccomp" / "default.bpf"
+    rig = Rig(str(root), str(BUILD / "python"), modules,
+              compiled.read_bytes() if compiled.exists() else zygote_rig.ALLOW_ALL)
     assert rig.failure is None, rig.failure
     return rig
 

@@ -1,10 +1,12 @@
 """Stands in for spawner, holder and init, so that the zygote can be tried alone.
 
-`python3 zygote_rig.py holder` is the helper's other half: it is exec'd inside the mapped user namespace (the ptrace
+`python3 THIS-FILE holder` is the other half: it is exec'd inside the mapped user namespace (the ptrace
 check behind setns(pidfd) wants that) and clones inits or starts zygotes when it is told to."""
 
 import array
 import ctypes
+import errno
+import fcntl
 import json
 import os
 import re
@@ -78,6 +80,7 @@ def receive(peer, most=70000):
 
 def hold():
     peer = socket.socket(fileno=3)
+    libc.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: with the test ends all that it started
     while True:
         body, fds = receive(peer)
         if not body:
@@ -195,7 +198,7 @@ class Interpreter:
         outcome = {"stdout": b"", "stderr": b"", "results": [], "error": None, "executed": None}
         pieces = {}
         open_outputs = {self.stdout: "stdout", self.stderr: "stderr"}
-        control = [self.control]
+        control = [self.control, self.listener]
         while time.perf_counter() < began + timeout and (control or open_outputs):
             ready, _, _ = select.select([*open_outputs, *control], [], [], 0.5)
             for fd in ready:
@@ -204,6 +207,8 @@ class Interpreter:
                     outcome[open_outputs[fd]] += got
                     if not got:
                         del open_outputs[fd]
+            if self.listener in ready:
+                self.answer_denial()
             if not control or self.control not in ready or any(fd in open_outputs for fd in ready):
                 continue
             body, _ = receive(self.control)
@@ -228,6 +233,16 @@ class Interpreter:
                 break
         self.drain(open_outputs, outcome)
         return outcome
+
+    def answer_denial(self):
+        """A refused call waits for its errno, as init would give it (seccomp_unotify(2))."""
+        notice = bytearray(80)
+        try:
+            fcntl.ioctl(self.listener, 0xC0502100, notice)
+            number = struct.unpack_from("<Q", notice)[0]
+            fcntl.ioctl(self.listener, 0xC0182101, struct.pack("<QqiI", number, 0, -errno.ENETUNREACH, 0))
+        except OSError:
+            pass  # the caller has died meanwhile
 
     @staticmethod
     def drain(open_outputs, outcome):
@@ -273,7 +288,7 @@ class Rig:
         self.pid = self.start_holder(root, python, theirs)
         self.spawner, zygote = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         heap = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
-        environment = {**(heap if settings is None else settings), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "MPLBACKEND": "Agg",
+        environment = {**(heap if settings is None else settings), "PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "Agg",
                        "HOME": "/home/user", "LANG": "C.UTF-8", "TZ": "UTC"}
         send(self.holder, json.dumps({"do": "zygote", "modules": list(modules),
                                       "environment": environment}).encode(), [zygote.fileno()])
@@ -307,15 +322,20 @@ class Rig:
             os.setgroups([])
             os.setresgid(0, 0, 0)
             os.setresuid(0, 0, 0)
+            libc.prctl(1, signal.SIGKILL, 0, 0, 0)
             if os.fork():
                 os.close(theirs.fileno())
                 os.wait()
                 os._exit(0)
             self.enter_root(root, files)
+            program = os.memfd_create("holder", 0)
+            os.write(program, script.encode())
+            os.dup2(program, 5)
             os.dup2(theirs.fileno(), 3)
             os.set_inheritable(3, True)
-            os.closerange(4, 1000)
-            os.execve("/usr/bin/python3", ["python3", "-S", "-E", "-c", script, "holder"], {})
+            os.set_inheritable(5, True)
+            os.closerange(6, 1000)
+            os.execve("/usr/bin/python3", ["/usr/bin/python3", "-S", "-E", "/proc/self/fd/5", "holder"], {})
         except BaseException as error:
             print("holder:", repr(error), file=sys.stderr)
         os._exit(1)
