@@ -25,7 +25,8 @@ int fail_os(error *err, const char *format, ...)
     int used = vsnprintf(err->text, sizeof err->text, format, values);
     va_end(values);
     if (used >= 0 && (size_t) used < sizeof err->text) {
-        /* strerrordesc_np is safe between fork and exec: it takes no lock and loads no catalogue. */
+        /* strerrordesc_np is safe between fork and exec: it takes no lock and loads no catalogue.
+         */
         const char *why = strerrordesc_np(os);
         (void) snprintf(err->text + used, sizeof err->text - (size_t) used, ": %s",
                         why ? why : "unknown error");

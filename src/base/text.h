@@ -3,10 +3,11 @@
 
 #include <stddef.h>
 
-/* Finds the first byte that does not belong into a text: not UTF-8 (overlong forms and surrogates are
- * none), or a control character other than tab and line feed. Returns its offset, `length` if all is
- * well. */
+/* Finds the first byte that does not belong into a text: not UTF-8 (overlong forms and surrogates
+ * are none), or a control character other than tab and line feed. Returns its offset, `length` if
+ * all is well. */
 size_t text_find_unclean(const char *text, size_t length);
 
-/* Bytes of the beginning of `text`, at most `most`, that do not end inside a character; for "%.*s". */
+/* Bytes of the beginning of `text`, at most `most`, that do not end inside a character; for "%.*s".
+ */
 int text_head(const char *text, int most);

@@ -175,9 +175,9 @@ TEST(a_text_has_a_bound)
     error err = { 0 };
     memset(text, 'd', sizeof text);
     static const char head[] = HEAD "description: ";
-    memcpy(text, head, strlen(head));
+    memcpy(text, head, sizeof head - 1);
 
-    struct policy_source source = { text, strlen(head) + POLICY_DESCRIPTION_SIZE - 1, "f", "" };
+    struct policy_source source = { text, sizeof head - 1 + POLICY_DESCRIPTION_SIZE - 1, "f", "" };
     expect(policy_parse(&source, &policy, &err) == 0, "255 bytes: %s", err.text);
     source.length++;
     expect(policy_parse(&source, &policy, &err) < 0 &&
