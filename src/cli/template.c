@@ -12,7 +12,9 @@
 
 #include <fcntl.h>
 #include <getopt.h>
+#include <glob.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +220,28 @@ static void print_row(struct json_object *manifest)
                   text_of(manifest, "created"), text_of(manifest, "description"));
 }
 
+/* The templates that come with glovebox and have not been built. */
+static void print_unbuilt(int store)
+{
+    auto_text folder = NULL;
+    auto_text pattern = NULL;
+    glob_t files;
+    error err;
+    if (path_of_data("templates", &folder, &err) < 0 ||
+        format_text(&pattern, &err, "%s/*.yaml", folder) < 0 || glob(pattern, 0, NULL, &files) != 0)
+        return;
+    for (size_t index = 0; index < files.gl_pathc; index++) {
+        char name[NAME_MAX + 1];
+        struct json_object *manifest = NULL;
+        (void) snprintf(name, sizeof(name), "%s", strrchr(files.gl_pathv[index], '/') + 1);
+        name[strlen(name) - strlen(".yaml")] = '\0';
+        if (store < 0 || store_manifest(store, name, &manifest, &err) < 0)
+            (void) printf("%-12s not built; glovebox template build %s\n", name, name);
+        (void) json_object_put(manifest);
+    }
+    globfree(&files);
+}
+
 /* What scripts ask of a list; packages are a matter for `show`. */
 static struct json_object *without_packages(struct json_object *manifests)
 {
@@ -244,8 +268,7 @@ static int list(const struct wishes *wishes, const char *state, error *err)
     } else {
         for (size_t index = 0; index < json_object_array_length(manifests); index++)
             print_row(json_object_array_get_idx(manifests, index));
-        if (json_object_array_length(manifests) == 0)
-            (void) fputs("nothing has been built yet; glovebox template build minimal\n", stderr);
+        print_unbuilt(store);
     }
     (void) json_object_put(manifests);
     return 0;
@@ -262,6 +285,14 @@ static void print_pairs(const char *title, struct json_object *list)
     }
 }
 
+static void print_command(const char *name, struct json_object *words)
+{
+    (void) printf("%-12s %s:", "language", name);
+    for (size_t index = 0; index < json_object_array_length(words); index++)
+        (void) printf(" %s", json_object_get_string(json_object_array_get_idx(words, index)));
+    (void) putchar('\n');
+}
+
 static void print_manifest(struct json_object *manifest)
 {
     static const char *const lines[] = { "name", "digest", "description", "created", "source" };
@@ -270,7 +301,7 @@ static void print_manifest(struct json_object *manifest)
     struct json_object *languages = json_object_object_get(manifest, "languages");
     if (languages) {
         json_object_object_foreach(languages, name, language)
-            (void) printf("%-12s %s: %s\n", "language", name, text_of(language, "command"));
+            print_command(name, json_object_object_get(language, "command"));
     }
     struct json_object *variables = json_object_object_get(manifest, "env");
     if (variables) {

@@ -156,17 +156,21 @@ static bool says_any(const char *text, const char *const *words, size_t count)
     return false;
 }
 
-/* The last line that reports an error, without mmdebstrap's own noise. */
-static void last_complaint(const char *tail, char *text, size_t size)
+/* Gives the first line of what was said that has one of these words in it, from "E: " on. */
+static bool find_line(const char *said, const char *const *words, size_t count, char *text, size_t size)
 {
-    text[0] = '\0';
-    while (*tail) {
-        size_t length = strcspn(tail, "\n");
-        if (strncmp(tail, "E: ", 3) == 0 && !strstr(tail, "apt-get update") &&
-            strncmp(tail, "E: mmdebstrap failed", 20) != 0)
-            (void) snprintf(text, size, "%.*s", (int) length - 3, tail + 3);
-        tail += length + (tail[length] == '\n');
+    while (*said) {
+        size_t length = strcspn(said, "\n");
+        (void) snprintf(text, size, "%.*s", (int) length, said);
+        if (says_any(text, words, count)) {
+            if (strncmp(text, "E: ", 3) == 0)
+                memmove(text, text + 3, strlen(text + 3) + 1);
+            return true;
+        }
+        said += length + (said[length] == '\n');
     }
+    text[0] = '\0';
+    return false;
 }
 
 /* What mmdebstrap said becomes a cause and a fix. */
@@ -179,9 +183,9 @@ static int explain(const char *tail, error *err)
     };
     static const char *const no_ids[] = { "newuidmap", "subuid", "subgid", "unshare", "uidmap" };
     static const char *const no_package[] = { "Unable to locate package", "has no installation candidate" };
+    static const char *const any[] = { "E: " };
     char said[120];
-    last_complaint(tail, said, sizeof(said));
-    if (says_any(tail, no_package, COUNT_OF(no_package)))
+    if (find_line(tail, no_package, COUNT_OF(no_package), said, sizeof(said)))
         return fail(err, ERR_BAD_REQUEST, "%s; correct `packages` in the YAML file", said);
     if (says_any(tail, network, COUNT_OF(network)))
         return fail(err, ERR_UNAVAILABLE,
@@ -193,7 +197,8 @@ static int explain(const char *tail, error *err)
                     "100000-165535 --add-subgids 100000-165535 USER; or: --base host-copy");
     if (strstr(tail, "No space left"))
         return fail(err, ERR_UNAVAILABLE, "the disk is full; make room");
-    return fail(err, ERR_UNAVAILABLE, "mmdebstrap failed: %s", *said ? said : tail);
+    (void) find_line(tail, any, COUNT_OF(any), said, sizeof(said));
+    return fail(err, ERR_UNAVAILABLE, "mmdebstrap failed: %s; try it by hand for the whole story", said);
 }
 
 /* Files of a user namespace belong to ids that are not the user's: the user gets them as a tar file. */

@@ -385,7 +385,7 @@ static int read_whole(const char *file, char *text, size_t size, size_t *ret_len
 {
     auto_fd fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
-        return fail(err, ERR_NOT_FOUND, "there is no file '%s'", file);
+        return fail(err, ERR_NOT_FOUND, "there is no file '%s'; give the path of a YAML file", file);
     struct stat status;
     if (fd < 0 || fstat(fd, &status) < 0)
         return fail_os(err, "read '%s'", file);

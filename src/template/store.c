@@ -26,7 +26,8 @@ int store_open(const char *state, bool make, error *err)
         return -1;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return fail(err, ERR_NOT_FOUND, "there is no template in '%s' yet", state);
+        return fail(err, ERR_NOT_FOUND, "there is no template in '%s' yet; build one: glovebox template build minimal",
+                    state);
     return fd < 0 ? fail_os(err, "open '%s'", path) : fd;
 }
 
