@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "client/groups.h"
 #include "client/paths.h"
+#include "client/zygotes.h"
 #include "model/ids.h"
 
 #include <dirent.h>
@@ -268,6 +269,21 @@ static int add_disk(struct program *program, const char *folder, error *err)
     return add_argument(program, err, "%u", disk_minor);
 }
 
+/* A daemon that lasts keeps warmed interpreters; for one run they would cost more than they save. */
+static int add_zygotes(struct program *program, const char *folder, const char *name, error *err)
+{
+    auto_text manifest = NULL;
+    struct zygote_sets sets;
+    if (asprintf(&manifest, "%s/%s/manifest.json", folder, name) < 0)
+        return fail(err, ERR_SYSTEM, "no memory for a path");
+    if (zygote_sets_read(manifest, &sets, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sets.count; i++)
+        if (add_pair(program, "--zygote", sets.modules[i], err) < 0)
+            return -1;
+    return 0;
+}
+
 static int plan_spawner(struct program *program, const struct launch_plan *plan,
                         const struct templates *templates, bool privileged, int socket, error *err)
 {
@@ -292,8 +308,8 @@ static int plan_spawner(struct program *program, const struct launch_plan *plan,
         add_argument(program, err, "--slots") < 0 ||
         add_argument(program, err, "%u", plan->slots ? plan->slots : PRIVATE_SLOTS) < 0)
         return -1;
-    if (path_of_python(&python, &no_python) == 0 &&
-        add_pair(program, "--python", python, err) < 0)
+    bool has_zygotes = !plan->private && path_of_python(&python, &no_python) == 0;
+    if (has_zygotes && add_pair(program, "--python", python, err) < 0)
         return -1;
     struct group_places places;
     groups_find(&places);
@@ -302,7 +318,9 @@ static int plan_spawner(struct program *program, const struct launch_plan *plan,
             return -1;
     for (size_t index = 0; index < templates->count; index++)
         if (add_argument(program, err, "--template") < 0 ||
-            add_argument(program, err, "%s/%s/root", templates->folder, templates->names[index]) < 0)
+            add_argument(program, err, "%s/%s/root", templates->folder, templates->names[index]) < 0 ||
+            (has_zygotes &&
+             add_zygotes(program, templates->folder, templates->names[index], err) < 0))
             return -1;
     if (add_disk(program, templates->folder, err) < 0)
         return -1;
@@ -538,22 +556,42 @@ bool launch_end(struct launch *launch, deadline end)
     return daemon && spawner;
 }
 
-/* The first to complain is the cause: when the spawner has gone, the daemon only says so. */
-int launch_cause(const struct launch *launch, error *err)
+/* Looks for the first line of the log with this beginning. `ret_last` gets the last line of all. */
+static bool find_complaint(const struct launch *launch, const char *mark, char *ret_line,
+                           char *ret_last, size_t size)
 {
-    static const char *const marks[] = { "glovebox-spawner: ", "glovebox: ", "gloveboxd: " };
     char text[8192] = "";
     ssize_t got = launch->log < 0 ? -1 : pread(launch->log, text, sizeof text - 1, 0);
     text[got > 0 ? got : 0] = '\0';
-    const char *last = NULL;
     char *save = NULL;
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        for_each(mark, marks)
-            if (strncmp(line, *mark, strlen(*mark)) == 0)
-                return fail(err, ERR_UNAVAILABLE, "%s", line + strlen(*mark));
-        last = line;
+        (void) snprintf(ret_last, size, "%s", line);
+        if (strncmp(line, mark, strlen(mark)) == 0) {
+            (void) snprintf(ret_line, size, "%s", line + strlen(mark));
+            return true;
+        }
     }
-    if (last)
+    return false;
+}
+
+bool launch_has_complained(const struct launch *launch, error *err)
+{
+    char line[sizeof err->text], last[sizeof err->text];
+    if (!find_complaint(launch, "glovebox-spawner: ", line, last, sizeof line))
+        return false;
+    (void) fail(err, ERR_UNAVAILABLE, "%s", line);
+    return true;
+}
+
+/* The spawner is asked first: when it has gone, the daemon only says so. */
+int launch_cause(const struct launch *launch, error *err)
+{
+    static const char *const marks[] = { "glovebox-spawner: ", "glovebox: " };
+    char line[sizeof err->text], last[sizeof err->text] = "";
+    for_each(mark, marks)
+        if (find_complaint(launch, *mark, line, last, sizeof line))
+            return fail(err, ERR_UNAVAILABLE, "%s", line);
+    if (last[0])
         return fail(err, ERR_UNAVAILABLE, "gloveboxd ended: %s", last);
     return fail(err, ERR_UNAVAILABLE, "gloveboxd ended without a word; run: glovebox doctor");
 }

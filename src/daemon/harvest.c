@@ -2,6 +2,7 @@
 #include "daemon/harvest.h"
 
 #include "base/table.h"
+#include "daemon/json_reader.h"
 #include "daemon/request.h"
 #include "daemon/utf8.h"
 
@@ -94,7 +95,9 @@ static int take_started(struct harvest *harvest, const struct inside_frame *fram
 static int take_output(struct harvest *harvest, const struct inside_frame *frame,
                        const unsigned char *payload, error *err)
 {
-    if (frame->id != ID_PROGRAM && frame->id != ID_COMPILER)
+    if (frame->id != ID_PROGRAM && frame->id != ID_COMPILER && frame->id != ID_INTERPRETER)
+        return out_of_turn(frame, err);
+    if (frame->id != ID_INTERPRETER && harvest->phase == HARVEST_COLLECTING)
         return out_of_turn(frame, err);
     output_add(&harvest->output[frame->stream - 1], payload, frame->size);
     return HARVEST_PRINTED;
@@ -103,7 +106,10 @@ static int take_output(struct harvest *harvest, const struct inside_frame *frame
 static int take_exited(struct harvest *harvest, const struct inside_frame *frame,
                        const unsigned char *payload, error *err)
 {
-    if (frame->id != harvest->running || !harvest->has_started || harvest->has_exited)
+    if (frame->id == ID_INTERPRETER && harvest->running == ID_INTERPRETER && harvest->has_exited)
+        return HARVEST_NOTHING; /* it has told its end before, by EXECUTED */
+    if (frame->id != harvest->running || !harvest->has_started || harvest->has_exited ||
+        harvest->phase != HARVEST_RUNNING)
         return out_of_turn(frame, err);
     memcpy(&harvest->exited, payload, sizeof harvest->exited);
     const struct inside_exited *exited = &harvest->exited;
@@ -113,6 +119,83 @@ static int take_exited(struct harvest *harvest, const struct inside_frame *frame
                     exited->exit_code, exited->signal);
     harvest->has_exited = true;
     return HARVEST_ENDED;
+}
+
+/* One JSON object, whole: it is parsed before it is believed, and written again. */
+static int keep_result(struct harvest *harvest, enum inside_result_what what, error *err)
+{
+    struct json_reader reader;
+    struct json_object *value = NULL;
+    if (json_reader_open(&reader, err) < 0)
+        return -1;
+    json_reader_take(&reader, harvest->piece.data, harvest->piece.size);
+    int done = json_reader_end(&reader, &value, err);
+    json_reader_close(&reader);
+    bytes_done(&harvest->piece);
+    if (done == 0 && json_object_is_type(value, json_type_object)) {
+        const char *text = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
+                                                                     JSON_C_TO_STRING_NOSLASHESCAPE);
+        struct bytes *into = what == INSIDE_RESULT_ERROR ? &harvest->failure : &harvest->results;
+        if (what == INSIDE_RESULT_ERROR) {
+            bytes_done(into);
+            bytes_add_text(into, text);
+        } else {
+            bytes_add_text(into, into->size > 0 ? "," : "");
+            bytes_print(into, "{\"main\":%s,\"data\":", what == INSIDE_RESULT_VALUE ? "true" : "false");
+            bytes_add_text(into, text);
+            bytes_add_text(into, ",\"chart\":null}");
+        }
+    }
+    (void) json_object_put(value);
+    return HARVEST_PRINTED; /* what was no object is left out: it came from the program itself */
+}
+
+static int take_result(struct harvest *harvest, const struct inside_frame *frame,
+                       const unsigned char *payload, error *err)
+{
+    struct inside_result result;
+    memcpy(&result, payload, sizeof result);
+    if (harvest->running != ID_INTERPRETER || harvest->has_exited ||
+        result.what < INSIDE_RESULT_VALUE || result.what > INSIDE_RESULT_ERROR)
+        return out_of_turn(frame, err);
+    size_t size = frame->size - sizeof result;
+    if (harvest->results.size + harvest->piece.size + size > RESULT_BYTES_MOST) {
+        bytes_done(&harvest->piece); /* too large to show; the code's output and files are not */
+        harvest->results_cut = true;
+        return HARVEST_NOTHING;
+    }
+    bytes_add(&harvest->piece, payload + sizeof result, size);
+    if (!result.last)
+        return HARVEST_NOTHING;
+    return keep_result(harvest, (enum inside_result_what) result.what, err);
+}
+
+/* The end of the code in a forked interpreter. It is that code's word, as an exit code always is. */
+static int take_executed(struct harvest *harvest, const struct inside_frame *frame,
+                         const unsigned char *payload, error *err)
+{
+    struct inside_executed executed;
+    memcpy(&executed, payload, sizeof executed);
+    if (harvest->running != ID_INTERPRETER || harvest->has_exited)
+        return HARVEST_NOTHING;
+    bool is_signal = executed.signal > 0 && executed.signal <= 64;
+    if (!is_signal && (executed.exit_code < 0 || executed.exit_code > 255))
+        return fail(err, ERR_PROTOCOL, "the interpreter of frame %u told of exit code %d", frame->id,
+                    executed.exit_code);
+    harvest->exited.exit_code = is_signal ? -1 : executed.exit_code;
+    harvest->exited.signal = is_signal ? executed.signal : 0;
+    harvest->has_exited = true;
+    return HARVEST_ENDED;
+}
+
+static int take_credit(struct harvest *harvest, const struct inside_frame *frame,
+                       const unsigned char *payload, error *err)
+{
+    (void) harvest;
+    (void) frame;
+    (void) payload;
+    (void) err;
+    return HARVEST_NOTHING; /* all of stdin was sent within the first credit */
 }
 
 static int take_measured(struct harvest *harvest, const struct inside_frame *frame,
@@ -226,8 +309,11 @@ static const struct row {
     /* clang-format off */
     [INSIDE_DONE]     = { HARVEST_LOADING | HARVEST_RUNNING | HARVEST_COLLECTING, take_done },
     [INSIDE_STARTED]  = { HARVEST_RUNNING,                        take_started },
-    [INSIDE_OUTPUT]   = { HARVEST_RUNNING,                        take_output },
-    [INSIDE_EXITED]   = { HARVEST_RUNNING,                        take_exited },
+    [INSIDE_OUTPUT]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_output },
+    [INSIDE_RESULT]   = { HARVEST_RUNNING,                        take_result },
+    [INSIDE_EXECUTED] = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_executed },
+    [INSIDE_CREDIT]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_credit },
+    [INSIDE_EXITED]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_exited },
     [INSIDE_STOPPED]  = { HARVEST_RUNNING,                        take_measured },
     [INSIDE_MEASURED] = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_measured },
     [INSIDE_DENIAL]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_denial },

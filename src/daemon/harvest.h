@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 /* Operations and programs of a run, by the ids that we give them. */
-enum { ID_COMPILER = 1, ID_PROGRAM = 2, ID_SEAL = 3, ID_STOP = 4, ID_COLLECT = 5, ID_FIRST_FILE = 16 };
+enum { ID_INTERPRETER = INSIDE_INTERPRETER, ID_COMPILER = 6, ID_PROGRAM = 2, ID_SEAL = 3, ID_STOP = 4, ID_COLLECT = 5, ID_FIRST_FILE = 16 };
 
 enum harvest_phase {
     HARVEST_LOADING = 1,   /* inputs are on their way in */
@@ -61,6 +61,7 @@ struct harvest {
 
     struct bytes results; /* JSON objects of results, with commas between */
     struct bytes piece;   /* of the result that is coming in */
+    bool results_cut;     /* some were too large to show */
     struct bytes failure; /* JSON object: the exception that ended the code */
 };
 

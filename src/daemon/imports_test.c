@@ -49,4 +49,5 @@ TEST(a_template_without_zygotes_has_no_interpreter_to_choose)
     expect(imports_choose(&bare, "import numpy", 12) == -1, "a set was chosen");
 }
 
-TEST_MAIN
+TESTS(CASE(a_program_gets_the_interpreter_that_has_its_imports),
+      CASE(a_template_without_zygotes_has_no_interpreter_to_choose))

@@ -27,11 +27,11 @@ static bool input_at(const struct run *run, size_t index, struct input *ret_inpu
         return true;
     }
     index -= request->file_count;
-    if (request->has_stdin && index-- == 0) {
+    if (request->has_stdin && run->spec.set < 0 && index-- == 0) {
         *ret_input = (struct input){ &request->stdin_content, "run/stdin", INSIDE_PUT_SYSTEM, 0444 };
         return true;
     }
-    if (request->has_code && index == 0) {
+    if (request->has_code && !run->spec.code_is_in_frame && index == 0) {
         *ret_input = (struct input){ &request->code, run->spec.code_path,
                                      run->spec.code_is_system ? INSIDE_PUT_SYSTEM : 0, 0644 };
         return true;

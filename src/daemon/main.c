@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { FDS_MOST = 64, EXIT_USAGE = 125 };
+enum { FDS_MOST = 64, EXIT_USAGE = 125, PARKED_LEAST = 2, PARKED_MOST = 32 };
 
 static const uint64_t body_most = UINT64_C(64) << 20;
 static const uint64_t body_most_private = UINT64_C(1) << 30;
@@ -117,6 +117,7 @@ static void end(void)
     log_event(LOG_DEBUG, "daemon.ends", COUNT("active", daemon_.runs.active));
     http_close(daemon_.http);
     runs_close(&daemon_.runs);
+    pool_close(&daemon_.pool);
     spawner_close(&daemon_.spawner);
     uv_close((uv_handle_t *) &daemon_.terminated, NULL);
     uv_close((uv_handle_t *) &daemon_.interrupted, NULL);
@@ -183,11 +184,33 @@ static int open_doors(error *err)
     return 0;
 }
 
+/* What most runs ask for is parked before the first of them comes: each policy with its own limits, with
+ * the lightest interpreter of its template and the richest. */
+static void keep_common_shapes(void)
+{
+    for (size_t i = 0; !settings.is_private && i < daemon_.policies.count; i++) {
+        const struct policy *policy = policies_at(&daemon_.policies, i);
+        int index = policy ? templates_find(&daemon_.templates, policy->template) : -1;
+        if (index < 0 || strcmp(policy->name, "extended") == 0)
+            continue;
+        size_t sets = daemon_.templates.list[index].set_count;
+        for (size_t set = 0; set < sets; set++) {
+            struct lease lease = { .template = (uint32_t) index,
+                                   .network = SPAWN_NETWORK_NONE,
+                                   .set = (int) set,
+                                   .limits = &policy->limits };
+            pool_keep(&daemon_.pool, &lease);
+        }
+    }
+}
+
 static int begin(error *err)
 {
     (void) signal(SIGPIPE, SIG_IGN);
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return fail_os(err, "become untraceable");
+    for (size_t i = 0; settings.is_private && i < daemon_.templates.count; i++)
+        daemon_.templates.list[i].set_count = 0; /* nobody warms an interpreter for one run */
     if (sodium_init() < 0)
         return fail(err, ERR_SYSTEM, "libsodium cannot start");
     if (policies_load(&daemon_.policies, settings.policies, err) < 0 ||
@@ -195,8 +218,11 @@ static int begin(error *err)
         open_loop(err) < 0)
         return -1;
     daemon_.pool = (struct pool){ .changed = on_pool_changed };
-    if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, err) < 0)
+    uint32_t least = settings.is_private ? 0 : PARKED_LEAST;
+    uint32_t most = settings.is_private ? 0 : PARKED_MOST;
+    if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, least, most, err) < 0)
         return -1;
+    keep_common_shapes();
     runs_open(&daemon_.runs, &daemon_.loop, &daemon_.pool, &daemon_.policies, &daemon_.templates,
               daemon_.blobs);
     if (open_doors(err) < 0)

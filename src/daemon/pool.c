@@ -1,19 +1,31 @@
-/* pool.c - builds on demand, and counts slots until the spawner says that they are free again. */
+/* pool.c - builds sandboxes, parks some ahead of time, and counts slots until the spawner says that they
+ * are free again. Refilling waits until the answer is on its way, and never builds many at once. */
 #include "daemon/pool.h"
 
+#include "base/clock.h"
 #include "daemon/log.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+enum { REFILL_AFTER_MS = 1, COUNT_EVERY_MS = 1000, BUILDING_MOST = 2, REST_MS = 1000, REST_MOST_MS = 30000 };
 
 struct pool_ticket {
     struct pool *pool;
-    pool_leased *told; /* NULL: abandoned */
+    pool_leased *told; /* NULL: abandoned, or to be parked */
     void *context;
+    struct shape *shape; /* that it is to be parked for; NULL: somebody waits */
+    bool is_forked;
 };
 
+/* A sandbox from the moment it was built. */
 struct pooled {
+    struct pool *pool;
     struct sandbox *sandbox;
+    struct pool_ticket *ticket; /* until its interpreter has said that its walls stand */
+    struct shape *shape;        /* that it is parked for */
+    bool is_parked;
     struct pooled *next;
 };
 
@@ -24,73 +36,110 @@ static void free_slot(struct pool *pool)
     pool->changed(pool->context);
 }
 
-static struct sandbox *find(const struct pool *pool, const struct spawn_slot *name)
+static void refill_soon(struct pool *pool);
+
+/* --- one sandbox -------------------------------------------------------------------------------- */
+
+static void forget(struct pool *pool, struct pooled *row)
 {
-    for (const struct pooled *row = pool->leased; row; row = row->next) {
-        const struct spawn_slot *its = sandbox_name(row->sandbox);
-        if (its->slot == name->slot && its->generation == name->generation)
-            return row->sandbox;
+    for (struct pooled **at = &pool->all; *at; at = &(*at)->next)
+        if (*at == row) {
+            *at = row->next;
+            break;
+        }
+    if (row->is_parked) {
+        row->shape->parked--;
+        pool->parked--;
     }
+    free(row);
+}
+
+static struct pooled *find_row(const struct pool *pool, const struct sandbox *sandbox)
+{
+    for (struct pooled *row = pool->all; row; row = row->next)
+        if (row->sandbox == sandbox)
+            return row;
     return NULL;
 }
 
-static void on_hello(void *context)
+static void shape_failed(struct shape *shape)
 {
-    struct pool *pool = context;
-    const struct spawn_hello *hello = &pool->spawner->hello;
-    pool->slots = hello->slots;
-    log_event(LOG_NOTICE, "spawner.ready", COUNT("slots", hello->slots),
-              COUNT("templates", hello->templates), COUNT("swept", hello->swept));
-    pool->changed(pool->context);
+    uint64_t rest = REST_MS << (shape->failures < 5 ? shape->failures : 5);
+    shape->failures++;
+    shape->rests_until_ms = (uint64_t) now_ms() + (rest < REST_MOST_MS ? rest : REST_MOST_MS);
 }
 
-static void on_released(void *context, const struct spawn_released *released)
+static void ticket_fails(struct pool_ticket *ticket, const error *cause)
 {
-    if (released->leftovers > 0)
-        log_event(LOG_ERROR, "sandbox.left_something", COUNT("slot", released->slot),
-                  COUNT("leftovers", released->leftovers));
-    free_slot(context);
-}
-
-static void on_lost(void *context, const struct spawn_slot *name)
-{
-    struct pool *pool = context;
-    struct sandbox *sandbox = find(pool, name);
-    if (!sandbox)
-        return;
-    error cause;
-    (void) fail(&cause, ERR_SYSTEM, "glovebox-init ended unasked");
-    sandbox_kill(sandbox, &cause);
-}
-
-static void on_gone(void *context)
-{
-    struct pool *pool = context;
-    pool->slots = 0;
-    error cause;
-    (void) fail(&cause, ERR_UNAVAILABLE, "glovebox-spawner is gone; start glovebox again");
-    for (struct pooled *first; (first = pool->leased) != NULL;) {
-        sandbox_kill(first->sandbox, &cause); /* its user returns it when it hears this */
-        if (pool->leased == first)
-            break;
+    struct pool *pool = ticket->pool;
+    pool_leased *told = ticket->told;
+    void *user = ticket->context;
+    if (ticket->shape) {
+        ticket->shape->building--;
+        pool->building--;
+        shape_failed(ticket->shape);
+        log_event(LOG_WARNING, "pool.cannot_park", TEXT("cause", cause->text));
     }
-    pool->changed(pool->context);
+    free(ticket);
+    if (told)
+        told(user, NULL, POOL_BUILT, cause);
 }
 
-int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, int socket, error *err)
+/* The sandbox is all that it will be before it is used: it goes to whoever waits, or is parked. */
+static void is_ready(struct pooled *row)
 {
-    struct spawner_watcher watcher = { .context = pool,
-                                       .hello = on_hello,
-                                       .released = on_released,
-                                       .lost = on_lost,
-                                       .gone = on_gone };
-    pool->spawner = spawner;
-    return spawner_open(spawner, loop, socket, &watcher, err);
+    struct pool *pool = row->pool;
+    struct pool_ticket *ticket = row->ticket;
+    row->ticket = NULL;
+    if (ticket->shape) {
+        ticket->shape->building--;
+        pool->building--;
+        ticket->shape->failures = 0;
+        row->shape = ticket->shape;
+        row->is_parked = true;
+        row->shape->parked++;
+        pool->parked++;
+        free(ticket);
+        refill_soon(pool);
+        return;
+    }
+    pool_leased *told = ticket->told;
+    void *user = ticket->context;
+    free(ticket);
+    if (told)
+        told(user, row->sandbox, POOL_BUILT, NULL);
+    else
+        pool_return(pool, row->sandbox);
 }
 
-bool pool_has_room(const struct pool *pool)
+/* A sandbox that is not leased says two things: that its interpreter stands, or that it does not. */
+static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+                    error *err)
 {
-    return pool->in_use < pool->slots;
+    const struct pooled *row = context;
+    if (row->ticket && frame->kind == INSIDE_STARTED && frame->id == INSIDE_INTERPRETER) {
+        is_ready(context);
+        return 0;
+    }
+    if (row->ticket && frame->kind == INSIDE_DONE && frame->id == INSIDE_INTERPRETER)
+        return fail(err, ERR_UNAVAILABLE, "the interpreter's walls do not stand: %.*s",
+                    (int) (frame->size - sizeof(struct inside_done)),
+                    (const char *) payload + sizeof(struct inside_done));
+    return fail(err, ERR_PROTOCOL, "a parked sandbox sent a frame of kind %u", frame->kind);
+}
+
+static void on_broken(void *context, const error *cause)
+{
+    struct pooled *row = context;
+    struct pool *pool = row->pool;
+    struct sandbox *sandbox = row->sandbox;
+    struct pool_ticket *ticket = row->ticket;
+    log_event(LOG_WARNING, "pool.sandbox_broke", TEXT("cause", cause->text));
+    forget(pool, row);
+    sandbox_close(sandbox);
+    if (ticket)
+        ticket_fails(ticket, cause);
+    refill_soon(pool);
 }
 
 /* A sandbox for which nobody waits any more, or that cannot be held. */
@@ -107,68 +156,293 @@ static void on_built(void *context, const struct spawned *spawned, const error *
 {
     struct pool_ticket *ticket = context;
     struct pool *pool = ticket->pool;
-    pool_leased *told = ticket->told;
-    void *user = ticket->context;
-    free(ticket);
+    error err;
     if (!spawned) {
-        if (told)
-            told(user, NULL, POOL_BUILT, cause);
+        ticket_fails(ticket, cause);
         free_slot(pool);
         return;
     }
-    if (!told) {
+    if ((!ticket->told && !ticket->shape) || pool->is_closing) {
         discard(pool, spawned);
+        if (ticket->shape) {
+            ticket->shape->building--;
+            pool->building--;
+        }
+        free(ticket);
         return;
     }
-
-    error err;
     struct pooled *row = calloc(1, sizeof *row);
     if (!row) {
         discard(pool, spawned);
         (void) fail(&err, ERR_SYSTEM, "no memory for a sandbox");
-        told(user, NULL, POOL_BUILT, &err);
+        ticket_fails(ticket, &err);
         return;
     }
     if (sandbox_open(pool->spawner, spawned, &row->sandbox, &err) < 0) {
         free(row);
-        told(user, NULL, POOL_BUILT, &err);
+        ticket_fails(ticket, &err);
         return;
     }
-    row->next = pool->leased;
-    pool->leased = row;
-    told(user, row->sandbox, POOL_BUILT, NULL);
+    row->pool = pool;
+    row->ticket = ticket;
+    row->next = pool->all;
+    pool->all = row;
+    struct sandbox_user user = { .context = row, .frame = on_frame, .broken = on_broken };
+    sandbox_use(row->sandbox, &user);
+    if (!ticket->is_forked)
+        is_ready(row);
 }
 
-int pool_lease(struct pool *pool, const struct lease *lease, pool_leased *told, void *context,
-               struct pool_ticket **ret_ticket, error *err)
+static int build(struct pool *pool, const struct spawn_build *order, struct pool_ticket *ticket,
+                 error *err)
 {
-    if (!pool_has_room(pool))
-        return fail(err, ERR_BUSY, "all %u sandboxes are in use", pool->slots);
-    struct pool_ticket *ticket = calloc(1, sizeof *ticket);
-    if (!ticket)
-        return fail(err, ERR_SYSTEM, "no memory for a lease");
-    *ticket = (struct pool_ticket){ .pool = pool, .told = told, .context = context };
-
-    const struct limits *limits = lease->limits;
-    struct spawn_build build = {
-        .template = lease->template,
-        .network = lease->network,
-        .start = SPAWN_EMPTY,
-        .tenant = lease->tenant,
-        .open_files = (uint32_t) limits->open_files,
-        .memory_bytes = limits->memory,
-        .processes = limits->processes,
-        .disk_bytes = limits->disk,
-        .inodes = limits->inodes,
-        .cpus_milli = limits->cpus,
-        .disk_read_rate = limits->disk_read_rate,
-        .disk_write_rate = limits->disk_write_rate,
-    };
-    if (spawner_build(pool->spawner, &build, on_built, ticket, err) < 0) {
+    struct spawn_build asked = *order;
+    ticket->pool = pool;
+    ticket->is_forked = order->start == SPAWN_FORKED;
+    if (spawner_build(pool->spawner, &asked, on_built, ticket, err) < 0) {
         free(ticket);
         return -1;
     }
     pool->in_use++;
+    return 0;
+}
+
+/* --- parking ------------------------------------------------------------------------------------ */
+
+static struct shape *neediest(struct pool *pool, uint64_t now)
+{
+    struct shape *found = NULL;
+    uint32_t most_missing = 0;
+    for (size_t i = 0; i < SHAPES_MOST; i++) {
+        struct shape *shape = &pool->shapes.list[i];
+        uint32_t target = shape_target(&pool->shapes, shape, now);
+        uint32_t have = shape->parked + shape->building;
+        if (target > have && target - have > most_missing) {
+            most_missing = target - have;
+            found = shape;
+        }
+    }
+    return found;
+}
+
+/* Half of the slots are never taken by sandboxes that only wait. */
+static bool may_park(const struct pool *pool)
+{
+    return !pool->is_closing && pool->building < BUILDING_MOST && pool->in_use < pool->slots &&
+           pool->parked + pool->building < pool->slots / 2;
+}
+
+static void refill(uv_timer_t *timer)
+{
+    struct pool *pool = timer->data;
+    uint64_t now = (uint64_t) now_ms();
+    while (may_park(pool)) {
+        struct shape *shape = neediest(pool, now);
+        if (!shape)
+            return;
+        struct pool_ticket *ticket = calloc(1, sizeof *ticket);
+        error err;
+        if (!ticket)
+            return;
+        ticket->shape = shape;
+        if (build(pool, &shape->build, ticket, &err) < 0) {
+            shape_failed(shape);
+            return;
+        }
+        shape->building++;
+        pool->building++;
+    }
+}
+
+static void refill_soon(struct pool *pool)
+{
+    if (!pool->is_closing && !uv_is_active((uv_handle_t *) &pool->refill))
+        (void) uv_timer_start(&pool->refill, refill, REFILL_AFTER_MS, 0);
+}
+
+static struct pooled *parked_of(const struct pool *pool, const struct shape *shape)
+{
+    struct pooled *oldest = NULL; /* rows are added in front */
+    for (struct pooled *row = pool->all; row; row = row->next)
+        if (row->is_parked && (!shape || row->shape == shape))
+            oldest = row;
+    return oldest;
+}
+
+/* What is parked beyond need goes, one a second. */
+static void count(uv_timer_t *timer)
+{
+    struct pool *pool = timer->data;
+    uint64_t now = (uint64_t) now_ms();
+    shapes_count(&pool->shapes);
+    for (size_t i = 0; i < SHAPES_MOST; i++) {
+        struct shape *shape = &pool->shapes.list[i];
+        const struct pooled *row = NULL;
+        if (shape->parked > shape_target(&pool->shapes, shape, now))
+            row = parked_of(pool, shape);
+        if (row)
+            pool_return(pool, row->sandbox);
+    }
+    refill_soon(pool);
+}
+
+/* --- the spawner -------------------------------------------------------------------------------- */
+
+static void on_hello(void *context)
+{
+    struct pool *pool = context;
+    const struct spawn_hello *hello = &pool->spawner->hello;
+    pool->slots = hello->slots;
+    log_event(LOG_NOTICE, "spawner.ready", COUNT("slots", hello->slots),
+              COUNT("templates", hello->templates), COUNT("swept", hello->swept));
+    refill_soon(pool);
+    pool->changed(pool->context);
+}
+
+static void on_released(void *context, const struct spawn_released *released)
+{
+    if (released->leftovers > 0)
+        log_event(LOG_ERROR, "sandbox.left_something", COUNT("slot", released->slot),
+                  COUNT("leftovers", released->leftovers));
+    free_slot(context);
+}
+
+static void on_lost(void *context, const struct spawn_slot *name)
+{
+    const struct pool *pool = context;
+    error cause;
+    (void) fail(&cause, ERR_SYSTEM, "glovebox-init ended unasked");
+    for (const struct pooled *row = pool->all; row; row = row->next) {
+        const struct spawn_slot *its = sandbox_name(row->sandbox);
+        if (its->slot == name->slot && its->generation == name->generation) {
+            sandbox_kill(row->sandbox, &cause);
+            return;
+        }
+    }
+}
+
+static void on_gone(void *context)
+{
+    struct pool *pool = context;
+    pool->slots = 0;
+    error cause;
+    (void) fail(&cause, ERR_UNAVAILABLE, "glovebox-spawner is gone; start glovebox again");
+    for (struct pooled *first; (first = pool->all) != NULL;) {
+        sandbox_kill(first->sandbox, &cause); /* its user returns it when it hears this */
+        if (pool->all == first)
+            break;
+    }
+    pool->changed(pool->context);
+}
+
+int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, int socket,
+              uint32_t least, uint32_t most, error *err)
+{
+    struct spawner_watcher watcher = { .context = pool,
+                                       .hello = on_hello,
+                                       .released = on_released,
+                                       .lost = on_lost,
+                                       .gone = on_gone };
+    pool->spawner = spawner;
+    pool->shapes.least = least;
+    pool->shapes.most = most;
+    pool->refill.data = pool->count.data = pool;
+    (void) uv_timer_init(loop, &pool->refill);
+    (void) uv_timer_init(loop, &pool->count);
+    uv_unref((uv_handle_t *) &pool->refill);
+    uv_unref((uv_handle_t *) &pool->count);
+    if (most > 0)
+        (void) uv_timer_start(&pool->count, count, COUNT_EVERY_MS, COUNT_EVERY_MS);
+    return spawner_open(spawner, loop, socket, &watcher, err);
+}
+
+void pool_close(struct pool *pool)
+{
+    if (pool->is_closing)
+        return;
+    pool->is_closing = true;
+    uv_close((uv_handle_t *) &pool->refill, NULL);
+    uv_close((uv_handle_t *) &pool->count, NULL);
+    for (const struct pooled *row; (row = parked_of(pool, NULL)) != NULL;)
+        pool_return(pool, row->sandbox);
+}
+
+/* --- leases ------------------------------------------------------------------------------------- */
+
+/* Bytes that are compared: what is not set is zero, padding included. */
+static void order_of(const struct lease *lease, struct spawn_build *order)
+{
+    const struct limits *limits = lease->limits;
+    memset(order, 0, sizeof *order);
+    order->template = lease->template;
+    order->network = lease->network;
+    order->start = lease->set >= 0 ? SPAWN_FORKED : SPAWN_EMPTY;
+    order->zygote = lease->set >= 0 ? (uint32_t) lease->set : 0;
+    order->tenant = lease->tenant;
+    order->open_files = (uint32_t) limits->open_files;
+    order->memory_bytes = limits->memory;
+    order->processes = limits->processes;
+    order->disk_bytes = limits->disk;
+    order->inodes = limits->inodes;
+    order->cpus_milli = limits->cpus;
+    order->disk_read_rate = limits->disk_read_rate;
+    order->disk_write_rate = limits->disk_write_rate;
+}
+
+bool pool_has_room(const struct pool *pool)
+{
+    return pool->in_use < pool->slots || pool->parked > 0;
+}
+
+void pool_keep(struct pool *pool, const struct lease *lease)
+{
+    struct spawn_build order;
+    order_of(lease, &order);
+    struct shape *shape = shapes_find(&pool->shapes, &order, (uint64_t) now_ms());
+    if (shape)
+        shape->is_kept = true;
+    refill_soon(pool);
+}
+
+static struct sandbox *take_parked(struct pool *pool, const struct shape *shape)
+{
+    struct pooled *row = shape && shape->parked > 0 ? parked_of(pool, shape) : NULL;
+    if (!row)
+        return NULL;
+    row->is_parked = false;
+    row->shape->parked--;
+    pool->parked--;
+    return row->sandbox;
+}
+
+int pool_lease(struct pool *pool, const struct lease *lease, pool_leased *told, void *context,
+               struct pool_ticket **ret_ticket, struct sandbox **ret_parked, error *err)
+{
+    struct spawn_build order;
+    order_of(lease, &order);
+    uint64_t now = (uint64_t) now_ms();
+    struct shape *shape =
+        pool->shapes.most > 0 ? shapes_find(&pool->shapes, &order, now) : NULL;
+    if (shape)
+        shape_leased(shape, now);
+    *ret_parked = take_parked(pool, shape);
+    if (pool->shapes.most > 0)
+        refill_soon(pool);
+    if (*ret_parked)
+        return 0;
+    if (pool->in_use >= pool->slots) { /* one that only waits makes room; its slot is free in a moment */
+        const struct pooled *other = parked_of(pool, NULL);
+        if (!other)
+            return fail(err, ERR_BUSY, "all %u sandboxes are in use", pool->slots);
+        pool_return(pool, other->sandbox);
+    }
+    struct pool_ticket *ticket = calloc(1, sizeof *ticket);
+    if (!ticket)
+        return fail(err, ERR_SYSTEM, "no memory for a lease");
+    ticket->told = told;
+    ticket->context = context;
+    if (build(pool, &order, ticket, err) < 0)
+        return -1;
     *ret_ticket = ticket;
     return 0;
 }
@@ -180,13 +454,8 @@ void pool_abandon(struct pool_ticket *ticket)
 
 void pool_return(struct pool *pool, struct sandbox *sandbox)
 {
-    for (struct pooled **at = &pool->leased; *at; at = &(*at)->next) {
-        if ((*at)->sandbox != sandbox)
-            continue;
-        struct pooled *row = *at;
-        *at = row->next;
-        free(row);
-        break;
-    }
+    struct pooled *row = find_row(pool, sandbox);
+    if (row)
+        forget(pool, row);
     sandbox_close(sandbox);
 }

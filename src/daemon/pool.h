@@ -1,11 +1,16 @@
 /* pool.h - where a run gets its sandbox from.
  *
- * A lease says what is needed; the sandbox comes later, by a call. Today it is built on demand; a pool of
- * parked sandboxes answers the same call sooner. A sandbox is used once and never comes back. */
+ * A lease says what is needed. A parked sandbox of that shape is given at once; else one is built and
+ * comes later, by a call: slower, never refused. A sandbox is used once and never comes back.
+ *
+ *     building --> parked --> leased --> gone
+ *        |                      ^
+ *        +----------------------+   (somebody waits for it)   */
 #pragma once
 
 #include "base/error.h"
 #include "daemon/sandbox.h"
+#include "daemon/shapes.h"
 #include "daemon/spawner_link.h"
 #include "model/limits.h"
 
@@ -18,6 +23,7 @@ struct lease {
     uint32_t template; /* index */
     enum spawn_network network;
     uint32_t tenant;
+    int set;                     /* of the zygote to fork from; -1: no interpreter */
     const struct limits *limits; /* borrowed for the call */
 };
 
@@ -27,23 +33,37 @@ typedef void pool_leased(void *context, struct sandbox *sandbox, enum pool_start
                          const error *cause);
 
 struct pool_ticket;
+struct pooled;
 
 struct pool {
     struct spawner_link *spawner;
-    uint32_t slots;   /* that may be in use at once; 0 until the spawner has said hello */
-    uint32_t in_use;  /* being built, leased, or on their way out */
-    struct pooled *leased;
+    uint32_t slots;    /* that may be in use at once; 0 until the spawner has said hello */
+    uint32_t in_use;   /* being built, parked, leased, or on their way out */
+    uint32_t parked;   /* of them ready and waiting */
+    uint32_t building; /* of them on their way to be parked */
+    struct pooled *all;
+    struct shapes shapes;
+    uv_timer_t refill; /* soon after a lease: the answer goes first */
+    uv_timer_t count;  /* once a second */
+    bool is_closing;
     void *context;
     void (*changed)(void *context); /* a slot has become free, or the spawner has come or gone */
 };
 
-/* Opens the link to the spawner, whose watcher the pool is. */
-int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, int socket, error *err);
+/* Opens the link to the spawner, whose watcher the pool is. `least` and `most` are parked sandboxes of
+ * each shape in use; 0, 0: none is ever parked. */
+int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, int socket,
+              uint32_t least, uint32_t most, error *err);
+void pool_close(struct pool *pool);
+
+/* Keeps a few of this shape from now on. */
+void pool_keep(struct pool *pool, const struct lease *lease);
 
 bool pool_has_room(const struct pool *pool);
 
+/* Gives either *ret_parked, a sandbox that is ready now, or *ret_ticket, and the sandbox comes later. */
 int pool_lease(struct pool *pool, const struct lease *lease, pool_leased *told, void *context,
-               struct pool_ticket **ret_ticket, error *err);
+               struct pool_ticket **ret_ticket, struct sandbox **ret_parked, error *err);
 
 /* Nobody waits for it any more. */
 void pool_abandon(struct pool_ticket *ticket);

@@ -132,15 +132,21 @@ static int read_filename(struct run_request *request, struct json_object *value,
 
 static int read_mode(struct run_request *request, struct json_object *value, error *err)
 {
-    (void) request;
     const char *mode;
     if (read_word(value, "mode", &mode, err) < 0)
         return -1;
-    if (strcmp(mode, "script") == 0)
+    request->is_cell = strcmp(mode, "cell") == 0;
+    if (request->is_cell || strcmp(mode, "script") == 0)
         return 0;
-    if (strcmp(mode, "cell") == 0)
-        return fail(err, ERR_BAD_REQUEST, "mode 'cell' is not served yet; use mode 'script'");
-    return fail(err, ERR_BAD_REQUEST, "mode '%.40s' does not exist; use 'script'", mode);
+    return fail(err, ERR_BAD_REQUEST, "mode '%.40s' does not exist; use 'script' or 'cell'", mode);
+}
+
+static int read_cold(struct run_request *request, struct json_object *value, error *err)
+{
+    if (!json_object_is_type(value, json_type_boolean))
+        return fail(err, ERR_BAD_REQUEST, "'cold' is true or false");
+    request->is_cold = json_object_get_boolean(value);
+    return 0;
 }
 
 static int read_words(struct json_object *value, const char *key, const char **words, size_t *ret_count,
@@ -327,6 +333,7 @@ static const struct key {
     { "language",     read_language },
     { "filename",     read_filename },
     { "mode",         read_mode },
+    { "cold",         read_cold },
     { "args",         read_arguments },
     { "command",      read_command },
     { "policy",       read_policy },

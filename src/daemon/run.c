@@ -281,6 +281,34 @@ static void on_timer(uv_timer_t *timer)
 
 /* --- what the sandbox says ---------------------------------------------------------------------- */
 
+/* All of its stdin goes at once: it is no more than the interpreter's init takes without asking. */
+static void send_stdin(struct run *run, const struct run_request *request)
+{
+    static unsigned char piece[INSIDE_PAYLOAD_MOST];
+    struct inside_frame frame = { .kind = INSIDE_DATA, .id = ID_INTERPRETER };
+    size_t size = request && request->has_stdin
+                      ? content_read(&request->stdin_content, 0, piece, sizeof piece / 3 * 3)
+                      : 0;
+    struct iovec part = { piece, size };
+    if (size > 0)
+        sandbox_send(run->sandbox, &frame, &part, 1);
+    frame.kind = INSIDE_END;
+    sandbox_send(run->sandbox, &frame, NULL, 0);
+}
+
+/* The interpreter is there and warm: it gets the code, and answers when the code has ended. */
+static void execute_code(struct run *run)
+{
+    struct iovec part = { run->spec.execute.data, run->spec.execute.size };
+    run->harvest.running = ID_INTERPRETER;
+    run->harvest.has_started = true;
+    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_EXECUTE, .id = ID_INTERPRETER },
+                 &part, 1);
+    send_stdin(run, run->request);
+    sandbox_flush(run->sandbox);
+    tell(run);
+}
+
 static void start_program(struct run *run, uint32_t id)
 {
     struct bytes *payload = id == ID_COMPILER ? &run->spec.compile : &run->spec.program;
@@ -306,14 +334,17 @@ static void on_loaded(struct run *run)
         }
         return;
     }
-    request_free(run->request);
-    run->request = NULL;
     run->harvest.phase = HARVEST_RUNNING;
     run->counters_before.cpu_us = counters_cpu_us(sandbox_groups(run->sandbox));
     run->started_us = now_us();
     run->wall_ends = deadline_in((int64_t) run->spec.limits.wall);
     look_at_cpu_later(run, run->spec.limits.cpu * 1000);
-    start_program(run, run->spec.compile.size > 0 ? ID_COMPILER : ID_PROGRAM);
+    if (run->spec.set >= 0)
+        execute_code(run);
+    else
+        start_program(run, run->spec.compile.size > 0 ? ID_COMPILER : ID_PROGRAM);
+    request_free(run->request);
+    run->request = NULL;
     become(run, RUN_RUNNING);
 }
 
@@ -339,7 +370,9 @@ static void on_program_ended(struct run *run)
     bool was_compiler = harvest->running == ID_COMPILER;
     if (run->state == RUN_STOPPING)
         return; /* STOPPED follows */
-    if (!was_compiler) {
+    if (harvest->running == ID_INTERPRETER) {
+        stop(run); /* its children may live on; they end before files are taken */
+    } else if (!was_compiler) {
         run->ended_us = now_us();
         collect(run);
     } else if (harvest->exited.exit_code == 0) {
@@ -429,12 +462,16 @@ void run_begin(struct run *run)
     struct lease lease = {
         .template = run->spec.template_index,
         .network = SPAWN_NETWORK_NONE,
+        .set = run->spec.set,
         .limits = &run->spec.limits,
     };
+    struct sandbox *parked = NULL;
     run->leased_us = now_us();
     become(run, RUN_BUILDING);
-    if (pool_lease(run->runs->pool, &lease, on_leased, run, &run->ticket, &err) < 0)
+    if (pool_lease(run->runs->pool, &lease, on_leased, run, &run->ticket, &parked, &err) < 0)
         lose(run, &err);
+    else if (parked)
+        on_leased(run, parked, POOL_PARKED, NULL);
 }
 
 static void make_id(char id[RUN_ID_SIZE])

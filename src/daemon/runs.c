@@ -104,7 +104,8 @@ struct run *runs_find(const struct runs *runs, const char *id)
 
 void runs_proceed(struct runs *runs)
 {
-    while (runs->first_queued && pool_has_room(runs->pool)) {
+    /* Without a spawner nobody waits for room: each begins and is told at once. */
+    while (runs->first_queued && (pool_has_room(runs->pool) || !runs->pool->spawner->is_open)) {
         struct run *run = runs->first_queued;
         leave_queue(runs, run);
         run_begin(run);

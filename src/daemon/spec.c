@@ -1,6 +1,8 @@
 /* spec.c - from words to orders: policy, template, language, limits, argument lists, environment. */
 #include "daemon/spec.h"
 
+#include "daemon/imports.h"
+
 #include "base/table.h"
 
 #include <stdio.h>
@@ -152,6 +154,67 @@ static int write_code(struct run_spec *spec, const struct run_request *request, 
     return write_start(&spec->program, flags, &words, own, spec, environment, err);
 }
 
+/* For stdin of a forked interpreter: what its pipe's other end takes without waiting. */
+enum { STDIN_MOST_FORKED = 60000 };
+
+/* Decides whether the code runs in an interpreter that is warm already. */
+static int choose_set(struct run_spec *spec, const struct run_request *request, error *err)
+{
+    bool is_python = strcmp(spec->language->name, "python") == 0;
+    spec->set = -1;
+    if (is_python && !request->is_cold && request->stdin_content.size <= STDIN_MOST_FORKED)
+        spec->set = imports_choose(spec->template, request->code.text, request->code.text_size);
+    if (request->is_cell && !is_python)
+        return fail(err, ERR_BAD_REQUEST, "mode 'cell' is for python; use mode 'script' for %.40s",
+                    spec->language->name);
+    if (request->is_cell && spec->set < 0)
+        return fail(err, ERR_BAD_REQUEST,
+                    "mode 'cell' needs a warm interpreter: a daemon (glovebox serve), a template with "
+                    "zygotes, not 'cold', and at most %d bytes of stdin", STDIN_MOST_FORKED);
+    return 0;
+}
+
+/* Writes the payload of an EXECUTE. The code goes along if it fits and is no file of the workspace. */
+static int write_execute(struct run_spec *spec, const struct run_request *request,
+                         const struct environment *environment, error *err)
+{
+    struct bytes *payload = &spec->execute;
+    struct inside_execute execute = {
+        .mode = request->is_cell ? INSIDE_MODE_CELL : INSIDE_MODE_SCRIPT,
+        .flags = request->is_cell ? INSIDE_EXECUTE_LAST : 0,
+        .arguments = (uint16_t) (request->argument_count + 1),
+        .variables = (uint16_t) environment->count,
+    };
+    auto_bytes path = { 0 };
+    bytes_print(&path, "%s%s", spec->code_is_system ? "/" : "/workspace/", spec->code_path);
+    bytes_add(payload, &execute, sizeof execute);
+    add_string(payload, "/workspace", NULL);
+    add_string(payload, request->is_cell && !request->filename ? "" : bytes_text(&path), NULL);
+    add_string(payload, bytes_text(&path), NULL);
+    for (size_t i = 0; i < request->argument_count; i++)
+        add_string(payload, request->arguments[i], NULL);
+    for (size_t i = 0; i < environment->count; i++) {
+        bytes_add_text(payload, environment->list[i].name);
+        bytes_add_text(payload, "=");
+        add_string(payload, environment->list[i].value, NULL);
+    }
+    if (payload->failed || path.failed)
+        return fail(err, ERR_SYSTEM, "no memory for an argument list");
+    if (payload->size > INSIDE_PAYLOAD_MOST)
+        return fail(err, ERR_TOO_LARGE,
+                    "arguments and environment have %zu bytes, %d are allowed; use files or stdin",
+                    payload->size, INSIDE_PAYLOAD_MOST);
+    spec->code_is_in_frame = spec->code_is_system && !request->code.is_base64 &&
+                             request->code.size <= INSIDE_PAYLOAD_MOST - payload->size;
+    if (spec->code_is_in_frame) {
+        execute.code_size = (uint32_t) request->code.size;
+        execute.flags |= INSIDE_EXECUTE_WRITE;
+        memcpy(payload->data, &execute, sizeof execute);
+        bytes_add(payload, request->code.text, request->code.text_size);
+    }
+    return payload->failed ? fail(err, ERR_SYSTEM, "no memory for the code") : 0;
+}
+
 static int name_code(struct run_spec *spec, const struct run_request *request, error *err)
 {
     spec->code_path = request->filename;
@@ -221,7 +284,7 @@ static int check_sizes(const struct run_spec *spec, const struct run_request *re
 int spec_grant(struct run_spec *spec, const struct run_request *request, const struct policies *policies,
                const struct templates *templates, error *err)
 {
-    *spec = (struct run_spec){ 0 };
+    *spec = (struct run_spec){ .set = -1 };
     const char *policy = request->policy ? request->policy : default_policy;
     if (policies_find(policies, policy, &spec->policy, err) < 0 ||
         policy_narrow(spec->policy, &request->limits, &spec->limits, err) < 0 ||
@@ -237,6 +300,10 @@ int spec_grant(struct run_spec *spec, const struct run_request *request, const s
     else if (result == 0) {
         result = name_code(spec, request, err);
         if (result == 0)
+            result = choose_set(spec, request, err);
+        if (result == 0 && spec->set >= 0)
+            result = write_execute(spec, request, &environment, err);
+        else if (result == 0)
             result = write_code(spec, request, flags, &environment, err);
     }
     if (result < 0)
@@ -249,4 +316,5 @@ void spec_done(struct run_spec *spec)
     bytes_done(&spec->code_path_text);
     bytes_done(&spec->compile);
     bytes_done(&spec->program);
+    bytes_done(&spec->execute);
 }

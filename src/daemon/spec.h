@@ -18,6 +18,9 @@ struct run_spec {
     const char *code_path; /* NULL for a command */
     struct bytes code_path_text;
     struct bytes compile; /* payload of a START; empty: nothing to compile */
+    int set;              /* of the zygote that the interpreter is forked from; -1: it is executed */
+    bool code_is_in_frame; /* the code goes with EXECUTE, not as a file */
+    struct bytes execute; /* payload of the EXECUTE, for a forked interpreter */
     struct bytes program; /* payload of the START of the program itself */
 };
 

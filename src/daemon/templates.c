@@ -98,6 +98,19 @@ static int read_manifest(struct template *template, error *err)
                 return -1;
         }
     }
+    if (json_object_object_get_ex(manifest, "zygotes", &object) &&
+        json_object_is_type(object, json_type_object)) {
+        json_object_object_foreach(object, set_name, modules)
+        {
+            (void) modules;
+            if (template->set_count == TEMPLATE_SETS_MOST)
+                break;
+            struct import_set *set = &template->sets[template->set_count++];
+            set->name = set_name;
+            if (read_words(object, set_name, set->modules, &set->module_count, err) < 0)
+                return under(err, "zygotes");
+        }
+    }
     if (json_object_object_get_ex(manifest, "env", &object) &&
         json_object_is_type(object, json_type_object)) {
         json_object_object_foreach(object, name, value)

@@ -8,7 +8,7 @@
 #include <json.h>
 #include <stddef.h>
 
-enum { TEMPLATE_LANGUAGES_MOST = 16, TEMPLATE_WORDS_MOST = 32, TEMPLATE_VARIABLES_MOST = 64 };
+enum { TEMPLATE_LANGUAGES_MOST = 16, TEMPLATE_WORDS_MOST = 32, TEMPLATE_VARIABLES_MOST = 64, TEMPLATE_SETS_MOST = 4 };
 
 struct language {
     const char *name;
@@ -16,6 +16,13 @@ struct language {
     size_t compile_count, command_count; /* compile_count 0: nothing to compile */
     const char *compile[TEMPLATE_WORDS_MOST]; /* "{file}" stands for the code's path */
     const char *command[TEMPLATE_WORDS_MOST];
+};
+
+/* A zygote of the template: what it has imported. */
+struct import_set {
+    const char *name;
+    size_t module_count;
+    const char *modules[TEMPLATE_WORDS_MOST];
 };
 
 struct template {
@@ -27,6 +34,8 @@ struct template {
     size_t variable_count;
     const char *variables[TEMPLATE_VARIABLES_MOST]; /* names */
     const char *values[TEMPLATE_VARIABLES_MOST];
+    size_t set_count;
+    struct import_set sets[TEMPLATE_SETS_MOST]; /* index = as the spawner counts */
     struct json_object *manifest; /* owns the texts */
 };
 
