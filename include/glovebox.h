@@ -184,6 +184,16 @@ typedef struct glb_limit_reached {
 /* The limit that ended the run. Fails GLB_E_NOT_FOUND if none did. */
 GLB_API int32_t glb_outcome_limit(const glb_outcome *outcome, glb_limit_reached *ret_limit, size_t size);
 
+typedef struct glb_program_error {
+    const char *name;      /* "ValueError"; "glovebox" if the run was lost */
+    const char *value;     /* its message */
+    const char *traceback; /* "" if there is none */
+} glb_program_error;
+
+/* The exception that ended the program, or why the run was lost. Fails GLB_E_NOT_FOUND if neither is
+ * known. */
+GLB_API int32_t glb_outcome_error(const glb_outcome *outcome, glb_program_error *ret_error, size_t size);
+
 typedef struct glb_limit_hit {
     const char *name;
     uint64_t count;

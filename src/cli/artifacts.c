@@ -24,15 +24,21 @@ static int open_beneath(int folder, const char *name, int flags, unsigned mode)
     return (int) syscall(SYS_openat2, folder, name, &how, sizeof how);
 }
 
+static int fail_out(error *err, const char *path, int number)
+{
+    return fail(err, ERR_BAD_REQUEST, "--out: cannot write to '%s': %s; choose another folder", path,
+                strerrordesc_np(number));
+}
+
 int out_open(const char *path, int *ret_folder, error *err)
 {
     if (make_folder(path, 0755, err) < 0)
-        return under(err, "--out");
+        return fail_out(err, path, err->os);
     auto_fd folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
-        return fail_os(err, "--out: cannot open folder '%s'", path);
+        return fail_out(err, path, errno);
     if (faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) < 0)
-        return fail_os(err, "--out: cannot write to folder '%s'", path);
+        return fail_out(err, path, errno);
     *ret_folder = take_fd(&folder);
     return 0;
 }

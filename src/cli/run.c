@@ -161,13 +161,18 @@ static int32_t run_call(struct call *call)
 
 /* ---- afterwards ---- */
 
-/* One line for a limit, one for what was refused. */
+/* One line for a limit or a loss, one for what was refused. */
 static void tell_what_happened(const glb_outcome *outcome)
 {
+    glb_program_error lost;
     glb_limit_reached limit;
     glb_limit_hit hit;
     glb_denial denial;
-    if (glb_outcome_limit(outcome, &limit, sizeof limit) == GLB_OK)
+    if (glb_outcome_status(outcome) == GLB_STATUS_LOST)
+        (void) complain("the sandbox was lost: %s; run it again",
+                        glb_outcome_error(outcome, &lost, sizeof lost) == GLB_OK ? lost.value :
+                                                                                   "gloveboxd does not say why");
+    else if (glb_outcome_limit(outcome, &limit, sizeof limit) == GLB_OK)
         (void) complain("%s", limit.message);
     else if (glb_outcome_limit_hit(outcome, 0, &hit, sizeof hit) == GLB_OK)
         (void) complain("limit %s was reached %" PRIu64 " time%s; raise it with --%s", hit.name,

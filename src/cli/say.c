@@ -5,17 +5,24 @@
 #include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-/* Text may come from a file name or from a sandbox, and stderr may be a terminal. */
+/* Text may come from a file name or from a sandbox, and stderr may be a terminal: control bytes are shown.
+ * One write, so that lines of several processes do not mix. */
 static void print_harmless(const char *text)
 {
-    for (const unsigned char *byte = (const unsigned char *) text; *byte; byte++) {
-        bool second_of_control = byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0;
-        if (*byte < 0x20 || *byte == 0x7f || second_of_control)
-            (void) fprintf(stderr, "\\x%02x", *byte);
+    char line[4096] = "glovebox: ";
+    size_t used = strlen(line);
+    for (const unsigned char *byte = (const unsigned char *) text; *byte && used < sizeof line - 8;
+         byte++) {
+        bool begins_control = byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0;
+        if (*byte < 0x20 || *byte == 0x7f || begins_control)
+            used += (size_t) snprintf(line + used, 5, "\\x%02x", *byte);
         else
-            (void) fputc(*byte, stderr);
+            line[used++] = (char) *byte;
     }
+    line[used++] = '\n';
+    (void) !write(STDERR_FILENO, line, used);
 }
 
 static int say(const char *format, va_list values)
@@ -23,9 +30,8 @@ static int say(const char *format, va_list values)
     char *text = NULL;
     if (vasprintf(&text, format, values) < 0)
         text = NULL;
-    (void) fputs("glovebox: ", stderr);
+    (void) fflush(stdout);
     print_harmless(text ? text : "out of memory");
-    (void) fputc('\n', stderr);
     free(text);
     return EXIT_OWN_FAILURE;
 }

@@ -44,6 +44,9 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
  * Returns whether they ended by themselves. */
 bool launch_end(struct launch *launch, deadline end);
 
+/* True if the spawner has said why it cannot work; *err is its reason. */
+bool launch_has_complained(const struct launch *launch, error *err);
+
 /* Why they do not answer: the last thing that one of them logged. */
 int launch_cause(const struct launch *launch, error *err);
 

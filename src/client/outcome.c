@@ -160,6 +160,20 @@ int32_t glb_outcome_limit(const glb_outcome *outcome, glb_limit_reached *ret_lim
     return GLB_OK;
 }
 
+int32_t glb_outcome_error(const glb_outcome *outcome, glb_program_error *ret_error, size_t size)
+{
+    json_object *inner = member(outcome->root, "error");
+    if (!inner)
+        return no_such_row("error");
+    glb_program_error told = {
+        .name = text_of(inner, "name"),
+        .value = text_of(inner, "value"),
+        .traceback = text_of(inner, "traceback"),
+    };
+    give_struct(ret_error, size, &told, sizeof told);
+    return GLB_OK;
+}
+
 int32_t glb_outcome_limit_hit(const glb_outcome *outcome, size_t index, glb_limit_hit *ret_hit,
                               size_t size)
 {

@@ -390,6 +390,12 @@ static int run(struct glb_client *client, const glb_run_options *options,
         result = outcome_parse(follower.end, ret_outcome, err);
         follower.end = NULL;
     }
+    /* A private spawner that could not build the sandbox has said why, and nothing has run. */
+    if (result == 0 && client->private && glb_outcome_status(*ret_outcome) == GLB_STATUS_LOST &&
+        launch_has_complained(&client->launch, err)) {
+        glb_outcome_free(*ret_outcome);
+        result = -1;
+    }
     free(follower.end);
     if (result < 0)
         http_done(http);
