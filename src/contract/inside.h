@@ -185,14 +185,15 @@ struct inside_denial {
 enum inside_mode { INSIDE_MODE_SCRIPT = 1, INSIDE_MODE_CELL, INSIDE_MODE_PRIME };
 
 enum {
-    INSIDE_EXECUTE_WRITE = 1, /* the code is also written to the file's path, before it runs */
+    INSIDE_EXECUTE_WRITE = 1, /* the code is also written to the file's path, if it has one */
     INSIDE_EXECUTE_LAST = 2,  /* of a cell: the interpreter ends after it, as after a script */
 };
 
-/* Followed by the strings, each ended by NUL: working folder, path of the file (both absolute,
- * inside; a cell may leave the path empty), then `arguments`, then `variables` (NAME=value: the whole
- * environment, not additions); then `code_size` bytes of code. Code that does not fit into one frame is
- * PUT into the file before, and code_size is 0. */
+/* Followed by the strings, each ended by NUL: working folder, path of the file (both absolute, inside; a
+ * cell may leave the path empty and is called <cell N> then), then `arguments` (sys.argv: the first is the
+ * path of the code), then `variables` (NAME=value: the whole environment, not additions); then
+ * `code_size` bytes of code. Code that does not fit into one frame is PUT into the file that the first
+ * argument names, and code_size is 0. */
 struct inside_execute {
     uint32_t mode;  /* enum inside_mode */
     uint32_t flags; /* INSIDE_EXECUTE_* */

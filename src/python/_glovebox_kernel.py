@@ -33,9 +33,9 @@ class Request:
         self.folder, self.path = os.fsdecode(texts[0]), os.fsdecode(texts[1])
         self.arguments = [os.fsdecode(text) for text in texts[2 : 2 + arguments]]
         self.variables = texts[2 + arguments : 2 + arguments + variables]
-        if code_size and self.flags & _glovebox.WRITE:
+        if code_size and self.path and self.flags & _glovebox.WRITE:
             write_code(self.path, code)
-        self.code = code if code_size else read_code(self.path)
+        self.code = code if code_size else read_code(self.arguments[0] if arguments else self.path)
         self.ends = self.mode == _glovebox.SCRIPT or bool(self.flags & _glovebox.LAST)
 
 
@@ -215,8 +215,8 @@ def rehearse(prime):
 
 def rehearse_one(code, nowhere):
     variables = (b"HOME=/home/user", b"TZ=UTC", b"PYTHONPATH=/workspace")
-    payload = EXECUTE.pack(_glovebox.SCRIPT, _glovebox.WRITE, 0, len(variables), len(code))
-    payload += b"/\0" + PLACE.encode() + b"\0" + b"".join(text + b"\0" for text in variables) + code
+    payload = EXECUTE.pack(_glovebox.SCRIPT, _glovebox.WRITE, 1, len(variables), len(code))
+    payload += b"/\0" + 2 * (PLACE.encode() + b"\0") + b"".join(text + b"\0" for text in variables) + code
     request = begin(payload)
     _glovebox_script.run(request.path, request.arguments, request.code)
     _glovebox_script.flush()

@@ -178,6 +178,7 @@ class Interpreter:
             flags |= self.rig.execute_write
         variables = self.rig.environment if variables is None else variables
         code = code.encode() if isinstance(code, str) else code
+        arguments = [path, *arguments]
         texts = [folder, path, *arguments, *(f"{k}={v}" for k, v in variables.items())]
         payload = EXECUTE.pack({"SCRIPT": 1, "CELL": 2}[mode], flags, len(arguments), len(variables),
                                len(code))
