@@ -394,6 +394,7 @@ static int run(struct glb_client *client, const glb_run_options *options,
     if (result == 0 && client->private && glb_outcome_status(*ret_outcome) == GLB_STATUS_LOST &&
         launch_has_complained(&client->launch, err)) {
         glb_outcome_free(*ret_outcome);
+        *ret_outcome = NULL;
         result = -1;
     }
     free(follower.end);

@@ -34,7 +34,8 @@ class FakeDaemon:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.path)
         self.listener.listen(8)
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
 
     def accept(self):
         while True:
@@ -68,6 +69,8 @@ class FakeDaemon:
             connection.close()
 
     def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)  # wakes accept(); its number may be used again after close
+        self.thread.join()
         self.listener.close()
 
 
