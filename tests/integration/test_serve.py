@@ -1,0 +1,193 @@
+"""`glovebox serve`: sockets that stay, a pair that is started again, an end that waits for runs."""
+
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("python_template")
+
+
+def wait_until(condition, seconds=15):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+class Service:
+    def __init__(self, glovebox, *arguments, env=None):
+        self.glovebox = glovebox
+        self.log = glovebox.folder / "serve.log"
+        self.socket = glovebox.folder / "g.sock"
+        with open(self.log, "ab") as log:
+            self.process = glovebox.start("serve", *(arguments or ["--socket", self.socket]), env=env,
+                                          stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def run(self, *arguments, **how):
+        return self.glovebox("run", "--daemon", self.socket, *arguments, **how)
+
+    def ready(self):
+        wait_until(lambda: self.socket.exists() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.log.read_text()
+        assert self.run("-c", "print(1)").stdout == b"1\n"
+        return self
+
+    def children(self):
+        pid = self.process.pid
+        found = {}
+        for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            found[os.path.basename(os.readlink(f"/proc/{child}/exe"))] = int(child)
+        return found
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(timeout=60)
+        return self.process.returncode
+
+
+@pytest.fixture
+def service(glovebox):
+    service = Service(glovebox).ready()
+    yield service
+    service.end()
+
+
+def test_many_runs_on_one_daemon(service):
+    for number in range(5):
+        assert service.run("-c", f"print({number})").stdout == b"%d\n" % number
+    assert service.end() == 0
+    assert not service.socket.exists(), "the socket goes with the service"
+
+
+@pytest.mark.parametrize("name", ["gloveboxd", "glovebox-spawner"])
+def test_what_dies_is_started_again(service, name):
+    before = service.children()
+    os.kill(before[name], signal.SIGKILL)
+    begin = time.monotonic()
+    # Whoever calls meanwhile waits at the socket instead of being refused.
+    done = service.run("-c", "print('again')")
+    if done.returncode != 0:  # it may have reached the one that was about to die
+        done = service.run("-c", "print('again')")
+    assert done.stdout == b"again\n", done.stderr
+    assert time.monotonic() - begin < 5
+    wait_until(lambda: len(service.children()) == 2)
+    assert service.children()[name] != before[name]
+
+
+def test_a_run_that_loses_its_daemon_is_told(service):
+    process = service.glovebox.start("run", "--daemon", service.socket, "-c",
+                                     "print('up', flush=True)\nwhile True: pass",
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+    os.kill(service.children()["gloveboxd"], signal.SIGKILL)
+    _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 125
+    assert stderr.startswith(b"glovebox: gloveboxd at ") and stderr.count(b"\n") == 1
+
+
+def test_the_end_waits_for_runs_or_ends_them(service):
+    done = []
+    thread = threading.Thread(target=lambda: done.append(
+        service.run("-c", "import time; print('up', flush=True); time.sleep(2); print('whole')")))
+    thread.start()
+    time.sleep(1)
+    begin = time.monotonic()
+    service.process.terminate()
+    service.process.wait(timeout=30)
+    assert time.monotonic() - begin < 20
+    thread.join()
+    # Either it came to its end, or its caller was told that it did not.
+    assert done[0].stdout.endswith(b"whole\n") or done[0].returncode in (125, 130), done[0]
+
+
+def test_a_second_service_on_the_same_socket_is_refused(service):
+    done = service.glovebox("serve", "--socket", service.socket)
+    assert done.returncode == 125
+    assert done.stderr.decode() == (f"glovebox: a daemon serves '{service.socket}' already; end it or choose "
+                                    "another --socket\n")
+    assert service.run("-c", "print(1)").stdout == b"1\n", "the first one is not disturbed"
+
+
+def test_a_socket_that_a_dead_service_left_is_taken_over(glovebox):
+    path = glovebox.folder / "g.sock"
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(path))
+    left.close()
+    Service(glovebox).ready().end()
+
+
+def test_a_file_in_the_way_is_not_removed(glovebox):
+    (glovebox.folder / "g.sock").write_text("mine")
+    done = glovebox("serve", "--socket", "g.sock")
+    assert done.returncode == 125 and b"no socket" in done.stderr
+    assert (glovebox.folder / "g.sock").read_text() == "mine"
+
+
+def test_only_the_owner_may_open_the_socket(service):
+    assert service.socket.stat().st_mode & 0o777 == 0o600
+    if os.geteuid() != 0:
+        return
+    for folder in service.socket.parents:
+        if not folder.stat().st_mode & 0o1:
+            folder.chmod(folder.stat().st_mode | 0o11)
+    done = subprocess.run(["setpriv", "--reuid", "4242", "--regid", "4242", "--clear-groups",
+                           service.glovebox.program, "run", "--daemon", service.socket, "-c", "1"],
+                          capture_output=True, env=service.glovebox.environment(), check=False)
+    assert done.returncode == 125 and b"Permission denied" in done.stderr
+
+
+def test_run_finds_the_default_socket(glovebox):
+    runtime = {"GLOVEBOX_RUNTIME": str(glovebox.folder / "runtime")}
+    service = Service(glovebox, "--slots", "8", env=runtime)
+    service.socket = glovebox.folder / "runtime" / "glovebox.sock"
+    service.ready()
+    done = glovebox("run", "--json", "-c", "print(1)", env=runtime)
+    assert json.loads(done.stdout)["status"] == "ok"
+    assert glovebox("run", "-c", "print(2)", env=runtime).stdout == b"2\n"
+    service.end()
+    assert glovebox("run", "-c", "print(3)", env=runtime).stdout == b"3\n", "else a private one is started"
+
+
+def test_tcp_on_loopback_and_a_config_file(glovebox):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (glovebox.folder / "serve.conf").write_text(
+        f"# how we serve\nsocket: {glovebox.folder}/g.sock\nlisten: 127.0.0.1:{port}\n\nslots:  8\n")
+    service = Service(glovebox, "--config", glovebox.folder / "serve.conf").ready()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("POST", "/v1/runs", json.dumps({"code": "print(1)", "policy": "minimal"}),
+                       {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    body = answer.read()
+    assert answer.status in (200, 401), body
+    if answer.status == 200:
+        assert json.loads(body)["stdout"] == "1\n"
+    service.end()
+
+
+@pytest.mark.parametrize("text, says", [
+    ("sockt: x\n", "serve.conf:1: there is no option 'sockt'"),
+    ("\nsocket x\n", "serve.conf:2: 'socket x' has no colon"),
+    ("slots: -1\n", "serve.conf:1: --slots takes 1 to 4096, not '-1'"),
+    ("config: serve.conf\n", "serve.conf:1: there is no option 'config'"),
+])
+def test_mistakes_in_a_config_file_are_named(glovebox, text, says):
+    (glovebox.folder / "serve.conf").write_text(text)
+    done = glovebox("serve", "--config", "serve.conf")
+    assert done.returncode == 125 and done.stderr.decode().startswith(f"glovebox: {says}"), done.stderr
+
+
+def test_without_templates_it_does_not_start(glovebox):
+    done = glovebox("serve", "--socket", "g.sock", "--state", glovebox.folder / "empty")
+    assert done.returncode == 125 and b"glovebox template build" in done.stderr
+    assert not (glovebox.folder / "g.sock").exists()
