@@ -2,9 +2,10 @@
  *
  * A zygote is the template's own python3, run by the holder as
  *     python3 -s /usr/lib/glovebox/zygote.py MODULE…
- * as root of the holder's user namespace, in the holder's pid namespace, with the template as its root
- * and this socket (SEQPACKET, packets as in base/packet.h) as its only descriptor beside 0, 1 and 2.
- * It imports the modules, says ZYGOTE_READY, and then forks one interpreter for each ZYGOTE_FORK.
+ * as root of the holder's user namespace, in the holder's pid namespace, with the template as its
+ * root and this socket (SEQPACKET, packets as in base/packet.h) as its only descriptor beside 0, 1
+ * and 2. It imports the modules, says ZYGOTE_READY, and then forks one interpreter for each
+ * ZYGOTE_FORK.
  *
  * The interpreter is a child of the sandbox's own init: init learns its end by waitpid(2), and the
  * zygote never has a child to look after. What the interpreter and init say to each other is in
@@ -25,7 +26,7 @@ enum zygote_kind {
 };
 
 enum zygote_fd {
-    ZYGOTE_FD_INIT,    /* pidfd of the sandbox's init */
+    ZYGOTE_FD_INIT, /* pidfd of the sandbox's init */
     ZYGOTE_FD_STDIN,
     ZYGOTE_FD_STDOUT,
     ZYGOTE_FD_STDERR,
@@ -39,25 +40,26 @@ enum zygote_prime { ZYGOTE_PRIME_NOTHING, ZYGOTE_PRIME_PRINT, ZYGOTE_PRIME_WORK 
 
 struct zygote_ready {
     uint32_t version;
-    uint32_t threads;     /* 1, or the zygote may not be used */
-    uint64_t warm_us;     /* what the imports took */
+    uint32_t threads; /* 1, or the zygote may not be used */
+    uint64_t warm_us; /* what the imports took */
     uint64_t memory_bytes;
-    error err;            /* ERR_UNAVAILABLE names the module that could not be imported */
+    error err; /* ERR_UNAVAILABLE names the module that could not be imported */
 };
 
 struct zygote_fork {
     uint32_t slot;
     uint32_t generation;
-    uint32_t groups;     /* how many procs files follow */
+    uint32_t groups; /* how many procs files follow */
     uint32_t open_files;
-    uint32_t prime;      /* enum zygote_prime */
+    uint32_t prime; /* enum zygote_prime */
     uint32_t reserved;
     uint64_t leave_out;  /* test builds only: bits of enum wall that are left out */
     uint64_t disk_bytes; /* no file may be larger */
     uint64_t processes;
 };
 
-/* The fork was done; whether the walls stand is said by the interpreter itself, over its control socket. */
+/* The fork was done; whether the walls stand is said by the interpreter itself, over its control
+ * socket. */
 struct zygote_forked {
     uint32_t slot;
     uint32_t generation;

@@ -1,6 +1,7 @@
 """Runs cells: like a notebook's, their names stay for the next one, the value of the last expression and
 figures that were left open are shown, and an error is told as data."""
 
+import __future__
 import ast
 import builtins
 import io
@@ -15,7 +16,9 @@ import _glovebox_figures
 import _glovebox_mime
 import _glovebox_script
 
-FUTURES = 0x1FFE000  # every CO_FUTURE_* there is or may be: `from __future__` holds for later cells
+FUTURES = 0  # flags of code that says `from __future__ import …`, which holds for later cells
+for feature in __future__.all_feature_names:
+    FUTURES |= getattr(__future__, feature).compiler_flag
 
 
 class Context:

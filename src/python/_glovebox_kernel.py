@@ -239,5 +239,8 @@ def rehearse_in_zygote():
         # Fonts are open files; a child closes every descriptor that it was not given.
         sys.modules["matplotlib.font_manager"]._get_font.cache_clear()
     _glovebox_cell.rehearse()
+    # What is known about folders that every sandbox has for itself does not hold there.
+    for place in [place for place in sys.path_importer_cache if not place.startswith("/usr/")]:
+        del sys.path_importer_cache[place]
     _glovebox_script.remember_modules()
     gc.unfreeze()

@@ -29,7 +29,7 @@ def make_main(path):
 
 def set_path(path, arguments):
     sys.argv[:] = arguments or [path]
-    sys.orig_argv[:] = [sys.executable, *sys.argv]
+    sys.orig_argv = [sys.executable, *sys.argv]
     extra = [part for part in os.environ.get("PYTHONPATH", "").split(":") if part]
     sys.path[:] = [os.path.dirname(path) or os.getcwd(), *extra, *STANDARD_PATH]
 

@@ -1,7 +1,8 @@
 /* enter.c - the way of a forked interpreter into its sandbox, as a table.
  *
- * The walls themselves are those of any program that init starts (init/walls.h): the same source, linked
- * into both. What differs is how they are reached: a program is born inside, the interpreter walks in. */
+ * The walls themselves are those of any program that init starts (init/walls.h): the same source,
+ * linked into both. What differs is how they are reached: a program is born inside, the interpreter
+ * walks in. */
 #include "python/enter.h"
 
 #include "base/cleanup.h"
@@ -23,8 +24,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Where the control socket lies: out of the way of programs that expect 3 to be their first descriptor,
- * and inside the first table of 64 that the kernel gives every process for nothing. */
+/* Where the control socket lies: out of the way of programs that expect 3 to be their first
+ * descriptor, and inside the first table of 64 that the kernel gives every process for nothing. */
 enum { CONTROL_HIGH = 63 };
 
 struct entry {
@@ -43,7 +44,8 @@ int filter_read(int memory, struct filter *filter, error *err)
     const size_t one = sizeof filter->code[0];
     if (status.st_size <= 0 || (size_t) status.st_size % one != 0 ||
         (size_t) status.st_size > sizeof filter->code)
-        return fail(err, ERR_PROTOCOL, "a filter of %lld bytes is none", (long long) status.st_size);
+        return fail(err, ERR_PROTOCOL, "a filter of %lld bytes is none",
+                    (long long) status.st_size);
     size_t size = (size_t) status.st_size;
     if (pread(memory, filter->code, size, 0) != (ssize_t) size)
         return fail_os(err, "read the filter");
@@ -66,8 +68,8 @@ static int raise_oom_score(struct entry *entry, error *err)
     return 0;
 }
 
-/* All but the process ids, which it was born into. The user namespace is joined first by the kernel,
- * whatever the order of the flags, and its capabilities carry the rest (setns(2)). */
+/* All but the process ids, which it was born into. The user namespace is joined first by the
+ * kernel, whatever the order of the flags, and its capabilities carry the rest (setns(2)). */
 static int join_namespaces(struct entry *entry, error *err)
 {
     int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET;
@@ -82,9 +84,10 @@ static int join_namespaces(struct entry *entry, error *err)
 
 static int take_descriptors(struct entry *entry, error *err)
 {
-    static const enum zygote_fd standard[] = { ZYGOTE_FD_STDIN, ZYGOTE_FD_STDOUT, ZYGOTE_FD_STDERR };
-    unsigned high = entry->order->open_files > CONTROL_HIGH ? CONTROL_HIGH
-                                                             : entry->order->open_files - 1;
+    static const enum zygote_fd standard[] = { ZYGOTE_FD_STDIN, ZYGOTE_FD_STDOUT,
+                                               ZYGOTE_FD_STDERR };
+    unsigned high =
+        entry->order->open_files > CONTROL_HIGH ? CONTROL_HIGH : entry->order->open_files - 1;
     int control = fcntl(entry->fds[ZYGOTE_FD_CONTROL], F_DUPFD_CLOEXEC, CONTROL_HIGH);
     if (control < 0)
         return fail_os(err, "keep the control socket");
@@ -94,7 +97,8 @@ static int take_descriptors(struct entry *entry, error *err)
     if (dup3(control, (int) high, O_CLOEXEC) < 0 && control != (int) high)
         return fail_os(err, "put the control socket in place");
     entry->control = (int) high;
-    if (syscall(SYS_close_range, 3, high - 1, 0) < 0 || syscall(SYS_close_range, high + 1, ~0U, 0) < 0)
+    if (syscall(SYS_close_range, 3, high - 1, 0) < 0 ||
+        syscall(SYS_close_range, high + 1, ~0U, 0) < 0)
         return fail_os(err, "close the zygote's descriptors");
     return 0;
 }
@@ -176,8 +180,9 @@ static int check_standing(struct entry *entry, error *err)
     return 0;
 }
 
-/* Changing ids made it unreadable even to itself (/proc/self/fd); now that nothing is left to protect
- * it becomes an ordinary process again, as exec would have made it (prctl(2), PR_SET_DUMPABLE). */
+/* Changing ids made it unreadable even to itself (/proc/self/fd); now that nothing is left to
+ * protect it becomes an ordinary process again, as exec would have made it (prctl(2),
+ * PR_SET_DUMPABLE). */
 static int become_ordinary(struct entry *entry, error *err)
 {
     (void) entry;
@@ -188,6 +193,7 @@ static int become_ordinary(struct entry *entry, error *err)
 }
 
 /* In order; a step may rely on every step above it, and on none below. */
+/* clang-format off */
 static const struct step {
     const char *name;
     int wall; /* that it raises, -1 if none: test builds can leave walls out */
@@ -206,6 +212,7 @@ static const struct step {
     { "check",               -1,                   check_standing        },
     { "become ordinary",     -1,                   become_ordinary       },
 };
+/* clang-format on */
 
 static int take_steps(struct entry *entry, error *err)
 {

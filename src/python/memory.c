@@ -1,8 +1,9 @@
 /* memory.c - the zygote's heap in huge pages. */
 #include "python/memory.h"
 
+#include "base/cleanup.h"
+
 #include <fcntl.h>
-#include <inttypes.h>
 #include <malloc.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -19,22 +20,24 @@
 
 enum { HUGE = 2 << 20, MAPS_MOST = 256 };
 
+#define HUGE_MASK (~(uintptr_t) (HUGE - 1))
+
 struct range {
     uintptr_t begin, end;
 };
 
-/* One line of /proc/self/maps: writable, private, of no file, and large enough for one huge page. */
-static int read_range(const char *line, struct range *range)
+/* One line of /proc/self/maps, "begin-end rights offset device inode path": is it writable,
+ * private, of no file, and large enough for one huge page? */
+static bool read_range(const char *line, struct range *range)
 {
-    char rights[5];
-    uint64_t inode;
-    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*s %*s %" SCNu64, &range->begin, &range->end,
-               rights, &inode) != 4)
-        return 0;
-    range->begin = (range->begin + HUGE - 1) & ~(uintptr_t) (HUGE - 1);
-    range->end &= ~(uintptr_t) (HUGE - 1);
-    return strcmp(rights, "rw-p") == 0 && inode == 0 && range->begin < range->end &&
-           !strstr(line, "[stack]");
+    char *rest;
+    uintptr_t begin = strtoul(line, &rest, 16);
+    uintptr_t end = strtoul(rest + 1, &rest, 16);
+    bool is_private = strncmp(rest, " rw-p ", 6) == 0;
+    range->begin = (begin + HUGE - 1) & HUGE_MASK;
+    range->end = end & HUGE_MASK;
+    return is_private && strstr(rest, " 00:00 0 ") && !strstr(rest, "[stack]") &&
+           range->begin < range->end;
 }
 
 static uint64_t collapse(void)
@@ -57,8 +60,8 @@ static uint64_t collapse(void)
     return moved;
 }
 
-/* Children begin with this much fresh heap. Freeing a large piece that was mapped tells malloc to keep up to
- * twice its size at the top (mallopt(3), M_MMAP_THRESHOLD: the threshold is dynamic). */
+/* Children begin with this much fresh heap. Freeing a large piece that was mapped tells malloc to
+ * keep up to twice its size at the top (mallopt(3), M_MMAP_THRESHOLD: the threshold is dynamic). */
 static void grow_top(void)
 {
     enum { FRESH = 16 << 20 };
@@ -71,14 +74,25 @@ uint64_t memory_settle(void)
     void *bottom = sbrk(0);
     uint64_t moved = collapse();
     grow_top();
-    /* The fresh part comes in small pages: a short program would else pay for clearing 2 MB at its first
-     * touch of each. What is beyond it, and large pieces, are large pages again (glibc.malloc.hugetlb). */
-    uintptr_t from = ((uintptr_t) bottom - (uintptr_t) HUGE) & ~(uintptr_t) (HUGE - 1);
+    /* The fresh part comes in small pages: a short program would else pay for clearing 2 MB at its
+     * first touch of each. What is beyond it, and large pieces, are large pages again
+     * (glibc.malloc.hugetlb). */
+    uintptr_t from = ((uintptr_t) bottom - (uintptr_t) HUGE) & HUGE_MASK;
     (void) madvise((void *) from, (uintptr_t) sbrk(0) - from, MADV_NOHUGEPAGE);
     return moved;
 }
 
-/* Where the C library takes memory from once nothing else fits: all above it has never been used. */
+/* What is taken for good, in a chain. */
+static void *taken_pieces;
+
+static void keep_piece(void *piece)
+{
+    *(void **) piece = taken_pieces;
+    taken_pieces = piece;
+}
+
+/* Where the C library takes memory from once nothing else fits: all above it has never been used.
+ */
 static uintptr_t top_of_heap(void)
 {
     struct mallinfo2 info = mallinfo2();
@@ -98,13 +112,14 @@ static uint64_t fill_heap(void)
             size -= size > 4096 ? 4096 : size > 1024 ? 256 : 16;
             continue;
         }
+        keep_piece(piece);
         taken += size;
     }
     return taken;
 }
 
-/* CPython's own allocator keeps pools of one size; a piece at the head of a pool is the first of it, so that
- * no other pool of that size had a hole left (Objects/obmalloc.c). */
+/* CPython's own allocator keeps pools of one size; a piece at the head of a pool is the first of
+ * it, so that no other pool of that size had a hole left (Objects/obmalloc.c). */
 static uint64_t fill_pools(void *(*allocate)(size_t), void (*release)(void *))
 {
     enum { POOL = 16 << 10, HEAD = 48, STEP = 16, LARGEST = 512, PIECES_MOST = 1 << 16 };
@@ -116,6 +131,7 @@ static uint64_t fill_pools(void *(*allocate)(size_t), void (*release)(void *))
                 release(piece);
                 break;
             }
+            keep_piece(piece);
             taken += size;
         }
     return taken;
@@ -131,14 +147,13 @@ uint64_t memory_fill_holes(void *(*allocate)(size_t), void (*release)(void *))
 
 uint64_t memory_resident(void)
 {
-    uint64_t total = 0;
-    uint64_t resident = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (!file)
+    char text[128] = { 0 };
+    auto_fd file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (file < 0 || read(file, text, sizeof text - 1) <= 0)
         return 0;
-    int got = fscanf(file, "%" SCNu64 " %" SCNu64, &total, &resident);
-    (void) fclose(file);
-    return got == 2 ? resident * (uint64_t) sysconf(_SC_PAGESIZE) : 0;
+    char *rest;
+    (void) strtoull(text, &rest, 10); /* of two numbers the second: proc(5) */
+    return strtoull(rest, NULL, 10) * (uint64_t) sysconf(_SC_PAGESIZE);
 }
 
 int memory_mount_scratch(error *err)

@@ -11,12 +11,18 @@
 #include "python/memory.h"
 #include "python/zygote.h"
 
-#include <unistd.h>
+#include <sys/prctl.h>
 
 static PyObject *raise_error(const error *err)
 {
     PyErr_SetString(PyExc_OSError, err->text);
     return NULL;
+}
+
+static PyObject *give_none(void)
+{
+    Py_INCREF(Py_None);
+    return Py_None;
 }
 
 /* ready(threads, warm_us, failure) tells the spawner that the imports are done, or what failed. */
@@ -32,12 +38,15 @@ static PyObject *ready(PyObject *self, PyObject *arguments)
                                     .threads = threads,
                                     .warm_us = warm_us,
                                     .memory_bytes = memory_resident() };
+    /* Nobody looks into it from now on; its children become readable again behind their walls. */
+    if (prctl(PR_SET_DUMPABLE, 0) < 0)
+        (void) fail_os(&message.err, "become unreadable");
     if (failure)
         (void) fail(&message.err, ERR_UNAVAILABLE, "%s", failure);
     error err;
     if (packet_send(ZYGOTE_SOCKET, ZYGOTE_READY, &message, sizeof message, NULL, 0, &err) < 0)
         return raise_error(&err);
-    Py_RETURN_NONE;
+    return give_none();
 }
 
 static PyObject *fill_holes(PyObject *self, PyObject *nothing)
@@ -61,11 +70,11 @@ static PyObject *private_scratch(PyObject *self, PyObject *nothing)
     error err;
     if (memory_mount_scratch(&err) < 0)
         return raise_error(&err);
-    Py_RETURN_NONE;
+    return give_none();
 }
 
-/* serve() returns (control, prime, slot, generation) in each forked interpreter, None when the spawner
- * has gone. */
+/* serve() returns (control, prime, slot, generation) in each forked interpreter, None when the
+ * spawner has gone. */
 static PyObject *serve(PyObject *self, PyObject *nothing)
 {
     (void) self;
@@ -78,12 +87,12 @@ static PyObject *serve(PyObject *self, PyObject *nothing)
     if (outcome < 0)
         return raise_error(&err);
     if (outcome == ZYGOTE_ENDED)
-        Py_RETURN_NONE;
+        return give_none();
     return Py_BuildValue("(iIII)", child.control, child.prime, child.slot, child.generation);
 }
 
-/* print_error(type, value, traceback) is what the interpreter itself does with an exception that nobody
- * caught: sets sys.last_*, calls sys.excepthook, and survives a hook that fails. */
+/* print_error(type, value, traceback) is what the interpreter itself does with an exception that
+ * nobody caught: sets sys.last_*, calls sys.excepthook, and survives a hook that fails. */
 static PyObject *print_error(PyObject *self, PyObject *arguments)
 {
     (void) self;
@@ -99,7 +108,7 @@ static PyObject *print_error(PyObject *self, PyObject *arguments)
     Py_XINCREF(traceback);
     PyErr_Restore(type, value, traceback);
     PyErr_PrintEx(1);
-    Py_RETURN_NONE;
+    return give_none();
 }
 
 static PyMethodDef methods[] = {
@@ -112,25 +121,19 @@ static PyMethodDef methods[] = {
     { NULL, NULL, 0, NULL },
 };
 
-/* The kernel of the interpreter reads the contract's numbers from here, so that they are written once. */
+/* The kernel of the interpreter reads the contract's numbers from here, so that they are written
+ * once. */
 static const struct {
     const char *name;
     long value;
 } numbers[] = {
-    { "EXECUTE", INSIDE_EXECUTE },
-    { "RESULT", INSIDE_RESULT },
-    { "EXECUTED", INSIDE_EXECUTED },
-    { "SCRIPT", INSIDE_MODE_SCRIPT },
-    { "CELL", INSIDE_MODE_CELL },
-    { "PRIME", INSIDE_MODE_PRIME },
-    { "WRITE", INSIDE_EXECUTE_WRITE },
-    { "LAST", INSIDE_EXECUTE_LAST },
-    { "VALUE", INSIDE_RESULT_VALUE },
-    { "DISPLAY", INSIDE_RESULT_DISPLAY },
-    { "ERROR", INSIDE_RESULT_ERROR },
-    { "PAYLOAD_MOST", INSIDE_PAYLOAD_MOST },
-    { "PRIME_PRINT", ZYGOTE_PRIME_PRINT },
-    { "PRIME_WORK", ZYGOTE_PRIME_WORK },
+    { "EXECUTE", INSIDE_EXECUTE },         { "RESULT", INSIDE_RESULT },
+    { "EXECUTED", INSIDE_EXECUTED },       { "SCRIPT", INSIDE_MODE_SCRIPT },
+    { "CELL", INSIDE_MODE_CELL },          { "PRIME", INSIDE_MODE_PRIME },
+    { "WRITE", INSIDE_EXECUTE_WRITE },     { "LAST", INSIDE_EXECUTE_LAST },
+    { "VALUE", INSIDE_RESULT_VALUE },      { "DISPLAY", INSIDE_RESULT_DISPLAY },
+    { "ERROR", INSIDE_RESULT_ERROR },      { "PAYLOAD_MOST", INSIDE_PAYLOAD_MOST },
+    { "PRIME_PRINT", ZYGOTE_PRIME_PRINT }, { "PRIME_WORK", ZYGOTE_PRIME_WORK },
 };
 
 static int add_numbers(PyObject *module)
@@ -147,12 +150,8 @@ static PyModuleDef_Slot slots[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "_glovebox",
-    .m_doc = "glovebox's zygote",
-    .m_size = 0,
-    .m_methods = methods,
-    .m_slots = slots,
+    PyModuleDef_HEAD_INIT, .m_name = "_glovebox", .m_doc = "glovebox's zygote",
+    .m_size = 0,           .m_methods = methods,  .m_slots = slots,
 };
 
 PyMODINIT_FUNC PyInit__glovebox(void);

@@ -1,9 +1,10 @@
 /* zygote.c - one message, one fork, straight into the sandbox's process ids.
  *
- * setns(2) on the pidfd of the sandbox's init changes where the *next* children are born, not the zygote
- * itself. The interpreter must be a child of that init, which alone may wait for it; so a short-lived
- * process is born between: it shares the zygote's memory (vfork: no page table is copied), forks the
- * interpreter and exits, and the kernel gives the orphan to the init of its process ids. */
+ * setns(2) on the pidfd of the sandbox's init changes where the *next* children are born, not the
+ * zygote itself. The interpreter must be a child of that init, which alone may wait for it; so a
+ * short-lived process is born between: it shares the zygote's memory (vfork: no page table is
+ * copied), forks the interpreter and exits, and the kernel gives the orphan to the init of its
+ * process ids. */
 #include "python/zygote.h"
 
 #include "base/cleanup.h"
@@ -24,15 +25,16 @@ struct birth {
     volatile int os;
 };
 
-/* Returns IN_CHILD in the interpreter, which has its own copy of this stack and may use it; IN_PARENT or
- * FORK_FAILED in the zygote. Nothing but fork and _exit happens in the process between. */
+/* Returns IN_CHILD in the interpreter, which has its own copy of this stack and may use it;
+ * IN_PARENT or FORK_FAILED in the zygote. Nothing but fork and _exit happens in the process
+ * between, and only the two words of *birth change in the memory that it shares. */
 static int fork_twice(struct birth *birth)
 {
     birth->pid = -1;
     birth->os = 0;
-    pid_t between = vfork();
+    pid_t between = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
     if (between == 0) {
-        pid_t interpreter = fork();
+        pid_t interpreter = fork(); /* NOLINT(clang-analyzer-unix.Vfork) */
         if (interpreter == 0)
             return IN_CHILD;
         birth->os = interpreter < 0 ? errno : 0;

@@ -398,6 +398,19 @@ def test_a_sandbox_that_is_gone_is_told_and_the_zygote_goes_on(light):
     assert run(light, "print(1)")["stdout"] == b"1\n"
 
 
+def test_few_descriptors_are_enough(light):
+    one = light.fork(open_files=16)
+    assert one.os_error == 0, one.failure
+    outcome = one.execute("import os; print(sorted(os.listdir('/proc/self/fd'), key=int))")
+    assert outcome["stdout"] == b"['0', '1', '2', '3', '15']\n" and outcome["executed"]["code"] == 0
+    one.close()
+
+
+def test_modules_of_the_workspace_are_found(light):
+    code = "open('mine.py', 'w').write('x = 5')\nimport mine\nprint(mine.x, mine.__file__)"
+    assert run(light, code)["stdout"] == b"5 /workspace/mine.py\n"
+
+
 def test_nothing_is_left_of_many(light):
     before = len(os.listdir(f"/proc/{light.zygote_pid_outside()}/fd"))
     for _ in range(20):
