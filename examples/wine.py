@@ -2,7 +2,7 @@
 chemical measurements each: the wine recognition data of the UCI repository (Aeberhard and Forina, 1991),
 as it comes with scikit-learn.
 
-    glovebox run examples/wine.py --policy data --out out
+    glovebox run --policy data --out out examples/wine.py
 
 Prints the analysis; leaves wine.png (a chart) and wine.csv (the table) in the working directory."""
 
