@@ -148,7 +148,7 @@ static void take_signal(struct keeper *keeper)
     if (!keeper->leaving)
         say("leaving; runs under way come to their end first");
     if (keeper->launch.daemon > 0)
-        (void) kill(keeper->launch.daemon, keeper->leaving ? SIGKILL : SIGTERM);
+        (void) kill(keeper->launch.daemon, SIGTERM); /* the second one ends its runs */
     keeper->leaving = true;
 }
 

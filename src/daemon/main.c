@@ -5,6 +5,7 @@
  *
  * It is started with everything that it will ever need: sockets by number, templates and policies by place.
  * Then it closes its own wall behind itself. With --private it ends with its last connection. */
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/table.h"
 #include "daemon/confine.h"
@@ -21,6 +22,7 @@
 #include <sys/prctl.h>
 
 enum { FDS_MOST = 64, EXIT_USAGE = 125, PARKED_LEAST = 2, PARKED_MOST = 32 };
+enum { DRAIN_MOST_MS = 50000, CANCEL_MOST_MS = 5000, DRAIN_LOOK_MS = 20 };
 
 static const uint64_t body_most = UINT64_C(64) << 20;
 static const uint64_t body_most_private = UINT64_C(1) << 30;
@@ -46,6 +48,8 @@ static struct daemon {
     struct http *http;
     struct door door;
     uv_signal_t terminated, interrupted;
+    uv_timer_t drained;
+    deadline drain_ends;
     bool is_ending;
 } daemon_;
 
@@ -119,15 +123,31 @@ static void end(void)
     runs_close(&daemon_.runs);
     pool_close(&daemon_.pool);
     spawner_close(&daemon_.spawner);
+    uv_close((uv_handle_t *) &daemon_.drained, NULL);
     uv_close((uv_handle_t *) &daemon_.terminated, NULL);
     uv_close((uv_handle_t *) &daemon_.interrupted, NULL);
 }
 
+static void look_if_drained(uv_timer_t *timer)
+{
+    (void) timer;
+    bool is_drained = daemon_.runs.active == 0 && daemon_.runs.queued == 0 && http_is_idle(daemon_.http);
+    if (is_drained || deadline_has_passed(daemon_.drain_ends))
+        end();
+}
+
+/* The first signal lets runs come to their end and takes no new one; the second cancels them. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     (void) handle;
     (void) number;
-    end();
+    if (daemon_.is_ending)
+        return;
+    daemon_.drain_ends = deadline_in(daemon_.runs.is_closing ? CANCEL_MOST_MS : DRAIN_MOST_MS);
+    if (daemon_.runs.is_closing)
+        runs_cancel(&daemon_.runs);
+    daemon_.runs.is_closing = true;
+    (void) uv_timer_start(&daemon_.drained, look_if_drained, 0, DRAIN_LOOK_MS);
 }
 
 static void on_last_closed(void *door)
@@ -152,6 +172,7 @@ static int open_loop(error *err)
     int result = uv_loop_init(&daemon_.loop);
     if (result < 0)
         return fail(err, ERR_SYSTEM, "make the event loop: %s", uv_strerror(result));
+    (void) uv_timer_init(&daemon_.loop, &daemon_.drained);
     (void) uv_signal_init(&daemon_.loop, &daemon_.terminated);
     (void) uv_signal_init(&daemon_.loop, &daemon_.interrupted);
     (void) uv_signal_start(&daemon_.terminated, on_signal, SIGTERM);

@@ -33,12 +33,21 @@ static void forget(struct runs *runs, struct run *run)
     run_free(run);
 }
 
-void runs_close(struct runs *runs)
+void runs_cancel(struct runs *runs)
 {
     for (struct run *run = runs->newest; run; run = run->older)
         run_cancel(run);
-    while (runs->oldest)
-        forget(runs, runs->oldest);
+}
+
+/* A run that has not ended is left alone: its timers and its sandbox still point to it. */
+void runs_close(struct runs *runs)
+{
+    runs_cancel(runs);
+    for (struct run *run = runs->oldest, *next; run; run = next) {
+        next = run->newer;
+        if (run->state == RUN_DONE)
+            forget(runs, run);
+    }
 }
 
 static void forget_old(struct runs *runs)
@@ -74,6 +83,10 @@ int runs_submit(struct runs *runs, struct run_request *request, struct run **ret
     if (runs->queued >= RUNS_QUEUED_MOST) {
         request_free(request);
         return fail(err, ERR_BUSY, "%u runs wait already; try again in a second", runs->queued);
+    }
+    if (runs->is_closing) {
+        request_free(request);
+        return fail(err, ERR_UNAVAILABLE, "gloveboxd is leaving; call again when it is back");
     }
     if (!runs->pool->spawner->is_open) {
         request_free(request);

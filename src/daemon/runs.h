@@ -32,6 +32,7 @@ struct runs {
     const struct templates *templates;
     struct blob_store *blobs;
     unsigned processors;
+    bool is_closing; /* no new run is taken */
 
     struct run *first_queued, *last_queued;
     unsigned queued;
@@ -45,10 +46,13 @@ void runs_open(struct runs *runs, uv_loop_t *loop, struct pool *pool, const stru
                const struct templates *templates, struct blob_store *blobs);
 void runs_close(struct runs *runs);
 
+/* Asks every run to end. */
+void runs_cancel(struct runs *runs);
+
 /* Begins a run. Takes  the request, also when it fails.
  * Gives  *ret_run, borrowed: it may be used while somebody listens, else until the loop goes on.
  * Fails  ERR_BUSY         too many wait; try again
- *        ERR_UNAVAILABLE  the spawner is gone
+ *        ERR_UNAVAILABLE  the spawner is gone, or the daemon is leaving
  *        else as spec_grant() */
 int runs_submit(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
 

@@ -292,8 +292,8 @@ static void watch_peer(struct exchange *exchange)
 
 void exchange_wait(struct exchange *exchange)
 {
-    if (exchange->is_waiting)
-        return;
+    if (exchange->is_waiting || exchange->http->is_closing)
+        return; /* libmicrohttpd ends the process if it is stopped while something is suspended */
     exchange->is_waiting = true;
     watch_peer(exchange);
     MHD_suspend_connection(exchange->connection);
@@ -404,7 +404,7 @@ static ssize_t read_stream(void *context, uint64_t position, char *bytes, size_t
 {
     (void) position;
     struct stream *stream = context;
-    if (stream->exchange->is_gone)
+    if (stream->exchange->is_gone || stream->exchange->http->is_closing)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     ssize_t got = stream->read(stream->exchange, bytes, size);
     if (got == STREAM_END)
@@ -639,6 +639,15 @@ static void on_listener_closed(uv_handle_t *handle)
     (void) close(listener->socket);
     handle->data = listener->http;
     on_handle_closed(handle);
+}
+
+bool http_is_idle(const struct http *http)
+{
+    for (const struct connection *connection = http->connections; connection;
+         connection = connection->next)
+        if (connection->exchange)
+            return false;
+    return true;
 }
 
 void http_close(struct http *http)

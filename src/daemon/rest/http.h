@@ -69,6 +69,9 @@ struct http_settings {
 int http_open(uv_loop_t *loop, const struct http_settings *settings, struct http **ret_http, error *err);
 void http_close(struct http *http);
 
+/* True if no request is being answered. */
+bool http_is_idle(const struct http *http);
+
 /* Serves connections that a listening socket accepts, or one that exists. Takes the descriptor. */
 int http_listen(struct http *http, int socket, error *err);
 int http_serve(struct http *http, int socket, error *err);
