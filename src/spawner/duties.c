@@ -99,7 +99,7 @@ static struct build_sandbox order_for(const struct spawner *spawner, const struc
     return (struct build_sandbox){
         .slot = number,
         .generation = slot->generation,
-        .inside_outer_id = spawner->unprivileged ? (uint32_t) geteuid() : outer,
+        .inside_outer_id = spawner->unprivileged ? 0 : outer,
         .network = build->network,
         .start = build->start,
         .groups = groups,

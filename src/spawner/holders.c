@@ -32,14 +32,15 @@ static int write_map(pid_t pid, const char *file, const char *text)
     return map >= 0 && write(map, text, length) == (ssize_t) length ? 0 : -1;
 }
 
-/* user_namespaces(7): a process without privileges may map its own id only, and must give up setgroups. */
+/* user_namespaces(7): a process without privileges may map its own id only, and must give up setgroups. It
+ * becomes 0 inside as well: exec takes the capabilities of any other id, and zygotes need theirs. */
 static int map_ids(const struct spawner *spawner, pid_t holder, error *err)
 {
     char users[64];
     char groups[64];
     if (spawner->unprivileged) {
-        (void) snprintf(users, sizeof users, "%u %u 1", geteuid(), geteuid());
-        (void) snprintf(groups, sizeof groups, "%u %u 1", getegid(), getegid());
+        (void) snprintf(users, sizeof users, "0 %u 1", geteuid());
+        (void) snprintf(groups, sizeof groups, "0 %u 1", getegid());
         if (write_map(holder, "setgroups", "deny") < 0)
             return fail_os(err, "give up setgroups");
     } else {
