@@ -331,8 +331,10 @@ class Rig:
             self.enter_root(root, files)
             program = os.memfd_create("holder", 0)
             os.write(program, script.encode())
-            os.dup2(program, 5)
-            os.dup2(theirs.fileno(), 3)
+            for number, fd in ((3, theirs.fileno()), (5, program)):
+                os.dup2(fd, 100 + number)
+            os.dup2(103, 3)
+            os.dup2(105, 5)
             os.set_inheritable(3, True)
             os.set_inheritable(5, True)
             os.closerange(6, 1000)
