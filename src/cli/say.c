@@ -1,5 +1,6 @@
 /* say.c - the one line on stderr with which every verb ends when something is wrong: cause; fix. */
 #include "cli/commands.h"
+#include "model/errors.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ int complain(const char *format, ...)
 int complain_of(const error *err)
 {
     (void) complain("%s", err->text);
-    return err->code == ERR_POLICY || err->code == ERR_FORBIDDEN ? EXIT_DENIED : EXIT_OWN_FAILURE;
+    return error_row_of((enum error_code) err->code)->exit_status;
 }
 
 /* Edits (insert, delete, replace, swap of neighbours) between two short words. */

@@ -140,7 +140,7 @@ static int keep_result(struct harvest *harvest, enum inside_result_what what, er
             bytes_done(into);
             bytes_add_text(into, text);
         } else {
-            bytes_add_text(into, into->size > 0 ? "," : "");
+            bytes_add_text(into, into->size > 0 ? ",\t" : "");
             bytes_print(into, "{\"main\":%s,\"data\":", what == INSIDE_RESULT_VALUE ? "true" : "false");
             bytes_add_text(into, text);
             bytes_add_text(into, ",\"chart\":null}");

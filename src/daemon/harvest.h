@@ -59,7 +59,7 @@ struct harvest {
     bool artifacts_cut; /* some did not fit into the limits */
     struct denials denials;
 
-    struct bytes results; /* JSON objects of results, with commas between */
+    struct bytes results; /* JSON objects of results; comma and tab, which JSON escapes, stand between */
     struct bytes piece;   /* of the result that is coming in */
     bool results_cut;     /* some were too large to show */
     struct bytes failure; /* JSON object: the exception that ended the code */

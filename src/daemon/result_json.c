@@ -57,38 +57,23 @@ static uint64_t used_of(const struct run *run, enum limit_id limit)
     return 0;
 }
 
-/* "%s" is the limit as people write it. */
-static const char *const limit_sentences[LIMITS] = {
-    [LIMIT_wall] = "execution exceeded the %s wall-clock limit",
-    [LIMIT_cpu] = "execution used up its %s of processor time",
-    [LIMIT_memory] = "the program needed more than its %s of memory and was ended by the kernel",
-    [LIMIT_processes] = "the program tried to have more than %s processes and threads at once",
-    [LIMIT_disk] = "the files of the program filled the %s that it may write",
-    [LIMIT_inodes] = "the program made more than %s files and folders",
-    [LIMIT_output] = "the program printed without end, far over the %s that are kept, and was ended",
-    [LIMIT_artifacts] = "the files of the program are larger than the %s that are returned",
-    [LIMIT_artifact_files] = "the program made more files than the %s that are returned",
-};
-
-static void print_message(const struct run *run, enum limit_id limit, struct bytes *out)
+static void write_message(const struct run *run, enum limit_id limit, struct bytes *out)
 {
-    const struct limit_row *row = &limit_rows[limit];
-    char granted[48];
-    char sentence[192];
-    limit_print(limit, limit_get(&run->spec.limits, limit), granted, sizeof granted);
-    const char *format = limit_sentences[limit] ? limit_sentences[limit] : "the limit of %s was reached";
-    const char *place = strstr(format, "%s");
-    (void) snprintf(sentence, sizeof sentence, "%.*s%s%s", (int) (place - format), format, granted,
-                    place + 2);
-    uint64_t most = limit_get(&run->spec.policy->maximum, limit);
-    bytes_print(out, "%s; output so far %s; ", sentence,
-                run->files_are_lost ? "is kept, files in /workspace could not be taken"
-                                    : "and files in /workspace are kept");
-    if (most > limit_get(&run->spec.limits, limit))
-        bytes_print(out, "ask for limits.%s up to %" PRIu64, row->json_name, most);
-    else
-        bytes_print(out, "policy %s allows no more: make the work smaller or use another policy",
-                    run->spec.policy->name);
+    static const char kept[] = "output so far and files in /workspace are kept";
+    char text[512];
+    limit_sentence(limit, limit_get(&run->spec.limits, limit), used_of(run, limit),
+                   limit_get(&run->spec.policy->maximum, limit), text, sizeof text);
+    const char *claim = run->files_are_lost ? strstr(text, kept) : NULL;
+    if (!claim) {
+        json_string_field(out, "message", text);
+        return;
+    }
+    /* The sandbox had to be killed from outside: its files went with it. */
+    auto_bytes message = { 0 };
+    bytes_add(&message, text, (size_t) (claim - text));
+    bytes_add_text(&message, "output so far is kept, files in /workspace could not be taken");
+    bytes_add_text(&message, claim + sizeof kept - 1);
+    json_string_field(out, "message", bytes_text(&message));
 }
 
 static void write_limit(const struct run *run, struct bytes *out)
@@ -104,9 +89,7 @@ static void write_limit(const struct run *run, struct bytes *out)
     json_count_field(out, "granted", limit_get(&run->spec.limits, limit));
     json_string_field(out, "unit", unit_names[limit_rows[limit].unit]);
     json_count_field(out, "used", used_of(run, limit));
-    auto_bytes message = { 0 };
-    print_message(run, limit, &message);
-    json_string_field(out, "message", bytes_text(&message));
+    write_message(run, limit, out);
     json_close(out, '}');
 }
 

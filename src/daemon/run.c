@@ -29,7 +29,7 @@ static const struct state_row {
     [RUN_BUILDING]   = { "building",   15000, be_late },
     [RUN_LOADING]    = { "loading",    30000, be_late },
     [RUN_RUNNING]    = { "running",    0,     NULL },      /* the wall limit */
-    [RUN_STOPPING]   = { "stopping",   100,   be_late_to_stop },
+    [RUN_STOPPING]   = { "stopping",   1000,  be_late_to_stop },
     [RUN_COLLECTING] = { "collecting", 30000, be_late },
     [RUN_DONE]       = { "done",       0,     NULL },
     /* clang-format on */

@@ -16,7 +16,7 @@ struct event_stream {
     struct run *run;
     bool said_started, said_error, said_end;
     uint64_t output_at[2]; /* in head, marker and tail as one text */
-    size_t denial_at, artifact_at;
+    size_t denial_at, artifact_at, result_at;
     struct bytes pending; /* one event, on its way */
     size_t sent;          /* of it */
 };
