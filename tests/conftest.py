@@ -1,0 +1,18 @@
+"""What holds for the whole suite: the host looks the same afterwards as it did before."""
+
+import host_state
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def host_before():
+    return host_state.snapshot()
+
+
+def pytest_collection_modifyitems(items):
+    """The check of what is left runs after everything else."""
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "last: runs after every other test")
