@@ -1,4 +1,5 @@
-/* template.c - `glovebox template build|list|show|remove`: root file systems, made and kept by name. */
+/* template.c - `glovebox template build|list|show|remove`: root file systems, made and kept by
+ * name. */
 #include "cli/commands.h"
 
 #include "base/cleanup.h"
@@ -6,9 +7,9 @@
 #include "base/table.h"
 #include "client/paths.h"
 #include "template/build.h"
-#include "template/tool.h"
 #include "template/recipe.h"
 #include "template/store.h"
+#include "template/tool.h"
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -60,17 +61,30 @@ static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) /* NOLINT: one thread */
         switch (option) {
-        case 's': wishes.state = optarg; break;
-        case 'b': wishes.base = optarg; break;
-        case 'o': wishes.base = "host-copy"; break;
-        case 'j': wishes.json = true; break;
-        case 'h': wishes.help = true; break;
-        case ':': return complain("%s needs a value; see glovebox template --help", argv[optind - 1]);
+        case 's':
+            wishes.state = optarg;
+            break;
+        case 'b':
+            wishes.base = optarg;
+            break;
+        case 'o':
+            wishes.base = "host-copy";
+            break;
+        case 'j':
+            wishes.json = true;
+            break;
+        case 'h':
+            wishes.help = true;
+            break;
+        case ':':
+            return complain("%s needs a value; see glovebox template --help", argv[optind - 1]);
         default:
-            return complain("there is no option '%s'; see glovebox template --help", argv[optind - 1]);
+            return complain("there is no option '%s'; see glovebox template --help",
+                            argv[optind - 1]);
         }
     if (argc - optind > 2)
-        return complain("'%s' is one word too many; see glovebox template --help", argv[optind + 2]);
+        return complain("'%s' is one word too many; see glovebox template --help",
+                        argv[optind + 2]);
     if (wishes.base && strcmp(wishes.base, "debian") != 0 && strcmp(wishes.base, "host-copy") != 0)
         return complain("--base must be debian or host-copy, not '%s'", wishes.base);
     wishes.verb = argc > optind ? argv[optind] : NULL;
@@ -81,8 +95,8 @@ static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
 
 static void print_json(struct json_object *object)
 {
-    (void) puts(json_object_to_json_string_ext(
-        object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+    (void) puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
+                                                           JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
 static const char *text_of(struct json_object *object, const char *key)
@@ -107,8 +121,8 @@ static void show_progress(void *context, unsigned step, unsigned steps, const ch
     display->shown = step + 1;
     if (!display->terminal) {
         if (fresh)
-            (void) fprintf(stderr, "glovebox: template %s: %s (%u of %u)\n", display->template, name,
-                           step + 1, steps);
+            (void) fprintf(stderr, "glovebox: template %s: %s (%u of %u)\n", display->template,
+                           name, step + 1, steps);
         return;
     }
     char bar[33], line[512];
@@ -150,7 +164,8 @@ static void catch_signals(void)
         (void) sigaction(*number, &action, NULL);
 }
 
-/* A word with a '/' or ".yaml" is a file; any other is one of the templates that come with glovebox. */
+/* A word with a '/' or ".yaml" is a file; any other is one of the templates that come with
+ * glovebox. */
 static int find_recipe(const char *what, char **ret_path, error *err)
 {
     size_t length = strlen(what);
@@ -166,9 +181,10 @@ static int find_recipe(const char *what, char **ret_path, error *err)
         return 0;
     free(*ret_path);
     *ret_path = NULL;
-    return fail(err, ERR_NOT_FOUND,
-                "no template '%s' comes with glovebox; see glovebox template list, or give a YAML file",
-                what);
+    return fail(
+        err, ERR_NOT_FOUND,
+        "no template '%s' comes with glovebox; see glovebox template list, or give a YAML file",
+        what);
 }
 
 static int build(const struct wishes *wishes, const char *state, error *err)
@@ -228,7 +244,9 @@ static void print_unbuilt(int store)
     glob_t files;
     error err;
     if (path_of_data("templates", &folder, &err) < 0 ||
-        format_text(&pattern, &err, "%s/*.yaml", folder) < 0 || glob(pattern, 0, NULL, &files) != 0)
+        format_text(&pattern, &err, "%s/*.yaml", folder) < 0)
+        return;
+    if (glob(pattern, 0, NULL, &files) != 0) /* NOLINT(concurrency-mt-unsafe): one thread */
         return;
     for (size_t index = 0; index < files.gl_pathc; index++) {
         char name[NAME_MAX + 1];
@@ -305,8 +323,8 @@ static void print_manifest(struct json_object *manifest)
     }
     struct json_object *variables = json_object_object_get(manifest, "env");
     if (variables) {
-        json_object_object_foreach(variables, name, value)
-            (void) printf("%-12s %s=%s\n", "env", name, json_object_get_string(value));
+        json_object_object_foreach(variables, name, value)(void)
+            printf("%-12s %s=%s\n", "env", name, json_object_get_string(value));
     }
     print_pairs("python", json_object_object_get(manifest, "python"));
     print_pairs("packages", json_object_object_get(manifest, "packages"));
@@ -345,8 +363,10 @@ int command_template(int argc, char **argv)
     static const struct {
         const char *name;
         int (*act)(const struct wishes *, const char *, error *);
-    } verbs[] = { { "build", build }, { "list", list }, { "show", show }, { "remove", remove_one } };
-    struct wishes wishes;
+    } verbs[] = {
+        { "build", build }, { "list", list }, { "show", show }, { "remove", remove_one }
+    };
+    struct wishes wishes = { .json = false };
     error err;
     int status = parse_wishes(argc, argv, &wishes);
     if (status != 0)

@@ -1,11 +1,12 @@
-/* build.c - the steps from a recipe to a template, in order, and the manifest that is written at the end. */
+/* build.c - the steps from a recipe to a template, in order, and the manifest that is written at
+ * the end. */
 #include "template/build.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
-#include "template/tool.h"
 #include "template/store.h"
+#include "template/tool.h"
 #include "template/tree.h"
 
 #include <errno.h>
@@ -64,7 +65,8 @@ static int by_package_name(const void *left, const void *right)
                   json_object_get_string(json_object_object_get(*pair[1], "name")));
 }
 
-/* Pins what is inside: dpkg's own list is read before it is stripped. A host copy brings its list. */
+/* Pins what is inside: dpkg's own list is read before it is stripped. A host copy brings its list.
+ */
 static int list_packages(struct build *build, error *err)
 {
     auto_text text = NULL;
@@ -92,14 +94,10 @@ static const struct step {
     const char *name;
     int (*take)(struct build *, error *);
 } steps[] = {
-    { "check the disk", check_room },
-    { "unpack packages", unpack },
-    { "list packages", list_packages },
-    { "strip", strip_tree },
-    { "furnish", furnish_tree },
-    { "prepare", prepare_tree },
-    { "settle", settle_tree },
-    { "digest", digest_tree },
+    { "check the disk", check_room },   { "unpack packages", unpack },
+    { "list packages", list_packages }, { "strip", strip_tree },
+    { "furnish", furnish_tree },        { "prepare", prepare_tree },
+    { "settle", settle_tree },          { "digest", digest_tree },
 };
 
 void build_says(void *context, const char *detail)
@@ -153,8 +151,8 @@ static struct json_object *make_manifest(const struct build *build)
 
 static int write_papers(const struct build *build, struct json_object *manifest, error *err)
 {
-    const char *text = json_object_to_json_string_ext(
-        manifest, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *text = json_object_to_json_string_ext(manifest, JSON_C_TO_STRING_PRETTY |
+                                                                    JSON_C_TO_STRING_NOSLASHESCAPE);
     char digest[sizeof(build->digest) + 1];
     (void) snprintf(digest, sizeof(digest), "%s\n", build->digest);
     if (tree_write_file(build->place, "manifest.json", text, strlen(text), err) < 0 ||
@@ -182,7 +180,8 @@ static int build_in_place(struct build *build, struct json_object **ret_manifest
     return 0;
 }
 
-int template_build(const struct build_request *request, struct json_object **ret_manifest, error *err)
+int template_build(const struct build_request *request, struct json_object **ret_manifest,
+                   error *err)
 {
     struct build build = {
         .request = request,
@@ -198,8 +197,7 @@ int template_build(const struct build_request *request, struct json_object **ret
     if (store < 0 || store_sweep(store, err) < 0)
         return -1;
     build.store = store;
-    auto_fd place =
-        store_begin(store, build.name, build.place_name, sizeof(build.place_name), err);
+    auto_fd place = store_begin(store, build.name, build.place_name, sizeof(build.place_name), err);
     if (place < 0)
         return -1;
     build.place = place;

@@ -1,6 +1,7 @@
 /* build.h - builds a template: from Debian packages, or from copies of the host's own.
  *
- * The steps are in build.c, in order. What is half built is never seen under the template's name. */
+ * The steps are in build.c, in order. What is half built is never seen under the template's name.
+ */
 #pragma once
 
 #include "base/error.h"
@@ -39,19 +40,21 @@ struct build {
 /* Gives  *ret_manifest of the new template, which the caller puts back.
  * Fails  ERR_UNAVAILABLE  a tool, the network or room is missing: the text says what to do
  *        ERR_TIMEOUT      interrupted */
-int template_build(const struct build_request *request, struct json_object **ret_manifest, error *err);
+int template_build(const struct build_request *request, struct json_object **ret_manifest,
+                   error *err);
 
 /* The parts, each in a file of its own. */
 int unpack_debian(struct build *build, error *err);    /* debian.c */
 int unpack_host_copy(struct build *build, error *err); /* host_copy.c */
-int strip_tree(struct build *build, error *err);       /* settle.c: what must not or need not be in it */
-int furnish_tree(struct build *build, error *err);     /* settle.c: /etc files and mount points */
-int settle_tree(struct build *build, error *err);      /* settle.c: owners, modes, times */
-int prepare_tree(struct build *build, error *err);     /* prepare.c: .pyc files, the recipe's commands */
-int digest_tree(struct build *build, error *err);      /* digest.c */
+int strip_tree(struct build *build, error *err); /* settle.c: what must not or need not be in it */
+int furnish_tree(struct build *build, error *err); /* settle.c: /etc files and mount points */
+int settle_tree(struct build *build, error *err);  /* settle.c: owners, modes, times */
+int prepare_tree(struct build *build,
+                 error *err);                     /* prepare.c: .pyc files, the recipe's commands */
+int digest_tree(struct build *build, error *err); /* digest.c */
 
 /* Tells the caller what a step is doing now. */
-void build_says(void *build, const char *detail);
+void build_says(void *context, const char *detail); /* context: the struct build */
 
 /* Gives the recipe's array or object of this name. */
 struct json_object *build_key(const struct build *build, const char *key);

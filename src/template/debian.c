@@ -1,4 +1,5 @@
-/* debian.c - a new root from Debian packages: mmdebstrap with the host's own apt sources, keys and proxy.
+/* debian.c - a new root from Debian packages: mmdebstrap with the host's own apt sources, keys and
+ * proxy.
  *
  * No mirror is named here: what works for apt on this machine works for a template. */
 #include "template/build.h"
@@ -59,8 +60,8 @@ static const char *const fixed_options[] = {
     "--dpkgopt=path-exclude=/usr/share/man/*",
     "--dpkgopt=path-exclude=/usr/share/info/*",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
-    /* Packages would compile their Python files for this machine's clock; prepare.c does it anew. Their
-     * scripts look whether the compiler is there. */
+    /* Packages would compile their Python files for this machine's clock; prepare.c does it anew.
+     * Their scripts look whether the compiler is there. */
     "--dpkgopt=path-exclude=/usr/bin/py3compile",
 };
 
@@ -72,8 +73,8 @@ static void add_packages(struct line *line, const struct build *build)
                      json_object_get_string(json_object_array_get_idx(packages, index)));
 }
 
-/* What strip_tree() would remove need not be written first. dpkg's '*' also stands for '/', so only plain
- * paths are passed on. */
+/* What strip_tree() would remove need not be written first. dpkg's '*' also stands for '/', so only
+ * plain paths are passed on. */
 static void add_left_out(struct line *line, const struct build *build)
 {
     struct json_object *patterns = build_key(build, "leave_out");
@@ -88,7 +89,7 @@ static void add_left_out(struct line *line, const struct build *build)
 static bool matters(const char *setting)
 {
     static const char *const prefixes[] = {
-        "Acquire::http::",  "Acquire::https::", "Acquire::Check-Valid-Until ",
+        "Acquire::http::",      "Acquire::https::",    "Acquire::Check-Valid-Until ",
         "Acquire::Check-Date ", "Acquire::ForceIPv4 ", "Acquire::ForceIPv6 ",
     };
     for_each(prefix, prefixes)
@@ -130,7 +131,7 @@ static int add_sources(struct line *line, error *err)
     size_t found = 0;
     for_each(pattern, patterns) {
         glob_t files;
-        if (glob(*pattern, 0, NULL, &files) != 0)
+        if (glob(*pattern, 0, NULL, &files) != 0) /* NOLINT(concurrency-mt-unsafe): one thread */
             continue;
         for (size_t index = 0; index < files.gl_pathc; index++) {
             struct stat status;
@@ -157,7 +158,8 @@ static bool says_any(const char *text, const char *const *words, size_t count)
 }
 
 /* Gives the first line of what was said that has one of these words in it, from "E: " on. */
-static bool find_line(const char *said, const char *const *words, size_t count, char *text, size_t size)
+static bool find_line(const char *said, const char *const *words, size_t count, char *text,
+                      size_t size)
 {
     while (*said) {
         size_t length = strcspn(said, "\n");
@@ -177,38 +179,43 @@ static bool find_line(const char *said, const char *const *words, size_t count, 
 static int explain(const char *tail, error *err)
 {
     static const char *const network[] = {
-        "Could not resolve", "Temporary failure", "Could not connect", "Connection refused",
-        "Connection timed out", "Failed to fetch", "Unable to connect", "Network is unreachable",
-        "Some index files failed",
+        "Could not resolve",  "Temporary failure",      "Could not connect",
+        "Connection refused", "Connection timed out",   "Failed to fetch",
+        "Unable to connect",  "Network is unreachable", "Some index files failed",
     };
     static const char *const no_ids[] = { "newuidmap", "subuid", "subgid", "unshare", "uidmap" };
-    static const char *const no_package[] = { "Unable to locate package", "has no installation candidate" };
+    static const char *const no_package[] = { "Unable to locate package",
+                                              "has no installation candidate" };
     static const char *const any[] = { "E: " };
     char said[120];
     if (find_line(tail, no_package, COUNT_OF(no_package), said, sizeof(said)))
         return fail(err, ERR_BAD_REQUEST, "%s; correct `packages` in the YAML file", said);
     if (says_any(tail, network, COUNT_OF(network)))
-        return fail(err, ERR_UNAVAILABLE,
-                    "the package mirrors cannot be reached; check the network and `apt update`, or build "
-                    "from this machine's own packages: --base host-copy");
+        return fail(
+            err, ERR_UNAVAILABLE,
+            "the package mirrors cannot be reached; check the network and `apt update`, or build "
+            "from this machine's own packages: --base host-copy");
     if (geteuid() != 0 && says_any(tail, no_ids, COUNT_OF(no_ids)))
-        return fail(err, ERR_UNAVAILABLE,
-                    "mmdebstrap cannot map ids; as root: apt install uidmap && usermod --add-subuids "
-                    "100000-165535 --add-subgids 100000-165535 USER; or: --base host-copy");
+        return fail(
+            err, ERR_UNAVAILABLE,
+            "mmdebstrap cannot map ids; as root: apt install uidmap && usermod --add-subuids "
+            "100000-165535 --add-subgids 100000-165535 USER; or: --base host-copy");
     if (strstr(tail, "No space left"))
         return fail(err, ERR_UNAVAILABLE, "the disk is full; make room");
     (void) find_line(tail, any, COUNT_OF(any), said, sizeof(said));
-    return fail(err, ERR_UNAVAILABLE, "mmdebstrap failed: %s; try it by hand for the whole story", said);
+    return fail(err, ERR_UNAVAILABLE, "mmdebstrap failed: %s; try it by hand for the whole story",
+                said);
 }
 
-/* Files of a user namespace belong to ids that are not the user's: the user gets them as a tar file. */
+/* Files of a user namespace belong to ids that are not the user's: the user gets them as a tar
+ * file. */
 static int extract(struct build *build, const char *archive, error *err)
 {
     char program[] = "tar", verb[] = "-xf", where[] = "-C", no_owner[] = "--no-same-owner",
          no_devices[] = "--exclude=./dev/*", rights[] = "--no-same-permissions",
          later[] = "--delay-directory-restore";
     char *file = strdup(archive);
-    char *arguments[] = { program,    verb,     file,   where, build->root_path,
+    char *arguments[] = { program,  verb,       file,   where, build->root_path,
                           no_owner, no_devices, rights, later, NULL };
     struct tool tool = { .arguments = arguments };
     int result = 0;
@@ -241,7 +248,8 @@ static int run_mmdebstrap(struct build *build, struct line *line, error *err)
     if (add_sources(line, err) < 0)
         return -1;
     if (line->full)
-        return fail(err, ERR_TOO_LARGE, "more than %d packages, sources and settings", ARGUMENTS_MOST);
+        return fail(err, ERR_TOO_LARGE, "more than %d packages, sources and settings",
+                    ARGUMENTS_MOST);
     struct tool tool = {
         .arguments = line->arguments,
         .apart = as_root,
@@ -256,9 +264,10 @@ static int run_mmdebstrap(struct build *build, struct line *line, error *err)
 int unpack_debian(struct build *build, error *err)
 {
     if (!tool_exists("mmdebstrap") || !tool_exists("apt-config"))
-        return fail(err, ERR_UNAVAILABLE,
-                    "mmdebstrap is not installed; as root: apt install mmdebstrap; or build from this "
-                    "machine's own packages: --base host-copy");
+        return fail(
+            err, ERR_UNAVAILABLE,
+            "mmdebstrap is not installed; as root: apt install mmdebstrap; or build from this "
+            "machine's own packages: --base host-copy");
     struct line line = { .count = 0 };
     int result = run_mmdebstrap(build, &line, err);
     line_done(&line);

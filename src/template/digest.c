@@ -2,8 +2,8 @@
  *
  * One line an entry, in the order of a walk that takes the names of each directory by their bytes:
  *     PATH NUL d|f|l MODE NUL LINK-TARGET or CONTENT-SHA256 NEWLINE
- * Then the runners, since they say how code is run in it. Times, owners and the builder's own files are
- * not part of it: the same packages give the same digest. */
+ * Then the runners, since they say how code is run in it. Times, owners and the builder's own files
+ * are not part of it: the same packages give the same digest. */
 #include "template/build.h"
 
 #include "base/cleanup.h"
@@ -23,7 +23,8 @@ static void add_text(crypto_hash_sha256_state *sum, const char *text, size_t siz
     (void) crypto_hash_sha256_update(sum, (const unsigned char *) text, size);
 }
 
-static void to_hexadecimal(crypto_hash_sha256_state *sum, char text[crypto_hash_sha256_BYTES * 2 + 1])
+static void to_hexadecimal(crypto_hash_sha256_state *sum,
+                           char text[crypto_hash_sha256_BYTES * 2 + 1])
 {
     unsigned char bytes[crypto_hash_sha256_BYTES];
     (void) crypto_hash_sha256_final(sum, bytes);
@@ -64,7 +65,10 @@ static int add_entry(void *context, const struct tree_entry *entry, error *err)
             return fail_os(err, "read link '%.150s'", entry->path);
         content[length] = '\0';
     }
-    (void) snprintf(kind, sizeof(kind), "%c%o", S_ISDIR(mode) ? 'd' : S_ISLNK(mode) ? 'l' : 'f',
+    (void) snprintf(kind, sizeof(kind), "%c%o",
+                    S_ISDIR(mode)   ? 'd'
+                    : S_ISLNK(mode) ? 'l'
+                                    : 'f',
                     S_ISLNK(mode) ? 0777 : mode & 07777);
     add_text(context, entry->path, strlen(entry->path) + 1);
     add_text(context, kind, strlen(kind) + 1);

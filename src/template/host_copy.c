@@ -1,14 +1,14 @@
 /* host_copy.c - a new root without any network: private copies of files of the host's own packages.
  *
- * Only what dpkg lists is copied, and only from /usr and a few places of /etc: nothing that belongs to
- * this machine or to its users. Every file is a real copy with its own inode; a file shared with the
- * host could be changed under it through the page cache. */
+ * Only what dpkg lists is copied, and only from /usr and a few places of /etc: nothing that belongs
+ * to this machine or to its users. Every file is a real copy with its own inode; a file shared with
+ * the host could be changed under it through the page cache. */
 #include "template/build.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "template/tool.h"
 #include "template/host_packages.h"
+#include "template/tool.h"
 #include "template/tree.h"
 
 #include <dirent.h>
@@ -25,14 +25,30 @@ enum { PATH_SIZE = 1024 }; /* no package has a longer one */
 
 /* Where copies may come from; everything else stays behind. */
 static const char *const copied[] = {
-    "/usr/", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/debian_version",
-    "/etc/ld.so.conf", "/etc/ld.so.conf.d/", "/etc/fonts/", "/etc/python3", "/etc/matplotlibrc",
-    "/etc/mime.types", "/etc/services", "/etc/protocols", "/etc/os-release", "/etc/inputrc",
-    "/etc/R/", "/etc/ssl/openssl.cnf",
+    "/usr/",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc/debian_version",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d/",
+    "/etc/fonts/",
+    "/etc/python3",
+    "/etc/matplotlibrc",
+    "/etc/mime.types",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/os-release",
+    "/etc/inputrc",
+    "/etc/R/",
+    "/etc/ssl/openssl.cnf",
 };
 static const char *const not_copied[] = {
-    "/usr/local/", "/usr/share/doc/", "/usr/share/man/", "/usr/share/info/", "/usr/share/locale/",
-    "/usr/lib/modules/", "/usr/share/lintian/", "/usr/src/",
+    "/usr/local/",        "/usr/share/doc/",   "/usr/share/man/",     "/usr/share/info/",
+    "/usr/share/locale/", "/usr/lib/modules/", "/usr/share/lintian/", "/usr/src/",
 };
 
 struct copying {
@@ -53,7 +69,8 @@ static bool starts_with_any(const char *path, const char *const *prefixes, size_
 /* dpkg may list /bin/x for what is /usr/bin/x since the two were merged. */
 static bool real_path(const char *path, char *real, size_t size)
 {
-    static const char *const merged[] = { "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/", "/libx32/" };
+    static const char *const merged[] = { "/bin/",   "/sbin/",  "/lib/",
+                                          "/lib32/", "/lib64/", "/libx32/" };
     bool moves = false;
     for_each(prefix, merged) {
         char top[16];
@@ -88,9 +105,10 @@ static int copy_file(const char *path, int above, const char *name, const struct
     auto_fd from = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (from < 0 && (errno == EACCES || errno == EPERM))
         return 0; /* what this user may not read is no part of a template */
-    auto_fd to = from < 0 ? -1
-                          : openat(above, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                                   status->st_mode & 0755);
+    auto_fd to = from < 0
+                     ? -1
+                     : openat(above, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                              status->st_mode & 0755);
     if (to < 0 && errno == EEXIST)
         return 0; /* two packages list it */
     struct timespec times[2] = { status->st_mtim, status->st_mtim };
@@ -111,7 +129,8 @@ static int copy_link(const char *path, int above, const char *name, error *err)
     return 0;
 }
 
-/* Opens the directory that a path is in; 1 = it lies behind a link, where another path leads too. */
+/* Opens the directory that a path is in; 1 = it lies behind a link, where another path leads too.
+ */
 static int stand_above(struct copying *copying, const char *path, error *err)
 {
     char above[PATH_SIZE];
@@ -205,7 +224,8 @@ static int copy_alternatives(struct copying *copying, error *err)
         auto_text text = NULL;
         size_t size = 0;
         error ignored;
-        if (*entry->d_name == '.' || tree_read_file(where, entry->d_name, &text, &size, &ignored) < 0)
+        if (*entry->d_name == '.' ||
+            tree_read_file(where, entry->d_name, &text, &size, &ignored) < 0)
             continue;
         /* "auto", the link, then pairs of name and link of what goes with it, then an empty line */
         char *rest = text;
@@ -229,13 +249,15 @@ static int want_all(struct build *build, struct host_packages *all, error *err)
                 all, json_object_get_string(json_object_array_get_idx(packages, index)), err) < 0)
             return -1;
     for (size_t index = 0; index < all->count; index++)
-        if (all->packages[index].essential && host_packages_want(all, all->packages[index].name, err) < 0)
+        if (all->packages[index].essential &&
+            host_packages_want(all, all->packages[index].name, err) < 0)
             return -1;
     return 0;
 }
 
 /* Asks for the files of all wanted packages at once, and notes their versions. */
-static int list_files(struct build *build, const struct host_packages *all, char **ret_text, error *err)
+static int list_files(struct build *build, const struct host_packages *all, char **ret_text,
+                      error *err)
 {
     char query[] = "dpkg-query", list[] = "-L";
     char **arguments = calloc(all->count + 3, sizeof(*arguments));

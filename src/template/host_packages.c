@@ -9,16 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char question[] =
-    "-f=${db:Status-Abbrev}\\t${Package}\\t${binary:Package}\\t${Architecture}\\t${Version}\\t${Essential}\\t"
-    "${Provides}\\t${Pre-Depends}, ${Depends}\\n";
+static const char question[] = "-f=${db:Status-Abbrev}\\t${Package}\\t${binary:Package}\\t${"
+                               "Architecture}\\t${Version}\\t${Essential}\\t"
+                               "${Provides}\\t${Pre-Depends}, ${Depends}\\n";
 
 static int by_name(const void *left, const void *right)
 {
-    return strcmp(((const struct host_name *) left)->name, ((const struct host_name *) right)->name);
+    return strcmp(((const struct host_name *) left)->name,
+                  ((const struct host_name *) right)->name);
 }
 
-static int add_name(struct host_packages *all, char *name, size_t package)
+static int add_name(struct host_packages *all, const char *name, size_t package)
 {
     if (all->name_count == all->name_room) {
         size_t room = all->name_room ? all->name_room * 2 : 1024;
@@ -32,7 +33,8 @@ static int add_name(struct host_packages *all, char *name, size_t package)
     return 0;
 }
 
-/* Cuts the next name out of "a (>= 1), b | c" and moves on behind its separator; NULL at the end. */
+/* Cuts the next name out of "a (>= 1), b | c" and moves on behind its separator; NULL at the end.
+ */
 static char *next_name(char **rest, char *ret_separator)
 {
     char *start = *rest + strspn(*rest, " ,|");
@@ -56,8 +58,8 @@ static int note_line(struct host_packages *all, char *line, const char *architec
         if (!field[index])
             return 0;
     }
-    bool ours = strcmp(field[ARCHITECTURE], "all") == 0 ||
-                strcmp(field[ARCHITECTURE], architecture) == 0;
+    bool ours =
+        strcmp(field[ARCHITECTURE], "all") == 0 || strcmp(field[ARCHITECTURE], architecture) == 0;
     if (strncmp(field[STATUS], "ii", 2) != 0 || !ours)
         return 0;
     size_t index = all->count++;
@@ -123,7 +125,7 @@ void host_packages_done(struct host_packages *all)
     *all = (struct host_packages){ 0 };
 }
 
-static struct host_package *find(const struct host_packages *all, char *name)
+static struct host_package *find(const struct host_packages *all, const char *name)
 {
     const struct host_name wanted = { .name = name };
     const struct host_name *found =
@@ -131,8 +133,9 @@ static struct host_package *find(const struct host_packages *all, char *name)
     return found ? &all->packages[found->package] : NULL;
 }
 
-/* Marks what one package needs: of alternatives the first that is installed. A need that nothing meets
- * was forced by the operator of this machine; it is not ours to judge. Gives how many are new. */
+/* Marks what one package needs: of alternatives the first that is installed. A need that nothing
+ * meets was forced by the operator of this machine; it is not ours to judge. Gives how many are
+ * new. */
 static size_t want_needs(struct host_packages *all, struct host_package *package)
 {
     size_t fresh = 0;
@@ -153,13 +156,13 @@ static size_t want_needs(struct host_packages *all, struct host_package *package
 
 int host_packages_want(struct host_packages *all, const char *name, error *err)
 {
-    auto_text own = strdup(name);
-    struct host_package *package = own ? find(all, own) : NULL;
+    struct host_package *package = find(all, name);
     if (!package)
-        return fail(err, ERR_UNAVAILABLE,
-                    "package %s is not installed on this machine, so it cannot be copied; as root: apt "
-                    "install %s",
-                    name, name);
+        return fail(
+            err, ERR_UNAVAILABLE,
+            "package %s is not installed on this machine, so it cannot be copied; as root: apt "
+            "install %s",
+            name, name);
     package->wanted = true;
     size_t fresh = 1;
     while (fresh > 0) {

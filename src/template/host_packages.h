@@ -16,7 +16,7 @@ struct host_package {
 
 /* A name that a package answers to: its own, or one it provides. */
 struct host_name {
-    char *name;
+    const char *name;
     size_t package;
 };
 

@@ -15,18 +15,24 @@
 
 enum { VARIABLES_MOST = 64, ARGUMENTS_MOST = 64 };
 
-/* As in a sandbox, but for: HOME is what every sandbox's home is copied from, hashes are the same in
- * every build, and nothing but the compiler writes .pyc files. */
+/* As in a sandbox, but for: HOME is what every sandbox's home is copied from, hashes are the same
+ * in every build, and nothing but the compiler writes .pyc files. */
 static const char *const fixed_variables[] = {
-    "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/usr/share/glovebox/skel", "LANG=C.UTF-8", "TZ=UTC",
-    "TMPDIR=/tmp", "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", "OPENBLAS_NUM_THREADS=1",
+    "PATH=/usr/local/bin:/usr/bin:/bin",
+    "HOME=/usr/share/glovebox/skel",
+    "LANG=C.UTF-8",
+    "TZ=UTC",
+    "TMPDIR=/tmp",
+    "PYTHONHASHSEED=0",
+    "PYTHONDONTWRITEBYTECODE=1",
+    "OPENBLAS_NUM_THREADS=1",
     "SOURCE_DATE_EPOCH=1735689600",
 };
 
-/* The digest of a template must not depend on the order in which files are compiled: what a process has
- * compiled before shows in the reference flags of the next .pyc. So each file gets a process of its own,
- * forked from the same parent. The hash of the source is in the .pyc and is not looked at again when it
- * is loaded: times do not matter, and an import makes one system call less. */
+/* The digest of a template must not depend on the order in which files are compiled: what a process
+ * has compiled before shows in the reference flags of the next .pyc. So each file gets a process of
+ * its own, forked from the same parent. The hash of the source is in the .pyc and is not looked at
+ * again when it is loaded: times do not matter, and an import makes one system call less. */
 static const char compile_all[] =
     "import os, py_compile, sys\n"
     "sources = []\n"
@@ -43,7 +49,8 @@ static const char compile_all[] =
     "running, most = 0, max(1, len(os.sched_getaffinity(0)))\n"
     "for done, source in enumerate(sources):\n"
     "    if done % 500 == 0:\n"
-    "        print('compiled', done, 'of', len(sources), 'Python files', file=sys.stderr, flush=True)\n"
+    "        print('compiled', done, 'of', len(sources), 'Python files', file=sys.stderr, "
+    "flush=True)\n"
     "    if running == most:\n"
     "        os.wait()\n"
     "        running -= 1\n"
@@ -75,7 +82,8 @@ static void collect_variables(const struct build *build, char **variables, char 
             break;
         variables[count++] = room + used;
         used += (size_t) snprintf(room + used, size - used, "%s=%s", name,
-                                  json_object_get_string(value)) + 1;
+                                  json_object_get_string(value)) +
+                1;
     }
     variables[count] = NULL;
 }
@@ -101,8 +109,8 @@ static int run_inside(struct build *build, char **arguments, char **ret_text, er
     return result;
 }
 
-static int run_python(struct build *build, const char *code, const char *const *more, char **ret_text,
-                      error *err)
+static int run_python(struct build *build, const char *code, const char *const *more,
+                      char **ret_text, error *err)
 {
     char program[] = "/usr/bin/python3", alone[] = "-I", option[] = "-c";
     char *arguments[ARGUMENTS_MOST + 1] = { program, alone, option, strdup(code) };
@@ -139,7 +147,8 @@ static int run_recipe_command(struct build *build, struct json_object *words, er
     char *arguments[ARGUMENTS_MOST + 1] = { NULL };
     size_t count = json_object_array_length(words);
     if (count > ARGUMENTS_MOST)
-        return fail(err, ERR_TOO_LARGE, "a command of `prepare` has more than %d words", ARGUMENTS_MOST);
+        return fail(err, ERR_TOO_LARGE, "a command of `prepare` has more than %d words",
+                    ARGUMENTS_MOST);
     for (size_t index = 0; index < count; index++)
         arguments[index] = strdup(json_object_get_string(json_object_array_get_idx(words, index)));
     int result = run_inside(build, arguments, NULL, err);
@@ -169,7 +178,7 @@ static int index_libraries(struct build *build, error *err)
 
 int prepare_tree(struct build *build, error *err)
 {
-    static const char *const python_places[] = { "/usr/lib/python3", "/usr/lib/python3.9",
+    static const char *const python_places[] = { "/usr/lib/python3",    "/usr/lib/python3.9",
                                                  "/usr/lib/python3.10", "/usr/lib/python3.11",
                                                  "/usr/lib/python3.12", "/usr/lib/python3.13",
                                                  "/usr/lib/python3.14", NULL };

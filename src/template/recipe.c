@@ -1,5 +1,5 @@
-/* recipe.c - a table of keys; each key has a reader that turns its node into JSON or says what is wrong
- * with it, and where. */
+/* recipe.c - a table of keys; each key has a reader that turns its node into JSON or says what is
+ * wrong with it, and where. */
 #include "template/recipe.h"
 
 #include "base/cleanup.h"
@@ -24,11 +24,11 @@ struct reading {
 
 typedef struct json_object *read_node(struct reading *reading, const struct yaml_node *node);
 
-static struct json_object *wrong(struct reading *reading, const struct yaml_node *node, const char *format,
-                                 ...) PRINTF(3, 4);
+static struct json_object *wrong(struct reading *reading, const struct yaml_node *node,
+                                 const char *format, ...) PRINTF(3, 4);
 
-static struct json_object *wrong(struct reading *reading, const struct yaml_node *node, const char *format,
-                                 ...)
+static struct json_object *wrong(struct reading *reading, const struct yaml_node *node,
+                                 const char *format, ...)
 {
     char text[200];
     va_list values;
@@ -40,7 +40,8 @@ static struct json_object *wrong(struct reading *reading, const struct yaml_node
 }
 
 /* Gives the text of a node, or NULL with a complaint. It lives as long as the reading. */
-static const char *read_text(struct reading *reading, const struct yaml_node *node, const char *what)
+static const char *read_text(struct reading *reading, const struct yaml_node *node,
+                             const char *what)
 {
     if (node->kind == YAML_TEXT && !node->empty)
         return node->text;
@@ -86,21 +87,21 @@ static struct json_object *read_size(struct reading *reading, const struct yaml_
     char *end = NULL;
     errno = 0;
     uint64_t value = isdigit((unsigned char) *text) ? strtoull(text, &end, 10) : 0;
-    int shift = !end                       ? -1
-                : strcmp(end, "MiB") == 0 ? 20
-                : strcmp(end, "GiB") == 0 ? 30
-                                          : -1;
+    int shift = !end ? -1 : strcmp(end, "MiB") == 0 ? 20 : strcmp(end, "GiB") == 0 ? 30 : -1;
     if (errno != 0 || shift < 0 || value == 0 || value > (UINT64_C(1) << (44 - shift)))
-        return wrong(reading, node, "disk must be a size such as 500MiB or 2GiB, not '%.40s'", text);
+        return wrong(reading, node, "disk must be a size such as 500MiB or 2GiB, not '%.40s'",
+                     text);
     return json_object_new_int64((int64_t) (value << shift));
 }
 
 /* Reads a list of texts that each pass `check`; `what` names one of them in complaints. */
-static struct json_object *read_list(struct reading *reading, const struct yaml_node *node, const char *what,
-                                     bool (*check)(const char *), const char *rule)
+static struct json_object *read_list(struct reading *reading, const struct yaml_node *node,
+                                     const char *what, bool (*check)(const char *),
+                                     const char *rule)
 {
     if (node->kind != YAML_SEQUENCE)
-        return wrong(reading, node, "here a list is needed, as in [a, b]: each %s is %s", what, rule);
+        return wrong(reading, node, "here a list is needed, as in [a, b]: each %s is %s", what,
+                     rule);
     struct json_object *list = json_object_new_array();
     const struct yaml_node *item = yaml_first(reading->yaml, node);
     for (; item; item = yaml_next(reading->yaml, item)) {
@@ -156,7 +157,8 @@ static struct json_object *read_command(struct reading *reading, const struct ya
     if (*program == '/')
         return list;
     (void) json_object_put(list);
-    return wrong(reading, node, "a command starts with the whole path of its program, as in /bin/bash");
+    return wrong(reading, node,
+                 "a command starts with the whole path of its program, as in /bin/bash");
 }
 
 static struct json_object *read_commands(struct reading *reading, const struct yaml_node *node)
@@ -323,8 +325,7 @@ static bool is_variable(const char *text)
     if (isdigit((unsigned char) *text) || strncmp(text, "LD_", 3) == 0 ||
         strcmp(text, "GLIBC_TUNABLES") == 0)
         return false;
-    size_t length = strspn(
-        text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+    size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
     return length > 0 && length < 64 && text[length] == '\0';
 }
 
@@ -342,8 +343,8 @@ static struct json_object *read_variables(struct reading *reading, const struct 
 
 static bool is_module(const char *text)
 {
-    size_t length = strspn(
-        text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.");
+    size_t length =
+        strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.");
     return length > 0 && length < 128 && text[length] == '\0' && *text != '.';
 }
 
@@ -385,7 +386,8 @@ static int read_whole(const char *file, char *text, size_t size, size_t *ret_len
 {
     auto_fd fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
-        return fail(err, ERR_NOT_FOUND, "there is no file '%s'; give the path of a YAML file", file);
+        return fail(err, ERR_NOT_FOUND, "there is no file '%s'; give the path of a YAML file",
+                    file);
     struct stat status;
     if (fd < 0 || fstat(fd, &status) < 0)
         return fail_os(err, "read '%s'", file);
@@ -410,13 +412,13 @@ int recipe_read(const char *file, struct json_object **ret_recipe, error *err)
     if (!text)
         return fail_os(err, "read '%s'", file);
     if (read_whole(file, text, RECIPE_FILE_MOST + 1, &length, err) < 0)
-        return -1;
+        return -1; /* NOLINT(clang-analyzer-unix.Malloc): freed with its scope */
     struct yaml yaml;
     if (yaml_init(&yaml, file, text, length, err) < 0)
         return -1;
     struct reading reading = { .yaml = &yaml, .err = err };
-    struct json_object *recipe = read_known(&reading, &yaml.nodes[0], recipe_keys,
-                                            COUNT_OF(recipe_keys));
+    struct json_object *recipe =
+        read_known(&reading, &yaml.nodes[0], recipe_keys, COUNT_OF(recipe_keys));
     yaml_done(&yaml);
     if (!recipe)
         return -1;

@@ -16,8 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Taken out of every template: whole directories and single files, as patterns (fnmatch(3), where '*'
- * stops at a '/'). */
+/* Taken out of every template: whole directories and single files, as patterns (fnmatch(3), where
+ * '*' stops at a '/'). */
+/* clang-format off */
 static const char *const left_out[] = {
     /* what a sandbox gets anew */
     "boot", "dev", "home", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp",
@@ -35,6 +36,7 @@ static const char *const left_out[] = {
     "usr/share/man", "usr/share/menu", "usr/share/pixmaps", "usr/share/zsh", "usr/share/bash-completion",
     "usr/share/applications",
 };
+/* clang-format on */
 
 /* The names of the world inside: one user, one host. */
 static const struct {
@@ -49,9 +51,24 @@ static const struct {
 };
 
 static const char *const new_directories[] = {
-    "dev", "etc", "home", "home/user", "proc", "run", "tmp", "workspace", "usr", "usr/lib",
-    "usr/lib/glovebox", "usr/share", "usr/share/glovebox", "usr/share/glovebox/skel", "var",
-    "var/cache", "var/log", "var/tmp",
+    "dev",
+    "etc",
+    "home",
+    "home/user",
+    "proc",
+    "run",
+    "tmp",
+    "workspace",
+    "usr",
+    "usr/lib",
+    "usr/lib/glovebox",
+    "usr/share",
+    "usr/share/glovebox",
+    "usr/share/glovebox/skel",
+    "var",
+    "var/cache",
+    "var/log",
+    "var/tmp",
 };
 
 /* No file is newer than this (2025-01-01), or than $SOURCE_DATE_EPOCH. */
@@ -76,7 +93,8 @@ static bool is_left_out(const struct build *build, const char *path)
     return false;
 }
 
-/* Everyone may read, its owner may write, nothing is set-uid. A mode says only: may it be executed? */
+/* Everyone may read, its owner may write, nothing is set-uid. A mode says only: may it be executed?
+ */
 static int make_harmless(const struct tree_entry *entry, error *err)
 {
     mode_t mode = entry->status.st_mode;

@@ -26,7 +26,8 @@ int store_open(const char *state, bool make, error *err)
         return -1;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return fail(err, ERR_NOT_FOUND, "there is no template in '%s' yet; build one: glovebox template build minimal",
+        return fail(err, ERR_NOT_FOUND,
+                    "there is no template in '%s' yet; build one: glovebox template build minimal",
                     state);
     return fd < 0 ? fail_os(err, "open '%s'", path) : fd;
 }
@@ -59,7 +60,8 @@ static int each_name(int store, int (*each)(int, const char *, void *, error *),
     }
     int result = 0;
     struct dirent *entry;
-    while (result == 0 && (entry = readdir(directory))) /* NOLINT(concurrency-mt-unsafe): ours alone */
+    while (result == 0 &&
+           (entry = readdir(directory))) /* NOLINT(concurrency-mt-unsafe): ours alone */
         result = each(store, entry->d_name, context, err);
     (void) closedir(directory);
     return result;
@@ -88,7 +90,8 @@ static int working_name(const char *kind, const char *template, char *ret_name, 
 
 int store_begin(int store, const char *template, char *ret_name, size_t size, error *err)
 {
-    if (working_name("building", template, ret_name, size) < 0 || mkdirat(store, ret_name, 0700) < 0)
+    if (working_name("building", template, ret_name, size) < 0 ||
+        mkdirat(store, ret_name, 0700) < 0)
         return fail_os(err, "make a directory to build in");
     auto_fd fd = open_directory(store, ret_name);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
@@ -133,8 +136,8 @@ int store_manifest(int store, const char *template, struct json_object **ret_man
     auto_fd directory = open_directory(store, template);
     if (directory < 0 && errno == ENOENT)
         return fail(err, ERR_NOT_FOUND,
-                    "template '%s' has not been built; build it: glovebox template build %s", template,
-                    template);
+                    "template '%s' has not been built; build it: glovebox template build %s",
+                    template, template);
     if (directory < 0)
         return fail_os(err, "open template '%s'", template);
     auto_text text = NULL;
@@ -163,8 +166,7 @@ static int add_manifest(int store, const char *name, void *context, error *err)
 
 static const char *name_of(const void *item)
 {
-    struct json_object *name =
-        json_object_object_get(*(struct json_object *const *) item, "name");
+    struct json_object *name = json_object_object_get(*(struct json_object *const *) item, "name");
     return name ? json_object_get_string(name) : "";
 }
 

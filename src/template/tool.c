@@ -1,4 +1,5 @@
-/* tool.c - clone, arrange the child's surroundings, exec; then read its stderr until it has ended. */
+/* tool.c - clone, arrange the child's surroundings, exec; then read its stderr until it has ended.
+ */
 #include "template/tool.h"
 
 #include "base/cleanup.h"
@@ -28,7 +29,8 @@ static const char host_path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/
 /* The child's only way out: one line to stderr, which is the parent's pipe. */
 static _Noreturn void give_up(const char *what)
 {
-    (void) dprintf(STDERR_FILENO, "%s: %s\n", what, strerror(errno)); /* NOLINT(concurrency-mt-unsafe) */
+    const char *why = strerrordesc_np(errno);
+    (void) dprintf(STDERR_FILENO, "%s: %s\n", what, why ? why : "unknown error");
     _exit(126);
 }
 
@@ -101,7 +103,7 @@ static void reset_signals(void)
 {
     sigset_t none;
     (void) sigemptyset(&none);
-    (void) sigprocmask(SIG_SETMASK, &none, NULL);
+    (void) sigprocmask(SIG_SETMASK, &none, NULL); /* NOLINT(concurrency-mt-unsafe): one thread */
     static const int ours[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
     for_each(number, ours)
         (void) signal(*number, SIG_DFL);
@@ -188,7 +190,8 @@ static void pass_lines(struct tool *tool, struct lines *lines, const char *bytes
     }
 }
 
-/* Reads until the program and all that it started have closed their stderr, or until interrupted. */
+/* Reads until the program and all that it started have closed their stderr, or until interrupted.
+ */
 static void listen_to(struct tool *tool, int errors)
 {
     struct lines lines = { .length = 0 };

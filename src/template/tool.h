@@ -1,7 +1,7 @@
 /* tool.h - runs one program while a template is built: on the host, or inside the new root.
  *
- * Every program dies with its caller. What it writes on stderr goes to `line`, line by line, and its end
- * is kept for the complaint. */
+ * Every program dies with its caller. What it writes on stderr goes to `line`, line by line, and
+ * its end is kept for the complaint. */
 #pragma once
 
 #include "base/error.h"
@@ -16,11 +16,12 @@ enum { TOOL_TAIL = 4096 };
 extern volatile sig_atomic_t tool_interrupted;
 
 struct tool {
-    char *const *arguments; /* NULL-ended; [0] is the whole path, or a name to look up on the host */
+    char *const
+        *arguments; /* NULL-ended; [0] is the whole path, or a name to look up on the host */
     char *const *variables; /* NULL-ended; NULL = those of the caller */
-    const char *root;       /* run inside this root, without network and without the host's processes */
-    bool apart;             /* on the host, in its own mount and pid namespace (needs root) */
-    int output;             /* descriptor for stdout; 0 = with stderr */
+    const char *root; /* run inside this root, without network and without the host's processes */
+    bool apart;       /* on the host, in its own mount and pid namespace (needs root) */
+    int output;       /* descriptor for stdout; 0 = with stderr */
     void (*line)(void *context, const char *text); /* may be NULL */
     void *context;
     char tail[TOOL_TAIL]; /* written: the end of stderr */

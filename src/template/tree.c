@@ -1,4 +1,5 @@
-/* tree.c - a walk is a stack of open directories, each with the sorted names that are still to come. */
+/* tree.c - a walk is a stack of open directories, each with the sorted names that are still to
+ * come. */
 #include "template/tree.h"
 
 #include "base/cleanup.h"
@@ -17,8 +18,8 @@ enum { DEEPEST = 200, FILE_MOST = 256 * 1024 * 1024 };
 
 struct level {
     int fd;
-    char **names;
-    size_t count, next;
+    struct dirent **entries;
+    int count, next;
     size_t path_length; /* of the path of this directory, with the '/' that follows it */
 };
 
@@ -29,56 +30,22 @@ struct walk {
     char path[PATH_MAX];
 };
 
-static int by_bytes(const void *left, const void *right)
+static int by_bytes(const struct dirent **left, const struct dirent **right)
 {
-    return strcmp(*(char *const *) left, *(char *const *) right);
+    return strcmp((*left)->d_name, (*right)->d_name);
+}
+
+static int is_entry(const struct dirent *entry)
+{
+    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
 static void level_done(struct level *level)
 {
-    for (size_t index = 0; index < level->count; index++)
-        free(level->names[index]);
-    free(level->names);
+    for (int index = 0; index < level->count; index++)
+        free(level->entries[index]);
+    free(level->entries);
     (void) close(level->fd);
-}
-
-static int add_name(struct level *level, size_t *room, const char *name)
-{
-    if (level->count == *room) {
-        size_t more = *room ? *room * 2 : 16;
-        char **names = reallocarray(level->names, more, sizeof(*names));
-        if (!names)
-            return -1;
-        level->names = names;
-        *room = more;
-    }
-    level->names[level->count] = strdup(name);
-    return level->names[level->count++] ? 0 : -1;
-}
-
-static int read_names(struct level *level)
-{
-    int own = fcntl(level->fd, F_DUPFD_CLOEXEC, 3);
-    if (own < 0)
-        return -1;
-    DIR *directory = fdopendir(own);
-    if (!directory) {
-        (void) close(own);
-        return -1;
-    }
-    size_t room = 0;
-    int result = 0;
-    struct dirent *entry;
-    errno = 0;
-    while (result == 0 && (entry = readdir(directory))) /* NOLINT(concurrency-mt-unsafe): ours alone */
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            result = add_name(level, &room, entry->d_name);
-    if (errno != 0)
-        result = -1;
-    (void) closedir(directory);
-    if (result == 0 && level->count > 0)
-        qsort(level->names, level->count, sizeof(*level->names), by_bytes);
-    return result;
 }
 
 /* Takes the descriptor. */
@@ -90,15 +57,17 @@ static int enter(struct walk *walk, int fd, size_t path_length, error *err)
     }
     struct level *level = &walk->levels[walk->depth++];
     *level = (struct level){ .fd = fd, .path_length = path_length };
-    if (read_names(level) < 0)
+    level->count = scandirat(fd, ".", &level->entries, is_entry, by_bytes);
+    if (level->count < 0) {
+        level->count = 0;
         return fail_os(err, "read directory '%.150s'", walk->path);
+    }
     return 0;
 }
 
 static int enter_entry(struct walk *walk, const struct tree_entry *entry, error *err)
 {
-    int fd = openat(entry->directory, entry->name,
-                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(entry->directory, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return fail_os(err, "open directory '%.150s'", walk->path);
     size_t length = strlen(walk->path);
@@ -133,8 +102,8 @@ static int leave(struct walk *walk, tree_visit *visit, void *context, error *err
     if (walk->depth == 0)
         return 0;
     const struct level *level = &walk->levels[walk->depth - 1];
-    struct tree_entry entry;
-    if (look_at(walk, level, level->names[level->next - 1], &entry, err) < 0)
+    struct tree_entry entry = { .directory = -1, .name = "" };
+    if (look_at(walk, level, level->entries[level->next - 1]->d_name, &entry, err) < 0)
         return -1;
     entry.leaving = true;
     return visit(context, &entry, err) < 0 ? -1 : 0;
@@ -149,8 +118,8 @@ static int walk_on(struct walk *walk, tree_visit *visit, void *context, error *e
                 return -1;
             continue;
         }
-        struct tree_entry entry;
-        if (look_at(walk, level, level->names[level->next++], &entry, err) < 0)
+        struct tree_entry entry = { .directory = -1, .name = "" };
+        if (look_at(walk, level, level->entries[level->next++]->d_name, &entry, err) < 0)
             return -1;
         int answer = visit(context, &entry, err);
         if (answer < 0)
@@ -281,7 +250,8 @@ int tree_write_file(int root, const char *path, const void *bytes, size_t size, 
     const char *name = slash ? slash + 1 : path;
     if (unlinkat(directory, name, 0) < 0 && errno != ENOENT)
         return fail_os(err, "replace '%.150s'", path);
-    auto_fd fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    auto_fd fd =
+        openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0 || fchmod(fd, 0644) < 0 || write_all(fd, bytes, size) < 0)
         return fail_os(err, "write '%.150s'", path);
     return 0;

@@ -1,7 +1,7 @@
 /* tree.h - walking and changing a tree of files by descriptors, never through a link and never out.
  *
- * Every path is relative to a directory that the caller holds open. Entries come in the order of their
- * names' bytes, so that two walks over equal trees see the same sequence. */
+ * Every path is relative to a directory that the caller holds open. Entries come in the order of
+ * their names' bytes, so that two walks over equal trees see the same sequence. */
 #pragma once
 
 #include "base/error.h"

@@ -53,7 +53,8 @@ TEST(what_is_removed_ends_at_links)
     expect(tree_remove(place, "tree", &err) == 0, "%s", err.text);
     expect(!exists(place, "tree"), "the tree is there still");
     expect(exists(place, "outside/kept"), "a link was followed");
-    expect(tree_remove(place, "tree", &err) == 0, "what is not there is removed already: %s", err.text);
+    expect(tree_remove(place, "tree", &err) == 0, "what is not there is removed already: %s",
+           err.text);
     remove_place();
 }
 
@@ -91,8 +92,8 @@ static int see(void *context, const struct tree_entry *entry, error *err)
     (void) err;
     struct seen *seen = context;
     size_t used = strlen(seen->text);
-    (void) snprintf(seen->text + used, sizeof(seen->text) - used, "%s%s ", entry->leaving ? "-" : "",
-                    entry->path);
+    (void) snprintf(seen->text + used, sizeof(seen->text) - used, "%s%s ",
+                    entry->leaving ? "-" : "", entry->path);
     return strcmp(entry->name, "skipped") == 0 ? TREE_SKIP : TREE_GO_ON;
 }
 
@@ -102,8 +103,8 @@ TEST(a_walk_goes_by_the_bytes_of_names)
     struct seen seen = { "" };
     auto_fd place = make_place();
     require(place >= 0, "make a place to test in");
-    static const char *const folders[] = { "tree/b", "tree/skipped", "tree/skipped/x", "tree/b/\xc3\xa4",
-                                           "tree/b/z", "tree/B" };
+    static const char *const folders[] = { "tree/b",          "tree/skipped", "tree/skipped/x",
+                                           "tree/b/\xc3\xa4", "tree/b/z",     "tree/B" };
     for_each(folder, folders)
         require(tree_make_directory(place, *folder, &err) == 0, "%s", err.text);
     require(symlinkat("b", place, "tree/a") == 0, "link");
@@ -111,8 +112,8 @@ TEST(a_walk_goes_by_the_bytes_of_names)
     for (int times = 0; times < 2; times++) { /* a second walk starts at the beginning again */
         seen.text[0] = '\0';
         expect(tree_walk(tree, see, &seen, &err) == 0, "%s", err.text);
-        expect(strcmp(seen.text, "B -B a b b/z -b/z b/\xc3\xa4 -b/\xc3\xa4 -b skipped ") == 0, "'%s'",
-               seen.text);
+        expect(strcmp(seen.text, "B -B a b b/z -b/z b/\xc3\xa4 -b/\xc3\xa4 -b skipped ") == 0,
+               "'%s'", seen.text);
     }
     remove_place();
 }
