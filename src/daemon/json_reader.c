@@ -56,7 +56,8 @@ static int check_characters(struct json_reader *reader, const char *data, size_t
     return valid == size - cut ? 0 : -1;
 }
 
-/* Returns false at a single quote, which json-c would take for a text's. */
+/* Returns false at what json-c takes, even when strict, and JSON does not have: texts in single quotes,
+ * NaN and Infinity. */
 static bool count_values(struct json_reader *reader, const char *data, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -70,7 +71,7 @@ static bool count_values(struct json_reader *reader, const char *data, size_t si
                 reader->in_text = false;
         } else if (byte == '"') {
             reader->in_text = true;
-        } else if (byte == '\'') {
+        } else if (byte == '\'' || byte == 'N' || byte == 'I') {
             return false;
         } else if (byte == ',' || byte == ':' || byte == '[' || byte == '{') {
             reader->values++;
@@ -98,7 +99,7 @@ static int take(struct json_reader *reader, const char *data, size_t size, error
                     "; send other bytes in a field named …_base64",
                     offset);
     if (!count_values(reader, data, size))
-        return fail(err, ERR_BAD_REQUEST, "the body is not JSON: it has a single quote outside of a text");
+        return fail(err, ERR_BAD_REQUEST, "the body is not JSON: it has a single quote, NaN or Infinity");
     if (reader->values > VALUES_MOST)
         return fail(err, ERR_BAD_REQUEST, "the body has more than %d values; send fewer, larger ones",
                     VALUES_MOST);

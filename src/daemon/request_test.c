@@ -36,6 +36,8 @@ TEST(a_request_is_refused_with_its_cause)
         { "{\"code\":\"1\"} {}", ERR_BAD_REQUEST, "" },
         { "{'code':\"1\"}", ERR_BAD_REQUEST, "not JSON" },
         { "{\"code\":\"\xff\"}", ERR_BAD_REQUEST, "not UTF-8 at byte 9" },
+        { "{\"code\":NaN}", ERR_BAD_REQUEST, "not JSON" },
+        { "{\"limits\":{\"wall_ms\":-Infinity}}", ERR_BAD_REQUEST, "not JSON" },
         { "{}", ERR_BAD_REQUEST, "neither 'code' nor 'command'" },
         { "{\"code\":\"1\",\"command\":[\"ls\"]}", ERR_BAD_REQUEST, "give one of them" },
         { "{\"code\":\"\"}", ERR_BAD_REQUEST, "empty" },

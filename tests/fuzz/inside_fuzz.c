@@ -32,6 +32,24 @@ static int hear(void *context, const struct inside_frame *frame, const unsigned 
     return event < 0 ? -1 : event == HARVEST_COLLECTED;
 }
 
+/* What goes into the result as it is must be JSON, and without line ends: events are lines. */
+static void check_json(const struct bytes *json, bool is_list)
+{
+    struct bytes whole = { 0 };
+    if (json->size == 0)
+        return;
+    assert(!memchr(json->data, '\n', json->size));
+    if (is_list)
+        bytes_add_text(&whole, "[");
+    bytes_add(&whole, json->data, json->size);
+    if (is_list)
+        bytes_add_text(&whole, "]");
+    struct json_object *value = json_tokener_parse(bytes_text(&whole));
+    assert(value);
+    (void) json_object_put(value);
+    bytes_done(&whole);
+}
+
 static void check_harvest(void)
 {
     error err;
@@ -41,6 +59,8 @@ static void check_harvest(void)
     for (size_t i = 0; i < harvest.artifact_count; i++)
         assert(request_check_path(harvest.artifacts[i].path, strlen(harvest.artifacts[i].path), &err) == 0);
     assert(harvest.denials.count <= DENIALS_MOST);
+    check_json(&harvest.results, true);
+    check_json(&harvest.failure, false);
     for (size_t i = 0; i < harvest.denials.count; i++)
         assert(strlen(harvest.denials.rows[i].target) < DENIAL_TARGET_SIZE);
 }
@@ -90,6 +110,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         harvest.running = ID_PROGRAM;
     } else if (data[0] % 4 == 2) {
         harvest.phase = HARVEST_COLLECTING;
+    } else if (data[0] % 4 == 3) {
+        harvest.phase = HARVEST_RUNNING;
+        harvest.running = ID_INTERPRETER;
+        harvest.has_started = true;
     }
     if (feed((const uint8_t *) &hello, sizeof hello, sizeof hello) == 0)
         (void) feed(data + 2, size - 2, 1 + data[1] * 37U);
