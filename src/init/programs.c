@@ -191,7 +191,6 @@ _Noreturn static void become_program(const struct sandbox *sandbox, const struct
         (void) ioctl(ends->theirs[0], TIOCSCTTY, 0);
     if (join_groups(sandbox->procs, sandbox->spec.groups, &err) < 0)
         goto failed;
-    (void) volunteer_for_oom();
     for (int i = 0; i < 3; i++)
         if (dup2(ends->theirs[i], i) < 0) {
             (void) fail_os(&err, "connect descriptor %d", i);

@@ -50,14 +50,27 @@ static int name_host(struct sandbox *sandbox, error *err)
     return 0;
 }
 
-/* The number belongs to this user namespace: namespaces(7), /proc/sys/user. The filter refuses the call as
- * well; this holds even where the filter is not asked. */
-static int forbid_user_namespaces(struct sandbox *sandbox, error *err)
+/* The numbers belong to this user namespace: namespaces(7), /proc/sys/user. The filter refuses further
+ * user namespaces as well; this holds even where the filter is not asked. inotify instances and watches count
+ * for the owners of all namespaces above, too (kernel/ucount.c): without a bound of its own one sandbox could
+ * take the 128 instances that root has on the whole host. */
+static int bound_user_namespace(struct sandbox *sandbox, error *err)
 {
+    static const struct {
+        const char *path;
+        const char *most;
+    } bounds[] = {
+        { "/proc/sys/user/max_user_namespaces", "0" },
+        { "/proc/sys/user/max_inotify_instances", "16" },
+        { "/proc/sys/user/max_inotify_watches", "8192" },
+    };
     (void) sandbox;
-    auto_fd most = open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
-    if (most < 0 || write(most, "0", 1) != 1)
-        return fail_os(err, "forbid further user namespaces");
+    for_each(bound, bounds) {
+        auto_fd most = open(bound->path, O_WRONLY | O_CLOEXEC);
+        size_t length = strlen(bound->most);
+        if (most < 0 || write(most, bound->most, length) != (ssize_t) length)
+            return fail_os(err, "write %s to '%s'", bound->most, bound->path);
+    }
     return 0;
 }
 
@@ -189,7 +202,7 @@ static const struct step {
     { "take the inside id",   take_inside_id,         WALL_userns,          true  },
     { "own group view",       own_group_view,         WALL_cgroupns,        true  },
     { "name the host",        name_host,              WALL_utsns,           true  },
-    { "forbid namespaces",    forbid_user_namespaces, WALL_no_userns,       true  }, /* needs the holder's /proc */
+    { "forbid namespaces",    bound_user_namespace,   WALL_no_userns,       true  }, /* needs the holder's /proc */
     { "mount scratch",        mount_scratch,          WALL_private_files,   true  },
     { "mount processes",      mount_processes,        WALL_masked_proc,     true  },
     { "raise loopback",       raise_loopback,         WALL_netns,           true  },

@@ -265,7 +265,7 @@ static int prepare(int count, char **arguments, error *err)
     (void) umask(0022);
     (void) signal(SIGPIPE, SIG_IGN);
     (void) signal(SIGCHLD, SIG_IGN); /* holders are reaped by the kernel; their sockets tell */
-    if (volunteer_for_oom(err) < 0)
+    if (!(spawner.leave_out & (1ULL << WALL_oom_score)) && volunteer_for_oom(err) < 0)
         return -1;
     for (unsigned i = 0; i < ZYGOTES_MOST; i++)
         spawner.zygotes[i].socket = -1;
