@@ -218,6 +218,27 @@ static void find_v1(const struct group_mount *mount, struct group_places *places
             add_place(places, *kind, mount->folder);
 }
 
+/* The first process that changes its group after a while waits for an RCU grace period, 8 ms and more; those
+ * that come soon after it do not (percpu_rw_semaphore, kernel/rcu/sync.c). Somebody who has nothing else
+ * to do pays for that, while the programs start. */
+pid_t groups_wake(const struct group_places *places)
+{
+    if (places->count == 0)
+        return 0;
+    char path[GROUP_PLACE_TEXT + 32];
+    (void) snprintf(path, sizeof path, "%s", strchr(places->argument[0], '=') + 1);
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return 0;
+    (void) strcpy(slash, "/cgroup.procs");
+    pid_t child = fork();
+    if (child != 0)
+        return child > 0 ? child : 0;
+    int procs = open(path, O_WRONLY | O_CLOEXEC);
+    (void) !write(procs, "0", 1);
+    _exit(EXIT_SUCCESS);
+}
+
 void groups_find(struct group_places *ret_places)
 {
     ret_places->count = 0;

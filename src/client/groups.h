@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <stddef.h>
+#include <sys/types.h>
 
 enum { GROUP_PLACES_MOST = 8, GROUP_PLACE_TEXT = 320 };
 
@@ -17,3 +18,7 @@ struct group_places {
  * live there are moved into a leaf first. None is no failure: the spawner then reports those
  * walls as degraded. */
 void groups_find(struct group_places *ret_places);
+
+/* Moves a short-lived child about, so that the kernel is ready when the first sandbox is.
+ * Gives  the child, to be waited for; 0 if there is none. */
+pid_t groups_wake(const struct group_places *places);

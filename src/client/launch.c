@@ -284,8 +284,15 @@ static int add_zygotes(struct program *program, const char *folder, const char *
     return 0;
 }
 
+/* What both programs are told of this machine. */
+struct surroundings {
+    const struct templates *templates;
+    struct group_places places;
+    bool privileged;
+};
+
 static int plan_spawner(struct program *program, const struct launch_plan *plan,
-                        const struct templates *templates, bool privileged, int socket, error *err)
+                        const struct surroundings *here, int socket, error *err)
 {
     auto_text init = NULL;
     auto_text filter = NULL;
@@ -311,11 +318,10 @@ static int plan_spawner(struct program *program, const struct launch_plan *plan,
     bool has_zygotes = !plan->private && path_of_python(&python, &no_python) == 0;
     if (has_zygotes && add_pair(program, "--python", python, err) < 0)
         return -1;
-    struct group_places places;
-    groups_find(&places);
-    for (size_t index = 0; index < places.count; index++)
-        if (add_pair(program, "--group", places.argument[index], err) < 0)
+    for (size_t index = 0; index < here->places.count; index++)
+        if (add_pair(program, "--group", here->places.argument[index], err) < 0)
             return -1;
+    const struct templates *templates = here->templates;
     for (size_t index = 0; index < templates->count; index++)
         if (add_argument(program, err, "--template") < 0 ||
             add_argument(program, err, "%s/%s/root", templates->folder, templates->names[index]) < 0 ||
@@ -327,7 +333,7 @@ static int plan_spawner(struct program *program, const struct launch_plan *plan,
     const char *left_out = getenv("GLOVEBOX_LEAVE_OUT"); /* NOLINT(concurrency-mt-unsafe) */
     if (left_out && *left_out && add_pair(program, "--leave-out", left_out, err) < 0)
         return -1; /* a spawner that is no test build refuses this option */
-    return privileged ? 0 : add_argument(program, err, "--unprivileged");
+    return here->privileged ? 0 : add_argument(program, err, "--unprivileged");
 }
 
 static int plan_policies(struct program *program, error *err)
@@ -483,32 +489,47 @@ static int start_program(struct program *program, pid_t *ret_pid, int *ret_pidfd
     return 0;
 }
 
+static void wait_for_waker(struct launch *launch)
+{
+    while (launch->waker > 0 && waitpid(launch->waker, NULL, 0) < 0 && errno == EINTR)
+        ;
+    launch->waker = 0;
+}
+
 int launch_start(const struct launch_plan *plan, struct launch *ret_launch, error *err)
 {
     struct launch launch = { .spawner_pidfd = -1, .daemon_pidfd = -1, .log = -1 };
     auto_program spawner = { 0 };
     auto_program daemon = { .death_signal = plan->private ? SIGKILL : SIGTERM };
     auto_templates templates = { 0 };
-    bool privileged = can_be_privileged();
-    daemon.drop_root = privileged;
+    struct surroundings here = { .templates = &templates, .privileged = can_be_privileged() };
+    daemon.drop_root = here.privileged;
+    groups_find(&here.places);
 
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket between spawner and daemon");
     auto_fd spawner_end = pair[0];
     auto_fd daemon_end = pair[1];
-    if (find_templates(plan->state, plan->first_template, &templates, err) < 0 ||
-        plan_spawner(&spawner, plan, &templates, privileged, spawner_end, err) < 0 ||
-        plan_daemon(&daemon, plan, &templates, daemon_end, err) < 0)
+    if (find_templates(plan->state, plan->first_template, &templates, err) < 0)
         return -1;
+    if (plan->private)
+        launch.waker = groups_wake(&here.places);
+    if (plan_spawner(&spawner, plan, &here, spawner_end, err) < 0 ||
+        plan_daemon(&daemon, plan, &templates, daemon_end, err) < 0) {
+        wait_for_waker(&launch);
+        return -1;
+    }
 
     auto_fd log = plan->log > 0 ? fcntl(plan->log, F_DUPFD_CLOEXEC, 3)
                                 : memfd_create("log", MFD_CLOEXEC);
     if (log < 0)
-        return fail_os(err, "make a log");
+        (void) fail_os(err, "make a log");
     spawner.log = daemon.log = log;
-    if (start_program(&spawner, &launch.spawner, &launch.spawner_pidfd, err) < 0)
+    if (log < 0 || start_program(&spawner, &launch.spawner, &launch.spawner_pidfd, err) < 0) {
+        wait_for_waker(&launch);
         return -1;
+    }
     if (start_program(&daemon, &launch.daemon, &launch.daemon_pidfd, err) < 0) {
         close_fd(&spawner_end);
         close_fd(&daemon_end); /* the spawner sees this and leaves */
@@ -551,6 +572,7 @@ bool launch_end(struct launch *launch, deadline end)
     /* The spawner leaves after the daemon: it may need its own few seconds to remove what stands. */
     deadline later = deadline_in(deadline_left_ms(end) + 6000);
     bool spawner = wait_for_program(&launch->spawner, &launch->spawner_pidfd, later);
+    wait_for_waker(launch);
     close_fd(&launch->log);
     launch->log = -1;
     return daemon && spawner;

@@ -33,6 +33,7 @@ struct launch_plan {
 
 struct launch {
     pid_t spawner, daemon; /* 0 once it has ended and was waited for */
+    pid_t waker;           /* see groups_wake() */
     int spawner_pidfd, daemon_pidfd;
     int log; /* memory that both write to; -1 if the plan named a log */
 };
