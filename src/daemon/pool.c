@@ -136,6 +136,7 @@ static void on_broken(void *context, const error *cause)
     struct pool_ticket *ticket = row->ticket;
     log_event(LOG_WARNING, "pool.sandbox_broke", TEXT("cause", cause->text));
     forget(pool, row);
+    pool->leaving++;
     sandbox_close(sandbox);
     if (ticket)
         ticket_fails(ticket, cause);
@@ -149,6 +150,7 @@ static void discard(struct pool *pool, const struct spawned *spawned)
     for (int i = 0; i < GROUPS; i++)
         if (spawned->groups[i] >= 0)
             (void) close(spawned->groups[i]);
+    pool->leaving++;
     spawner_release(pool->spawner, &spawned->name);
 }
 
@@ -179,6 +181,7 @@ static void on_built(void *context, const struct spawned *spawned, const error *
         return;
     }
     if (sandbox_open(pool->spawner, spawned, &row->sandbox, &err) < 0) {
+        pool->leaving++;
         free(row);
         ticket_fails(ticket, &err);
         return;
@@ -304,7 +307,10 @@ static void on_released(void *context, const struct spawn_released *released)
     if (released->leftovers > 0)
         log_event(LOG_ERROR, "sandbox.left_something", COUNT("slot", released->slot),
                   COUNT("leftovers", released->leftovers));
-    free_slot(context);
+    struct pool *pool = context;
+    if (pool->leaving > 0)
+        pool->leaving--;
+    free_slot(pool);
 }
 
 static void on_lost(void *context, const struct spawn_slot *name)
@@ -389,11 +395,6 @@ static void order_of(const struct lease *lease, struct spawn_build *order)
     order->disk_write_rate = limits->disk_write_rate;
 }
 
-bool pool_has_room(const struct pool *pool)
-{
-    return pool->in_use < pool->slots || pool->parked > 0;
-}
-
 void pool_keep(struct pool *pool, const struct lease *lease)
 {
     struct spawn_build order;
@@ -415,6 +416,14 @@ static struct sandbox *take_parked(struct pool *pool, const struct shape *shape)
     return row->sandbox;
 }
 
+/* One that only waits, for another shape, goes: its slot is free in a moment. */
+static void make_room(struct pool *pool)
+{
+    const struct pooled *other = pool->leaving == 0 ? parked_of(pool, NULL) : NULL;
+    if (other)
+        pool_return(pool, other->sandbox);
+}
+
 int pool_lease(struct pool *pool, const struct lease *lease, pool_leased *told, void *context,
                struct pool_ticket **ret_ticket, struct sandbox **ret_parked, error *err)
 {
@@ -429,12 +438,10 @@ int pool_lease(struct pool *pool, const struct lease *lease, pool_leased *told, 
     if (pool->shapes.most > 0)
         refill_soon(pool);
     if (*ret_parked)
-        return 0;
-    if (pool->in_use >= pool->slots) { /* one that only waits makes room; its slot is free in a moment */
-        const struct pooled *other = parked_of(pool, NULL);
-        if (!other)
-            return fail(err, ERR_BUSY, "all %u sandboxes are in use", pool->slots);
-        pool_return(pool, other->sandbox);
+        return POOL_LEASED;
+    if (pool->in_use >= pool->slots && pool->spawner->is_open) {
+        make_room(pool);
+        return POOL_FULL;
     }
     struct pool_ticket *ticket = calloc(1, sizeof *ticket);
     if (!ticket)
@@ -444,7 +451,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, pool_leased *told, 
     if (build(pool, &order, ticket, err) < 0)
         return -1;
     *ret_ticket = ticket;
-    return 0;
+    return POOL_LEASED;
 }
 
 void pool_abandon(struct pool_ticket *ticket)
@@ -457,5 +464,6 @@ void pool_return(struct pool *pool, struct sandbox *sandbox)
     struct pooled *row = find_row(pool, sandbox);
     if (row)
         forget(pool, row);
+    pool->leaving++;
     sandbox_close(sandbox);
 }

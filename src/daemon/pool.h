@@ -41,6 +41,7 @@ struct pool {
     uint32_t in_use;   /* being built, parked, leased, or on their way out */
     uint32_t parked;   /* of them ready and waiting */
     uint32_t building; /* of them on their way to be parked */
+    uint32_t leaving;  /* of them given back, their slots not free yet */
     struct pooled *all;
     struct shapes shapes;
     uv_timer_t refill; /* soon after a lease: the answer goes first */
@@ -59,9 +60,10 @@ void pool_close(struct pool *pool);
 /* Keeps a few of this shape from now on. */
 void pool_keep(struct pool *pool, const struct lease *lease);
 
-bool pool_has_room(const struct pool *pool);
+enum { POOL_LEASED = 0, POOL_FULL = 1 };
 
-/* Gives either *ret_parked, a sandbox that is ready now, or *ret_ticket, and the sandbox comes later. */
+/* Gives either *ret_parked, a sandbox that is ready now, or *ret_ticket, and the sandbox comes later.
+ * Returns POOL_LEASED, or POOL_FULL: every slot is taken; ask again when the pool has `changed`. */
 int pool_lease(struct pool *pool, const struct lease *lease, pool_leased *told, void *context,
                struct pool_ticket **ret_ticket, struct sandbox **ret_parked, error *err);
 

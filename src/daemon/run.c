@@ -456,7 +456,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
     run_load(run);
 }
 
-void run_begin(struct run *run)
+bool run_begin(struct run *run)
 {
     error err;
     struct lease lease = {
@@ -466,12 +466,16 @@ void run_begin(struct run *run)
         .limits = &run->spec.limits,
     };
     struct sandbox *parked = NULL;
+    int leased = pool_lease(run->runs->pool, &lease, on_leased, run, &run->ticket, &parked, &err);
+    if (leased == POOL_FULL)
+        return false;
     run->leased_us = now_us();
     become(run, RUN_BUILDING);
-    if (pool_lease(run->runs->pool, &lease, on_leased, run, &run->ticket, &parked, &err) < 0)
+    if (leased < 0)
         lose(run, &err);
     else if (parked)
         on_leased(run, parked, POOL_PARKED, NULL);
+    return true;
 }
 
 static void make_id(char id[RUN_ID_SIZE])

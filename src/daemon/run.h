@@ -65,7 +65,7 @@ const char *run_state_name(enum run_state state);
 
 /* run.c */
 int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
-void run_begin(struct run *run); /* takes it from the queue into a sandbox */
+bool run_begin(struct run *run); /* into a sandbox; false: there is no room, it stays where it is */
 void run_free(struct run *run);
 void run_slim(struct run *run);  /* keeps only the result, if it is done and nobody listens */
 

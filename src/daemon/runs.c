@@ -117,11 +117,11 @@ struct run *runs_find(const struct runs *runs, const char *id)
 
 void runs_proceed(struct runs *runs)
 {
-    /* Without a spawner nobody waits for room: each begins and is told at once. */
-    while (runs->first_queued && (pool_has_room(runs->pool) || !runs->pool->spawner->is_open)) {
+    while (runs->first_queued) {
         struct run *run = runs->first_queued;
-        leave_queue(runs, run);
-        run_begin(run);
+        if (!run_begin(run))
+            return;
+        leave_queue(runs, run); /* if it has not ended already */
     }
 }
 

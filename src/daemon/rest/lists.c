@@ -17,7 +17,9 @@ void get_health(struct exchange *exchange)
     json_string_field(&json, "status", is_well ? "ok" : "unavailable");
     json_string_field(&json, "version", GLOVEBOX_VERSION);
     json_count_field(&json, "slots", runs->pool->slots);
-    json_count_field(&json, "in_use", runs->pool->in_use);
+    uint32_t ahead = runs->pool->parked + runs->pool->building;
+    json_count_field(&json, "in_use", runs->pool->in_use > ahead ? runs->pool->in_use - ahead : 0);
+    json_count_field(&json, "parked", runs->pool->parked);
     json_count_field(&json, "active", runs->active);
     json_count_field(&json, "queued", runs->queued);
     json_close(&json, '}');
