@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 enum { MANIFEST_MOST = 4 * 1024 * 1024 };
 
@@ -126,6 +128,16 @@ static int read_manifest(struct template *template, error *err)
     return 0;
 }
 
+/* A template that is built anew or removed while it is in use goes away when its last user has let go:
+ * the lock says that it is in use (template/store.h). */
+static int hold(struct template *template, const char *directory, error *err)
+{
+    template->held = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (template->held < 0 || flock(template->held, LOCK_SH | LOCK_NB) < 0)
+        return fail_os(err, "hold '%s'", directory);
+    return 0;
+}
+
 int templates_add(struct templates *templates, const char *argument, error *err)
 {
     const char *directory = strchr(argument, '=');
@@ -143,6 +155,8 @@ int templates_add(struct templates *templates, const char *argument, error *err)
         return under(err, "template '%s'", name);
     if (read_manifest(template, err) < 0)
         return under(err, "template '%s': '%s'", name, path);
+    if (hold(template, directory + 1, err) < 0)
+        return under(err, "template '%s'", name);
     template->name = take_text(&name);
     templates->count++;
     return 0;
@@ -153,6 +167,7 @@ void templates_done(struct templates *templates)
     for (size_t i = 0; i < templates->count; i++) {
         free((char *) (uintptr_t) templates->list[i].name);
         (void) json_object_put(templates->list[i].manifest);
+        (void) close(templates->list[i].held);
     }
     templates->count = 0;
 }

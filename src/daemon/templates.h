@@ -37,6 +37,7 @@ struct template {
     size_t set_count;
     struct import_set sets[TEMPLATE_SETS_MOST]; /* index = as the spawner counts */
     struct json_object *manifest; /* owns the texts */
+    int held;                     /* its directory, locked: it is in use */
 };
 
 /* Index = order on the command line, as the spawner counts. */

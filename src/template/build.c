@@ -172,7 +172,7 @@ static int build_in_place(struct build *build, struct json_object **ret_manifest
         return -1;
     struct json_object *manifest = make_manifest(build);
     if (write_papers(build, manifest, err) < 0 ||
-        store_publish(build->store, build->place_name, build->name, err) < 0) {
+        store_publish(build->store, build->place, build->place_name, build->name, err) < 0) {
         (void) json_object_put(manifest);
         return -1;
     }

@@ -22,8 +22,9 @@ int store_sweep(int store, error *err);
 /* Makes a locked directory for work. Gives its name and descriptor. */
 int store_begin(int store, const char *template, char *ret_name, size_t size, error *err);
 
-/* Puts the finished directory in the place of the template. */
-int store_publish(int store, const char *working_name, const char *template, error *err);
+/* Puts the finished directory, open as `place`, where the template was. What was there goes away,
+ * or stays until nobody uses it. */
+int store_publish(int store, int place, const char *working_name, const char *template, error *err);
 
 /* Fails  ERR_NOT_FOUND  no such template */
 int store_remove(int store, const char *template, error *err);

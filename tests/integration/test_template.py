@@ -3,6 +3,7 @@ left of a build that did not end.
 
 Most tests build `minimal` from copies of this machine's own packages: it takes seconds and no network."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -195,6 +196,27 @@ def test_build_leaves_the_work_of_another_alone(built, tmp_path):
     second = built("template", "build", "minimal", "--offline", "--state", state, timeout=600)
     assert second.returncode == 0 and first.wait(600) == 0
     assert os.listdir(state / "templates") == ["minimal"]
+
+
+def test_template_in_use_stays_until_it_is_let_go(built, tmp_path):
+    """gloveboxd holds a shared lock on each template that it serves; sandboxes see its files until they end."""
+    recipe = tmp_path / "small.yaml"
+    recipe.write_text(RECIPE.format(name="small"))
+    templates = tmp_path / "templates"
+
+    def build():
+        assert built("template", "build", recipe, "--offline", "--state", tmp_path, timeout=600).returncode == 0
+
+    build()
+    user = os.open(templates / "small", os.O_RDONLY)
+    fcntl.flock(user, fcntl.LOCK_SH | fcntl.LOCK_NB) # a new template can be used at once
+    build()
+    assert len(os.listdir(templates)) == 2 and (templates / "small/root/bin/bash").exists()
+    os.stat("root/usr/bin/bash", dir_fd=user)
+    assert len(json.loads(built("template", "list", "--json", "--state", tmp_path).stdout)) == 1
+    os.close(user)
+    build()
+    assert os.listdir(templates) == ["small"]
 
 
 @pytest.mark.parametrize("text, place, word", [
