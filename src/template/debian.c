@@ -257,7 +257,7 @@ static int run_mmdebstrap(struct build *build, struct line *line, error *err)
         .context = build,
     };
     if (tool_run(&tool, err) < 0)
-        return tool_interrupted ? -1 : explain(tool.tail, err);
+        return tool_interrupted || !*tool.tail ? -1 : explain(tool.tail, err);
     return as_root ? 0 : extract(build, archive, err);
 }
 

@@ -102,7 +102,7 @@ static int run_inside(struct build *build, char **arguments, char **ret_text, er
         .context = build,
     };
     int result = ret_text ? tool_read(&tool, ret_text, err) : tool_run(&tool, err);
-    if (result < 0 && !tool_interrupted) {
+    if (result < 0 && !tool_interrupted && *tool.tail) {
         size_t length = strlen(tool.tail);
         return under(err, "in the new root: …%s", tool.tail + (length > 100 ? length - 100 : 0));
     }

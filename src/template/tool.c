@@ -229,6 +229,11 @@ int tool_run(struct tool *tool, error *err)
     auto_fd their_end = ends[1];
     const char *program = tool->arguments[0];
     pid_t child = start(tool, tool->output > 0 ? tool->output : their_end, their_end);
+    if (child < 0 && errno == EPERM && (tool->root || tool->apart))
+        return fail(
+            err, ERR_UNAVAILABLE, "this machine gives uid %u no new namespaces; %s", geteuid(),
+            geteuid() == 0 ? "give root CAP_SYS_ADMIN (a container: --privileged)"
+                           : "build as root, or as root: sysctl user.max_user_namespaces=10000");
     if (child < 0)
         return fail_os(err, "start %s", program);
     (void) close(take_fd(&their_end));
