@@ -180,7 +180,9 @@ static int write_limits(struct spawner *spawner, struct slot *slot, enum group_k
     return 0;
 }
 
-/* Which v1 controllers a sandbox needs: each costs two dozen microseconds to make and to join. */
+/* Which v1 controllers a sandbox needs. Each costs two dozen microseconds to make and to join; and the first
+ * join after a pause waits for a grace period of the kernel's, some 8 ms (cgroup_threadgroup_rwsem), so
+ * that joins are kept few and close together. */
 static bool is_wanted(enum group_kind kind, const struct spawn_build *build)
 {
     return kind != GROUP_BLKIO || build->disk_read_rate || build->disk_write_rate;
