@@ -12,6 +12,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -133,6 +134,21 @@ def test_same_packages_give_the_same_digest(built, tmp_path):
     again = json.loads(done.stdout)
     assert again["packages"] == built.manifest["packages"]
     assert again["digest"] == built.manifest["digest"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_ordinary_user_gets_the_same_digest(built):
+    with tempfile.TemporaryDirectory() as state: # pytest's own folders are closed to others
+        os.chown(state, 4321, 4321)
+        done = subprocess.run(["setpriv", "--reuid=4321", "--regid=4321", "--clear-groups", built.program, "template",
+                               "build", "minimal", "--offline", "--json", "--state", state],
+                              env=built.environment({"HOME": "/"}), capture_output=True, timeout=600, check=False)
+        if b"no new namespaces" in done.stderr or b"Operation not permitted" in done.stderr:
+            pytest.skip("this machine gives ordinary users no namespaces")
+        assert done.returncode == 0, done.stderr.decode()
+        assert json.loads(done.stdout)["digest"] == built.manifest["digest"]
+        root = pathlib.Path(state, "templates/minimal/root")
+        assert {status.st_uid for _, status in every_entry(root)} == {4321}
 
 
 def test_list_show_and_remove(built, tmp_path):
