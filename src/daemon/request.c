@@ -71,7 +71,7 @@ int request_check_path(const char *path, size_t size, error *err)
             break;
         part = slash + 1;
     }
-    if (parts >= DEPTH_MOST)
+    if (parts > DEPTH_MOST)
         return fail(err, ERR_BAD_REQUEST, "path '%.100s' is deeper than %d folders", path, DEPTH_MOST);
     return 0;
 }

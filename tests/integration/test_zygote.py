@@ -307,7 +307,7 @@ print(json.dumps({
     "parent": os.getppid(), "session": os.getsid(0) == os.getpid(), "pids": [p for p in os.listdir("/proc") if p.isdigit()],
     "limits": {n: resource.getrlimit(getattr(resource, n)) for n in ("RLIMIT_CORE", "RLIMIT_NOFILE", "RLIMIT_FSIZE")},
     "oom": open("/proc/self/oom_score_adj").read().strip(), "environment": dict(os.environ),
-    "files": [p for p in ("/etc/shadow", "/work", "/root/.bashrc") if os.path.exists(p)],
+    "files": [p for p in ("/etc/shadow", "/srv/host", "/var/lib/glovebox") if os.path.exists(p)],
     "umask": os.umask(0),
 }))
 """
