@@ -1,4 +1,4 @@
-"""inotify instances without end."""
+"""inotify instances: more than a sandbox may have, fewer than the host has."""
 
 import ctypes
 
@@ -7,7 +7,7 @@ from escape import attempt, libc
 
 @attempt
 def many_watchers():
-    for _ in range(5000):
+    for _ in range(40):
         if libc.inotify_init1(0) < 0:
             raise OSError(ctypes.get_errno(), "inotify")
-    return "has 5000 watchers"
+    return "has 40 watchers"

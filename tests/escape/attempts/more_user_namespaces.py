@@ -1,4 +1,4 @@
-"""The number of user namespaces that may be made: seen when the filter lets the call through."""
+"""A user namespace; when the filter lets the call through, the number of them that may be made is none."""
 
 import os
 

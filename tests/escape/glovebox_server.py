@@ -1,0 +1,167 @@
+"""glovebox_server.py - `glovebox serve` for the escape tests: as root or as an ordinary user, with a host around it
+that holds what attempts look for."""
+
+import contextlib
+import ctypes
+import http.client
+import json
+import os
+import pathlib
+import random
+import socket
+import subprocess
+import threading
+import time
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("GLOVEBOX_BUILD", TOP / "build")).resolve()
+STATE = pathlib.Path(os.environ.get("GLOVEBOX_STATE", BUILD / "state")).resolve()
+WALL_ROWS = [line.split("(")[1].split(",")[0]
+             for line in (TOP / "src/model/walls.def").read_text(encoding="utf-8").splitlines()
+             if line.startswith("WALL(")]
+TEST_ID = 61234  # an ordinary user that nobody else is
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def build_with_leave_out(folder):
+    """Programs in which walls can be left out; never installed. Gives their folder. GLOVEBOX_LEAVE_OUT_BUILD
+    names a build folder that is used again."""
+    folder = pathlib.Path(os.environ.get("GLOVEBOX_LEAVE_OUT_BUILD", folder / "build"))
+    if not (folder / "build.ninja").exists():
+        subprocess.run(["meson", "setup", "-Dleave_out=true", "-Dtests=false", folder, TOP], check=True,
+                       capture_output=True)
+    subprocess.run(["ninja", "-C", folder, "-j2"], check=True, capture_output=True)
+    return folder
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Server:
+    """A daemon and the host around it, until the end of the with block."""
+
+    def __init__(self, folder, mode, policies, programs=None, left_out=()):
+        if mode == "root" and os.geteuid() != 0:
+            import pytest
+            pytest.skip("needs root")
+        self.folder, self.mode, self.policies = pathlib.Path(folder), mode, policies
+        self.programs, self.left_out = programs, left_out
+        self.socket = self.folder / "glovebox.sock"
+        self.canary = self.folder / "canary.txt"
+        self.degraded, self.open, self.process = [], [], None
+
+    def __enter__(self):
+        self.make_host()
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GLOVEBOX_")}
+        environment |= {"GLOVEBOX_STATE": str(STATE), "GLOVEBOX_POLICIES": str(self.policies),
+                        "GLOVEBOX_RUNTIME": str(self.folder), "ESCAPE_SECRET": self.host["secret"],
+                        "HOME": str(self.folder)}
+        command = [f"{self.programs or BUILD}/glovebox", "serve", "--socket", str(self.socket), "--slots", "8"]
+        if self.left_out:
+            environment["GLOVEBOX_LEAVE_OUT"] = str(sum(1 << WALL_ROWS.index(wall) for wall in self.left_out))
+        identity = {}
+        if self.mode == "user" and os.geteuid() == 0:
+            identity = {"user": TEST_ID, "group": TEST_ID, "extra_groups": []}
+            os.chown(self.folder, TEST_ID, TEST_ID)
+            self.open_way()
+        self.log = open(self.folder / "serve.log", "wb")
+        self.process = subprocess.Popen(command, env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=self.log,
+                                        stderr=self.log, **identity)
+        self.wait_until_ready()
+        return self
+
+    def open_way(self):
+        """pytest's folders are root's own; the test user has to come through."""
+        for folder in [self.folder, *self.folder.parents]:
+            if folder.stat().st_mode & 0o111 != 0o111:
+                folder.chmod(folder.stat().st_mode | 0o111)
+
+    def make_host(self):
+        """What attempts look for: a file, a process, sockets, shared memory. All of it is the test's own."""
+        self.canary.write_text(f"host canary {random.random()}\n", encoding="utf-8")
+        name = f"escape-host-{os.getpid()}-{random.randrange(10**6)}"
+        abstract = socket.socket(socket.AF_UNIX)
+        abstract.bind("\0" + name)
+        loopback = socket.socket()
+        loopback.bind(("127.0.0.1", 0))
+        for listener in (abstract, loopback):
+            listener.listen(8)
+        key = 0x45480000 | random.randrange(65536)
+        segment = libc.shmget(key, 4096, 0o1666)
+        self.open = [abstract.close, loopback.close, lambda: libc.shmctl(segment, 0, None)]
+        self.host = {"canary": str(self.canary), "state": str(STATE), "socket": str(self.socket), "pid": os.getpid(),
+                     "port": loopback.getsockname()[1], "abstract": name, "shm_key": key,
+                     "secret": "kept-secret-in-tests"}
+
+    def wait_until_ready(self):
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError):
+                result = self.run(code="print('up')")
+                assert result["stdout"] == "up\n", result
+                self.degraded = result["isolation"]["degraded"]
+                self.walls = result["isolation"]["walls"]
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        log = (self.folder / "serve.log").read_text(encoding="utf-8", errors="replace")
+        self.__exit__()
+        raise RuntimeError(f"glovebox serve does not answer: {log[-2000:]}")
+
+    def request(self, body, accept="application/json", timeout=180):
+        connection = UnixConnection(self.socket, timeout)
+        connection.request("POST", "/v1/runs", json.dumps(body),
+                           {"Content-Type": "application/json", "Accept": accept})
+        return connection, connection.getresponse()
+
+    def run(self, code, files=(), **more):
+        files = [{"path": "host.json", "content": json.dumps(self.host)}, *files]
+        connection, answer = self.request({"code": code, "language": "python", "policy": "escape", "files": files,
+                                           **more})
+        text = answer.read()
+        connection.close()
+        result = json.loads(text)
+        assert answer.status == 200, f"{answer.status}: {text[:2000]}"
+        return result
+
+    def start_neighbour(self, code):
+        """Another sandbox beside the ones that try; it lives until the daemon ends."""
+        connection, answer = self.request({"code": code, "language": "python", "policy": "escape",
+                                           "limits": {"wall_ms": 590000, "cpu_ms": 590000}},
+                                          accept="text/event-stream")
+        seen = b""
+        while b"ready" not in seen:
+            piece = answer.read1(65536)
+            assert piece, f"the neighbour ended: {seen[-2000:]}"
+            seen += piece
+        self.open.append(connection.close)
+        threading.Thread(target=drain, args=(answer,), daemon=True).start()
+
+    def __exit__(self, *_):
+        for close in self.open:
+            with contextlib.suppress(OSError):
+                close()
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.log.close()
+
+
+def drain(answer):
+    with contextlib.suppress(OSError, ValueError, AttributeError, http.client.HTTPException):
+        while answer.read1(65536):
+            pass
