@@ -45,7 +45,7 @@ static const struct {
     { "etc/passwd", "user:x:1000:1000::/home/user:/bin/bash\n" },
     { "etc/group", "user:x:1000:\n" },
     { "etc/hosts", "127.0.0.1 localhost\n::1 localhost\n" },
-    { "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\n"
+    { "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\n"
                            "protocols: files\nnetworks: files\nethers: files\nrpc: files\n" },
     { "etc/resolv.conf", "" },
 };
