@@ -265,7 +265,14 @@ void enter_sandbox(const struct zygote_fork *order, const int *fds, const struct
                            .listener = -1 };
     error outcome = { 0 };
     bool stands = take_steps(&entry, &outcome) == 0;
-    if (report(&entry, &outcome) < 0 || !stands)
+    if (report(&entry, &outcome) < 0) {
+        (void) fail_os(&outcome, "hand the listener to init"); /* ETOOMANYREFS: unix(7) */
+        close_fd(&entry.listener);
+        entry.listener = -1;
+        (void) report(&entry, &outcome);
+        stands = false;
+    }
+    if (!stands)
         _exit(125);
     close_fd(&entry.listener);
     *ret_control = entry.control;

@@ -19,6 +19,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(globals().get("__file__", "/")))
 SOURCE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "src")
 HOST_ID_BASE = 0x70000000
+SANDBOX_IDS = 61100  # above those of all slots: sandboxes of a daemon may run beside this test
 INSIDE_ID = 1000
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
     0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
@@ -388,7 +389,7 @@ class Rig:
 
     def init(self):
         self.slot += 1
-        send(self.holder, json.dumps({"do": "init", "id": 1024 + self.slot}).encode())
+        send(self.holder, json.dumps({"do": "init", "id": SANDBOX_IDS + self.slot}).encode())
         _, (pidfd, status) = receive(self.holder)
         said = json.loads(os.read(status, 4096))
         assert "ready" in said, said
