@@ -9,8 +9,8 @@
  *         puts(glb_outcome_json(outcome));
  *
  * Functions return GLB_OK or one of GLB_E_*; glb_error_text() then says "cause; fix". Structs are
- * zero-filled by the caller and passed with their size: fields may be added at their end, and zero is
- * always the careful choice. Text is UTF-8 and ends with NUL.
+ * zero-filled by the caller and passed with their size: fields may be added at their end, and zero
+ * is always the careful choice. Text is UTF-8 and ends with NUL.
  *
  *   Threads  one call at a time for each client, glb_cancel() excepted; clients are independent.
  *   Since    1.0    See  glovebox(1), docs/reference */
@@ -48,8 +48,9 @@ enum {
     GLB_E_UNAVAILABLE = 11, /* a wall or a template is missing; the operator must act */
     GLB_E_UNAUTHORIZED = 12,
     GLB_E_FORBIDDEN = 13,
-    GLB_E_INTERNAL = 14,  /* a mistake in glovebox, or memory is gone */
-    GLB_E_CANCELLED = 15, /* glb_cancel() or a callback ended the call before there was an outcome */
+    GLB_E_INTERNAL = 14, /* a mistake in glovebox, or memory is gone */
+    GLB_E_CANCELLED =
+        15, /* glb_cancel() or a callback ended the call before there was an outcome */
 };
 
 /* How a run ended. */
@@ -78,26 +79,27 @@ GLB_API const char *glb_version(void);
 GLB_API const char *glb_error_text(void);
 
 typedef struct glb_connect_options {
-    const char *socket;  /* path of the daemon's Unix socket; NULL: GLOVEBOX_SOCKET or the default */
-    const char *state;   /* for a private daemon: where templates are; NULL: the default */
-    int32_t how;         /* GLB_CONNECT_* */
-    int32_t log_fd;      /* a private daemon logs to this descriptor; 0: kept for the error text */
+    const char *socket; /* path of the daemon's Unix socket; NULL: GLOVEBOX_SOCKET or the default */
+    const char *state;  /* for a private daemon: where templates are; NULL: the default */
+    int32_t how;        /* GLB_CONNECT_* */
+    int32_t log_fd;     /* a private daemon logs to this descriptor; 0: kept for the error text */
     const char *template_name; /* the one that is used first starts fastest; NULL: python */
 } glb_connect_options;
 
 /* Connects to gloveboxd, or starts a private one.
  *
  *   Gives    *ret_client, ended with glb_close(). A private daemon dies with the calling thread.
- *   Fails    GLB_E_UNAVAILABLE  no daemon listens there, or parts of glovebox or templates are missing
- *            GLB_E_SYSTEM       a process or socket could not be made */
+ *   Fails    GLB_E_UNAVAILABLE  no daemon listens there, or parts of glovebox or templates are
+ * missing GLB_E_SYSTEM       a process or socket could not be made */
 GLB_API int32_t glb_connect(const glb_connect_options *options, size_t options_size,
                             glb_client **ret_client);
 
-/* Ends the connection; a private daemon is waited for, so that nothing of it is left. NULL is fine. */
+/* Ends the connection; a private daemon is waited for, so that nothing of it is left. NULL is fine.
+ */
 GLB_API void glb_close(glb_client *client);
 
-/* Asks the run under way on this client to end. What it printed and made is returned by glb_run() with
- * GLB_STATUS_CANCELLED; a second call makes glb_run() return at once with GLB_E_CANCELLED.
+/* Asks the run under way on this client to end. What it printed and made is returned by glb_run()
+ * with GLB_STATUS_CANCELLED; a second call makes glb_run() return at once with GLB_E_CANCELLED.
  *   Threads  any; also from a signal handler */
 GLB_API void glb_cancel(glb_client *client);
 
@@ -124,32 +126,31 @@ typedef int32_t glb_on_event(void *context, const char *name, const char *json);
 /* What to run: `code` or `command`, never both. */
 typedef struct glb_run_options {
     const char *code;
-    size_t code_length;          /* bytes; 0: code ends with NUL */
-    const char *language;        /* NULL: python */
-    const char *file_name;       /* what the code is called in /workspace; NULL: it lies outside */
-    const char *const *command;  /* NULL-ended list */
+    size_t code_length;           /* bytes; 0: code ends with NUL */
+    const char *language;         /* NULL: python */
+    const char *file_name;        /* what the code is called in /workspace; NULL: it lies outside */
+    const char *const *command;   /* NULL-ended list */
     const char *const *arguments; /* for the code, NULL-ended; NULL: none */
-    const char *policy;          /* NULL: what the daemon takes as default */
-    const char *template_name;   /* NULL: what the policy says */
-    const glb_limit *limits;     /* narrower than the policy's, or up to its maximum */
+    const char *policy;           /* NULL: what the daemon takes as default */
+    const char *template_name;    /* NULL: what the policy says */
+    const glb_limit *limits;      /* narrower than the policy's, or up to its maximum */
     size_t limit_count;
     const char *const *environment; /* "NAME=value", NULL-ended; NULL: none */
-    const void *input;           /* stdin; NULL: none */
+    const void *input;              /* stdin; NULL: none */
     size_t input_length;
     const glb_file *files;
     size_t file_count;
-    size_t file_size;            /* sizeof(glb_file) */
-    glb_on_output *on_output;    /* NULL: only in the outcome */
+    size_t file_size;         /* sizeof(glb_file) */
+    glb_on_output *on_output; /* NULL: only in the outcome */
     glb_on_event *on_event;
-    void *context;               /* handed to both */
+    void *context; /* handed to both */
 } glb_run_options;
 
 /* Runs code in a sandbox of its own and waits for its end.
  *
- *   Gives    *ret_outcome, freed with glb_outcome_free(). A program that fails, or that a limit ended,
- *            is an outcome, not a failure.
- *   Fails    GLB_E_BAD_REQUEST  no code, not UTF-8, an unknown language …
- *            GLB_E_LIMIT        a limit is out of bounds or above the policy's maximum
+ *   Gives    *ret_outcome, freed with glb_outcome_free(). A program that fails, or that a limit
+ * ended, is an outcome, not a failure. Fails    GLB_E_BAD_REQUEST  no code, not UTF-8, an unknown
+ * language … GLB_E_LIMIT        a limit is out of bounds or above the policy's maximum
  *            GLB_E_NOT_FOUND    no such policy or template
  *            GLB_E_BUSY         every sandbox is in use (try again)
  *            and the others as their comments say */
@@ -165,13 +166,13 @@ GLB_API int32_t glb_outcome_status(const glb_outcome *outcome);    /* GLB_STATUS
 GLB_API int32_t glb_outcome_exit_code(const glb_outcome *outcome); /* -1 if there is none */
 GLB_API int32_t glb_outcome_signal(const glb_outcome *outcome);    /* 0 if none ended it */
 
-/* The exit status that `glovebox run` gives for it: the program's own; 124 ended for a limit, 137 out
- * of memory, 125 lost, 126 denied, 130 cancelled. */
+/* The exit status that `glovebox run` gives for it: the program's own; 124 ended for a limit, 137
+ * out of memory, 125 lost, 126 denied, 130 cancelled. */
 GLB_API int32_t glb_outcome_exit_status(const glb_outcome *outcome);
 
 /* What was kept of a stream. Gives *ret_data, ended by NUL, *ret_length without it. */
-GLB_API int32_t glb_outcome_output(const glb_outcome *outcome, int32_t stream, const char **ret_data,
-                                   size_t *ret_length);
+GLB_API int32_t glb_outcome_output(const glb_outcome *outcome, int32_t stream,
+                                   const char **ret_data, size_t *ret_length);
 
 typedef struct glb_limit_reached {
     const char *name;    /* "wall" */
@@ -182,7 +183,8 @@ typedef struct glb_limit_reached {
 } glb_limit_reached;
 
 /* The limit that ended the run. Fails GLB_E_NOT_FOUND if none did. */
-GLB_API int32_t glb_outcome_limit(const glb_outcome *outcome, glb_limit_reached *ret_limit, size_t size);
+GLB_API int32_t glb_outcome_limit(const glb_outcome *outcome, glb_limit_reached *ret_limit,
+                                  size_t size);
 
 typedef struct glb_program_error {
     const char *name;      /* "ValueError"; "glovebox" if the run was lost */
@@ -190,18 +192,20 @@ typedef struct glb_program_error {
     const char *traceback; /* "" if there is none */
 } glb_program_error;
 
-/* The exception that ended the program, or why the run was lost. Fails GLB_E_NOT_FOUND if neither is
- * known. */
-GLB_API int32_t glb_outcome_error(const glb_outcome *outcome, glb_program_error *ret_error, size_t size);
+/* The exception that ended the program, or why the run was lost. Fails GLB_E_NOT_FOUND if neither
+ * is known. */
+GLB_API int32_t glb_outcome_error(const glb_outcome *outcome, glb_program_error *ret_error,
+                                  size_t size);
 
 typedef struct glb_limit_hit {
     const char *name;
     uint64_t count;
 } glb_limit_hit;
 
-/* Limits that were run into, whether the run ended for it or not. Fails GLB_E_NOT_FOUND past the last. */
-GLB_API int32_t glb_outcome_limit_hit(const glb_outcome *outcome, size_t index, glb_limit_hit *ret_hit,
-                                      size_t size);
+/* Limits that were run into, whether the run ended for it or not. Fails GLB_E_NOT_FOUND past the
+ * last. */
+GLB_API int32_t glb_outcome_limit_hit(const glb_outcome *outcome, size_t index,
+                                      glb_limit_hit *ret_hit, size_t size);
 
 typedef struct glb_denial {
     const char *layer;   /* "network", "syscall", "artifact" … */

@@ -1,4 +1,5 @@
-/* artifacts.c - openat2() does the guarding: RESOLVE_BENEATH and no links, for every part of a path. */
+/* artifacts.c - openat2() does the guarding: RESOLVE_BENEATH and no links, for every part of a
+ * path. */
 #include "cli/artifacts.h"
 
 #include "base/cleanup.h"
@@ -26,8 +27,8 @@ static int open_beneath(int folder, const char *name, int flags, unsigned mode)
 
 static int fail_out(error *err, const char *path, int number)
 {
-    return fail(err, ERR_BAD_REQUEST, "--out: cannot write to '%s': %s; choose another folder", path,
-                strerrordesc_np(number));
+    return fail(err, ERR_BAD_REQUEST, "--out: cannot write to '%s': %s; choose another folder",
+                path, strerrordesc_np(number));
 }
 
 int out_open(const char *path, int *ret_folder, error *err)
@@ -46,7 +47,7 @@ int out_open(const char *path, int *ret_folder, error *err)
 /* Opens the folder that a path names, making what is missing. Leaves the last part in `path`. */
 static int open_parents(int folder, const char **path, int *ret_folder, error *err)
 {
-    auto_fd here = dup(folder);
+    auto_fd here = fcntl(folder, F_DUPFD_CLOEXEC, 3);
     if (here < 0)
         return fail_os(err, "open the folder");
     for (const char *slash = strchr(*path, '/'); slash; slash = strchr(*path, '/')) {
@@ -67,12 +68,11 @@ static int open_parents(int folder, const char **path, int *ret_folder, error *e
     return 0;
 }
 
-static int write_one(int out, glb_client *client, const glb_outcome *outcome, size_t index,
-                     const char *path, error *err)
+static int write_one(const struct out *out, size_t index, const char *path, error *err)
 {
     auto_fd folder = -1;
     const char *name = path;
-    if (open_parents(out, &name, &folder, err) < 0)
+    if (open_parents(out->folder, &name, &folder, err) < 0)
         return -1;
     if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strlen(name) > PART_MOST)
         return fail(err, ERR_PROTOCOL, "its path is not one");
@@ -85,7 +85,7 @@ static int write_one(int out, glb_client *client, const glb_outcome *outcome, si
     if (file < 0)
         return fail_os(err, "make a file");
     int result = 0;
-    int32_t code = glb_artifact_write(client, outcome, index, file);
+    int32_t code = glb_artifact_write(out->client, out->outcome, index, file);
     if (code != GLB_OK)
         result = fail(err, (enum error_code) code, "%s", glb_error_text());
     else if (renameat(folder, temporary, folder, name) < 0)
@@ -95,16 +95,15 @@ static int write_one(int out, glb_client *client, const glb_outcome *outcome, si
     return result;
 }
 
-int out_write(int folder, glb_client *client, const glb_outcome *outcome, size_t *ret_written,
-              error *err)
+int out_write(const struct out *out, size_t *ret_written, error *err)
 {
     glb_artifact artifact;
     int result = 0;
     *ret_written = 0;
     for (size_t index = 0;
-         glb_outcome_artifact(outcome, index, &artifact, sizeof artifact) == GLB_OK; index++) {
+         glb_outcome_artifact(out->outcome, index, &artifact, sizeof artifact) == GLB_OK; index++) {
         error failure = { 0 };
-        if (write_one(folder, client, outcome, index, artifact.path, &failure) == 0) {
+        if (write_one(out, index, artifact.path, &failure) == 0) {
             (*ret_written)++;
             continue;
         }

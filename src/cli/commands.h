@@ -1,4 +1,5 @@
-/* commands.h - the verbs of `glovebox` and what they share: exit statuses and the one error line. */
+/* commands.h - the verbs of `glovebox` and what they share: exit statuses and the one error line.
+ */
 #pragma once
 
 #include "base/error.h"

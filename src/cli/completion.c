@@ -1,5 +1,6 @@
-/* completion.c - `glovebox completion bash|zsh|fish`: scripts printed from the same tables that parse.
- * A verb without a table of flags offers the words of its arguments column: "build|list|show". */
+/* completion.c - `glovebox completion bash|zsh|fish`: scripts printed from the same tables that
+ * parse. A verb without a table of flags offers the words of its arguments column:
+ * "build|list|show". */
 #include "cli/commands.h"
 
 #include "base/table.h"
@@ -13,14 +14,17 @@ static const struct {
     const char *bash, *zsh, *fish;
 } offers[] = {
     [VALUES_NONE] = { ":", " ", "" },
-    [VALUES_FILE] = { "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))", "_files", " -F" },
+    [VALUES_FILE] = { "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))", "_files",
+                      " -F" },
     [VALUES_FOLDER] = { "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\"))", "_files -/",
                         " -a '(__fish_complete_directories)'" },
-    [VALUES_LANGUAGE] = { "COMPREPLY=($(compgen -W 'python bash c' -- \"$cur\"))", "(python bash c)",
-                          " -a 'python bash c'" },
-    [VALUES_POLICY] = { "COMPREPLY=($(compgen -W \"$(glovebox policy list 2>/dev/null | cut -d' ' -f1)\" "
+    [VALUES_LANGUAGE] = { "COMPREPLY=($(compgen -W 'python bash c' -- \"$cur\"))",
+                          "(python bash c)", " -a 'python bash c'" },
+    [VALUES_POLICY] = { "COMPREPLY=($(compgen -W \"$(glovebox policy list 2>/dev/null | cut -d' ' "
+                        "-f1)\" "
                         "-- \"$cur\"))",
-                        "{compadd -- ${(f)\"$(glovebox policy list 2>/dev/null | cut -d\" \" -f1)\"}}",
+                        "{compadd -- ${(f)\"$(glovebox policy list 2>/dev/null | cut -d\" \" "
+                        "-f1)\"}}",
                         " -a '(glovebox policy list 2>/dev/null | string split -f1 \" \")'" },
 };
 
@@ -72,11 +76,13 @@ static void print_bash_verb(const struct command *command, const struct option_t
 static void print_bash(void)
 {
     const struct command *command;
-    (void) puts("# bash completion for glovebox; source it, or put it where bash-completion looks.\n"
-                "_glovebox() {\n"
-                "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} flags='' words=''\n"
-                "    COMPREPLY=()\n"
-                "    if [ \"$COMP_CWORD\" -eq 1 ]; then");
+    (void) puts(
+        "# bash completion for glovebox; source it, or put it where bash-completion looks.\n"
+        "_glovebox() {\n"
+        "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} flags='' "
+        "words=''\n"
+        "    COMPREPLY=()\n"
+        "    if [ \"$COMP_CWORD\" -eq 1 ]; then");
     (void) fputs("        COMPREPLY=($(compgen -W '", stdout);
     for (unsigned index = 0; (command = command_at(index)); index++)
         (void) printf("%s ", command->name);
@@ -97,8 +103,8 @@ static void print_bash(void)
 static void print_zsh_row(const struct option_row *row)
 {
     if (row->letter)
-        (void) printf(" \\\n            '(-%c --%s)'{-%c,--%s}'[", row->letter, row->name, row->letter,
-                      row->name);
+        (void) printf(" \\\n            '(-%c --%s)'{-%c,--%s}'[", row->letter, row->name,
+                      row->letter, row->name);
     else
         (void) printf(" \\\n            '--%s[", row->name);
     print_quoted(row->text, "[]:");
@@ -120,12 +126,14 @@ static void print_zsh(void)
         print_quoted(command->text, ":");
         (void) puts("'");
     }
-    (void) puts("    )\n    if (( CURRENT == 2 )); then\n        _describe verb verbs\n        return\n"
-                "    fi\n    local verb=$words[2]\n    shift words\n    (( CURRENT-- ))\n"
-                "    case $verb in");
+    (void) puts(
+        "    )\n    if (( CURRENT == 2 )); then\n        _describe verb verbs\n        return\n"
+        "    fi\n    local verb=$words[2]\n    shift words\n    (( CURRENT-- ))\n"
+        "    case $verb in");
     for (unsigned index = 0; (command = command_at(index)); index++) {
         const struct option_table *table = options_of_verb(command->name);
-        (void) printf("    %s)\n        _arguments -s '(- *)'{-h,--help}'[explain]'", command->name);
+        (void) printf("    %s)\n        _arguments -s '(- *)'{-h,--help}'[explain]'",
+                      command->name);
         for (size_t row = 0; table && row < table->count; row++)
             print_zsh_row(&table->rows[row]);
         if (!table) {

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "client/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +27,9 @@ static const struct {
 int read_to_end(int fd, const char *name, char **ret_data, size_t *ret_size, error *err)
 {
     struct stat status;
-    size_t room = fstat(fd, &status) == 0 && status.st_size > 0 && status.st_size < INPUT_MOST ?
-                      (size_t) status.st_size + 2 :
-                      65536;
+    size_t room = fstat(fd, &status) == 0 && status.st_size > 0 && status.st_size < INPUT_MOST
+                      ? (size_t) status.st_size + 2
+                      : 65536;
     auto_text data = malloc(room);
     size_t used = 0;
     for (;;) {
@@ -63,10 +64,11 @@ int read_input_file(const char *path, char **ret_data, size_t *ret_size, error *
     auto_fd file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     struct stat status;
     if (file < 0 || fstat(file, &status) < 0) {
-        const char *fix = errno == ENOENT  ? "check the name" :
-                          errno == EACCES  ? "make it readable: chmod u+r" :
-                                             "check the path";
-        return fail(err, ERR_NOT_FOUND, "cannot read '%s': %s; %s", path, strerrordesc_np(errno), fix);
+        const char *fix = errno == ENOENT   ? "check the name"
+                          : errno == EACCES ? "make it readable: chmod u+r"
+                                            : "check the path";
+        return fail(err, ERR_NOT_FOUND, "cannot read '%s': %s; %s", path, strerrordesc_np(errno),
+                    fix);
     }
     if (S_ISDIR(status.st_mode))
         return fail(err, ERR_BAD_REQUEST, "'%s' is a folder; give a file", path);
@@ -133,12 +135,13 @@ static int take_target(const char *target, char **ret_path, error *err)
 /* Names may have colons in them: the longest beginning that is a file is the source. */
 int read_file_argument(const char *text, glb_file *ret_file, error *err)
 {
-    auto_text source = strdup(text);
+    auto_text source = NULL;
+    auto_text wanted = NULL;
     auto_text path = NULL;
     auto_text content = NULL;
     const char *target = NULL;
-    if (!source)
-        return fail(err, ERR_INTERNAL, "out of memory");
+    if (format_text(&source, err, "%s", text) < 0)
+        return -1;
     bool read_only = !is_file(source) && ends_with(source, strlen(source), ":ro");
     if (read_only)
         source[strlen(source) - 3] = '\0';
@@ -150,9 +153,8 @@ int read_file_argument(const char *text, glb_file *ret_file, error *err)
                 break;
         }
     }
-    auto_text wanted = strdup(target ? target : last_part(source));
-    if (!wanted)
-        return fail(err, ERR_INTERNAL, "out of memory");
+    if (format_text(&wanted, err, "%s", target ? target : last_part(source)) < 0)
+        return -1;
     if (read_only && target)
         wanted[strlen(wanted) - 3] = '\0';
     size_t size = 0;

@@ -71,8 +71,8 @@ static int read_manifest(const char *state, const char *template_name, json_obje
     auto_text text = NULL;
     size_t size = 0;
     if (strchr(template_name, '/') || template_name[0] == '.')
-        return fail(err, ERR_BAD_REQUEST, "'%s' is no name of a template; see glovebox template list",
-                    template_name);
+        return fail(err, ERR_BAD_REQUEST,
+                    "'%s' is no name of a template; see glovebox template list", template_name);
     if (path_of_templates(state, &folder, err) < 0 ||
         format_text(&path, err, "%s/%s/manifest.json", folder, template_name) < 0)
         return -1;
@@ -92,24 +92,22 @@ int command_libs(int argc, char **argv)
 {
     struct libs_arguments arguments = { 0 };
     error err = { 0 };
-    int next = 0;
+    struct words words = { argc, argv, 1 };
     /* Flags may stand behind the names here: nothing is handed on. */
     const char *operands[2] = { "python", NULL };
     size_t count = 0;
-    while (argc > 0) {
-        int outcome = options_read(libs_option_table(), &arguments, argc, argv, &next, &err);
+    for (;;) {
+        int outcome = options_read(libs_option_table(), &arguments, &words, &err);
         if (outcome == OPTIONS_HELP)
             return 0;
         if (outcome < 0)
             return complain_of(&err);
-        if (next >= argc)
+        if (words.next == words.count)
             break;
         if (count == COUNT_OF(operands))
             return complain("libs takes a template and a word, not '%s'; see glovebox libs --help",
-                            argv[next]);
-        operands[count++] = argv[next];
-        argc -= next;
-        argv += next;
+                            argv[words.next]);
+        operands[count++] = argv[words.next++];
     }
     json_object *manifest = NULL;
     json_object *packages = NULL;

@@ -24,19 +24,26 @@ int store_switch(void *into, const struct option_row *row, const char *value, er
     return 0;
 }
 
-static const struct option_row *find_row(const struct option_table *table, const char *name,
-                                         size_t length, char letter)
+static const struct option_row *find_name(const struct option_table *table, const char *name,
+                                          size_t length)
 {
-    for (size_t index = 0; index < table->count; index++) {
-        const struct option_row *row = &table->rows[index];
-        if (letter != '\0' ? row->letter == letter
-                           : strlen(row->name) == length && strncmp(row->name, name, length) == 0)
-            return row;
-    }
+    for (size_t index = 0; index < table->count; index++)
+        if (strlen(table->rows[index].name) == length &&
+            strncmp(table->rows[index].name, name, length) == 0)
+            return &table->rows[index];
     return NULL;
 }
 
-static int no_such_flag(const struct option_table *table, const char *flag, size_t length, error *err)
+static const struct option_row *find_letter(const struct option_table *table, char letter)
+{
+    for (size_t index = 0; index < table->count; index++)
+        if (table->rows[index].letter == letter)
+            return &table->rows[index];
+    return NULL;
+}
+
+static int no_such_flag(const struct option_table *table, const char *flag, size_t length,
+                        error *err)
 {
     const char *names[NAMES_MOST] = { NULL };
     char wrong[64];
@@ -45,22 +52,21 @@ static int no_such_flag(const struct option_table *table, const char *flag, size
         names[index] = table->rows[index].name;
     const char *meant = flag[0] == '-' ? nearest_word(wrong + 2, names) : NULL;
     if (meant)
-        return fail(err, ERR_BAD_REQUEST, "there is no option %s; did you mean --%s?", wrong, meant);
+        return fail(err, ERR_BAD_REQUEST, "there is no option %s; did you mean --%s?", wrong,
+                    meant);
     return fail(err, ERR_BAD_REQUEST, "there is no option %s; see glovebox %s --help", wrong,
                 table->verb);
 }
 
-/* Takes the flag at argv[at]. Gives *ret_used, how many words it was. */
-static int read_flag(const struct option_table *table, void *into, char **words, int count,
-                     int *ret_used, error *err)
+/* Takes one flag with its value. */
+static int read_flag(const struct option_table *table, void *into, struct words *words, error *err)
 {
-    const char *word = words[0];
+    const char *word = words->words[words->next++];
     bool is_long = word[1] == '-';
     const char *equals = is_long ? strchr(word, '=') : NULL;
     size_t length = equals ? (size_t) (equals - word) : strlen(word);
-    const struct option_row *row = is_long ? find_row(table, word + 2, length - 2, '\0')
-                                           : find_row(table, NULL, 0, word[1]);
-    *ret_used = 1;
+    const struct option_row *row =
+        is_long ? find_name(table, word + 2, length - 2) : find_letter(table, word[1]);
     if (!row)
         return no_such_flag(table, word, length, err);
     const char *attached = equals ? equals + 1 : !is_long && word[2] ? word + 2 : NULL;
@@ -70,41 +76,39 @@ static int read_flag(const struct option_table *table, void *into, char **words,
         if (attached)
             return fail(err, ERR_BAD_REQUEST, "-%c takes no value; write flags one by one",
                         row->letter);
-        return row->take(into, row, NULL, err);
+        return row->take(into, row, "", err);
     }
     if (attached)
         return row->take(into, row, attached, err);
-    if (count < 2)
+    if (words->next == words->count)
         return fail(err, ERR_BAD_REQUEST, "%s needs a value: %s %s", word, word, row->value);
-    *ret_used = 2;
-    return row->take(into, row, words[1], err);
+    return row->take(into, row, words->words[words->next++], err);
 }
 
-int options_read(const struct option_table *table, void *into, int argc, char **argv, int *ret_next,
-                 error *err)
+int options_read(const struct option_table *table, void *into, struct words *words, error *err)
 {
-    int at = 1;
-    while (at < argc && argv[at][0] == '-' && argv[at][1] != '\0') {
-        if (strcmp(argv[at], "--") == 0) {
-            at++;
+    while (words->next < words->count) {
+        const char *word = words->words[words->next];
+        if (word[0] != '-' || word[1] == '\0')
+            break;
+        if (strcmp(word, "--") == 0) {
+            words->next++;
             break;
         }
-        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
+        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
             options_print_help(table, stdout);
             return OPTIONS_HELP;
         }
-        int used = 1;
-        if (read_flag(table, into, argv + at, argc - at, &used, err) < 0)
+        if (read_flag(table, into, words, err) < 0)
             return -1;
-        at += used;
     }
-    *ret_next = at;
     return OPTIONS_TAKEN;
 }
 
 void options_print_help(const struct option_table *table, FILE *out)
 {
-    (void) fprintf(out, "%s\nUsage: glovebox %s %s\n\n", table->examples, table->verb, table->usage);
+    (void) fprintf(out, "%s\nUsage: glovebox %s %s\n\n", table->examples, table->verb,
+                   table->usage);
     for (size_t index = 0; index < table->count; index++) {
         const struct option_row *row = &table->rows[index];
         char flag[64];

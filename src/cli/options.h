@@ -1,4 +1,5 @@
-/* options.h - command lines as tables: one row a flag, from which parsing, help and completion come. */
+/* options.h - command lines as tables: one row a flag, from which parsing, help and completion
+ * come. */
 #pragma once
 
 #include "base/error.h"
@@ -33,19 +34,24 @@ struct option_table {
     const char *verb;
     const char *examples; /* first thing that --help prints */
     const char *usage;
-    const char *more;     /* last thing, NULL for none */
+    const char *more; /* last thing, NULL for none */
     const struct option_row *rows;
     size_t count;
 };
 
 enum { OPTIONS_TAKEN = 0, OPTIONS_HELP = 1 };
 
-/* Reads flags up to the first operand or "--".
- * Gives    *ret_next, the index of the first operand
+/* The words of a command line; words[0] is the verb. */
+struct words {
+    int count;
+    char **words;
+    int next; /* the first that has not been read */
+};
+
+/* Reads flags up to the first operand or "--", where words->next then stands.
  * Returns  OPTIONS_HELP if --help was printed to stdout
  * Fails    ERR_BAD_REQUEST  naming the flag, and the one that was probably meant */
-int options_read(const struct option_table *table, void *into, int argc, char **argv, int *ret_next,
-                 error *err);
+int options_read(const struct option_table *table, void *into, struct words *words, error *err);
 
 void options_print_help(const struct option_table *table, FILE *out);
 

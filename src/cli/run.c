@@ -116,11 +116,12 @@ static int32_t connect_daemon(struct call *call)
     glb_connect_options options = {
         .socket = arguments->daemon,
         .state = arguments->state,
-        .how = arguments->private ? GLB_CONNECT_PRIVATE :
-               arguments->daemon  ? GLB_CONNECT_SOCKET :
-                                    GLB_CONNECT_ANY,
-        .template_name = arguments->template_name ? arguments->template_name :
-                         strcmp(default_policy(call), "minimal") == 0 ? "minimal" : "python",
+        .how = arguments->private  ? GLB_CONNECT_PRIVATE
+               : arguments->daemon ? GLB_CONNECT_SOCKET
+                                   : GLB_CONNECT_ANY,
+        .template_name = arguments->template_name                       ? arguments->template_name
+                         : strcmp(default_policy(call), "minimal") == 0 ? "minimal"
+                                                                        : "python",
         .log_fd = arguments->verbose ? STDERR_FILENO : 0,
     };
     return glb_connect(&options, sizeof options, &call->client);
@@ -170,8 +171,9 @@ static void tell_what_happened(const glb_outcome *outcome)
     glb_denial denial;
     if (glb_outcome_status(outcome) == GLB_STATUS_LOST)
         (void) complain("the sandbox was lost: %s; run it again",
-                        glb_outcome_error(outcome, &lost, sizeof lost) == GLB_OK ? lost.value :
-                                                                                   "gloveboxd does not say why");
+                        glb_outcome_error(outcome, &lost, sizeof lost) == GLB_OK
+                            ? lost.value
+                            : "gloveboxd does not say why");
     else if (glb_outcome_limit(outcome, &limit, sizeof limit) == GLB_OK)
         (void) complain("%s", limit.message);
     else if (glb_outcome_limit_hit(outcome, 0, &hit, sizeof hit) == GLB_OK)
@@ -196,7 +198,8 @@ static int save_artifacts(const struct call *call)
     size_t written = 0;
     if (!arguments->out)
         return 0;
-    int result = out_write(call->out, call->client, call->outcome, &written, &err);
+    struct out out = { call->out, call->client, call->outcome };
+    int result = out_write(&out, &written, &err);
     if (arguments->verbose)
         (void) complain("%zu files written to %s", written, arguments->out);
     if (result < 0)
@@ -235,8 +238,7 @@ static int run_or_exec(struct call *call, int argc, char **argv, bool is_exec)
     int outcome = run_arguments_read(&call->arguments, is_exec, argc, argv, &err);
     if (outcome == OPTIONS_HELP)
         return 0;
-    if (outcome < 0 ||
-        (call->arguments.out && out_open(call->arguments.out, &call->out, &err) < 0))
+    if (outcome < 0 || (call->arguments.out && out_open(call->arguments.out, &call->out, &err) < 0))
         return refuse(call, &err);
     int32_t code = connect_daemon(call);
     if (code != GLB_OK)

@@ -1,4 +1,5 @@
-/* run_arguments.c - the flags of `run` and `exec`: a table of their own, and one row for each limit. */
+/* run_arguments.c - the flags of `run` and `exec`: a table of their own, and one row for each
+ * limit. */
 #include "cli/run_arguments.h"
 
 #include "base/cleanup.h"
@@ -146,18 +147,19 @@ const struct option_table *exec_option_table(void)
 }
 
 /* Where the code comes from: -c, "-" or a file; what stands behind it are the code's arguments. */
-static int take_code(struct run_arguments *arguments, int argc, char **argv, int next, error *err)
+static int take_code(struct run_arguments *arguments, const struct words *words, error *err)
 {
+    int next = words->next;
     size_t size = 0;
     if (arguments->code_text) {
         arguments->code = strdup(arguments->code_text);
         if (!arguments->code)
             return fail(err, ERR_INTERNAL, "out of memory");
         size = strlen(arguments->code);
-    } else if (next >= argc) {
+    } else if (next >= words->count) {
         return fail(err, ERR_BAD_REQUEST,
                     "there is nothing to run; give a file, - for stdin, or -c CODE");
-    } else if (strcmp(argv[next], "-") == 0) {
+    } else if (strcmp(words->words[next], "-") == 0) {
         next++;
         if (arguments->pass_stdin)
             return fail(err, ERR_BAD_REQUEST,
@@ -165,7 +167,7 @@ static int take_code(struct run_arguments *arguments, int argc, char **argv, int
         if (read_to_end(STDIN_FILENO, "stdin", &arguments->code, &size, err) < 0)
             return -1;
     } else {
-        const char *path = argv[next++];
+        const char *path = words->words[next++];
         if (read_input_file(path, &arguments->code, &size, err) < 0)
             return -1;
         arguments->file_name = strdup(last_part(path));
@@ -181,16 +183,16 @@ static int take_code(struct run_arguments *arguments, int argc, char **argv, int
     if (!arguments->language)
         arguments->language = "python";
     arguments->code_length = size;
-    arguments->arguments = (const char *const *) (argv + next);
+    arguments->arguments = (const char *const *) (words->words + next);
     return 0;
 }
 
 int run_arguments_read(struct run_arguments *arguments, bool is_exec, int argc, char **argv,
                        error *err)
 {
-    int next = 0;
+    struct words words = { argc, argv, 1 };
     const struct option_table *table = is_exec ? exec_option_table() : run_option_table();
-    int outcome = options_read(table, arguments, argc, argv, &next, err);
+    int outcome = options_read(table, arguments, &words, err);
     if (outcome != OPTIONS_TAKEN)
         return outcome;
     if (arguments->private && arguments->daemon)
@@ -198,11 +200,11 @@ int run_arguments_read(struct run_arguments *arguments, bool is_exec, int argc, 
     if (is_exec) {
         if (arguments->code_text || arguments->language)
             return fail(err, ERR_BAD_REQUEST, "exec takes a command, not code; use glovebox run");
-        if (next >= argc)
+        if (words.next >= argc)
             return fail(err, ERR_BAD_REQUEST,
                         "there is no command; write glovebox exec -- COMMAND");
-        arguments->command = (const char *const *) (argv + next);
-    } else if (take_code(arguments, argc, argv, next, err) < 0) {
+        arguments->command = (const char *const *) (argv + words.next);
+    } else if (take_code(arguments, &words, err) < 0) {
         return -1;
     }
     if (arguments->pass_stdin)

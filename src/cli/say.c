@@ -4,12 +4,12 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-/* Text may come from a file name or from a sandbox, and stderr may be a terminal: control bytes are shown.
- * One write, so that lines of several processes do not mix. */
+/* Text may come from a file name or from a sandbox, and stderr may be a terminal: control bytes are
+ * shown. One write, so that lines of several processes do not mix. */
 static void print_harmless(const char *text)
 {
     char line[4096] = "glovebox: ";
@@ -25,6 +25,8 @@ static void print_harmless(const char *text)
     line[used++] = '\n';
     (void) !write(STDERR_FILENO, line, used);
 }
+
+static int say(const char *format, va_list values) PRINTF(1, 0);
 
 static int say(const char *format, va_list values)
 {

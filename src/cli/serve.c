@@ -12,15 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SLOTS = 256, SLOTS_MOST_HERE = 4096, CONFIG_VALUES_MOST = 32 };
+
 struct serve_arguments {
     const char *state;
     const char *socket;
     const char *listen;
     const char *config;
     unsigned slots;
+    char *kept[CONFIG_VALUES_MOST]; /* texts from the file */
+    size_t kept_count;
 };
-
-enum { SLOTS = 256, SLOTS_MOST_HERE = 4096, CONFIG_LINE = 4096 };
 
 static int store_slots(void *into, const struct option_row *row, const char *value, error *err)
 {
@@ -28,9 +30,10 @@ static int store_slots(void *into, const struct option_row *row, const char *val
     char *end = NULL;
     errno = 0;
     unsigned long number = strtoul(value, &end, 10);
-    if (*value < '0' || *value > '9' || *end || errno != 0 || number < 1 || number > SLOTS_MOST_HERE)
-        return fail(err, ERR_BAD_REQUEST, "--%s takes 1 to %d, not '%s'", row->name, SLOTS_MOST_HERE,
-                    value);
+    if (*value < '0' || *value > '9' || *end || errno != 0 || number < 1 ||
+        number > SLOTS_MOST_HERE)
+        return fail(err, ERR_BAD_REQUEST, "--%s takes 1 to %d, not '%s'", row->name,
+                    SLOTS_MOST_HERE, value);
     arguments->slots = (unsigned) number;
     return 0;
 }
@@ -55,8 +58,9 @@ const struct option_table *serve_option_table(void)
                     "  glovebox serve --listen 127.0.0.1:7070\n"
                     "  glovebox serve --config /etc/glovebox/serve.conf\n",
         .usage = "[OPTIONS]",
-        .more = "Stays in the foreground and logs to stderr; SIGTERM lets runs end, then leaves.\n"
-                "Whoever may open the socket may run code; with --listen that is every local user.\n",
+        .more =
+            "Stays in the foreground and logs to stderr; SIGTERM lets runs end, then leaves.\n"
+            "Whoever may open the socket may run code; with --listen that is every local user.\n",
         .rows = rows,
         .count = COUNT_OF(rows),
     };
@@ -79,10 +83,13 @@ static int take_config_line(struct serve_arguments *arguments, char *line, error
         *--end = '\0';
     for_each(row, rows)
         if (strcmp(row->name, line) == 0 && row->take != NULL && strcmp(line, "config") != 0) {
-            char *kept = strdup(value); /* lives as long as the program */
-            if (!kept)
-                return fail(err, ERR_INTERNAL, "out of memory");
-            return row->take(arguments, row, kept, err);
+            if (arguments->kept_count == CONFIG_VALUES_MOST)
+                return fail(err, ERR_BAD_REQUEST, "more than %d lines", CONFIG_VALUES_MOST);
+            char **kept = &arguments->kept[arguments->kept_count];
+            if (format_text(kept, err, "%s", value) < 0)
+                return -1;
+            arguments->kept_count++;
+            return row->take(arguments, row, *kept, err);
         }
     return fail(err, ERR_BAD_REQUEST, "there is no option '%s'; see glovebox serve --help", line);
 }
@@ -113,32 +120,41 @@ static int read_config(struct serve_arguments *arguments, error *err)
         arguments->listen = from_file.listen;
     if (!arguments->slots)
         arguments->slots = from_file.slots;
+    memcpy(arguments->kept, from_file.kept, sizeof from_file.kept);
+    arguments->kept_count = from_file.kept_count;
     return result;
+}
+
+static int serve(struct serve_arguments *arguments, error *err)
+{
+    auto_text socket = NULL;
+    int found = arguments->socket ? format_text(&socket, err, "%s", arguments->socket)
+                                  : path_of_socket(arguments->state, &socket, err);
+    struct supervised service = {
+        .state = arguments->state,
+        .socket = socket,
+        .listen = arguments->listen,
+        .slots = arguments->slots ? arguments->slots : SLOTS,
+    };
+    return found < 0 ? -1 : supervise(&service, err);
 }
 
 int command_serve(int argc, char **argv)
 {
     struct serve_arguments arguments = { 0 };
     error err = { 0 };
-    int next = 0;
-    int outcome = options_read(serve_option_table(), &arguments, argc, argv, &next, &err);
+    struct words words = { argc, argv, 1 };
+    int outcome = options_read(serve_option_table(), &arguments, &words, &err);
     if (outcome == OPTIONS_HELP)
         return 0;
-    if (outcome < 0 || (arguments.config && read_config(&arguments, &err) < 0))
-        return complain_of(&err);
-    if (next < argc)
-        return complain("serve takes no '%s'; see glovebox serve --help", argv[next]);
-
-    auto_text socket = NULL;
-    int found = arguments.socket ? format_text(&socket, &err, "%s", arguments.socket)
-                                 : path_of_socket(arguments.state, &socket, &err);
-    struct supervised service = {
-        .state = arguments.state,
-        .socket = socket,
-        .listen = arguments.listen,
-        .slots = arguments.slots ? arguments.slots : SLOTS,
-    };
-    if (found < 0 || supervise(&service, &err) < 0)
-        return complain_of(&err);
-    return 0;
+    if (outcome == 0 && words.next < argc)
+        outcome = fail(&err, ERR_BAD_REQUEST, "serve takes no '%s'; see glovebox serve --help",
+                       argv[words.next]);
+    if (outcome == 0 && arguments.config)
+        outcome = read_config(&arguments, &err);
+    if (outcome == 0)
+        outcome = serve(&arguments, &err);
+    for (size_t index = 0; index < arguments.kept_count; index++)
+        free(arguments.kept[index]);
+    return outcome < 0 ? complain_of(&err) : 0;
 }

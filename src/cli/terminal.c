@@ -1,4 +1,5 @@
-/* terminal.c - a filter with one unit of memory: the escape sequence or character that is not whole yet. */
+/* terminal.c - a filter with one unit of memory: the escape sequence or character that is not whole
+ * yet. */
 #include "cli/terminal.h"
 
 #include <errno.h>
@@ -62,8 +63,9 @@ static enum fate fate_of(const char *text, size_t size, size_t *ret_size)
     if (first == ESCAPE)
         return fate_of_escape(text, size, ret_size);
     if (first < 0x80)
-        return first >= 0x20 && first != 0x7f ? PASS :
-               first == '\n' || first == '\r' || first == '\t' ? PASS : SHOW;
+        return first >= 0x20 && first != 0x7f                    ? PASS
+               : first == '\n' || first == '\r' || first == '\t' ? PASS
+                                                                 : SHOW;
     size_t length = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
     if (length == 0 || first >= 0xf5)
         return SHOW;

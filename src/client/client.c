@@ -7,13 +7,15 @@
 #include "model/errors.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-_Static_assert((int) GLB_E_SYSTEM == (int) ERR_SYSTEM && (int) GLB_E_INTERNAL == (int) ERR_INTERNAL &&
+_Static_assert((int) GLB_E_SYSTEM == (int) ERR_SYSTEM &&
+                   (int) GLB_E_INTERNAL == (int) ERR_INTERNAL &&
                    (int) GLB_E_TOO_LARGE == (int) ERR_TOO_LARGE &&
                    (int) GLB_E_UNAVAILABLE == (int) ERR_UNAVAILABLE &&
                    (int) GLB_E_CANCELLED == (int) ERR_COUNT,
@@ -21,7 +23,7 @@ _Static_assert((int) GLB_E_SYSTEM == (int) ERR_SYSTEM && (int) GLB_E_INTERNAL ==
 
 enum { END_MS = 15000 }; /* how long a private daemon may take to leave */
 
-static _Thread_local char last_error[sizeof ((error *) NULL)->text];
+static _Thread_local char last_error[sizeof((error *) NULL)->text];
 
 int32_t report(const error *err)
 {
@@ -68,9 +70,9 @@ static int connect_socket(const char *path, int *ret_fd, error *err)
     if (fd < 0)
         return fail_os(err, "make a socket");
     if (connect(fd, (const struct sockaddr *) &address, sizeof address) < 0) {
-        const char *fix = errno == EACCES ? "ask the user who runs glovebox serve" :
-                          errno == ENOENT || errno == ECONNREFUSED ? "start it: glovebox serve" :
-                                                                     "see glovebox doctor";
+        const char *fix = errno == EACCES ? "ask the user who runs glovebox serve"
+                          : errno == ENOENT || errno == ECONNREFUSED ? "start it: glovebox serve"
+                                                                     : "see glovebox doctor";
         return fail(err, ERR_UNAVAILABLE, "no daemon answers at %s (%s); %s", path,
                     strerrordesc_np(errno), fix);
     }
@@ -78,7 +80,8 @@ static int connect_socket(const char *path, int *ret_fd, error *err)
     return 0;
 }
 
-static int connect_private(struct glb_client *client, const glb_connect_options *options, error *err)
+static int connect_private(struct glb_client *client, const glb_connect_options *options,
+                           error *err)
 {
     int ours[2], theirs[2];
     for (int index = 0; index < 2; index++) {
@@ -108,7 +111,8 @@ static int connect_private(struct glb_client *client, const glb_connect_options 
     return result;
 }
 
-/* A daemon that is there is used; one that is not is no failure when the caller may have his own. */
+/* A daemon that is there is used; one that is not is no failure when the caller may have his own.
+ */
 static int connect_any(struct glb_client *client, const glb_connect_options *options, error *err)
 {
     int fd = -1;
@@ -133,7 +137,8 @@ static int connect_any(struct glb_client *client, const glb_connect_options *opt
     return connect_private(client, options, err);
 }
 
-int32_t glb_connect(const glb_connect_options *options, size_t options_size, glb_client **ret_client)
+int32_t glb_connect(const glb_connect_options *options, size_t options_size,
+                    glb_client **ret_client)
 {
     error err = { 0 };
     glb_connect_options ours;
@@ -150,8 +155,8 @@ int32_t glb_connect(const glb_connect_options *options, size_t options_size, glb
     client->main.fd = client->spare.fd = -1;
     client->launch = (struct launch){ .spawner_pidfd = -1, .daemon_pidfd = -1, .log = -1 };
     client->interrupt = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int result = client->interrupt < 0 ? fail_os(&err, "make an eventfd")
-                                       : connect_any(client, &ours, &err);
+    int result =
+        client->interrupt < 0 ? fail_os(&err, "make an eventfd") : connect_any(client, &ours, &err);
     if (result < 0) {
         glb_close(client);
         return report(&err);
@@ -193,7 +198,7 @@ int client_connection(struct glb_client *client, struct http **ret_http, error *
     if (client->private)
         return client_spare(client, ret_http, err);
     http_done(http);
-    int fd;
+    int fd = -1;
     if (connect_socket(client->socket, &fd, err) < 0)
         return -1;
     http_init(http, fd, client->interrupt);
@@ -208,7 +213,7 @@ int client_spare(struct glb_client *client, struct http **ret_http, error *err)
         if (client->private)
             return fail(err, ERR_INTERNAL, "the private daemon has closed its connections");
         http_done(http);
-        int fd;
+        int fd = -1;
         if (connect_socket(client->socket, &fd, err) < 0)
             return -1;
         http_init(http, fd, -1);
@@ -226,7 +231,7 @@ int client_lost(struct glb_client *client, error *err)
     /* Both logs are whole only when both have ended. */
     http_done(&client->main);
     http_done(&client->spare);
-    int log = client->launch.log < 0 ? -1 : dup(client->launch.log);
+    int log = client->launch.log < 0 ? -1 : fcntl(client->launch.log, F_DUPFD_CLOEXEC, 3);
     (void) launch_end(&client->launch, deadline_in(END_MS));
     client->launch.log = log;
     return launch_cause(&client->launch, err);

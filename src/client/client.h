@@ -13,16 +13,16 @@
 
 enum { RUN_ID_SIZE = 64 };
 
-/* A private daemon has two connections from the start: one for the run, one to cancel it. Over a socket,
- * connections are made when they are needed. */
+/* A private daemon has two connections from the start: one for the run, one to cancel it. Over a
+ * socket, connections are made when they are needed. */
 struct glb_client {
     bool private;
     struct launch launch;
-    char *socket;        /* path, if not private */
-    struct http main;    /* fd -1 while closed */
-    struct http spare;   /* the same */
-    int interrupt;       /* eventfd, written by glb_cancel() */
-    atomic_int cancels;  /* how often that was */
+    char *socket;       /* path, if not private */
+    struct http main;   /* fd -1 while closed */
+    struct http spare;  /* the same */
+    int interrupt;      /* eventfd, written by glb_cancel() */
+    atomic_int cancels; /* how often that was */
 };
 
 struct glb_outcome {
@@ -30,7 +30,8 @@ struct glb_outcome {
     json_object *root; /* the same, parsed; never NULL */
 };
 
-/* Ends a public function: remembers why it failed for glb_error_text(). Gives the number to return. */
+/* Ends a public function: remembers why it failed for glb_error_text(). Gives the number to return.
+ */
 int32_t report(const error *err);
 
 /* Public structs come with the size that the caller knows. Copies what both sides know; the rest is
@@ -38,7 +39,8 @@ int32_t report(const error *err);
 int take_options(void *ours, size_t our_size, const void *theirs, size_t their_size);
 void give_struct(void *theirs, size_t their_size, const void *ours, size_t our_size);
 
-/* A connection for the next request; for a socket it is made anew when the last one was not kept. */
+/* A connection for the next request; for a socket it is made anew when the last one was not kept.
+ */
 int client_connection(struct glb_client *client, struct http **ret_http, error *err);
 int client_spare(struct glb_client *client, struct http **ret_http, error *err);
 

@@ -1,8 +1,9 @@
-/* groups.c - reads /proc/self/mountinfo and /proc/self/cgroup and picks a folder for each hierarchy.
+/* groups.c - reads /proc/self/mountinfo and /proc/self/cgroup and picks a folder for each
+ * hierarchy.
  *
- * Root takes a folder beneath the root of the hierarchy as this mount namespace shows it: always the same
- * one, so that what a killed instance has left is found and swept. An ordinary user takes a subtree
- * that was delegated to him, if there is one. */
+ * Root takes a folder beneath the root of the hierarchy as this mount namespace shows it: always
+ * the same one, so that what a killed instance has left is found and swept. An ordinary user takes
+ * a subtree that was delegated to him, if there is one. */
 #include "client/groups.h"
 
 #include "base/cleanup.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const v1_kinds[] = { "memory", "pids", "cpu", "cpuacct", "blkio", "freezer" };
+static const char *const v1_kinds[] = { "memory", "pids", "cpu", "cpuacct", "blkio" };
 
 /* One line of mountinfo, cut into what is needed; the texts point into the line. */
 struct group_mount {
@@ -104,14 +105,15 @@ static void add_place(struct group_places *places, const char *kind, const char 
         if (strncmp(places->argument[index], kind, strlen(kind)) == 0 &&
             places->argument[index][strlen(kind)] == '=')
             return;
-    int length = snprintf(places->argument[places->count], GROUP_PLACE_TEXT, "%s=%s/glovebox", kind,
-                          folder);
+    int length =
+        snprintf(places->argument[places->count], GROUP_PLACE_TEXT, "%s=%s/glovebox", kind, folder);
     if (length > 0 && length < GROUP_PLACE_TEXT)
         places->count++;
 }
 
-/* cgroup v2 hands controllers down only from a folder without processes of its own. Moves those that
- * are there into the leaf `name`; `only` limits that to one process. Returns whether it is free now. */
+/* cgroup v2 hands controllers down only from a folder without processes of its own. Moves those
+ * that are there into the leaf `name`; `only` limits that to one process. Returns whether it is
+ * free now. */
 static bool clear_folder(const char *folder, const char *name, pid_t only)
 {
     char leaf[PATH_MAX - 32];
@@ -218,19 +220,19 @@ static void find_v1(const struct group_mount *mount, struct group_places *places
             add_place(places, *kind, mount->folder);
 }
 
-/* The first process that changes its group after a while waits for an RCU grace period, 8 ms and more; those
- * that come soon after it do not (percpu_rw_semaphore, kernel/rcu/sync.c). Somebody who has nothing else
- * to do pays for that, while the programs start. */
+/* The first process that changes its group after a while waits for an RCU grace period, 8 ms and
+ * more; those that come soon after it do not (percpu_rw_semaphore, kernel/rcu/sync.c). Somebody who
+ * has nothing else to do pays for that, while the programs start. */
 pid_t groups_wake(const struct group_places *places)
 {
     if (places->count == 0)
         return 0;
     char path[GROUP_PLACE_TEXT + 32];
-    (void) snprintf(path, sizeof path, "%s", strchr(places->argument[0], '=') + 1);
-    char *slash = strrchr(path, '/');
+    const char *place = strchr(places->argument[0], '=') + 1;
+    const char *slash = strrchr(place, '/');
     if (!slash)
         return 0;
-    (void) strcpy(slash, "/cgroup.procs");
+    (void) snprintf(path, sizeof path, "%.*s/cgroup.procs", (int) (slash - place), place);
     pid_t child = fork();
     if (child != 0)
         return child > 0 ? child : 0;

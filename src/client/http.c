@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "client/wire_text.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <poll.h>
@@ -29,39 +30,38 @@ void http_done(struct http *http)
     http->fd = -1;
 }
 
-int http_send(struct http *http, const char *method, const char *path, const char *accept,
-              void (*write_body)(struct sink *sink, const void *what), const void *what, error *err)
+int http_send(struct http *http, const struct http_request *request, error *err)
 {
     struct sink sink;
     uint64_t length = 0;
-    if (write_body) {
+    if (request->write_body) {
         sink_init(&sink, -1);
-        write_body(&sink, what);
+        request->write_body(&sink, request->what);
         length = sink.total;
     }
     char head[1024];
     int size = snprintf(head, sizeof head,
                         "%s %s HTTP/1.1\r\nHost: glovebox\r\nAccept: %s\r\n"
                         "User-Agent: glovebox/" GLOVEBOX_VERSION "\r\n",
-                        method, path, accept);
+                        request->method, request->path, request->accept);
     if (size < 0 || (size_t) size >= sizeof head)
-        return fail(err, ERR_BAD_REQUEST, "the address '%.60s…' is too long", path);
+        return fail(err, ERR_BAD_REQUEST, "the address '%.60s…' is too long", request->path);
     sink_init(&sink, http->fd);
     sink_bytes(&sink, head, (size_t) size);
-    if (write_body) {
+    if (request->write_body) {
         size = snprintf(head, sizeof head,
                         "Content-Type: application/json\r\nContent-Length: %llu\r\n",
                         (unsigned long long) length);
         sink_bytes(&sink, head, (size_t) size);
     }
     sink_text(&sink, "\r\n");
-    if (write_body)
-        write_body(&sink, what);
+    if (request->write_body)
+        request->write_body(&sink, request->what);
     return sink_flush(&sink, err);
 }
 
 /* Puts more bytes into the buffer, which has room. */
-static int fill(struct http *http, deadline until, error *err)
+static int fill(struct http *http, error *err)
 {
     if (http->start == http->end)
         http->start = http->end = 0;
@@ -73,7 +73,7 @@ static int fill(struct http *http, deadline until, error *err)
     for (;;) {
         struct pollfd watched[2] = { { .fd = http->fd, .events = POLLIN },
                                      { .fd = http->interrupt, .events = POLLIN } };
-        int64_t left = deadline_left_ms(until);
+        int64_t left = deadline_left_ms(http->until);
         int ready = poll(watched, 2, left > 60000 ? 60000 : (int) left);
         if (ready < 0 && errno != EINTR)
             return fail_os(err, "wait for gloveboxd");
@@ -81,7 +81,7 @@ static int fill(struct http *http, deadline until, error *err)
             return HTTP_INTERRUPTED;
         if (ready > 0)
             break;
-        if (deadline_has_passed(until))
+        if (deadline_has_passed(http->until))
             return fail(err, ERR_TIMEOUT, "gloveboxd does not answer; see its log");
     }
     ssize_t got = recv(http->fd, http->buffer + http->end, sizeof http->buffer - http->end, 0);
@@ -96,7 +96,7 @@ static int fill(struct http *http, deadline until, error *err)
 }
 
 /* Takes one line, without its CR LF, out of the buffer. */
-static int take_line(struct http *http, char **ret_line, deadline until, error *err)
+static int take_line(struct http *http, char **ret_line, error *err)
 {
     for (;;) {
         char *start = http->buffer + http->start;
@@ -111,7 +111,7 @@ static int take_line(struct http *http, char **ret_line, deadline until, error *
         }
         if (http->end - http->start == sizeof http->buffer)
             return fail(err, ERR_PROTOCOL, "gloveboxd sent a header line that is too long");
-        int outcome = fill(http, until, err);
+        int outcome = fill(http, err);
         if (outcome != 0)
             return outcome;
     }
@@ -143,10 +143,10 @@ static int parse_header(struct http *http, char *line, bool *has_length, error *
     return 0;
 }
 
-static int receive_head(struct http *http, deadline until, error *err)
+static int receive_head(struct http *http, error *err)
 {
-    char *line = NULL;
-    int outcome = take_line(http, &line, until, err);
+    char *line = http->buffer;
+    int outcome = take_line(http, &line, err);
     if (outcome != 0)
         return outcome;
     if (strncmp(line, "HTTP/1.1 ", 9) != 0 || strspn(line + 9, "0123456789") != 3)
@@ -157,7 +157,7 @@ static int receive_head(struct http *http, deadline until, error *err)
     http->left = 0;
     bool has_length = false;
     for (;;) {
-        outcome = take_line(http, &line, until, err);
+        outcome = take_line(http, &line, err);
         if (outcome != 0)
             return outcome;
         if (!*line)
@@ -174,29 +174,29 @@ static int receive_head(struct http *http, deadline until, error *err)
     return 0;
 }
 
-int http_receive(struct http *http, deadline until, error *err)
+int http_receive(struct http *http, error *err)
 {
     for (;;) {
-        int outcome = receive_head(http, until, err);
+        int outcome = receive_head(http, err);
         if (outcome != 0 || http->status >= 200)
             return outcome;
     }
 }
 
 /* Reads the line before a chunk; after the last chunk also the trailer. */
-static int next_chunk(struct http *http, deadline until, error *err)
+static int next_chunk(struct http *http, error *err)
 {
-    char *line = NULL;
+    char *line = http->buffer;
     int outcome = 0;
     if (http->chunk_was_read) { /* the CR LF behind the one before */
-        outcome = take_line(http, &line, until, err);
+        outcome = take_line(http, &line, err);
         if (outcome != 0)
             return outcome;
         if (*line)
             return fail(err, ERR_PROTOCOL, "gloveboxd sent a chunk that is longer than it said");
         http->chunk_was_read = false;
     }
-    outcome = take_line(http, &line, until, err);
+    outcome = take_line(http, &line, err);
     if (outcome != 0)
         return outcome;
     char *end = NULL;
@@ -208,34 +208,32 @@ static int next_chunk(struct http *http, deadline until, error *err)
         return 0;
     http->body_ended = true;
     do {
-        outcome = take_line(http, &line, until, err);
+        outcome = take_line(http, &line, err);
         if (outcome != 0)
             return outcome;
     } while (*line);
     return 0;
 }
 
-int http_read(struct http *http, void *data, size_t size, size_t *ret_size, deadline until, error *err)
+int http_read(struct http *http, void *data, size_t size, size_t *ret_size, error *err)
 {
     *ret_size = 0;
     int outcome = 0;
     if (!http->body_ended && http->chunked && http->left == 0) {
-        outcome = next_chunk(http, until, err);
+        outcome = next_chunk(http, err);
         if (outcome != 0)
             return outcome;
     }
     if (http->body_ended)
         return 0;
-    if (http->start == http->end) {
-        outcome = fill(http, until, err);
+    while (http->start == http->end) {
+        outcome = fill(http, err);
         if (outcome == HTTP_CLOSED && http->until_close) {
             http->body_ended = true;
             return 0;
         }
         if (outcome != 0)
             return outcome;
-        if (http->start == http->end) /* woken for nothing */
-            return http_read(http, data, size, ret_size, until, err);
     }
     size_t here = http->end - http->start;
     if (here > size)
@@ -255,95 +253,111 @@ int http_read(struct http *http, void *data, size_t size, size_t *ret_size, dead
     return 0;
 }
 
-/* Makes room for `more` bytes and an ending NUL. */
-static int grow(char **data, size_t *room, size_t used, size_t more, size_t most, error *err)
+/* Makes room for `more` bytes and one behind them. */
+static int grow(struct growing *bytes, size_t more, size_t most, error *err)
 {
-    if (more >= most - used)
+    if (more >= most - bytes->size)
         return fail(err, ERR_TOO_LARGE, "gloveboxd's answer is too long");
-    if (used + more < *room)
+    if (bytes->data && bytes->size + more < bytes->room)
         return 0;
-    size_t wanted = *room > 0 ? *room : 4096;
-    while (wanted <= used + more)
+    size_t wanted = bytes->room > 0 ? bytes->room : 4096;
+    while (wanted <= bytes->size + more)
         wanted *= 2;
-    char *grown = realloc(*data, wanted);
+    char *grown = realloc(bytes->data, wanted);
     if (!grown)
         return fail(err, ERR_INTERNAL, "out of memory for gloveboxd's answer");
-    *data = grown;
-    *room = wanted;
+    bytes->data = grown;
+    bytes->room = wanted;
     return 0;
 }
 
-int http_read_all(struct http *http, size_t most, char **ret_body, size_t *ret_size, deadline until,
-                  error *err)
+static int add(struct growing *bytes, const char *data, size_t size, error *err)
 {
-    auto_text body = NULL;
-    size_t room = 0, used = 0;
+    if (grow(bytes, size, EVENT_MOST, err) < 0)
+        return -1;
+    memcpy(bytes->data + bytes->size, data, size);
+    bytes->size += size;
+    bytes->data[bytes->size] = '\0';
+    return 0;
+}
+
+static int read_rest(struct http *http, size_t most, struct growing *body, error *err)
+{
     for (;;) {
-        if (grow(&body, &room, used, 4096, most, err) < 0)
+        if (grow(body, 4096, most, err) < 0)
             return -1;
         size_t got = 0;
-        int outcome = http_read(http, body + used, room - used - 1, &got, until, err);
-        if (outcome != 0)
+        assert(body->data);
+        int outcome =
+            http_read(http, body->data + body->size, body->room - body->size - 1, &got, err);
+        if (outcome != 0 || got == 0)
             return outcome;
-        if (got == 0)
-            break;
-        used += got;
+        body->size += got;
     }
-    body[used] = '\0';
-    *ret_body = take_text(&body);
-    *ret_size = used;
+}
+
+int http_read_all(struct http *http, size_t most, char **ret_body, size_t *ret_size, error *err)
+{
+    struct growing body = { 0 };
+    int outcome = read_rest(http, most, &body, err);
+    if (outcome != 0) {
+        free(body.data);
+        return outcome;
+    }
+    body.data[body.size] = '\0';
+    *ret_body = body.data;
+    *ret_size = body.size;
     return 0;
+}
+
+static bool begins_with(const char *line, const char *field)
+{
+    return strncmp(line, field, strlen(field)) == 0;
 }
 
 /* One line of a stream of events; an empty one hands the event out. */
-static int take_event_line(struct event_reader *reader, event_came *came, void *context, error *err)
+static int take_event_line(struct event_reader *reader, error *err)
 {
-    char *line = reader->line;
-    size_t size = reader->line_size;
-    reader->line_size = 0;
-    if (size > 0 && line[size - 1] == '\r')
+    struct growing *line = &reader->line, *data = &reader->data;
+    size_t size = line->size;
+    line->size = 0;
+    if (size > 0 && line->data[size - 1] == '\r')
         size--;
     if (size == 0) {
-        if (!reader->data || reader->data_size == 0)
+        if (data->size == 0)
             return 0;
-        reader->data[reader->data_size] = '\0';
-        int outcome = came(context, reader->name, reader->data, reader->data_size, err);
-        reader->data_size = 0;
+        int outcome = reader->came(reader->context, reader->name, data->data, err);
+        data->size = 0;
         reader->name[0] = '\0';
         return outcome;
     }
-    line[size] = '\0';
-    if (strncmp(line, "event:", 6) == 0) {
-        const char *name = line + 6 + (line[6] == ' ' ? 1 : 0);
-        (void) snprintf(reader->name, sizeof reader->name, "%s", name);
-    } else if (strncmp(line, "data:", 5) == 0) {
-        size_t skip = line[5] == ' ' ? 6 : 5;
-        if (grow(&reader->data, &reader->data_room, reader->data_size, size - skip + 1, EVENT_MOST,
-                 err) < 0)
-            return -1;
-        if (reader->data_size > 0)
-            reader->data[reader->data_size++] = '\n';
-        memcpy(reader->data + reader->data_size, line + skip, size - skip);
-        reader->data_size += size - skip;
+    line->data[size] = '\0';
+    if (begins_with(line->data, "event:")) {
+        const char *name = line->data + strlen("event:");
+        (void) snprintf(reader->name, sizeof reader->name, "%s", name + (*name == ' '));
+        return 0;
     }
-    return 0;
+    if (!begins_with(line->data, "data:"))
+        return 0;
+    const char *text = line->data + strlen("data:");
+    text += *text == ' ';
+    if (data->size > 0 && add(data, "\n", 1, err) < 0)
+        return -1;
+    return add(data, text, size - (size_t) (text - line->data), err);
 }
 
-int event_reader_feed(struct event_reader *reader, const char *bytes, size_t size,
-                      event_came *came, void *context, error *err)
+int event_reader_feed(struct event_reader *reader, const char *bytes, size_t size, error *err)
 {
     while (size > 0) {
         const char *newline = memchr(bytes, '\n', size);
         size_t here = newline ? (size_t) (newline - bytes) : size;
-        if (grow(&reader->line, &reader->line_room, reader->line_size, here, EVENT_MOST, err) < 0)
+        if (add(&reader->line, bytes, here, err) < 0)
             return -1;
-        memcpy(reader->line + reader->line_size, bytes, here);
-        reader->line_size += here;
         if (!newline)
             return 0;
         bytes = newline + 1;
         size -= here + 1;
-        int outcome = take_event_line(reader, came, context, err);
+        int outcome = take_event_line(reader, err);
         if (outcome != 0)
             return outcome;
     }
@@ -352,7 +366,7 @@ int event_reader_feed(struct event_reader *reader, const char *bytes, size_t siz
 
 void event_reader_done(struct event_reader *reader)
 {
-    free(reader->line);
-    free(reader->data);
-    memset(reader, 0, sizeof *reader);
+    free(reader->line.data);
+    free(reader->data.data);
+    reader->line = reader->data = (struct growing){ 0 };
 }

@@ -1,5 +1,6 @@
-/* http.h - as much of HTTP/1.1 as a client of gloveboxd needs, over a socket that is connected already:
- * one request at a time, bodies with a length, chunked bodies, and server-sent events in them. */
+/* http.h - as much of HTTP/1.1 as a client of gloveboxd needs, over a socket that is connected
+ * already: one request at a time, bodies with a length, chunked bodies, and server-sent events in
+ * them. */
 #pragma once
 
 #include "base/clock.h"
@@ -15,17 +16,18 @@ enum { HTTP_BUFFER = 32768, HTTP_EVENT_NAME = 32 };
 
 struct http {
     int fd;
-    int interrupt; /* an eventfd that ends waiting when it becomes readable; -1 for none */
+    int interrupt;  /* an eventfd that ends waiting when it becomes readable; -1 for none */
+    deadline until; /* when waiting ends; set by the caller */
     size_t start, end;
 
-    int status;          /* of the answer */
-    bool events;         /* the answer is text/event-stream */
+    int status;  /* of the answer */
+    bool events; /* the answer is text/event-stream */
     bool chunked;
     bool chunk_was_read; /* its CR LF comes next */
     bool until_close;    /* the body ends with the connection */
     bool keep;           /* the connection can be used again */
     bool body_ended;
-    uint64_t left;       /* of the body or of this chunk */
+    uint64_t left; /* of the body or of this chunk */
     char buffer[HTTP_BUFFER];
 };
 
@@ -36,35 +38,44 @@ enum { HTTP_INTERRUPTED = 1, HTTP_CLOSED = 2 };
 void http_init(struct http *http, int fd, int interrupt);
 void http_done(struct http *http);
 
-/* Writes a request. `write_body` (NULL for none) is called twice, see struct sink.
+struct http_request {
+    const char *method, *path;
+    const char *accept;
+    void (*write_body)(struct sink *sink, const void *what); /* called twice; NULL for no body */
+    const void *what;
+};
+
+/* Writes a request.
  * Fails  ERR_SYSTEM  the peer does not read any more; an answer may be there all the same. */
-int http_send(struct http *http, const char *method, const char *path, const char *accept,
-              void (*write_body)(struct sink *sink, const void *what), const void *what, error *err);
+int http_send(struct http *http, const struct http_request *request, error *err);
 
 /* Waits for the head of the answer.
  * Returns  HTTP_INTERRUPTED, HTTP_CLOSED (the connection ended before an answer)
- * Fails    ERR_PROTOCOL, ERR_TIMEOUT (until has passed) */
-int http_receive(struct http *http, deadline until, error *err);
+ * Fails    ERR_PROTOCOL, ERR_TIMEOUT (`until` has passed) */
+int http_receive(struct http *http, error *err);
 
-/* Reads some of the body. Gives *ret_size bytes, 0 at its end. Returns and fails as http_receive. */
-int http_read(struct http *http, void *data, size_t size, size_t *ret_size, deadline until, error *err);
+/* Reads some of the body. Gives *ret_size bytes, 0 at its end. Returns and fails as http_receive.
+ */
+int http_read(struct http *http, void *data, size_t size, size_t *ret_size, error *err);
 
 /* Reads the rest of the body, at most `most` bytes.
  * Gives  *ret_body, ended by NUL, which the caller frees. Fails  ERR_TOO_LARGE as well. */
-int http_read_all(struct http *http, size_t most, char **ret_body, size_t *ret_size, deadline until,
-                  error *err);
+int http_read_all(struct http *http, size_t most, char **ret_body, size_t *ret_size, error *err);
 
-/* Server-sent events out of a body: collects lines, calls back at the end of each event. */
-struct event_reader {
-    char name[HTTP_EVENT_NAME];
-    char *line;
-    size_t line_size, line_room;
-    char *data; /* NUL-ended when handed out */
-    size_t data_size, data_room;
+/* Bytes that grow at their end; there is always room for one more. */
+struct growing {
+    char *data;
+    size_t size, room;
 };
 
-typedef int event_came(void *context, const char *name, char *data, size_t size, error *err);
+/* Server-sent events out of a body: collects lines, calls back at the end of each event. Zero-fill
+ * it, set the first two. `data` ends with NUL and is the callback's until it returns. */
+struct event_reader {
+    int (*came)(void *context, const char *name, const char *data, error *err);
+    void *context;
+    char name[HTTP_EVENT_NAME];
+    struct growing line, data;
+};
 
-int event_reader_feed(struct event_reader *reader, const char *bytes, size_t size,
-                      event_came *came, void *context, error *err);
+int event_reader_feed(struct event_reader *reader, const char *bytes, size_t size, error *err);
 void event_reader_done(struct event_reader *reader);

@@ -1,4 +1,5 @@
-/* launch.c - plans everything before fork(), so that the newborn only arranges descriptors and execs. */
+/* launch.c - plans everything before fork(), so that the newborn only arranges descriptors and
+ * execs. */
 #include "client/launch.h"
 
 #include "base/cleanup.h"
@@ -42,7 +43,7 @@ struct program {
     size_t argument_count;
     char *arguments[ARGUMENTS_MOST + 1]; /* owned */
     size_t fd_count;
-    int fds[FDS_MOST];   /* borrowed */
+    int fds[FDS_MOST]; /* borrowed */
     size_t opened_count;
     int opened[FDS_MOST]; /* those of them that are ours to close */
     bool drop_root;
@@ -80,7 +81,8 @@ static int add_argument(struct program *program, error *err, const char *format,
 
 static int add_pair(struct program *program, const char *flag, const char *value, error *err)
 {
-    return add_argument(program, err, "%s", flag) < 0 ? -1 : add_argument(program, err, "%s", value);
+    return add_argument(program, err, "%s", flag) < 0 ? -1
+                                                      : add_argument(program, err, "%s", value);
 }
 
 /* Hands a descriptor over and names it on the command line. */
@@ -112,8 +114,8 @@ static bool others_can_enter(const char *path)
     }
 }
 
-/* gloveboxd is not root when we are. A folder that lies below one that it cannot enter (/root, mostly)
- * is opened here and named through the descriptor. Appends to `text`. */
+/* gloveboxd is not root when we are. A folder that lies below one that it cannot enter (/root,
+ * mostly) is opened here and named through the descriptor. Appends to `text`. */
 static int readable_folder(struct program *program, const char *folder, char *text, size_t size,
                            error *err)
 {
@@ -128,8 +130,8 @@ static int readable_folder(struct program *program, const char *folder, char *te
         if (fd < 0)
             return fail_os(err, "open folder '%s'", folder);
         program->opened[program->opened_count++] = fd;
-        length = snprintf(text + used, size - used, "/proc/self/fd/%zu",
-                          FIRST_FD + program->fd_count);
+        length =
+            snprintf(text + used, size - used, "/proc/self/fd/%zu", FIRST_FD + program->fd_count);
         program->fds[program->fd_count++] = fd;
     }
     if (length < 0 || (size_t) length >= size - used)
@@ -171,7 +173,7 @@ static int find_templates(const char *state, const char *first, struct templates
     if (!entries && errno != ENOENT)
         return fail_os(err, "open folder '%s'", ret->folder);
     const struct dirent *entry;
-    while (entries && (entry = readdir(entries)))
+    while (entries && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): our own */
         if (ret->count < COUNT_OF(ret->names) && template_is_whole(ret->folder, entry->d_name))
             (void) snprintf(ret->names[ret->count++], sizeof *ret->names, "%s", entry->d_name);
     if (entries)
@@ -196,6 +198,21 @@ bool launch_has_template(const char *state, const char *name)
     return path_of_templates(state, &folder, &unused) == 0 && template_is_whole(folder, name);
 }
 
+/* Reads the kernel's decimal numbers, whatever stands between them. */
+static bool read_numbers(const char *text, unsigned long *ret_numbers, size_t count)
+{
+    for (size_t index = 0; index < count; index++) {
+        text += strcspn(text, "0123456789");
+        char *end = NULL;
+        errno = 0;
+        ret_numbers[index] = strtoul(text, &end, 10);
+        if (end == text || errno != 0)
+            return false;
+        text = end;
+    }
+    return true;
+}
+
 /* Root in a container may lack what it takes: the capability, or ids that we could map. */
 static bool can_be_privileged(void)
 {
@@ -213,13 +230,13 @@ static bool can_be_privileged(void)
     char map[256] = "";
     ssize_t got = file < 0 ? -1 : read(file, map, sizeof map - 1);
     map[got > 0 ? got : 0] = '\0';
-    unsigned long inside = 1, outside = 0, count = 0;
-    return sscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && inside == 0 &&
-           count > HOST_ID_EGRESS;
+    unsigned long numbers[3]; /* first inside, first outside, how many: user_namespaces(7) */
+    return read_numbers(map, numbers, COUNT_OF(numbers)) && numbers[0] == 0 &&
+           numbers[2] > HOST_ID_EGRESS;
 }
 
-/* The file in which instances on this host lock their slots. User ids and control groups follow from
- * slots, so all instances of one user must agree on it: no variable moves it. */
+/* The file in which instances on this host lock their slots. User ids and control groups follow
+ * from slots, so all instances of one user must agree on it: no variable moves it. */
 static int slots_file(char **ret_path, error *err)
 {
     auto_text folder = NULL;
@@ -244,8 +261,8 @@ static int slots_file(char **ret_path, error *err)
     return format_text(ret_path, err, "%s/slots", folder);
 }
 
-/* Which disk carries the templates: rates of reading and writing are set for a whole disk, never for
- * a partition (cgroup-v2.rst, io.max). 0:0 if it is no disk. */
+/* Which disk carries the templates: rates of reading and writing are set for a whole disk, never
+ * for a partition (cgroup-v2.rst, io.max). 0:0 if it is no disk. */
 static int add_disk(struct program *program, const char *folder, error *err)
 {
     struct stat status;
@@ -259,8 +276,11 @@ static int add_disk(struct program *program, const char *folder, error *err)
         auto_fd file = open(path, O_RDONLY | O_CLOEXEC);
         ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
         text[got > 0 ? got : 0] = '\0';
-        if (sscanf(text, "%u:%u", &disk_major, &disk_minor) != 2)
+        unsigned long numbers[2];
+        if (!read_numbers(text, numbers, COUNT_OF(numbers)))
             return 0;
+        disk_major = (unsigned) numbers[0];
+        disk_minor = (unsigned) numbers[1];
     }
     if (add_argument(program, err, "--disk-major") < 0 ||
         add_argument(program, err, "%u", disk_major) < 0 ||
@@ -269,7 +289,8 @@ static int add_disk(struct program *program, const char *folder, error *err)
     return add_argument(program, err, "%u", disk_minor);
 }
 
-/* A daemon that lasts keeps warmed interpreters; for one run they would cost more than they save. */
+/* A daemon that lasts keeps warmed interpreters; for one run they would cost more than they save.
+ */
 static int add_zygotes(struct program *program, const char *folder, const char *name, error *err)
 {
     auto_text manifest = NULL;
@@ -324,7 +345,8 @@ static int plan_spawner(struct program *program, const struct launch_plan *plan,
     const struct templates *templates = here->templates;
     for (size_t index = 0; index < templates->count; index++)
         if (add_argument(program, err, "--template") < 0 ||
-            add_argument(program, err, "%s/%s/root", templates->folder, templates->names[index]) < 0 ||
+            add_argument(program, err, "%s/%s/root", templates->folder, templates->names[index]) <
+                0 ||
             (has_zygotes &&
              add_zygotes(program, templates->folder, templates->names[index], err) < 0))
             return -1;
@@ -343,9 +365,11 @@ static int plan_policies(struct program *program, error *err)
         return -1;
     char text[FOLDER_MOST] = "";
     char *save = NULL;
-    for (char *folder = strtok_r(folders, ":", &save); folder; folder = strtok_r(NULL, ":", &save)) {
-        if (text[0] && strlen(text) + 1 < sizeof text)
-            (void) strcat(text, ":");
+    for (char *folder = strtok_r(folders, ":", &save); folder;
+         folder = strtok_r(NULL, ":", &save)) {
+        size_t used = strlen(text);
+        if (used > 0)
+            (void) snprintf(text + used, sizeof text - used, ":");
         if (readable_folder(program, folder, text, sizeof text, err) < 0)
             return -1;
     }
@@ -439,7 +463,7 @@ _Noreturn static void become(const struct program *program, int nothing, pid_t l
     (void) umask(0022);
     sigset_t none;
     (void) sigemptyset(&none);
-    (void) sigprocmask(SIG_SETMASK, &none, NULL);
+    (void) sigprocmask(SIG_SETMASK, &none, NULL); /* NOLINT(concurrency-mt-unsafe): after fork */
     for (int number = 1; number < SIGRTMIN; number++)
         (void) signal(number, SIG_DFL);
     if (chdir("/") < 0)
@@ -456,7 +480,8 @@ _Noreturn static void become(const struct program *program, int nothing, pid_t l
             _exit(EXIT_FAILURE); /* it died before we could be told */
     }
     char *environment[] = { NULL };
-    /* By path, so that it has its name in ps; by descriptor where the path is closed to its user. */
+    /* By path, so that it has its name in ps; by descriptor where the path is closed to its user.
+     */
     (void) execve(program->path, program->arguments, environment);
     if (errno == EACCES && file >= 0)
         (void) syscall(SYS_execveat, file, "", program->arguments, environment, AT_EMPTY_PATH);
@@ -521,8 +546,8 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
         return -1;
     }
 
-    auto_fd log = plan->log > 0 ? fcntl(plan->log, F_DUPFD_CLOEXEC, 3)
-                                : memfd_create("log", MFD_CLOEXEC);
+    auto_fd log =
+        plan->log > 0 ? fcntl(plan->log, F_DUPFD_CLOEXEC, 3) : memfd_create("log", MFD_CLOEXEC);
     if (log < 0)
         (void) fail_os(err, "make a log");
     spawner.log = daemon.log = log;
@@ -569,7 +594,8 @@ static bool wait_for_program(pid_t *pid, int *pidfd, deadline end)
 bool launch_end(struct launch *launch, deadline end)
 {
     bool daemon = wait_for_program(&launch->daemon, &launch->daemon_pidfd, end);
-    /* The spawner leaves after the daemon: it may need its own few seconds to remove what stands. */
+    /* The spawner leaves after the daemon: it may need its own few seconds to remove what stands.
+     */
     deadline later = deadline_in(deadline_left_ms(end) + 6000);
     bool spawner = wait_for_program(&launch->spawner, &launch->spawner_pidfd, later);
     wait_for_waker(launch);

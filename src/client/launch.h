@@ -2,9 +2,9 @@
  *
  *     launcher --fork--> glovebox-spawner <--socket--> gloveboxd <--fork-- launcher
  *
- * Both start at once, with an empty environment and no descriptor but those that they need. gloveboxd
- * gets a signal when the launcher dies; the spawner sees its socket close, and so has the time to leave
- * nothing behind. */
+ * Both start at once, with an empty environment and no descriptor but those that they need.
+ * gloveboxd gets a signal when the launcher dies; the spawner sees its socket close, and so has the
+ * time to leave nothing behind. */
 #pragma once
 
 #include "base/clock.h"
@@ -18,10 +18,10 @@ enum { LAUNCH_FDS_MOST = 8 };
 
 /* What to start. Zero-fill it, set what you need. */
 struct launch_plan {
-    const char *state; /* where templates are; NULL: the default */
-    bool private;      /* ends with its last connection and keeps nothing on disk */
-    unsigned slots;    /* sandboxes at once; 0: a few */
-    int log;           /* both write their log here; 0: into memory, for launch_cause() */
+    const char *state;          /* where templates are; NULL: the default */
+    bool private;               /* ends with its last connection and keeps nothing on disk */
+    unsigned slots;             /* sandboxes at once; 0: a few */
+    int log;                    /* both write their log here; 0: into memory, for launch_cause() */
     const char *first_template; /* its holder starts at once, those of others when needed */
 
     /* Borrowed. */

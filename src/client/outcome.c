@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { ARTIFACT_MS = 120000 };
+
 static const char *const statuses[] = {
     [GLB_STATUS_OK] = "ok",
     [GLB_STATUS_ERROR] = "error",
@@ -23,8 +25,9 @@ int outcome_parse(char *text, struct glb_outcome **ret_outcome, error *err)
     json_object *status = NULL;
     if (!root || !json_object_object_get_ex(root, "status", &status)) {
         json_object_put(root);
-        return fail(err, ERR_PROTOCOL, "gloveboxd sent a result that is none; are its version and "
-                                       "that of glovebox the same?");
+        return fail(err, ERR_PROTOCOL,
+                    "gloveboxd sent a result that is none; are its version and "
+                    "that of glovebox the same?");
     }
     struct glb_outcome *outcome = calloc(1, sizeof *outcome);
     if (!outcome) {
@@ -63,7 +66,8 @@ static json_object *member(json_object *object, const char *key)
 static const char *text_of(json_object *object, const char *key)
 {
     json_object *value = member(object, key);
-    return value && json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+    return value && json_object_is_type(value, json_type_string) ? json_object_get_string(value)
+                                                                 : "";
 }
 
 static uint64_t count_of(json_object *object, const char *key)
@@ -75,9 +79,9 @@ static uint64_t count_of(json_object *object, const char *key)
 static json_object *row_of(const glb_outcome *outcome, const char *list, size_t index)
 {
     json_object *rows = member(outcome->root, list);
-    return rows && json_object_is_type(rows, json_type_array) ?
-               json_object_array_get_idx(rows, index) :
-               NULL;
+    return rows && json_object_is_type(rows, json_type_array)
+               ? json_object_array_get_idx(rows, index)
+               : NULL;
 }
 
 static int32_t no_such_row(const char *what)
@@ -229,22 +233,24 @@ static bool is_artifact_address(const char *url)
 static int copy_artifact(struct glb_client *client, const char *url, int fd, error *err)
 {
     struct http *http = NULL;
-    deadline until = deadline_in(120000);
-    if (client_connection(client, &http, err) < 0 ||
-        http_send(http, "GET", url, "*/*", NULL, NULL, err) < 0)
+    struct http_request request = { .method = "GET", .path = url, .accept = "*/*" };
+    if (client_connection(client, &http, err) < 0)
         return -1;
-    int outcome = http_receive(http, until, err);
+    http->until = deadline_in(ARTIFACT_MS);
+    if (http_send(http, &request, err) < 0)
+        return -1;
+    int outcome = http_receive(http, err);
     if (outcome == 0 && http->status != 200) {
         auto_text body = NULL;
         size_t size = 0;
-        outcome = http_read_all(http, 65536, &body, &size, until, err);
+        outcome = http_read_all(http, 65536, &body, &size, err);
         if (outcome == 0)
             return answer_failed(http->status, body, err);
     }
     while (outcome == 0) {
         char block[8192];
         size_t got = 0;
-        outcome = http_read(http, block, sizeof block, &got, until, err);
+        outcome = http_read(http, block, sizeof block, &got, err);
         if (outcome != 0 || got == 0)
             break;
         for (size_t done = 0; done < got;) {
@@ -266,8 +272,8 @@ int32_t glb_artifact_write(glb_client *client, const glb_outcome *outcome, size_
         return no_such_row("artifact");
     error err = { 0 };
     const char *url = text_of(row, "url");
-    int result = is_artifact_address(url) ?
-                     copy_artifact(client, url, fd, &err) :
-                     fail(&err, ERR_PROTOCOL, "gloveboxd sent an address that is none");
+    int result = is_artifact_address(url)
+                     ? copy_artifact(client, url, fd, &err)
+                     : fail(&err, ERR_PROTOCOL, "gloveboxd sent an address that is none");
     return result < 0 ? report(&err) : GLB_OK;
 }

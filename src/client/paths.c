@@ -1,8 +1,10 @@
-/* paths.c - finds the parts of glovebox: by variable, beside ourselves, or where they were installed. */
+/* paths.c - finds the parts of glovebox: by variable, beside ourselves, or where they were
+ * installed. */
 #include "client/paths.h"
 
 #include "base/cleanup.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -29,7 +31,8 @@ int format_text(char **ret_text, error *err, const char *format, ...)
 /* An empty variable counts as one that is not set. */
 static const char *variable(const char *name)
 {
-    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets variables here */
+    const char *value =
+        getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets variables here */
     return value && *value ? value : NULL;
 }
 
@@ -81,8 +84,8 @@ static int find_part(const char *folder_variable, const char *installed, const c
             format_text(&path, err, "%s/%s", folder, name) < 0)
             return -1;
         if (access(path, F_OK) < 0)
-            return fail(err, ERR_UNAVAILABLE, "there is no '%s'; %s points to the wrong folder", path,
-                        folder_variable);
+            return fail(err, ERR_UNAVAILABLE, "there is no '%s'; %s points to the wrong folder",
+                        path, folder_variable);
         *ret_path = take_text(&path);
         return 0;
     }
@@ -141,7 +144,8 @@ int path_of_state(const char *chosen, char **ret_path, error *err)
         return format_text(ret_path, err, "%s/glovebox", states);
     const char *home = variable("HOME");
     if (!home || home[0] != '/')
-        return fail(err, ERR_UNAVAILABLE, "HOME is not set; say where to keep templates: --state DIR");
+        return fail(err, ERR_UNAVAILABLE,
+                    "HOME is not set; say where to keep templates: --state DIR");
     return format_text(ret_path, err, "%s/.local/state/glovebox", home);
 }
 
@@ -189,6 +193,7 @@ int make_folder(const char *path, unsigned mode, error *err)
     auto_text above = NULL;
     if (format_text(&above, err, "%s", path) < 0)
         return -1;
+    assert(above);
     for (char *slash = strchr(above + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(above, 0755) < 0 && errno != EEXIST)

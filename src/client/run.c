@@ -149,12 +149,13 @@ static int check_text(const char *what, const char *text, size_t size, error *er
     for (size_t at = 0; at < bad; at++)
         line += text[at] == '\n';
     if (text[bad] == '\0')
-        return fail(err, ERR_BAD_REQUEST,
-                    "%s has a NUL byte at offset %zu (line %zu); is it a text file? remove the byte",
-                    what, bad, line);
+        return fail(
+            err, ERR_BAD_REQUEST,
+            "%s has a NUL byte at offset %zu (line %zu); is it a text file? remove the byte", what,
+            bad, line);
     return fail(err, ERR_BAD_REQUEST,
-                "%s is not UTF-8 at offset %zu (line %zu, byte 0x%02x); convert it: iconv -t UTF-8", what,
-                bad, line, (unsigned char) text[bad]);
+                "%s is not UTF-8 at offset %zu (line %zu, byte 0x%02x); convert it: iconv -t UTF-8",
+                what, bad, line, (unsigned char) text[bad]);
 }
 
 static int check_list(const char *what, const char *const *list, error *err)
@@ -197,9 +198,10 @@ static int check_options(glb_run_options *options, error *err)
     if (options->file_count > 0 && options->file_size < offsetof(glb_file, read_only))
         return fail(err, ERR_BAD_REQUEST, "file_size must be sizeof(glb_file)");
     for (size_t index = 0; index < options->file_count; index++) {
-        const glb_file *file = (const glb_file *) ((const char *) options->files +
-                                                   index * options->file_size);
-        if (!file->path || check_text("the name of a file", file->path, strlen(file->path), err) < 0)
+        const glb_file *file =
+            (const glb_file *) ((const char *) options->files + index * options->file_size);
+        if (!file->path ||
+            check_text("the name of a file", file->path, strlen(file->path), err) < 0)
             return file->path ? -1 : fail(err, ERR_BAD_REQUEST, "a file has no path");
     }
     return 0;
@@ -210,14 +212,15 @@ static int check_options(glb_run_options *options, error *err)
 struct follower {
     const glb_run_options *options;
     char id[RUN_ID_SIZE];
-    char *end;        /* JSON of the result */
-    bool wants_end;   /* a callback asked to cancel */
-    bool failed;      /* an `error` event came */
+    char *end;      /* JSON of the result */
+    bool wants_end; /* a callback asked to cancel */
+    bool failed;    /* an `error` event came */
     error failure;
 };
 
 /* stdout, stderr: {"data":"text"} or {"data_base64":"…"} */
-static int hand_out_output(struct follower *follower, int32_t stream, json_object *event, error *err)
+static int hand_out_output(struct follower *follower, int32_t stream, json_object *event,
+                           error *err)
 {
     if (!follower->options->on_output)
         return 0;
@@ -235,19 +238,19 @@ static int hand_out_output(struct follower *follower, int32_t stream, json_objec
         int64_t size = base64_decode(json_object_get_string(data), length, bytes);
         if (size < 0)
             return fail(err, ERR_PROTOCOL, "gloveboxd sent output that is not base64");
-        answer = follower->options->on_output(follower->options->context, stream, bytes,
-                                              (size_t) size);
+        answer =
+            follower->options->on_output(follower->options->context, stream, bytes, (size_t) size);
     }
     follower->wants_end |= answer != 0;
     return 0;
 }
 
-static int event_has_come(void *context, const char *name, char *data, size_t size, error *err)
+static int event_has_come(void *context, const char *name, const char *data, error *err)
 {
     struct follower *follower = context;
     if (strcmp(name, "end") == 0) {
         free(follower->end);
-        follower->end = strndup(data, size);
+        follower->end = strdup(data);
         return follower->end ? 0 : fail(err, ERR_INTERNAL, "out of memory");
     }
     bool is_stdout = strcmp(name, "stdout") == 0;
@@ -286,41 +289,43 @@ static int cancel_run(struct glb_client *client, const struct follower *follower
 {
     struct http *http = NULL;
     char path[RUN_ID_SIZE + 16];
-    bool plain = follower->id[0] && strspn(follower->id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO"
-                                                         "PQRSTUVWXYZ0123456789_-") ==
-                                        strlen(follower->id);
+    bool plain =
+        follower->id[0] && strspn(follower->id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO"
+                                                "PQRSTUVWXYZ0123456789_-") == strlen(follower->id);
     if (!plain)
         return fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled before the run began");
     (void) snprintf(path, sizeof path, "/v1/runs/%s", follower->id);
     if (client_spare(client, &http, err) < 0)
         return -1;
     http->interrupt = -1;
-    if (http_send(http, "DELETE", path, "application/json", NULL, NULL, err) < 0)
+    http->until = deadline_in(CANCEL_MS);
+    struct http_request request = { .method = "DELETE",
+                                    .path = path,
+                                    .accept = "application/json" };
+    if (http_send(http, &request, err) < 0)
         return -1;
-    deadline until = deadline_in(CANCEL_MS);
     auto_text body = NULL;
     size_t size = 0;
-    if (http_receive(http, until, err) != 0 ||
-        http_read_all(http, ANSWER_MOST, &body, &size, until, err) != 0)
+    if (http_receive(http, err) != 0 || http_read_all(http, ANSWER_MOST, &body, &size, err) != 0)
         http->keep = false;
     return 0;
 }
 
 /* Reads events until `end`; turns the first wish to cancel into a request and waits on. */
-static int follow(struct glb_client *client, struct http *http, struct follower *follower, error *err)
+static int follow(struct glb_client *client, struct http *http, struct follower *follower,
+                  error *err)
 {
-    struct event_reader reader = { 0 };
-    deadline until = deadline_in(WAIT_MS);
+    struct event_reader reader = { .came = event_has_come, .context = follower };
     bool cancelled = false;
     int result = 0;
     while (result == 0) {
         char block[8192];
         size_t got = 0;
-        result = http_read(http, block, sizeof block, &got, until, err);
+        result = http_read(http, block, sizeof block, &got, err);
         if (result == 0 && got == 0)
             break;
         if (result == 0)
-            result = event_reader_feed(&reader, block, got, event_has_come, follower, err);
+            result = event_reader_feed(&reader, block, got, err);
         bool wish = result == HTTP_INTERRUPTED || (follower->wants_end && !follower->end);
         if (result < 0 || result == HTTP_CLOSED || !wish || (cancelled && result == 0))
             continue;
@@ -331,7 +336,7 @@ static int follow(struct glb_client *client, struct http *http, struct follower 
         uint64_t count;
         (void) !read(client->interrupt, &count, sizeof count);
         cancelled = true;
-        until = deadline_in(CANCEL_MS);
+        http->until = deadline_in(CANCEL_MS);
         result = cancel_run(client, follower, err);
     }
     event_reader_done(&reader);
@@ -343,8 +348,7 @@ static int follow(struct glb_client *client, struct http *http, struct follower 
 static int receive_outcome(struct glb_client *client, struct http *http, struct follower *follower,
                            error *err)
 {
-    deadline until = deadline_in(WAIT_MS);
-    int result = http_receive(http, until, err);
+    int result = http_receive(http, err);
     if (result == HTTP_CLOSED)
         return client_lost(client, err);
     if (result == HTTP_INTERRUPTED)
@@ -358,12 +362,13 @@ static int receive_outcome(struct glb_client *client, struct http *http, struct 
             *err = follower->failure;
             return -1;
         }
-        return follower->end ? 0 :
-                               fail(err, ERR_PROTOCOL, "gloveboxd ended the stream without a result");
+        return follower->end
+                   ? 0
+                   : fail(err, ERR_PROTOCOL, "gloveboxd ended the stream without a result");
     }
     auto_text body = NULL;
     size_t size = 0;
-    result = http_read_all(http, ANSWER_MOST, &body, &size, until, err);
+    result = http_read_all(http, ANSWER_MOST, &body, &size, err);
     if (result != 0)
         return result < 0 ? -1 : client_lost(client, err);
     if (http->status < 200 || http->status > 299)
@@ -380,8 +385,13 @@ static int run(struct glb_client *client, const glb_run_options *options,
     if (client_connection(client, &http, err) < 0)
         return -1;
     error unsent = { 0 };
-    int sent = http_send(http, "POST", "/v1/runs", "text/event-stream", write_request, options,
-                         &unsent);
+    struct http_request request = { .method = "POST",
+                                    .path = "/v1/runs",
+                                    .accept = "text/event-stream",
+                                    .write_body = write_request,
+                                    .what = options };
+    http->until = deadline_in(WAIT_MS);
+    int sent = http_send(http, &request, &unsent);
     int result = receive_outcome(client, http, &follower, err);
     /* A request that was refused while it was being sent has its answer all the same. */
     if (sent < 0 && result < 0 && err->code == ERR_PROTOCOL)

@@ -1,8 +1,9 @@
 /* supervise.c - the parent of the pair: one poll() over two processes and the signals.
  *
- *   started --one of them ends--> ending the other --> waiting (0.1 s, doubled up to 2 s) --> started
- *      |                                                                                      |
- *      +------------ SIGTERM: gloveboxd drains ----------> both ended: leave                    | */
+ *   started --one of them ends--> ending the other --> waiting (0.1 s, doubled up to 2 s) -->
+ * started |                                                                                      |
+ *      +------------ SIGTERM: gloveboxd drains ----------> both ended: leave                    |
+ */
 #include "client/supervise.h"
 
 #include "base/cleanup.h"
@@ -31,6 +32,7 @@ enum {
     STEADY_MS = 10000, /* who lived that long starts again with the first pause */
     EARLY_DEATHS_MOST = 5,
     DRAIN_MS = 60000,
+    LOOK_MS = 3600000,
     BACKLOG = 512,
 };
 
@@ -41,13 +43,14 @@ static int clear_old_socket(const char *path, const struct sockaddr_un *address,
     if (lstat(path, &status) < 0)
         return errno == ENOENT ? 0 : fail_os(err, "look at '%s'", path);
     if (!S_ISSOCK(status.st_mode))
-        return fail(err, ERR_CONFLICT, "'%s' is there and no socket; choose another --socket", path);
+        return fail(err, ERR_CONFLICT, "'%s' is there and no socket; choose another --socket",
+                    path);
     auto_fd probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0)
         return fail_os(err, "make a socket");
     if (connect(probe, (const struct sockaddr *) address, sizeof *address) == 0 || errno == EAGAIN)
-        return fail(err, ERR_CONFLICT, "a daemon serves '%s' already; end it or choose another --socket",
-                    path);
+        return fail(err, ERR_CONFLICT,
+                    "a daemon serves '%s' already; end it or choose another --socket", path);
     if (unlink(path) < 0)
         return fail_os(err, "remove the old socket '%s'", path);
     return 0;
@@ -57,8 +60,10 @@ static int listen_unix(const char *path, int *ret_fd, error *err)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     if (strlen(path) >= sizeof address.sun_path)
-        return fail(err, ERR_BAD_REQUEST, "the path of the socket is longer than %zu bytes; choose "
-                                          "another --socket", sizeof address.sun_path - 1);
+        return fail(err, ERR_BAD_REQUEST,
+                    "the path of the socket is longer than %zu bytes; choose "
+                    "another --socket",
+                    sizeof address.sun_path - 1);
     memcpy(address.sun_path, path, strlen(path) + 1);
     auto_text folder = NULL;
     if (format_text(&folder, err, "%s", path) < 0)
@@ -90,11 +95,12 @@ static int listen_tcp(const char *text, int *ret_fd, error *err)
     char host[64];
     const char *colon = strrchr(text, ':');
     char *end = NULL;
-    unsigned long port = colon && colon[1] >= '0' && colon[1] <= '9' ? strtoul(colon + 1, &end, 10) : 0;
+    unsigned long port =
+        colon && colon[1] >= '0' && colon[1] <= '9' ? strtoul(colon + 1, &end, 10) : 0;
     size_t length = colon ? (size_t) (colon - text) : 0;
     if (port < 1 || port > 65535 || *end || length == 0 || length >= sizeof host)
-        return fail(err, ERR_BAD_REQUEST, "--listen takes ADDRESS:PORT such as 127.0.0.1:7070, not '%s'",
-                    text);
+        return fail(err, ERR_BAD_REQUEST,
+                    "--listen takes ADDRESS:PORT such as 127.0.0.1:7070, not '%s'", text);
     (void) snprintf(host, sizeof host, "%.*s", (int) length, text);
     struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t) port) };
     struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t) port) };
@@ -109,13 +115,16 @@ static int listen_tcp(const char *text, int *ret_fd, error *err)
         address = (const struct sockaddr *) &v6;
         size = sizeof v6;
     } else {
-        if (inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &v4.sin_addr) != 1)
-            return fail(err, ERR_BAD_REQUEST, "'%s' is no address; give numbers: 127.0.0.1:7070", text);
+        if (inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &v4.sin_addr) !=
+            1)
+            return fail(err, ERR_BAD_REQUEST, "'%s' is no address; give numbers: 127.0.0.1:7070",
+                        text);
         is_loopback = ntohl(v4.sin_addr.s_addr) >> 24 == 127;
     }
     if (!is_loopback)
         return fail(err, ERR_POLICY,
-                    "%s is open to other machines and this build has no keys; listen on 127.0.0.1", text);
+                    "%s is open to other machines and this build has no keys; listen on 127.0.0.1",
+                    text);
     auto_fd fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int yes = 1;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
@@ -182,7 +191,7 @@ static int live_once(struct keeper *keeper, error *err)
     int64_t start = now_ms();
     bool ended;
     do
-        ended = watch_pair(keeper, deadline_in(24 * 3600 * 1000));
+        ended = watch_pair(keeper, deadline_in(LOOK_MS));
     while (!ended && !keeper->leaving);
     /* The spawner leaves when the daemon is gone; a daemon without a spawner is of no use. */
     if (keeper->launch.daemon > 0 && !keeper->leaving)
@@ -190,9 +199,9 @@ static int live_once(struct keeper *keeper, error *err)
     (void) launch_end(&keeper->launch, deadline_in(keeper->leaving ? DRAIN_MS : 1000));
     bool was_steady = now_ms() - start >= STEADY_MS;
     keeper->early_deaths = was_steady ? 0 : keeper->early_deaths + 1;
-    keeper->pause_ms = was_steady || keeper->early_deaths == 1 ? FIRST_PAUSE_MS :
-                       keeper->pause_ms * 2 > LONGEST_PAUSE_MS ? LONGEST_PAUSE_MS :
-                                                                 keeper->pause_ms * 2;
+    keeper->pause_ms = was_steady || keeper->early_deaths == 1   ? FIRST_PAUSE_MS
+                       : keeper->pause_ms * 2 > LONGEST_PAUSE_MS ? LONGEST_PAUSE_MS
+                                                                 : keeper->pause_ms * 2;
     return 0;
 }
 
@@ -204,9 +213,10 @@ static int keep_alive(struct keeper *keeper, error *err)
         if (keeper->leaving)
             break;
         if (keeper->early_deaths >= EARLY_DEATHS_MOST)
-            return fail(err, ERR_UNAVAILABLE,
-                        "gloveboxd or glovebox-spawner ended %d times at once; their reason is above",
-                        EARLY_DEATHS_MOST);
+            return fail(
+                err, ERR_UNAVAILABLE,
+                "gloveboxd or glovebox-spawner ended %d times at once; their reason is above",
+                EARLY_DEATHS_MOST);
         say("gloveboxd or glovebox-spawner ended; starting both again");
         struct pollfd watched = { .fd = keeper->signals, .events = POLLIN };
         if (poll(&watched, 1, (int) keeper->pause_ms) > 0)
@@ -237,7 +247,7 @@ int supervise(const struct supervised *service, error *err)
     (void) sigaddset(&watched, SIGTERM);
     (void) sigaddset(&watched, SIGINT);
     (void) sigaddset(&watched, SIGHUP);
-    if (sigprocmask(SIG_BLOCK, &watched, NULL) < 0 ||
+    if (pthread_sigmask(SIG_BLOCK, &watched, NULL) != 0 ||
         (signals = signalfd(-1, &watched, SFD_CLOEXEC)) < 0)
         return fail_os(err, "watch signals");
     struct keeper keeper = {
@@ -250,8 +260,8 @@ int supervise(const struct supervised *service, error *err)
         .launch = { .spawner_pidfd = -1, .daemon_pidfd = -1, .log = -1 },
         .signals = signals,
     };
-    (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n", path, service->listen ? " and " : "",
-                   service->listen ? service->listen : "");
+    (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n", path,
+                   service->listen ? " and " : "", service->listen ? service->listen : "");
     int result = keep_alive(&keeper, err);
     (void) unlink(path);
     return result;

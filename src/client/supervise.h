@@ -11,8 +11,8 @@ struct supervised {
 };
 
 /* Serves until SIGTERM or SIGINT. The sockets belong to this process: when one of the two programs
- * dies, both are started again and clients wait meanwhile instead of being refused. On SIGTERM gloveboxd is
- * asked to end: it lets runs come to their end first; a second signal ends them.
- * Fails  ERR_CONFLICT     another daemon serves this socket already
- *        ERR_UNAVAILABLE  the programs end at once, again and again: the last reason */
+ * dies, both are started again and clients wait meanwhile instead of being refused. On SIGTERM
+ * gloveboxd is asked to end: it lets runs come to their end first; a second signal ends them. Fails
+ * ERR_CONFLICT     another daemon serves this socket already ERR_UNAVAILABLE  the programs end at
+ * once, again and again: the last reason */
 int supervise(const struct supervised *service, error *err);

@@ -6,12 +6,17 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Bytes of the character at `text`, 0 if it is none (RFC 3629: no surrogates, no overlong forms). */
+/* Bytes of the character at `text`, 0 if it is none (RFC 3629: no surrogates, no overlong forms).
+ */
 static size_t character_size(const unsigned char *text, size_t size)
 {
     unsigned char first = text[0];
-    size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 :
-                    first < 0xf5 ? 4 : 0;
+    size_t length = first < 0x80   ? 1
+                    : first < 0xc2 ? 0
+                    : first < 0xe0 ? 2
+                    : first < 0xf0 ? 3
+                    : first < 0xf5 ? 4
+                                   : 0;
     if (length == 0 || length > size)
         return 0;
     for (size_t index = 1; index < length; index++)
@@ -129,9 +134,9 @@ void sink_json_string(struct sink *sink, const char *text, size_t size)
         sink_bytes(sink, text + plain, at - plain);
         plain = at + 1;
         char escape[8];
-        int length = byte == '\n' ? snprintf(escape, sizeof escape, "\\n") :
-                     byte >= 0x20 ? snprintf(escape, sizeof escape, "\\%c", byte) :
-                                    snprintf(escape, sizeof escape, "\\u%04x", byte);
+        int length = byte == '\n'   ? snprintf(escape, sizeof escape, "\\n")
+                     : byte >= 0x20 ? snprintf(escape, sizeof escape, "\\%c", byte)
+                                    : snprintf(escape, sizeof escape, "\\u%04x", byte);
         sink_bytes(sink, escape, (size_t) length);
     }
     sink_bytes(sink, text + plain, size - plain);
@@ -149,11 +154,14 @@ void sink_base64(struct sink *sink, const void *data, size_t size)
         for (size_t at = 0; at < size; at += 3) {
             const unsigned char *bytes = (const unsigned char *) data + at;
             size_t here = size - at < 3 ? size - at : 3;
-            uint32_t group = (uint32_t) bytes[0] << 16 | (here > 1 ? (uint32_t) bytes[1] << 8 : 0) |
-                             (here > 2 ? bytes[2] : 0);
+            uint32_t group = (uint32_t) bytes[0] << 16;
+            if (here > 1)
+                group |= (uint32_t) bytes[1] << 8;
+            if (here > 2)
+                group |= bytes[2];
             char four[4] = { letters[group >> 18], letters[group >> 12 & 63],
-                             here > 1 ? letters[group >> 6 & 63] : '=',
-                             here > 2 ? letters[group & 63] : '=' };
+                             letters[group >> 6 & 63], letters[group & 63] };
+            memset(four + here + 1, '=', 3 - here);
             sink_bytes(sink, four, sizeof four);
         }
     sink_bytes(sink, "\"", 1);

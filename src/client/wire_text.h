@@ -1,4 +1,5 @@
-/* wire_text.h - what crosses JSON: UTF-8 checks, base64, and a writer that can count before it sends. */
+/* wire_text.h - what crosses JSON: UTF-8 checks, base64, and a writer that can count before it
+ * sends. */
 #pragma once
 
 #include "base/error.h"

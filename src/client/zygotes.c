@@ -12,9 +12,11 @@ static int join_modules(struct json_object *list, char *text, size_t size, error
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         const char *name = json_object_get_string(json_object_array_get_idx(list, i));
-        int added = snprintf(text + used, size - used, "%s%s", used > 0 ? "," : "", name ? name : "");
+        int added =
+            snprintf(text + used, size - used, "%s%s", used > 0 ? "," : "", name ? name : "");
         if (added < 0 || (size_t) added >= size - used || !name || strpbrk(name, ", "))
-            return fail(err, ERR_UNAVAILABLE, "a zygote has too many modules, or one without a name");
+            return fail(err, ERR_UNAVAILABLE,
+                        "a zygote has too many modules, or one without a name");
         used += (size_t) added;
     }
     return 0;
@@ -35,7 +37,8 @@ int zygote_sets_read(const char *manifest, struct zygote_sets *ret_sets, error *
             (void) name;
             if (done < 0 || ret_sets->count == ZYGOTES_MOST)
                 break;
-            done = join_modules(modules, ret_sets->modules[ret_sets->count], ZYGOTE_MODULES_MOST, err);
+            done =
+                join_modules(modules, ret_sets->modules[ret_sets->count], ZYGOTE_MODULES_MOST, err);
             ret_sets->count += done == 0;
         }
     }

@@ -214,7 +214,7 @@ def test_a_killed_cli_leaves_no_process(glovebox, number):
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout.readline() == b"up\n"
     pair = children_of(process.pid)
-    assert len(pair) == 2
+    assert len(pair) >= 2, "spawner, daemon, and one who woke the control groups"
     process.send_signal(number)
     process.wait(timeout=20)
     process.stdout.close()
