@@ -65,7 +65,7 @@ static int take_done(struct harvest *harvest, const struct inside_frame *frame,
     struct inside_done done;
     memcpy(&done, payload, sizeof done);
     bool is_load = frame->id == ID_SEAL || frame->id >= ID_FIRST_FILE;
-    if (harvest->phase == HARVEST_LOADING && is_load && harvest->loads_open > 0) {
+    if (harvest->phase != HARVEST_COLLECTING && is_load && harvest->loads_open > 0) {
         note_failure(&harvest->load_failure, frame, &done, payload);
         return --harvest->loads_open == 0 ? HARVEST_LOADED : HARVEST_NOTHING;
     }

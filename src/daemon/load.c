@@ -89,5 +89,4 @@ void run_load(struct run *run)
             run->next_input++;
         }
     }
-    sandbox_flush(run->sandbox);
 }

@@ -5,11 +5,15 @@
 #include "base/clock.h"
 #include "daemon/log.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { REFILL_AFTER_MS = 1, COUNT_EVERY_MS = 1000, BUILDING_MOST = 2, REST_MS = 1000, REST_MOST_MS = 30000 };
+/* After a run has ended, or while a long one goes on. */
+enum { REFILL_SOON_MS = 1, REFILL_LATER_MS = 20 };
+
+enum { COUNT_EVERY_MS = 1000, BUILDING_MOST = 2, REST_MS = 1000, REST_MOST_MS = 30000 };
 
 struct pool_ticket {
     struct pool *pool;
@@ -40,7 +44,7 @@ static void refill_soon(struct pool *pool);
 
 /* --- one sandbox -------------------------------------------------------------------------------- */
 
-static void forget(struct pool *pool, struct pooled *row)
+static void unlist(struct pool *pool, struct pooled *row)
 {
     for (struct pooled **at = &pool->all; *at; at = &(*at)->next)
         if (*at == row) {
@@ -51,7 +55,7 @@ static void forget(struct pool *pool, struct pooled *row)
         row->shape->parked--;
         pool->parked--;
     }
-    free(row);
+    row->is_parked = false;
 }
 
 static struct pooled *find_row(const struct pool *pool, const struct sandbox *sandbox)
@@ -135,7 +139,8 @@ static void on_broken(void *context, const error *cause)
     struct sandbox *sandbox = row->sandbox;
     struct pool_ticket *ticket = row->ticket;
     log_event(LOG_WARNING, "pool.sandbox_broke", TEXT("cause", cause->text));
-    forget(pool, row);
+    unlist(pool, row);
+    free(row);
     pool->leaving++;
     sandbox_close(sandbox);
     if (ticket)
@@ -235,9 +240,21 @@ static bool may_park(const struct pool *pool)
            pool->parked + pool->building < pool->slots / 2;
 }
 
+static void close_returned(struct pool *pool)
+{
+    while (pool->returned) {
+        struct pooled *row = pool->returned;
+        pool->returned = row->next;
+        sandbox_close(row->sandbox);
+        free(row);
+    }
+}
+
 static void refill(uv_timer_t *timer)
 {
     struct pool *pool = timer->data;
+    pool->refill_is_soon = false;
+    close_returned(pool);
     uint64_t now = (uint64_t) now_ms();
     while (may_park(pool)) {
         struct shape *shape = neediest(pool, now);
@@ -259,8 +276,16 @@ static void refill(uv_timer_t *timer)
 
 static void refill_soon(struct pool *pool)
 {
+    if (pool->is_closing || pool->refill_is_soon)
+        return;
+    pool->refill_is_soon = true;
+    (void) uv_timer_start(&pool->refill, refill, REFILL_SOON_MS, 0);
+}
+
+static void refill_later(struct pool *pool)
+{
     if (!pool->is_closing && !uv_is_active((uv_handle_t *) &pool->refill))
-        (void) uv_timer_start(&pool->refill, refill, REFILL_AFTER_MS, 0);
+        (void) uv_timer_start(&pool->refill, refill, REFILL_LATER_MS, 0);
 }
 
 static struct pooled *parked_of(const struct pool *pool, const struct shape *shape)
@@ -371,6 +396,7 @@ void pool_close(struct pool *pool)
     uv_close((uv_handle_t *) &pool->count, NULL);
     for (const struct pooled *row; (row = parked_of(pool, NULL)) != NULL;)
         pool_return(pool, row->sandbox);
+    close_returned(pool);
 }
 
 /* --- leases ------------------------------------------------------------------------------------- */
@@ -436,7 +462,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, pool_leased *told, 
         shape_leased(shape, now);
     *ret_parked = take_parked(pool, shape);
     if (pool->shapes.most > 0)
-        refill_soon(pool);
+        refill_later(pool);
     if (*ret_parked)
         return POOL_LEASED;
     if (pool->in_use >= pool->slots && pool->spawner->is_open) {
@@ -462,8 +488,14 @@ void pool_abandon(struct pool_ticket *ticket)
 void pool_return(struct pool *pool, struct sandbox *sandbox)
 {
     struct pooled *row = find_row(pool, sandbox);
-    if (row)
-        forget(pool, row);
+    assert(row);
+    unlist(pool, row);
+    sandbox_ignore(sandbox);
+    row->next = pool->returned;
+    pool->returned = row;
     pool->leaving++;
-    sandbox_close(sandbox);
+    if (pool->is_closing || sandbox_is_broken(sandbox) || pool->in_use >= pool->slots)
+        close_returned(pool); /* something in it may still run, or somebody may wait for its slot */
+    else
+        refill_soon(pool);
 }

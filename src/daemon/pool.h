@@ -44,7 +44,9 @@ struct pool {
     uint32_t leaving;  /* of them given back, their slots not free yet */
     struct pooled *all;
     struct shapes shapes;
-    uv_timer_t refill; /* soon after a lease: the answer goes first */
+    struct pooled *returned; /* given back, and closed in a moment: the answer goes first */
+    uv_timer_t refill;
+    bool refill_is_soon;
     uv_timer_t count;  /* once a second */
     bool is_closing;
     void *context;

@@ -225,19 +225,38 @@ void run_cancel(struct run *run)
         finish(run);
 }
 
-static void collect(struct run *run)
+static void send_collect(struct run *run)
 {
     struct inside_collect order = { .bytes_most = run->spec.limits.artifacts,
                                     .files_most = (uint32_t) run->spec.limits.artifact_files };
     struct iovec part = { &order, sizeof order };
-    become(run, RUN_COLLECTING);
-    run->harvest.phase = HARVEST_COLLECTING;
-    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_MEASURE, .id = ID_COLLECT }, NULL,
-                 0);
     sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_COLLECT, .id = ID_COLLECT }, &part,
                  1);
     sandbox_flush(run->sandbox);
-    read_counters(run); /* while init walks the files */
+    run->collect_is_sent = true;
+    read_counters(run); /* while init is at it */
+}
+
+static void collect(struct run *run)
+{
+    become(run, RUN_COLLECTING);
+    run->harvest.phase = HARVEST_COLLECTING;
+    if (run->collect_is_sent)
+        return;
+    if (!run->harvest.has_measured) /* STOPPED brings the figures with it */
+        sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_MEASURE, .id = ID_COLLECT },
+                     NULL, 0);
+    send_collect(run);
+}
+
+/* The code in an interpreter has come to its end: what it has left behind is ended before files are
+ * taken, and both orders go at once. */
+static void wind_up(struct run *run)
+{
+    run->ended_us = now_us();
+    become(run, RUN_STOPPING);
+    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_STOP, .id = ID_STOP }, NULL, 0);
+    send_collect(run);
 }
 
 /* --- limits that gloveboxd itself holds --------------------------------------------------------- */
@@ -319,6 +338,22 @@ static void start_program(struct run *run, uint32_t id)
     sandbox_flush(run->sandbox);
 }
 
+static void begin_code(struct run *run)
+{
+    run->harvest.phase = HARVEST_RUNNING;
+    run->counters_before.cpu_us = counters_cpu_us(sandbox_groups(run->sandbox));
+    run->started_us = now_us();
+    run->wall_ends = deadline_in((int64_t) run->spec.limits.wall + 1); /* never early by a fraction */
+    look_at_cpu_later(run, run->spec.limits.cpu * 1000);
+    if (run->spec.set >= 0)
+        execute_code(run);
+    else
+        start_program(run, run->spec.compile.size > 0 ? ID_COMPILER : ID_PROGRAM);
+    request_free(run->request);
+    run->request = NULL;
+    become(run, RUN_RUNNING);
+}
+
 static void on_loaded(struct run *run)
 {
     if (!run->inputs_are_sent)
@@ -334,18 +369,8 @@ static void on_loaded(struct run *run)
         }
         return;
     }
-    run->harvest.phase = HARVEST_RUNNING;
-    run->counters_before.cpu_us = counters_cpu_us(sandbox_groups(run->sandbox));
-    run->started_us = now_us();
-    run->wall_ends = deadline_in((int64_t) run->spec.limits.wall);
-    look_at_cpu_later(run, run->spec.limits.cpu * 1000);
-    if (run->spec.set >= 0)
-        execute_code(run);
-    else
-        start_program(run, run->spec.compile.size > 0 ? ID_COMPILER : ID_PROGRAM);
-    request_free(run->request);
-    run->request = NULL;
-    become(run, RUN_RUNNING);
+    if (run->state == RUN_LOADING)
+        begin_code(run);
 }
 
 /* The program itself could not be executed: to its caller that is how shells have always told it. */
@@ -371,7 +396,7 @@ static void on_program_ended(struct run *run)
     if (run->state == RUN_STOPPING)
         return; /* STOPPED follows */
     if (harvest->running == ID_INTERPRETER) {
-        stop(run); /* its children may live on; they end before files are taken */
+        wind_up(run);
     } else if (!was_compiler) {
         run->ended_us = now_us();
         collect(run);
@@ -425,8 +450,10 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
 static void on_room(void *context)
 {
     struct run *run = context;
-    if (run->state == RUN_LOADING)
-        run_load(run);
+    if (run->state != RUN_LOADING)
+        return;
+    run_load(run);
+    sandbox_flush(run->sandbox);
 }
 
 static void on_broken(void *context, const error *cause)
@@ -454,6 +481,10 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
     sandbox_use(sandbox, &user);
     become(run, RUN_LOADING);
     run_load(run);
+    if (run->inputs_are_sent && run->next_input == 0)
+        begin_code(run); /* without inputs there is nothing to wait for */
+    else
+        sandbox_flush(run->sandbox);
 }
 
 bool run_begin(struct run *run)

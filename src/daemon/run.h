@@ -47,6 +47,7 @@ struct run {
     size_t next_input; /* which input is on its way, and from which byte */
     uint64_t input_offset;
     bool input_is_open, inputs_are_sent;
+    bool collect_is_sent;
 
     int64_t submitted_us, leased_us, started_us, ended_us, done_us;
     struct counters counters_before, counters;
@@ -72,7 +73,7 @@ void run_slim(struct run *run);  /* keeps only the result, if it is done and nob
 /* runs.c: the run has reached its end. */
 void runs_ended(struct runs *runs, struct run *run);
 
-/* load.c: sends inputs while there is room; sets inputs_are_sent. */
+/* load.c: puts inputs on their way while there is room, the caller flushes; sets inputs_are_sent. */
 void run_load(struct run *run);
 
 /* result_json.c */

@@ -49,7 +49,6 @@ static void give_up(struct sandbox *sandbox, const error *cause)
         return;
     watch(sandbox, 0);
     sandbox->is_broken = true;
-    spawner_kill(sandbox->spawner, &sandbox->name);
     if (sandbox->user.broken)
         sandbox->user.broken(sandbox->user.context, cause);
 }
@@ -168,6 +167,17 @@ int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,
 void sandbox_use(struct sandbox *sandbox, const struct sandbox_user *user)
 {
     sandbox->user = *user;
+}
+
+bool sandbox_is_broken(const struct sandbox *sandbox)
+{
+    return sandbox->is_broken;
+}
+
+void sandbox_ignore(struct sandbox *sandbox)
+{
+    sandbox->user = (struct sandbox_user){ 0 };
+    watch(sandbox, 0);
 }
 
 static void on_closed(uv_handle_t *handle)

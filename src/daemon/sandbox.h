@@ -20,13 +20,18 @@ struct sandbox_user {
     int (*frame)(void *context, const struct inside_frame *frame, const unsigned char *payload,
                  error *err);
     void (*room)(void *context);                       /* more may be sent */
-    void (*broken)(void *context, const error *cause); /* it ended or misbehaved; it has been killed */
+    void (*broken)(void *context, const error *cause); /* it ended or misbehaved: close it now */
 };
 
 /* Takes the descriptors in `spawned`, also when it fails. */
 int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,
                  struct sandbox **ret_sandbox, error *err);
 void sandbox_use(struct sandbox *sandbox, const struct sandbox_user *user);
+
+bool sandbox_is_broken(const struct sandbox *sandbox);
+
+/* Nothing that it says is heard any more: it is about to be closed. */
+void sandbox_ignore(struct sandbox *sandbox);
 
 /* Gives it back to the spawner, which ends everything in it. Nobody is told anything any more. */
 void sandbox_close(struct sandbox *sandbox);
@@ -41,7 +46,8 @@ void sandbox_flush(struct sandbox *sandbox);
 /* False while so much waits that more would only pile up; `room` is told when that changes. */
 bool sandbox_has_room(const struct sandbox *sandbox);
 
-/* Ends every process in it, init too: for an init that misbehaves or is deaf. `broken` follows. */
+/* Gives it up, for an init that is deaf: `broken` follows, and whoever is told closes it, which ends every
+ * process in it from outside. */
 void sandbox_kill(struct sandbox *sandbox, const error *cause);
 
 const struct spawn_slot *sandbox_name(const struct sandbox *sandbox);

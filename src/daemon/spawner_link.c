@@ -302,13 +302,6 @@ int spawner_build(struct spawner_link *link, struct spawn_build *build, spawner_
     return 0;
 }
 
-void spawner_kill(struct spawner_link *link, const struct spawn_slot *name)
-{
-    error err;
-    if (ask(link, SPAWN_KILL, name, sizeof *name, &err) < 0)
-        log_event(LOG_DEBUG, "spawner.not_asked", TEXT("cause", err.text));
-}
-
 void spawner_release(struct spawner_link *link, const struct spawn_slot *name)
 {
     error err;

@@ -54,5 +54,5 @@ void spawner_close(struct spawner_link *link);
 int spawner_build(struct spawner_link *link, struct spawn_build *build, spawner_built *built,
                   void *context, error *err);
 
-void spawner_kill(struct spawner_link *link, const struct spawn_slot *name);
+/* Ends every process of the sandbox, if any still runs, and frees its slot; `released` is told. */
 void spawner_release(struct spawner_link *link, const struct spawn_slot *name);
