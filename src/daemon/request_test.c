@@ -135,8 +135,8 @@ TEST(paths_stay_beneath_the_workspace)
     for (size_t i = 0; i < sizeof deep; i += 2)
         deep[i] = 'a';
     error err;
-    expect(request_check_path(deep, 127, &err) == 0, "64 parts");
-    expect(request_check_path(deep, 129, &err) < 0, "65 parts");
+    expect(request_check_path(deep, 129, &err) == 0, "64 folders");
+    expect(request_check_path(deep, 131, &err) < 0, "65 folders");
 }
 
 TEST(base64_is_read_in_pieces)

@@ -108,7 +108,7 @@ TEST(a_limit_says_what_to_ask_for)
     result_write(&run, &json);
     expect(strstr(bytes_text(&json),
                   "\"execution exceeded the 5 s wall-clock limit; output so far and files in /workspace are "
-                  "kept; ask for limits.wall_ms up to 60000\""),
+                  "kept; ask for limits.wall_ms up to 60000 or a wider policy\""),
            "%s", bytes_text(&json));
     harvest_done(&run.harvest);
 }
