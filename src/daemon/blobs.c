@@ -35,7 +35,8 @@ struct blob_store {
 
 static bool name_is_valid(const char *name)
 {
-    return strspn(name, "0123456789abcdef") == BLOB_NAME_SIZE - 1 && name[BLOB_NAME_SIZE - 1] == '\0';
+    return strspn(name, "0123456789abcdef") == BLOB_NAME_SIZE - 1 &&
+           name[BLOB_NAME_SIZE - 1] == '\0';
 }
 
 static struct blob **bucket_of(struct blob_store *store, const char *name)
@@ -203,7 +204,8 @@ static int name_file(const struct blob_store *store, int fd, const char *name, e
     return 0;
 }
 
-int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE], error *err)
+int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE],
+              error *err)
 {
     auto_fd fd = take_fd(&writer->fd);
     unsigned char digest[crypto_hash_sha256_BYTES];
@@ -239,7 +241,8 @@ int blob_open(struct blob_store *store, const char *name, int *ret_fd, uint64_t 
 {
     struct blob *blob = name_is_valid(name) ? find(store, name) : NULL;
     if (!blob)
-        return fail(err, ERR_NOT_FOUND, "no artifact has this name; artifacts are kept for a while only");
+        return fail(err, ERR_NOT_FOUND,
+                    "no artifact has this name; artifacts are kept for a while only");
     int fd;
     if (blob->fd >= 0) {
         char path[64]; /* a new description: readers do not share a position */

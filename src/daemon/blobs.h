@@ -1,7 +1,7 @@
 /* blobs.h - bytes kept by their SHA-256: artifacts, and later whole outputs.
  *
- * They lie as files in STATE/blobs, or in sealed-off memory if that folder cannot be written (a private
- * daemon). What has not been asked for the longest goes first when the store is full. */
+ * They lie as files in STATE/blobs, or in sealed-off memory if that folder cannot be written (a
+ * private daemon). What has not been asked for the longest goes first when the store is full. */
 #pragma once
 
 #include "base/error.h"
@@ -19,7 +19,8 @@ struct blob_store;
 int blobs_open(const char *state, uint64_t bytes_most, struct blob_store **ret_store, error *err);
 void blobs_close(struct blob_store *store);
 
-/* One blob while it comes in. blob_begin() starts it; then blob_keep() or blob_abandon() ends it. */
+/* One blob while it comes in. blob_begin() starts it; then blob_keep() or blob_abandon() ends it.
+ */
 struct blob_writer {
     struct blob_store *store;
     int fd;
@@ -33,7 +34,8 @@ int blob_begin(struct blob_store *store, struct blob_writer *writer, error *err)
 int blob_add(struct blob_writer *writer, const void *data, size_t size, error *err);
 
 /* Gives  its name in hex. The MIME type is remembered with it. */
-int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE], error *err);
+int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE],
+              error *err);
 void blob_abandon(struct blob_writer *writer);
 
 /* Opens a blob for reading. Gives  a descriptor, its size and type (valid until the next call).

@@ -44,7 +44,8 @@ static void try_store(const char *state)
     expect(keep(store, "abc", again) == 0 && is_there(store, one, "abc"), "the same bytes twice");
     expect(keep(store, "defg", two) == 0 && is_there(store, one, "abc"), "two fit");
     expect(keep(store, "hijk", three) == 0, "three do not");
-    expect(is_there(store, one, "abc") && !is_there(store, two, "defg") && is_there(store, three, "hijk"),
+    expect(is_there(store, one, "abc") && !is_there(store, two, "defg") &&
+               is_there(store, three, "hijk"),
            "the one that nobody asked for has gone");
     expect(!is_there(store, "../../etc/passwd", ""), "a path is no name");
     blobs_close(store);
@@ -63,8 +64,9 @@ TEST(blobs_in_a_folder_survive)
     struct blob_store *store;
     error err;
     require(blobs_open(state, 100, &store, &err) == 0, "open again");
-    expect(is_there(store, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "abc"),
-           "kept over a restart");
+    expect(
+        is_there(store, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "abc"),
+        "kept over a restart");
     blobs_close(store);
     char command[64];
     (void) snprintf(command, sizeof command, "rm -r '%s'", state);
@@ -76,12 +78,16 @@ TEST(types_come_from_name_or_magic)
     static const struct {
         const char *path, *head, *mime;
     } facts[] = {
-        { "plot.png", "", "image/png" },          { "a/b.CSV", "", "text/csv" },
-        { "noname", "\x89PNG\r\n\x1a\n", "image/png" }, { "noname", "%PDF-1.7", "application/pdf" },
-        { "a.b/noname", "x", "application/octet-stream" }, { ".png", "", "image/png" },
+        { "plot.png", "", "image/png" },
+        { "a/b.CSV", "", "text/csv" },
+        { "noname", "\x89PNG\r\n\x1a\n", "image/png" },
+        { "noname", "%PDF-1.7", "application/pdf" },
+        { "a.b/noname", "x", "application/octet-stream" },
+        { ".png", "", "image/png" },
     };
     for_each(fact, facts) {
-        const char *mime = mime_of(fact->path, (const unsigned char *) fact->head, strlen(fact->head));
+        const char *mime =
+            mime_of(fact->path, (const unsigned char *) fact->head, strlen(fact->head));
         expect(strcmp(mime, fact->mime) == 0, "%s is %s", fact->path, mime);
     }
 }

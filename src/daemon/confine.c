@@ -1,5 +1,6 @@
-/* confine.c - a list of the calls that an event loop needs. Whoever takes gloveboxd over finds no way to
- * anything else: what is not listed fails, what only an attacker would try ends the process. */
+/* confine.c - a list of the calls that an event loop needs. Whoever takes gloveboxd over finds no
+ * way to anything else: what is not listed fails, what only an attacker would try ends the process.
+ */
 #include "daemon/confine.h"
 
 #include "base/table.h"
@@ -33,11 +34,35 @@ static const char *const allowed[] = {
 };
 
 static const char *const deadly[] = {
-    "execve",  "execveat", "fork",   "vfork",      "clone",          "clone3",
-    "ptrace",  "mount",    "umount2", "pivot_root", "chroot",         "setns",
-    "unshare", "setuid",   "setgid", "setresuid",  "process_vm_readv", "process_vm_writev",
-    "bpf",     "kexec_load", "init_module", "finit_module", "keyctl", "pidfd_getfd",
-    "io_uring_setup", "connect", "open_by_handle_at", "perf_event_open", "userfaultfd",
+    "execve",
+    "execveat",
+    "fork",
+    "vfork",
+    "clone",
+    "clone3",
+    "ptrace",
+    "mount",
+    "umount2",
+    "pivot_root",
+    "chroot",
+    "setns",
+    "unshare",
+    "setuid",
+    "setgid",
+    "setresuid",
+    "process_vm_readv",
+    "process_vm_writev",
+    "bpf",
+    "kexec_load",
+    "init_module",
+    "finit_module",
+    "keyctl",
+    "pidfd_getfd",
+    "io_uring_setup",
+    "connect",
+    "open_by_handle_at",
+    "perf_event_open",
+    "userfaultfd",
 };
 
 /* Test builds only: the sanitizer's own calls are many. */
@@ -47,7 +72,8 @@ static const bool is_sanitized = true;
 static const bool is_sanitized = false;
 #endif
 
-static int add_rules(scmp_filter_ctx filter, const char *const *names, size_t count, uint32_t action)
+static int add_rules(scmp_filter_ctx filter, const char *const *names, size_t count,
+                     uint32_t action)
 {
     for (size_t i = 0; i < count; i++) {
         int call = seccomp_syscall_resolve_name(names[i]);

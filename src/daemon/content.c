@@ -29,14 +29,16 @@ int content_from_base64(struct content *content, const char *text, size_t size, 
         padding++;
     for (size_t i = 0; i < size - padding; i++)
         if (value_of(text[i]) > 63)
-            return fail(err, ERR_BAD_REQUEST, "character %zu is not base64; use A-Z a-z 0-9 + / =", i);
+            return fail(err, ERR_BAD_REQUEST,
+                        "character %zu is not base64; use A-Z a-z 0-9 + / =", i);
     *content = (struct content){
         .text = text, .text_size = size, .is_base64 = true, .size = size / 4 * 3 - padding
     };
     return 0;
 }
 
-size_t content_read(const struct content *content, uint64_t offset, unsigned char *bytes, size_t size)
+size_t content_read(const struct content *content, uint64_t offset, unsigned char *bytes,
+                    size_t size)
 {
     if (offset >= content->size)
         return 0;

@@ -19,6 +19,7 @@ void content_from_text(struct content *content, const char *text, size_t size);
 /* Checks the whole text. Fails  ERR_BAD_REQUEST  for what is not standard base64 with padding. */
 int content_from_base64(struct content *content, const char *text, size_t size, error *err);
 
-/* Copies bytes from `offset` on, at most `size`. Within base64 the offset must be a multiple of 3 and
- * so must `size`. Returns how many; 0 at the end. */
-size_t content_read(const struct content *content, uint64_t offset, unsigned char *bytes, size_t size);
+/* Copies bytes from `offset` on, at most `size`. Within base64 the offset must be a multiple of 3
+ * and so must `size`. Returns how many; 0 at the end. */
+size_t content_read(const struct content *content, uint64_t offset, unsigned char *bytes,
+                    size_t size);

@@ -1,4 +1,5 @@
-/* counters.c - one table for both layouts of control groups: the first row that can be read wins. */
+/* counters.c - one table for both layouts of control groups: the first row that can be read wins.
+ */
 #include "daemon/counters.h"
 
 #include "base/cleanup.h"
@@ -11,8 +12,8 @@
 
 enum { TEXT_MOST = 1024 };
 
-/* COUNTER rows: where a number stands, which word precedes it (NULL: it stands alone), and how many of
- * its units make one of ours. */
+/* COUNTER rows: where a number stands, which word precedes it (NULL: it stands alone), and how many
+ * of its units make one of ours. */
 static const struct counter_row {
     size_t field;
     enum group_kind group;
@@ -20,7 +21,7 @@ static const struct counter_row {
     const char *word;
     uint64_t divide_by;
 } rows[] = {
-    /* clang-format off */
+/* clang-format off */
 #define FIELD(name) offsetof(struct counters, name)
     { FIELD(cpu_us),            GROUP_CPUACCT, "cpuacct.usage",              NULL,             1000 },
     { FIELD(cpu_us),            GROUP_CPU,     "cpuacct.usage",              NULL,             1000 },

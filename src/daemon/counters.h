@@ -12,7 +12,8 @@ struct counters {
     uint64_t cpu_us;
     uint64_t memory_peak_bytes;
     uint64_t memory_kills; /* processes that the kernel ended because memory was used up */
-    uint64_t memory_full;  /* times that the limit was met (also by file cache that was then dropped) */
+    uint64_t
+        memory_full; /* times that the limit was met (also by file cache that was then dropped) */
     uint64_t processes_peak;
     uint64_t processes_refused;
     uint64_t throttled;

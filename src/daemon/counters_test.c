@@ -12,7 +12,8 @@
 static void put(int folder, const char *name, const char *text)
 {
     int file = openat(folder, name, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
-    require(file >= 0 && write(file, text, strlen(text)) == (ssize_t) strlen(text), "write %s", name);
+    require(file >= 0 && write(file, text, strlen(text)) == (ssize_t) strlen(text), "write %s",
+            name);
     (void) close(file);
 }
 
@@ -54,7 +55,8 @@ TEST(version_2_is_read)
     expect(counters.throttled == 5 && counters.throttled_us == 60, "throttled");
     group_directories_done(&groups);
     static const char *const names[] = { "cpu.stat",  "memory.peak",  "memory.events",
-                                         "pids.peak", "pids.current", "pids.events", NULL };
+                                         "pids.peak", "pids.current", "pids.events",
+                                         NULL };
     remove_folder(folder, path, names);
 }
 
@@ -87,9 +89,14 @@ TEST(version_1_is_read)
     counters_subtract(&counters, &before);
     expect(counters.cpu_us == 234 && counters.memory_kills == 0, "what came before is not counted");
     group_directories_done(&groups);
-    static const char *const names[] = { "cpuacct.usage",  "cpu.stat",           "memory.max_usage_in_bytes",
-                                         "memory.failcnt", "memory.oom_control", "pids.current",
-                                         "pids.events",    NULL };
+    static const char *const names[] = { "cpuacct.usage",
+                                         "cpu.stat",
+                                         "memory.max_usage_in_bytes",
+                                         "memory.failcnt",
+                                         "memory.oom_control",
+                                         "pids.current",
+                                         "pids.events",
+                                         NULL };
     remove_folder(folder, path, names);
 }
 

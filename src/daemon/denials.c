@@ -16,8 +16,8 @@ void denials_done(struct denials *denials)
     *denials = (struct denials){ 0 };
 }
 
-void denials_add(struct denials *denials, const char *layer, const char *target, const char *message,
-                 uint64_t count)
+void denials_add(struct denials *denials, const char *layer, const char *target,
+                 const char *message, uint64_t count)
 {
     for (size_t i = 0; i < denials->count; i++) {
         struct denial *known = &denials->rows[i];
@@ -45,8 +45,8 @@ static const char *family_name(uint64_t family)
         uint64_t family;
         const char *name;
     } names[] = {
-        { AF_INET, "AF_INET" },     { AF_INET6, "AF_INET6" },   { AF_NETLINK, "AF_NETLINK" },
-        { AF_PACKET, "AF_PACKET" }, { AF_VSOCK, "AF_VSOCK" },   { AF_ALG, "AF_ALG" },
+        { AF_INET, "AF_INET" },     { AF_INET6, "AF_INET6" },         { AF_NETLINK, "AF_NETLINK" },
+        { AF_PACKET, "AF_PACKET" }, { AF_VSOCK, "AF_VSOCK" },         { AF_ALG, "AF_ALG" },
         { AF_XDP, "AF_XDP" },       { AF_BLUETOOTH, "AF_BLUETOOTH" },
     };
     for_each(row, names)
@@ -77,7 +77,8 @@ static void add_socket(struct denials *denials, const struct inside_denial *call
     uint32_t family = (uint32_t) call->arguments[0];
     const char *name = family_name(family);
     if (name)
-        (void) snprintf(target, sizeof target, "socket(%s, %s)", name, type_name(call->arguments[1]));
+        (void) snprintf(target, sizeof target, "socket(%s, %s)", name,
+                        type_name(call->arguments[1]));
     else
         (void) snprintf(target, sizeof target, "socket(family %u)", family);
     if (family == AF_INET || family == AF_INET6) {
@@ -106,14 +107,15 @@ void denials_add_call(struct denials *denials, const struct inside_denial *call,
     denials_add(denials, "syscall", target, why, 1);
 }
 
-void denials_add_skipped(struct denials *denials, const struct inside_skipped *skipped, const char *path,
-                         size_t path_size)
+void denials_add_skipped(struct denials *denials, const struct inside_skipped *skipped,
+                         const char *path, size_t path_size)
 {
     static const char *const messages[] = {
         [INSIDE_SKIP_LINK] = "a symbolic link is not returned; write the file itself",
         [INSIDE_SKIP_SPECIAL] = "a FIFO, socket or device is not returned",
         [INSIDE_SKIP_NAME] = "the name is not UTF-8 or has control characters; rename the file",
-        [INSIDE_SKIP_BYTES] = "it does not fit into limits.artifacts_bytes; ask for more or write less",
+        [INSIDE_SKIP_BYTES] =
+            "it does not fit into limits.artifacts_bytes; ask for more or write less",
         [INSIDE_SKIP_COUNT] = "more files than limits.artifact_files; pack them into one archive",
         [INSIDE_SKIP_DEPTH] = "it lies deeper than 64 folders",
         [INSIDE_SKIP_READ] = "it could not be read",

@@ -24,11 +24,12 @@ struct denials {
 void denials_done(struct denials *denials);
 
 /* A system call that the filter refused. `policy` is named in the message. */
-void denials_add_call(struct denials *denials, const struct inside_denial *call, const char *policy);
+void denials_add_call(struct denials *denials, const struct inside_denial *call,
+                      const char *policy);
 
 /* A file that is not returned. `path` need not be UTF-8. */
-void denials_add_skipped(struct denials *denials, const struct inside_skipped *skipped, const char *path,
-                         size_t path_size);
+void denials_add_skipped(struct denials *denials, const struct inside_skipped *skipped,
+                         const char *path, size_t path_size);
 
-void denials_add(struct denials *denials, const char *layer, const char *target, const char *message,
-                 uint64_t count);
+void denials_add(struct denials *denials, const char *layer, const char *target,
+                 const char *message, uint64_t count);

@@ -14,8 +14,9 @@ enum { RESULT_BYTES_MOST = 8 * 1024 * 1024 };
 void harvest_init(struct harvest *harvest, const struct limits *limits, const char *policy,
                   struct blob_store *blobs)
 {
-    *harvest = (struct harvest){ .phase = HARVEST_LOADING, .limits = limits, .policy = policy,
-                                 .blobs = blobs };
+    *harvest = (struct harvest){
+        .phase = HARVEST_LOADING, .limits = limits, .policy = policy, .blobs = blobs
+    };
     harvest->writer.fd = -1;
     for_each(output, harvest->output)
         output_init(output, limits->output);
@@ -69,8 +70,8 @@ static int take_done(struct harvest *harvest, const struct inside_frame *frame,
         note_failure(&harvest->load_failure, frame, &done, payload);
         return --harvest->loads_open == 0 ? HARVEST_LOADED : HARVEST_NOTHING;
     }
-    if (harvest->phase == HARVEST_RUNNING && harvest->running != 0 && frame->id == harvest->running &&
-        !harvest->has_started && done.os != 0) {
+    if (harvest->phase == HARVEST_RUNNING && harvest->running != 0 &&
+        frame->id == harvest->running && !harvest->has_started && done.os != 0) {
         harvest->running = 0;
         note_failure(&harvest->start_failure, frame, &done, payload);
         return HARVEST_NOT_STARTED;
@@ -133,15 +134,16 @@ static int keep_result(struct harvest *harvest, enum inside_result_what what, er
     json_reader_close(&reader);
     bytes_done(&harvest->piece);
     if (done == 0 && json_object_is_type(value, json_type_object)) {
-        const char *text = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
-                                                                     JSON_C_TO_STRING_NOSLASHESCAPE);
+        const char *text = json_object_to_json_string_ext(
+            value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
         struct bytes *into = what == INSIDE_RESULT_ERROR ? &harvest->failure : &harvest->results;
         if (what == INSIDE_RESULT_ERROR) {
             bytes_done(into);
             bytes_add_text(into, text);
         } else {
             bytes_add_text(into, into->size > 0 ? ",\t" : "");
-            bytes_print(into, "{\"main\":%s,\"data\":", what == INSIDE_RESULT_VALUE ? "true" : "false");
+            bytes_print(into,
+                        "{\"main\":%s,\"data\":", what == INSIDE_RESULT_VALUE ? "true" : "false");
             bytes_add_text(into, text);
             bytes_add_text(into, ",\"chart\":null}");
         }
@@ -170,7 +172,8 @@ static int take_result(struct harvest *harvest, const struct inside_frame *frame
     return keep_result(harvest, (enum inside_result_what) result.what, err);
 }
 
-/* The end of the code in a forked interpreter. It is that code's word, as an exit code always is. */
+/* The end of the code in a forked interpreter. It is that code's word, as an exit code always is.
+ */
 static int take_executed(struct harvest *harvest, const struct inside_frame *frame,
                          const unsigned char *payload, error *err)
 {
@@ -180,8 +183,8 @@ static int take_executed(struct harvest *harvest, const struct inside_frame *fra
         return HARVEST_NOTHING;
     bool is_signal = executed.signal > 0 && executed.signal <= 64;
     if (!is_signal && (executed.exit_code < 0 || executed.exit_code > 255))
-        return fail(err, ERR_PROTOCOL, "the interpreter of frame %u told of exit code %d", frame->id,
-                    executed.exit_code);
+        return fail(err, ERR_PROTOCOL, "the interpreter of frame %u told of exit code %d",
+                    frame->id, executed.exit_code);
     harvest->exited.exit_code = is_signal ? -1 : executed.exit_code;
     harvest->exited.signal = is_signal ? executed.signal : 0;
     harvest->has_exited = true;
@@ -237,7 +240,8 @@ static int take_data(struct harvest *harvest, const struct inside_frame *frame,
     if (frame->id != ID_COLLECT || !harvest->file_is_open)
         return out_of_turn(frame, err);
     if (frame->size > harvest->file.size - harvest->writer.size)
-        return fail(err, ERR_PROTOCOL, "glovebox-init sent an artifact that is longer than it said");
+        return fail(err, ERR_PROTOCOL,
+                    "glovebox-init sent an artifact that is longer than it said");
     return blob_add(&harvest->writer, payload, frame->size, err) < 0 ? -1 : HARVEST_NOTHING;
 }
 
@@ -324,8 +328,8 @@ static const struct row {
     /* clang-format on */
 };
 
-int harvest_frame(struct harvest *harvest, const struct inside_frame *frame, const unsigned char *payload,
-                  error *err)
+int harvest_frame(struct harvest *harvest, const struct inside_frame *frame,
+                  const unsigned char *payload, error *err)
 {
     if (frame->kind >= COUNT_OF(rows) || !rows[frame->kind].take ||
         !(rows[frame->kind].phases & harvest->phase))

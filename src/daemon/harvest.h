@@ -1,8 +1,8 @@
 /* harvest.h - what comes out of a sandbox during one run: output, files, refusals, the end.
  *
- * Everything here was said by the sandbox's init, which is not believed: a frame counts only in the phase
- * in which it was asked for, and within the limits that were granted. No clock and no descriptor but
- * the blobs': fuzzed together with inside_reader.h. */
+ * Everything here was said by the sandbox's init, which is not believed: a frame counts only in the
+ * phase in which it was asked for, and within the limits that were granted. No clock and no
+ * descriptor but the blobs': fuzzed together with inside_reader.h. */
 #pragma once
 
 #include "base/error.h"
@@ -16,7 +16,15 @@
 #include <stdbool.h>
 
 /* Operations and programs of a run, by the ids that we give them. */
-enum { ID_INTERPRETER = INSIDE_INTERPRETER, ID_COMPILER = 6, ID_PROGRAM = 2, ID_SEAL = 3, ID_STOP = 4, ID_COLLECT = 5, ID_FIRST_FILE = 16 };
+enum {
+    ID_INTERPRETER = INSIDE_INTERPRETER,
+    ID_COMPILER = 6,
+    ID_PROGRAM = 2,
+    ID_SEAL = 3,
+    ID_STOP = 4,
+    ID_COLLECT = 5,
+    ID_FIRST_FILE = 16
+};
 
 enum harvest_phase {
     HARVEST_LOADING = 1,   /* inputs are on their way in */
@@ -37,9 +45,9 @@ struct harvest {
     const char *policy;          /* its name; borrowed */
     struct output output[2];     /* stdout, stderr */
 
-    uint32_t loads_open;  /* PUT and SEAL that are not DONE */
-    error load_failure;   /* the first of them that failed */
-    uint32_t running;     /* id of the program that was started, 0 = none */
+    uint32_t loads_open; /* PUT and SEAL that are not DONE */
+    error load_failure;  /* the first of them that failed */
+    uint32_t running;    /* id of the program that was started, 0 = none */
     bool has_started;
     struct inside_exited exited;
     bool has_exited;
@@ -59,7 +67,8 @@ struct harvest {
     bool artifacts_cut; /* some did not fit into the limits */
     struct denials denials;
 
-    struct bytes results; /* JSON objects of results; comma and tab, which JSON escapes, stand between */
+    struct bytes
+        results; /* JSON objects of results; comma and tab, which JSON escapes, stand between */
     struct bytes piece;   /* of the result that is coming in */
     bool results_cut;     /* some were too large to show */
     struct bytes failure; /* JSON object: the exception that ended the code */
@@ -67,13 +76,13 @@ struct harvest {
 
 enum harvest_event {
     HARVEST_NOTHING,
-    HARVEST_LOADED,       /* every input is in its place, or load_failure says why not */
+    HARVEST_LOADED, /* every input is in its place, or load_failure says why not */
     HARVEST_STARTED,
-    HARVEST_NOT_STARTED,  /* start_failure says why */
-    HARVEST_PRINTED,      /* output or results have grown */
-    HARVEST_ENDED,        /* the program that was asked for has ended: exited */
-    HARVEST_STOPPED,      /* nothing runs any more */
-    HARVEST_COLLECTED,    /* the last artifact is in */
+    HARVEST_NOT_STARTED, /* start_failure says why */
+    HARVEST_PRINTED,     /* output or results have grown */
+    HARVEST_ENDED,       /* the program that was asked for has ended: exited */
+    HARVEST_STOPPED,     /* nothing runs any more */
+    HARVEST_COLLECTED,   /* the last artifact is in */
 };
 
 void harvest_init(struct harvest *harvest, const struct limits *limits, const char *policy,
@@ -82,5 +91,5 @@ void harvest_done(struct harvest *harvest);
 
 /* Takes one frame in. Returns enum harvest_event, or -1 with ERR_PROTOCOL (init misbehaves) or
  * ERR_SYSTEM (the blob store failed). */
-int harvest_frame(struct harvest *harvest, const struct inside_frame *frame, const unsigned char *payload,
-                  error *err);
+int harvest_frame(struct harvest *harvest, const struct inside_frame *frame,
+                  const unsigned char *payload, error *err);

@@ -12,23 +12,26 @@ static struct blob_store *blobs;
 static struct limits limits;
 
 /* One frame, as bytes. */
-static size_t put(unsigned char *bytes, uint16_t kind, uint32_t id, uint16_t stream, const void *payload,
-                  size_t size)
+static size_t put(unsigned char *bytes, uint16_t kind, uint32_t id, uint16_t stream,
+                  const void *payload, size_t size)
 {
-    struct inside_frame frame = { .size = (uint32_t) size, .kind = kind, .id = id, .stream = stream };
+    struct inside_frame frame = {
+        .size = (uint32_t) size, .kind = kind, .id = id, .stream = stream
+    };
     memcpy(bytes, &frame, sizeof frame);
     if (size > 0)
         memcpy(bytes + sizeof frame, payload, size);
     return sizeof frame + size;
 }
 
-static int hear(void *context, const struct inside_frame *frame, const unsigned char *payload, error *err)
+static int hear(void *context, const struct inside_frame *frame, const unsigned char *payload,
+                error *err)
 {
     return harvest_frame(context, frame, payload, err) < 0 ? -1 : 0;
 }
 
-static int feed(struct inside_reader *reader, struct harvest *harvest, const void *bytes, size_t size,
-                size_t piece, error *err)
+static int feed(struct inside_reader *reader, struct harvest *harvest, const void *bytes,
+                size_t size, size_t piece, error *err)
 {
     for (size_t at = 0; at < size;) {
         size_t room;
@@ -111,8 +114,10 @@ TEST(an_init_that_misbehaves_is_found_out)
         { "a file while code runs", HARVEST_RUNNING, INSIDE_DATA, ID_COLLECT, 0, "x", 1 },
         { "data of no file", HARVEST_COLLECTING, INSIDE_DATA, ID_COLLECT, 0, "x", 1 },
         { "an end of no file", HARVEST_COLLECTING, INSIDE_END, ID_COLLECT, 0, "", 0 },
-        { "an exit of what was not started", HARVEST_RUNNING, INSIDE_EXITED, ID_PROGRAM, 0, "\0\0\0\0\0\0\0\0", 8 },
-        { "an answer that was not asked for", HARVEST_LOADING, INSIDE_DONE, 99, 0, "\0\0\0\0\0\0\0\0", 8 },
+        { "an exit of what was not started", HARVEST_RUNNING, INSIDE_EXITED, ID_PROGRAM, 0,
+          "\0\0\0\0\0\0\0\0", 8 },
+        { "an answer that was not asked for", HARVEST_LOADING, INSIDE_DONE, 99, 0,
+          "\0\0\0\0\0\0\0\0", 8 },
         { "a short struct", HARVEST_RUNNING, INSIDE_STOPPED, ID_STOP, 0, "x", 1 },
         { "a stray stream", HARVEST_RUNNING, INSIDE_STARTED, ID_PROGRAM, 1, "\0\0\0\0\0\0\0\0", 8 },
         { "a listing", HARVEST_COLLECTING, INSIDE_MEASURED, ID_COLLECT, 0, "x", 1 },
@@ -125,8 +130,8 @@ TEST(an_init_that_misbehaves_is_found_out)
         begin(&reader, &harvest);
         harvest.phase = fact->phase;
         size_t size = put(bytes, fact->kind, fact->id, fact->stream, fact->payload, fact->size);
-        expect(feed(&reader, &harvest, bytes, size, size, &err) < 0 && err.code == ERR_PROTOCOL, "%s: '%s'",
-               fact->what, err.text);
+        expect(feed(&reader, &harvest, bytes, size, size, &err) < 0 && err.code == ERR_PROTOCOL,
+               "%s: '%s'", fact->what, err.text);
         harvest_done(&harvest);
     }
 }
@@ -138,8 +143,8 @@ TEST(artifacts_keep_to_what_was_granted)
         uint64_t size;
         int result;
     } facts[] = {
-        { "fits", 100, 0 },          { "larger", 101, -1 },      { "huge", UINT64_MAX, -1 },
-        { "../escape", 1, -1 },      { "/absolute", 1, -1 },     { "a\nb", 1, -1 },
+        { "fits", 100, 0 },         { "larger", 101, -1 },  { "huge", UINT64_MAX, -1 },
+        { "../escape", 1, -1 },     { "/absolute", 1, -1 }, { "a\nb", 1, -1 },
         { "not \xff text", 1, -1 },
     };
     static struct inside_reader reader;
@@ -150,8 +155,8 @@ TEST(artifacts_keep_to_what_was_granted)
         begin(&reader, &harvest);
         harvest.phase = HARVEST_COLLECTING;
         size_t size = put_file(bytes, fact->path, fact->size);
-        expect(feed(&reader, &harvest, bytes, size, size, &err) == fact->result, "%s: %s", fact->path,
-               err.text);
+        expect(feed(&reader, &harvest, bytes, size, size, &err) == fact->result, "%s: %s",
+               fact->path, err.text);
         harvest_done(&harvest);
     }
 }
@@ -170,7 +175,8 @@ TEST(denials_are_counted_by_target)
     denials_add_call(&harvest.denials, &call, "data");
     const struct denials *denials = &harvest.denials;
     require(denials->count == 3, "%zu rows", denials->count);
-    expect(denials->rows[0].count == 3 && strcmp(denials->rows[0].layer, "network") == 0, "network");
+    expect(denials->rows[0].count == 3 && strcmp(denials->rows[0].layer, "network") == 0,
+           "network");
     expect(strcmp(denials->rows[1].target, "socket(AF_ALG, SOCK_STREAM)") == 0, "%s",
            denials->rows[1].target);
     expect(strcmp(denials->rows[2].target, "ptrace") == 0, "%s", denials->rows[2].target);
@@ -179,8 +185,8 @@ TEST(denials_are_counted_by_target)
         (void) snprintf(name, sizeof name, "n%d", i);
         denials_add(&harvest.denials, "artifact", name, "", 1);
     }
-    expect(denials->count == DENIALS_MOST && denials->unlisted == DENIALS_MOST + 3, "%zu rows, %d more",
-           denials->count, (int) denials->unlisted);
+    expect(denials->count == DENIALS_MOST && denials->unlisted == DENIALS_MOST + 3,
+           "%zu rows, %d more", denials->count, (int) denials->unlisted);
     harvest_done(&harvest);
 }
 

@@ -1,5 +1,5 @@
-/* imports.c - the first set is the lightest; a set is chosen if the code imports one of its modules, or
- * one of the libraries that are built upon them. */
+/* imports.c - the first set is the lightest; a set is chosen if the code imports one of its
+ * modules, or one of the libraries that are built upon them. */
 #include "daemon/imports.h"
 
 #include "base/table.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* Libraries that import numpy or pandas themselves. */
-static const char *const built_upon[] = { "seaborn",  "scipy",       "sklearn", "statsmodels",
-                                          "openpyxl", "matplotlib",  "PIL",     "skimage",
+static const char *const built_upon[] = { "seaborn",  "scipy",      "sklearn", "statsmodels",
+                                          "openpyxl", "matplotlib", "PIL",     "skimage",
                                           "networkx", "xarray" };
 
 static bool is_word(char letter)

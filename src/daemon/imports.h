@@ -1,10 +1,11 @@
-/* imports.h - which of a template's warmed interpreters suits a program, by a look at its imports. */
+/* imports.h - which of a template's warmed interpreters suits a program, by a look at its imports.
+ */
 #pragma once
 
 #include "daemon/templates.h"
 
 #include <stddef.h>
 
-/* Looks at lines that begin with "import" or "from", without running or parsing anything: a wrong guess
- * costs time, not correctness. Returns the index of the set, -1 if the template has none. */
+/* Looks at lines that begin with "import" or "from", without running or parsing anything: a wrong
+ * guess costs time, not correctness. Returns the index of the set, -1 if the template has none. */
 int imports_choose(const struct template *template, const char *code, size_t size);

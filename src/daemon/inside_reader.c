@@ -11,7 +11,7 @@ static const struct saying {
     size_t least, most;
     bool exists;
 } sayings[] = {
-    /* clang-format off */
+/* clang-format off */
 #define SAYS(kind, least, most) [INSIDE_##kind] = { least, most, true }
     SAYS(HELLO,    sizeof(struct inside_hello),    sizeof(struct inside_hello)),
     SAYS(DONE,     sizeof(struct inside_done),     sizeof(struct inside_done) + TEXT_MOST),
@@ -42,8 +42,8 @@ static int check_header(const struct inside_frame *frame, error *err)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent %u bytes in a frame of kind %u",
                     frame->size, frame->kind);
     bool has_stream = frame->kind == INSIDE_OUTPUT;
-    if (frame->reserved != 0 || (has_stream ? frame->stream < 1 || frame->stream > 2
-                                            : frame->stream != 0))
+    if (frame->reserved != 0 ||
+        (has_stream ? frame->stream < 1 || frame->stream > 2 : frame->stream != 0))
         return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u with stray fields",
                     frame->kind);
     return 0;

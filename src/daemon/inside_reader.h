@@ -1,8 +1,9 @@
 /* inside_reader.h - cuts the stream of a sandbox's init into frames.
  *
- * From the moment user code runs every byte may be hostile: a kind that init cannot say, a size outside
- * its row, a stray field, a missing or second hello end the sandbox. What a frame means in the moment
- * is checked by harvest.h. No descriptor, no clock: fuzzed as it is (tests/fuzz/inside_fuzz.c). */
+ * From the moment user code runs every byte may be hostile: a kind that init cannot say, a size
+ * outside its row, a stray field, a missing or second hello end the sandbox. What a frame means in
+ * the moment is checked by harvest.h. No descriptor, no clock: fuzzed as it is
+ * (tests/fuzz/inside_fuzz.c). */
 #pragma once
 
 #include "base/error.h"
@@ -19,7 +20,8 @@ struct inside_reader {
 };
 
 /* Told once for each frame but the hello. The payload is borrowed for the call.
- * Returns -1 with *err if the frame may not come now, 1 to stop reading (the sandbox is given up). */
+ * Returns -1 with *err if the frame may not come now, 1 to stop reading (the sandbox is given up).
+ */
 typedef int inside_frame_came(void *context, const struct inside_frame *frame,
                               const unsigned char *payload, error *err);
 

@@ -1,5 +1,6 @@
-/* json_reader.c - json-c in strict mode behind two counters of our own: characters that are no UTF-8 (json-c's
- * check cannot look across pieces) and the number of values (a small body could become a huge tree). */
+/* json_reader.c - json-c in strict mode behind two counters of our own: characters that are no
+ * UTF-8 (json-c's check cannot look across pieces) and the number of values (a small body could
+ * become a huge tree). */
 #include "daemon/json_reader.h"
 
 #include "daemon/utf8.h"
@@ -56,8 +57,8 @@ static int check_characters(struct json_reader *reader, const char *data, size_t
     return valid == size - cut ? 0 : -1;
 }
 
-/* Returns false at what json-c takes, even when strict, and JSON does not have: texts in single quotes,
- * NaN and Infinity. */
+/* Returns false at what json-c takes, even when strict, and JSON does not have: texts in single
+ * quotes, NaN and Infinity. */
 static bool count_values(struct json_reader *reader, const char *data, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -99,10 +100,11 @@ static int take(struct json_reader *reader, const char *data, size_t size, error
                     "; send other bytes in a field named …_base64",
                     offset);
     if (!count_values(reader, data, size))
-        return fail(err, ERR_BAD_REQUEST, "the body is not JSON: it has a single quote, NaN or Infinity");
+        return fail(err, ERR_BAD_REQUEST,
+                    "the body is not JSON: it has a single quote, NaN or Infinity");
     if (reader->values > VALUES_MOST)
-        return fail(err, ERR_BAD_REQUEST, "the body has more than %d values; send fewer, larger ones",
-                    VALUES_MOST);
+        return fail(err, ERR_BAD_REQUEST,
+                    "the body has more than %d values; send fewer, larger ones", VALUES_MOST);
     size_t used = 0;
     if (!reader->is_done) {
         reader->value = json_tokener_parse_ex(reader->tokener, data, (int) size);
@@ -146,8 +148,8 @@ int json_reader_end(struct json_reader *reader, struct json_object **ret_value, 
         reader->is_done = json_tokener_get_error(reader->tokener) == json_tokener_success;
     }
     if (!reader->is_done)
-        return fail(err, ERR_BAD_REQUEST, "the body ends after %" PRIu64 " bytes inside its JSON value",
-                    reader->bytes);
+        return fail(err, ERR_BAD_REQUEST,
+                    "the body ends after %" PRIu64 " bytes inside its JSON value", reader->bytes);
     *ret_value = reader->value;
     reader->value = NULL;
     return 0;

@@ -1,7 +1,7 @@
 /* json_reader.h - reads one JSON value from bytes as they come in, with every amount bounded.
  *
- * A body is parsed piece by piece while it arrives: a large one neither lies in memory twice nor holds up the
- * loop. The first mistake is remembered with its place; what follows is ignored. */
+ * A body is parsed piece by piece while it arrives: a large one neither lies in memory twice nor
+ * holds up the loop. The first mistake is remembered with its place; what follows is ignored. */
 #pragma once
 
 #include "base/error.h"

@@ -23,7 +23,8 @@ TEST(commas_stand_where_they_must)
     json_number_field(&out, "c", -1);
     json_null_field(&out, "d");
     json_close(&out, '}');
-    expect(strcmp(bytes_text(&out), "{\"a\":\"x,\",\"b\":[1,\"[\",{},null,true],\"c\":-1,\"d\":null}") == 0,
+    expect(strcmp(bytes_text(&out),
+                  "{\"a\":\"x,\",\"b\":[1,\"[\",{},null,true],\"c\":-1,\"d\":null}") == 0,
            "got %s", bytes_text(&out));
 }
 
@@ -55,8 +56,10 @@ TEST(base64_has_its_padding)
 {
     static const struct {
         const char *bytes, *json;
-    } facts[] = { { "", "\"\"" }, { "f", "\"Zg==\"" }, { "fo", "\"Zm8=\"" }, { "foo", "\"Zm9v\"" },
-                  { "foob", "\"Zm9vYg==\"" }, { "\xff\xfe\xfd", "\"//79\"" } };
+    } facts[] = {
+        { "", "\"\"" },        { "f", "\"Zg==\"" },        { "fo", "\"Zm8=\"" },
+        { "foo", "\"Zm9v\"" }, { "foob", "\"Zm9vYg==\"" }, { "\xff\xfe\xfd", "\"//79\"" }
+    };
     for_each(fact, facts) {
         auto_bytes out = { 0 };
         json_base64(&out, fact->bytes, strlen(fact->bytes));

@@ -1,5 +1,5 @@
-/* load.c - sends a run's inputs into its sandbox: files, stdin, code. At most a bounded amount waits at a
- * time, read straight from the request. */
+/* load.c - sends a run's inputs into its sandbox: files, stdin, code. At most a bounded amount
+ * waits at a time, read straight from the request. */
 #include "base/clock.h"
 #include "daemon/run.h"
 
@@ -21,14 +21,15 @@ static bool input_at(const struct run *run, size_t index, struct input *ret_inpu
     const struct run_request *request = run->request;
     if (index < request->file_count) {
         const struct request_file *file = &request->files[index];
-        *ret_input = (struct input){ &file->content, file->path,
-                                     file->read_only ? INSIDE_PUT_READ_ONLY : 0,
-                                     file->read_only ? 0444 : 0644 };
+        *ret_input =
+            (struct input){ &file->content, file->path, file->read_only ? INSIDE_PUT_READ_ONLY : 0,
+                            file->read_only ? 0444 : 0644 };
         return true;
     }
     index -= request->file_count;
     if (request->has_stdin && run->spec.set < 0 && index-- == 0) {
-        *ret_input = (struct input){ &request->stdin_content, "run/stdin", INSIDE_PUT_SYSTEM, 0444 };
+        *ret_input =
+            (struct input){ &request->stdin_content, "run/stdin", INSIDE_PUT_SYSTEM, 0444 };
         return true;
     }
     if (request->has_code && !run->spec.code_is_in_frame && index == 0) {
@@ -58,7 +59,8 @@ static bool send_piece(struct run *run, uint32_t id, const struct input *input)
     size_t size = content_read(input->content, run->input_offset, piece, sizeof piece);
     if (size > 0) {
         struct iovec part = { piece, size };
-        sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_DATA, .id = id }, &part, 1);
+        sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_DATA, .id = id }, &part,
+                     1);
         run->input_offset += size;
     }
     if (run->input_offset < input->content->size)

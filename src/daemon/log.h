@@ -3,7 +3,8 @@
  *     log_event(LOG_NOTICE, "run.ended", TEXT("run", id), COUNT("wall_ms", ms));
  *     2026-11-21T08:14:34.120Z notice run.ended run=run_5f wall_ms=812
  *
- * Values with blanks are quoted and control bytes escaped, since programs in sandboxes write some. */
+ * Values with blanks are quoted and control bytes escaped, since programs in sandboxes write some.
+ */
 #pragma once
 
 #include <stdint.h>

@@ -3,8 +3,9 @@
  *     gloveboxd --spawner FD [--connection FD]… [--listen-fd FD]… --policies PATH
  *               --template NAME=DIRECTORY… --state DIRECTORY [--private] [--verbose]
  *
- * It is started with everything that it will ever need: sockets by number, templates and policies by place.
- * Then it closes its own wall behind itself. With --private it ends with its last connection. */
+ * It is started with everything that it will ever need: sockets by number, templates and policies
+ * by place. Then it closes its own wall behind itself. With --private it ends with its last
+ * connection. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/table.h"
@@ -110,7 +111,8 @@ static int read_command_line(int count, char **arguments, error *err)
     return 0;
 }
 
-/* --- the end ------------------------------------------------------------------------------------ */
+/* --- the end ------------------------------------------------------------------------------------
+ */
 
 /* Cancels what runs; the loop ends by itself when the last handle has been closed. */
 static void end(void)
@@ -131,7 +133,8 @@ static void end(void)
 static void look_if_drained(uv_timer_t *timer)
 {
     (void) timer;
-    bool is_drained = daemon_.runs.active == 0 && daemon_.runs.queued == 0 && http_is_idle(daemon_.http);
+    bool is_drained =
+        daemon_.runs.active == 0 && daemon_.runs.queued == 0 && http_is_idle(daemon_.http);
     if (is_drained || deadline_has_passed(daemon_.drain_ends))
         end();
 }
@@ -165,7 +168,8 @@ static void on_pool_changed(void *context)
     runs_proceed(&daemon_.runs);
 }
 
-/* --- the beginning ------------------------------------------------------------------------------ */
+/* --- the beginning ------------------------------------------------------------------------------
+ */
 
 static int open_loop(error *err)
 {
@@ -205,8 +209,8 @@ static int open_doors(error *err)
     return 0;
 }
 
-/* What most runs ask for is parked before the first of them comes: each policy with its own limits, with
- * the lightest interpreter of its template and the richest. */
+/* What most runs ask for is parked before the first of them comes: each policy with its own limits,
+ * with the lightest interpreter of its template and the richest. */
 static void keep_common_shapes(void)
 {
     for (size_t i = 0; !settings.is_private && i < daemon_.policies.count; i++) {
@@ -235,13 +239,15 @@ static int begin(error *err)
     if (sodium_init() < 0)
         return fail(err, ERR_SYSTEM, "libsodium cannot start");
     if (policies_load(&daemon_.policies, settings.policies, err) < 0 ||
-        blobs_open(settings.is_private ? NULL : settings.state, blobs_most, &daemon_.blobs, err) < 0 ||
+        blobs_open(settings.is_private ? NULL : settings.state, blobs_most, &daemon_.blobs, err) <
+            0 ||
         open_loop(err) < 0)
         return -1;
     daemon_.pool = (struct pool){ .changed = on_pool_changed };
     uint32_t least = settings.is_private ? 0 : PARKED_LEAST;
     uint32_t most = settings.is_private ? 0 : PARKED_MOST;
-    if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, least, most, err) < 0)
+    if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, least, most,
+                  err) < 0)
         return -1;
     keep_common_shapes();
     runs_open(&daemon_.runs, &daemon_.loop, &daemon_.pool, &daemon_.policies, &daemon_.templates,

@@ -1,8 +1,8 @@
 /* output.h - keeps what a program printed, within its limit.
  *
- * Up to the limit everything is kept. Beyond it the first 60 % and the last 40 % of the limit are kept,
- * exact to the byte, and a marker line says how much is missing in between. The head is final as soon
- * as it has come, so listeners may read it live; the rest is final at the end. */
+ * Up to the limit everything is kept. Beyond it the first 60 % and the last 40 % of the limit are
+ * kept, exact to the byte, and a marker line says how much is missing in between. The head is final
+ * as soon as it has come, so listeners may read it live; the rest is final at the end. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,8 +29,8 @@ bool output_is_flood(const struct output *output); /* more than 16 times the lim
 
 enum { OUTPUT_PARTS = 4, OUTPUT_MARKER_MOST = 200 };
 
-/* One piece of what is kept; `output_parts` gives head, marker, older tail, newer tail, in order, empty
- * ones included. The marker is written into `marker`; it is empty if nothing is missing. */
+/* One piece of what is kept; `output_parts` gives head, marker, older tail, newer tail, in order,
+ * empty ones included. The marker is written into `marker`; it is empty if nothing is missing. */
 struct output_part {
     const char *data;
     size_t size;

@@ -34,11 +34,20 @@ TEST(head_and_tail_are_exact)
         size_t total, piece;
         size_t head, tail; /* kept */
     } facts[] = {
-        { 10, 0, 1, 0, 0 },        { 10, 5, 5, 5, 0 },       { 10, 6, 1, 6, 0 },
-        { 10, 7, 1, 6, 1 },        { 10, 10, 3, 6, 4 },      { 10, 11, 1, 6, 4 },
-        { 10, 11, 11, 6, 4 },      { 10, 1000, 7, 6, 4 },    { 10, 1000, 1000, 6, 4 },
-        { 1, 3, 1, 0, 1 },         { 0, 3, 2, 0, 0 },        { 3, 100, 2, 1, 2 },
-        { 65536, 65536, 999, 39321, 26215 }, { 65536, 65537, 999, 39321, 26215 },
+        { 10, 0, 1, 0, 0 },
+        { 10, 5, 5, 5, 0 },
+        { 10, 6, 1, 6, 0 },
+        { 10, 7, 1, 6, 1 },
+        { 10, 10, 3, 6, 4 },
+        { 10, 11, 1, 6, 4 },
+        { 10, 11, 11, 6, 4 },
+        { 10, 1000, 7, 6, 4 },
+        { 10, 1000, 1000, 6, 4 },
+        { 1, 3, 1, 0, 1 },
+        { 0, 3, 2, 0, 0 },
+        { 3, 100, 2, 1, 2 },
+        { 65536, 65536, 999, 39321, 26215 },
+        { 65536, 65537, 999, 39321, 26215 },
         { 65536, 1000000, 4097, 39321, 26215 },
     };
     for_each(fact, facts) {
@@ -64,8 +73,8 @@ TEST(head_and_tail_are_exact)
         for (size_t i = 0; i < fact->head; i++)
             require(whole[i] == printed(i), "byte %zu of the head of %zu", i, fact->total);
         for (size_t i = 0; i < fact->tail; i++)
-            require(whole[size - 1 - i] == printed(fact->total - 1 - i), "byte %zu of the tail of %zu", i,
-                    fact->total);
+            require(whole[size - 1 - i] == printed(fact->total - 1 - i),
+                    "byte %zu of the tail of %zu", i, fact->total);
         output_done(&output);
     }
 }
@@ -79,9 +88,11 @@ TEST(the_marker_says_how_much_is_missing)
     size_t marker;
     size_t size = join(&output, whole, &marker);
     whole[size] = '\0';
-    expect(strcmp(whole, "abcdef\n[glovebox: 16 of 26 bytes of stdout are missing here; limits.output_bytes "
-                         "is 10]\nwxyz") == 0,
-           "got '%s'", whole);
+    expect(
+        strcmp(whole,
+               "abcdef\n[glovebox: 16 of 26 bytes of stdout are missing here; limits.output_bytes "
+               "is 10]\nwxyz") == 0,
+        "got '%s'", whole);
     output_done(&output);
 }
 

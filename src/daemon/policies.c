@@ -52,8 +52,8 @@ static void list_names(const struct policies *policies, char *text, size_t size)
                                   policies->rows[i].name);
 }
 
-int policies_find(const struct policies *policies, const char *name, const struct policy **ret_policy,
-                  error *err)
+int policies_find(const struct policies *policies, const char *name,
+                  const struct policy **ret_policy, error *err)
 {
     for (size_t i = 0; i < policies->count; i++) {
         const struct policy_row *row = &policies->rows[i];

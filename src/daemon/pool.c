@@ -1,5 +1,6 @@
-/* pool.c - builds sandboxes, parks some ahead of time, and counts slots until the spawner says that they
- * are free again. Refilling waits until the answer is on its way, and never builds many at once. */
+/* pool.c - builds sandboxes, parks some ahead of time, and counts slots until the spawner says that
+ * they are free again. Refilling waits until the answer is on its way, and never builds many at
+ * once. */
 #include "daemon/pool.h"
 
 #include "base/clock.h"
@@ -42,7 +43,8 @@ static void free_slot(struct pool *pool)
 
 static void refill_soon(struct pool *pool);
 
-/* --- one sandbox -------------------------------------------------------------------------------- */
+/* --- one sandbox --------------------------------------------------------------------------------
+ */
 
 static void unlist(struct pool *pool, struct pooled *row)
 {
@@ -116,7 +118,8 @@ static void is_ready(struct pooled *row)
         pool_return(pool, row->sandbox);
 }
 
-/* A sandbox that is not leased says two things: that its interpreter stands, or that it does not. */
+/* A sandbox that is not leased says two things: that its interpreter stands, or that it does not.
+ */
 static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
                     error *err)
 {
@@ -215,7 +218,8 @@ static int build(struct pool *pool, const struct spawn_build *order, struct pool
     return 0;
 }
 
-/* --- parking ------------------------------------------------------------------------------------ */
+/* --- parking ------------------------------------------------------------------------------------
+ */
 
 static struct shape *neediest(struct pool *pool, uint64_t now)
 {
@@ -314,7 +318,8 @@ static void count(uv_timer_t *timer)
     refill_soon(pool);
 }
 
-/* --- the spawner -------------------------------------------------------------------------------- */
+/* --- the spawner --------------------------------------------------------------------------------
+ */
 
 static void on_hello(void *context)
 {
@@ -399,7 +404,8 @@ void pool_close(struct pool *pool)
     close_returned(pool);
 }
 
-/* --- leases ------------------------------------------------------------------------------------- */
+/* --- leases -------------------------------------------------------------------------------------
+ */
 
 /* Bytes that are compared: what is not set is zero, padding included. */
 static void order_of(const struct lease *lease, struct spawn_build *order)
@@ -456,8 +462,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, pool_leased *told, 
     struct spawn_build order;
     order_of(lease, &order);
     uint64_t now = (uint64_t) now_ms();
-    struct shape *shape =
-        pool->shapes.most > 0 ? shapes_find(&pool->shapes, &order, now) : NULL;
+    struct shape *shape = pool->shapes.most > 0 ? shapes_find(&pool->shapes, &order, now) : NULL;
     if (shape)
         shape_leased(shape, now);
     *ret_parked = take_parked(pool, shape);

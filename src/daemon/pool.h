@@ -1,7 +1,7 @@
 /* pool.h - where a run gets its sandbox from.
  *
- * A lease says what is needed. A parked sandbox of that shape is given at once; else one is built and
- * comes later, by a call: slower, never refused. A sandbox is used once and never comes back.
+ * A lease says what is needed. A parked sandbox of that shape is given at once; else one is built
+ * and comes later, by a call: slower, never refused. A sandbox is used once and never comes back.
  *
  *     building --> parked --> leased --> gone
  *        |                      ^
@@ -47,14 +47,14 @@ struct pool {
     struct pooled *returned; /* given back, and closed in a moment: the answer goes first */
     uv_timer_t refill;
     bool refill_is_soon;
-    uv_timer_t count;  /* once a second */
+    uv_timer_t count; /* once a second */
     bool is_closing;
     void *context;
     void (*changed)(void *context); /* a slot has become free, or the spawner has come or gone */
 };
 
-/* Opens the link to the spawner, whose watcher the pool is. `least` and `most` are parked sandboxes of
- * each shape in use; 0, 0: none is ever parked. */
+/* Opens the link to the spawner, whose watcher the pool is. `least` and `most` are parked sandboxes
+ * of each shape in use; 0, 0: none is ever parked. */
 int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, int socket,
               uint32_t least, uint32_t most, error *err);
 void pool_close(struct pool *pool);
@@ -64,8 +64,9 @@ void pool_keep(struct pool *pool, const struct lease *lease);
 
 enum { POOL_LEASED = 0, POOL_FULL = 1 };
 
-/* Gives either *ret_parked, a sandbox that is ready now, or *ret_ticket, and the sandbox comes later.
- * Returns POOL_LEASED, or POOL_FULL: every slot is taken; ask again when the pool has `changed`. */
+/* Gives either *ret_parked, a sandbox that is ready now, or *ret_ticket, and the sandbox comes
+ * later. Returns POOL_LEASED, or POOL_FULL: every slot is taken; ask again when the pool has
+ * `changed`. */
 int pool_lease(struct pool *pool, const struct lease *lease, pool_leased *told, void *context,
                struct pool_ticket **ret_ticket, struct sandbox **ret_parked, error *err);
 

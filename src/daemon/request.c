@@ -34,7 +34,8 @@ static int read_word(struct json_object *value, const char *key, const char **re
     if (read_text(value, key, ret_word, &size, err) < 0)
         return -1;
     if (size > TEXT_MOST)
-        return fail(err, ERR_BAD_REQUEST, "'%s' has %zu bytes; %d are allowed", key, size, TEXT_MOST);
+        return fail(err, ERR_BAD_REQUEST, "'%s' has %zu bytes; %d are allowed", key, size,
+                    TEXT_MOST);
     return 0;
 }
 
@@ -55,12 +56,13 @@ int request_check_path(const char *path, size_t size, error *err)
 {
     static const char workspace[] = "/workspace/";
     if (size > INSIDE_PATH_MOST || text_find_unclean(path, size) < size)
-        return fail(err, ERR_BAD_REQUEST, "path '%.*s' is longer than %d bytes or no plain text", text_head(path, 80), path,
-                    INSIDE_PATH_MOST);
+        return fail(err, ERR_BAD_REQUEST, "path '%.*s' is longer than %d bytes or no plain text",
+                    text_head(path, 80), path, INSIDE_PATH_MOST);
     if (path[0] == '/')
         return fail(err, ERR_BAD_REQUEST, "path '%.100s' is absolute; %s", path,
-                    strncmp(path, workspace, sizeof workspace - 1) == 0 ? "leave out '/workspace/'"
-                                                                        : "name it below /workspace");
+                    strncmp(path, workspace, sizeof workspace - 1) == 0
+                        ? "leave out '/workspace/'"
+                        : "name it below /workspace");
     size_t parts = 0;
     for (const char *part = path;; parts++) {
         const char *slash = memchr(part, '/', size - (size_t) (part - path));
@@ -72,7 +74,8 @@ int request_check_path(const char *path, size_t size, error *err)
         part = slash + 1;
     }
     if (parts > DEPTH_MOST)
-        return fail(err, ERR_BAD_REQUEST, "path '%.100s' is deeper than %d folders", path, DEPTH_MOST);
+        return fail(err, ERR_BAD_REQUEST, "path '%.100s' is deeper than %d folders", path,
+                    DEPTH_MOST);
     return 0;
 }
 
@@ -84,7 +87,8 @@ static int read_path(struct json_object *value, const char *key, const char **re
     return request_check_path(*ret_path, size, err);
 }
 
-static int read_base64(struct json_object *value, const char *key, struct content *content, error *err)
+static int read_base64(struct json_object *value, const char *key, struct content *content,
+                       error *err)
 {
     const char *text;
     size_t size;
@@ -149,8 +153,8 @@ static int read_cold(struct run_request *request, struct json_object *value, err
     return 0;
 }
 
-static int read_words(struct json_object *value, const char *key, const char **words, size_t *ret_count,
-                      error *err)
+static int read_words(struct json_object *value, const char *key, const char **words,
+                      size_t *ret_count, error *err)
 {
     if (!json_object_is_type(value, json_type_array))
         return fail(err, ERR_BAD_REQUEST, "'%s' must be a list of texts", key);
@@ -184,7 +188,8 @@ static int read_variables(struct run_request *request, struct json_object *value
     if (!json_object_is_type(value, json_type_object))
         return fail(err, ERR_BAD_REQUEST, "'env' must be an object of texts");
     if (json_object_object_length(value) > INSIDE_ARGUMENTS_MOST / 2)
-        return fail(err, ERR_BAD_REQUEST, "'env' has more than %d names", INSIDE_ARGUMENTS_MOST / 2);
+        return fail(err, ERR_BAD_REQUEST, "'env' has more than %d names",
+                    INSIDE_ARGUMENTS_MOST / 2);
     json_object_object_foreach(value, name, text)
     {
         struct request_variable *variable = &request->variables[request->variable_count];
@@ -224,7 +229,8 @@ static int read_stdin_base64(struct run_request *request, struct json_object *va
     return read_base64(value, "stdin_base64", &request->stdin_content, err);
 }
 
-static int read_limit(struct limits_asked *asked, const char *key, struct json_object *value, error *err)
+static int read_limit(struct limits_asked *asked, const char *key, struct json_object *value,
+                      error *err)
 {
     enum limit_id id = limit_find(key);
     if (id >= LIMITS)
@@ -236,8 +242,8 @@ static int read_limit(struct limits_asked *asked, const char *key, struct json_o
     double number = json_object_get_double(value);
     if (row->unit == UNIT_MILLI)
         number *= 1000;
-    bool is_number = json_object_is_type(value, json_type_int) ||
-                     json_object_is_type(value, json_type_double);
+    bool is_number =
+        json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
     if (!is_number || !isfinite(number) || number < 0 || number > 9e15)
         return fail(err, ERR_LIMIT, "limits.%s must be a number from 0 to 9e15", key);
     if (row->unit != UNIT_MILLI && number != floor(number))
@@ -272,9 +278,9 @@ static int read_file_key(struct request_file *file, const char *key, struct json
     }
     bool is_text = strcmp(key, "content") == 0;
     if (!is_text && strcmp(key, "content_base64") != 0)
-        return fail(err, ERR_BAD_REQUEST,
-                    "'files.%.60s' is unknown; a file has path, content or content_base64, read_only",
-                    key);
+        return fail(
+            err, ERR_BAD_REQUEST,
+            "'files.%.60s' is unknown; a file has path, content or content_base64, read_only", key);
     if (file->has_content)
         return fail(err, ERR_BAD_REQUEST, "give a file 'content' or 'content_base64', not both");
     file->has_content = true;
@@ -346,13 +352,16 @@ static const struct key {
     /* clang-format on */
 };
 
-static int read_key(struct run_request *request, const char *name, struct json_object *value, error *err)
+static int read_key(struct run_request *request, const char *name, struct json_object *value,
+                    error *err)
 {
     for_each(key, keys)
         if (strcmp(key->name, name) == 0)
             return value ? key->read(request, value, err) : 0; /* null is "not given" */
-    return fail(err, ERR_BAD_REQUEST, "'%.60s' is unknown; a run has code, language, filename, mode, "
-                "args, command, policy, template, limits, env, stdin, stdin_base64, files", name);
+    return fail(err, ERR_BAD_REQUEST,
+                "'%.60s' is unknown; a run has code, language, filename, mode, "
+                "args, command, policy, template, limits, env, stdin, stdin_base64, files",
+                name);
 }
 
 static int check_whole(const struct run_request *request, error *err)
@@ -362,7 +371,8 @@ static int check_whole(const struct run_request *request, error *err)
     if (request->has_code && request->command_count > 0)
         return fail(err, ERR_BAD_REQUEST, "the request has 'code' and 'command'; give one of them");
     if (request->command_count > 0 && (request->argument_count > 0 || request->filename))
-        return fail(err, ERR_BAD_REQUEST, "'args' and 'filename' belong to 'code'; a 'command' holds "
+        return fail(err, ERR_BAD_REQUEST,
+                    "'args' and 'filename' belong to 'code'; a 'command' holds "
                     "its own arguments");
     return 0;
 }

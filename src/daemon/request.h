@@ -1,4 +1,5 @@
-/* request.h - what a caller asks of a run, checked for form; whether a policy grants it is spec.h's.
+/* request.h - what a caller asks of a run, checked for form; whether a policy grants it is
+ * spec.h's.
  *
  * The texts are borrowed from the JSON value, which the request owns. */
 #pragma once

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int read_request(const char *text, size_t size, size_t piece, struct run_request **ret_request,
-                        error *err)
+static int read_request(const char *text, size_t size, size_t piece,
+                        struct run_request **ret_request, error *err)
 {
     struct json_reader reader;
     struct json_object *json;
@@ -55,10 +55,12 @@ TEST(a_request_is_refused_with_its_cause)
         { "{\"code\":\"1\",\"limits\":{\"wall_ms\":1.5}}", ERR_LIMIT, "whole number" },
         { "{\"code\":\"1\",\"limits\":{\"wall_ms\":\"1\"}}", ERR_LIMIT, "number" },
         { "{\"code\":\"1\",\"limits\":{\"wall_ms\":1e300}}", ERR_LIMIT, "number" },
-        { "{\"code\":\"1\",\"limits\":{\"cpus\":0.0001}}", ERR_LIMIT, "at least" }, /* 0 would lift it */
+        { "{\"code\":\"1\",\"limits\":{\"cpus\":0.0001}}", ERR_LIMIT,
+          "at least" }, /* 0 would lift it */
         { "{\"code\":\"1\",\"files\":[{\"path\":\"a\"}]}", ERR_BAD_REQUEST, "lacks its 'content'" },
         { "{\"code\":\"1\",\"files\":[{\"content\":\"a\"}]}", ERR_BAD_REQUEST, "lacks its 'path'" },
-        { "{\"code\":\"1\",\"files\":[{\"path\":\"a\",\"mode\":1}]}", ERR_BAD_REQUEST, "files.mode" },
+        { "{\"code\":\"1\",\"files\":[{\"path\":\"a\",\"mode\":1}]}", ERR_BAD_REQUEST,
+          "files.mode" },
         { "{\"code\":\"1\",\"stdin\":\"\",\"stdin_base64\":\"\"}", ERR_BAD_REQUEST, "not both" },
         { "{\"code\":\"1\",\"stdin_base64\":\"a=b=\"}", ERR_BAD_REQUEST, "not base64" },
         { "{\"code\":\"1\",\"filename\":\"/etc/passwd\"}", ERR_BAD_REQUEST, "absolute" },
@@ -69,7 +71,8 @@ TEST(a_request_is_refused_with_its_cause)
             struct run_request *request;
             int result = read_request(fact->body, strlen(fact->body), piece, &request, &err);
             expect(result < 0 && err.code == fact->code && strstr(err.text, fact->says),
-                   "%s in pieces of %zu: %d, code %d, '%s'", fact->body, piece, result, err.code, err.text);
+                   "%s in pieces of %zu: %d, code %d, '%s'", fact->body, piece, result, err.code,
+                   err.text);
             if (result == 0)
                 request_free(request);
         }
@@ -77,11 +80,13 @@ TEST(a_request_is_refused_with_its_cause)
 
 TEST(a_whole_request_is_understood)
 {
-    static const char body[] =
-        "{\"code\":\"print('\xc3\xa9')\",\"language\":\"python\",\"filename\":\"a/b.py\",\"args\":[\"1\",\"\"],"
-        "\"policy\":\"data\",\"template\":null,\"limits\":{\"wall_ms\":1000,\"cpus\":0.5},\"env\":{\"A\":\"b\"},"
-        "\"stdin_base64\":\"Zm9v\",\"files\":[{\"path\":\"x.csv\",\"content\":\"a\\u0000\",\"read_only\":true},"
-        "{\"path\":\"y\",\"content_base64\":\"\"}]}";
+    static const char body[] = "{\"code\":\"print('\xc3\xa9')\",\"language\":\"python\","
+                               "\"filename\":\"a/b.py\",\"args\":[\"1\",\"\"],"
+                               "\"policy\":\"data\",\"template\":null,\"limits\":{\"wall_ms\":1000,"
+                               "\"cpus\":0.5},\"env\":{\"A\":\"b\"},"
+                               "\"stdin_base64\":\"Zm9v\",\"files\":[{\"path\":\"x.csv\","
+                               "\"content\":\"a\\u0000\",\"read_only\":true},"
+                               "{\"path\":\"y\",\"content_base64\":\"\"}]}";
     for (size_t piece = 1; piece < sizeof body; piece += 7) {
         error err = { 0 };
         struct run_request *request;
@@ -92,8 +97,10 @@ TEST(a_whole_request_is_understood)
         expect(request->argument_count == 2 && request->arguments[1][0] == '\0', "arguments");
         expect(request->limits.values.wall == 1000 && request->limits.values.cpus == 500, "limits");
         expect(request->stdin_content.size == 3 && request->file_count == 2, "stdin and files");
-        expect(request->files[0].content.size == 2 && request->files[0].read_only, "a file with a NUL");
-        expect(request->files[1].content.size == 0 && !request->files[1].read_only, "an empty file");
+        expect(request->files[0].content.size == 2 && request->files[0].read_only,
+               "a file with a NUL");
+        expect(request->files[1].content.size == 0 && !request->files[1].read_only,
+               "an empty file");
         request_free(request);
     }
 }
@@ -120,10 +127,10 @@ TEST(paths_stay_beneath_the_workspace)
         const char *path;
         int result;
     } facts[] = {
-        { "a", 0 },       { "a/b/c.txt", 0 }, { "\xc3\xa9", 0 }, { ".hidden", 0 }, { "..a", 0 },
-        { "", -1 },       { "/a", -1 },       { "a//b", -1 },    { "a/", -1 },     { ".", -1 },
-        { "..", -1 },     { "a/../b", -1 },   { "a/.", -1 },     { "a\nb", -1 },   { "\xff", -1 },
-        { "a\x7f", -1 },
+        { "a", 0 },    { "a/b/c.txt", 0 }, { "\xc3\xa9", 0 }, { ".hidden", 0 },
+        { "..a", 0 },  { "", -1 },         { "/a", -1 },      { "a//b", -1 },
+        { "a/", -1 },  { ".", -1 },        { "..", -1 },      { "a/../b", -1 },
+        { "a/.", -1 }, { "a\nb", -1 },     { "\xff", -1 },    { "a\x7f", -1 },
     };
     for_each(fact, facts) {
         error err;

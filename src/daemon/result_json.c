@@ -1,5 +1,5 @@
-/* result_json.c - the result contract: every field, always, in this order. Every door maps from it; the
- * names are frozen by result_json_test.c. */
+/* result_json.c - the result contract: every field, always, in this order. Every door maps from it;
+ * the names are frozen by result_json_test.c. */
 #include "base/table.h"
 #include "daemon/json_writer.h"
 #include "daemon/run.h"

@@ -1,5 +1,5 @@
-/* result_json_test.c - the names of the result contract, frozen. Doors, SDKs and receipts map from them: a
- * name that changes here breaks somebody. */
+/* result_json_test.c - the names of the result contract, frozen. Doors, SDKs and receipts map from
+ * them: a name that changes here breaks somebody. */
 #include "base/test.h"
 
 #include "base/table.h"
@@ -43,7 +43,8 @@ static void fill(struct run *run, struct policy *policy, struct template *templa
     denials_add(&run->harvest.denials, "network", "socket(AF_INET, SOCK_STREAM)", "no network", 2);
     run->harvest.artifacts = calloc(1, sizeof *run->harvest.artifacts);
     require(run->harvest.artifacts, "memory");
-    run->harvest.artifacts[0] = (struct artifact){ .path = strdup("plot.png"), .size = 5, .mime = "image/png" };
+    run->harvest.artifacts[0] =
+        (struct artifact){ .path = strdup("plot.png"), .size = 5, .mime = "image/png" };
     run->harvest.artifact_count = 1;
     evidence_init(&run->evidence);
     run->evidence.exited = true;
@@ -65,7 +66,8 @@ static const char names[] =
     "truncated\ntruncated.stdout_total_bytes\ntruncated.stderr_total_bytes\ntruncated.full_output\n"
     "results\n"
     "error\nerror.name\nerror.value\nerror.traceback\nerror.frames\n"
-    "artifacts\nartifacts[].path\nartifacts[].bytes\nartifacts[].sha256\nartifacts[].mime\nartifacts[].url\n"
+    "artifacts\nartifacts[].path\nartifacts[].bytes\nartifacts[].sha256\nartifacts[]."
+    "mime\nartifacts[].url\n"
     "denials\ndenials[].layer\ndenials[].target\ndenials[].count\ndenials[].message\n"
     "network\n"
     "usage\nusage.wall_ms\nusage.cpu_ms\nusage.memory_peak_bytes\nusage.disk_peak_bytes\n"
@@ -91,7 +93,8 @@ TEST(every_field_has_its_name_and_place)
     auto_bytes found = { 0 };
     list_names(value, "", &found);
     expect(strcmp(bytes_text(&found), names) == 0, "the names are now:\n%s", bytes_text(&found));
-    expect(strstr(bytes_text(&json), "printed\xef\xbf\xbd\\n"), "bytes that are no text become U+FFFD");
+    expect(strstr(bytes_text(&json), "printed\xef\xbf\xbd\\n"),
+           "bytes that are no text become U+FFFD");
     (void) json_object_put(value);
     harvest_done(&run.harvest);
 }
@@ -107,7 +110,8 @@ TEST(a_limit_says_what_to_ask_for)
     auto_bytes json = { 0 };
     result_write(&run, &json);
     expect(strstr(bytes_text(&json),
-                  "\"execution exceeded the 5 s wall-clock limit; output so far and files in /workspace are "
+                  "\"execution exceeded the 5 s wall-clock limit; output so far and files in "
+                  "/workspace are "
                   "kept; ask for limits.wall_ms up to 60000 or a wider policy\""),
            "%s", bytes_text(&json));
     harvest_done(&run.harvest);

@@ -1,5 +1,6 @@
-/* run.c - the life of a run. Each event of its sandbox, its clock or its caller meets it in a state;
- * what a state means and how long it may last stands in the table below the picture in run.h. */
+/* run.c - the life of a run. Each event of its sandbox, its clock or its caller meets it in a
+ * state; what a state means and how long it may last stands in the table below the picture in
+ * run.h. */
 #include "daemon/run.h"
 
 #include "base/clock.h"
@@ -49,7 +50,8 @@ const char *run_state_name(enum run_state state)
     return states[state].name;
 }
 
-/* --- the clock ---------------------------------------------------------------------------------- */
+/* --- the clock ----------------------------------------------------------------------------------
+ */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -95,7 +97,8 @@ static void tell(struct run *run)
     }
 }
 
-/* --- the end ------------------------------------------------------------------------------------ */
+/* --- the end ------------------------------------------------------------------------------------
+ */
 
 static void gather_hits(struct run *run)
 {
@@ -182,8 +185,8 @@ static void be_late(struct run *run)
         lose(run, &cause);
 }
 
-/* A program that has not died is killed from outside, and its files are lost. If the kernel says that
- * all have died, only init's word is missing, and the files are worth waiting for. */
+/* A program that has not died is killed from outside, and its files are lost. If the kernel says
+ * that all have died, only init's word is missing, and the files are worth waiting for. */
 static void be_late_to_stop(struct run *run)
 {
     int64_t stopping_ms = (now_us() - run->ended_us) / 1000;
@@ -195,13 +198,15 @@ static void be_late_to_stop(struct run *run)
     set_timer(run);
 }
 
-/* --- ending a program --------------------------------------------------------------------------- */
+/* --- ending a program ---------------------------------------------------------------------------
+ */
 
 static void stop(struct run *run)
 {
     run->ended_us = now_us();
     become(run, RUN_STOPPING);
-    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_STOP, .id = ID_STOP }, NULL, 0);
+    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_STOP, .id = ID_STOP }, NULL,
+                 0);
     sandbox_flush(run->sandbox);
 }
 
@@ -230,8 +235,8 @@ static void send_collect(struct run *run)
     struct inside_collect order = { .bytes_most = run->spec.limits.artifacts,
                                     .files_most = (uint32_t) run->spec.limits.artifact_files };
     struct iovec part = { &order, sizeof order };
-    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_COLLECT, .id = ID_COLLECT }, &part,
-                 1);
+    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_COLLECT, .id = ID_COLLECT },
+                 &part, 1);
     sandbox_flush(run->sandbox);
     run->collect_is_sent = true;
     read_counters(run); /* while init is at it */
@@ -244,8 +249,8 @@ static void collect(struct run *run)
     if (run->collect_is_sent)
         return;
     if (!run->harvest.has_measured) /* STOPPED brings the figures with it */
-        sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_MEASURE, .id = ID_COLLECT },
-                     NULL, 0);
+        sandbox_send(run->sandbox,
+                     &(struct inside_frame){ .kind = INSIDE_MEASURE, .id = ID_COLLECT }, NULL, 0);
     send_collect(run);
 }
 
@@ -255,11 +260,13 @@ static void wind_up(struct run *run)
 {
     run->ended_us = now_us();
     become(run, RUN_STOPPING);
-    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_STOP, .id = ID_STOP }, NULL, 0);
+    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_STOP, .id = ID_STOP }, NULL,
+                 0);
     send_collect(run);
 }
 
-/* --- limits that gloveboxd itself holds --------------------------------------------------------- */
+/* --- limits that gloveboxd itself holds ---------------------------------------------------------
+ */
 
 /* It cannot be used up sooner than this, with every processor busy. */
 static void look_at_cpu_later(struct run *run, uint64_t left_us)
@@ -298,7 +305,8 @@ static void on_timer(uv_timer_t *timer)
         set_timer(run);
 }
 
-/* --- what the sandbox says ---------------------------------------------------------------------- */
+/* --- what the sandbox says ----------------------------------------------------------------------
+ */
 
 /* All of its stdin goes at once: it is no more than the interpreter's init takes without asking. */
 static void send_stdin(struct run *run, const struct run_request *request)
@@ -321,8 +329,8 @@ static void execute_code(struct run *run)
     struct iovec part = { run->spec.execute.data, run->spec.execute.size };
     run->harvest.running = ID_INTERPRETER;
     run->harvest.has_started = true;
-    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_EXECUTE, .id = ID_INTERPRETER },
-                 &part, 1);
+    sandbox_send(run->sandbox,
+                 &(struct inside_frame){ .kind = INSIDE_EXECUTE, .id = ID_INTERPRETER }, &part, 1);
     send_stdin(run, run->request);
     sandbox_flush(run->sandbox);
     tell(run);
@@ -343,7 +351,8 @@ static void begin_code(struct run *run)
     run->harvest.phase = HARVEST_RUNNING;
     run->counters_before.cpu_us = counters_cpu_us(sandbox_groups(run->sandbox));
     run->started_us = now_us();
-    run->wall_ends = deadline_in((int64_t) run->spec.limits.wall + 1); /* never early by a fraction */
+    run->wall_ends =
+        deadline_in((int64_t) run->spec.limits.wall + 1); /* never early by a fraction */
     look_at_cpu_later(run, run->spec.limits.cpu * 1000);
     if (run->spec.set >= 0)
         execute_code(run);
@@ -373,7 +382,8 @@ static void on_loaded(struct run *run)
         begin_code(run);
 }
 
-/* The program itself could not be executed: to its caller that is how shells have always told it. */
+/* The program itself could not be executed: to its caller that is how shells have always told it.
+ */
 static void on_not_started(struct run *run)
 {
     const error *cause = &run->harvest.start_failure;
@@ -461,9 +471,11 @@ static void on_broken(void *context, const error *cause)
     lose(context, cause);
 }
 
-/* --- the beginning ------------------------------------------------------------------------------ */
+/* --- the beginning ------------------------------------------------------------------------------
+ */
 
-static void on_leased(void *context, struct sandbox *sandbox, enum pool_start start, const error *cause)
+static void on_leased(void *context, struct sandbox *sandbox, enum pool_start start,
+                      const error *cause)
 {
     struct run *run = context;
     run->ticket = NULL;
@@ -477,7 +489,9 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
     run->start = start;
     run->walls = sandbox_walls(sandbox);
     run->degraded = sandbox_degraded(sandbox);
-    struct sandbox_user user = { .context = run, .frame = on_frame, .room = on_room, .broken = on_broken };
+    struct sandbox_user user = {
+        .context = run, .frame = on_frame, .room = on_room, .broken = on_broken
+    };
     sandbox_use(sandbox, &user);
     become(run, RUN_LOADING);
     run_load(run);

@@ -3,7 +3,7 @@
  *  queued --> building --> loading --> running --> collecting --> done
  *     |          |            |           |  |          ^          ^
  *     |          |            |           |  +-> stopping          |    (a limit, or the caller)
- *     +----------+------------+-----------+---------+--------------+    (cancelled, lost)          */
+ *     +----------+------------+-----------+---------+--------------+    (cancelled, lost) */
 #pragma once
 
 #include "base/clock.h"
@@ -53,7 +53,7 @@ struct run {
     struct counters counters_before, counters;
     struct evidence evidence;
     struct verdict verdict;
-    error fault; /* what glovebox itself could not do, with a run that is lost */
+    error fault;         /* what glovebox itself could not do, with a run that is lost */
     bool files_are_lost; /* the sandbox had to be killed before its files were taken */
 
     struct run_listener *listeners;
@@ -68,12 +68,13 @@ const char *run_state_name(enum run_state state);
 int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
 bool run_begin(struct run *run); /* into a sandbox; false: there is no room, it stays where it is */
 void run_free(struct run *run);
-void run_slim(struct run *run);  /* keeps only the result, if it is done and nobody listens */
+void run_slim(struct run *run); /* keeps only the result, if it is done and nobody listens */
 
 /* runs.c: the run has reached its end. */
 void runs_ended(struct runs *runs, struct run *run);
 
-/* load.c: puts inputs on their way while there is room, the caller flushes; sets inputs_are_sent. */
+/* load.c: puts inputs on their way while there is room, the caller flushes; sets inputs_are_sent.
+ */
 void run_load(struct run *run);
 
 /* result_json.c */

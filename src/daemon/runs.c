@@ -10,8 +10,9 @@
 /* How many ended runs are remembered for GET /v1/runs/{id}, and how much of them. */
 enum { KEPT_MOST = 1000, KEPT_BYTES_MOST = 64 * 1024 * 1024 };
 
-void runs_open(struct runs *runs, uv_loop_t *loop, struct pool *pool, const struct policies *policies,
-               const struct templates *templates, struct blob_store *blobs)
+void runs_open(struct runs *runs, uv_loop_t *loop, struct pool *pool,
+               const struct policies *policies, const struct templates *templates,
+               struct blob_store *blobs)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     *runs = (struct runs){ .loop = loop,

@@ -1,7 +1,7 @@
 /* runs.h - the whole interface that doors have to runs: submit, find, listen, cancel.
  *
- * A door translates its protocol into these calls and holds no logic of its own. What a run has said so far
- * is read from the run itself (run.h), by position: a slow reader costs no memory. */
+ * A door translates its protocol into these calls and holds no logic of its own. What a run has
+ * said so far is read from the run itself (run.h), by position: a slow reader costs no memory. */
 #pragma once
 
 #include "base/error.h"
@@ -36,14 +36,15 @@ struct runs {
 
     struct run *first_queued, *last_queued;
     unsigned queued;
-    unsigned active; /* between queue and end */
+    unsigned active;             /* between queue and end */
     struct run *newest, *oldest; /* every run that is known, by age */
     size_t kept_bytes;           /* results of those that have ended */
     unsigned kept;
 };
 
-void runs_open(struct runs *runs, uv_loop_t *loop, struct pool *pool, const struct policies *policies,
-               const struct templates *templates, struct blob_store *blobs);
+void runs_open(struct runs *runs, uv_loop_t *loop, struct pool *pool,
+               const struct policies *policies, const struct templates *templates,
+               struct blob_store *blobs);
 void runs_close(struct runs *runs);
 
 /* Asks every run to end. */

@@ -199,8 +199,8 @@ void sandbox_close(struct sandbox *sandbox)
     uv_close((uv_handle_t *) &sandbox->poll, on_closed);
 }
 
-void sandbox_send(struct sandbox *sandbox, const struct inside_frame *frame, const struct iovec *parts,
-                  int part_count)
+void sandbox_send(struct sandbox *sandbox, const struct inside_frame *frame,
+                  const struct iovec *parts, int part_count)
 {
     if (sandbox->is_broken || sandbox->is_closed)
         return;

@@ -1,5 +1,5 @@
-/* sandbox.h - one sandbox as gloveboxd holds it: its name at the spawner, the stream to its init, the
- * directories of its counters. It carries frames both ways and knows nothing of runs. */
+/* sandbox.h - one sandbox as gloveboxd holds it: its name at the spawner, the stream to its init,
+ * the directories of its counters. It carries frames both ways and knows nothing of runs. */
 #pragma once
 
 #include "base/error.h"
@@ -37,8 +37,8 @@ void sandbox_ignore(struct sandbox *sandbox);
 void sandbox_close(struct sandbox *sandbox);
 
 /* Puts one frame, whose payload is in up to two parts, behind those that wait. */
-void sandbox_send(struct sandbox *sandbox, const struct inside_frame *frame, const struct iovec *parts,
-                  int part_count);
+void sandbox_send(struct sandbox *sandbox, const struct inside_frame *frame,
+                  const struct iovec *parts, int part_count);
 
 /* Writes what waits; what does not fit goes when there is room. */
 void sandbox_flush(struct sandbox *sandbox);
@@ -46,8 +46,8 @@ void sandbox_flush(struct sandbox *sandbox);
 /* False while so much waits that more would only pile up; `room` is told when that changes. */
 bool sandbox_has_room(const struct sandbox *sandbox);
 
-/* Gives it up, for an init that is deaf: `broken` follows, and whoever is told closes it, which ends every
- * process in it from outside. */
+/* Gives it up, for an init that is deaf: `broken` follows, and whoever is told closes it, which
+ * ends every process in it from outside. */
 void sandbox_kill(struct sandbox *sandbox, const error *cause);
 
 const struct spawn_slot *sandbox_name(const struct sandbox *sandbox);

@@ -1,7 +1,8 @@
 /* shapes.h - what parked sandboxes look like, and how many of each are worth having.
  *
- * A shape is everything that is fixed when a sandbox is built. Sandboxes of one shape are alike until they
- * are used; limits that gloveboxd itself holds (time, output, artifacts) are no part of it. */
+ * A shape is everything that is fixed when a sandbox is built. Sandboxes of one shape are alike
+ * until they are used; limits that gloveboxd itself holds (time, output, artifacts) are no part of
+ * it. */
 #pragma once
 
 #include "contract/spawn.h"
@@ -40,6 +41,6 @@ void shape_leased(struct shape *shape, uint64_t now_ms);
 /* Called once a second: how much each shape was in demand. */
 void shapes_count(struct shapes *shapes);
 
-/* How many should be parked: enough for a twentieth of a second of late demand; none when it was not used for a
- * minute, unless it is kept. */
+/* How many should be parked: enough for a twentieth of a second of late demand; none when it was
+ * not used for a minute, unless it is kept. */
 uint32_t shape_target(const struct shapes *shapes, const struct shape *shape, uint64_t now_ms);

@@ -1,4 +1,5 @@
-/* spec.c - from words to orders: policy, template, language, limits, argument lists, environment. */
+/* spec.c - from words to orders: policy, template, language, limits, argument lists, environment.
+ */
 #include "daemon/spec.h"
 
 #include "daemon/imports.h"
@@ -65,7 +66,8 @@ static int gather_environment(struct environment *environment, const struct run_
                          spec->policy->variables[i].value, err) < 0)
             return -1;
     for (size_t i = 0; i < request->variable_count; i++)
-        if (set_variable(environment, request->variables[i].name, request->variables[i].value, err) < 0)
+        if (set_variable(environment, request->variables[i].name, request->variables[i].value,
+                         err) < 0)
             return -1;
     return 0;
 }
@@ -101,7 +103,8 @@ static void add_string(struct bytes *payload, const char *text, const struct run
 
 /* Writes the payload of a START. Only words of the template may hold "{file}": the first `own`. */
 static int write_start(struct bytes *payload, uint32_t flags, const struct words *words, size_t own,
-                       const struct run_spec *spec, const struct environment *environment, error *err)
+                       const struct run_spec *spec, const struct environment *environment,
+                       error *err)
 {
     struct inside_start start = {
         .flags = flags,
@@ -168,13 +171,16 @@ static int choose_set(struct run_spec *spec, const struct run_request *request, 
         return fail(err, ERR_BAD_REQUEST, "mode 'cell' is for python; use mode 'script' for %.40s",
                     spec->language->name);
     if (request->is_cell && spec->set < 0)
-        return fail(err, ERR_BAD_REQUEST,
-                    "mode 'cell' needs a warm interpreter: a daemon (glovebox serve), a template with "
-                    "zygotes, not 'cold', and at most %d bytes of stdin", STDIN_MOST_FORKED);
+        return fail(
+            err, ERR_BAD_REQUEST,
+            "mode 'cell' needs a warm interpreter: a daemon (glovebox serve), a template with "
+            "zygotes, not 'cold', and at most %d bytes of stdin",
+            STDIN_MOST_FORKED);
     return 0;
 }
 
-/* Writes the payload of an EXECUTE. The code goes along if it fits and is no file of the workspace. */
+/* Writes the payload of an EXECUTE. The code goes along if it fits and is no file of the workspace.
+ */
 static int write_execute(struct run_spec *spec, const struct run_request *request,
                          const struct environment *environment, error *err)
 {
@@ -232,9 +238,10 @@ static int find_template(struct run_spec *spec, const struct run_request *reques
     const char *name = request->template ? request->template : spec->policy->template;
     int index = templates_find(templates, name);
     if (index < 0)
-        return fail(err, request->template ? ERR_NOT_FOUND : ERR_UNAVAILABLE,
-                    "no template is named '%.60s' here; build it with: glovebox template build %.60s",
-                    name, name);
+        return fail(
+            err, request->template ? ERR_NOT_FOUND : ERR_UNAVAILABLE,
+            "no template is named '%.60s' here; build it with: glovebox template build %.60s", name,
+            name);
     spec->template_index = (uint32_t) index;
     spec->template = &templates->list[index];
     return 0;
@@ -260,7 +267,8 @@ static int find_language(struct run_spec *spec, const struct run_request *reques
                     spec->template->name, name, names);
     }
     if (!policy_allows_language(policy, name))
-        return fail(err, ERR_POLICY, "policy %s does not allow language '%.40s'; ask for another policy",
+        return fail(err, ERR_POLICY,
+                    "policy %s does not allow language '%.40s'; ask for another policy",
                     policy->name, name);
     return 0;
 }
@@ -272,17 +280,18 @@ static int check_sizes(const struct run_spec *spec, const struct run_request *re
     for (size_t i = 0; i < request->file_count; i++)
         bytes += request->files[i].content.size;
     if (bytes > spec->limits.disk)
-        return fail(err, ERR_TOO_LARGE,
-                    "code, stdin and files have %llu bytes, limits.disk_bytes is %llu; ask for more",
-                    (unsigned long long) bytes, (unsigned long long) spec->limits.disk);
+        return fail(
+            err, ERR_TOO_LARGE,
+            "code, stdin and files have %llu bytes, limits.disk_bytes is %llu; ask for more",
+            (unsigned long long) bytes, (unsigned long long) spec->limits.disk);
     if (request->file_count + 1 > spec->limits.inodes)
         return fail(err, ERR_TOO_LARGE, "%zu files do not fit into limits.inodes of %llu",
                     request->file_count, (unsigned long long) spec->limits.inodes);
     return 0;
 }
 
-int spec_grant(struct run_spec *spec, const struct run_request *request, const struct policies *policies,
-               const struct templates *templates, error *err)
+int spec_grant(struct run_spec *spec, const struct run_request *request,
+               const struct policies *policies, const struct templates *templates, error *err)
 {
     *spec = (struct run_spec){ .set = -1 };
     const char *policy = request->policy ? request->policy : default_policy;

@@ -14,18 +14,18 @@ struct run_spec {
     const struct language *language; /* NULL for a command */
     struct limits limits;            /* granted */
 
-    bool code_is_system; /* code_path is beneath "/", else beneath /workspace */
+    bool code_is_system;   /* code_path is beneath "/", else beneath /workspace */
     const char *code_path; /* NULL for a command */
     struct bytes code_path_text;
     struct bytes compile; /* payload of a START; empty: nothing to compile */
-    int set;              /* of the zygote that the interpreter is forked from; -1: it is executed */
+    int set; /* of the zygote that the interpreter is forked from; -1: it is executed */
     bool code_is_in_frame; /* the code goes with EXECUTE, not as a file */
-    struct bytes execute; /* payload of the EXECUTE, for a forked interpreter */
-    struct bytes program; /* payload of the START of the program itself */
+    struct bytes execute;  /* payload of the EXECUTE, for a forked interpreter */
+    struct bytes program;  /* payload of the START of the program itself */
 };
 
 /* Grants a request. Fails  ERR_NOT_FOUND  for a policy, template or language that is unknown,
  * ERR_POLICY  for a language that the policy forbids, ERR_LIMIT, ERR_TOO_LARGE. */
-int spec_grant(struct run_spec *spec, const struct run_request *request, const struct policies *policies,
-               const struct templates *templates, error *err);
+int spec_grant(struct run_spec *spec, const struct run_request *request,
+               const struct policies *policies, const struct templates *templates, error *err);
 void spec_done(struct run_spec *spec);

@@ -128,8 +128,8 @@ static int read_manifest(struct template *template, error *err)
     return 0;
 }
 
-/* A template that is built anew or removed while it is in use goes away when its last user has let go:
- * the lock says that it is in use (template/store.h). */
+/* A template that is built anew or removed while it is in use goes away when its last user has let
+ * go: the lock says that it is in use (template/store.h). */
 static int hold(struct template *template, const char *directory, error *err)
 {
     template->held = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -150,7 +150,8 @@ int templates_add(struct templates *templates, const char *argument, error *err)
     if (!name || asprintf(&path, "%s/manifest.json", directory + 1) < 0)
         return fail(err, ERR_SYSTEM, "no memory for a template");
     if (!policy_name_is_valid(name))
-        return fail(err, ERR_BAD_REQUEST, "'%s' is no name for a template; use a-z, 0-9 and '-'", name);
+        return fail(err, ERR_BAD_REQUEST, "'%s' is no name for a template; use a-z, 0-9 and '-'",
+                    name);
     if (read_json(path, &template->manifest, err) < 0)
         return under(err, "template '%s'", name);
     if (read_manifest(template, err) < 0)

@@ -1,4 +1,5 @@
-/* templates.h - the templates that this daemon was started with, as their manifests describe them. */
+/* templates.h - the templates that this daemon was started with, as their manifests describe them.
+ */
 #pragma once
 
 #include "base/error.h"
@@ -8,12 +9,17 @@
 #include <json.h>
 #include <stddef.h>
 
-enum { TEMPLATE_LANGUAGES_MOST = 16, TEMPLATE_WORDS_MOST = 32, TEMPLATE_VARIABLES_MOST = 64, TEMPLATE_SETS_MOST = 4 };
+enum {
+    TEMPLATE_LANGUAGES_MOST = 16,
+    TEMPLATE_WORDS_MOST = 32,
+    TEMPLATE_VARIABLES_MOST = 64,
+    TEMPLATE_SETS_MOST = 4
+};
 
 struct language {
     const char *name;
-    const char *file; /* how the code is called: "main.py" */
-    size_t compile_count, command_count; /* compile_count 0: nothing to compile */
+    const char *file;                         /* how the code is called: "main.py" */
+    size_t compile_count, command_count;      /* compile_count 0: nothing to compile */
     const char *compile[TEMPLATE_WORDS_MOST]; /* "{file}" stands for the code's path */
     const char *command[TEMPLATE_WORDS_MOST];
 };
@@ -25,7 +31,8 @@ struct import_set {
     const char *modules[TEMPLATE_WORDS_MOST];
 };
 
-struct template {
+struct template
+{
     const char *name;
     const char *digest;
     const char *description;
@@ -36,8 +43,8 @@ struct template {
     const char *values[TEMPLATE_VARIABLES_MOST];
     size_t set_count;
     struct import_set sets[TEMPLATE_SETS_MOST]; /* index = as the spawner counts */
-    struct json_object *manifest; /* owns the texts */
-    int held;                     /* its directory, locked: it is in use */
+    struct json_object *manifest;               /* owns the texts */
+    int held;                                   /* its directory, locked: it is in use */
 };
 
 /* Index = order on the command line, as the spawner counts. */

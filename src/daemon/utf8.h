@@ -6,8 +6,8 @@
 
 enum { UTF8_INVALID = 0, UTF8_CUT = -1 };
 
-/* Bytes of the one character at `text` (1 to 4); UTF8_INVALID if it is none; UTF8_CUT if `size` ends
- * in the middle of what may still become one. */
+/* Bytes of the one character at `text` (1 to 4); UTF8_INVALID if it is none; UTF8_CUT if `size`
+ * ends in the middle of what may still become one. */
 int utf8_character(const unsigned char *text, size_t size);
 
 /* How many bytes from the beginning are UTF-8 (surrogates and overlong forms are not). */

@@ -18,13 +18,13 @@ TEST(characters_have_their_length)
         { "\xc3\xa9", 2, 2 },
         { "\xe2\x82\xac", 3, 3 },
         { "\xf0\x9f\x98\x80", 4, 4 },
-        { "\xf4\x8f\xbf\xbf", 4, 4 },             /* U+10FFFF */
-        { "\xf4\x90\x80\x80", 4, UTF8_INVALID },  /* beyond */
-        { "\xed\xa0\x80", 3, UTF8_INVALID },      /* surrogate */
-        { "\xc0\x80", 2, UTF8_INVALID },          /* overlong NUL */
-        { "\xe0\x80\x80", 3, UTF8_INVALID },      /* overlong */
-        { "\xf0\x80\x80\x80", 4, UTF8_INVALID },  /* overlong */
-        { "\x80", 1, UTF8_INVALID },              /* continuation alone */
+        { "\xf4\x8f\xbf\xbf", 4, 4 },            /* U+10FFFF */
+        { "\xf4\x90\x80\x80", 4, UTF8_INVALID }, /* beyond */
+        { "\xed\xa0\x80", 3, UTF8_INVALID },     /* surrogate */
+        { "\xc0\x80", 2, UTF8_INVALID },         /* overlong NUL */
+        { "\xe0\x80\x80", 3, UTF8_INVALID },     /* overlong */
+        { "\xf0\x80\x80\x80", 4, UTF8_INVALID }, /* overlong */
+        { "\x80", 1, UTF8_INVALID },             /* continuation alone */
         { "\xff", 1, UTF8_INVALID },
         { "\xc3", 1, UTF8_CUT },
         { "\xe2\x82", 2, UTF8_CUT },
@@ -58,8 +58,8 @@ TEST(what_is_cut_at_the_end_is_known)
         const char *text;
         size_t cut;
     } facts[] = {
-        { "abc", 0 },         { "ab\xc3", 1 },     { "ab\xe2\x82", 2 },         { "ab\xf0\x9f\x98", 3 },
-        { "ab\xc3\xa9", 0 },  { "ab\x80", 0 },     { "\xf0\x9f\x98\x80", 0 },   { "", 0 },
+        { "abc", 0 },        { "ab\xc3", 1 }, { "ab\xe2\x82", 2 },       { "ab\xf0\x9f\x98", 3 },
+        { "ab\xc3\xa9", 0 }, { "ab\x80", 0 }, { "\xf0\x9f\x98\x80", 0 }, { "", 0 },
     };
     for_each(fact, facts)
         expect(utf8_cut_at_end(fact->text, strlen(fact->text)) == fact->cut, "'%s'", fact->text);

@@ -1,5 +1,5 @@
-/* inside_fuzz.c - any bytes as what a sandbox's init says: nothing of it may harm gloveboxd, keep more
- * than the limits grant, or name a file that lies outside of the workspace.
+/* inside_fuzz.c - any bytes as what a sandbox's init says: nothing of it may harm gloveboxd, keep
+ * more than the limits grant, or name a file that lies outside of the workspace.
  *
  * The first byte says in which phase the run is, the second in how large pieces the bytes come. */
 #include "daemon/harvest.h"
@@ -19,7 +19,8 @@ static struct inside_reader reader;
 static struct harvest harvest;
 
 /* What the run would do next, so that the fuzzer comes through every phase. */
-static int hear(void *context, const struct inside_frame *frame, const unsigned char *payload, error *err)
+static int hear(void *context, const struct inside_frame *frame, const unsigned char *payload,
+                error *err)
 {
     (void) context;
     int event = harvest_frame(&harvest, frame, payload, err);
@@ -57,7 +58,8 @@ static void check_harvest(void)
         assert(harvest.output[i].head_size + harvest.output[i].tail_size <= OUTPUT_MOST);
     assert(harvest.artifact_count <= FILES_MOST && harvest.file_bytes <= ARTIFACTS_MOST);
     for (size_t i = 0; i < harvest.artifact_count; i++)
-        assert(request_check_path(harvest.artifacts[i].path, strlen(harvest.artifacts[i].path), &err) == 0);
+        assert(request_check_path(harvest.artifacts[i].path, strlen(harvest.artifacts[i].path),
+                                  &err) == 0);
     assert(harvest.denials.count <= DENIALS_MOST);
     check_json(&harvest.results, true);
     check_json(&harvest.failure, false);
@@ -89,7 +91,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct {
         struct inside_frame frame;
         struct inside_hello hello;
-    } hello = { { .kind = INSIDE_HELLO, .size = sizeof(struct inside_hello) }, { .version = INSIDE_VERSION } };
+    } hello = { { .kind = INSIDE_HELLO, .size = sizeof(struct inside_hello) },
+                { .version = INSIDE_VERSION } };
     static struct limits limits;
     error err;
     if (size < 2)

@@ -1,5 +1,5 @@
-/* request_fuzz.c - any bytes as the body of POST /v1/runs: a request that keeps its own promises comes out, or
- * a failure in words. The first byte says in how large pieces the body comes. */
+/* request_fuzz.c - any bytes as the body of POST /v1/runs: a request that keeps its own promises
+ * comes out, or a failure in words. The first byte says in how large pieces the body comes. */
 #include "daemon/json_reader.h"
 #include "daemon/request.h"
 
@@ -36,7 +36,8 @@ static void check_request(const struct run_request *request)
         check_content(&request->files[i].content);
     }
     for (size_t i = 0; i < request->variable_count; i++)
-        assert(policy_check_variable(request->variables[i].name, request->variables[i].value, &err) == 0);
+        assert(policy_check_variable(request->variables[i].name, request->variables[i].value,
+                                     &err) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

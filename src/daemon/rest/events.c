@@ -109,7 +109,8 @@ static bool say_result(struct event_stream *stream)
     size_t left = results->size - stream->result_at;
     const char *tab = memchr(from, '\t', left);
     begin(stream, "result");
-    bytes_add(&stream->pending, from, tab ? (size_t) (tab - from) - 1 : left); /* without the comma */
+    bytes_add(&stream->pending, from,
+              tab ? (size_t) (tab - from) - 1 : left); /* without the comma */
     end(stream);
     stream->result_at += tab ? (size_t) (tab - from) + 1 : left;
     return true;
@@ -167,8 +168,8 @@ static bool say_end(struct event_stream *stream)
 static bool say_something(struct event_stream *stream)
 {
     if (stream->run->has_harvest &&
-        (say_started(stream) || say_output(stream, 0) || say_output(stream, 1) || say_result(stream) ||
-         say_denial(stream) || say_artifact(stream) || say_error(stream)))
+        (say_started(stream) || say_output(stream, 0) || say_output(stream, 1) ||
+         say_result(stream) || say_denial(stream) || say_artifact(stream) || say_error(stream)))
         return true;
     return say_end(stream);
 }

@@ -2,8 +2,8 @@
  *
  *     started, stdout, stderr, result, denial, artifact, error, end
  *
- * The stream is a set of positions in what the run keeps anyway: a reader that is slow, or that does not
- * read at all, costs one block and holds up nothing. */
+ * The stream is a set of positions in what the run keeps anyway: a reader that is slow, or that
+ * does not read at all, costs one block and holds up nothing. */
 #pragma once
 
 #include "daemon/bytes.h"

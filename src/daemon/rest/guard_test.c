@@ -34,7 +34,8 @@ TEST(only_this_machine_may_call)
     for_each(fact, facts) {
         error err;
         expect(guard_origin(fact->host, fact->origin, fact->is_remote, &err) == fact->result,
-               "Host %s, Origin %s", fact->host ? fact->host : "-", fact->origin ? fact->origin : "-");
+               "Host %s, Origin %s", fact->host ? fact->host : "-",
+               fact->origin ? fact->origin : "-");
     }
 }
 

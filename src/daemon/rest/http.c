@@ -67,7 +67,8 @@ struct http {
     uint64_t bodies; /* bytes in flight */
 };
 
-/* --- the loop ----------------------------------------------------------------------------------- */
+/* --- the loop -----------------------------------------------------------------------------------
+ */
 
 static void on_timer(uv_timer_t *timer);
 static void on_idle(uv_idle_t *idle);
@@ -113,7 +114,8 @@ static void on_prepare(uv_prepare_t *prepare)
         run_mhd(http);
 }
 
-/* --- connections -------------------------------------------------------------------------------- */
+/* --- connections --------------------------------------------------------------------------------
+ */
 
 static struct connection *connection_of(struct MHD_Connection *connection)
 {
@@ -163,11 +165,12 @@ static void on_sweep(uv_timer_t *timer)
 {
     struct http *http = timer->data;
     int64_t now = now_ms();
-    for (struct connection *connection = http->connections; connection; connection = connection->next) {
+    for (struct connection *connection = http->connections; connection;
+         connection = connection->next) {
         const struct exchange *exchange = connection->exchange;
-        bool late = connection->since_ms != 0 ? now - connection->since_ms > HEADER_MS
-                                              : exchange && exchange->body_is_open &&
-                                                    now - exchange->began_ms > BODY_MS;
+        bool late = connection->since_ms != 0
+                        ? now - connection->since_ms > HEADER_MS
+                        : exchange && exchange->body_is_open && now - exchange->began_ms > BODY_MS;
         if (late)
             (void) shutdown(connection->fd, SHUT_RDWR);
     }
@@ -213,15 +216,17 @@ int http_listen(struct http *http, int socket, error *err)
     int result = uv_poll_init(http->loop, &listener->poll, fd);
     if (result < 0)
         return fail(err, ERR_SYSTEM, "watch a listening socket: %s", uv_strerror(result));
-    *listener = (struct listener){ .http = http, .poll = listener->poll, .socket = take_fd(&fd),
-                                   .is_open = true };
+    *listener = (struct listener){
+        .http = http, .poll = listener->poll, .socket = take_fd(&fd), .is_open = true
+    };
     listener->poll.data = listener;
     http->listener_count++;
     (void) uv_poll_start(&listener->poll, UV_READABLE, on_knock);
     return 0;
 }
 
-/* --- one request -------------------------------------------------------------------------------- */
+/* --- one request --------------------------------------------------------------------------------
+ */
 
 static void on_watch_closed(uv_handle_t *handle)
 {
@@ -272,7 +277,8 @@ static void on_hang_up(uv_poll_t *poll, int status, int events)
     exchange_wake(exchange);
 }
 
-/* While a connection is suspended libmicrohttpd does not look at it; we look for its end ourselves. */
+/* While a connection is suspended libmicrohttpd does not look at it; we look for its end ourselves.
+ */
 static void watch_peer(struct exchange *exchange)
 {
     const struct connection *connection = connection_of(exchange->connection);
@@ -318,7 +324,8 @@ const char *exchange_query(const struct exchange *exchange, const char *name)
     return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
-/* --- answers ------------------------------------------------------------------------------------ */
+/* --- answers ------------------------------------------------------------------------------------
+ */
 
 static void queue(struct exchange *exchange, unsigned status, struct MHD_Response *response,
                   const char *mime)
@@ -338,8 +345,7 @@ static void queue(struct exchange *exchange, unsigned status, struct MHD_Respons
     (void) MHD_add_response_header(response, "X-Request-Id", exchange->id);
     if (status == MHD_HTTP_TOO_MANY_REQUESTS)
         (void) MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-    exchange->is_answered =
-        MHD_queue_response(exchange->connection, status, response) == MHD_YES;
+    exchange->is_answered = MHD_queue_response(exchange->connection, status, response) == MHD_YES;
     MHD_destroy_response(response);
 }
 
@@ -428,7 +434,8 @@ void exchange_stream(struct exchange *exchange, exchange_reader *reader)
     queue(exchange, MHD_HTTP_OK, response, "text/event-stream");
 }
 
-/* --- from header to handler --------------------------------------------------------------------- */
+/* --- from header to handler ---------------------------------------------------------------------
+ */
 
 /* Matches part by part; what stands for a part in braces is kept. */
 static bool path_matches(const char *pattern, const char *path,
@@ -469,7 +476,8 @@ static int find_route(struct exchange *exchange, const char *method, const char 
     }
     if (exists)
         return fail(err, ERR_NOT_FOUND, "%.16s is not served for %.100s", method, path);
-    return fail(err, ERR_NOT_FOUND, "nothing is served at %.100s; see GET /healthz and /v1/…", path);
+    return fail(err, ERR_NOT_FOUND, "nothing is served at %.100s; see GET /healthz and /v1/…",
+                path);
 }
 
 static int check_length(const struct exchange *exchange, error *err)
@@ -496,8 +504,8 @@ static int admit(struct exchange *exchange, const struct connection *connection,
     return 0;
 }
 
-static enum MHD_Result begin_exchange(struct http *http, struct MHD_Connection *mhd, const char *method,
-                                      const char *path, void **request)
+static enum MHD_Result begin_exchange(struct http *http, struct MHD_Connection *mhd,
+                                      const char *method, const char *path, void **request)
 {
     struct exchange *exchange = calloc(1, sizeof *exchange);
     if (!exchange)
@@ -529,7 +537,8 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *data, si
     exchange->body_bytes += *size;
     http->bodies += *size;
     if (exchange->body_bytes > http->settings.body_most && exchange->refusal.code == ERR_NONE)
-        (void) fail(&exchange->refusal, ERR_TOO_LARGE, "the body has more than the %llu bytes allowed",
+        (void) fail(&exchange->refusal, ERR_TOO_LARGE,
+                    "the body has more than the %llu bytes allowed",
                     (unsigned long long) http->settings.body_most);
     if (http->bodies > bodies_most && exchange->refusal.code == ERR_NONE)
         (void) fail(&exchange->refusal, ERR_BUSY, "too many large requests at once; try again");
@@ -567,7 +576,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
     return exchange->is_answered || exchange->is_waiting ? MHD_YES : MHD_NO;
 }
 
-/* --- the whole ---------------------------------------------------------------------------------- */
+/* --- the whole ----------------------------------------------------------------------------------
+ */
 
 PRINTF(2, 0) static void on_log(void *context, const char *format, va_list values)
 {
@@ -582,9 +592,10 @@ static int start_mhd(struct http *http, error *err)
 {
     unsigned idle = http->settings.is_private ? 0 : IDLE_SECONDS;
     http->mhd = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0, NULL,
-        NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_log, http, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned) CONNECTIONS_MOST, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HEADER_BYTES_MOST,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0,
+        NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_log, http,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned) CONNECTIONS_MOST,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HEADER_BYTES_MOST,
         MHD_OPTION_CONNECTION_TIMEOUT, idle, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_END);
@@ -593,7 +604,8 @@ static int start_mhd(struct http *http, error *err)
     return 0;
 }
 
-int http_open(uv_loop_t *loop, const struct http_settings *settings, struct http **ret_http, error *err)
+int http_open(uv_loop_t *loop, const struct http_settings *settings, struct http **ret_http,
+              error *err)
 {
     struct http *http = calloc(1, sizeof *http);
     if (!http)
@@ -611,7 +623,8 @@ int http_open(uv_loop_t *loop, const struct http_settings *settings, struct http
         free(http);
         return fail(err, ERR_SYSTEM, "watch libmicrohttpd: %s", uv_strerror(result));
     }
-    http->poll.data = http->timer.data = http->sweep.data = http->prepare.data = http->idle.data = http;
+    http->poll.data = http->timer.data = http->sweep.data = http->prepare.data = http->idle.data =
+        http;
     (void) uv_timer_init(loop, &http->timer);
     (void) uv_timer_init(loop, &http->sweep);
     (void) uv_prepare_init(loop, &http->prepare);
@@ -653,7 +666,8 @@ bool http_is_idle(const struct http *http)
 void http_close(struct http *http)
 {
     http->is_closing = true;
-    for (struct connection *connection = http->connections; connection; connection = connection->next)
+    for (struct connection *connection = http->connections; connection;
+         connection = connection->next)
         if (connection->exchange) {
             stop_watching(connection->exchange);
             exchange_wake(connection->exchange);

@@ -1,7 +1,9 @@
-/* http.h - HTTP/1.1 for all doors: connections, bodies, answers, streams; libmicrohttpd under libuv.
+/* http.h - HTTP/1.1 for all doors: connections, bodies, answers, streams; libmicrohttpd under
+ * libuv.
  *
- * Everything a peer can hold on to is bounded: connections, header bytes, body bytes, and the time for each of
- * them. A route's handler answers at once, waits (and is called again when it is woken), or streams. */
+ * Everything a peer can hold on to is bounded: connections, header bytes, body bytes, and the time
+ * for each of them. A route's handler answers at once, waits (and is called again when it is
+ * woken), or streams. */
 #pragma once
 
 #include "base/error.h"
@@ -61,12 +63,13 @@ struct http_settings {
     size_t route_count;
     void *door;
     uint64_t body_most;
-    bool is_private; /* one trusted peer: no time limits */
+    bool is_private;                 /* one trusted peer: no time limits */
     void (*last_closed)(void *door); /* the last connection has gone */
 };
 
 /* Gives *ret_http, closed with http_close(). */
-int http_open(uv_loop_t *loop, const struct http_settings *settings, struct http **ret_http, error *err);
+int http_open(uv_loop_t *loop, const struct http_settings *settings, struct http **ret_http,
+              error *err);
 void http_close(struct http *http);
 
 /* True if no request is being answered. */
