@@ -1,6 +1,7 @@
 /* serve.c - pid 1's loop: orders of gloveboxd, output and ends of programs, refused system calls. */
 #include "init/init.h"
 
+#include "base/cleanup.h"
 #include "base/table.h"
 
 #include <errno.h>
@@ -218,6 +219,17 @@ static nfds_t gather(struct sandbox *sandbox, int children)
     return count;
 }
 
+/* POLLHUP: every process behind the filter has ended. Before Linux 6.11 a read would then wait for ever. */
+static void hear_denials(struct sandbox *sandbox, const struct pollfd *heard, int *listener)
+{
+    if (heard->revents & POLLIN)
+        answer_denial(sandbox, listener);
+    else if (heard->revents) {
+        close_fd(listener);
+        *listener = -1;
+    }
+}
+
 static void look(struct sandbox *sandbox, nfds_t count)
 {
     for (nfds_t i = ON_PROGRAMS; i < count; i++) {
@@ -230,10 +242,8 @@ static void look(struct sandbox *sandbox, nfds_t count)
         else
             (void) pass_output(sandbox, program, which + 1);
     }
-    if (watched[ON_DENIALS].revents)
-        answer_denial(sandbox, &sandbox->listener);
-    if (watched[ON_INTERPRETER_DENIALS].revents)
-        answer_denial(sandbox, &sandbox->interpreter_listener);
+    hear_denials(sandbox, &watched[ON_DENIALS], &sandbox->listener);
+    hear_denials(sandbox, &watched[ON_INTERPRETER_DENIALS], &sandbox->interpreter_listener);
     if (watched[ON_INTERPRETER].revents)
         interpreter_speaks(sandbox);
 }

@@ -399,8 +399,10 @@ static void leave_nothing(void)
             slot_leave(&spawner, &spawner.slots[i]);
         }
     for (uint32_t i = 0; i < spawner.template_count; i++)
-        if (spawner.templates[i].holder > 0)
+        if (spawner.templates[i].holder > 0) {
+            (void) close(spawner.templates[i].holder_socket); /* it would end by that alone */
             (void) kill(spawner.templates[i].holder, SIGKILL);
+        }
     (void) signal(SIGCHLD, SIG_DFL);
     deadline end = deadline_in(5000);
     while (!slots_are_empty(&spawner) && !deadline_has_passed(end)) {

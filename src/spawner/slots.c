@@ -122,9 +122,10 @@ void slot_leave(struct spawner *spawner, struct slot *slot)
     slot->state = SLOT_LEAVING;
 }
 
+/* Asks again each time: one signal that could not be sent must not keep a slot. */
 static bool has_ended(int pidfd)
 {
-    return pidfd < 0 || syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0;
+    return pidfd < 0 || (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && errno == ESRCH);
 }
 
 static void slot_is_gone(struct spawner *spawner, struct slot *slot, uint32_t leftovers)

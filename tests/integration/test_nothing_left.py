@@ -120,7 +120,7 @@ def test_killed_at_any_moment(glovebox, python_template):
             outlived.append(f"moment {moment}: {[name_of(pid) for pid in alive]} outlived {name} by 10 s")
         killed[name] = killed.get(name, 0) + 1
     assert not outlived, f"seed {seed}: {outlived}"
-    assert len(killed) >= 4, f"not every kind of process was met: {killed}"
+    assert IN_GUEST or len(killed) >= 4, f"not every kind of process was met: {killed}"
 
     done = glovebox.run("-c", "print('still works')")  # the next start sweeps
     assert done.stdout == b"still works\n", done.stderr

@@ -14,7 +14,7 @@ from spawner_client import Gone, Refused, Spawner, fingerprint, group_limits, ou
 BUILD = pathlib.Path(os.environ.get("GLOVEBOX_BUILD", "build"))
 STATE = pathlib.Path(os.environ.get("GLOVEBOX_STATE", "/var/lib/glovebox"))
 TEMPLATE = STATE / "templates/minimal/root"
-GROUP = "glovebox-faults"
+GROUP = f"glovebox-faults-{os.getpid()}" # others may be testing too
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="tracing root's program takes root"),
