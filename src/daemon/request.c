@@ -30,7 +30,7 @@ static int read_text(struct json_object *value, const char *key, const char **re
 /* A short text: a name, a path, an argument. */
 static int read_word(struct json_object *value, const char *key, const char **ret_word, error *err)
 {
-    size_t size;
+    size_t size = 0;
     if (read_text(value, key, ret_word, &size, err) < 0)
         return -1;
     if (size > TEXT_MOST)
@@ -81,7 +81,7 @@ int request_check_path(const char *path, size_t size, error *err)
 
 static int read_path(struct json_object *value, const char *key, const char **ret_path, error *err)
 {
-    size_t size;
+    size_t size = 0;
     if (read_text(value, key, ret_path, &size, err) < 0)
         return -1;
     return request_check_path(*ret_path, size, err);
@@ -90,8 +90,8 @@ static int read_path(struct json_object *value, const char *key, const char **re
 static int read_base64(struct json_object *value, const char *key, struct content *content,
                        error *err)
 {
-    const char *text;
-    size_t size;
+    const char *text = NULL;
+    size_t size = 0;
     if (read_text(value, key, &text, &size, err) < 0)
         return -1;
     return content_from_base64(content, text, size, err) < 0 ? under(err, "'%s'", key) : 0;
@@ -99,8 +99,8 @@ static int read_base64(struct json_object *value, const char *key, struct conten
 
 static int read_code(struct run_request *request, struct json_object *value, error *err)
 {
-    const char *text;
-    size_t size;
+    const char *text = NULL;
+    size_t size = 0;
     if (read_text(value, "code", &text, &size, err) < 0)
         return -1;
     if (size == 0)
