@@ -86,23 +86,39 @@ static void remove_blob(struct blob_store *store, struct blob *blob, bool from_d
     free(blob);
 }
 
-static int add_blob(struct blob_store *store, const char *name, uint64_t size, int *take_from,
-                    const char *mime, error *err)
+/* Takes  the descriptor in `from`; -1 for a file in the folder. */
+static int add_blob(struct blob_store *store, const char *name, const struct blob_view *from,
+                    error *err)
 {
     struct blob *blob = calloc(1, sizeof *blob);
-    if (!blob)
+    if (!blob) {
+        close_fd(&from->fd);
         return fail(err, ERR_SYSTEM, "no memory to keep a blob");
+    }
     memcpy(blob->name, name, sizeof blob->name);
-    blob->size = size;
-    blob->fd = take_from ? take_fd(take_from) : -1;
-    blob->mime = mime;
+    blob->size = from->size;
+    blob->fd = from->fd;
+    blob->mime = from->mime;
     blob->same_bucket = *bucket_of(store, name);
     *bucket_of(store, name) = blob;
     join_line(store, blob);
-    store->bytes += size;
+    store->bytes += blob->size;
     while (store->bytes > store->bytes_most && store->oldest != blob)
         remove_blob(store, store->oldest, true);
     return 0;
+}
+
+static void take_over_file(struct blob_store *store, const char *name)
+{
+    struct stat found;
+    error err;
+    if (!name_is_valid(name) || fstatat(store->folder, name, &found, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISREG(found.st_mode))
+        return;
+    struct blob_view view = { .fd = -1,
+                              .size = (uint64_t) found.st_size,
+                              .mime = "application/octet-stream" };
+    (void) add_blob(store, name, &view, &err);
 }
 
 /* What an earlier daemon has kept. */
@@ -114,16 +130,9 @@ static void take_over(struct blob_store *store)
         close_fd(&folder);
         return;
     }
-    for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
-        struct stat found;
-        error err;
-        if (name_is_valid(entry->d_name) &&
-            fstatat(store->folder, entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(found.st_mode) &&
-            add_blob(store, entry->d_name, (uint64_t) found.st_size, NULL,
-                     "application/octet-stream", &err) < 0)
-            break;
-    }
+    const struct dirent *entry;
+    while ((entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+        take_over_file(store, entry->d_name);
     (void) closedir(entries);
 }
 
@@ -219,13 +228,16 @@ int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_N
         known->mime = mime;
         leave_line(store, known);
         join_line(store, known);
-    } else if (store->folder >= 0) {
-        if (name_file(store, fd, name, err) < 0 ||
-            add_blob(store, name, writer->size, NULL, mime, err) < 0)
-            return -1;
-    } else if (add_blob(store, name, writer->size, &fd, mime, err) < 0) {
-        return -1;
+        memcpy(ret_name, name, sizeof name);
+        return 0;
     }
+    struct blob_view view = { .fd = -1, .size = writer->size, .mime = mime };
+    if (store->folder < 0)
+        view.fd = take_fd(&fd);
+    else if (name_file(store, fd, name, err) < 0)
+        return -1;
+    if (add_blob(store, name, &view, err) < 0)
+        return -1;
     memcpy(ret_name, name, sizeof name);
     return 0;
 }
@@ -236,8 +248,7 @@ void blob_abandon(struct blob_writer *writer)
     writer->fd = -1;
 }
 
-int blob_open(struct blob_store *store, const char *name, int *ret_fd, uint64_t *ret_size,
-              const char **ret_mime, error *err)
+int blob_open(struct blob_store *store, const char *name, struct blob_view *ret_view, error *err)
 {
     struct blob *blob = name_is_valid(name) ? find(store, name) : NULL;
     if (!blob)
@@ -255,8 +266,6 @@ int blob_open(struct blob_store *store, const char *name, int *ret_fd, uint64_t 
         return fail_os(err, "open artifact %s", name);
     leave_line(store, blob);
     join_line(store, blob);
-    *ret_fd = fd;
-    *ret_size = blob->size;
-    *ret_mime = blob->mime;
+    *ret_view = (struct blob_view){ .fd = fd, .size = blob->size, .mime = blob->mime };
     return 0;
 }

@@ -38,10 +38,14 @@ int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_N
               error *err);
 void blob_abandon(struct blob_writer *writer);
 
-/* Opens a blob for reading. Gives  a descriptor, its size and type (valid until the next call).
- * Fails  ERR_NOT_FOUND. */
-int blob_open(struct blob_store *store, const char *name, int *ret_fd, uint64_t *ret_size,
-              const char **ret_mime, error *err);
+struct blob_view {
+    int fd; /* whoever opened it closes it */
+    uint64_t size;
+    const char *mime; /* valid until the store is used again */
+};
+
+/* Opens a blob for reading. Fails  ERR_NOT_FOUND. */
+int blob_open(struct blob_store *store, const char *name, struct blob_view *ret_view, error *err);
 
 /* The type of a file by its name's ending, else by its first bytes; "application/octet-stream". */
 const char *mime_of(const char *path, const unsigned char *head, size_t head_size);

@@ -21,15 +21,13 @@ static int keep(struct blob_store *store, const char *text, char name[BLOB_NAME_
 static bool is_there(struct blob_store *store, const char *name, const char *text)
 {
     error err;
-    int fd;
-    uint64_t size;
-    const char *mime;
-    if (blob_open(store, name, &fd, &size, &mime, &err) < 0)
+    struct blob_view view;
+    if (blob_open(store, name, &view, &err) < 0)
         return false;
     char read_back[64] = "";
-    ssize_t got = read(fd, read_back, sizeof read_back - 1);
-    (void) close(fd);
-    return got == (ssize_t) size && strcmp(read_back, text) == 0;
+    ssize_t got = read(view.fd, read_back, sizeof read_back - 1);
+    (void) close(view.fd);
+    return got == (ssize_t) view.size && strcmp(read_back, text) == 0;
 }
 
 static void try_store(const char *state)

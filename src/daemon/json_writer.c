@@ -144,8 +144,8 @@ void json_base64(struct bytes *out, const void *data, size_t size)
         uint32_t three = (uint32_t) at[i] << 16 | (left > 1 ? (uint32_t) at[i + 1] << 8 : 0) |
                          (left > 2 ? at[i + 2] : 0);
         char four[4] = { digits[three >> 18], digits[three >> 12 & 63],
-                         left > 1 ? digits[three >> 6 & 63] : '=',
-                         left > 2 ? digits[three & 63] : '=' };
+                         (char) (left > 1 ? digits[three >> 6 & 63] : '='),
+                         (char) (left > 2 ? digits[three & 63] : '=') };
         bytes_add(out, four, sizeof four);
     }
     text_end(out);

@@ -244,14 +244,17 @@ static int begin(error *err)
         open_loop(err) < 0)
         return -1;
     daemon_.pool = (struct pool){ .changed = on_pool_changed };
-    uint32_t least = settings.is_private ? 0 : PARKED_LEAST;
-    uint32_t most = settings.is_private ? 0 : PARKED_MOST;
-    if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, least, most,
-                  err) < 0)
+    if (!settings.is_private)
+        daemon_.pool.shapes = (struct shapes){ .least = PARKED_LEAST, .most = PARKED_MOST };
+    if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, err) < 0)
         return -1;
     keep_common_shapes();
-    runs_open(&daemon_.runs, &daemon_.loop, &daemon_.pool, &daemon_.policies, &daemon_.templates,
-              daemon_.blobs);
+    daemon_.runs = (struct runs){ .loop = &daemon_.loop,
+                                  .pool = &daemon_.pool,
+                                  .policies = &daemon_.policies,
+                                  .templates = &daemon_.templates,
+                                  .blobs = daemon_.blobs };
+    runs_open(&daemon_.runs);
     if (open_doors(err) < 0)
         return -1;
     return confine_daemon(err);

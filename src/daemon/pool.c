@@ -372,7 +372,7 @@ static void on_gone(void *context)
 }
 
 int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, int socket,
-              uint32_t least, uint32_t most, error *err)
+              error *err)
 {
     struct spawner_watcher watcher = { .context = pool,
                                        .hello = on_hello,
@@ -380,14 +380,12 @@ int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, 
                                        .lost = on_lost,
                                        .gone = on_gone };
     pool->spawner = spawner;
-    pool->shapes.least = least;
-    pool->shapes.most = most;
     pool->refill.data = pool->count.data = pool;
     (void) uv_timer_init(loop, &pool->refill);
     (void) uv_timer_init(loop, &pool->count);
     uv_unref((uv_handle_t *) &pool->refill);
     uv_unref((uv_handle_t *) &pool->count);
-    if (most > 0)
+    if (pool->shapes.most > 0)
         (void) uv_timer_start(&pool->count, count, COUNT_EVERY_MS, COUNT_EVERY_MS);
     return spawner_open(spawner, loop, socket, &watcher, err);
 }
@@ -456,29 +454,29 @@ static void make_room(struct pool *pool)
         pool_return(pool, other->sandbox);
 }
 
-int pool_lease(struct pool *pool, const struct lease *lease, pool_leased *told, void *context,
-               struct pool_ticket **ret_ticket, struct sandbox **ret_parked, error *err)
+int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket **ret_ticket,
+               struct sandbox **ret_parked, error *err)
 {
     struct spawn_build order;
     order_of(lease, &order);
     uint64_t now = (uint64_t) now_ms();
     struct shape *shape = pool->shapes.most > 0 ? shapes_find(&pool->shapes, &order, now) : NULL;
-    if (shape)
-        shape_leased(shape, now);
     *ret_parked = take_parked(pool, shape);
-    if (pool->shapes.most > 0)
-        refill_later(pool);
-    if (*ret_parked)
-        return POOL_LEASED;
-    if (pool->in_use >= pool->slots && pool->spawner->is_open) {
+    if (!*ret_parked && pool->in_use >= pool->slots && pool->spawner->is_open) {
         make_room(pool);
         return POOL_FULL;
     }
+    if (shape) {
+        shape_leased(shape, now);
+        refill_later(pool);
+    }
+    if (*ret_parked)
+        return POOL_LEASED;
     struct pool_ticket *ticket = calloc(1, sizeof *ticket);
     if (!ticket)
         return fail(err, ERR_SYSTEM, "no memory for a lease");
-    ticket->told = told;
-    ticket->context = context;
+    ticket->told = lease->told;
+    ticket->context = lease->context;
     if (build(pool, &order, ticket, err) < 0)
         return -1;
     *ret_ticket = ticket;

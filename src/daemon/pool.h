@@ -19,18 +19,20 @@
 /* What the caller needs to know of how it came into being; the word in `usage.start`. */
 enum pool_start { POOL_BUILT, POOL_PARKED };
 
+/* Told once: `sandbox` is NULL if there is none, and *cause says why. The caller ends it with
+ * pool_return(). */
+typedef void pool_leased(void *context, struct sandbox *sandbox, enum pool_start start,
+                         const error *cause);
+
 struct lease {
     uint32_t template; /* index */
     enum spawn_network network;
     uint32_t tenant;
     int set;                     /* of the zygote to fork from; -1: no interpreter */
     const struct limits *limits; /* borrowed for the call */
+    pool_leased *told;           /* with this context, if it comes later */
+    void *context;
 };
-
-/* Told once: `sandbox` is NULL if there is none, and *cause says why. The caller ends it with
- * pool_return(). */
-typedef void pool_leased(void *context, struct sandbox *sandbox, enum pool_start start,
-                         const error *cause);
 
 struct pool_ticket;
 struct pooled;
@@ -53,10 +55,10 @@ struct pool {
     void (*changed)(void *context); /* a slot has become free, or the spawner has come or gone */
 };
 
-/* Opens the link to the spawner, whose watcher the pool is. `least` and `most` are parked sandboxes
- * of each shape in use; 0, 0: none is ever parked. */
+/* Opens the link to the spawner, whose watcher the pool is. `changed`, and in `shapes` how many
+ * sandboxes are parked of each shape in use, have been set; with 0 nothing is ever parked. */
 int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, int socket,
-              uint32_t least, uint32_t most, error *err);
+              error *err);
 void pool_close(struct pool *pool);
 
 /* Keeps a few of this shape from now on. */
@@ -67,8 +69,8 @@ enum { POOL_LEASED = 0, POOL_FULL = 1 };
 /* Gives either *ret_parked, a sandbox that is ready now, or *ret_ticket, and the sandbox comes
  * later. Returns POOL_LEASED, or POOL_FULL: every slot is taken; ask again when the pool has
  * `changed`. */
-int pool_lease(struct pool *pool, const struct lease *lease, pool_leased *told, void *context,
-               struct pool_ticket **ret_ticket, struct sandbox **ret_parked, error *err);
+int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket **ret_ticket,
+               struct sandbox **ret_parked, error *err);
 
 /* Nobody waits for it any more. */
 void pool_abandon(struct pool_ticket *ticket);

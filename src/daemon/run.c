@@ -509,9 +509,11 @@ bool run_begin(struct run *run)
         .network = SPAWN_NETWORK_NONE,
         .set = run->spec.set,
         .limits = &run->spec.limits,
+        .told = on_leased,
+        .context = run,
     };
     struct sandbox *parked = NULL;
-    int leased = pool_lease(run->runs->pool, &lease, on_leased, run, &run->ticket, &parked, &err);
+    int leased = pool_lease(run->runs->pool, &lease, &run->ticket, &parked, &err);
     if (leased == POOL_FULL)
         return false;
     run->leased_us = now_us();
@@ -527,7 +529,7 @@ static void make_id(char id[RUN_ID_SIZE])
 {
     unsigned char random[16];
     randombytes_buf(random, sizeof random);
-    memcpy(id, "run_", 4);
+    (void) snprintf(id, RUN_ID_SIZE, "run_");
     (void) sodium_bin2hex(id + 4, RUN_ID_SIZE - 4, random, sizeof random);
 }
 

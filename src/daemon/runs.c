@@ -10,17 +10,10 @@
 /* How many ended runs are remembered for GET /v1/runs/{id}, and how much of them. */
 enum { KEPT_MOST = 1000, KEPT_BYTES_MOST = 64 * 1024 * 1024 };
 
-void runs_open(struct runs *runs, uv_loop_t *loop, struct pool *pool,
-               const struct policies *policies, const struct templates *templates,
-               struct blob_store *blobs)
+void runs_open(struct runs *runs)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    *runs = (struct runs){ .loop = loop,
-                           .pool = pool,
-                           .policies = policies,
-                           .templates = templates,
-                           .blobs = blobs,
-                           .processors = processors > 0 ? (unsigned) processors : 1 };
+    runs->processors = processors > 0 ? (unsigned) processors : 1;
 }
 
 static void forget(struct runs *runs, struct run *run)

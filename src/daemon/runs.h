@@ -42,9 +42,8 @@ struct runs {
     unsigned kept;
 };
 
-void runs_open(struct runs *runs, uv_loop_t *loop, struct pool *pool,
-               const struct policies *policies, const struct templates *templates,
-               struct blob_store *blobs);
+/* `loop`, `pool`, `policies`, `templates` and `blobs` have been set, all borrowed. */
+void runs_open(struct runs *runs);
 void runs_close(struct runs *runs);
 
 /* Asks every run to end. */

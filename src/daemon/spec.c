@@ -72,7 +72,11 @@ static int gather_environment(struct environment *environment, const struct run_
     return 0;
 }
 
+/* What a START says. Only words of the template may hold "{file}": the first `own`. */
 struct words {
+    const struct environment *environment;
+    uint32_t flags;
+    size_t own;
     size_t count;
     const char *list[INSIDE_ARGUMENTS_MOST];
 };
@@ -101,20 +105,20 @@ static void add_string(struct bytes *payload, const char *text, const struct run
     bytes_add(payload, text, strlen(text) + 1);
 }
 
-/* Writes the payload of a START. Only words of the template may hold "{file}": the first `own`. */
-static int write_start(struct bytes *payload, uint32_t flags, const struct words *words, size_t own,
-                       const struct run_spec *spec, const struct environment *environment,
-                       error *err)
+/* Writes the payload of a START. */
+static int write_start(const struct run_spec *spec, const struct words *words,
+                       struct bytes *payload, error *err)
 {
+    const struct environment *environment = words->environment;
     struct inside_start start = {
-        .flags = flags,
+        .flags = words->flags,
         .arguments = (uint16_t) words->count,
         .variables = (uint16_t) environment->count,
     };
     bytes_add(payload, &start, sizeof start);
     add_string(payload, "/workspace", NULL);
     for (size_t i = 0; i < words->count; i++)
-        add_string(payload, words->list[i], i < own ? spec : NULL);
+        add_string(payload, words->list[i], i < words->own ? spec : NULL);
     for (size_t i = 0; i < environment->count; i++) {
         bytes_add_text(payload, environment->list[i].name);
         bytes_add_text(payload, "=");
@@ -132,29 +136,29 @@ static int write_start(struct bytes *payload, uint32_t flags, const struct words
 static int write_command(struct run_spec *spec, const struct run_request *request, uint32_t flags,
                          const struct environment *environment, error *err)
 {
-    struct words words = { 0 };
+    struct words words = { .environment = environment, .flags = flags };
     if (add_words(&words, request->command, request->command_count, err) < 0)
         return -1;
-    return write_start(&spec->program, flags, &words, 0, spec, environment, err);
+    return write_start(spec, &words, &spec->program, err);
 }
 
 static int write_code(struct run_spec *spec, const struct run_request *request, uint32_t flags,
                       const struct environment *environment, error *err)
 {
     const struct language *language = spec->language;
-    struct words words = { 0 };
+    struct words words = { .environment = environment, .own = language->compile_count };
     if (language->compile_count > 0) {
         if (add_words(&words, language->compile, language->compile_count, err) < 0 ||
-            write_start(&spec->compile, 0, &words, words.count, spec, environment, err) < 0)
+            write_start(spec, &words, &spec->compile, err) < 0)
             return -1;
         words.count = 0;
     }
-    if (add_words(&words, language->command, language->command_count, err) < 0)
+    words.flags = flags;
+    words.own = language->command_count;
+    if (add_words(&words, language->command, language->command_count, err) < 0 ||
+        add_words(&words, request->arguments, request->argument_count, err) < 0)
         return -1;
-    size_t own = words.count;
-    if (add_words(&words, request->arguments, request->argument_count, err) < 0)
-        return -1;
-    return write_start(&spec->program, flags, &words, own, spec, environment, err);
+    return write_start(spec, &words, &spec->program, err);
 }
 
 /* For stdin of a forked interpreter: what its pipe's other end takes without waiting. */
@@ -185,6 +189,9 @@ static int write_execute(struct run_spec *spec, const struct run_request *reques
                          const struct environment *environment, error *err)
 {
     struct bytes *payload = &spec->execute;
+    if (request->argument_count >= INSIDE_ARGUMENTS_MOST)
+        return fail(err, ERR_TOO_LARGE, "the program has more than %d arguments",
+                    INSIDE_ARGUMENTS_MOST - 1);
     struct inside_execute execute = {
         .mode = request->is_cell ? INSIDE_MODE_CELL : INSIDE_MODE_SCRIPT,
         .flags = request->is_cell ? INSIDE_EXECUTE_LAST : 0,

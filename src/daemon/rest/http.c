@@ -28,6 +28,7 @@ enum {
     SWEEP_MS = 1000,
     STREAM_BLOCK = 32 * 1024,
     ACCEPTS_A_TURN = 16,
+    HANDLES = 5, /* of libuv, besides those of listeners */
 };
 
 /* Bodies of all requests together. */
@@ -518,7 +519,7 @@ static enum MHD_Result begin_exchange(struct http *http, struct MHD_Connection *
     exchange->body_is_open = true;
     unsigned char random[8];
     randombytes_buf(random, sizeof random);
-    memcpy(exchange->id, "req_", 4);
+    (void) snprintf(exchange->id, sizeof exchange->id, "req_");
     (void) sodium_bin2hex(exchange->id + 4, sizeof exchange->id - 4, random, sizeof random);
 
     struct connection *connection = connection_of(mhd);
@@ -552,6 +553,7 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *data, si
     return MHD_YES;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's own signature */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
                                   const char *method, const char *version, const char *data,
                                   size_t *size, void **request)
@@ -673,12 +675,12 @@ void http_close(struct http *http)
             exchange_wake(connection->exchange);
         }
     (void) MHD_run(http->mhd); /* libmicrohttpd wants nothing suspended when it stops */
-    uv_handle_t *handles[] = { (uv_handle_t *) &http->poll, (uv_handle_t *) &http->timer,
-                               (uv_handle_t *) &http->sweep, (uv_handle_t *) &http->prepare,
-                               (uv_handle_t *) &http->idle };
-    http->handles = (unsigned) (COUNT_OF(handles) + http->listener_count);
+    uv_handle_t *handles[HANDLES] = { (uv_handle_t *) &http->poll, (uv_handle_t *) &http->timer,
+                                      (uv_handle_t *) &http->sweep, (uv_handle_t *) &http->prepare,
+                                      (uv_handle_t *) &http->idle };
+    http->handles = (unsigned) (HANDLES + http->listener_count);
     for (size_t i = 0; i < http->listener_count; i++)
         uv_close((uv_handle_t *) &http->listeners[i].poll, on_listener_closed);
-    for_each(handle, handles)
-        uv_close(*handle, on_handle_closed);
+    for (size_t i = 0; i < HANDLES; i++)
+        uv_close(handles[i], on_handle_closed);
 }

@@ -179,11 +179,9 @@ void get_artifact(struct exchange *exchange)
     if (strncmp(name, prefix, sizeof prefix - 1) == 0)
         name += sizeof prefix - 1;
     error err;
-    int fd;
-    uint64_t size;
-    const char *mime;
-    if (blob_open(door->blobs, name, &fd, &size, &mime, &err) < 0)
+    struct blob_view view;
+    if (blob_open(door->blobs, name, &view, &err) < 0)
         exchange_fail(exchange, &err);
     else
-        exchange_file(exchange, fd, size, mime);
+        exchange_file(exchange, view.fd, view.size, view.mime);
 }
