@@ -206,13 +206,15 @@ static int next_chunk(struct http *http, error *err)
         return fail(err, ERR_PROTOCOL, "gloveboxd sent a chunk without a size");
     if (http->left > 0)
         return 0;
-    http->body_ended = true;
-    do {
+    int interrupt =
+        http->interrupt; /* the end is near: it is not worth stopping in the middle of it */
+    http->interrupt = -1;
+    do
         outcome = take_line(http, &line, err);
-        if (outcome != 0)
-            return outcome;
-    } while (*line);
-    return 0;
+    while (outcome == 0 && *line);
+    http->interrupt = interrupt;
+    http->body_ended = outcome == 0;
+    return outcome;
 }
 
 int http_read(struct http *http, void *data, size_t size, size_t *ret_size, error *err)

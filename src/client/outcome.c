@@ -225,9 +225,13 @@ int32_t glb_outcome_artifact(const glb_outcome *outcome, size_t index, glb_artif
 static bool is_artifact_address(const char *url)
 {
     static const char start[] = "/v1/artifacts/";
-    return strncmp(url, start, strlen(start)) == 0 && strlen(url) < 200 &&
-           strspn(url + strlen(start), "abcdefghijklmnopqrstuvwxyz0123456789:_-") ==
-               strlen(url) - strlen(start);
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789:_-";
+    size_t length = strlen(url), at = strlen(start);
+    if (length <= at || length > 200 || strncmp(url, start, at) != 0)
+        return false;
+    while (at < length && strchr(letters, url[at]))
+        at++;
+    return at == length;
 }
 
 static int copy_artifact(struct glb_client *client, const char *url, int fd, error *err)

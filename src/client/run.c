@@ -297,6 +297,8 @@ static int cancel_run(struct glb_client *client, const struct follower *follower
     (void) snprintf(path, sizeof path, "/v1/runs/%s", follower->id);
     if (client_spare(client, &http, err) < 0)
         return -1;
+    if (!http->body_ended)
+        return fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled");
     http->interrupt = -1;
     http->until = deadline_in(CANCEL_MS);
     struct http_request request = { .method = "DELETE",
@@ -377,6 +379,14 @@ static int receive_outcome(struct glb_client *client, struct http *http, struct 
     return 0;
 }
 
+/* A wish to cancel is for one run: what came too late is not for the next one. */
+static void forget_cancels(struct glb_client *client)
+{
+    uint64_t count;
+    atomic_store(&client->cancels, 0);
+    (void) !read(client->interrupt, &count, sizeof count);
+}
+
 static int run(struct glb_client *client, const glb_run_options *options,
                struct glb_outcome **ret_outcome, error *err)
 {
@@ -408,8 +418,9 @@ static int run(struct glb_client *client, const glb_run_options *options,
         result = -1;
     }
     free(follower.end);
-    if (result < 0)
-        http_done(http);
+    if (result < 0 && !(http->keep && http->body_ended))
+        http_done(http); /* nobody knows where the next answer begins */
+    forget_cancels(client);
     return result;
 }
 
