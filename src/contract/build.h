@@ -1,8 +1,9 @@
 /* build.h - what glovebox-spawner asks of a template's holder, and what the newborn init reports.
  *
- * The holder is glovebox-init in its first role: it already stands in the template's root, as root of
- * a mapped user namespace. For each BUILD_SANDBOX it clones itself into fresh namespaces; the clone
- * walks the recipe (init/recipe.c) and becomes pid 1 of the sandbox. SEQPACKET, as spawn.h. */
+ * The holder is glovebox-init in its first role: it already stands in the template's root, as root
+ * of a mapped user namespace. For each BUILD_SANDBOX it clones itself into fresh namespaces; the
+ * clone walks the recipe (init/recipe.c) and becomes pid 1 of the sandbox. SEQPACKET, as spawn.h.
+ */
 #pragma once
 
 #include "base/error.h"
@@ -12,15 +13,15 @@ enum build_kind {
     HOLDER_READY = 1, /* holder -> spawner: struct holder_ready */
     BUILD_SANDBOX,    /* spawner -> holder: struct build_sandbox; fds as listed below */
     BUILD_CLONED,     /* holder -> spawner: struct build_cloned; fd: pidfd of init, on success */
-    BUILD_ZYGOTE,     /* spawner -> holder: struct build_zygote; fd: the zygote's socket (zygote.h) */
-    BUILD_READY,      /* init -> spawner over its own report socket: struct build_ready; with
-                         SPAWN_FORKED four fds: stdin, stdout, stderr, control of the interpreter */
+    BUILD_ZYGOTE, /* spawner -> holder: struct build_zygote; fd: the zygote's socket (zygote.h) */
+    BUILD_READY,  /* init -> spawner over its own report socket: struct build_ready; with
+                     SPAWN_FORKED four fds: stdin, stdout, stderr, control of the interpreter */
 };
 
 enum { BUILD_FILTER_MOST = 4096 }; /* instructions; the kernel's own bound (BPF_MAXINSNS) */
 
-/* Descriptors that come with BUILD_SANDBOX: the inside stream, the report socket, then the procs files of
- * the holders' group and of the program's group, `groups` of each. */
+/* Descriptors that come with BUILD_SANDBOX: the inside stream, the report socket, then the procs
+ * files of the holders' group and of the program's group, `groups` of each. */
 struct build_sandbox {
     uint32_t slot;
     uint32_t generation;

@@ -1,10 +1,10 @@
 /* inside.h - what gloveboxd and glovebox-init say to each other over one stream.
  *
- * A frame is a header and `size` bytes of payload; numbers are little-endian; no descriptor and no host
- * path ever crosses, so that the same stream works over a virtual machine's socket. From the moment
- * code of the user runs, gloveboxd treats every frame as hostile: sizes are bounded here, kinds and ids are
- * checked against what was asked. Paths are relative to the sandbox's own root or /workspace, without
- * leading slash; init resolves them beneath that folder and through no link. */
+ * A frame is a header and `size` bytes of payload; numbers are little-endian; no descriptor and no
+ * host path ever crosses, so that the same stream works over a virtual machine's socket. From the
+ * moment code of the user runs, gloveboxd treats every frame as hostile: sizes are bounded here,
+ * kinds and ids are checked against what was asked. Paths are relative to the sandbox's own root or
+ * /workspace, without leading slash; init resolves them beneath that folder and through no link. */
 #pragma once
 
 #include <stdint.h>
@@ -29,23 +29,26 @@ struct inside_frame {
 
 enum inside_kind {
     /* gloveboxd -> init */
-    INSIDE_PUT = 1,   /* struct inside_put + path: a file begins; DATA and END with the same id follow; DONE */
-    INSIDE_DATA,      /* bytes of the file `id`, or of the stdin of process `id` */
-    INSIDE_END,       /* end of that file, or of that stdin */
-    INSIDE_SEAL,      /* inputs are complete: what changes from now on is an artifact; DONE */
-    INSIDE_START,     /* struct inside_start + strings; STARTED, or DONE with an error */
-    INSIDE_SIGNAL,    /* struct inside_signal; DONE */
-    INSIDE_STOP,      /* kill every process but init and wait until they are gone; STOPPED */
-    INSIDE_COLLECT,   /* struct inside_collect; FILE, DATA…, END for each artifact, SKIPPED for others; DONE */
-    INSIDE_MEASURE,   /* MEASURED */
-    INSIDE_GET,       /* path: FILE, DATA…, END; DONE */
-    INSIDE_LIST,      /* struct inside_list + path: ENTRY…; DONE */
-    INSIDE_MAKE,      /* path of a folder, parents included; DONE */
-    INSIDE_MOVE,      /* two paths, NUL between them; DONE */
-    INSIDE_REMOVE,    /* path, folders with what is in them; DONE */
-    INSIDE_RESIZE,    /* struct inside_size of the terminal of process `id`; DONE */
-    INSIDE_CREDIT,    /* struct inside_amount: gloveboxd has taken so many bytes of process `id` */
-    INSIDE_EXECUTE,   /* struct inside_execute + strings + code, for the forked interpreter `id`; EXECUTED */
+    INSIDE_PUT =
+        1, /* struct inside_put + path: a file begins; DATA and END with the same id follow; DONE */
+    INSIDE_DATA,    /* bytes of the file `id`, or of the stdin of process `id` */
+    INSIDE_END,     /* end of that file, or of that stdin */
+    INSIDE_SEAL,    /* inputs are complete: what changes from now on is an artifact; DONE */
+    INSIDE_START,   /* struct inside_start + strings; STARTED, or DONE with an error */
+    INSIDE_SIGNAL,  /* struct inside_signal; DONE */
+    INSIDE_STOP,    /* kill every process but init and wait until they are gone; STOPPED */
+    INSIDE_COLLECT, /* struct inside_collect; FILE, DATA…, END for each artifact, SKIPPED for
+                       others; DONE */
+    INSIDE_MEASURE, /* MEASURED */
+    INSIDE_GET,     /* path: FILE, DATA…, END; DONE */
+    INSIDE_LIST,    /* struct inside_list + path: ENTRY…; DONE */
+    INSIDE_MAKE,    /* path of a folder, parents included; DONE */
+    INSIDE_MOVE,    /* two paths, NUL between them; DONE */
+    INSIDE_REMOVE,  /* path, folders with what is in them; DONE */
+    INSIDE_RESIZE,  /* struct inside_size of the terminal of process `id`; DONE */
+    INSIDE_CREDIT,  /* struct inside_amount: gloveboxd has taken so many bytes of process `id` */
+    INSIDE_EXECUTE, /* struct inside_execute + strings + code, for the forked interpreter `id`;
+                       EXECUTED */
 
     /* init -> gloveboxd */
     INSIDE_HELLO = 64, /* struct inside_hello: first frame, before anything else */
@@ -59,23 +62,27 @@ enum inside_kind {
     INSIDE_ENTRY,      /* struct inside_file + path: one row of a listing */
     INSIDE_MEASURED,   /* struct inside_measured */
     INSIDE_DENIAL,     /* struct inside_denial: a call was refused */
-    INSIDE_INTERPRETER_READY, /* struct inside_interpreter_ready: interpreter -> init, before anything
-                         else; the listener of its filter comes with it. Not passed on */
-    INSIDE_RESULT,     /* struct inside_result + a piece of JSON: what a cell showed, or why it failed */
-    INSIDE_EXECUTED,   /* struct inside_executed: after the last RESULT of that execution */
-};
-
-enum { INSIDE_PUT_READ_ONLY = 1, INSIDE_PUT_SYSTEM = 2 /* path is beneath "/", not "/workspace" */ };
-
-struct inside_put {
-    uint64_t size;     /* bytes that will follow; checked against the disk limit by the kernel */
-    int64_t mtime_ns;  /* time since 1970 that the file shall show */
-    uint32_t mode;     /* permission bits */
-    uint32_t flags;    /* INSIDE_PUT_* */
+    INSIDE_INTERPRETER_READY, /* struct inside_interpreter_ready: interpreter -> init, before
+                         anything else; the listener of its filter comes with it. Not passed on */
+    INSIDE_RESULT,   /* struct inside_result + a piece of JSON: what a cell showed, or why it failed
+                      */
+    INSIDE_EXECUTED, /* struct inside_executed: after the last RESULT of that execution */
 };
 
 enum {
-    INSIDE_START_MAIN = 1,       /* when it ends, everything else is killed (as INSIDE_STOP) first */
+    INSIDE_PUT_READ_ONLY = 1,
+    INSIDE_PUT_SYSTEM = 2 /* path is beneath "/", not "/workspace" */
+};
+
+struct inside_put {
+    uint64_t size;    /* bytes that will follow; checked against the disk limit by the kernel */
+    int64_t mtime_ns; /* time since 1970 that the file shall show */
+    uint32_t mode;    /* permission bits */
+    uint32_t flags;   /* INSIDE_PUT_* */
+};
+
+enum {
+    INSIDE_START_MAIN = 1, /* when it ends, everything else is killed (as INSIDE_STOP) first */
     INSIDE_START_STDIN_FILE = 2, /* stdin is the file /run/stdin, else nothing (/dev/null) */
     INSIDE_START_STDIN_PIPE = 4, /* stdin comes by DATA frames */
     INSIDE_START_TERMINAL = 8,   /* a pseudo terminal instead of pipes */
@@ -165,7 +172,7 @@ struct inside_measured {
     uint64_t disk_peak_bytes; /* highest seen (looked at every 20 ms and at every end) */
     uint64_t inodes;
     uint64_t inodes_peak;
-    uint32_t disk_was_full;   /* 1: a look found no byte free */
+    uint32_t disk_was_full; /* 1: a look found no byte free */
     uint32_t inodes_were_full;
     uint32_t processes; /* programs alive, init not counted */
     uint32_t reserved;
@@ -179,9 +186,9 @@ struct inside_denial {
     uint32_t reserved;
 };
 
-/* How code is run by a forked interpreter. A script ends the interpreter; a cell leaves its names for
- * the next one. PRIME runs harmless code of the kernel's own, without output or trace, so that what comes
- * next finds its pages copied: for the parked sandboxes that will be taken first. */
+/* How code is run by a forked interpreter. A script ends the interpreter; a cell leaves its names
+ * for the next one. PRIME runs harmless code of the kernel's own, without output or trace, so that
+ * what comes next finds its pages copied: for the parked sandboxes that will be taken first. */
 enum inside_mode { INSIDE_MODE_SCRIPT = 1, INSIDE_MODE_CELL, INSIDE_MODE_PRIME };
 
 enum {
@@ -189,11 +196,11 @@ enum {
     INSIDE_EXECUTE_LAST = 2,  /* of a cell: the interpreter ends after it, as after a script */
 };
 
-/* Followed by the strings, each ended by NUL: working folder, path of the file (both absolute, inside; a
- * cell may leave the path empty and is called <cell N> then), then `arguments` (sys.argv: the first is the
- * path of the code), then `variables` (NAME=value: the whole environment, not additions); then
- * `code_size` bytes of code. Code that does not fit into one frame is PUT into the file that the first
- * argument names, and code_size is 0. */
+/* Followed by the strings, each ended by NUL: working folder, path of the file (both absolute,
+ * inside; a cell may leave the path empty and is called <cell N> then), then `arguments` (sys.argv:
+ * the first is the path of the code), then `variables` (NAME=value: the whole environment, not
+ * additions); then `code_size` bytes of code. Code that does not fit into one frame is PUT into the
+ * file that the first argument names, and code_size is 0. */
 struct inside_execute {
     uint32_t mode;  /* enum inside_mode */
     uint32_t flags; /* INSIDE_EXECUTE_* */
@@ -210,7 +217,8 @@ struct inside_interpreter_ready {
 /* A RESULT frame holds a piece of one JSON object; the pieces up to and with the one that says LAST
  * make it whole.
  *   VALUE and DISPLAY  {"text/plain": "…", "image/png": "base64…", "application/json": …}
- *   ERROR              {"name", "value", "traceback", "frames": [{"file","line","function","code"}]} */
+ *   ERROR              {"name", "value", "traceback", "frames":
+ * [{"file","line","function","code"}]} */
 enum inside_result_what { INSIDE_RESULT_VALUE = 1, INSIDE_RESULT_DISPLAY, INSIDE_RESULT_ERROR };
 
 struct inside_result {

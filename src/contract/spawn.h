@@ -1,7 +1,8 @@
 /* spawn.h - what gloveboxd asks of glovebox-spawner, and what it answers.
  *
- * One SEQPACKET socket, one peer. A message is a packet (base/packet.h): a kind, a body of exactly the
- * size of its struct, and exactly the descriptors named here. Numbers only: no text is parsed. */
+ * One SEQPACKET socket, one peer. A message is a packet (base/packet.h): a kind, a body of exactly
+ * the size of its struct, and exactly the descriptors named here. Numbers only: no text is parsed.
+ */
 #pragma once
 
 #include "base/error.h"
@@ -18,8 +19,8 @@ enum wall {
     WALLS
 };
 
-/* Controllers of the control groups of a sandbox, in the order of the descriptors that are passed. With
- * cgroup v2 there is one directory for all of them and it is passed once, as GROUP_UNIFIED. */
+/* Controllers of the control groups of a sandbox, in the order of the descriptors that are passed.
+ * With cgroup v2 there is one directory for all of them and it is passed once, as GROUP_UNIFIED. */
 enum group_kind {
     GROUP_UNIFIED,
     GROUP_MEMORY,
@@ -42,10 +43,10 @@ enum spawn_kind {
     /* daemon -> spawner: the rows of duties[] */
     SPAWN_BUILD = 32, /* struct spawn_build -> SPAWN_BUILT */
     SPAWN_KILL,       /* struct spawn_slot: end every process of the sandbox, init included */
-    SPAWN_RELEASE,    /* struct spawn_slot: kill, remove the cgroup, free the slot -> SPAWN_RELEASED */
-    SPAWN_FREEZE,     /* struct spawn_slot */
-    SPAWN_THAW,       /* struct spawn_slot */
-    SPAWN_DRAIN,      /* no body: release every sandbox, then exit */
+    SPAWN_RELEASE, /* struct spawn_slot: kill, remove the cgroup, free the slot -> SPAWN_RELEASED */
+    SPAWN_FREEZE,  /* struct spawn_slot */
+    SPAWN_THAW,    /* struct spawn_slot */
+    SPAWN_DRAIN,   /* no body: release every sandbox, then exit */
 };
 
 struct spawn_hello {

@@ -1,8 +1,10 @@
 /* collect.c - what a run has made: regular files under /workspace that are new, or differ from the
- * inputs that were sealed. Everything else in the sandbox is dead by then, so nothing moves underneath.
+ * inputs that were sealed. Everything else in the sandbox is dead by then, so nothing moves
+ * underneath.
  *
- * The rules: links, FIFOs, sockets and devices are told and left; a name must be UTF-8 without control
- * characters; a file counts with its full size, so that a sparse giant is left and named, not read. */
+ * The rules: links, FIFOs, sockets and devices are told and left; a name must be UTF-8 without
+ * control characters; a file counts with its full size, so that a sparse giant is left and named,
+ * not read. */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -18,8 +20,8 @@
 
 enum { INPUTS_MOST = 4096, DEPTH_MOST = 64, SKIPPED_MOST = 64 };
 
-/* An input as it was sealed. A change in place shows in mtime or, if the program has set that back, in ctime,
- * which it cannot set. */
+/* An input as it was sealed. A change in place shows in mtime or, if the program has set that back,
+ * in ctime, which it cannot set. */
 struct input {
     ino_t inode;
     off_t size;
@@ -56,8 +58,8 @@ static bool is_unchanged_input(const struct stat *status)
     return false;
 }
 
-/* One UTF-8 sequence, RFC 3629: shortest form, no surrogates, nothing above U+10FFFF. Gives its length,
- * 0 if it is none. */
+/* One UTF-8 sequence, RFC 3629: shortest form, no surrogates, nothing above U+10FFFF. Gives its
+ * length, 0 if it is none. */
 static size_t utf8_length(const unsigned char *at)
 {
     static const struct {
@@ -95,12 +97,14 @@ static bool is_plain_name(const char *name)
     return true;
 }
 
-static void skip(struct walk *walk, enum inside_skip reason, int os, uint64_t size, const char *path)
+static void skip(struct walk *walk, enum inside_skip reason, int os, uint64_t size,
+                 const char *path)
 {
     struct inside_skipped skipped = { .reason = (uint32_t) reason, .os = os, .size = size };
     if (walk->skipped++ >= SKIPPED_MOST && reason != INSIDE_SKIP_COUNT)
         return;
-    send_frame(walk->sandbox, INSIDE_SKIPPED, 0, walk->id, &skipped, sizeof skipped, path, strlen(path));
+    send_frame(walk->sandbox, INSIDE_SKIPPED, 0, walk->id, &skipped, sizeof skipped, path,
+               strlen(path));
 }
 
 static int take_file(struct walk *walk, int folder, const char *name, const struct stat *status,
@@ -142,8 +146,8 @@ static int seal_file(const struct stat *status, error *err)
 {
     if (input_count == INPUTS_MOST)
         return fail(err, ERR_LIMIT, "more than %d input files", INPUTS_MOST);
-    inputs[input_count++] = (struct input){ status->st_ino, status->st_size, status->st_ctim,
-                                            status->st_mtim };
+    inputs[input_count++] =
+        (struct input){ status->st_ino, status->st_size, status->st_ctim, status->st_mtim };
     return 0;
 }
 
@@ -154,7 +158,8 @@ static int visit(struct walk *walk, int folder, const char *name, size_t length,
 {
     struct stat status;
     size_t size = strlen(name);
-    if (length + size + 1 > INSIDE_PATH_MOST || fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+    if (length + size + 1 > INSIDE_PATH_MOST ||
+        fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     memcpy(walk->path + length, name, size + 1);
     if (S_ISREG(status.st_mode)) {
@@ -165,7 +170,8 @@ static int visit(struct walk *walk, int folder, const char *name, size_t length,
     if (walk->sealing && !S_ISDIR(status.st_mode))
         return 0;
     if (!S_ISDIR(status.st_mode)) {
-        skip(walk, S_ISLNK(status.st_mode) ? INSIDE_SKIP_LINK : INSIDE_SKIP_SPECIAL, 0, 0, walk->path);
+        skip(walk, S_ISLNK(status.st_mode) ? INSIDE_SKIP_LINK : INSIDE_SKIP_SPECIAL, 0, 0,
+             walk->path);
         return 0;
     }
     if (depth == 0) {

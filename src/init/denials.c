@@ -1,5 +1,5 @@
-/* denials.c - the filter hands refused system calls to us; we answer with the errno of their row and
- * tell gloveboxd. The call is never carried out, so there is nothing to race with
+/* denials.c - the filter hands refused system calls to us; we answer with the errno of their row
+ * and tell gloveboxd. The call is never carried out, so there is nothing to race with
  * (seccomp_unotify(2), "design goals"): no memory of the program is read. */
 #include "init/init.h"
 

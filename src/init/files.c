@@ -1,6 +1,6 @@
-/* files.c - files in, out and about. Each path is resolved by the kernel beneath its folder and through no
- * link (openat2(2), RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), by a process that has no more rights than the
- * program itself: what a path leads to is the sandbox's own affair. */
+/* files.c - files in, out and about. Each path is resolved by the kernel beneath its folder and
+ * through no link (openat2(2), RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), by a process that has no
+ * more rights than the program itself: what a path leads to is the sandbox's own affair. */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -42,8 +42,8 @@ int open_beneath(int folder, const char *path, int flags, mode_t mode, error *er
 }
 
 /* Makes the folders that lead to a path, and gives the last of them with the name that is left. */
-static int open_parent(int folder, const char *path, bool make, int *ret_parent, const char **ret_name,
-                       error *err)
+static int open_parent(int folder, const char *path, bool make, int *ret_parent,
+                       const char **ret_name, error *err)
 {
     auto_fd at = open_beneath(folder, ".", O_RDONLY | O_DIRECTORY, 0, err);
     if (at < 0)
@@ -84,7 +84,8 @@ static void stop_putting(void)
     putting.file = -1;
 }
 
-int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size, error *err)
+int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
+              error *err)
 {
     struct inside_put put;
     memcpy(&put, payload, sizeof put);
@@ -157,8 +158,8 @@ int put_end(uint32_t id, error *err)
     return done;
 }
 
-/* Streams an open file as DATA frames. Exactly `size` bytes are promised by FILE; a file that shrinks
- * meanwhile ends early, and END tells how much came. */
+/* Streams an open file as DATA frames. Exactly `size` bytes are promised by FILE; a file that
+ * shrinks meanwhile ends early, and END tells how much came. */
 int send_file(const struct sandbox *sandbox, uint32_t id, int file, const char *path, uint64_t size,
               error *err)
 {
@@ -225,7 +226,8 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Empties a folder. Entries are removed while they are listed, so it is listed again until it is empty. */
+/* Empties a folder. Entries are removed while they are listed, so it is listed again until it is
+ * empty. */
 static int empty_folder(int folder, int depth, error *err) // NOLINT(misc-no-recursion): bounded
 {
     _Alignas(struct listed) char entries[2048];
@@ -248,7 +250,8 @@ static int empty_folder(int folder, int depth, error *err) // NOLINT(misc-no-rec
                 return fail_os(err, "remove '%.100s'", entry->name);
             if (depth == 0)
                 return fail(err, ERR_LIMIT, "folders are nested deeper than %d", DEPTH_MOST);
-            auto_fd inner = openat(folder, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            auto_fd inner =
+                openat(folder, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
             if (inner < 0 || empty_folder(inner, depth - 1, err) < 0)
                 return inner < 0 ? fail_os(err, "open '%.100s'", entry->name) : -1;
             if (unlinkat(folder, entry->name, AT_REMOVEDIR) < 0)
@@ -308,12 +311,13 @@ static int list_into(struct listing *listing, int folder, size_t length, uint32_
                 .mode = status.st_mode,
                 .depth = depth,
             };
-            send_frame(listing->sandbox, INSIDE_ENTRY, 0, listing->id, &row, sizeof row, listing->path,
-                       length + name);
+            send_frame(listing->sandbox, INSIDE_ENTRY, 0, listing->id, &row, sizeof row,
+                       listing->path, length + name);
             listing->left--;
             if (!S_ISDIR(status.st_mode) || depth <= 1)
                 continue;
-            auto_fd inner = openat(folder, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            auto_fd inner =
+                openat(folder, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
             if (inner < 0)
                 continue;
             listing->path[length + name] = '/';
@@ -324,8 +328,8 @@ static int list_into(struct listing *listing, int folder, size_t length, uint32_
     return got < 0 ? fail_os(err, "list a folder") : 0;
 }
 
-int list_folder(struct sandbox *sandbox, uint32_t id, const struct inside_list *order, const char *path,
-                error *err)
+int list_folder(struct sandbox *sandbox, uint32_t id, const struct inside_list *order,
+                const char *path, error *err)
 {
     static struct listing listing;
     auto_fd folder = open_beneath(sandbox->workspace, path, O_RDONLY | O_DIRECTORY, 0, err);

@@ -1,5 +1,5 @@
-/* frames.c - reads and writes the frames of inside.h. When gloveboxd is gone there is nothing left to do:
- * pid 1 exits and the kernel ends the sandbox. */
+/* frames.c - reads and writes the frames of inside.h. When gloveboxd is gone there is nothing left
+ * to do: pid 1 exits and the kernel ends the sandbox. */
 #include "init/init.h"
 
 #include <errno.h>
@@ -16,9 +16,8 @@ bool frame_is_complete(struct sandbox *sandbox, struct frame *frame)
     size_t wanted = sizeof frame->head;
     if (have >= wanted)
         wanted += frame->head.size;
-    unsigned char *into = have < sizeof frame->head
-                              ? (unsigned char *) &frame->head + have
-                              : frame->payload + (have - sizeof frame->head);
+    unsigned char *into = have < sizeof frame->head ? (unsigned char *) &frame->head + have
+                                                    : frame->payload + (have - sizeof frame->head);
     ssize_t got = recv(sandbox->inside, into, wanted - have, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         _exit(0);

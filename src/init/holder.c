@@ -78,7 +78,8 @@ static int map_ids(pid_t init, uint32_t outer, error *err)
 {
     char text[64];
     (void) snprintf(text, sizeof text, "%u %u 1", 1000U, outer);
-    /* For an ordinary user the kernel wants setgroups given up first; root's holder may do it too. */
+    /* For an ordinary user the kernel wants setgroups given up first; root's holder may do it too.
+     */
     (void) write_map(init, "setgroups", "deny");
     if (write_map(init, "uid_map", text) < 0 || write_map(init, "gid_map", text) < 0)
         return fail_os(err, "map the id of the sandbox");
@@ -115,7 +116,8 @@ static int clone_sandbox(struct sandbox *sandbox, const struct build_sandbox *sp
     auto_fd gate_read = gate[0];
     auto_fd gate_write = gate[1];
     int pidfd = -1;
-    long pid = syscall(SYS_clone, namespaces_for(spec) | CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
+    long pid =
+        syscall(SYS_clone, namespaces_for(spec) | CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
     if (pid < 0)
         return fail_os(err, "make the namespaces of a sandbox");
     if (pid == 0) {
@@ -142,19 +144,19 @@ _Noreturn static void become_zygote(const char *modules, int socket)
         "/usr/bin/python3", "-s", "/usr/lib/glovebox/zygote.py"
     };
     static const char *const environment[] = { "PATH=/usr/local/bin:/usr/bin:/bin",
-                                   "HOME=/home/user",
-                                   "LANG=C.UTF-8",
-                                   "TZ=UTC",
-                                   "MPLBACKEND=Agg",
-                                   "PYTHONDONTWRITEBYTECODE=1",
-                                   "PYTHONMALLOC=malloc",
-                                   "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
-                                   NULL };
+                                               "HOME=/home/user",
+                                               "LANG=C.UTF-8",
+                                               "TZ=UTC",
+                                               "MPLBACKEND=Agg",
+                                               "PYTHONDONTWRITEBYTECODE=1",
+                                               "PYTHONMALLOC=malloc",
+                                               "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
+                                               NULL };
     unsigned count = 3;
     (void) snprintf(names, sizeof names, "%s", modules);
     char *rest = names;
-    for (char *name = strtok_r(rest, ",", &rest); name && count < ZYGOTE_ARGUMENTS - 1 + MODULES_MOST;
-         name = strtok_r(NULL, ",", &rest))
+    for (char *name = strtok_r(rest, ",", &rest);
+         name && count < ZYGOTE_ARGUMENTS - 1 + MODULES_MOST; name = strtok_r(NULL, ",", &rest))
         arguments[count++] = name;
     (void) signal(SIGCHLD, SIG_DFL);
     (void) signal(SIGPIPE, SIG_DFL);
@@ -164,7 +166,8 @@ _Noreturn static void become_zygote(const char *modules, int socket)
     _exit(127);
 }
 
-/* Its own words come over its socket; one that cannot be started is seen by the end of that socket. */
+/* Its own words come over its socket; one that cannot be started is seen by the end of that socket.
+ */
 static void start_zygote(struct packet *packet)
 {
     struct build_zygote order;
@@ -209,13 +212,15 @@ int hold_template(struct sandbox *sandbox, char **modules, unsigned count, error
 {
     sets = modules;
     set_count = count;
-    /* Clones are reaped by the kernel. Not dumpable: nothing inside could read it, were it ever seen. */
+    /* Clones are reaped by the kernel. Not dumpable: nothing inside could read it, were it ever
+     * seen. */
     (void) signal(SIGCHLD, SIG_IGN);
     struct holder_ready ready = { 0 };
     int done = fcntl(HOLDER_SOCKET, F_SETFD, FD_CLOEXEC);
     for (unsigned i = 0; i < FILTERS && done == 0; i++)
         done = load_filter(HOLDER_FILTERS + (int) i, &filters[i], &ready.err);
-    if (packet_send(HOLDER_SOCKET, HOLDER_READY, &ready, sizeof ready, NULL, 0, err) < 0 || done < 0)
+    if (packet_send(HOLDER_SOCKET, HOLDER_READY, &ready, sizeof ready, NULL, 0, err) < 0 ||
+        done < 0)
         return -1;
 
     for (;;) {

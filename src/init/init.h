@@ -23,11 +23,11 @@ struct program {
     uint32_t id; /* gloveboxd's; 0 = free */
     pid_t pid;   /* 0 = has ended */
     uint32_t flags;
-    int input;     /* we write, -1 if closed */
+    int input;      /* we write, -1 if closed */
     int outputs[2]; /* we read stdout and stderr; a terminal has only the first */
-    int status;    /* as waitpid(2) gives it */
+    int status;     /* as waitpid(2) gives it */
     bool is_main;
-    bool input_ends; /* close it when what waits has been written */
+    bool input_ends;  /* close it when what waits has been written */
     uint32_t waiting; /* bytes of input that wait in pending */
     char pending[65536];
 };
@@ -36,15 +36,15 @@ struct sandbox {
     struct build_sandbox spec;
     const struct filter *filter;
 
-    int inside;  /* stream to gloveboxd */
-    int report;  /* to the spawner, until the sandbox stands */
+    int inside; /* stream to gloveboxd */
+    int report; /* to the spawner, until the sandbox stands */
     int holders[GROUPS];
-    int procs[GROUPS]; /* procs files of the program's control group */
-    int listener;      /* refused system calls of init and what it starts */
+    int procs[GROUPS];        /* procs files of the program's control group */
+    int listener;             /* refused system calls of init and what it starts */
     int interpreter_listener; /* the same of a forked interpreter, -1 if none */
-    int interpreter;   /* control socket to it, -1 if none */
-    int ends[4];       /* its sides of stdin, stdout, stderr, control, until they are reported */
-    int root;          /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
+    int interpreter;          /* control socket to it, -1 if none */
+    int ends[4]; /* its sides of stdin, stdout, stderr, control, until they are reported */
+    int root;    /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
     int workspace;
 
     uint64_t walls;
@@ -72,8 +72,8 @@ void measure_scratch(struct sandbox *sandbox);
 /* serve.c: answers gloveboxd until it goes. */
 _Noreturn void serve(struct sandbox *sandbox);
 
-/* frames.c: the stream. Writing waits until the peer has taken everything; a peer that is gone ends us, and
- * with us the sandbox. */
+/* frames.c: the stream. Writing waits until the peer has taken everything; a peer that is gone ends
+ * us, and with us the sandbox. */
 struct frame {
     struct inside_frame head;
     _Alignas(8) unsigned char payload[INSIDE_PAYLOAD_MOST + 1];
@@ -88,8 +88,10 @@ int start_program(struct sandbox *sandbox, uint32_t id, const unsigned char *pay
                   error *err);
 int feed_program(struct sandbox *sandbox, uint32_t id, const void *bytes, size_t size, error *err);
 void end_input(struct sandbox *sandbox, uint32_t id);
-int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_signal *order, error *err);
-int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct inside_size *size, error *err);
+int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_signal *order,
+                   error *err);
+int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct inside_size *size,
+                    error *err);
 void write_input(struct sandbox *sandbox, struct program *program);
 void drain_output(struct sandbox *sandbox, struct program *program);
 bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stream);
@@ -100,13 +102,14 @@ struct program *program_of(struct sandbox *sandbox, uint32_t id);
 uint32_t programs_alive(const struct sandbox *sandbox);
 
 /* files.c: files in, out and about, each path resolved beneath its folder and through no link. */
-int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size, error *err);
+int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
+              error *err);
 int put_data(uint32_t id, const void *bytes, size_t size, error *err);
 int put_end(uint32_t id, error *err);
 bool is_putting(uint32_t id);
 int get_file(struct sandbox *sandbox, uint32_t id, const char *path, error *err);
-int list_folder(struct sandbox *sandbox, uint32_t id, const struct inside_list *order, const char *path,
-                error *err);
+int list_folder(struct sandbox *sandbox, uint32_t id, const struct inside_list *order,
+                const char *path, error *err);
 int make_folder(struct sandbox *sandbox, const char *path, error *err);
 int move_path(struct sandbox *sandbox, const char *from, const char *to, error *err);
 int remove_path(struct sandbox *sandbox, const char *path, error *err);

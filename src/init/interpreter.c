@@ -1,6 +1,6 @@
-/* interpreter.c - between gloveboxd and the interpreter that a zygote forks into this sandbox: orders go
- * in, results come out, after everything that was printed before them. Once it runs user code, what it says
- * is that code's word: kinds and sizes are checked, nothing is believed. */
+/* interpreter.c - between gloveboxd and the interpreter that a zygote forks into this sandbox:
+ * orders go in, results come out, after everything that was printed before them. Once it runs user
+ * code, what it says is that code's word: kinds and sizes are checked, nothing is believed. */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -109,9 +109,10 @@ static void take_word(struct sandbox *sandbox, const struct frame *frame, int li
     }
     if (listener >= 0)
         (void) close(listener); /* nobody asked for it */
-    bool is_result = frame->head.kind == INSIDE_RESULT && frame->head.size >= sizeof(struct inside_result);
-    bool is_end = frame->head.kind == INSIDE_EXECUTED &&
-                  frame->head.size == sizeof(struct inside_executed);
+    bool is_result =
+        frame->head.kind == INSIDE_RESULT && frame->head.size >= sizeof(struct inside_result);
+    bool is_end =
+        frame->head.kind == INSIDE_EXECUTED && frame->head.size == sizeof(struct inside_executed);
     if (!is_result && !is_end)
         return;
     /* What was printed before it goes before it. */

@@ -1,5 +1,5 @@
-/* landlock.c - files by allow-list, a second time: if the mounts were ever wrong, this still stands.
- * The constants of later ABIs are named here, since headers of Debian 12 end at ABI 2. */
+/* landlock.c - files by allow-list, a second time: if the mounts were ever wrong, this still
+ * stands. The constants of later ABIs are named here, since headers of Debian 12 end at ABI 2. */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "init/walls.h"
@@ -29,13 +29,13 @@ struct ruleset {
 
 enum { SCOPE_ABSTRACT_SOCKETS = 1, TCP_BIND_AND_CONNECT = 3 };
 
-#define READ                                                                                           \
+#define READ \
     (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define WRITE                                                                                          \
-    (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |  \
-     LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |        \
-     LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER |           \
-     LANDLOCK_ACCESS_FS_TRUNCATE)
+#define WRITE                                                                                     \
+    (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |                              \
+     LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | \
+     LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM |  \
+     LANDLOCK_ACCESS_FS_REFER | LANDLOCK_ACCESS_FS_TRUNCATE)
 #define MAKE_DEVICES (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK)
 
 static const struct place {

@@ -23,8 +23,8 @@ static void report_ready(const error *err)
     };
     bool has_ends = err->code == ERR_NONE && sandbox.spec.start == SPAWN_FORKED;
     error unheard;
-    (void) packet_send(sandbox.report, BUILD_READY, &ready, sizeof ready, sandbox.ends, has_ends ? 4 : 0,
-                       &unheard);
+    (void) packet_send(sandbox.report, BUILD_READY, &ready, sizeof ready, sandbox.ends,
+                       has_ends ? 4 : 0, &unheard);
     (void) close(sandbox.report);
     for (unsigned i = 0; i < 4 && has_ends; i++)
         (void) close(sandbox.ends[i]);

@@ -1,5 +1,5 @@
-/* privileges.c - ids, capabilities and resource limits of the calling process. Raw system calls: nothing
- * is linked that could do more than it says. */
+/* privileges.c - ids, capabilities and resource limits of the calling process. Raw system calls:
+ * nothing is linked that could do more than it says. */
 #include "init/walls.h"
 
 #include <errno.h>
@@ -25,7 +25,8 @@ int take_id(uid_t id, error *err)
         return fail_os(err, "leave all groups");
     if (syscall(SYS_setresgid, id, id, id) < 0 || syscall(SYS_setresuid, id, id, id) < 0)
         return fail_os(err, "take id %u", (unsigned) id);
-    if (getresuid(&user[0], &user[1], &user[2]) < 0 || getresgid(&group[0], &group[1], &group[2]) < 0)
+    if (getresuid(&user[0], &user[1], &user[2]) < 0 ||
+        getresgid(&group[0], &group[1], &group[2]) < 0)
         return fail_os(err, "look at the ids");
     for (unsigned i = 0; i < 3; i++)
         if (user[i] != id || group[i] != id)
@@ -36,8 +37,8 @@ int take_id(uid_t id, error *err)
 
 int limit_resources(const struct resource_limits *limits, error *err)
 {
-    /* RLIMIT_CORE is 1, not 0: a core_pattern that starts with a pipe runs a helper on the host even at
-     * 0, and does not at 1 (core(5); CVE-2025-4598, apport's CVEs). */
+    /* RLIMIT_CORE is 1, not 0: a core_pattern that starts with a pipe runs a helper on the host
+     * even at 0, and does not at 1 (core(5); CVE-2025-4598, apport's CVEs). */
     const struct {
         __rlimit_resource_t resource;
         rlim_t most;
@@ -90,9 +91,11 @@ static int check_capabilities_are_gone(error *err)
 
 int drop_privileges(error *err)
 {
-    enum { LOCKED = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
-                    SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-                    SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED };
+    enum {
+        LOCKED = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                 SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                 SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED
+    };
     if (prctl(PR_SET_SECUREBITS, LOCKED, 0, 0, 0) < 0)
         return fail_os(err, "lock the secure bits");
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)

@@ -1,6 +1,6 @@
-/* programs.c - starts programs with pipes or a terminal, feeds them, passes on what they print, and tells
- * how they end. What user code can do here is bounded: a program that does not read, does not stop printing
- * or leaves children behind costs init nothing but the loop. */
+/* programs.c - starts programs with pipes or a terminal, feeds them, passes on what they print, and
+ * tells how they end. What user code can do here is bounded: a program that does not read, does not
+ * stop printing or leaves children behind costs init nothing but the loop. */
 #include "init/init.h"
 #include "init/walls.h"
 
@@ -142,7 +142,8 @@ static int open_pipes(const struct inside_start *start, struct ends *ends, error
         return 0;
     }
     bool from_file = start->flags & INSIDE_START_STDIN_FILE;
-    ends->theirs[0] = open(from_file ? "/run/stdin" : "/dev/null", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ends->theirs[0] =
+        open(from_file ? "/run/stdin" : "/dev/null", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (ends->theirs[0] < 0)
         return fail_os(err, "open the input");
     return 0;
@@ -178,8 +179,10 @@ static void execute(const struct command *command)
 }
 
 /* In the new process. Every way out is _exit; the failure goes through the pipe. */
-_Noreturn static void become_program(const struct sandbox *sandbox, const struct inside_start *start,
-                                     const struct command *command, const struct ends *ends, int failure)
+_Noreturn static void become_program(const struct sandbox *sandbox,
+                                     const struct inside_start *start,
+                                     const struct command *command, const struct ends *ends,
+                                     int failure)
 {
     error err = { 0 };
     sigset_t none;
@@ -209,7 +212,6 @@ failed:
     (void) !write(failure, &err, sizeof err);
     _exit(127);
 }
-
 
 /* Forks and waits until the new program has been executed, or has said why not. */
 static pid_t fork_program(const struct sandbox *sandbox, const struct inside_start *start,
@@ -256,8 +258,9 @@ int start_program(struct sandbox *sandbox, uint32_t id, const unsigned char *pay
         return -1;
     struct program *program = free_place(sandbox);
     if (!program || id == 0 || program_of(sandbox, id))
-        return fail(err, ERR_BUSY, "process %u cannot be started: %d at most, each with its own number",
-                    id, INSIDE_PROCESSES_MOST);
+        return fail(err, ERR_BUSY,
+                    "process %u cannot be started: %d at most, each with its own number", id,
+                    INSIDE_PROCESSES_MOST);
     int opened = start.flags & INSIDE_START_TERMINAL ? open_terminal(&start, &ends, err)
                                                      : open_pipes(&start, &ends, err);
     pid_t pid = opened < 0 ? -1 : fork_program(sandbox, &start, &command, &ends, err);
@@ -335,7 +338,8 @@ void end_input(struct sandbox *sandbox, uint32_t id)
         forget(&program->input);
 }
 
-int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_signal *order, error *err)
+int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_signal *order,
+                   error *err)
 {
     pid_t whom = -1;
     if (id != 0) {
@@ -351,7 +355,8 @@ int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_sig
     return 0;
 }
 
-int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct inside_size *size, error *err)
+int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct inside_size *size,
+                    error *err)
 {
     const struct program *program = program_of(sandbox, id);
     struct winsize wanted = { .ws_row = size->rows, .ws_col = size->columns };
@@ -396,8 +401,9 @@ void reap_programs(struct sandbox *sandbox)
     }
 }
 
-/* An interpreter whose code has ended has nothing left to do but to give back its memory, which takes
- * milliseconds: with SIGKILL pending and one thread it changes no file any more, and is not waited for. */
+/* An interpreter whose code has ended has nothing left to do but to give back its memory, which
+ * takes milliseconds: with SIGKILL pending and one thread it changes no file any more, and is not
+ * waited for. */
 static bool is_only_leaving(const struct sandbox *sandbox, const char *pid)
 {
     char path[64];
@@ -434,8 +440,8 @@ static bool somebody_is_left(const struct sandbox *sandbox)
     }
 }
 
-/* kill(-1) reaches every process of the namespace but us, in one pass under the kernel's own lock, so that
- * no fork slips through. A process that the kernel holds may need a moment. */
+/* kill(-1) reaches every process of the namespace but us, in one pass under the kernel's own lock,
+ * so that no fork slips through. A process that the kernel holds may need a moment. */
 void stop_everything(struct sandbox *sandbox)
 {
     deadline end = deadline_in(KILL_MS);

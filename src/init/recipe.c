@@ -1,5 +1,5 @@
-/* recipe.c - the sandbox, in the order it is built. A step may rely on every step above it, and on none
- * below. limit_calls is last because it forbids most of the calls made above it.
+/* recipe.c - the sandbox, in the order it is built. A step may rely on every step above it, and on
+ * none below. limit_calls is last because it forbids most of the calls made above it.
  *
  * The process stands in fresh user, mount, pid, network, IPC and UTS namespaces; its root is the
  * template already, read-only (spawner/template_root.c), and its mounts are locked to it. */
@@ -29,8 +29,9 @@ static int take_inside_id(struct sandbox *sandbox, error *err)
     return take_id(INSIDE_ID, err);
 }
 
-/* A control group namespace shows the group in which it was made as "/": so init visits the program's
- * group for a moment, and goes back, since the program's limits must not hold for init. */
+/* A control group namespace shows the group in which it was made as "/": so init visits the
+ * program's group for a moment, and goes back, since the program's limits must not hold for init.
+ */
 static int own_group_view(struct sandbox *sandbox, error *err)
 {
     unsigned groups = sandbox->spec.groups;
@@ -50,10 +51,10 @@ static int name_host(struct sandbox *sandbox, error *err)
     return 0;
 }
 
-/* The numbers belong to this user namespace: namespaces(7), /proc/sys/user. The filter refuses further
- * user namespaces as well; this holds even where the filter is not asked. inotify instances and watches count
- * for the owners of all namespaces above, too (kernel/ucount.c): without a bound of its own one sandbox could
- * take the 128 instances that root has on the whole host. */
+/* The numbers belong to this user namespace: namespaces(7), /proc/sys/user. The filter refuses
+ * further user namespaces as well; this holds even where the filter is not asked. inotify instances
+ * and watches count for the owners of all namespaces above, too (kernel/ucount.c): without a bound
+ * of its own one sandbox could take the 128 instances that root has on the whole host. */
 static int bound_user_namespace(struct sandbox *sandbox, error *err)
 {
     static const struct {
@@ -78,7 +79,8 @@ static int bound_user_namespace(struct sandbox *sandbox, error *err)
 static int mount_processes(struct sandbox *sandbox, error *err)
 {
     (void) sandbox;
-    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid,hidepid=invisible") < 0)
+    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              "subset=pid,hidepid=invisible") < 0)
         return fail_os(err, "mount '/proc'");
     return 0;
 }
@@ -105,8 +107,8 @@ static int keep(int *fd, int place, error *err)
     return 0;
 }
 
-/* Whatever the holder or the spawner had open ends here (CVE-2024-21626): 0 to 2 are /dev/null, then
- * ours, then nothing. */
+/* Whatever the holder or the spawner had open ends here (CVE-2024-21626): 0 to 2 are /dev/null,
+ * then ours, then nothing. */
 static int close_descriptors(struct sandbox *sandbox, error *err)
 {
     int *ours[5 + 3 + 4 + GROUPS] = { &sandbox->inside, &sandbox->report, &sandbox->root,
@@ -189,7 +191,8 @@ static int hide_memory(struct sandbox *sandbox, error *err)
 
 static int limit_calls(struct sandbox *sandbox, error *err)
 {
-    return limit_syscalls(sandbox->filter->code, sandbox->filter->instructions, &sandbox->listener, err);
+    return limit_syscalls(sandbox->filter->code, sandbox->filter->instructions, &sandbox->listener,
+                          err);
 }
 
 /* clang-format off */
@@ -216,8 +219,9 @@ static const struct step {
 };
 /* clang-format on */
 
-/* Walls that stand by the way the sandbox was cloned, or by how programs are started (programs.c). */
-static const enum wall given[] = { WALL_mntns,       WALL_unique_uid, WALL_pidns,
+/* Walls that stand by the way the sandbox was cloned, or by how programs are started (programs.c).
+ */
+static const enum wall given[] = { WALL_mntns,       WALL_unique_uid,  WALL_pidns,
                                    WALL_ipcns,       WALL_minimal_dev, WALL_descriptors,
                                    WALL_environment, WALL_oom_score };
 
@@ -237,8 +241,8 @@ static bool is_skipped(const struct sandbox *sandbox, const struct step *step)
 {
     if (!is_left_out(sandbox, step->wall))
         return false;
-    return step->take != take_inside_id && step->take != mount_scratch && step->take != raise_loopback &&
-           step->take != close_descriptors;
+    return step->take != take_inside_id && step->take != mount_scratch &&
+           step->take != raise_loopback && step->take != close_descriptors;
 }
 
 int build_sandbox(struct sandbox *sandbox, error *err)

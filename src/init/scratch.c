@@ -1,5 +1,5 @@
-/* scratch.c - the one file system that can be written: a tmpfs with exact bounds on bytes and inodes,
- * seen at five places. One file system, so that the disk limit is one limit. */
+/* scratch.c - the one file system that can be written: a tmpfs with exact bounds on bytes and
+ * inodes, seen at five places. One file system, so that the disk limit is one limit. */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -49,8 +49,8 @@ static int copy_file(int from, int to, const char *name)
     }
 }
 
-/* Copies what the template has prepared for a home (a font cache, for example). The template is ours; still
- * no link is followed, and depth is bounded. */
+/* Copies what the template has prepared for a home (a font cache, for example). The template is
+ * ours; still no link is followed, and depth is bounded. */
 static int copy_folder(int from, int to, int depth) // NOLINT(misc-no-recursion): bounded by depth
 {
     _Alignas(struct listed) char entries[1024];
@@ -67,7 +67,8 @@ static int copy_folder(int from, int to, int depth) // NOLINT(misc-no-recursion)
                 return -1;
             if (entry->type != DT_DIR || depth == 0)
                 continue;
-            auto_fd inner = openat(from, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            auto_fd inner =
+                openat(from, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
             if (inner < 0 || mkdirat(to, entry->name, 0755) < 0)
                 return -1;
             auto_fd copy = openat(to, entry->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -97,7 +98,8 @@ static int use_of_scratch(uint64_t *ret_bytes, uint64_t *ret_inodes, struct stat
     return 0;
 }
 
-/* What we have put there ourselves is added to the bounds: the program gets all that it was granted. */
+/* What we have put there ourselves is added to the bounds: the program gets all that it was
+ * granted. */
 static int set_bounds(struct sandbox *sandbox, error *err)
 {
     struct statfs all;
@@ -125,7 +127,8 @@ int mount_scratch(struct sandbox *sandbox, error *err)
             return fail_os(err, "make '%s'", place->from);
     for_each(place, places)
         if (mount(place->from, place->to, NULL, MS_BIND, NULL) < 0)
-            return fail_os(err, "bind '%s'; build the template again if it is an old one", place->to);
+            return fail_os(err, "bind '%s'; build the template again if it is an old one",
+                           place->to);
     if (fill_home(err) < 0 || set_bounds(sandbox, err) < 0)
         return -1;
     if (chdir("/workspace") < 0)

@@ -6,14 +6,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int limit_syscalls(const struct sock_filter *filter, unsigned instructions, int *ret_listener, error *err)
+int limit_syscalls(const struct sock_filter *filter, unsigned instructions, int *ret_listener,
+                   error *err)
 {
     struct sock_fprog program = {
         .len = (unsigned short) instructions,
         .filter = (struct sock_filter *) (uintptr_t) filter,
     };
-    long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
-                            &program);
+    long listener =
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
     if (listener < 0)
         return fail_os(err, "install the system call filter");
     *ret_listener = (int) listener;

@@ -1,4 +1,5 @@
-/* serve.c - pid 1's loop: orders of gloveboxd, output and ends of programs, refused system calls. */
+/* serve.c - pid 1's loop: orders of gloveboxd, output and ends of programs, refused system calls.
+ */
 #include "init/init.h"
 
 #include "base/cleanup.h"
@@ -15,8 +16,8 @@ enum { LOOK_MS = 20 /* how often the file system is measured while something run
 
 static struct frame frame;
 
-/* An order: how many bytes its payload has at least, and what is done. The answer is DONE with the same
- * id, unless the order answers by itself. */
+/* An order: how many bytes its payload has at least, and what is done. The answer is DONE with the
+ * same id, unless the order answers by itself. */
 typedef int order(struct sandbox *sandbox, const struct frame *in, error *err);
 
 static int on_put(struct sandbox *sandbox, const struct frame *in, error *err)
@@ -84,8 +85,8 @@ static int on_stop(struct sandbox *sandbox, const struct frame *in, error *err)
     stop_everything(sandbox);
     finish_programs(sandbox);
     measure_scratch(sandbox);
-    send_frame(sandbox, INSIDE_STOPPED, 0, in->head.id, &sandbox->measured, sizeof sandbox->measured,
-               NULL, 0);
+    send_frame(sandbox, INSIDE_STOPPED, 0, in->head.id, &sandbox->measured,
+               sizeof sandbox->measured, NULL, 0);
     return 0;
 }
 
@@ -104,8 +105,8 @@ static int on_measure(struct sandbox *sandbox, const struct frame *in, error *er
     (void) err;
     measure_scratch(sandbox);
     sandbox->measured.processes = programs_alive(sandbox);
-    send_frame(sandbox, INSIDE_MEASURED, 0, in->head.id, &sandbox->measured, sizeof sandbox->measured,
-               NULL, 0);
+    send_frame(sandbox, INSIDE_MEASURED, 0, in->head.id, &sandbox->measured,
+               sizeof sandbox->measured, NULL, 0);
     return 0;
 }
 
@@ -121,7 +122,8 @@ static int on_list(struct sandbox *sandbox, const struct frame *in, error *err)
 {
     struct inside_list limits;
     memcpy(&limits, in->payload, sizeof limits);
-    if (list_folder(sandbox, in->head.id, &limits, (const char *) in->payload + sizeof limits, err) < 0)
+    if (list_folder(sandbox, in->head.id, &limits, (const char *) in->payload + sizeof limits,
+                    err) < 0)
         return -1;
     send_done(sandbox, in->head.id, NULL);
     return 0;
@@ -192,7 +194,8 @@ static void obey(struct sandbox *sandbox)
     send_done(sandbox, frame.head.id, &err);
 }
 
-/* What is waited for: the stream, children, refused calls, then each program's three descriptors. */
+/* What is waited for: the stream, children, refused calls, then each program's three descriptors.
+ */
 enum { ON_STREAM, ON_CHILDREN, ON_DENIALS, ON_INTERPRETER_DENIALS, ON_INTERPRETER, ON_PROGRAMS };
 
 static struct pollfd watched[ON_PROGRAMS + 3 * INSIDE_PROCESSES_MOST];
@@ -202,24 +205,26 @@ static nfds_t gather(struct sandbox *sandbox, int children)
     watched[ON_STREAM] = (struct pollfd){ .fd = sandbox->inside, .events = POLLIN };
     watched[ON_CHILDREN] = (struct pollfd){ .fd = children, .events = POLLIN };
     watched[ON_DENIALS] = (struct pollfd){ .fd = sandbox->listener, .events = POLLIN };
-    watched[ON_INTERPRETER_DENIALS] = (struct pollfd){ .fd = sandbox->interpreter_listener,
-                                                       .events = POLLIN };
+    watched[ON_INTERPRETER_DENIALS] =
+        (struct pollfd){ .fd = sandbox->interpreter_listener, .events = POLLIN };
     watched[ON_INTERPRETER] = (struct pollfd){ .fd = sandbox->interpreter, .events = POLLIN };
     nfds_t count = ON_PROGRAMS;
     for_each(program, sandbox->programs) {
-        watched[count++] = (struct pollfd){ .fd = program->id ? program->outputs[0] : -1,
-                                            .events = POLLIN };
-        watched[count++] = (struct pollfd){ .fd = program->id ? program->outputs[1] : -1,
-                                            .events = POLLIN };
-        watched[count++] = (struct pollfd){ .fd = program->id && program->waiting ? program->input : -1,
-                                            .events = POLLOUT };
+        watched[count++] =
+            (struct pollfd){ .fd = program->id ? program->outputs[0] : -1, .events = POLLIN };
+        watched[count++] =
+            (struct pollfd){ .fd = program->id ? program->outputs[1] : -1, .events = POLLIN };
+        watched[count++] =
+            (struct pollfd){ .fd = program->id && program->waiting ? program->input : -1,
+                             .events = POLLOUT };
     }
     while (count > ON_PROGRAMS && watched[count - 1].fd < 0)
         count--;
     return count;
 }
 
-/* POLLHUP: every process behind the filter has ended. Before Linux 6.11 a read would then wait for ever. */
+/* POLLHUP: every process behind the filter has ended. Before Linux 6.11 a read would then wait for
+ * ever. */
 static void hear_denials(struct sandbox *sandbox, const struct pollfd *heard, int *listener)
 {
     if (heard->revents & POLLIN)

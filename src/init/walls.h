@@ -1,5 +1,5 @@
-/* walls.h - the walls that a process raises around itself, once it stands in its namespaces. They are
- * used by init (recipe.c) and by the child of a zygote, which joins a sandbox from outside. */
+/* walls.h - the walls that a process raises around itself, once it stands in its namespaces. They
+ * are used by init (recipe.c) and by the child of a zygote, which joins a sandbox from outside. */
 #pragma once
 
 #include "base/error.h"
@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Takes one id for user and group, real, effective and saved, and no other group. Capabilities of the
- * caller's user namespace stay, so that the walls below can be raised. */
+/* Takes one id for user and group, real, effective and saved, and no other group. Capabilities of
+ * the caller's user namespace stay, so that the walls below can be raised. */
 int take_id(uid_t id, error *err);
 
 struct resource_limits {
@@ -32,7 +32,8 @@ int limit_files(int *ret_abi, error *err);
 
 /* Installs a compiled filter; refused calls wait for an answer at *ret_listener, which the caller
  * closes. Needs no_new_privs. See seccomp_unotify(2). */
-int limit_syscalls(const struct sock_filter *filter, unsigned instructions, int *ret_listener, error *err);
+int limit_syscalls(const struct sock_filter *filter, unsigned instructions, int *ret_listener,
+                   error *err);
 
 /* Joins the control groups behind these procs files: the kernel reads "0" as the writer itself. */
 int join_groups(const int *procs, unsigned count, error *err);

@@ -1,10 +1,11 @@
 /* duties.c - everything that the unprivileged side can ask of root.
  *
  * What must hold for any request, whoever sent it:
- *   - a sandbox is cloned from the holder of a template that stands on our command line, and sees no
- *     other path of the host (start_sandbox takes an index; template_root.c);
+ *   - a sandbox is cloned from the holder of a template that stands on our command line, and sees
+ * no other path of the host (start_sandbox takes an index; template_root.c);
  *   - it gets a user id and a control group that nobody else has now (slots.c, by lock);
- *   - each number lies within the bounds of limits.def (limits_are_sound), whatever gloveboxd checked;
+ *   - each number lies within the bounds of limits.def (limits_are_sound), whatever gloveboxd
+ * checked;
  *   - its filter is one of those that we loaded at start, never bytes that came later (main.c);
  *   - a request touches no slot but the one it names, and only in its own generation (slot_at). */
 #include "base/cleanup.h"
@@ -29,8 +30,9 @@ static const struct ceiling {
     size_t size;
     uint64_t least, most;
 } ceilings[] = {
-#define CEILING(limit, field, least, most)                                                             \
-    { #limit, offsetof(struct spawn_build, field), sizeof((struct spawn_build *) 0)->field, least, most },
+#define CEILING(limit, field, least, most)                                                         \
+    { #limit, offsetof(struct spawn_build, field), sizeof((struct spawn_build *) 0)->field, least, \
+      most },
 #define LIMIT(name, unit, start, least, most, text) CEILING_##name(least, most)
 #define CEILING_wall(least, most)
 #define CEILING_cpu(least, most)
@@ -61,7 +63,8 @@ static int limits_are_sound(const struct spawn_build *build, error *err)
     return 0;
 }
 
-static int request_is_sound(const struct spawner *spawner, const struct spawn_build *build, error *err)
+static int request_is_sound(const struct spawner *spawner, const struct spawn_build *build,
+                            error *err)
 {
     if (build->template >= spawner->template_count)
         return fail(err, ERR_PROTOCOL, "template %u does not exist", build->template);
@@ -70,7 +73,8 @@ static int request_is_sound(const struct spawner *spawner, const struct spawn_bu
                     build->start);
     if (build->start == SPAWN_FORKED &&
         (spawner->python < 0 || build->zygote >= spawner->templates[build->template].set_count))
-        return fail(err, ERR_PROTOCOL, "template %u has no zygote %u", build->template, build->zygote);
+        return fail(err, ERR_PROTOCOL, "template %u has no zygote %u", build->template,
+                    build->zygote);
     return limits_are_sound(build, err);
 }
 
@@ -151,8 +155,8 @@ static int order_sandbox(struct spawner *spawner, struct slot *slot, error *err)
     if (packet_send(spawner->templates[build->template].holder_socket, BUILD_SANDBOX, &order,
                     sizeof order, fds, count, err) < 0)
         return under(err, "order a sandbox");
-    return watch(spawner, slot->report, WATCH_REPORT, slot_number(spawner, slot) - spawner->first_slot,
-                 err);
+    return watch(spawner, slot->report, WATCH_REPORT,
+                 slot_number(spawner, slot) - spawner->first_slot, err);
 }
 
 /* Takes a slot and orders its sandbox; a slot that is no good is given back. */
@@ -176,7 +180,8 @@ static int begin_sandbox(struct spawner *spawner, const struct spawn_build *buil
     return -1;
 }
 
-/* SPAWN_BUILD. A failure is answered as SPAWN_BUILT with its cause: the daemon asked well enough. */
+/* SPAWN_BUILD. A failure is answered as SPAWN_BUILT with its cause: the daemon asked well enough.
+ */
 static int start_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
 {
     struct spawn_build build;
@@ -244,7 +249,8 @@ static int read_report(struct slot *slot, struct packet *packet, int came, error
         return -1;
     unsigned ends = slot->build.start == SPAWN_FORKED ? INTERPRETER_ENDS : 0;
     if (packet->fds != ends)
-        return fail(err, ERR_PROTOCOL, "init reported with %u descriptors, not %u", packet->fds, ends);
+        return fail(err, ERR_PROTOCOL, "init reported with %u descriptors, not %u", packet->fds,
+                    ends);
     for (unsigned i = 0; i < ends; i++)
         slot->ends[i] = packet_take_fd(packet, i);
     slot->walls = ready.walls;

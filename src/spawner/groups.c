@@ -43,8 +43,8 @@ static void holders_name(char name[NAME_MOST], uint32_t first_slot)
     (void) snprintf(name, NAME_MOST, "holders-%u", first_slot);
 }
 
-/* cgroup v2: controllers are given to children from above, one by one: one that is missing shall not
- * take the others with it. */
+/* cgroup v2: controllers are given to children from above, one by one: one that is missing shall
+ * not take the others with it. */
 static void enable_controllers(int directory)
 {
     static const char *const controllers[] = { "+memory", "+pids", "+cpu", "+io" };
@@ -69,8 +69,8 @@ static int open_root(struct group_root *root, error *err)
     return 0;
 }
 
-/* Inits have little to do, but a program that eats every processor must not keep them from ending it: they
- * come first. One of the two files exists where the group has the cpu controller. */
+/* Inits have little to do, but a program that eats every processor must not keep them from ending
+ * it: they come first. One of the two files exists where the group has the cpu controller. */
 static void prefer_inits(int group)
 {
     (void) write_text(group, "cpu.weight", "10000");
@@ -122,8 +122,8 @@ static int limit_cpu(int leaf, bool unified, const struct spawn_build *build)
     if (!unified)
         return write_number(leaf, "cpu.cfs_quota_us", quota < 1000 ? 1000 : quota);
     char text[48];
-    (void) snprintf(text, sizeof text, "%llu %d", (unsigned long long) (quota < 1000 ? 1000 : quota),
-                    CPU_PERIOD_US);
+    (void) snprintf(text, sizeof text, "%llu %d",
+                    (unsigned long long) (quota < 1000 ? 1000 : quota), CPU_PERIOD_US);
     return write_text(leaf, "cpu.max", text);
 }
 
@@ -144,8 +144,8 @@ static int limit_disk_rate(const struct spawner *spawner, int leaf, bool unified
     for (unsigned i = 0; i < 2; i++) {
         if (rates[i] == 0)
             continue;
-        (void) snprintf(text, sizeof text, unified ? "%u:%u %s=%llu" : "%u:%u %.0s%llu", major, minor,
-                        v2[i], rates[i]);
+        (void) snprintf(text, sizeof text, unified ? "%u:%u %s=%llu" : "%u:%u %.0s%llu", major,
+                        minor, v2[i], rates[i]);
         if (write_text(leaf, unified ? "io.max" : v1[i], text) < 0)
             return -1;
     }
@@ -157,8 +157,8 @@ static bool group_serves(enum group_kind have, enum group_kind need)
     return have == GROUP_UNIFIED || have == need;
 }
 
-/* Writes every limit that this group can hold; a memory or process limit that cannot be written stops
- * the build, a processor or disk rate that cannot be held is listed as degraded. */
+/* Writes every limit that this group can hold; a memory or process limit that cannot be written
+ * stops the build, a processor or disk rate that cannot be held is listed as degraded. */
 static int write_limits(struct spawner *spawner, struct slot *slot, enum group_kind kind, int leaf,
                         const struct spawn_build *build, error *err)
 {
@@ -180,9 +180,9 @@ static int write_limits(struct spawner *spawner, struct slot *slot, enum group_k
     return 0;
 }
 
-/* Which v1 controllers a sandbox needs. Each costs two dozen microseconds to make and to join; and the first
- * join after a pause waits for a grace period of the kernel's, some 8 ms (cgroup_threadgroup_rwsem), so
- * that joins are kept few and close together. */
+/* Which v1 controllers a sandbox needs. Each costs two dozen microseconds to make and to join; and
+ * the first join after a pause waits for a grace period of the kernel's, some 8 ms
+ * (cgroup_threadgroup_rwsem), so that joins are kept few and close together. */
 static bool is_wanted(enum group_kind kind, const struct spawn_build *build)
 {
     return kind != GROUP_BLKIO || build->disk_read_rate || build->disk_write_rate;
@@ -210,7 +210,8 @@ static int make_leaf(struct spawner *spawner, struct slot *slot, const struct gr
     return 0;
 }
 
-int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build, error *err)
+int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
+                error *err)
 {
     if (build->disk_read_rate || build->disk_write_rate)
         slot->degraded |= 1ULL << WALL_cgroup_io; /* until a group has taken the rate */
@@ -221,7 +222,8 @@ int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_b
     return 0;
 }
 
-/* Gives gloveboxd a view of one leaf. Its files belong to root: it can read the counters, no more. */
+/* Gives gloveboxd a view of one leaf. Its files belong to root: it can read the counters, no more.
+ */
 int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group_kind kind)
 {
     char name[NAME_MOST];
@@ -251,8 +253,9 @@ int set_frozen(const struct spawner *spawner, const struct slot *slot, bool froz
     auto_fd leaf = open_leaf(spawner, slot, kind);
     if (leaf < 0)
         return fail(err, ERR_UNAVAILABLE, "no control group here can freeze a sandbox");
-    int done = kind == GROUP_UNIFIED ? write_text(leaf, "cgroup.freeze", frozen ? "1" : "0")
-                                     : write_text(leaf, "freezer.state", frozen ? "FROZEN" : "THAWED");
+    int done = kind == GROUP_UNIFIED
+                   ? write_text(leaf, "cgroup.freeze", frozen ? "1" : "0")
+                   : write_text(leaf, "freezer.state", frozen ? "FROZEN" : "THAWED");
     return done < 0 ? fail_os(err, "freeze or thaw the sandbox") : 0;
 }
 
@@ -266,7 +269,8 @@ void close_groups(struct spawner *spawner)
         (void) rmdir(spawner->roots[i].path); /* goes only when no other instance is in it */
 }
 
-/* Ends what still sits in a group that nobody owns. The text is the kernel's: numbers, a line each. */
+/* Ends what still sits in a group that nobody owns. The text is the kernel's: numbers, a line each.
+ */
 static void kill_group(int group)
 {
     if (write_text(group, "cgroup.kill", "1") == 0) /* Linux 5.14 */
@@ -322,7 +326,8 @@ uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slo
             continue;
         for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
             uint32_t slot;
-            if (entry->d_type == DT_DIR && slot_of_group(entry->d_name, &slot) && is_abandoned(slot))
+            if (entry->d_type == DT_DIR && slot_of_group(entry->d_name, &slot) &&
+                is_abandoned(slot))
                 swept += sweep_group(root, entry->d_name);
         }
         (void) closedir(entries);
@@ -348,9 +353,8 @@ uint64_t walls_of_groups(const struct spawner *spawner)
     for (unsigned i = 0; i < spawner->root_count; i++) {
         auto_fd group = openat(spawner->roots[i].directory, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
         for_each(row, rows)
-            if (spawner->roots[i].kind == row->kind ||
-                (spawner->roots[i].kind == GROUP_UNIFIED &&
-                 faccessat(group, row->file, F_OK, 0) == 0))
+            if (spawner->roots[i].kind == row->kind || (spawner->roots[i].kind == GROUP_UNIFIED &&
+                                                        faccessat(group, row->file, F_OK, 0) == 0))
                 walls |= 1ULL << row->wall;
     }
     return walls;

@@ -1,8 +1,8 @@
 /* holders.c - starts the holder of a template and hears what it says.
  *
- * A holder is root of a user namespace that maps our own block of ids (or, for an ordinary user, the
- * caller's one id), and the first process of a pid namespace: when it ends, and it ends with the spawner,
- * the kernel ends every sandbox that was cloned from it. */
+ * A holder is root of a user namespace that maps our own block of ids (or, for an ordinary user,
+ * the caller's one id), and the first process of a pid namespace: when it ends, and it ends with
+ * the spawner, the kernel ends every sandbox that was cloned from it. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "model/ids.h"
@@ -32,8 +32,9 @@ static int write_map(pid_t pid, const char *file, const char *text)
     return map >= 0 && write(map, text, length) == (ssize_t) length ? 0 : -1;
 }
 
-/* user_namespaces(7): a process without privileges may map its own id only, and must give up setgroups. It
- * becomes 0 inside as well: exec takes the capabilities of any other id, and zygotes need theirs. */
+/* user_namespaces(7): a process without privileges may map its own id only, and must give up
+ * setgroups. It becomes 0 inside as well: exec takes the capabilities of any other id, and zygotes
+ * need theirs. */
 static int map_ids(const struct spawner *spawner, pid_t holder, error *err)
 {
     char users[64];
@@ -44,7 +45,8 @@ static int map_ids(const struct spawner *spawner, pid_t holder, error *err)
         if (write_map(holder, "setgroups", "deny") < 0)
             return fail_os(err, "give up setgroups");
     } else {
-        (void) snprintf(users, sizeof users, "0 %u %u", (unsigned) HOST_ID_BASE, (unsigned) HOST_ID_COUNT);
+        (void) snprintf(users, sizeof users, "0 %u %u", (unsigned) HOST_ID_BASE,
+                        (unsigned) HOST_ID_COUNT);
         memcpy(groups, users, sizeof groups);
     }
     if (write_map(holder, "uid_map", users) < 0 || write_map(holder, "gid_map", groups) < 0)
@@ -54,7 +56,8 @@ static int map_ids(const struct spawner *spawner, pid_t holder, error *err)
 
 static int become_holder_user(bool unprivileged, error *err)
 {
-    if (!unprivileged && (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
+    if (!unprivileged &&
+        (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
         return fail_os(err, "become root of the holder's user namespace");
     /* Set after the ids, since changing them clears it: prctl(2), PR_SET_PDEATHSIG. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -101,8 +104,8 @@ static int become_holder(const struct spawner *spawner, const struct template *t
     if (arrange_descriptors(wanted, HOLDER_PROGRAM - HOLDER_SOCKET + 1, err) < 0)
         return -1;
 
-    /* It is exec'd here, inside, so that its memory belongs to the new user namespace: the ptrace check
-     * behind setns(pidfd) asks for that. Out of sealed memory: CVE-2019-5736. */
+    /* It is exec'd here, inside, so that its memory belongs to the new user namespace: the ptrace
+     * check behind setns(pidfd) asks for that. Out of sealed memory: CVE-2019-5736. */
     char name[] = "glovebox-init";
     char role[] = "holder";
     char *arguments[2 + SETS_MOST + 1] = { name, role };
@@ -113,7 +116,8 @@ static int become_holder(const struct spawner *spawner, const struct template *t
     return fail_os(err, "execute glovebox-init");
 }
 
-/* clone(2) as a fork that also makes namespaces; the control groups of the child are joined by itself. */
+/* clone(2) as a fork that also makes namespaces; the control groups of the child are joined by
+ * itself. */
 static pid_t clone_holder(void)
 {
     unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
@@ -217,8 +221,8 @@ static void sandbox_is_cloned(struct spawner *spawner, struct packet *packet)
     error err;
     if (slot->state == SLOT_LEAVING) /* it was given up meanwhile */
         slot_leave(spawner, slot);
-    else if (watch(spawner, slot->init, WATCH_INIT, slot_number(spawner, slot) - spawner->first_slot,
-                   &err) < 0)
+    else if (watch(spawner, slot->init, WATCH_INIT,
+                   slot_number(spawner, slot) - spawner->first_slot, &err) < 0)
         build_failed(spawner, slot, &err);
 }
 

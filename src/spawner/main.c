@@ -1,7 +1,8 @@
 /* glovebox-spawner - the only program of glovebox that is root.
  *
- * It reads its command line, then makes, ends and removes sandboxes as gloveboxd asks (duties.c). One peer,
- * one thread, no heap after start, no text from anybody. When its peer goes, everything goes. */
+ * It reads its command line, then makes, ends and removes sandboxes as gloveboxd asks (duties.c).
+ * One peer, one thread, no heap after start, no text from anybody. When its peer goes, everything
+ * goes. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
@@ -79,7 +80,8 @@ static int add_set(const char *modules, error *err)
     unsigned count = spawner.template_count;
     struct template *last = &spawner.templates[count > 0 ? count - 1 : 0];
     if (count == 0 || last->set_count == SETS_MOST)
-        return fail(err, ERR_BAD_REQUEST, "--zygote follows a --template, %d times at most", SETS_MOST);
+        return fail(err, ERR_BAD_REQUEST, "--zygote follows a --template, %d times at most",
+                    SETS_MOST);
     last->sets[last->set_count++] = modules;
     return 0;
 }
@@ -164,7 +166,8 @@ static int read_command_line(int count, char **arguments, error *err)
     if (spawner.daemon < 0 || !settings.init || settings.filter_count != FILTERS ||
         !settings.slots_file || spawner.template_count == 0)
         return fail(err, ERR_BAD_REQUEST,
-                    "--daemon, --init, --slots-file, %d --filter and a --template are needed", FILTERS);
+                    "--daemon, --init, --slots-file, %d --filter and a --template are needed",
+                    FILTERS);
     return 0;
 }
 
@@ -245,8 +248,8 @@ static int keep_few_capabilities(error *err)
     return 0;
 }
 
-/* Sandboxes go first when the host runs out of memory. The floor is inherited if we may set it. EACCES: we
- * stand higher already, and may not go down. */
+/* Sandboxes go first when the host runs out of memory. The floor is inherited if we may set it.
+ * EACCES: we stand higher already, and may not go down. */
 static int volunteer_for_oom(error *err)
 {
     auto_fd score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -259,7 +262,8 @@ static int prepare(int count, char **arguments, error *err)
 {
     if (read_command_line(count, arguments, err) < 0)
         return -1;
-    /* CVE-2026-41163. An ordinary user could trace us whatever we did, and needs to write our child's maps. */
+    /* CVE-2026-41163. An ordinary user could trace us whatever we did, and needs to write our
+     * child's maps. */
     if (!spawner.unprivileged && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return fail_os(err, "become untraceable");
     (void) umask(0022);
@@ -338,7 +342,7 @@ static void handle(const struct epoll_event *event, bool *ret_daemon_gone)
     error err = { 0 };
     uint32_t index = (uint32_t) event->data.u64;
     struct slot *slot = &spawner.slots[index % SLOTS_HERE_MOST];
-    switch ((enum watched) (event->data.u64 >> 32)) {
+    switch ((enum watched)(event->data.u64 >> 32)) {
     case WATCH_DAEMON:
         switch (daemon_speaks(&err)) {
         case PACKET_CLOSED:
@@ -382,7 +386,8 @@ static void serve(void)
     bool daemon_gone = false;
     while (!daemon_gone && !(spawner.phase == DRAINING && slots_are_empty(&spawner))) {
         struct epoll_event events[64];
-        int count = epoll_wait(spawner.epoll, events, COUNT_OF(events), anything_leaves() ? 1 : 1000);
+        int count =
+            epoll_wait(spawner.epoll, events, COUNT_OF(events), anything_leaves() ? 1 : 1000);
         for (int i = 0; i < count; i++)
             handle(&events[i], &daemon_gone);
         slots_tend(&spawner);

@@ -1,7 +1,7 @@
-/* slots.c - slots are numbers that are unique on the host: a sandbox's user id and control group follow
- * from its slot. An instance owns a range of them as long as it holds a lock on that range of a file;
- * the kernel drops the lock when the instance dies, however it dies. So a group whose slot can be locked
- * belongs to nobody, and can be swept. */
+/* slots.c - slots are numbers that are unique on the host: a sandbox's user id and control group
+ * follow from its slot. An instance owns a range of them as long as it holds a lock on that range
+ * of a file; the kernel drops the lock when the instance dies, however it dies. So a group whose
+ * slot can be locked belongs to nobody, and can be swept. */
 #include "base/clock.h"
 #include "base/table.h"
 #include "model/ids.h"
@@ -18,7 +18,8 @@ enum { LEAVE_MS = 5000 };
 
 static int slots_file = -1;
 
-/* Open file description locks: not shared with other processes, and not dropped by another close(). */
+/* Open file description locks: not shared with other processes, and not dropped by another close().
+ */
 static bool lock_range(uint32_t first, uint32_t count, short kind)
 {
     struct flock range = {
@@ -125,7 +126,8 @@ void slot_leave(struct spawner *spawner, struct slot *slot)
 /* Asks again each time: one signal that could not be sent must not keep a slot. */
 static bool has_ended(int pidfd)
 {
-    return pidfd < 0 || (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && errno == ESRCH);
+    return pidfd < 0 ||
+           (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && errno == ESRCH);
 }
 
 static void slot_is_gone(struct spawner *spawner, struct slot *slot, uint32_t leftovers)
@@ -140,13 +142,14 @@ static void slot_is_gone(struct spawner *spawner, struct slot *slot, uint32_t le
         slot->asked_to_leave = false;
     }
     close_and_forget(&slot->init);
-    /* A slot whose processes do not go (a process in the kernel that cannot be killed) is never used again. */
+    /* A slot whose processes do not go (a process in the kernel that cannot be killed) is never
+     * used again. */
     slot->state = leftovers ? SLOT_LEAVING : SLOT_FREE;
     slot->until_ms = INT64_MAX;
 }
 
-/* Looks after slots that wait for something: called whenever something happened, and every 5 ms while
- * a slot is leaving. */
+/* Looks after slots that wait for something: called whenever something happened, and every 5 ms
+ * while a slot is leaving. */
 void slots_tend(struct spawner *spawner)
 {
     int64_t now = now_ms();

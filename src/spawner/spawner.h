@@ -17,8 +17,8 @@
 enum {
     SLOTS_HERE_MOST = 4096,
     FILTERS = SPAWN_NETWORK_KINDS,
-    SETS_MOST = 4,     /* import sets of a template */
-    ZYGOTES_MOST = 64, /* for all templates, sets and tenants */
+    SETS_MOST = 4,        /* import sets of a template */
+    ZYGOTES_MOST = 64,    /* for all templates, sets and tenants */
     INTERPRETER_ENDS = 4, /* stdin, stdout, stderr, control */
 };
 
@@ -30,7 +30,8 @@ struct group_root {
     int holders; /* procs file of the group that holders and inits share */
 };
 
-struct template {
+struct template
+{
     const char *path; /* root directory of the template, from the command line */
     pid_t holder;     /* 0 = not running */
     int holder_socket;
@@ -64,16 +65,16 @@ struct slot {
     bool asked_to_leave; /* gloveboxd waits for SPAWN_RELEASED */
     bool lost;           /* init ended by itself: the leaf waits until gloveboxd has read it */
     uint64_t request;
-    int64_t until_ms; /* BUILDING: must be ready by then; LEAVING: must be gone by then */
-    int init;         /* pidfd */
-    int report;       /* init reports BUILD_READY here */
-    int inside;       /* gloveboxd's end of the inside stream, until it is handed over */
+    int64_t until_ms;  /* BUILDING: must be ready by then; LEAVING: must be gone by then */
+    int init;          /* pidfd */
+    int report;        /* init reports BUILD_READY here */
+    int inside;        /* gloveboxd's end of the inside stream, until it is handed over */
     int procs[GROUPS]; /* procs files of its leaf, until the interpreter has been forked */
     uint32_t procs_count;
     int ends[INTERPRETER_ENDS];
     struct spawn_build build;
     uint64_t walls;
-    uint32_t groups;  /* bits of enum group_kind that have a leaf */
+    uint32_t groups; /* bits of enum group_kind that have a leaf */
     uint64_t degraded;
 };
 
@@ -84,9 +85,9 @@ struct spawner {
     int daemon;
     int epoll;
 
-    int program;         /* glovebox-init, copied into sealed memory */
+    int program;          /* glovebox-init, copied into sealed memory */
     int filters[FILTERS]; /* seccomp programs, copied into sealed memory */
-    int python;          /* directory of the zygote's files, -1 if none */
+    int python;           /* directory of the zygote's files, -1 if none */
     bool unprivileged;
     uint32_t disk_major, disk_minor; /* device for I/O rates, 0:0 if unknown */
     uint64_t leave_out;              /* test builds only */

@@ -1,6 +1,7 @@
-/* template_root.c - the newborn holder moves into its template: the last code of the spawner that it
- * runs. It already has a user, mount and pid namespace of its own, so that nothing here uses a privilege of
- * the host; what it mounts, sandboxes inherit locked (mount_namespaces(7), "locked mounts"). */
+/* template_root.c - the newborn holder moves into its template: the last code of the spawner that
+ * it runs. It already has a user, mount and pid namespace of its own, so that nothing here uses a
+ * privilege of the host; what it mounts, sandboxes inherit locked (mount_namespaces(7), "locked
+ * mounts"). */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "spawner/spawner.h"
@@ -23,11 +24,12 @@
 /* Where the new root is put together: a folder that every host has, seen by this process only. */
 static const char site[] = "/tmp";
 
-/* A private copy of the template's mount, read-only, without set-user-id programs and devices. Other
- * mounts that lie below the folder on the host do not come along (no AT_RECURSIVE). */
+/* A private copy of the template's mount, read-only, without set-user-id programs and devices.
+ * Other mounts that lie below the folder on the host do not come along (no AT_RECURSIVE). */
 static int mount_template(const char *path, error *err)
 {
-    auto_fd tree = (int) syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    auto_fd tree =
+        (int) syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (tree < 0)
         return fail_os(err, "open template '%s'", path);
     struct mount_attr attributes = {
@@ -47,8 +49,8 @@ static const struct device {
     const char *name;
     unsigned minor;
 } devices[] = {
-    { "/dev/null", "dev/null", 3 },      { "/dev/zero", "dev/zero", 5 },
-    { "/dev/full", "dev/full", 7 },      { "/dev/random", "dev/random", 8 },
+    { "/dev/null", "dev/null", 3 },       { "/dev/zero", "dev/zero", 5 },
+    { "/dev/full", "dev/full", 7 },       { "/dev/random", "dev/random", 8 },
     { "/dev/urandom", "dev/urandom", 9 },
 };
 
@@ -65,10 +67,10 @@ static int bind_device(const struct device *device, error *err)
     auto_fd place = open(device->name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0444);
     if (place < 0)
         return fail_os(err, "make '%s'", device->name);
-    auto_fd tree = (int) syscall(SYS_open_tree, node, "",
-                                 AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    if (tree < 0 || syscall(SYS_move_mount, tree, "", AT_FDCWD, device->name,
-                            MOVE_MOUNT_F_EMPTY_PATH) < 0)
+    auto_fd tree =
+        (int) syscall(SYS_open_tree, node, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (tree < 0 ||
+        syscall(SYS_move_mount, tree, "", AT_FDCWD, device->name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return fail_os(err, "mount device '%s'", device->host);
     return 0;
 }
@@ -84,7 +86,8 @@ static int mount_devices(error *err)
     };
     static const char *const folders[] = { "dev/shm", "dev/pts" };
 
-    if (mount("tmpfs", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64") < 0)
+    if (mount("tmpfs", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64") <
+        0)
         return fail_os(err, "mount '/dev'");
     for_each(device, devices)
         if (bind_device(device, err) < 0)
@@ -95,7 +98,8 @@ static int mount_devices(error *err)
     for_each(folder, folders)
         if (mkdir(*folder, 0755) < 0)
             return fail_os(err, "make '%s'", *folder);
-    if (mount(NULL, "dev", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0)
+    if (mount(NULL, "dev", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) <
+        0)
         return fail_os(err, "make '/dev' read-only");
     return 0;
 }

@@ -1,6 +1,7 @@
-/* zygotes.c - warmed interpreters: started by a template's holder when first asked for, one for each
- * import set and tenant, and replaced from time to time, since all their children share one address layout
- * and one hash seed. The replacement warms up beside the old one, so that nobody waits for it. */
+/* zygotes.c - warmed interpreters: started by a template's holder when first asked for, one for
+ * each import set and tenant, and replaced from time to time, since all their children share one
+ * address layout and one hash seed. The replacement warms up beside the old one, so that nobody
+ * waits for it. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
@@ -34,8 +35,8 @@ static struct zygote *free_place(struct spawner *spawner)
     return oldest;
 }
 
-static int zygote_start(struct spawner *spawner, const struct zygote *wanted, struct zygote **ret_zygote,
-                        error *err)
+static int zygote_start(struct spawner *spawner, const struct zygote *wanted,
+                        struct zygote **ret_zygote, error *err)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -45,8 +46,8 @@ static int zygote_start(struct spawner *spawner, const struct zygote *wanted, st
     struct build_zygote order = { .index = wanted->set };
     if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
         return fail_os(err, "make a socket for a zygote");
-    if (packet_send(spawner->templates[wanted->template].holder_socket, BUILD_ZYGOTE, &order, sizeof order,
-                    &theirs, 1, err) < 0)
+    if (packet_send(spawner->templates[wanted->template].holder_socket, BUILD_ZYGOTE, &order,
+                    sizeof order, &theirs, 1, err) < 0)
         return under(err, "start a zygote");
     struct zygote *zygote = free_place(spawner);
     if (watch(spawner, ours, WATCH_ZYGOTE, (uint32_t) (zygote - spawner->zygotes), err) < 0)
@@ -72,11 +73,14 @@ static struct zygote *zygote_find(struct spawner *spawner, const struct zygote *
     return found;
 }
 
-/* ZYGOTE_FORK; the answer comes to zygote_speaks(). A zygote that still warms up answers when it is done. */
+/* ZYGOTE_FORK; the answer comes to zygote_speaks(). A zygote that still warms up answers when it is
+ * done. */
 int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
 {
     const struct spawn_build *build = &slot->build;
-    struct zygote wanted = { .template = build->template, .set = build->zygote, .tenant = build->tenant };
+    struct zygote wanted = { .template = build->template,
+                             .set = build->zygote,
+                             .tenant = build->tenant };
     struct zygote *zygote = zygote_find(spawner, &wanted);
     if (!zygote && zygote_start(spawner, &wanted, &zygote, err) < 0)
         return -1;
@@ -91,9 +95,9 @@ int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
         .processes = build->processes,
     };
     int fds[ZYGOTE_FDS + GROUPS] = {
-        [ZYGOTE_FD_INIT] = slot->init,         [ZYGOTE_FD_STDIN] = slot->ends[0],
-        [ZYGOTE_FD_STDOUT] = slot->ends[1],    [ZYGOTE_FD_STDERR] = slot->ends[2],
-        [ZYGOTE_FD_CONTROL] = slot->ends[3],   [ZYGOTE_FD_FILTER] = spawner->filters[build->network],
+        [ZYGOTE_FD_INIT] = slot->init,       [ZYGOTE_FD_STDIN] = slot->ends[0],
+        [ZYGOTE_FD_STDOUT] = slot->ends[1],  [ZYGOTE_FD_STDERR] = slot->ends[2],
+        [ZYGOTE_FD_CONTROL] = slot->ends[3], [ZYGOTE_FD_FILTER] = spawner->filters[build->network],
     };
     for (unsigned i = 0; i < slot->procs_count; i++)
         fds[ZYGOTE_FDS + i] = slot->procs[i];
@@ -173,8 +177,8 @@ void zygotes_of_template_are_lost(struct spawner *spawner, uint32_t template)
             zygote_is_lost(spawner, zygote, &cause);
 }
 
-/* Starts a replacement for a zygote that has served long enough, and lets the old one go when the new
- * one is warm. */
+/* Starts a replacement for a zygote that has served long enough, and lets the old one go when the
+ * new one is warm. */
 void zygotes_tend(struct spawner *spawner)
 {
     int64_t now = now_ms();
@@ -191,8 +195,9 @@ void zygotes_tend(struct spawner *spawner)
         struct zygote *fresh = NULL;
         error err;
         for_each(other, spawner->zygotes)
-            if (other != zygote && other->socket >= 0 && !other->is_old && other->set == zygote->set &&
-                other->template == zygote->template && other->tenant == zygote->tenant)
+            if (other != zygote && other->socket >= 0 && !other->is_old &&
+                other->set == zygote->set && other->template == zygote->template &&
+                other->tenant == zygote->tenant)
                 fresh = other;
         if (!fresh && zygote->forks > 0)
             (void) zygote_start(spawner, zygote, &fresh, &err);

@@ -1,7 +1,8 @@
-/* fail_call.c - runs a command and lets exactly one system call fail, of the command or of anything that it
- * starts: fail_call N ERRNO REPORT COMMAND… The calls of all processes are counted together, in the order in which
- * they are made, from the command's first own instruction on. The N-th is not carried out and answers ERRNO; with
- * N = 0 nothing fails. REPORT gets one line: the number of calls, and which call of which program failed.
+/* fail_call.c - runs a command and lets exactly one system call fail, of the command or of anything
+ * that it starts: fail_call N ERRNO REPORT COMMAND… The calls of all processes are counted
+ * together, in the order in which they are made, from the command's first own instruction on. The
+ * N-th is not carried out and answers ERRNO; with N = 0 nothing fails. REPORT gets one line: the
+ * number of calls, and which call of which program failed.
  *
  * Used by test_spawner_faults.py. ptrace(2) with PTRACE_GET_SYSCALL_INFO, Linux 5.3. */
 #include <errno.h>
@@ -55,12 +56,13 @@ static struct process *process_of(pid_t pid, bool *ret_new)
     return free_row;
 }
 
-/* A process cannot go on after these: there is nothing that could handle a failure. close(2) is spared
- * because on Linux it closes whatever it answers, so a failure that leaves the descriptor open is none. */
+/* A process cannot go on after these: there is nothing that could handle a failure. close(2) is
+ * spared because on Linux it closes whatever it answers, so a failure that leaves the descriptor
+ * open is none. */
 static bool is_spared(uint64_t call)
 {
-    return call == SYS_close || call == SYS_exit || call == SYS_exit_group || call == SYS_rt_sigreturn ||
-           call == SYS_restart_syscall;
+    return call == SYS_close || call == SYS_exit || call == SYS_exit_group ||
+           call == SYS_rt_sigreturn || call == SYS_restart_syscall;
 }
 
 static void describe(pid_t pid, uint64_t call)
@@ -72,7 +74,8 @@ static void describe(pid_t pid, uint64_t call)
         name[strcspn(name, "\n")] = '\0';
     if (file)
         (void) fclose(file);
-    (void) snprintf(plan.what, sizeof plan.what, "call %llu of %s (%d)", (unsigned long long) call, name, pid);
+    (void) snprintf(plan.what, sizeof plan.what, "call %llu of %s (%d)", (unsigned long long) call,
+                    name, pid);
 }
 
 static void at_call(struct process *process)
@@ -149,8 +152,8 @@ int main(int count, char **arguments)
     if (child < 0 || waitpid(child, &status, 0) != child || !WIFSTOPPED(status))
         return 2;
     (void) process_of(child, &is_new);
-    long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
-                   PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+    long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+                   PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
     if (ptrace(PTRACE_SETOPTIONS, child, 0, options) < 0 || ptrace(PTRACE_SYSCALL, child, 0, 0) < 0)
         return 2;
     int result = follow(child);
