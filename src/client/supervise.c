@@ -193,9 +193,10 @@ static int live_once(struct keeper *keeper, error *err)
     do
         ended = watch_pair(keeper, deadline_in(LOOK_MS));
     while (!ended && !keeper->leaving);
-    /* The spawner leaves when the daemon is gone; a daemon without a spawner is of no use. */
+    /* The spawner leaves when the daemon is gone; a daemon without a spawner has a moment to tell its
+     * callers that their runs are lost. */
     if (keeper->launch.daemon > 0 && !keeper->leaving)
-        (void) kill(keeper->launch.daemon, SIGKILL);
+        (void) kill(keeper->launch.daemon, SIGTERM);
     (void) launch_end(&keeper->launch, deadline_in(keeper->leaving ? DRAIN_MS : 1000));
     bool was_steady = now_ms() - start >= STEADY_MS;
     keeper->early_deaths = was_steady ? 0 : keeper->early_deaths + 1;
