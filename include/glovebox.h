@@ -218,6 +218,11 @@ typedef struct glb_denial {
 GLB_API int32_t glb_outcome_denial(const glb_outcome *outcome, size_t index, glb_denial *ret_denial,
                                    size_t size);
 
+/* Walls that did not stand, because this machine or this user cannot have them: "cgroup_memory" …
+ * Fails GLB_E_NOT_FOUND past the last. */
+GLB_API int32_t glb_outcome_degraded(const glb_outcome *outcome, size_t index,
+                                     const char **ret_wall);
+
 typedef struct glb_artifact {
     const char *path; /* beneath /workspace; chosen by the program: never open it unchecked */
     const char *sha256;

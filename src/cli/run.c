@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/table.h"
 #include "cli/artifacts.h"
 #include "cli/options.h"
 #include "cli/run_arguments.h"
@@ -191,6 +192,40 @@ static void tell_what_happened(const glb_outcome *outcome)
     (void) complain("refused: %s %s: %s%s", denial.layer, denial.target, denial.message, more);
 }
 
+static bool is_degraded(const glb_outcome *outcome, const char *wall)
+{
+    const char *missing = NULL;
+    for (size_t index = 0; glb_outcome_degraded(outcome, index, &missing) == GLB_OK; index++)
+        if (strcmp(missing, wall) == 0)
+            return true;
+    return false;
+}
+
+/* A limit that was asked for by name and could not be held is never passed over in silence. */
+static void tell_what_was_not_held(const struct call *call)
+{
+    static const struct {
+        const char *limit, *wall;
+    } rows[] = {
+        { "memory", "cgroup_memory" },      { "processes", "cgroup_pids" },
+        { "cpus", "cgroup_cpu" },           { "disk_read_rate", "cgroup_io" },
+        { "disk_write_rate", "cgroup_io" },
+    };
+    for_each(row, rows)
+        for (size_t index = 0; index < call->arguments.limit_count; index++)
+            if (strcmp(call->arguments.limits[index].name, row->limit) == 0 &&
+                is_degraded(call->outcome, row->wall))
+                (void) complain(
+                    "limit %s is not enforced here (%s is missing); run as root, or see "
+                    "glovebox doctor",
+                    row->limit, row->wall);
+    const char *missing = NULL;
+    if (call->arguments.verbose)
+        for (size_t index = 0; glb_outcome_degraded(call->outcome, index, &missing) == GLB_OK;
+             index++)
+            (void) complain("wall %s is missing here; see glovebox doctor", missing);
+}
+
 static int save_artifacts(const struct call *call)
 {
     const struct run_arguments *arguments = &call->arguments;
@@ -227,6 +262,7 @@ static int finish(const struct call *call)
         (void) complain("cancelled");
         return 128 + signal_number;
     }
+    tell_what_was_not_held(call);
     tell_what_happened(call->outcome);
     return saved < 0 && status == 0 ? EXIT_OWN_FAILURE : status;
 }

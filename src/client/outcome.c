@@ -205,6 +205,18 @@ int32_t glb_outcome_denial(const glb_outcome *outcome, size_t index, glb_denial 
     return GLB_OK;
 }
 
+int32_t glb_outcome_degraded(const glb_outcome *outcome, size_t index, const char **ret_wall)
+{
+    json_object *walls = member(member(outcome->root, "isolation"), "degraded");
+    json_object *wall = walls && json_object_is_type(walls, json_type_array)
+                            ? json_object_array_get_idx(walls, index)
+                            : NULL;
+    if (!wall)
+        return no_such_row("wall");
+    *ret_wall = json_object_get_string(wall);
+    return GLB_OK;
+}
+
 int32_t glb_outcome_artifact(const glb_outcome *outcome, size_t index, glb_artifact *ret_artifact,
                              size_t size)
 {
