@@ -131,6 +131,15 @@ static void join_holders_group(const struct spawner *spawner)
         (void) !write(spawner->roots[i].holders, "0", 1);
 }
 
+static int let_holder_go(const struct spawner *spawner, pid_t holder, int gate, error *err)
+{
+    if (map_ids(spawner, holder, err) < 0)
+        return -1;
+    if (write(gate, "g", 1) != 1)
+        return fail_os(err, "let the holder go on");
+    return 0;
+}
+
 int holder_start(struct spawner *spawner, uint32_t index, error *err)
 {
     struct template *template = &spawner->templates[index];
@@ -145,6 +154,8 @@ int holder_start(struct spawner *spawner, uint32_t index, error *err)
     auto_fd go_read = gate[0];
     auto_fd go_write = gate[1];
 
+    if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
+        return fail_os(err, "make a socket for a holder");
     pid_t holder = clone_holder();
     if (holder < 0)
         return fail_os(err, "make the namespaces of a holder; `glovebox doctor` names the wall");
@@ -157,13 +168,12 @@ int holder_start(struct spawner *spawner, uint32_t index, error *err)
         (void) packet_send(theirs, HOLDER_READY, &failed, sizeof failed, NULL, 0, &cause);
         _exit(1);
     }
-    template->holder = holder;
-    if (map_ids(spawner, holder, err) < 0 || write(go_write, "g", 1) != 1) {
-        (void) kill(holder, SIGKILL);
+    if (let_holder_go(spawner, holder, go_write, err) < 0 ||
+        watch(spawner, ours, WATCH_HOLDER, index, err) < 0) {
+        (void) kill(holder, SIGKILL); /* the next build tries again */
         return -1;
     }
-    if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0 || watch(spawner, ours, WATCH_HOLDER, index, err) < 0)
-        return -1;
+    template->holder = holder;
     template->holder_socket = take_fd(&ours);
     return 0;
 }
