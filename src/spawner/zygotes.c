@@ -43,7 +43,10 @@ static int zygote_start(struct spawner *spawner, const struct zygote *wanted,
         return fail_os(err, "make a socket for a zygote");
     auto_fd ours = pair[0];
     auto_fd theirs = pair[1];
-    struct build_zygote order = { .index = wanted->set };
+    struct zygote fresh = { .template = wanted->template,
+                            .set = wanted->set,
+                            .tenant = wanted->tenant }; /* `wanted` may be in the place we get */
+    struct build_zygote order = { .index = fresh.set };
     if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
         return fail_os(err, "make a socket for a zygote");
     if (packet_send(spawner->templates[wanted->template].holder_socket, BUILD_ZYGOTE, &order,
@@ -52,11 +55,9 @@ static int zygote_start(struct spawner *spawner, const struct zygote *wanted,
     struct zygote *zygote = free_place(spawner);
     if (watch(spawner, ours, WATCH_ZYGOTE, (uint32_t) (zygote - spawner->zygotes), err) < 0)
         return -1;
-    *zygote = (struct zygote){ .socket = take_fd(&ours),
-                               .template = wanted->template,
-                               .set = wanted->set,
-                               .tenant = wanted->tenant,
-                               .started_ms = now_ms() };
+    fresh.socket = take_fd(&ours);
+    fresh.started_ms = now_ms();
+    *zygote = fresh;
     *ret_zygote = zygote;
     return 0;
 }
