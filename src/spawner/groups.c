@@ -281,8 +281,9 @@ static void kill_group(int group)
     for (ssize_t i = 0, pid = 0; i < got; i++) {
         if (text[i] >= '0' && text[i] <= '9')
             pid = pid * 10 + (text[i] - '0');
-        else if (pid > 1) {
-            (void) kill((pid_t) pid, SIGKILL);
+        else {
+            if (pid > 1)
+                (void) kill((pid_t) pid, SIGKILL);
             pid = 0;
         }
     }
