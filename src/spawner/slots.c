@@ -31,12 +31,10 @@ static bool lock_range(uint32_t first, uint32_t count, short kind)
     return fcntl(slots_file, F_OFD_SETLK, &range) == 0;
 }
 
+/* Keeps the lock until the sweep is over: nobody else may begin to use what is being swept. */
 static bool is_abandoned(uint32_t slot)
 {
-    if (!lock_range(slot, 1, F_WRLCK))
-        return false;
-    (void) lock_range(slot, 1, F_UNLCK);
-    return true;
+    return lock_range(slot, 1, F_WRLCK);
 }
 
 int lock_slots(struct spawner *spawner, const char *path, uint32_t count, error *err)
@@ -46,6 +44,7 @@ int lock_slots(struct spawner *spawner, const char *path, uint32_t count, error 
         return fail_os(err, "open slots file '%s'", path);
     /* Before our own range is taken, so that what is left in it is swept as well. */
     spawner->swept = sweep_groups(spawner, is_abandoned);
+    (void) lock_range(0, 0, F_UNLCK); /* no length: all of them */
     for (uint32_t first = 0; first + count <= SLOTS_MOST; first += count) {
         if (!lock_range(first, count, F_WRLCK))
             continue;
