@@ -75,10 +75,16 @@ static int join_namespaces(struct entry *entry, error *err)
     int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET;
     if (setns(entry->fds[ZYGOTE_FD_INIT], flags) < 0)
         return fail_os(err, "join the namespaces of the sandbox");
-    if (unshare(CLONE_NEWCGROUP) < 0)
-        return fail_os(err, "make a view of control groups");
     if (setsid() < 0)
         return fail_os(err, "leave the session of the zygote");
+    return 0;
+}
+
+static int own_group_view(struct entry *entry, error *err)
+{
+    (void) entry;
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return fail_os(err, "make a view of control groups");
     return 0;
 }
 
@@ -202,6 +208,7 @@ static const struct step {
     { "join control groups", -1,                   join_sandbox_groups   },
     { "oom score",           WALL_oom_score,       raise_oom_score       },
     { "join namespaces",     -1,                   join_namespaces       },
+    { "group view",          WALL_cgroupns,        own_group_view        },
     { "descriptors",         -1,                   take_descriptors      },
     { "rlimits",             WALL_rlimits,         raise_rlimits         },
     { "take id",             -1,                   take_inside_id        },

@@ -175,7 +175,8 @@ static int write_limits(struct spawner *spawner, struct slot *slot, enum group_k
     if (group_serves(kind, GROUP_CPU) && !(left_out & (1ULL << WALL_cgroup_cpu)) &&
         limit_cpu(leaf, unified, build) < 0)
         slot->degraded |= 1ULL << WALL_cgroup_cpu;
-    if (group_serves(kind, GROUP_BLKIO) && limit_disk_rate(spawner, leaf, unified, build) < 0)
+    if (group_serves(kind, GROUP_BLKIO) && !(left_out & (1ULL << WALL_cgroup_io)) &&
+        limit_disk_rate(spawner, leaf, unified, build) < 0)
         slot->degraded |= 1ULL << WALL_cgroup_io;
     return 0;
 }
