@@ -44,6 +44,11 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
+        self.kept = self.sock  # http.client hands it to the answer and forgets it
+
+    def hang_up(self):
+        with contextlib.suppress(OSError):
+            self.kept.shutdown(socket.SHUT_RDWR)
 
 
 class Server:
@@ -144,7 +149,7 @@ class Server:
             piece = answer.read1(65536)
             assert piece, f"the neighbour ended: {seen[-2000:]}"
             seen += piece
-        self.open.append(connection.close)
+        self.open.append(connection.hang_up)
         threading.Thread(target=drain, args=(answer,), daemon=True).start()
 
     def __exit__(self, *_):
@@ -154,7 +159,7 @@ class Server:
         if self.process and self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(15)
+                self.process.wait(5)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()

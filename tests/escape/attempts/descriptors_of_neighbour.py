@@ -8,7 +8,7 @@ from escape import attempt, stopped
 
 
 @attempt
-def descriptors_in_flight():
+def descriptors_of_neighbour():
     left, _ = socket.socketpair()
     try:
         socket.send_fds(left, [b"x"], [0])
