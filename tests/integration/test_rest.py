@@ -250,6 +250,26 @@ class TestStreams:
         assert b"event: artifact" in got
 
 
+class TestCells:
+    CELL = {"code": "display({'a': 1})\n6 * 7", "language": "python", "mode": "cell"}
+
+    def test_a_cell_gives_its_values(self, daemon):
+        status, result = daemon.post(self.CELL)
+        assert status == 200 and result["status"] == "ok", result
+        assert [r["main"] for r in result["results"]] == [False, True]
+        assert result["results"][1]["data"]["text/plain"] == "42"
+
+    def test_results_are_events(self, daemon):
+        _, stream = daemon.call("POST", "/v1/runs?stream=1", json.dumps(self.CELL))
+        events = events_of(stream)
+        assert [data for name, data in events if name == "result"] == events[-1][1]["results"]
+
+    def test_an_exception_is_an_error_with_frames(self, daemon):
+        _, result = daemon.post(self.CELL | {"code": "1 / 0"})
+        assert (result["status"], result["fault"]) == ("error", "code")
+        assert result["error"]["name"] == "ZeroDivisionError" and result["error"]["frames"]
+
+
 class TestEnds:
     def test_a_peer_that_hangs_up_cancels_its_run(self, daemon):
         for path in ("/v1/runs", "/v1/runs?stream=1"):
