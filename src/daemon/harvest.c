@@ -157,9 +157,12 @@ static int take_result(struct harvest *harvest, const struct inside_frame *frame
 {
     struct inside_result result;
     memcpy(&result, payload, sizeof result);
-    if (harvest->running != ID_INTERPRETER || harvest->has_exited ||
-        result.what < INSIDE_RESULT_VALUE || result.what > INSIDE_RESULT_ERROR)
+    if (harvest->running != ID_INTERPRETER)
         return out_of_turn(frame, err);
+    /* A process that the code has forked shares its socket, and may speak after its end. */
+    if (harvest->has_exited || result.what < INSIDE_RESULT_VALUE ||
+        result.what > INSIDE_RESULT_ERROR)
+        return HARVEST_NOTHING;
     size_t size = frame->size - sizeof result;
     if (harvest->results.size + harvest->piece.size + size > RESULT_BYTES_MOST) {
         bytes_done(&harvest->piece); /* too large to show; the code's output and files are not */
@@ -314,7 +317,7 @@ static const struct row {
     [INSIDE_DONE]     = { HARVEST_LOADING | HARVEST_RUNNING | HARVEST_COLLECTING, take_done },
     [INSIDE_STARTED]  = { HARVEST_RUNNING,                        take_started },
     [INSIDE_OUTPUT]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_output },
-    [INSIDE_RESULT]   = { HARVEST_RUNNING,                        take_result },
+    [INSIDE_RESULT]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_result },
     [INSIDE_EXECUTED] = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_executed },
     [INSIDE_CREDIT]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_credit },
     [INSIDE_EXITED]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_exited },

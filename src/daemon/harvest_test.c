@@ -136,6 +136,32 @@ TEST(an_init_that_misbehaves_is_found_out)
     }
 }
 
+/* A child that the code has left behind holds the same socket. */
+TEST(a_result_after_the_end_of_the_code_is_left_out)
+{
+    static struct inside_reader reader;
+    static struct harvest harvest;
+    unsigned char bytes[256];
+    static const unsigned phases[] = { HARVEST_RUNNING, HARVEST_COLLECTING };
+    struct {
+        struct inside_result head;
+        char text[2];
+    } result = { { .what = INSIDE_RESULT_VALUE, .last = 1 }, { '{', '}' } };
+    for_each(phase, phases) {
+        error err = { 0 };
+        begin(&reader, &harvest);
+        harvest.phase = *phase;
+        harvest.running = ID_INTERPRETER;
+        harvest.has_started = harvest.has_exited = true;
+        size_t size = put(bytes, INSIDE_RESULT, ID_INTERPRETER, 0, &result,
+                          sizeof result.head + sizeof result.text);
+        expect(feed(&reader, &harvest, bytes, size, size, &err) == 0, "phase %u: %s", *phase,
+               err.text);
+        expect(harvest.results.size == 0, "phase %u: %zu bytes", *phase, harvest.results.size);
+        harvest_done(&harvest);
+    }
+}
+
 TEST(artifacts_keep_to_what_was_granted)
 {
     static const struct {
@@ -191,4 +217,5 @@ TEST(denials_are_counted_by_target)
 }
 
 TESTS(CASE(a_file_comes_in), CASE(an_init_that_misbehaves_is_found_out),
+      CASE(a_result_after_the_end_of_the_code_is_left_out),
       CASE(artifacts_keep_to_what_was_granted), CASE(denials_are_counted_by_target))
