@@ -21,6 +21,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -258,6 +259,18 @@ static int volunteer_for_oom(error *err)
     return 0;
 }
 
+/* Descriptors in flight count for each user id, and whoever is over its own limit of open files may send no
+ * more (unix(7), ETOOMANYREFS). Where sandboxes have the caller's id, one could stop us so; a program's limit
+ * is far below the one that we take here. */
+static void raise_open_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    (void) setrlimit(RLIMIT_NOFILE, &files);
+}
+
 static int prepare(int count, char **arguments, error *err)
 {
     if (read_command_line(count, arguments, err) < 0)
@@ -267,6 +280,7 @@ static int prepare(int count, char **arguments, error *err)
     if (!spawner.unprivileged && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return fail_os(err, "become untraceable");
     (void) umask(0022);
+    raise_open_files();
     (void) signal(SIGPIPE, SIG_IGN);
     (void) signal(SIGCHLD, SIG_IGN); /* holders are reaped by the kernel; their sockets tell */
     if (!(spawner.leave_out & (1ULL << WALL_oom_score)) && volunteer_for_oom(err) < 0)
