@@ -35,7 +35,7 @@ class Service:
         return self.glovebox("run", "--daemon", self.socket, *arguments, **how)
 
     def ready(self):
-        wait_until(lambda: self.socket.exists() or self.process.poll() is not None)
+        wait_until(lambda: "listening on" in self.log.read_text() or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()
         assert self.run("-c", "print(1)").stdout == b"1\n"
         return self
