@@ -143,7 +143,10 @@ static void print_zsh(void)
         }
         (void) puts(" '*:file:_files' ;;");
     }
-    (void) puts("    esac\n}\ncompdef _glovebox glovebox");
+    /* Sourced it registers itself; from a folder of fpath it is the function. */
+    (void) puts("    esac\n}\n"
+                "if [ \"$funcstack[1]\" = _glovebox ]; then\n    _glovebox \"$@\"\n"
+                "else\n    compdef _glovebox glovebox\nfi");
 }
 
 static void print_fish(void)
