@@ -4,6 +4,7 @@ import ctypes
 import fcntl
 import os
 import socket
+import sys
 import time
 
 KEY = 0x45534331
@@ -28,9 +29,10 @@ fcntl.flock(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
 while libc.inotify_init1(0) >= 0:
     pass
 
+# Where all sandboxes have the caller's id, this would stop every other one from being built.
 flying, never_read = socket.socketpair()
 try:
-    while True:
+    while sys.argv[1:] == ["own-id"]:
         socket.send_fds(flying, [b"x"], [0] * 200)
 except OSError:
     pass

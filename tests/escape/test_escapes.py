@@ -22,10 +22,12 @@ TOGETHER = 60  # attempts in one sandbox; 256 refused calls are reported of each
 
 # Walls that other walls need: no_new_privs is what lets a process without rights install the last two.
 ALSO = {"no_new_privs": ["landlock", "seccomp"], "no_userns": ["seccomp"], "netns": ["landlock"],
-        "not_dumpable": ["landlock"], "pidns": ["masked_proc"],
+        "pidns": ["masked_proc"],
         "cgroup_pids": ["rlimits"]}
 # Walls without which there is no sandbox to try anything in.
 ALWAYS = {"userns": "the other namespaces belong to it", "mntns": "the root is entered by it",
+          "private_files": "without them nothing could be written at all",
+          "not_dumpable": "a process that changes its ids is not dumpable in any case (prctl(2))",
           "minimal_dev": "the root has no other devices", "descriptors": "they are arranged one by one",
           "environment": "a program gets what it was sent and nothing else"}
 
@@ -132,8 +134,8 @@ def test_wall_stops(tried, row):
 
 
 @pytest.fixture(scope="session")
-def leave_out_build(tmp_path_factory):
-    return build_with_leave_out(tmp_path_factory.mktemp("leave-out"))
+def leave_out_build():
+    return build_with_leave_out()
 
 
 @pytest.fixture(scope="session")
