@@ -1,16 +1,12 @@
-/* seccomp_compile.c - makes a filter, the table of refusals and test cases from a table of system
- * calls.
+/* seccomp_compile.c - makes a filter, the table of refusals and test cases from a table of system calls.
  *
  *     seccomp_compile filter  TABLE OUT    BPF bytes: an array of struct sock_filter
- *     seccomp_compile header  TABLE OUT    seccomp/refusals.h: what glovebox-init answers, in which
- * words seccomp_compile cases   TABLE OUT    a C header with arguments that reach each row, for the
- * tests
+ *     seccomp_compile header  TABLE OUT    seccomp/refusals.h: what glovebox-init answers, in which words
+ *     seccomp_compile cases   TABLE OUT    a C header: arguments that reach each row, for the tests
  *
- * Runs at build time, outside root. libseccomp is asked for the numbers of calls; the program
- * itself is laid out here, because rows of one call are tried in order, and libseccomp's rules are
- * not ordered: it cannot say "AF_UNIX is allowed, any other family is refused"
- * (docs/decisions/0012). The form of a table is described at the head of
- * data/seccomp/default.syscalls. */
+ * Runs at build time, outside root. libseccomp is asked for the numbers of calls; the program itself is
+ * laid out here, because rows of one call are tried in order, and libseccomp's rules have none
+ * (docs/decisions/0018). The form of a table is described in data/seccomp/default.syscalls. */
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/table.h"
