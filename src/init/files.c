@@ -90,11 +90,13 @@ int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload
     struct inside_put put;
     memcpy(&put, payload, sizeof put);
     const char *path = (const char *) payload + sizeof put;
+    if (putting.open)
+        return fail(err, ERR_PROTOCOL, "file %u is not complete yet", putting.id);
+    putting.open = true; /* what follows belongs to it, even if it cannot be created */
+    putting.id = id;
     if (strlen(path) != size - sizeof put || strlen(path) > INSIDE_PATH_MOST)
         return fail(err, ERR_BAD_REQUEST, "a path holds a NUL byte or is longer than %d bytes",
                     INSIDE_PATH_MOST);
-    if (putting.open)
-        return fail(err, ERR_PROTOCOL, "file %u is not complete yet", putting.id);
 
     auto_fd parent = -1;
     const char *name = NULL;
@@ -107,15 +109,14 @@ int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload
     putting.file = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (putting.file < 0)
         return fail_os(err, "create '%.100s'", path);
-    putting.open = true;
-    putting.id = id;
     putting.mode = put.flags & INSIDE_PUT_READ_ONLY ? put.mode & 0555 : put.mode & 0777;
     putting.mtime_ns = put.mtime_ns;
     putting.left = put.size;
     return 0;
 }
 
-/* After a failure the rest of the file is taken and thrown away; it has been answered already. */
+/* After a failure the rest of the file is taken and thrown away; it has been answered already: each
+ * file is answered once. */
 int put_data(uint32_t id, const void *bytes, size_t size, error *err)
 {
     (void) id;
@@ -144,7 +145,7 @@ int put_end(uint32_t id, error *err)
     (void) id;
     putting.open = false;
     if (putting.file < 0)
-        return fail(err, ERR_SYSTEM, "the file was not written");
+        return PUT_ANSWERED;
     struct timespec times[2] = {
         { .tv_nsec = UTIME_OMIT },
         { .tv_sec = putting.mtime_ns / 1000000000, .tv_nsec = putting.mtime_ns % 1000000000 },

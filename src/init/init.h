@@ -105,6 +105,7 @@ uint32_t programs_alive(const struct sandbox *sandbox);
 int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
               error *err);
 int put_data(uint32_t id, const void *bytes, size_t size, error *err);
+enum { PUT_WELL = 0, PUT_ANSWERED = 1 /* it has failed before, and that was told */ };
 int put_end(uint32_t id, error *err);
 bool is_putting(uint32_t id);
 int get_file(struct sandbox *sandbox, uint32_t id, const char *path, error *err);

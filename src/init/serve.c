@@ -39,10 +39,10 @@ static int on_end(struct sandbox *sandbox, const struct frame *in, error *err)
         end_input(sandbox, in->head.id);
         return 0;
     }
-    if (put_end(in->head.id, err) < 0)
-        return -1;
-    send_done(sandbox, in->head.id, NULL);
-    return 0;
+    int ended = put_end(in->head.id, err);
+    if (ended == PUT_WELL)
+        send_done(sandbox, in->head.id, NULL);
+    return ended < 0 ? -1 : 0;
 }
 
 static int on_seal(struct sandbox *sandbox, const struct frame *in, error *err)

@@ -139,6 +139,11 @@ class TestResults:
                             files=[{"path": "kept.txt", "content": "1"}, {"path": "changed.txt", "content": "1"}])
         assert [a["path"] for a in result["artifacts"]] == ["changed.txt"]
 
+    def test_an_input_that_cannot_be_written_is_told_in_words(self, daemon):
+        result = daemon.run("1", files=[{"path": "a", "content": "1"},
+                                        {"path": "a/b", "content": "2" * 2 * MiB}, {"path": "c", "content": "3"}])
+        assert result["status"] == "lost" and "open 'a': Not a directory" in result["error"]["value"], result
+
     def test_a_command(self, daemon):
         status, result = daemon.post({"command": ["/bin/sh", "-c", "echo $0 $1", "a", "{file}"]})
         assert status == 200 and result["stdout"] == "a {file}\n"
