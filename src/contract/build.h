@@ -43,8 +43,7 @@ struct build_zygote {
 };
 
 struct holder_ready {
-    uint64_t degraded;
-    error err;
+    error err; /* code ERR_NONE if it stands in its root */
 };
 
 struct build_cloned {

@@ -86,7 +86,6 @@ enum {
     INSIDE_START_STDIN_FILE = 2, /* stdin is the file /run/stdin, else nothing (/dev/null) */
     INSIDE_START_STDIN_PIPE = 4, /* stdin comes by DATA frames */
     INSIDE_START_TERMINAL = 8,   /* a pseudo terminal instead of pipes */
-    INSIDE_START_KEEP_GROUP = 16,
 };
 
 /* Followed by the strings, each ended by NUL: working folder (absolute, inside), then `arguments`,

@@ -54,8 +54,8 @@ struct spawn_hello {
     uint32_t templates; /* how many; a build names one by its index on the command line */
     uint32_t slots;     /* sandboxes that may exist at once */
     uint32_t first_slot;
-    uint64_t walls;    /* bits of enum wall that every sandbox will have */
-    uint64_t degraded; /* bits that are missing here */
+    uint64_t walls;    /* bits of enum wall: those that the control groups here give */
+    uint64_t reserved; /* 0; what is missing is told with each sandbox */
     uint32_t groups;   /* bits of enum group_kind */
     uint32_t swept;    /* sandboxes that a dead instance had left and that have been removed */
 };

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/packet.h"
+#include "model/ids.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,7 +78,7 @@ static int write_map(pid_t pid, const char *file, const char *text)
 static int map_ids(pid_t init, uint32_t outer, error *err)
 {
     char text[64];
-    (void) snprintf(text, sizeof text, "%u %u 1", 1000U, outer);
+    (void) snprintf(text, sizeof text, "%u %u 1", (unsigned) INSIDE_ID, outer);
     /* For an ordinary user the kernel wants setgroups given up first; root's holder may do it too.
      */
     (void) write_map(init, "setgroups", "deny");

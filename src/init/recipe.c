@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "model/ids.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +21,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-enum { INSIDE_ID = 1000 };
 
 static int take_inside_id(struct sandbox *sandbox, error *err)
 {

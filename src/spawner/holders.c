@@ -91,9 +91,7 @@ static int become_holder(const struct spawner *spawner, const struct template *t
         return fail(err, ERR_SYSTEM, "the spawner did not map ids");
     if (become_holder_user(spawner->unprivileged, err) < 0)
         return -1;
-    struct template_root root = { .path = template->path,
-                                  .python = spawner->python,
-                                  .unprivileged = spawner->unprivileged };
+    struct template_root root = { .path = template->path, .python = spawner->python };
     if (enter_template_root(&root, err) < 0)
         return -1;
 
@@ -188,7 +186,6 @@ void holder_lost(struct spawner *spawner, uint32_t index)
         (void) kill(template->holder, SIGKILL);
     template->holder = 0;
     template->holder_socket = -1;
-    template->ready = false;
     zygotes_of_template_are_lost(spawner, index);
     error cause;
     (void) fail(&cause, ERR_UNAVAILABLE, "the holder of template %u ended", index);
@@ -203,10 +200,8 @@ static void holder_is_ready(struct spawner *spawner, uint32_t index, const struc
 {
     struct holder_ready ready;
     memcpy(&ready, packet->body, sizeof ready);
-    if (ready.err.code == ERR_NONE) {
-        spawner->templates[index].ready = true;
+    if (ready.err.code == ERR_NONE)
         return;
-    }
     ready.err.text[sizeof ready.err.text - 1] = '\0';
     for (uint32_t i = 0; i < spawner->slot_count; i++) {
         struct slot *slot = &spawner->slots[i];

@@ -35,7 +35,6 @@ struct template
     const char *path; /* root directory of the template, from the command line */
     pid_t holder;     /* 0 = not running */
     int holder_socket;
-    bool ready;
     const char *sets[SETS_MOST]; /* modules, comma between them */
     uint32_t set_count;
 };
@@ -144,8 +143,7 @@ void zygotes_tend(struct spawner *spawner);
 /* template_root.c: runs in the newborn holder; ends in exec or _exit. */
 struct template_root {
     const char *path;
-    int python;
-    bool unprivileged;
+    int python; /* directory of the zygote's files, -1 if none */
 };
 int enter_template_root(const struct template_root *root, error *err);
 
