@@ -147,23 +147,32 @@ void sink_base64(struct sink *sink, const void *data, size_t size)
 {
     static const char letters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char block[4096];
+    size_t used = 0;
     sink_bytes(sink, "\"", 1);
-    if (sink->fd < 0)
-        sink->total += (size + 2) / 3 * 4;
-    else
-        for (size_t at = 0; at < size; at += 3) {
-            const unsigned char *bytes = (const unsigned char *) data + at;
-            size_t here = size - at < 3 ? size - at : 3;
-            uint32_t group = (uint32_t) bytes[0] << 16;
-            if (here > 1)
-                group |= (uint32_t) bytes[1] << 8;
-            if (here > 2)
-                group |= bytes[2];
-            char four[4] = { letters[group >> 18], letters[group >> 12 & 63],
-                             letters[group >> 6 & 63], letters[group & 63] };
-            memset(four + here + 1, '=', 3 - here);
-            sink_bytes(sink, four, sizeof four);
+    if (sink->fd < 0) {
+        sink->total += (size + 2) / 3 * 4 + 1;
+        return;
+    }
+    for (size_t at = 0; at < size; at += 3) {
+        const unsigned char *bytes = (const unsigned char *) data + at;
+        size_t here = size - at < 3 ? size - at : 3;
+        uint32_t group = (uint32_t) bytes[0] << 16;
+        if (here > 1)
+            group |= (uint32_t) bytes[1] << 8;
+        if (here > 2)
+            group |= bytes[2];
+        const char four[4] = { letters[group >> 18], letters[group >> 12 & 63],
+                               letters[group >> 6 & 63], letters[group & 63] };
+        memset(block + used, '=', sizeof four);
+        memcpy(block + used, four, here + 1);
+        used += sizeof four;
+        if (used == sizeof block) {
+            sink_bytes(sink, block, used);
+            used = 0;
         }
+    }
+    sink_bytes(sink, block, used);
     sink_bytes(sink, "\"", 1);
 }
 
