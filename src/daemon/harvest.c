@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RESULT_BYTES_MOST = 8 * 1024 * 1024 };
+enum { RESULT_BYTES_MOST = 8 * 1024 * 1024, RESULTS_FLOOD = 16 };
 
 void harvest_init(struct harvest *harvest, const struct limits *limits, const char *policy,
                   struct blob_store *blobs)
@@ -152,6 +152,11 @@ static int keep_result(struct harvest *harvest, enum inside_result_what what, er
     return HARVEST_PRINTED; /* what was no object is left out: it came from the program itself */
 }
 
+bool harvest_is_flood(const struct harvest *harvest)
+{
+    return harvest->results_told > (uint64_t) RESULT_BYTES_MOST * RESULTS_FLOOD;
+}
+
 static int take_result(struct harvest *harvest, const struct inside_frame *frame,
                        const unsigned char *payload, error *err)
 {
@@ -159,11 +164,14 @@ static int take_result(struct harvest *harvest, const struct inside_frame *frame
     memcpy(&result, payload, sizeof result);
     if (harvest->running != ID_INTERPRETER)
         return out_of_turn(frame, err);
+    harvest->results_told += sizeof *frame + frame->size;
     /* A process that the code has forked shares its socket, and may speak after its end. */
     if (harvest->has_exited || result.what < INSIDE_RESULT_VALUE ||
         result.what > INSIDE_RESULT_ERROR)
         return HARVEST_NOTHING;
     size_t size = frame->size - sizeof result;
+    if (harvest_is_flood(harvest))
+        return HARVEST_PRINTED;
     if (harvest->results.size + harvest->piece.size + size > RESULT_BYTES_MOST) {
         bytes_done(&harvest->piece); /* too large to show; the code's output and files are not */
         harvest->results_cut = true;
@@ -181,13 +189,14 @@ static int take_executed(struct harvest *harvest, const struct inside_frame *fra
                          const unsigned char *payload, error *err)
 {
     struct inside_executed executed;
+    (void) err;
     memcpy(&executed, payload, sizeof executed);
+    harvest->results_told += sizeof *frame + frame->size;
     if (harvest->running != ID_INTERPRETER || harvest->has_exited)
         return HARVEST_NOTHING;
     bool is_signal = executed.signal > 0 && executed.signal <= 64;
     if (!is_signal && (executed.exit_code < 0 || executed.exit_code > 255))
-        return fail(err, ERR_PROTOCOL, "the interpreter of frame %u told of exit code %d",
-                    frame->id, executed.exit_code);
+        return HARVEST_PRINTED; /* no such end: only code that plays our interpreter says that */
     harvest->exited.exit_code = is_signal ? -1 : executed.exit_code;
     harvest->exited.signal = is_signal ? executed.signal : 0;
     harvest->has_exited = true;

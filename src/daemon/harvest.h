@@ -71,6 +71,7 @@ struct harvest {
         results; /* JSON objects of results; comma and tab, which JSON escapes, stand between */
     struct bytes piece;   /* of the result that is coming in */
     bool results_cut;     /* some were too large to show */
+    uint64_t results_told; /* bytes on the control socket, whether anything came of them or not */
     struct bytes failure; /* JSON object: the exception that ended the code */
 };
 
@@ -88,6 +89,9 @@ enum harvest_event {
 void harvest_init(struct harvest *harvest, const struct limits *limits, const char *policy,
                   struct blob_store *blobs);
 void harvest_done(struct harvest *harvest);
+
+/* Code that says this much on its interpreter's socket is ended, as one that prints without end. */
+bool harvest_is_flood(const struct harvest *harvest);
 
 /* Takes one frame in. Returns enum harvest_event, or -1 with ERR_PROTOCOL (init misbehaves) or
  * ERR_SYSTEM (the blob store failed). */

@@ -438,7 +438,8 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
             on_not_started(run);
         break;
     case HARVEST_PRINTED:
-        if (output_is_flood(&run->harvest.output[0]) || output_is_flood(&run->harvest.output[1]))
+        if (output_is_flood(&run->harvest.output[0]) || output_is_flood(&run->harvest.output[1]) ||
+            harvest_is_flood(&run->harvest))
             stop_for(run, LIMIT_output);
         tell(run);
         break;

@@ -88,20 +88,33 @@ static void forget_interpreter(struct sandbox *sandbox)
     sandbox->interpreter = -1;
 }
 
-/* Takes the one descriptor that a message may carry. */
+/* Takes the one descriptor that a message may carry. What comes with it, or in another shape, is
+ * closed: the kernel has put it into our table already, and the table must not fill up. */
 static int listener_of(struct msghdr *message)
 {
     int listener = -1;
-    const struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof listener))
-        memcpy(&listener, CMSG_DATA(header), sizeof listener);
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
+         header = CMSG_NXTHDR(message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int came;
+            memcpy(&came, CMSG_DATA(header) + i * sizeof came, sizeof came);
+            if (count == 1 && listener < 0)
+                listener = came;
+            else
+                (void) close(came);
+        }
+    }
     return listener;
 }
 
 static void take_word(struct sandbox *sandbox, const struct frame *frame, int listener)
 {
-    bool is_first = sandbox->programs[0].id == 0 && sandbox->interpreter_listener < 0;
+    static bool has_spoken; /* after its first word user code may speak in its place */
+    bool is_first = !has_spoken;
+    has_spoken = true;
     if (frame->head.kind == INSIDE_INTERPRETER_READY && is_first &&
         frame->head.size >= sizeof(struct inside_interpreter_ready)) {
         interpreter_is_ready(sandbox, frame, listener);
