@@ -217,7 +217,10 @@ static void sandbox_is_cloned(struct spawner *spawner, struct packet *packet)
     struct slot *slot = slot_at(spawner, cloned.slot, cloned.generation);
     if (!slot)
         return;
-    if (cloned.err.code != ERR_NONE || packet->fds != 1) {
+    if (cloned.err.code == ERR_NONE && packet->fds != 1)
+        (void) fail(&cloned.err, ERR_PROTOCOL, "the holder sent %u descriptors with a sandbox",
+                    packet->fds);
+    if (cloned.err.code != ERR_NONE) {
         cloned.err.text[sizeof cloned.err.text - 1] = '\0';
         build_failed(spawner, slot, &cloned.err);
         return;

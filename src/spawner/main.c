@@ -127,6 +127,8 @@ static int take_option(const char *name, const char *value, error *err)
     else if (strcmp(name, "--slots") == 0) {
         if (read_count(value, SLOTS_HERE_MOST, &number, err) < 0)
             return under(err, "--slots");
+        if (number == 0)
+            return fail(err, ERR_BAD_REQUEST, "--slots must be 1 to %d", SLOTS_HERE_MOST);
         settings.slots = (uint32_t) number;
     } else if (strcmp(name, "--daemon") == 0) {
         if (read_count(value, INT_MAX, &number, err) < 0)
