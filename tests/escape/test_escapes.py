@@ -60,7 +60,7 @@ def attempt_files(rows):
 def run_together(server, rows):
     """Gives what each attempt said, by name."""
     result = server.run(code=(HERE / "run_attempts.py").read_text(encoding="utf-8"),
-                        args=[row.name for row in rows], files=attempt_files(rows), limits={"wall_ms": 120000})
+                        args=[row.name for row in rows], files=attempt_files(rows), limits={"wall_ms": 600000, "cpu_ms": 600000})
     said, ends = {}, {}
     for line in result["stdout"].splitlines():
         if line.startswith("@escape "):
