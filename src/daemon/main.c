@@ -146,6 +146,7 @@ static void on_signal(uv_signal_t *handle, int number)
     (void) number;
     if (daemon_.is_ending)
         return;
+    http_stop_listening(daemon_.http);
     daemon_.drain_ends = deadline_in(daemon_.runs.is_closing ? CANCEL_MOST_MS : DRAIN_MOST_MS);
     if (daemon_.runs.is_closing)
         runs_cancel(&daemon_.runs);
@@ -165,6 +166,8 @@ static void on_pool_changed(void *context)
     (void) context;
     if (daemon_.is_ending)
         return;
+    if (!daemon_.spawner.is_open && daemon_.http)
+        http_stop_listening(daemon_.http); /* the next instance serves them */
     runs_proceed(&daemon_.runs);
 }
 

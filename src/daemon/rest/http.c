@@ -656,6 +656,13 @@ static void on_listener_closed(uv_handle_t *handle)
     on_handle_closed(handle);
 }
 
+void http_stop_listening(struct http *http)
+{
+    for (size_t i = 0; i < http->listener_count; i++)
+        if (http->listeners[i].is_open)
+            (void) uv_poll_stop(&http->listeners[i].poll);
+}
+
 bool http_is_idle(const struct http *http)
 {
     for (const struct connection *connection = http->connections; connection;

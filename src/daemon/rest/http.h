@@ -72,6 +72,9 @@ int http_open(uv_loop_t *loop, const struct http_settings *settings, struct http
               error *err);
 void http_close(struct http *http);
 
+/* Takes no further connection: callers wait at the socket for whoever listens next. */
+void http_stop_listening(struct http *http);
+
 /* True if no request is being answered. */
 bool http_is_idle(const struct http *http);
 
