@@ -109,7 +109,7 @@ static struct build_sandbox order_for(const struct spawner *spawner, const struc
         .groups = groups,
         .open_files = build->open_files,
         .leave_out_low = (uint32_t) spawner->leave_out,
-        .processes = build->processes,
+        .processes = processes_backstop(spawner, build),
         .disk_bytes = build->disk_bytes,
         .inodes = build->inodes,
     };

@@ -337,6 +337,15 @@ uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slo
     return swept;
 }
 
+/* The kernel counts a fork against RLIMIT_NPROC as it begins, and against the group when it is
+ * nearly done: with room for one fork of each process the group refuses first, and its counter
+ * tells. */
+uint64_t processes_backstop(const struct spawner *spawner, const struct spawn_build *build)
+{
+    bool group_holds = walls_of_groups(spawner) & ~spawner->leave_out & (1ULL << WALL_cgroup_pids);
+    return group_holds ? 2 * build->processes : build->processes;
+}
+
 uint64_t walls_of_groups(const struct spawner *spawner)
 {
     static const struct {

@@ -128,6 +128,7 @@ int set_frozen(const struct spawner *spawner, const struct slot *slot, bool froz
 void close_groups(struct spawner *spawner);
 uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot));
 uint64_t walls_of_groups(const struct spawner *spawner);
+uint64_t processes_backstop(const struct spawner *spawner, const struct spawn_build *build);
 
 /* holders.c: one process for each template that sandboxes are cloned from. */
 int holder_start(struct spawner *spawner, uint32_t index, error *err);

@@ -93,7 +93,7 @@ int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
         .prime = ZYGOTE_PRIME_PRINT,
         .leave_out = spawner->leave_out,
         .disk_bytes = build->disk_bytes,
-        .processes = build->processes,
+        .processes = processes_backstop(spawner, build),
     };
     int fds[ZYGOTE_FDS + GROUPS] = {
         [ZYGOTE_FD_INIT] = slot->init,       [ZYGOTE_FD_STDIN] = slot->ends[0],
