@@ -193,8 +193,8 @@ static int live_once(struct keeper *keeper, error *err)
     do
         ended = watch_pair(keeper, deadline_in(LOOK_MS));
     while (!ended && !keeper->leaving);
-    /* The spawner leaves when the daemon is gone; a daemon without a spawner has a moment to tell its
-     * callers that their runs are lost. */
+    /* The spawner leaves when the daemon is gone; a daemon without a spawner has a moment to tell
+     * its callers that their runs are lost. */
     if (keeper->launch.daemon > 0 && !keeper->leaving)
         (void) kill(keeper->launch.daemon, SIGTERM);
     (void) launch_end(&keeper->launch, deadline_in(keeper->leaving ? DRAIN_MS : 1000));

@@ -69,10 +69,10 @@ struct harvest {
 
     struct bytes
         results; /* JSON objects of results; comma and tab, which JSON escapes, stand between */
-    struct bytes piece;   /* of the result that is coming in */
-    bool results_cut;     /* some were too large to show */
+    struct bytes piece;    /* of the result that is coming in */
+    bool results_cut;      /* some were too large to show */
     uint64_t results_told; /* bytes on the control socket, whether anything came of them or not */
-    struct bytes failure; /* JSON object: the exception that ended the code */
+    struct bytes failure;  /* JSON object: the exception that ended the code */
 };
 
 enum harvest_event {

@@ -261,9 +261,9 @@ static int volunteer_for_oom(error *err)
     return 0;
 }
 
-/* Descriptors in flight count for each user id, and whoever is over its own limit of open files may send no
- * more (unix(7), ETOOMANYREFS). Where sandboxes have the caller's id, one could stop us so; a program's limit
- * is far below the one that we take here. */
+/* Descriptors in flight count for each user id, and whoever is over its own limit of open files may
+ * send no more (unix(7), ETOOMANYREFS). Where sandboxes have the caller's id, one could stop us so;
+ * a program's limit is far below the one that we take here. */
 static void raise_open_files(void)
 {
     struct rlimit files;
