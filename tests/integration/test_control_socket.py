@@ -1,0 +1,80 @@
+"""What code does to the socket on which its interpreter talks to init, and to the counters that verdicts rest on, is
+its own word: it ends as a program, never as a fault of glovebox, and never without the limit that it met."""
+
+import json
+import subprocess
+import time
+
+import pytest
+from conftest import Glovebox
+
+FRAME = """
+import array, os, resource, signal, socket, struct, time
+def frame(kind, payload): return struct.pack("<IHHII", len(payload), kind, 0, 1, 0) + payload
+def result(size): return frame(76, struct.pack("<HHI", 2, 0, 0) + b"x" * size)
+def executed(code): return frame(77, struct.pack("<iiII", code, 0, 1, 1))
+talk = socket.socket(fileno=os.dup(63))
+null = os.open("/dev/null", os.O_RDONLY)
+def rights(count): return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [null] * count))]
+def refused():
+    for _ in range(300):
+        try:
+            socket.socket(socket.AF_INET)
+        except OSError:
+            pass
+"""
+
+# What it does, and the status and exit code that the caller is told.
+WORDS = {
+    "descriptors in pairs": ("for _ in range(2000):\n  try: talk.sendmsg([result(1)], rights(2))\n  except OSError: pass\n"
+                             "open('/workspace/kept', 'w').close()", "ok", 0),
+    "an exit code that none has": ("talk.send(executed(300))", "ok", 0),
+    "its own end": ("talk.send(executed(7))\ntime.sleep(9)", "error", 7),
+    "a first word after the last": ("refused()\nfor _ in range(40): talk.send(result(1000))\n"
+                                    "talk.sendmsg([frame(75, struct.pack('<Ii', 1, 0))], rights(1))\n"
+                                    "os.kill(os.getpid(), 9)", "error", None),
+    "results without end": ("while True: talk.send(result(60000))", "limit", None),
+    "nothing, closed": ("os.close(63)", "ok", 0),
+}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    """A service, for its interpreters are forked; the first run waits until it answers."""
+    folder = tmp_path_factory.mktemp("serve")
+    service = Glovebox(folder).start("serve", "--socket", folder / "s", "--slots", "8", stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 20
+    while not (folder / "s").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    yield folder / "s"
+    service.terminate()
+    service.wait(20)
+
+
+@pytest.fixture
+def run(glovebox, python_template, daemon):
+    return lambda code, *options: json.loads(glovebox("run", "--json", "--daemon", daemon, *options, "-c", code).stdout)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_word_of_code_on_its_interpreters_socket(run, word):
+    code, status, exit_code = WORDS[word]
+    result = run(FRAME + code)
+    if "Bad file descriptor" in result["stderr"]:
+        pytest.skip("no forked interpreter here")
+    assert (result["status"], result["exit_code"]) == (status, exit_code), result
+    if word == "descriptors in pairs":
+        assert [artifact["path"] for artifact in result["artifacts"]] == ["kept"]
+
+
+@pytest.mark.parametrize("go", range(8))
+def test_a_storm_of_forks_is_told_as_the_limit(run, go):
+    result = run("import os, time\nfor _ in range(10): os.fork()\ntime.sleep(20)", "--wall", "2s")
+    assert result["status"] == "limit", result
+    assert "processes" in [hit["name"] for hit in result["limit_hits"]], result
+
+
+def test_a_closed_workspace_is_opened_for_its_files(run):
+    result = run("import os\nos.mkdir('p')\nopen('p/x', 'w').write('1')\nos.chmod('p/x', 0)\nos.chmod('p', 0)\n"
+                 "os.chmod('/workspace', 0)")
+    assert [artifact["path"] for artifact in result["artifacts"]] == ["p/x"]
