@@ -21,7 +21,7 @@ for axis, program in zip(axes[:, 0], programs):
     colours = [OURS if 'glovebox' in NAMES.get(name, name) else BARE if name == 'bare' else OTHERS
                for name, _ in rows]
     bars = axis.barh([NAMES.get(name, name) for name, _ in rows], values, color=colours, height=0.68)
-    labels = [f"{value:.3g} ms  ({row['ratio_to_bare']:.2g}x)" for value, (_, row) in zip(values, rows)]
+    labels = [f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f} ms  ({row['ratio_to_bare']:.2g}x)" for value, (_, row) in zip(values, rows)]
     axis.bar_label(bars, labels, padding=4, fontsize=8)
     axis.set_xscale('log')
     axis.set_xlim(min(values) / 2, max(values) * 6)
