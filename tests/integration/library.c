@@ -25,7 +25,8 @@ static int32_t on_output(void *context, int32_t stream, const void *data, size_t
     if (stream == GLB_STDOUT)
         strncat(seen->out, data, length);
     if (seen->cancel)
-        glb_cancel(seen->cancel);
+        glb_cancel(seen->cancel); /* once: a second wish means not to wait for the end */
+    seen->cancel = NULL;
     return 0;
 }
 
