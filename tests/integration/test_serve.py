@@ -37,7 +37,10 @@ class Service:
     def ready(self):
         wait_until(lambda: "listening on" in self.log.read_text() or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()
-        assert self.run("-c", "print(1)").stdout == b"1\n"
+        done = self.run("-c", "print(1)")
+        if done.stdout != b"1\n":
+            self.end()
+        assert done.stdout == b"1\n", done.stderr
         return self
 
     def children(self):
