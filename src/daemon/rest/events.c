@@ -107,6 +107,12 @@ static bool say_result(struct event_stream *stream)
         return false;
     const char *from = results->data + stream->result_at;
     size_t left = results->size - stream->result_at;
+    if (left >= 2 && from[0] == ',' &&
+        from[1] == '\t') { /* the one before was the last when it was told */
+        stream->result_at += 2;
+        from += 2;
+        left -= 2;
+    }
     const char *tab = memchr(from, '\t', left);
     begin(stream, "result");
     bytes_add(&stream->pending, from,
