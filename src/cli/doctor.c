@@ -157,6 +157,7 @@ static void print_json(const struct finding *findings, enum health worst)
 static void print_text(const struct finding *findings, enum health worst)
 {
     static const char *const colours[HEALTHS] = { "\033[32m", "\033[33m", "\033[31m" };
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
     bool coloured = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
     for_each(check, checks) {
         const struct finding *finding = &findings[check - checks];

@@ -98,6 +98,7 @@ void check_kernel(struct finding *finding)
 {
     struct utsname name;
     unsigned major = 0, minor = 0;
+    /* NOLINTNEXTLINE(cert-err34-c): the kernel wrote these numbers */
     if (uname(&name) < 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2) {
         found_weak(finding, HEALTH_DEGRADED, "the kernel's version cannot be read");
         suggest(finding, "see uname -r");

@@ -44,6 +44,7 @@ TEST(version_2_is_read)
 
     struct group_directories groups;
     group_directories_init(&groups);
+    /* NOLINTNEXTLINE(android-cloexec-dup): a test hands it on */
     groups.fd[GROUP_UNIFIED] = dup(folder);
     struct counters counters;
     counters_read(&groups, &counters);
@@ -76,6 +77,7 @@ TEST(version_1_is_read)
     group_directories_init(&groups);
     static const enum group_kind kinds[] = { GROUP_MEMORY, GROUP_PIDS, GROUP_CPU, GROUP_CPUACCT };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        /* NOLINTNEXTLINE(android-cloexec-dup): a test hands it on */
         groups.fd[kinds[i]] = dup(folder);
     struct counters counters;
     counters_read(&groups, &counters);

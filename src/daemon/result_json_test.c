@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* NOLINTNEXTLINE(misc-no-recursion): depth is bounded */
 static void list_names(struct json_object *value, const char *prefix, struct bytes *out)
 {
     if (json_object_is_type(value, json_type_array) && json_object_array_length(value) > 0) {

@@ -153,6 +153,7 @@ static int seal_file(const struct stat *status, error *err)
 
 static int visit_folder(struct walk *walk, int folder, size_t length, int depth, error *err);
 
+/* NOLINTNEXTLINE(misc-no-recursion,readability-function-size): depth is bounded */
 static int visit(struct walk *walk, int folder, const char *name, size_t length, int depth,
                  error *err) // NOLINT(misc-no-recursion): bounded by depth
 {
@@ -193,6 +194,7 @@ static int visit(struct walk *walk, int folder, const char *name, size_t length,
     return visit_folder(walk, inner, length + size + 1, depth - 1, err);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): depth is bounded */
 static int visit_folder(struct walk *walk, int folder, size_t length, int depth,
                         error *err) // NOLINT(misc-no-recursion): bounded by depth
 {

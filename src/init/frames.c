@@ -55,6 +55,7 @@ static void send_all(int stream, struct iovec *parts, unsigned count)
     }
 }
 
+/* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
 void send_frame(const struct sandbox *sandbox, enum inside_kind kind, unsigned stream, uint32_t id,
                 const void *first, size_t first_size, const void *second, size_t second_size)
 {

@@ -187,6 +187,7 @@ _Noreturn static void become_program(const struct sandbox *sandbox,
     error err = { 0 };
     sigset_t none;
     (void) sigemptyset(&none);
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
     (void) sigprocmask(SIG_SETMASK, &none, NULL);
     (void) signal(SIGPIPE, SIG_DFL);
     (void) setsid();
@@ -199,6 +200,7 @@ _Noreturn static void become_program(const struct sandbox *sandbox,
             (void) fail_os(&err, "connect descriptor %d", i);
             goto failed;
         }
+    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): set unless that failed */
     if (chdir(command->folder) < 0) {
         (void) fail_os(&err, "enter folder '%s'", command->folder);
         goto failed;

@@ -258,6 +258,7 @@ static int watch_children(void)
     sigset_t set;
     (void) sigemptyset(&set);
     (void) sigaddset(&set, SIGCHLD);
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
     (void) sigprocmask(SIG_BLOCK, &set, NULL);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }

@@ -159,6 +159,7 @@ static bool group_serves(enum group_kind have, enum group_kind need)
 
 /* Writes every limit that this group can hold; a memory or process limit that cannot be written
  * stops the build, a processor or disk rate that cannot be held is listed as degraded. */
+/* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
 static int write_limits(struct spawner *spawner, struct slot *slot, enum group_kind kind, int leaf,
                         const struct spawn_build *build, error *err)
 {
@@ -326,6 +327,7 @@ uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slo
         DIR *entries = fdopendir(openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (!entries)
             continue;
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
         for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
             uint32_t slot;
             if (entry->d_type == DT_DIR && slot_of_group(entry->d_name, &slot) &&

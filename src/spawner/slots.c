@@ -129,17 +129,25 @@ static bool has_ended(int pidfd)
            (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && errno == ESRCH);
 }
 
+/* gloveboxd waits for this word, so it is said again until it was heard, or until nobody listens.
+ */
+static bool release_is_told(const struct spawner *spawner, const struct slot *slot,
+                            uint32_t leftovers)
+{
+    struct spawn_released released = { .slot = slot_number(spawner, slot),
+                                       .generation = slot->generation,
+                                       .leftovers = leftovers };
+    error err;
+    return packet_send(spawner->daemon, SPAWN_RELEASED, &released, sizeof released, NULL, 0,
+                       &err) == 0 ||
+           err.os == EPIPE || err.os == ECONNRESET || err.os == ENOTCONN;
+}
+
 static void slot_is_gone(struct spawner *spawner, struct slot *slot, uint32_t leftovers)
 {
-    if (slot->asked_to_leave) {
-        struct spawn_released released = { .slot = slot_number(spawner, slot),
-                                           .generation = slot->generation,
-                                           .leftovers = leftovers };
-        error unheard;
-        (void) packet_send(spawner->daemon, SPAWN_RELEASED, &released, sizeof released, NULL, 0,
-                           &unheard);
-        slot->asked_to_leave = false;
-    }
+    if (slot->asked_to_leave && !release_is_told(spawner, slot, leftovers))
+        return; /* slots_tend() comes back */
+    slot->asked_to_leave = false;
     close_and_forget(&slot->init);
     /* A slot whose processes do not go (a process in the kernel that cannot be killed) is never
      * used again. */

@@ -88,6 +88,7 @@ int check_table(struct table *table, error *err)
     for (unsigned i = 0; i < table->rows; i++) {
         const struct row *row = &table->row[i];
         if (i > 0 && row->call != row[-1].call)
+            /* NOLINTNEXTLINE(bugprone-branch-clone): the reasons differ */
             first = row;
         else if (i == 0)
             first = row;
