@@ -104,7 +104,7 @@ static int add_blob(struct blob_store *store, const char *name, const struct blo
     join_line(store, blob);
     store->bytes += blob->size;
     while (store->bytes > store->bytes_most && store->oldest != blob)
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the owner is told by the result */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): oldest moves on with each call */
         remove_blob(store, store->oldest, true);
     return 0;
 }

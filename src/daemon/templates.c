@@ -148,7 +148,7 @@ int templates_add(struct templates *templates, const char *argument, error *err)
     auto_text name = strndup(argument, (size_t) (directory - argument));
     auto_text path = NULL;
     if (!name || asprintf(&path, "%s/manifest.json", directory + 1) < 0)
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the owner is told by the result */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): auto_text frees it */
         return fail(err, ERR_SYSTEM, "no memory for a template");
     if (!policy_name_is_valid(name))
         return fail(err, ERR_BAD_REQUEST, "'%s' is no name for a template; use a-z, 0-9 and '-'",

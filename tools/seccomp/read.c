@@ -209,7 +209,7 @@ int read_table(const char *path, struct table *table, int depth, error *err)
             const char *name = strdup(beside); /* NOLINT(clang-analyzer-unix.Malloc) */
             if (!name || read_table(name, table, depth + 1, err) < 0)
                 return under(err, "%s:%d", path, place.line);
-            /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the owner is told by the result */
+            /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): rows keep it */
             included = table->rows;
             continue;
         }
