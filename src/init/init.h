@@ -139,4 +139,5 @@ void answer_denial(struct sandbox *sandbox, int *listener);
 int expect_interpreter(struct sandbox *sandbox, error *err);
 int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
                  error *err);
-void interpreter_speaks(struct sandbox *sandbox);
+bool interpreter_speaks(struct sandbox *sandbox); /* false: it has said nothing */
+void hear_interpreter_out(struct sandbox *sandbox);

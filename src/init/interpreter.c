@@ -12,7 +12,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { ROOM = 256 * 1024 /* of the control socket: a frame and what the kernel adds to it */ };
+enum {
+    ROOM = 256 * 1024, /* of the control socket: a frame and what the kernel adds to it */
+    WORDS_MOST = 1024, /* that fit into it: the kernel counts at least 512 bytes for each */
+};
 
 /* Makes the interpreter's stdin, stdout, stderr and control before anybody knows it: its ends are
  * reported to the spawner, which hands them to the zygote. */
@@ -140,7 +143,7 @@ static void take_word(struct sandbox *sandbox, const struct frame *frame, int li
                frame->head.size, NULL, 0);
 }
 
-void interpreter_speaks(struct sandbox *sandbox)
+bool interpreter_speaks(struct sandbox *sandbox)
 {
     static struct frame frame;
     struct iovec parts[2] = { { &frame.head, sizeof frame.head },
@@ -155,17 +158,27 @@ void interpreter_speaks(struct sandbox *sandbox)
                               .msg_controllen = sizeof rights.space };
     ssize_t got = recvmsg(sandbox->interpreter, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+        return false;
     if (got <= 0) { /* its end is told by waitpid() */
         forget_interpreter(sandbox);
-        return;
+        return false;
     }
     int listener = listener_of(&message);
     if ((size_t) got < sizeof frame.head || frame.head.size != (size_t) got - sizeof frame.head ||
         (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
         if (listener >= 0)
             (void) close(listener);
-        return;
+        return true;
     }
     take_word(sandbox, &frame, listener);
+    return true;
+}
+
+/* Its end may be seen before its last words are read: they go before its end. What it forked may
+ * still hold the socket and speak for ever, so no more is taken than the socket can hold. */
+void hear_interpreter_out(struct sandbox *sandbox)
+{
+    for (unsigned words = 0; words < WORDS_MOST && sandbox->interpreter >= 0; words++)
+        if (!interpreter_speaks(sandbox))
+            return;
 }

@@ -490,6 +490,8 @@ void finish_programs(struct sandbox *sandbox)
     for_each(program, sandbox->programs) {
         if (program->id == 0 || program->pid != 0)
             continue;
+        if (program->id == INSIDE_INTERPRETER)
+            hear_interpreter_out(sandbox);
         drain_output(sandbox, program);
         tell_end(sandbox, program);
     }

@@ -250,7 +250,7 @@ static void look(struct sandbox *sandbox, nfds_t count)
     hear_denials(sandbox, &watched[ON_DENIALS], &sandbox->listener);
     hear_denials(sandbox, &watched[ON_INTERPRETER_DENIALS], &sandbox->interpreter_listener);
     if (watched[ON_INTERPRETER].revents)
-        interpreter_speaks(sandbox);
+        (void) interpreter_speaks(sandbox);
 }
 
 static int watch_children(void)

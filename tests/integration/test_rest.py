@@ -264,6 +264,12 @@ class TestCells:
         assert [r["main"] for r in result["results"]] == [False, True]
         assert result["results"][1]["data"]["text/plain"] == "42"
 
+    def test_what_was_shown_before_a_sudden_end_is_kept(self, daemon):
+        for _ in range(5):
+            _, result = daemon.post(self.CELL | {"code": "for i in range(200): display(i)\nimport os\nos.kill(os.getpid(), 9)"})
+            assert (result["status"], result["signal"]) == ("error", 9), result
+            assert [r["data"]["text/plain"] for r in result["results"]] == [str(i) for i in range(200)]
+
     def test_results_are_events(self, daemon):
         _, stream = daemon.call("POST", "/v1/runs?stream=1", json.dumps(self.CELL))
         events = events_of(stream)
