@@ -63,12 +63,13 @@ def network_namespaces():
 
 
 def files():
-    """Files in the places where glovebox could drop some; what stays by design is not counted."""
+    """Files in the places where glovebox could drop some. What stays by design is not counted: the file `slots`,
+    in which instances of one user lock their slots, and its folder."""
     found = []
-    for folder in ("/run/glovebox", "/tmp"):
+    for folder in ("/run/glovebox", *map(str, pathlib.Path("/tmp").glob(".glovebox-*")), "/tmp"):
         with contextlib.suppress(OSError):
             found += [f"{folder}/{name}" for name in os.listdir(folder)
-                      if (folder != "/tmp" or name.startswith(("glovebox", ".glovebox"))) and name != "slots"]
+                      if name != "slots" and (folder != "/tmp" or name.startswith("glovebox"))]
     return found
 
 
