@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test bench fuzz format lint install uninstall clean
+.PHONY: all setup run test bench fuzz verdicts format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -32,6 +32,11 @@ SECONDS_EACH ?= 600
 fuzz:
 	@tools/setup build test
 	@tools/fuzz $(BUILD) $(SECONDS_EACH)
+
+# Is it always the right limit that is named? RUNS of each, in parallel; `make test` has a short form.
+RUNS ?= 1000
+verdicts: all
+	@/usr/bin/python3 -B tests/soak/verdicts.py $(BUILD) $(RUNS)
 
 format:
 	@tools/setup lint

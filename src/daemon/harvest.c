@@ -299,8 +299,8 @@ static int take_skipped(struct harvest *harvest, const struct inside_frame *fram
         return out_of_turn(frame, err);
     struct inside_skipped skipped;
     memcpy(&skipped, payload, sizeof skipped);
-    if (skipped.reason == INSIDE_SKIP_BYTES || skipped.reason == INSIDE_SKIP_COUNT)
-        harvest->artifacts_cut = true;
+    harvest->artifacts_cut |= skipped.reason == INSIDE_SKIP_BYTES;
+    harvest->artifact_files_cut |= skipped.reason == INSIDE_SKIP_COUNT;
     denials_add_skipped(&harvest->denials, &skipped, (const char *) payload + sizeof skipped,
                         frame->size - sizeof skipped);
     return HARVEST_PRINTED;

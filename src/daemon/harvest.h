@@ -64,7 +64,8 @@ struct harvest {
     uint64_t file_bytes; /* of all files, announced */
     size_t artifact_count, artifact_room;
     struct artifact *artifacts;
-    bool artifacts_cut; /* some did not fit into the limits */
+    bool artifacts_cut;      /* some did not fit into the limit of bytes */
+    bool artifact_files_cut; /* or of their number */
     struct denials denials;
 
     struct bytes

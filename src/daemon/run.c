@@ -113,6 +113,7 @@ static void gather_hits(struct run *run)
     hits[LIMIT_output] += (uint64_t) output_is_truncated(&harvest->output[0]) +
                           (uint64_t) output_is_truncated(&harvest->output[1]);
     hits[LIMIT_artifacts] += harvest->artifacts_cut;
+    hits[LIMIT_artifact_files] += harvest->artifact_files_cut;
     if (run->evidence.stopped_for < LIMITS && hits[run->evidence.stopped_for] == 0)
         hits[run->evidence.stopped_for] = 1;
 }

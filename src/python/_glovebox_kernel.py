@@ -204,11 +204,11 @@ def rehearse(prime):
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     kept = os.dup(1)
     try:
-        os.dup2(null, 1, False)
+        os.dup2(null, 1)
         for code in codes:
             rehearse_one(code, Channel(null))
     finally:
-        os.dup2(kept, 1, False)
+        os.dup2(kept, 1)  # inheritable: programs that the code starts print there too
         os.close(kept)
         os.close(null)
 

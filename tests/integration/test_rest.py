@@ -187,6 +187,11 @@ class TestLimits:
         result = daemon.run("import time; time.sleep(60)", limits={"wall_ms": 500})
         assert 500 <= result["usage"]["wall_ms"] <= 600
 
+    def test_programs_that_the_code_starts_print_too(self, daemon):
+        for path in ({}, {"cold": True}, {"mode": "cell"}):
+            result = daemon.run("import subprocess\nsubprocess.run('echo out; echo err >&2', shell=True, check=True)", **path)
+            assert (result["status"], result["stdout"], result["stderr"]) == ("ok", "out\n", "err\n"), (path, result)
+
     def test_files_survive_a_timeout(self, daemon):
         result = daemon.run("open('part.txt', 'w').write('half'); import time; time.sleep(60)",
                             limits={"wall_ms": 1000})
