@@ -83,6 +83,18 @@ void send_frame(const struct sandbox *sandbox, enum inside_kind kind, unsigned s
                 const void *first, size_t first_size, const void *second, size_t second_size);
 void send_done(const struct sandbox *sandbox, uint32_t id, const error *err); /* NULL: well */
 
+/* orders.c: carries out a whole frame of gloveboxd, and answers it. */
+void obey_order(struct sandbox *sandbox, const struct frame *frame);
+
+/* command.c: the strings of an INSIDE_START, pointing into its payload. */
+struct command {
+    const char *folder;
+    char *arguments[INSIDE_ARGUMENTS_MOST + 1];
+    char *variables[INSIDE_ARGUMENTS_MOST + 1];
+};
+int read_command(const struct inside_start *start, const char *at, const char *end,
+                 struct command *command, error *err);
+
 /* programs.c: starting, feeding, ending programs. */
 int start_program(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
                   error *err);

@@ -28,43 +28,6 @@
 
 enum { KILL_MS = 2000 };
 
-/* The strings of an INSIDE_START, pointing into its payload. */
-struct command {
-    const char *folder;
-    char *arguments[INSIDE_ARGUMENTS_MOST + 1];
-    char *variables[INSIDE_ARGUMENTS_MOST + 1];
-};
-
-static char *next_text(const char **at, const char *end)
-{
-    const char *text = *at;
-    const char *stop = text < end ? memchr(text, '\0', (size_t) (end - text)) : NULL;
-    if (!stop)
-        return NULL;
-    *at = stop + 1;
-    return (char *) (uintptr_t) text;
-}
-
-static int read_command(const struct inside_start *start, const char *at, const char *end,
-                        struct command *command, error *err)
-{
-    if (start->arguments == 0 || start->arguments > INSIDE_ARGUMENTS_MOST ||
-        start->variables > INSIDE_ARGUMENTS_MOST)
-        return fail(err, ERR_PROTOCOL, "a command has 1 to %d arguments and up to %d variables",
-                    INSIDE_ARGUMENTS_MOST, INSIDE_ARGUMENTS_MOST);
-    command->folder = next_text(&at, end);
-    for (unsigned i = 0; i < start->arguments; i++)
-        command->arguments[i] = next_text(&at, end);
-    for (unsigned i = 0; i < start->variables; i++)
-        command->variables[i] = next_text(&at, end);
-    command->arguments[start->arguments] = NULL;
-    command->variables[start->variables] = NULL;
-    if (!command->folder || !command->arguments[start->arguments - 1U] ||
-        (start->variables > 0 && !command->variables[start->variables - 1U]))
-        return fail(err, ERR_PROTOCOL, "the strings of a command are cut short");
-    return 0;
-}
-
 struct program *program_of(struct sandbox *sandbox, uint32_t id)
 {
     for_each(program, sandbox->programs)
