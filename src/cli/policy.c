@@ -95,7 +95,8 @@ static void print_policy(const struct policy *policy)
     (void) printf("%-16s %s\n%-16s", "template", policy->template, "languages");
     for (size_t i = 0; i < policy->language_count; i++)
         (void) printf("%s %s", i > 0 ? "," : "", policy->languages[i]);
-    (void) printf("\n%-16s none\n", "network");
+    (void) printf("\n%-16s %s\n", "network",
+                  policy->network == POLICY_NETWORK_LOOPBACK ? "loopback" : "none");
     for (size_t i = 0; i < policy->variable_count; i++)
         (void) printf("%-16s %s=%s\n", i > 0 ? "" : "env", policy->variables[i].name,
                       policy->variables[i].value);

@@ -3,8 +3,21 @@
  * A frame is a header and `size` bytes of payload; numbers are little-endian; no descriptor and no
  * host path ever crosses, so that the same stream works over a virtual machine's socket. From the
  * moment code of the user runs, gloveboxd treats every frame as hostile: sizes are bounded here,
- * kinds and ids are checked against what was asked. Paths are relative to the sandbox's own root or
- * /workspace, without leading slash; init resolves them beneath that folder and through no link. */
+ * kinds and ids are checked against what was asked. Paths of PUT are relative to the sandbox's own
+ * root or /workspace, without leading slash; init resolves them beneath that folder and through no
+ * link.
+ *
+ * Paths of a session's operations (READ and what follows it, LIST, MAKE, MOVE, REMOVE) begin with
+ * "/", or are relative to /workspace; no part of them is empty, "." or "..". Links on the way lead
+ * where they lead inside, never out: the sandbox's root is the root of the resolution. What is
+ * written, moved or removed is the name itself, not what a link of that name leads to. Nothing of
+ * /proc is served.
+ *
+ * An operation ends with DONE. What flows, flows by credit: READ, PACK, WATCH, CONNECT and programs
+ * with INSIDE_START_CREDIT send as many bytes as were granted, with the order and by CREDIT. To a
+ * connection and to a program's stdin INSIDE_WINDOW bytes may be on their way; init grants more by
+ * CREDIT. Frames for an operation that has ended mean nothing and are not answered, so that both
+ * sides may end one at the same time. */
 #pragma once
 
 #include <stdint.h>
@@ -17,6 +30,8 @@ enum {
     INSIDE_PROCESSES_MOST = 64,  /* programs that gloveboxd has started in one sandbox */
     INSIDE_INTERPRETER = 1,      /* process id of the forked interpreter; gloveboxd starts from 2 */
     INSIDE_DENIALS_MOST = 256,   /* after these the calls still fail, but are not reported */
+    INSIDE_OPERATIONS_MOST = 32, /* READ, WRITE, PACK, UNPACK, WATCH, CONNECT under way at once */
+    INSIDE_WINDOW = 65536,       /* bytes on their way to a stdin or a connection */
 };
 
 struct inside_frame {
@@ -40,15 +55,29 @@ enum inside_kind {
     INSIDE_COLLECT, /* struct inside_collect; FILE, DATA…, END for each artifact, SKIPPED for
                        others; DONE */
     INSIDE_MEASURE, /* MEASURED */
-    INSIDE_GET,     /* path: FILE, DATA…, END; DONE */
-    INSIDE_LIST,    /* struct inside_list + path: ENTRY…; DONE */
+    INSIDE_GET,     /* was a READ without credit; not served */
+    INSIDE_LIST,    /* struct inside_list + path: ENTRY…; DONE; E2BIG if there were more */
     INSIDE_MAKE,    /* path of a folder, parents included; DONE */
     INSIDE_MOVE,    /* two paths, NUL between them; DONE */
     INSIDE_REMOVE,  /* path, folders with what is in them; DONE */
     INSIDE_RESIZE,  /* struct inside_size of the terminal of process `id`; DONE */
-    INSIDE_CREDIT,  /* struct inside_amount: gloveboxd has taken so many bytes of process `id` */
+    INSIDE_CREDIT,  /* struct inside_amount: so many bytes more may come from process or operation
+                       `id`; no answer */
     INSIDE_EXECUTE, /* struct inside_execute + strings + code, for the forked interpreter `id`;
                        EXECUTED */
+
+    /* Operations of a session: DONE ends each. */
+    INSIDE_READ = 40, /* struct inside_read + path: FILE, DATA…, END */
+    INSIDE_WRITE, /* struct inside_write + path: OPENED; DATA… and END are awaited; ENTRY. The file
+                     appears whole, in place of what had its name, or not at all */
+    INSIDE_STAT,  /* path: ENTRY */
+    INSIDE_PACK, /* struct inside_flow + path of a folder: OPENED, DATA… (a tar), SKIPPED…, END */
+    INSIDE_UNPACK,  /* path of a folder, made if there is none: OPENED; DATA… (a tar) and END are
+                       awaited; SKIPPED… */
+    INSIDE_WATCH,   /* struct inside_watch + path of a folder: OPENED, CHANGE… until CANCEL */
+    INSIDE_CONNECT, /* struct inside_connect, a TCP port of the sandbox's loopback: OPENED, then
+                       DATA and END both ways */
+    INSIDE_CANCEL,  /* ends the operation `id`: DONE with ECANCELED, unless it has ended already */
 
     /* init -> gloveboxd */
     INSIDE_HELLO = 64, /* struct inside_hello: first frame, before anything else */
@@ -59,7 +88,7 @@ enum inside_kind {
     INSIDE_STOPPED,    /* struct inside_measured: nothing runs any more */
     INSIDE_FILE,       /* struct inside_file + path: a file begins; DATA and END follow */
     INSIDE_SKIPPED,    /* struct inside_skipped + path: why it is not an artifact */
-    INSIDE_ENTRY,      /* struct inside_file + path: one row of a listing */
+    INSIDE_ENTRY,      /* struct inside_entry + path + target of a link */
     INSIDE_MEASURED,   /* struct inside_measured */
     INSIDE_DENIAL,     /* struct inside_denial: a call was refused */
     INSIDE_INTERPRETER_READY, /* struct inside_interpreter_ready: interpreter -> init, before
@@ -67,6 +96,8 @@ enum inside_kind {
     INSIDE_RESULT,   /* struct inside_result + a piece of JSON: what a cell showed, or why it failed
                       */
     INSIDE_EXECUTED, /* struct inside_executed: after the last RESULT of that execution */
+    INSIDE_OPENED = 96, /* the operation stands: bytes may flow */
+    INSIDE_CHANGE,      /* struct inside_change + path below the watched folder */
 };
 
 enum {
@@ -86,6 +117,10 @@ enum {
     INSIDE_START_STDIN_FILE = 2, /* stdin is the file /run/stdin, else nothing (/dev/null) */
     INSIDE_START_STDIN_PIPE = 4, /* stdin comes by DATA frames */
     INSIDE_START_TERMINAL = 8,   /* a pseudo terminal instead of pipes */
+    /* Output comes by credit, INSIDE_START_GRANT to begin with. Without the flag it comes as it is
+     * printed. A program that has ended is told of (EXITED) once its output has been taken. */
+    INSIDE_START_CREDIT = 16,
+    INSIDE_START_GRANT = 262144,
 };
 
 /* Followed by the strings, each ended by NUL: working folder (absolute, inside), then `arguments`,
@@ -112,6 +147,55 @@ struct inside_collect {
 struct inside_list {
     uint32_t depth;
     uint32_t most; /* entries */
+};
+
+struct inside_read {
+    uint64_t offset;
+    uint64_t length; /* UINT64_MAX: to its end */
+    uint64_t credit;
+};
+
+enum { INSIDE_WRITE_NEW = 1 /* EEXIST if the name is taken */ };
+
+struct inside_write {
+    uint32_t mode; /* permission bits; 0: those of the file that is replaced, or 0644 */
+    uint32_t flags;
+};
+
+struct inside_flow {
+    uint64_t credit;
+};
+
+enum { INSIDE_WATCH_DEEP = 1 /* folders below it too, and those made later */ };
+
+struct inside_watch {
+    uint64_t credit; /* bytes of CHANGE frames: when they are used up changes are lost, and that is
+                        told by a CHANGE of INSIDE_CHANGE_LOST */
+    uint32_t flags;
+    uint32_t reserved;
+};
+
+struct inside_connect {
+    uint64_t credit;
+    uint16_t port;
+    uint16_t reserved[3];
+};
+
+/* The numbers of E2B's and inotify's words for it. */
+enum inside_change_what {
+    INSIDE_CHANGE_CREATE = 1, /* made, or moved to here */
+    INSIDE_CHANGE_WRITE,
+    INSIDE_CHANGE_REMOVE,
+    INSIDE_CHANGE_RENAME, /* moved away from this name */
+    INSIDE_CHANGE_MODE,
+    INSIDE_CHANGE_LOST, /* the path is empty: changes were missed, look again */
+};
+
+struct inside_change {
+    uint64_t size;
+    int64_t mtime_ns;
+    uint32_t mode; /* 0: it is gone already */
+    uint32_t what; /* enum inside_change_what */
 };
 
 struct inside_size {
@@ -147,6 +231,15 @@ struct inside_file {
     int64_t mtime_ns;
     uint32_t mode; /* type and permission bits, as stat(2) */
     uint32_t depth;
+};
+
+struct inside_entry {
+    uint64_t size;
+    int64_t mtime_ns;
+    uint32_t mode;        /* type and permission bits, of the link itself */
+    uint32_t target_mode; /* of what the link leads to; 0: it is no link, or leads nowhere */
+    uint32_t depth;       /* 1: an entry of the folder that was listed; 0: STAT, WRITE */
+    uint32_t path_size;   /* the rest is the target */
 };
 
 enum inside_skip {

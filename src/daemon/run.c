@@ -508,7 +508,8 @@ bool run_begin(struct run *run)
     error err;
     struct lease lease = {
         .template = run->spec.template_index,
-        .network = SPAWN_NETWORK_NONE,
+        .network = run->spec.policy->network == POLICY_NETWORK_LOOPBACK ? SPAWN_NETWORK_LOOPBACK
+                                                                        : SPAWN_NETWORK_NONE,
         .set = run->spec.set,
         .limits = &run->spec.limits,
         .told = on_leased,

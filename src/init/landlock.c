@@ -49,6 +49,7 @@ static const struct place {
     { "/run", READ | WRITE },
     { "/dev/shm", READ | WRITE },
     { "/dev", READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE },
+    { "/dev/pts", READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_IOCTL_DEV },
     { "/proc", READ }, /* no oom_score_adj, no id maps, no /proc/self/mem */
 };
 
@@ -76,7 +77,7 @@ static int allow(int rules, const struct place *place, uint64_t known, error *er
     return 0;
 }
 
-int limit_files(int *ret_abi, error *err)
+int limit_files(bool has_loopback, int *ret_abi, error *err)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     *ret_abi = version > 0 ? (int) version : 0;
@@ -86,7 +87,7 @@ int limit_files(int *ret_abi, error *err)
         return 0;
     struct ruleset ruleset = {
         .files = known_files(*ret_abi),
-        .network = TCP_BIND_AND_CONNECT,
+        .network = has_loopback ? 0 : TCP_BIND_AND_CONNECT,
         .scoped = SCOPE_ABSTRACT_SOCKETS,
     };
     size_t size = version >= 6 ? sizeof ruleset : version >= 4 ? 16 : 8;

@@ -84,6 +84,17 @@ static int mount_processes(struct sandbox *sandbox, error *err)
     return 0;
 }
 
+/* A devpts of its own: no terminal of the host or of a neighbour has a number here, and no more
+ * than 16 can be taken of those that the kernel has for the whole host (kernel.pty.max). */
+static int mount_terminals(struct sandbox *sandbox, error *err)
+{
+    (void) sandbox;
+    if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+              "newinstance,ptmxmode=0666,mode=0600,max=16") < 0)
+        return fail_os(err, "mount '/dev/pts'");
+    return 0;
+}
+
 static int raise_loopback(struct sandbox *sandbox, error *err)
 {
     if (sandbox->spec.network == SPAWN_NETWORK_NONE)
@@ -172,7 +183,8 @@ static int forbid_new_privileges(struct sandbox *sandbox, error *err)
 
 static int limit_paths(struct sandbox *sandbox, error *err)
 {
-    if (limit_files(&sandbox->landlock_abi, err) < 0)
+    if (limit_files(sandbox->spec.network == SPAWN_NETWORK_LOOPBACK, &sandbox->landlock_abi, err) <
+        0)
         return -1;
     if (sandbox->landlock_abi == 0)
         sandbox->degraded |= 1ULL << WALL_landlock;
@@ -208,6 +220,7 @@ static const struct step {
     { "forbid namespaces",    bound_user_namespace,   WALL_no_userns,       true  }, /* needs the holder's /proc */
     { "mount scratch",        mount_scratch,          WALL_private_files,   true  },
     { "mount processes",      mount_processes,        WALL_masked_proc,     true  },
+    { "mount terminals",      mount_terminals,        WALL_minimal_dev,     false },
     { "raise loopback",       raise_loopback,         WALL_netns,           true  },
     { "close descriptors",    close_descriptors,      WALL_descriptors,     false }, /* programs close theirs again */
     { "limit resources",      limit_use,              WALL_rlimits,         true  },

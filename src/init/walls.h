@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <linux/filter.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,10 +26,11 @@ int limit_resources(const struct resource_limits *limits, error *err);
 int drop_privileges(error *err);
 int set_no_new_privs(error *err);
 
-/* Restricts files by Landlock: everything may be read and executed, the five writable places may be
- * written. Gives the ABI of the kernel, 0 if it has no Landlock. Needs no_new_privs.
- * Since Linux 5.13, landlock(7). */
-int limit_files(int *ret_abi, error *err);
+/* Restricts files by Landlock: everything may be read and executed, the five writable places and
+ * the sandbox's own terminals may be written. Without network TCP is refused as well; with the
+ * sandbox's own loopback it is not, since the network namespace holds nothing else. Gives the ABI
+ * of the kernel, 0 if it has no Landlock. Needs no_new_privs. Since Linux 5.13, landlock(7). */
+int limit_files(bool has_loopback, int *ret_abi, error *err);
 
 /* Installs a compiled filter; refused calls wait for an answer at *ret_listener, which the caller
  * closes. Needs no_new_privs. See seccomp_unotify(2). */

@@ -143,7 +143,8 @@ static void write_policy(FILE *out, const struct policy *policy)
     write_limits(out, &policy->maximum);
     (void) fputs(",\"name\":", out);
     write_text(out, policy->name);
-    (void) fputs(",\"network\":\"none\",\"template\":", out);
+    (void) fprintf(out, ",\"network\":\"%s\",\"template\":",
+                   policy->network == POLICY_NETWORK_LOOPBACK ? "loopback" : "none");
     write_text(out, policy->template);
     (void) fputc('}', out);
 }

@@ -24,6 +24,10 @@ enum {
     POLICY_LIST_MOST = 256,
 };
 
+/* What a sandbox can reach. The loopback is its own: nothing leads out of it, but servers inside
+ * can be tried, and reached through gloveboxd (docs/sessions.md, ports). */
+enum policy_network { POLICY_NETWORK_UNSAID, POLICY_NETWORK_NONE, POLICY_NETWORK_LOOPBACK };
+
 struct policy_variable {
     char name[POLICY_VARIABLE_NAME_SIZE];
     char value[POLICY_VARIABLE_VALUE_SIZE];
@@ -35,6 +39,7 @@ struct policy {
     char extends[POLICY_NAME_SIZE]; /* "" if it stands alone */
     char description[POLICY_DESCRIPTION_SIZE];
     char template[POLICY_NAME_SIZE];
+    enum policy_network network;
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct limits limits;  /* what a run gets that asks for nothing */

@@ -181,13 +181,20 @@ static int read_maximum(const struct yaml *yaml, const struct yaml_node *value,
 static int read_network(const struct yaml *yaml, const struct yaml_node *value,
                         struct policy_file *file, error *err)
 {
-    (void) file;
-    if (value->kind == YAML_TEXT && strcmp(value->text, "none") == 0)
+    if (value->kind == YAML_TEXT && strcmp(value->text, "none") == 0) {
+        file->network = POLICY_NETWORK_NONE;
         return 0;
+    }
+    if (value->kind == YAML_TEXT && strcmp(value->text, "loopback") == 0) {
+        file->network = POLICY_NETWORK_LOOPBACK;
+        return 0;
+    }
     if (value->kind == YAML_MAPPING)
         return yaml_fail(yaml, value, err,
-                         "network access is not available in this build; write network: none");
-    return yaml_fail(yaml, value, err, "network has a wrong value; write network: none");
+                         "network access is not available in this build; write network: none or "
+                         "loopback");
+    return yaml_fail(yaml, value, err,
+                     "network has a wrong value; write network: none or loopback");
 }
 
 static int refuse_content(const struct yaml *yaml, const struct yaml_node *value, const char *key,

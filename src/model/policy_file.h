@@ -21,6 +21,7 @@ struct policy_file {
     char extends[POLICY_NAME_SIZE];
     char description[POLICY_DESCRIPTION_SIZE]; /* this and the following: "" or 0 = not said */
     char template[POLICY_NAME_SIZE];
+    enum policy_network network;
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct stated_limits limits;

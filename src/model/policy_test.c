@@ -137,6 +137,7 @@ TEST(each_key_is_strict)
         { HEAD "limits: {wall: '5s'}\n", NULL },
         { HEAD "limits: {wall: ''}\n", "f:4:16: limit wall cannot be ''" },
         { HEAD "limits: {wall: }\n", "f:4:" },
+        { HEAD "network: loopback\n", NULL },
         { HEAD "network: all\n", "f:4:10: network has a wrong value" },
         { HEAD "network: [none]\n", "f:4:10: network has a wrong value" },
         { HEAD "network:\n", "f:4:" },
@@ -408,6 +409,7 @@ TEST(what_is_installed_is_right)
         { "minimal", "minimal", 10000, 256 * MiB, 10000, 256 * MiB },
         { "data", "python", 30000, 512 * MiB, 600000, 4 * GiB },
         { "extended", "python", 300000, 2 * GiB, 3600000, 16 * GiB },
+        { "server", "python", 30000, 512 * MiB, 600000, 4 * GiB },
     };
     for_each(fact, facts) {
         struct policy policy;
@@ -429,7 +431,7 @@ TEST(what_is_installed_is_right)
     static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
     size_t count = 0;
     error err = { 0 };
-    expect(policy_list(path, names, &count, &err) == 0 && count == 3, "%zu are installed", count);
+    expect(policy_list(path, names, &count, &err) == 0 && count == 4, "%zu are installed", count);
 }
 
 TESTS(CASE(a_policy_is_merged_over_what_it_extends), CASE(a_wrong_policy_is_refused_with_its_place),

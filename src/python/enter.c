@@ -137,9 +137,8 @@ static int raise_no_new_privs(struct entry *entry, error *err)
 
 static int raise_landlock(struct entry *entry, error *err)
 {
-    (void) entry;
     int abi; /* init has reported it for the whole sandbox */
-    return limit_files(&abi, err);
+    return limit_files(entry->order->has_loopback != 0, &abi, err);
 }
 
 static int raise_seccomp(struct entry *entry, error *err)

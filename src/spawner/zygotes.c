@@ -91,6 +91,7 @@ int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
         .groups = slot->procs_count,
         .open_files = build->open_files,
         .prime = ZYGOTE_PRIME_PRINT,
+        .has_loopback = build->network == SPAWN_NETWORK_LOOPBACK,
         .leave_out = spawner->leave_out,
         .disk_bytes = build->disk_bytes,
         .processes = processes_backstop(spawner, build),
