@@ -52,13 +52,10 @@ static unsigned long namespaces_for(const struct build_sandbox *spec)
         unsigned long flag;
         enum wall wall;
     } rows[] = {
-        { CLONE_NEWPID, WALL_pidns },
-        { CLONE_NEWNET, WALL_netns },
-        { CLONE_NEWIPC, WALL_ipcns },
-        { CLONE_NEWUTS, WALL_utsns },
+        { CLONE_NEWUSER, WALL_userns }, { CLONE_NEWPID, WALL_pidns }, { CLONE_NEWNET, WALL_netns },
+        { CLONE_NEWIPC, WALL_ipcns },   { CLONE_NEWUTS, WALL_utsns },
     };
-    /* The user and mount namespaces are what everything else is built on. */
-    unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS;
+    unsigned long flags = CLONE_NEWNS; /* everything else is built on it */
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!is_left_out(spec, rows[i].wall))
             flags |= rows[i].flag;
@@ -128,7 +125,7 @@ static int clone_sandbox(struct sandbox *sandbox, const struct build_sandbox *sp
         return become_clone(sandbox, spec, packet, gate_read, err) < 0 ? -1 : IS_CLONE;
     }
     *ret_pidfd = pidfd;
-    if (map_ids((pid_t) pid, spec->inside_outer_id, err) < 0)
+    if (!is_left_out(spec, WALL_userns) && map_ids((pid_t) pid, spec->inside_outer_id, err) < 0)
         return -1;
     if (write(gate_write, "g", 1) != 1)
         return fail_os(err, "let the sandbox go on");

@@ -249,23 +249,57 @@ static bool is_left_out(const struct sandbox *sandbox, enum wall wall)
 #endif
 }
 
+#ifdef GLOVEBOX_LEAVE_OUT
+static int stay_readable(struct sandbox *sandbox, error *err)
+{
+    (void) sandbox;
+    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+        return fail_os(err, "stay readable");
+    return 0;
+}
+
+static int unbind_scratch(struct sandbox *sandbox, error *err)
+{
+    (void) sandbox;
+    static const char options[] = "size=64g,nr_inodes=16777216";
+    if (mount(NULL, "/workspace", NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV, options) < 0)
+        return fail_os(err, "unbind the file system");
+    return 0;
+}
+#endif
+
+/* What a test build does in place of a wall that does not go by leaving out its step. */
+static int breach(struct sandbox *sandbox, enum wall wall, error *err)
+{
+#ifdef GLOVEBOX_LEAVE_OUT
+    if (wall == WALL_not_dumpable)
+        return stay_readable(sandbox, err);
+    if (wall == WALL_private_files)
+        return unbind_scratch(sandbox, err);
+#endif
+    (void) sandbox;
+    (void) wall;
+    (void) err;
+    return 0;
+}
+
 /* The steps that others rely on are taken even when their wall is left out for a test. */
 static bool is_skipped(const struct sandbox *sandbox, const struct step *step)
 {
     if (!is_left_out(sandbox, step->wall))
         return false;
-    return step->take != take_inside_id && step->take != mount_scratch &&
-           step->take != raise_loopback && step->take != close_descriptors;
+    return step->take != mount_scratch && step->take != raise_loopback &&
+           step->take != close_descriptors;
 }
 
 int build_sandbox(struct sandbox *sandbox, error *err)
 {
     sandbox->listener = sandbox->interpreter_listener = sandbox->interpreter = -1;
     for_each(step, recipe) {
-        if (is_skipped(sandbox, step))
-            continue;
-        if (step->take(sandbox, err) < 0)
+        if (!is_skipped(sandbox, step) && step->take(sandbox, err) < 0)
             return under(err, "%s", step->name);
+        if (is_left_out(sandbox, step->wall) && breach(sandbox, step->wall, err) < 0)
+            return under(err, "%s left out", step->name);
         if (step->is_wall && !(sandbox->degraded & (1ULL << step->wall)))
             sandbox->walls |= 1ULL << step->wall;
     }

@@ -59,6 +59,17 @@ static int join_sandbox_groups(struct entry *entry, error *err)
     return join_groups(entry->fds + ZYGOTE_FDS, entry->order->groups, err);
 }
 
+static bool is_left_out(const struct zygote_fork *order, int wall)
+{
+#ifdef GLOVEBOX_LEAVE_OUT
+    return wall >= 0 && (order->leave_out & (UINT64_C(1) << wall));
+#else
+    (void) order;
+    (void) wall;
+    return false;
+#endif
+}
+
 /* After the ids are taken /proc/self is no longer its own (proc(5)), so this comes early. */
 static int raise_oom_score(struct entry *entry, error *err)
 {
@@ -73,6 +84,8 @@ static int raise_oom_score(struct entry *entry, error *err)
 static int join_namespaces(struct entry *entry, error *err)
 {
     int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET;
+    if (is_left_out(entry->order, WALL_userns))
+        flags &= ~CLONE_NEWUSER; /* there is none of its own */
     if (setns(entry->fds[ZYGOTE_FD_INIT], flags) < 0)
         return fail_os(err, "join the namespaces of the sandbox");
     if (setsid() < 0)
@@ -103,6 +116,8 @@ static int take_descriptors(struct entry *entry, error *err)
     if (dup3(control, (int) high, O_CLOEXEC) < 0 && control != (int) high)
         return fail_os(err, "put the control socket in place");
     entry->control = (int) high;
+    if (is_left_out(entry->order, WALL_descriptors))
+        return 0;
     if (syscall(SYS_close_range, 3, high - 1, 0) < 0 ||
         syscall(SYS_close_range, high + 1, ~0U, 0) < 0)
         return fail_os(err, "close the zygote's descriptors");
@@ -144,17 +159,6 @@ static int raise_landlock(struct entry *entry, error *err)
 static int raise_seccomp(struct entry *entry, error *err)
 {
     return limit_syscalls(entry->filter->code, entry->filter->length, &entry->listener, err);
-}
-
-static bool is_left_out(const struct zygote_fork *order, int wall)
-{
-#ifdef GLOVEBOX_LEAVE_OUT
-    return wall >= 0 && (order->leave_out & (UINT64_C(1) << wall));
-#else
-    (void) order;
-    (void) wall;
-    return false;
-#endif
 }
 
 /* The interpreter trusts no step: it asks the kernel what it now is (proc(5), /proc/pid/status). */
@@ -210,7 +214,7 @@ static const struct step {
     { "group view",          WALL_cgroupns,        own_group_view        },
     { "descriptors",         -1,                   take_descriptors      },
     { "rlimits",             WALL_rlimits,         raise_rlimits         },
-    { "take id",             -1,                   take_inside_id        },
+    { "take id",             WALL_userns,          take_inside_id        },
     { "capabilities",        WALL_no_capabilities, raise_no_capabilities },
     { "no_new_privs",        WALL_no_new_privs,    raise_no_new_privs    },
     { "landlock",            WALL_landlock,        raise_landlock        },

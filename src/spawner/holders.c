@@ -91,7 +91,9 @@ static int become_holder(const struct spawner *spawner, const struct template *t
         return fail(err, ERR_SYSTEM, "the spawner did not map ids");
     if (become_holder_user(spawner->unprivileged, err) < 0)
         return -1;
-    struct template_root root = { .path = template->path, .python = spawner->python };
+    struct template_root root = { .path = template->path,
+                                  .python = spawner->python,
+                                  .leave_out = spawner->leave_out };
     if (enter_template_root(&root, err) < 0)
         return -1;
 

@@ -145,7 +145,8 @@ void zygotes_tend(struct spawner *spawner);
 /* template_root.c: runs in the newborn holder; ends in exec or _exit. */
 struct template_root {
     const char *path;
-    int python; /* directory of the zygote's files, -1 if none */
+    int python;         /* directory of the zygote's files, -1 if none */
+    uint64_t leave_out; /* test builds only */
 };
 int enter_template_root(const struct template_root *root, error *err);
 

@@ -75,7 +75,7 @@ static int bind_device(const struct device *device, error *err)
     return 0;
 }
 
-static int mount_devices(error *err)
+static int mount_devices(const struct template_root *root, error *err)
 {
     static const struct {
         const char *target, *name;
@@ -86,6 +86,8 @@ static int mount_devices(error *err)
     };
     static const char *const folders[] = { "dev/shm", "dev/pts" };
 
+    if (root->leave_out & (1ULL << WALL_minimal_dev))
+        return mount("/dev", "dev", NULL, MS_BIND | MS_REC, NULL) < 0 ? fail_os(err, "bind '/dev'") : 0;
     if (mount("tmpfs", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64") <
         0)
         return fail_os(err, "mount '/dev'");
@@ -145,11 +147,12 @@ static int mount_python(int python, error *err)
 
 /* pivot_root(".", ".") puts the old root on top of the new one; it is then taken away. After that
  * no path leads to the host (pivot_root(2), notes). */
-static int leave_host(error *err)
+static int leave_host(const struct template_root *root, error *err)
 {
-    if (syscall(SYS_pivot_root, ".", ".") < 0)
+    bool stays = root->leave_out & (1ULL << WALL_mntns);
+    if (syscall(SYS_pivot_root, ".", stays ? "var" : ".") < 0)
         return fail_os(err, "pivot into the template");
-    if (umount2(".", MNT_DETACH) < 0)
+    if (!stays && umount2(".", MNT_DETACH) < 0)
         return fail_os(err, "detach the host's files");
     if (chdir("/") < 0)
         return fail_os(err, "enter the template's root");
@@ -160,7 +163,7 @@ int enter_template_root(const struct template_root *root, error *err)
 {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return fail_os(err, "make mounts private");
-    if (mount_template(root->path, err) < 0 || mount_devices(err) < 0)
+    if (mount_template(root->path, err) < 0 || mount_devices(root, err) < 0)
         return -1;
     /* A full /proc of this small pid namespace has to be visible here, or the kernel would not let
      * sandboxes mount theirs (mount_too_revealing); sandboxes cover it. */
@@ -168,5 +171,5 @@ int enter_template_root(const struct template_root *root, error *err)
         return fail_os(err, "mount '/proc'; the host's own /proc must be fully visible");
     if (mount_python(root->python, err) < 0)
         return -1;
-    return leave_host(err);
+    return leave_host(root, err);
 }
