@@ -65,6 +65,8 @@ enum inside_kind {
                        `id`; no answer */
     INSIDE_EXECUTE, /* struct inside_execute + strings + code, for the forked interpreter `id`;
                        EXECUTED */
+    INSIDE_KEEP,    /* no payload, no answer: the sandbox is a session's. Nothing is its main
+                       program any more: what else runs goes on when an interpreter ends */
 
     /* Operations of a session: DONE ends each. */
     INSIDE_READ = 40, /* struct inside_read + path: FILE, DATA…, END */
@@ -289,9 +291,10 @@ enum {
 };
 
 /* Followed by the strings, each ended by NUL: working folder, path of the file (both absolute,
- * inside; a cell may leave the path empty and is called <cell N> then), then `arguments` (sys.argv:
+ * inside; a cell may leave the folder empty and stays where it is, and the path, and is called
+ * <cell N> then), then `arguments` (sys.argv:
  * the first is the path of the code), then `variables` (NAME=value: the whole environment, not
- * additions); then `code_size` bytes of code. Code that does not fit into one frame is PUT into the
+ * additions; a cell may give none and keeps what it has); then `code_size` bytes of code. Code that does not fit into one frame is PUT into the
  * file that the first argument names, and code_size is 0. */
 struct inside_execute {
     uint32_t mode;  /* enum inside_mode */

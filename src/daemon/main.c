@@ -46,6 +46,7 @@ static struct daemon {
     struct templates templates;
     struct blob_store *blobs;
     struct runs runs;
+    struct sessions sessions;
     struct http *http;
     struct door door;
     uv_signal_t terminated, interrupted;
@@ -122,6 +123,7 @@ static void end(void)
     daemon_.is_ending = true;
     log_event(LOG_DEBUG, "daemon.ends", COUNT("active", daemon_.runs.active));
     http_close(daemon_.http);
+    sessions_close(&daemon_.sessions);
     runs_close(&daemon_.runs);
     pool_close(&daemon_.pool);
     spawner_close(&daemon_.spawner);
@@ -148,6 +150,8 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     http_stop_listening(daemon_.http);
     daemon_.drain_ends = deadline_in(daemon_.runs.is_closing ? CANCEL_MOST_MS : DRAIN_MOST_MS);
+    if (!daemon_.runs.is_closing)
+        sessions_end(&daemon_.sessions, END_STOPPED);
     if (daemon_.runs.is_closing)
         runs_cancel(&daemon_.runs);
     daemon_.runs.is_closing = true;
@@ -192,6 +196,7 @@ static int open_loop(error *err)
 static int open_doors(error *err)
 {
     daemon_.door = (struct door){ .runs = &daemon_.runs,
+                                  .sessions = &daemon_.sessions,
                                   .policies = &daemon_.policies,
                                   .templates = &daemon_.templates,
                                   .blobs = daemon_.blobs };
@@ -258,6 +263,13 @@ static int begin(error *err)
                                   .templates = &daemon_.templates,
                                   .blobs = daemon_.blobs };
     runs_open(&daemon_.runs);
+    daemon_.sessions = (struct sessions){ .loop = &daemon_.loop,
+                                          .runs = &daemon_.runs,
+                                          .pool = &daemon_.pool,
+                                          .policies = &daemon_.policies,
+                                          .templates = &daemon_.templates };
+    if (sessions_open(&daemon_.sessions, settings.is_private ? NULL : settings.state, err) < 0)
+        return -1;
     if (open_doors(err) < 0)
         return -1;
     return confine_daemon(err);

@@ -354,8 +354,8 @@ static const struct key {
     /* clang-format on */
 };
 
-static int read_key(struct run_request *request, const char *name, struct json_object *value,
-                    error *err)
+int request_read_key(struct run_request *request, const char *name, struct json_object *value,
+                     error *err)
 {
     for_each(key, keys)
         if (strcmp(key->name, name) == 0)
@@ -394,7 +394,7 @@ int request_read(struct json_object *json, struct run_request **ret_request, err
     int result = 0;
     json_object_object_foreach(json, name, value)
     {
-        result = read_key(request, name, value, err);
+        result = request_read_key(request, name, value, err);
         if (result < 0)
             break;
     }

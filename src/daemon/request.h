@@ -52,5 +52,9 @@ struct run_request {
 int request_read(struct json_object *json, struct run_request **ret_request, error *err);
 void request_free(struct run_request *request);
 
+/* Reads the value of one key of a run, for requests that share it; NULL is "not given". */
+int request_read_key(struct run_request *request, const char *name, struct json_object *value,
+                     error *err);
+
 /* Checks a path beneath /workspace: relative, no empty, "." or ".." part, no control character. */
 int request_check_path(const char *path, size_t size, error *err);

@@ -1,6 +1,7 @@
 /* result_json.c - the result contract: every field, always, in this order. Every door maps from it;
  * the names are frozen by result_json_test.c. */
 #include "base/table.h"
+#include "daemon/contexts.h"
 #include "daemon/json_writer.h"
 #include "daemon/run.h"
 #include "model/errors.h"
@@ -215,16 +216,16 @@ static void write_usage(const struct run *run, struct bytes *out)
     json_count_field(out, "disk_peak_bytes", used_of(run, LIMIT_disk));
     json_count_field(out, "processes_peak", used_of(run, LIMIT_processes));
     json_count_field(out, "queued_ms", between_ms(run->submitted_us, left_queue_us));
-    json_string_field(out, "start", starts[run->start]);
+    json_string_field(out, "start", run->cell ? "session" : starts[run->start]);
     json_close(out, '}');
 }
 
-static void write_limits(const struct run *run, struct bytes *out)
+static void write_limits(const struct limits *limits, struct bytes *out)
 {
     json_key(out, "limits");
     json_open(out, '{');
     for (enum limit_id id = 0; id < LIMITS; id++) {
-        uint64_t value = limit_get(&run->spec.limits, id);
+        uint64_t value = limit_get(limits, id);
         json_key(out, limit_rows[id].json_name);
         if (limit_rows[id].unit == UNIT_MILLI && value % 1000 != 0)
             bytes_print(out, "%" PRIu64 ".%03" PRIu64, value / 1000, value % 1000);
@@ -244,23 +245,25 @@ static void write_walls(struct bytes *out, const char *name, uint64_t walls)
     json_close(out, ']');
 }
 
-static void write_setting(const struct run *run, struct bytes *out)
+void result_write_place(const struct run_spec *spec, uint64_t walls, uint64_t degraded,
+                        struct bytes *out)
 {
+    write_limits(&spec->limits, out);
     json_key(out, "policy");
     json_open(out, '{');
-    json_string_field(out, "name", run->spec.policy->name);
-    json_string_field(out, "digest", run->spec.policy->digest);
+    json_string_field(out, "name", spec->policy->name);
+    json_string_field(out, "digest", spec->policy->digest);
     json_close(out, '}');
     json_key(out, "template");
     json_open(out, '{');
-    json_string_field(out, "name", run->spec.template->name);
-    json_string_field(out, "digest", run->spec.template->digest);
+    json_string_field(out, "name", spec->template->name);
+    json_string_field(out, "digest", spec->template->digest);
     json_close(out, '}');
     json_key(out, "isolation");
     json_open(out, '{');
     json_string_field(out, "tier", "native");
-    write_walls(out, "walls", run->walls);
-    write_walls(out, "degraded", run->degraded);
+    write_walls(out, "walls", walls);
+    write_walls(out, "degraded", degraded);
     json_close(out, '}');
 }
 
@@ -295,8 +298,9 @@ void result_write(const struct run *run, struct bytes *out)
     write_error(run, out);
     write_lists(run, out);
     write_usage(run, out);
-    write_limits(run, out);
-    write_setting(run, out);
+    result_write_place(&run->spec, run->walls, run->degraded, out);
     json_null_field(out, "receipt");
+    if (run->cell)
+        cell_write(run, out);
     json_close(out, '}');
 }

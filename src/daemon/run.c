@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/table.h"
+#include "daemon/contexts.h"
 #include "daemon/log.h"
 
 #include <assert.h>
@@ -124,11 +125,17 @@ static void read_counters(struct run *run)
     counters_subtract(&run->counters, &run->counters_before);
 }
 
-/* Answers first, gives the sandbox back after: the caller does not wait for its end. */
-static void finish(struct run *run)
+/* A cell whose interpreter has gone did not come to its end, whatever the exit code says. */
+static struct verdict judge(const struct run *run)
 {
-    if (run->state == RUN_DONE)
-        return;
+    struct verdict verdict = outcome_judge(&run->evidence);
+    if (run->cell && run->cell->context_end && verdict.status == RUN_OK)
+        verdict = (struct verdict){ .status = RUN_ERROR, .fault = FAULT_CODE, .limit = LIMITS };
+    return verdict;
+}
+
+void run_conclude(struct run *run)
+{
     run->done_us = now_us();
     if (run->started_us != 0 && run->ended_us == 0)
         run->ended_us = run->done_us;
@@ -138,10 +145,20 @@ static void finish(struct run *run)
         run->evidence.exit_code = run->harvest.exited.exit_code;
         run->evidence.signal = run->harvest.exited.signal;
     }
-    run->verdict = outcome_judge(&run->evidence);
-    become(run, RUN_DONE);
+    run->verdict = judge(run);
+    run->state = RUN_DONE;
+    run->state_ends = (deadline){ 0 };
+    (void) uv_timer_stop(&run->timer);
     result_write(run, &run->result);
+}
 
+/* Answers first, gives the sandbox back after: the caller does not wait for its end. */
+static void finish(struct run *run)
+{
+    if (run->state == RUN_DONE)
+        return;
+    assert(may_become[run->state][RUN_DONE]);
+    run_conclude(run);
     struct sandbox *sandbox = run->sandbox;
     run->sandbox = NULL;
     if (run->ticket)
@@ -221,6 +238,10 @@ static void stop_for(struct run *run, enum limit_id limit)
 
 void run_cancel(struct run *run)
 {
+    if (run->cell) {
+        cell_cancel(run);
+        return;
+    }
     if (run->state == RUN_DONE || run->state == RUN_STOPPING)
         return;
     if (run->evidence.stopped_for >= LIMITS)
@@ -536,29 +557,37 @@ static void make_id(char id[RUN_ID_SIZE])
     (void) sodium_bin2hex(id + 4, RUN_ID_SIZE - 4, random, sizeof random);
 }
 
-int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err)
+struct run *run_make(struct runs *runs)
 {
     struct run *run = calloc(1, sizeof *run);
+    if (!run)
+        return NULL;
+    run->runs = runs;
+    run->submitted_us = now_us();
+    make_id(run->id);
+    evidence_init(&run->evidence);
+    run->timer.data = run;
+    (void) uv_timer_init(runs->loop, &run->timer);
+    run->timer_is_open = true;
+    return run;
+}
+
+int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err)
+{
+    struct run *run = run_make(runs);
     if (!run) {
         request_free(request);
         return fail(err, ERR_SYSTEM, "no memory for a run");
     }
     if (spec_grant(&run->spec, request, runs->policies, runs->templates, err) < 0) {
         request_free(request);
-        free(run);
+        run_free(run);
         return -1;
     }
-    run->runs = runs;
     run->request = request;
-    run->submitted_us = now_us();
     run->state_ends = deadline_in(states[RUN_QUEUED].most_ms);
-    make_id(run->id);
-    evidence_init(&run->evidence);
     harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, runs->blobs);
     run->has_harvest = true;
-    run->timer.data = run;
-    (void) uv_timer_init(runs->loop, &run->timer);
-    run->timer_is_open = true;
     set_timer(run);
     *ret_run = run;
     return 0;
@@ -579,6 +608,7 @@ static void on_timer_closed(uv_handle_t *handle)
 {
     struct run *run = handle->data;
     bytes_done(&run->result);
+    cell_free(run->cell);
     free(run);
 }
 

@@ -56,6 +56,7 @@ struct run {
     error fault;         /* what glovebox itself could not do, with a run that is lost */
     bool files_are_lost; /* the sandbox had to be killed before its files were taken */
 
+    struct cell *cell; /* it is one of a session (contexts.h); NULL: it has a sandbox of its own */
     struct run_listener *listeners;
     struct bytes result; /* JSON, once done */
     struct run *next_queued;
@@ -66,11 +67,14 @@ const char *run_state_name(enum run_state state);
 
 /* run.c */
 int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
+struct run *run_make(struct runs *runs); /* NULL: no memory */
+void run_conclude(struct run *run);      /* judges it and writes its result: it is done */
 bool run_begin(struct run *run); /* into a sandbox; false: there is no room, it stays where it is */
 void run_free(struct run *run);
 void run_slim(struct run *run); /* keeps only the result, if it is done and nobody listens */
 
-/* runs.c: the run has reached its end. */
+/* runs.c: the run is known from now on; it has reached its end. */
+void runs_list(struct runs *runs, struct run *run);
 void runs_ended(struct runs *runs, struct run *run);
 
 /* load.c: puts inputs on their way while there is room, the caller flushes; sets inputs_are_sent.
@@ -78,6 +82,8 @@ void runs_ended(struct runs *runs, struct run *run);
 void run_load(struct run *run);
 
 /* result_json.c */
+void result_write_place(const struct run_spec *spec, uint64_t walls, uint64_t degraded,
+                        struct bytes *out);
 void result_write(const struct run *run, struct bytes *out);
 void result_write_denial(const struct denial *denial, struct bytes *out);
 void result_write_artifact(const struct artifact *artifact, struct bytes *out);

@@ -71,9 +71,17 @@ static void leave_queue(struct runs *runs, struct run *run)
     }
 }
 
-int runs_submit(struct runs *runs, struct run_request *request, struct run **ret_run, error *err)
+void runs_list(struct runs *runs, struct run *run)
 {
     forget_old(runs);
+    run->older = runs->newest;
+    *(runs->newest ? &runs->newest->newer : &runs->oldest) = run;
+    runs->newest = run;
+    runs->active += run->cell != NULL; /* it waits for its context, not in our queue */
+}
+
+int runs_submit(struct runs *runs, struct run_request *request, struct run **ret_run, error *err)
+{
     if (runs->queued >= RUNS_QUEUED_MOST) {
         request_free(request);
         return fail(err, ERR_BUSY, "%u runs wait already; try again in a second", runs->queued);
@@ -89,10 +97,7 @@ int runs_submit(struct runs *runs, struct run_request *request, struct run **ret
     struct run *run;
     if (run_new(runs, request, &run, err) < 0)
         return -1;
-    run->older = runs->newest;
-    *(runs->newest ? &runs->newest->newer : &runs->oldest) = run;
-    runs->newest = run;
-
+    runs_list(runs, run);
     *(runs->last_queued ? &runs->last_queued->next_queued : &runs->first_queued) = run;
     runs->last_queued = run;
     runs->queued++;
@@ -121,7 +126,8 @@ void runs_proceed(struct runs *runs)
 
 void runs_ended(struct runs *runs, struct run *run)
 {
-    leave_queue(runs, run); /* it may have been cancelled there */
+    if (!run->cell)
+        leave_queue(runs, run); /* it may have been cancelled there */
     runs->active--;
     runs->kept++;
     runs->kept_bytes += run->result.size;

@@ -279,18 +279,12 @@ static int find_template(struct run_spec *spec, const struct run_request *reques
     return 0;
 }
 
-static int find_language(struct run_spec *spec, const struct run_request *request, error *err)
+int spec_language(const struct run_spec *spec, const char *name,
+                  const struct language **ret_language, error *err)
 {
     const struct policy *policy = spec->policy;
-    const char *name = request->language;
-    if (!name && request->command_count > 0)
-        return 0;
-    if (!name)
-        name = policy_allows_language(policy, default_language) || policy->language_count == 0
-                   ? default_language
-                   : policy->languages[0];
-    spec->language = template_language(spec->template, name);
-    if (!spec->language) {
+    const struct language *language = template_language(spec->template, name);
+    if (!language) {
         char names[128] = "";
         for (size_t i = 0, used = 0; i < spec->template->language_count && used < sizeof names; i++)
             used += (size_t) snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
@@ -302,7 +296,21 @@ static int find_language(struct run_spec *spec, const struct run_request *reques
         return fail(err, ERR_POLICY,
                     "policy %s does not allow language '%.40s'; ask for another policy",
                     policy->name, name);
+    *ret_language = language;
     return 0;
+}
+
+static int find_language(struct run_spec *spec, const struct run_request *request, error *err)
+{
+    const struct policy *policy = spec->policy;
+    const char *name = request->language;
+    if (!name && request->command_count > 0)
+        return 0;
+    if (!name)
+        name = policy_allows_language(policy, default_language) || policy->language_count == 0
+                   ? default_language
+                   : policy->languages[0];
+    return spec_language(spec, name, &spec->language, err);
 }
 
 /* What certainly does not fit is refused before anything is built. */
@@ -350,6 +358,43 @@ int spec_grant(struct run_spec *spec, const struct run_request *request,
     if (result < 0)
         spec_done(spec);
     return result;
+}
+
+int spec_grant_place(struct run_spec *spec, const struct run_request *request,
+                     const struct policies *policies, const struct templates *templates, error *err)
+{
+    *spec = (struct run_spec){ .set = -1 };
+    const char *policy = request->policy ? request->policy : default_policy;
+    if (policies_find(policies, policy, &spec->policy, err) < 0 ||
+        policy_narrow(spec->policy, &request->limits, &spec->limits, err) < 0 ||
+        find_template(spec, request, templates, err) < 0)
+        return -1;
+    spec->set = (int) spec->template->set_count - 1; /* the richest: nobody knows what will come */
+    if (!policy_allows_language(spec->policy, default_language))
+        spec->set = -1;
+    return 0;
+}
+
+int spec_environment(const struct run_spec *spec, const struct run_request *request,
+                     const struct run_request *more, struct bytes *ret_variables,
+                     uint16_t *ret_count, error *err)
+{
+    struct environment environment = { 0 };
+    if (gather_environment(&environment, spec, request, err) < 0)
+        return -1;
+    for (size_t i = 0; more && i < more->variable_count; i++)
+        if (set_variable(&environment, more->variables[i].name, more->variables[i].value, err) < 0)
+            return -1;
+    for (size_t i = 0; i < environment.count; i++) {
+        bytes_add_text(ret_variables, environment.list[i].name);
+        bytes_add_text(ret_variables, "=");
+        add_string(ret_variables, environment.list[i].value, NULL);
+    }
+    *ret_count = (uint16_t) environment.count;
+    if (ret_variables->size > INSIDE_PAYLOAD_MOST / 2)
+        return fail(err, ERR_TOO_LARGE, "the environment has %zu bytes, %d are allowed",
+                    ret_variables->size, INSIDE_PAYLOAD_MOST / 2);
+    return ret_variables->failed ? fail(err, ERR_SYSTEM, "no memory for an environment") : 0;
 }
 
 void spec_done(struct run_spec *spec)

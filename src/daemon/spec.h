@@ -28,4 +28,18 @@ struct run_spec {
  * ERR_POLICY  for a language that the policy forbids, ERR_LIMIT, ERR_TOO_LARGE. */
 int spec_grant(struct run_spec *spec, const struct run_request *request,
                const struct policies *policies, const struct templates *templates, error *err);
+/* For a session: where it stands and under which limits; its contexts name their language
+ * themselves. As spec_grant. */
+int spec_grant_place(struct run_spec *spec, const struct run_request *request,
+                     const struct policies *policies, const struct templates *templates,
+                     error *err);
+int spec_language(const struct run_spec *spec, const char *name,
+                  const struct language **ret_language, error *err);
+
+/* Gives the whole environment: NAME=value, each ended by NUL; `more` (may be NULL) goes over
+ * `request`. */
+int spec_environment(const struct run_spec *spec, const struct run_request *request,
+                     const struct run_request *more, struct bytes *ret_variables,
+                     uint16_t *ret_count, error *err);
+
 void spec_done(struct run_spec *spec);

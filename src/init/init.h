@@ -55,6 +55,7 @@ struct sandbox {
 
     struct inside_measured measured;
     uint32_t denials;
+    bool is_kept;        /* it is a session's: see INSIDE_KEEP */
     bool code_has_ended; /* the interpreter has said EXECUTED, and that it goes */
     struct program programs[INSIDE_PROCESSES_MOST];
 };

@@ -52,7 +52,21 @@ static int on_start(struct sandbox *sandbox, const struct frame *in, error *err)
 
 static int on_execute(struct sandbox *sandbox, const struct frame *in, error *err)
 {
+    if (sandbox->is_kept) { /* refusals and full disks are told for each cell anew */
+        sandbox->denials = 0;
+        sandbox->measured.disk_was_full = sandbox->measured.inodes_were_full = 0;
+    }
     return execute_code(sandbox, in->head.id, in->payload, in->head.size, err);
+}
+
+static int on_keep(struct sandbox *sandbox, const struct frame *in, error *err)
+{
+    (void) in;
+    (void) err;
+    sandbox->is_kept = true;
+    for_each(program, sandbox->programs)
+        program->is_main = false;
+    return 0;
 }
 
 static int on_signal(struct sandbox *sandbox, const struct frame *in, error *err)
@@ -170,6 +184,7 @@ static const struct {
     [INSIDE_REMOVE]  = { 1,                                 on_remove  },
     [INSIDE_RESIZE]  = { sizeof(struct inside_size),        on_resize  },
     [INSIDE_EXECUTE] = { sizeof(struct inside_execute) + 2, on_execute },
+    [INSIDE_KEEP]    = { 0,                                 on_keep    },
 };
 /* clang-format on */
 

@@ -131,7 +131,8 @@ def begin(payload):
     """Reads the request and puts the process where the program expects to be."""
     request = Request(payload)
     _glovebox_fresh.set_environment(request.variables)
-    os.chdir(request.folder or "/")
+    if request.folder:
+        os.chdir(request.folder)
     gc.enable()
     return request
 

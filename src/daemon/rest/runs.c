@@ -37,7 +37,7 @@ static void leave(struct exchange *exchange)
         run_cancel(run);
 }
 
-static int join(struct exchange *exchange, struct run *run, bool owns_run, error *err)
+int exchange_join_run(struct exchange *exchange, struct run *run, bool owns_run, error *err)
 {
     struct visit *visit = calloc(1, sizeof *visit);
     if (!visit)
@@ -93,11 +93,19 @@ static int submit(struct exchange *exchange, error *err)
     json_reader_close(&exchange->body);
     if (request_read(json, &request, err) < 0 || runs_submit(door->runs, request, &run, err) < 0)
         return -1;
-    if (join(exchange, run, true, err) < 0) {
+    if (exchange_join_run(exchange, run, true, err) < 0) {
         run_cancel(run);
         return -1;
     }
     return 0;
+}
+
+void exchange_tell_run(struct exchange *exchange)
+{
+    if (wants_events(exchange))
+        exchange_stream(exchange, read_events);
+    else
+        answer_when_done(exchange);
 }
 
 void post_run(struct exchange *exchange)
@@ -107,10 +115,7 @@ void post_run(struct exchange *exchange)
         exchange_fail(exchange, &err);
         return;
     }
-    if (wants_events(exchange))
-        exchange_stream(exchange, read_events);
-    else
-        answer_when_done(exchange);
+    exchange_tell_run(exchange);
 }
 
 static struct run *find_run(struct exchange *exchange)
@@ -151,7 +156,7 @@ void delete_run(struct exchange *exchange)
         struct run *run = find_run(exchange);
         if (!run)
             return;
-        if (join(exchange, run, false, &err) < 0) {
+        if (exchange_join_run(exchange, run, false, &err) < 0) {
             exchange_fail(exchange, &err);
             return;
         }
@@ -166,7 +171,7 @@ void get_run_events(struct exchange *exchange)
     struct run *run = find_run(exchange);
     if (!run)
         return;
-    if (join(exchange, run, false, &err) < 0)
+    if (exchange_join_run(exchange, run, false, &err) < 0)
         exchange_fail(exchange, &err);
     else
         exchange_stream(exchange, read_events);

@@ -1,0 +1,351 @@
+/* contexts.c - starts interpreters in a session, gives each its cells one by one, and tells why one
+ * has ended. */
+#include "daemon/contexts.h"
+
+#include "daemon/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BETWEEN_MOST = 64 * 1024 };
+
+static void on_session_ended(void *from, const error *why)
+{
+    (void) from; /* contexts_session_ended() has told the cells already */
+    (void) why;
+}
+
+static int on_frame(void *from, const struct inside_frame *frame, const unsigned char *payload,
+                    error *err)
+{
+    return context_hears(from, frame, payload, err);
+}
+
+struct session *context_session(const struct context *context)
+{
+    return context->session;
+}
+
+/* --- the interpreter ----------------------------------------------------------------------------
+ */
+
+/* The one that came with the sandbox is there and warm. */
+static int take_parked_interpreter(struct context *context, error *err)
+{
+    context->process.id = INSIDE_INTERPRETER;
+    if (session_begin(context->session, &context->process, err) < 0)
+        return -1;
+    context->session->has_parked_interpreter = false;
+    context->state = CONTEXT_IDLE;
+    return 0;
+}
+
+static int start(struct context *context, error *err)
+{
+    context->process = (struct session_operation){ .context = context,
+                                                   .frame = on_frame,
+                                                   .ended = on_session_ended };
+    context->is_fresh = true;
+    if (context->session->has_parked_interpreter && strcmp(context->language->name, "python") == 0)
+        return take_parked_interpreter(context, err);
+    return fail(err, ERR_UNAVAILABLE, "this session has no further interpreter");
+}
+
+/* What cannot begin is told to every cell that waits. */
+static void refuse_waiting(struct context *context, const error *why)
+{
+    while (context->first_queued) {
+        struct run *run = context->first_queued;
+        cell_lost_session(run, why);
+    }
+}
+
+void context_proceed(struct context *context)
+{
+    error err;
+    if (!session_is_running(context->session) || !context->first_queued)
+        return;
+    if (context->state == CONTEXT_COLD && start(context, &err) < 0) {
+        context->state = CONTEXT_COLD;
+        refuse_waiting(context, &err);
+        return;
+    }
+    if (context->state != CONTEXT_IDLE)
+        return;
+    struct run *run = context->first_queued;
+    context->first_queued = run->next_queued;
+    if (!context->first_queued)
+        context->last_queued = NULL;
+    run->next_queued = NULL;
+    context->queued--;
+    context->running = run;
+    context->state = CONTEXT_BUSY;
+    cell_begin(run);
+}
+
+/* --- what the interpreter says ------------------------------------------------------------------
+ */
+
+/* A background thread or a child that prints on: the next cell tells it, as a notebook would. */
+static void keep_between(struct context *context, const struct inside_frame *frame,
+                         const unsigned char *payload)
+{
+    size_t room = BETWEEN_MOST - context->between.size;
+    size_t size = frame->size < room ? frame->size : room;
+    bytes_add(&context->between, payload, size);
+}
+
+static const char *describe_end(struct context *context, const struct inside_exited *exited)
+{
+    struct counters now;
+    counters_read(sandbox_groups(context->session->sandbox), &now);
+    bool ran_out = now.memory_kills > context->session->counters.memory_kills;
+    if (exited->signal == 9 && ran_out)
+        return "the kernel ended it: memory was used up";
+    if (exited->signal == 9)
+        return "it was killed";
+    return exited->signal != 0 ? "a signal ended it" : "it ended by itself";
+}
+
+static int interpreter_ended(struct context *context, const struct inside_frame *frame,
+                             const unsigned char *payload, error *err)
+{
+    struct inside_exited exited;
+    memcpy(&exited, payload, sizeof exited);
+    struct run *run = context->running;
+    session_done(context->session, &context->process);
+    if (!run || !context->end_is_ours)
+        context->end = describe_end(context, &exited);
+    context->end_is_ours = false;
+    context->state = CONTEXT_COLD;
+    context->process.id = 0;
+    context->running = NULL;
+    if (run && cell_hears(run, frame, payload, err) < 0)
+        return -1;
+    if (context->is_removed)
+        context_free(context);
+    else
+        context_proceed(context);
+    return 0;
+}
+
+static void start_failed(struct context *context, const struct inside_frame *frame,
+                         const unsigned char *payload)
+{
+    error why;
+    (void) fail(&why, ERR_UNAVAILABLE, "the interpreter could not be started: %.*s",
+                (int) (frame->size - sizeof(struct inside_done)),
+                (const char *) payload + sizeof(struct inside_done));
+    session_done(context->session, &context->process);
+    context->state = CONTEXT_COLD;
+    context->end = "it could not be started";
+    refuse_waiting(context, &why);
+}
+
+int context_hears(struct context *context, const struct inside_frame *frame,
+                  const unsigned char *payload, error *err)
+{
+    switch (frame->kind) {
+    case INSIDE_STARTED:
+        if (context->state == CONTEXT_STARTING)
+            context->state = CONTEXT_IDLE;
+        context_proceed(context);
+        return 0;
+    case INSIDE_DONE: /* of a START that failed, else of a signal */
+        if (context->state == CONTEXT_STARTING)
+            start_failed(context, frame, payload);
+        return 0;
+    case INSIDE_CREDIT:
+        return 0;
+    case INSIDE_EXITED:
+        return interpreter_ended(context, frame, payload, err);
+    case INSIDE_OUTPUT:
+        if (!context->running) {
+            keep_between(context, frame, payload);
+            return 0;
+        }
+        break;
+    default:
+        break;
+    }
+    return context->running ? cell_hears(context->running, frame, payload, err) : 0;
+}
+
+void context_kill(struct context *context)
+{
+    struct inside_signal order = { .number = 9, .whole_group = 1 };
+    struct iovec part = { &order, sizeof order };
+    if (context->process.id == 0)
+        return;
+    session_send(context->session, &context->process, INSIDE_SIGNAL, &part, 1);
+    session_flush(context->session);
+}
+
+/* --- what doors ask -----------------------------------------------------------------------------
+ */
+
+int context_interrupt(struct context *context, error *err)
+{
+    (void) err;
+    session_touch(context->session);
+    if (!context->running)
+        return CONTEXT_WAS_IDLE;
+    cell_interrupt(context->running);
+    return 0;
+}
+
+int context_restart(struct context *context, error *err)
+{
+    if (!session_is_running(context->session))
+        return fail(err, ERR_CONFLICT, "the session has ended: %s", context->session->why.text);
+    session_touch(context->session);
+    context->end = "somebody asked for a fresh one";
+    context->end_is_ours = true;
+    bytes_done(&context->between);
+    if (context->state == CONTEXT_COLD)
+        context->end_is_ours = false;
+    else
+        context_kill(context);
+    return 0;
+}
+
+static struct context *context_new(struct session *session, const char *id,
+                                   const struct context_request *request, error *err)
+{
+    if (session->context_count >= CONTEXTS_MOST) {
+        (void) fail(err, ERR_BUSY, "the session has %u contexts already; remove one",
+                    session->context_count);
+        return NULL;
+    }
+    struct context *context = calloc(1, sizeof *context);
+    if (!context) {
+        (void) fail(err, ERR_SYSTEM, "no memory for a context");
+        return NULL;
+    }
+    context->session = session;
+    (void) snprintf(context->id, sizeof context->id, "%s", id);
+    const char *name =
+        request->given && request->given->language ? request->given->language : "python";
+    const char *folder = request->folder           ? request->folder
+                         : session->request.folder ? session->request.folder
+                                                   : "/workspace";
+    context->folder = strdup(folder);
+    if (!context->folder)
+        (void) fail(err, ERR_SYSTEM, "no memory for a context");
+    else if (spec_language(&session->spec, name, &context->language, err) == 0 &&
+             spec_environment(&session->spec, session->request.place, request->given,
+                              &context->variables, &context->variable_count, err) == 0) {
+        struct context **end = &session->contexts;
+        while (*end)
+            end = &(*end)->next;
+        *end = context;
+        session->context_count++;
+        return context;
+    }
+    context_free(context);
+    return NULL;
+}
+
+void context_free(struct context *context)
+{
+    struct session *session = context->session;
+    for (struct context **at = &session->contexts; *at; at = &(*at)->next)
+        if (*at == context) {
+            *at = context->next;
+            session->context_count--;
+            break;
+        }
+    free(context->folder);
+    bytes_done(&context->variables);
+    bytes_done(&context->between);
+    free(context);
+}
+
+int context_create(struct session *session, struct context_request *request,
+                   struct context **ret_context, error *err)
+{
+    char id[CONTEXT_ID_SIZE];
+    struct context *context = NULL;
+    (void) snprintf(id, sizeof id, "ctx_%u", session->last_context + 1);
+    if (!session_is_running(session))
+        (void) fail(err, ERR_CONFLICT, "the session does not run");
+    else
+        context = context_new(session, id, request, err);
+    context_request_done(request);
+    if (!context)
+        return -1;
+    session->last_context++;
+    *ret_context = context;
+    return 0;
+}
+
+int context_find(struct session *session, const char *id, struct context **ret_context, error *err)
+{
+    for (struct context *context = session->contexts; context; context = context->next)
+        if (!context->is_removed && strcmp(context->id, id) == 0) {
+            *ret_context = context;
+            return 0;
+        }
+    if (session->state != SESSION_RUNNING)
+        return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
+    if (!template_language(session->spec.template, id))
+        return fail(err, ERR_NOT_FOUND,
+                    "the session has no context '%.40s'; make one, or name a language", id);
+    struct run_request given = { .language = id };
+    struct context_request request = { .given = &given };
+    *ret_context = context_new(session, id, &request, err);
+    return *ret_context ? 0 : -1;
+}
+
+int context_run(struct context *context, struct context_request *request, struct run **ret_run,
+                error *err)
+{
+    struct session *session = context->session;
+    int result = -1;
+    if (!session_is_running(session))
+        (void) fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
+    else if (context->queued >= CELLS_WAITING_MOST)
+        (void) fail(err, ERR_BUSY, "%u cells wait in this context already; try again later",
+                    context->queued);
+    else
+        result = cell_new(context, request, ret_run, err);
+    context_request_done(request);
+    if (result < 0)
+        return -1;
+    *(context->last_queued ? &context->last_queued->next_queued : &context->first_queued) =
+        *ret_run;
+    context->last_queued = *ret_run;
+    context->queued++;
+    session_touch(session);
+    context_proceed(context);
+    return 0;
+}
+
+void context_remove(struct context *context)
+{
+    error why;
+    (void) fail(&why, ERR_CONFLICT, "the context was removed");
+    session_touch(context->session);
+    context->is_removed = true;
+    refuse_waiting(context, &why);
+    if (context->state == CONTEXT_COLD) {
+        context_free(context);
+        return;
+    }
+    context->end = "it was removed";
+    context->end_is_ours = true;
+    context_kill(context);
+}
+
+void contexts_session_ended(struct session *session, const error *why)
+{
+    while (session->contexts) {
+        struct context *context = session->contexts;
+        if (context->running)
+            cell_lost_session(context->running, why);
+        refuse_waiting(context, why);
+        session_done(session, &context->process);
+        context_free(context);
+    }
+}

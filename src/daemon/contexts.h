@@ -1,0 +1,73 @@
+/* contexts.h - stateful interpreters of a session, as the parts of gloveboxd see them.
+ *
+ *  cold --> starting --> idle <--> busy        A context whose interpreter has ended, by itself or
+ *    ^         |          |         |          by us, is cold: the next cell starts a fresh one.
+ *    +---------+----------+---------+
+ *
+ * Cells are runs (run.h) whose sandbox is the session's:
+ *
+ *  queued --> running --> done
+ *    |          |  +-> stopping (interrupted; then, if that does not help, killed) --> done
+ *    +----------+-------------------------------------------------------------------> done */
+#pragma once
+
+#include "daemon/run.h"
+#include "daemon/sessions.h"
+
+enum context_state { CONTEXT_COLD, CONTEXT_STARTING, CONTEXT_IDLE, CONTEXT_BUSY, CONTEXT_STATES };
+
+struct context {
+    char id[CONTEXT_ID_SIZE];
+    struct session *session;
+    const struct language *language; /* of the template */
+    char *folder;
+    struct bytes variables; /* its whole environment: NAME=value, each ended by NUL */
+    uint16_t variable_count;
+
+    enum context_state state;
+    struct session_operation process; /* what its interpreter says */
+    bool is_fresh;                    /* the interpreter has not run a cell yet */
+    bool is_removed;                  /* freed when its process has ended */
+    const char *end;                  /* why the last interpreter has ended; NULL: none has */
+    bool end_is_ours;                 /* it is known before the end itself comes */
+
+    struct run *running;
+    struct run *first_queued, *last_queued;
+    unsigned queued;
+    uint32_t cells;       /* begun */
+    struct bytes between; /* printed while no cell ran: it goes to the next one */
+    struct context *next;
+};
+
+/* What a run has when it is a cell. */
+struct cell {
+    struct context *context; /* NULL once it has ended */
+    char session_id[SESSION_ID_SIZE];
+    char context_id[CONTEXT_ID_SIZE];
+    uint32_t number;
+    struct context_request request; /* until it has begun */
+    bool is_interrupted;
+    bool is_killed;          /* it did not heed that */
+    const char *context_end; /* NULL: the interpreter lives on with its names */
+};
+
+/* contexts.c */
+void context_proceed(struct context *context); /* begins the next cell, if it is idle */
+void context_kill(struct context *context);
+void contexts_session_ended(struct session *session, const error *why);
+int context_hears(struct context *context, const struct inside_frame *frame,
+                  const unsigned char *payload, error *err);
+void context_free(struct context *context);
+
+/* cell.c */
+int cell_new(struct context *context, struct context_request *request, struct run **ret_run,
+             error *err);
+void cell_begin(struct run *run);
+int cell_hears(struct run *run, const struct inside_frame *frame, const unsigned char *payload,
+               error *err);
+void cell_cancel(struct run *run);
+void cell_interrupt(struct run *run);
+/* It has not begun, or its session has ended: `why` says it. */
+void cell_lost_session(struct run *run, const error *why);
+void cell_write(const struct run *run, struct bytes *out);
+void cell_free(struct cell *cell);

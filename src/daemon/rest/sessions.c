@@ -1,0 +1,237 @@
+/* sessions.c - /v1/sessions: translates HTTP into the calls of sessions.h. */
+#include "daemon/sessions.h"
+
+#include "daemon/json_writer.h"
+#include "daemon/rest/rest.h"
+
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE = 100, PAGE_MOST = 1000 };
+
+static void answer_session(struct exchange *exchange, struct session *session, unsigned status)
+{
+    struct bytes json = { 0 };
+    session_write(session, &json);
+    exchange_answer(exchange, status, &json);
+}
+
+/* What an exchange holds while its session is being built. */
+struct wait {
+    struct session *session;
+    struct session_listener listener;
+};
+
+static void on_changed(void *context, struct session *session)
+{
+    if (session->state != SESSION_STARTING)
+        exchange_wake(context);
+}
+
+/* A session whose maker has gone before it stood belongs to nobody. */
+static void leave(struct exchange *exchange)
+{
+    struct wait *wait = exchange->user;
+    error why;
+    session_unlisten(wait->session, &wait->listener);
+    if (wait->session->state == SESSION_STARTING || exchange->is_gone) {
+        (void) fail(&why, ERR_CONFLICT, "its maker hung up before it was told of it");
+        session_end(wait->session, END_DELETED, &why);
+    }
+    free(wait);
+}
+
+static int create(struct exchange *exchange, struct session **ret_session, error *err)
+{
+    const struct door *door = exchange->door;
+    struct json_object *json;
+    struct session_request request;
+    if (json_reader_end(&exchange->body, &json, err) < 0)
+        return -1;
+    json_reader_close(&exchange->body);
+    if (session_request_read(json, true, &request, err) < 0)
+        return -1;
+    return session_create(door->sessions, &request, ret_session, err);
+}
+
+static void answer_built(struct exchange *exchange, struct session *session)
+{
+    if (session->state == SESSION_ENDED)
+        exchange_fail(exchange, &session->why);
+    else
+        answer_session(exchange, session, MHD_HTTP_CREATED);
+}
+
+void post_session(struct exchange *exchange)
+{
+    error err;
+    struct session *session = NULL;
+    const struct wait *waiting = exchange->user;
+    if (waiting) {
+        answer_built(exchange, waiting->session);
+        return;
+    }
+    if (create(exchange, &session, &err) < 0) {
+        exchange_fail(exchange, &err);
+        return;
+    }
+    if (session->state != SESSION_STARTING) {
+        answer_built(exchange, session);
+        return;
+    }
+    struct wait *wait = calloc(1, sizeof *wait);
+    if (!wait) {
+        (void) fail(&err, ERR_SYSTEM, "no memory to wait for a session");
+        session_end(session, END_FAILED, &err);
+        exchange_fail(exchange, &err);
+        return;
+    }
+    wait->session = session;
+    wait->listener = (struct session_listener){ .context = exchange, .changed = on_changed };
+    session_listen(session, &wait->listener);
+    exchange->user = wait;
+    exchange->closed = leave;
+    exchange_wait(exchange);
+}
+
+struct session *exchange_session(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    struct session *session = sessions_find(door->sessions, exchange->parameters[0]);
+    if (!session) {
+        error err;
+        (void) fail(&err, ERR_NOT_FOUND, "no session has the id '%.60s'", exchange->parameters[0]);
+        exchange_fail(exchange, &err);
+    }
+    return session;
+}
+
+void get_session(struct exchange *exchange)
+{
+    struct session *session = exchange_session(exchange);
+    if (session)
+        answer_session(exchange, session, MHD_HTTP_OK);
+}
+
+void patch_session(struct exchange *exchange)
+{
+    struct session *session = exchange_session(exchange);
+    struct json_object *json;
+    struct session_request request;
+    error err;
+    if (!session)
+        return;
+    if (json_reader_end(&exchange->body, &json, &err) < 0 ||
+        session_request_read(json, false, &request, &err) < 0) {
+        exchange_fail(exchange, &err);
+        return;
+    }
+    int changed = session_change(session, &request, &err);
+    session_request_done(&request);
+    if (changed < 0)
+        exchange_fail(exchange, &err);
+    else
+        answer_session(exchange, session, MHD_HTTP_OK);
+}
+
+void delete_session(struct exchange *exchange)
+{
+    struct session *session = exchange_session(exchange);
+    error why;
+    if (!session)
+        return;
+    (void) fail(&why, ERR_CONFLICT, "somebody deleted it");
+    session_end(session, END_DELETED, &why);
+    answer_session(exchange, session, MHD_HTTP_OK);
+}
+
+/* --- lists --------------------------------------------------------------------------------------
+ */
+
+/* "key=value&other=value": every one of them must be there. */
+static bool has_metadata(const struct session *session, const char *wanted)
+{
+    while (wanted && *wanted) {
+        size_t length = strcspn(wanted, "&");
+        const char *equals = memchr(wanted, '=', length);
+        size_t key_size = equals ? (size_t) (equals - wanted) : length;
+        char key[256];
+        struct json_object *value = NULL;
+        if (key_size >= sizeof key || !session->metadata)
+            return false;
+        memcpy(key, wanted, key_size);
+        key[key_size] = '\0';
+        if (!json_object_object_get_ex(session->metadata, key, &value))
+            return false;
+        size_t size = length - key_size - (equals ? 1 : 0);
+        if (equals && ((size_t) json_object_get_string_len(value) != size ||
+                       memcmp(json_object_get_string(value), equals + 1, size) != 0))
+            return false;
+        wanted += length + (wanted[length] == '&');
+    }
+    return true;
+}
+
+static bool is_wanted(const struct session *session, const char *state, const char *metadata)
+{
+    bool is_ended = session->state == SESSION_ENDED;
+    bool wants_ended = state && strcmp(state, "ended") == 0;
+    bool wants_all = state && strcmp(state, "all") == 0;
+    return (wants_all || wants_ended == is_ended) && has_metadata(session, metadata);
+}
+
+static int read_page(struct exchange *exchange, unsigned long *ret_most,
+                     struct session **ret_session, error *err)
+{
+    const struct door *door = exchange->door;
+    const char *limit = exchange_query(exchange, "limit");
+    const char *after = exchange_query(exchange, "after");
+    char *end = NULL;
+    *ret_most = limit ? strtoul(limit, &end, 10) : PAGE;
+    if (limit && (*limit < '0' || *limit > '9' || *end || *ret_most == 0 || *ret_most > PAGE_MOST))
+        return fail(err, ERR_BAD_REQUEST, "limit must be a number from 1 to %d", PAGE_MOST);
+    *ret_session = door->sessions->newest;
+    if (!after)
+        return 0;
+    const struct session *last = sessions_find(door->sessions, after);
+    if (!last)
+        return fail(err, ERR_NOT_FOUND, "after names the unknown session '%.60s'; begin anew",
+                    after);
+    *ret_session = last->older;
+    return 0;
+}
+
+void get_sessions(struct exchange *exchange)
+{
+    const char *state = exchange_query(exchange, "state");
+    const char *metadata = exchange_query(exchange, "metadata");
+    unsigned long most;
+    struct session *session = NULL;
+    error err;
+    if (read_page(exchange, &most, &session, &err) < 0) {
+        exchange_fail(exchange, &err);
+        return;
+    }
+    struct bytes json = { 0 };
+    const char *next = NULL;
+    const char *last = NULL;
+    json_open(&json, '{');
+    json_key(&json, "sessions");
+    json_open(&json, '[');
+    for (; session && !next; session = session->older) {
+        if (!is_wanted(session, state, metadata))
+            continue;
+        if (most == 0) {
+            next = last;
+            break;
+        }
+        most--;
+        last = session->id;
+        session_write(session, &json);
+    }
+    json_close(&json, ']');
+    json_string_field(&json, "next", next);
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}

@@ -1,0 +1,277 @@
+/* session.c - one session: from the lease of its sandbox to its end, and who hears what in
+ * between. */
+#include "daemon/contexts.h"
+#include "daemon/log.h"
+#include "daemon/sessions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Operations of sessions are numbered from here on: what is below is the harvest's of runs. */
+enum { FIRST_OPERATION = 32 };
+
+const char *session_id(const struct session *session)
+{
+    return session->id;
+}
+
+bool session_is_running(const struct session *session)
+{
+    return session->state == SESSION_RUNNING;
+}
+
+/* --- operations ---------------------------------------------------------------------------------
+ */
+
+static struct session_operation *operation_of(const struct session *session, uint32_t id)
+{
+    for (struct session_operation *operation = session->operations; operation;
+         operation = operation->next)
+        if (operation->id == id)
+            return operation;
+    return NULL;
+}
+
+static uint32_t fresh_id(struct session *session)
+{
+    do
+        session->last_id = session->last_id < FIRST_OPERATION || session->last_id >= INT32_MAX
+                               ? FIRST_OPERATION
+                               : session->last_id + 1;
+    while (operation_of(session, session->last_id));
+    return session->last_id;
+}
+
+int session_begin(struct session *session, struct session_operation *operation, error *err)
+{
+    if (session->state == SESSION_ENDED)
+        return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
+    if (session->state != SESSION_RUNNING)
+        return fail(err, ERR_CONFLICT, "the session has not begun yet; try again in a moment");
+    if (session->operation_count >= SESSION_OPERATIONS_MOST)
+        return fail(err, ERR_BUSY, "%u operations are under way in this session; wait for some",
+                    session->operation_count);
+    if (operation->id == 0)
+        operation->id = fresh_id(session);
+    operation->next = session->operations;
+    session->operations = operation;
+    session->operation_count++;
+    session_touch(session);
+    return 0;
+}
+
+void session_done(struct session *session, struct session_operation *operation)
+{
+    for (struct session_operation **at = &session->operations; *at; at = &(*at)->next)
+        if (*at == operation) {
+            *at = operation->next;
+            operation->next = NULL;
+            session->operation_count--;
+            return;
+        }
+}
+
+void session_send(struct session *session, const struct session_operation *operation,
+                  enum inside_kind kind, const struct iovec *parts, int part_count)
+{
+    if (session->state == SESSION_RUNNING)
+        sandbox_send(session->sandbox,
+                     &(struct inside_frame){ .kind = (uint16_t) kind, .id = operation->id }, parts,
+                     part_count);
+}
+
+void session_flush(struct session *session)
+{
+    if (session->state == SESSION_RUNNING)
+        sandbox_flush(session->sandbox);
+}
+
+bool session_has_room(const struct session *session)
+{
+    return session->state == SESSION_RUNNING && sandbox_has_room(session->sandbox);
+}
+
+/* Refused calls carry no id: they belong to whatever runs. */
+static int hear_denial(struct session *session, const struct inside_frame *frame,
+                       const unsigned char *payload, error *err)
+{
+    for (struct context *context = session->contexts; context; context = context->next)
+        if (context->running && cell_hears(context->running, frame, payload, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+                    error *err)
+{
+    struct session *session = context;
+    int result = 0;
+    if (frame->kind == INSIDE_DENIAL && frame->id == 0) {
+        result = hear_denial(session, frame, payload, err);
+    } else {
+        struct session_operation *operation = operation_of(session, frame->id);
+        if (operation)
+            result = operation->frame(operation->context, frame, payload, err);
+    }
+    if (session->state == SESSION_ENDED)
+        return 1;
+    return result;
+}
+
+/* An operation may forget itself or another one while it is told. */
+static void on_room(void *context)
+{
+    const struct session *session = context;
+    uint32_t told[SESSION_OPERATIONS_MOST];
+    unsigned count = 0;
+    for (const struct session_operation *operation = session->operations; operation;
+         operation = operation->next)
+        if (operation->room)
+            told[count++] = operation->id;
+    for (unsigned i = 0; i < count && session_has_room(session); i++) {
+        const struct session_operation *operation = operation_of(session, told[i]);
+        if (operation && operation->room)
+            operation->room(operation->context);
+    }
+}
+
+static void on_broken(void *context, const error *cause)
+{
+    session_end(context, END_LOST, cause);
+}
+
+/* --- use and deadlines --------------------------------------------------------------------------
+ */
+
+void session_touch(struct session *session)
+{
+    if (session->idle_ms > 0)
+        session->idle_ends = deadline_in((int64_t) session->idle_ms);
+}
+
+void session_hold(struct session *session)
+{
+    session->holds++;
+    session_touch(session);
+}
+
+void session_let_go(struct session *session)
+{
+    if (session->holds > 0)
+        session->holds--;
+    session_touch(session);
+}
+
+/* --- listeners ----------------------------------------------------------------------------------
+ */
+
+static void tell(struct session *session)
+{
+    for (struct session_listener *listener = session->listeners, *next; listener; listener = next) {
+        next = listener->next;
+        listener->changed(listener->context, session);
+    }
+}
+
+void session_listen(struct session *session, struct session_listener *listener)
+{
+    listener->next = session->listeners;
+    session->listeners = listener;
+}
+
+void session_unlisten(struct session *session, struct session_listener *listener)
+{
+    for (struct session_listener **at = &session->listeners; *at; at = &(*at)->next)
+        if (*at == listener) {
+            *at = listener->next;
+            return;
+        }
+}
+
+/* --- life ---------------------------------------------------------------------------------------
+ */
+
+static void on_leased(void *context, struct sandbox *sandbox, enum pool_start start,
+                      const error *cause)
+{
+    struct session *session = context;
+    session->ticket = NULL;
+    if (!sandbox) {
+        error told = *cause;
+        (void) under(&told, "build a sandbox");
+        session_end(session, END_FAILED, &told);
+        return;
+    }
+    session->sandbox = sandbox;
+    session->start = start;
+    session->walls = sandbox_walls(sandbox);
+    session->degraded = sandbox_degraded(sandbox);
+    session->state = SESSION_RUNNING;
+    session->has_parked_interpreter = session->spec.set >= 0;
+    struct sandbox_user user = {
+        .context = session, .frame = on_frame, .room = on_room, .broken = on_broken
+    };
+    sandbox_use(sandbox, &user);
+    sandbox_send(sandbox, &(struct inside_frame){ .kind = INSIDE_KEEP }, NULL, 0);
+    session_touch(session);
+    tell(session);
+}
+
+int session_lease(struct session *session, error *err)
+{
+    struct lease lease = {
+        .template = session->spec.template_index,
+        .network = SPAWN_NETWORK_NONE,
+        .set = session->spec.set,
+        .limits = &session->spec.limits,
+        .told = on_leased,
+        .context = session,
+    };
+    struct sandbox *parked = NULL;
+    int leased = pool_lease(session->sessions->pool, &lease, &session->ticket, &parked, err);
+    if (leased == POOL_FULL)
+        return fail(err, ERR_BUSY,
+                    "every sandbox slot of this machine is taken; try again in a "
+                    "moment, or end a session");
+    if (leased == POOL_LEASED && parked)
+        on_leased(session, parked, POOL_PARKED, NULL);
+    return leased;
+}
+
+static void end_operations(struct session *session, const error *why)
+{
+    while (session->operations) {
+        struct session_operation *operation = session->operations;
+        session->operations = operation->next;
+        operation->next = NULL;
+        session->operation_count--;
+        if (operation->ended)
+            operation->ended(operation->context, why);
+    }
+}
+
+void session_end(struct session *session, enum session_end end, const error *why)
+{
+    if (session->state == SESSION_ENDED)
+        return;
+    session->state = SESSION_ENDED;
+    session->end = end;
+    session->why = *why;
+    session->ended_ms = wall_clock_ms();
+    if (session->sandbox)
+        counters_read(sandbox_groups(session->sandbox), &session->counters);
+    contexts_session_ended(session, why);
+    end_operations(session, why);
+    if (session->ticket)
+        pool_abandon(session->ticket);
+    session->ticket = NULL;
+    struct sandbox *sandbox = session->sandbox;
+    session->sandbox = NULL;
+    log_event(end == END_LOST || end == END_FAILED ? LOG_WARNING : LOG_NOTICE, "session.ended",
+              TEXT("session", session->id), TEXT("end", session_end_name(end)),
+              TEXT("why", why->text));
+    sessions_ended(session->sessions, session);
+    tell(session);
+    if (sandbox)
+        pool_return(session->sessions->pool, sandbox);
+}

@@ -1,0 +1,141 @@
+/* session_json.c - sessions and contexts as clients see them. */
+#include "daemon/contexts.h"
+#include "daemon/json_writer.h"
+#include "daemon/sessions.h"
+#include "model/walls.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const state_names[SESSION_STATES] = { "starting", "running", "ended" };
+
+static const struct {
+    const char *name, *kept;
+} ends[SESSION_ENDS] = {
+    /* clang-format off */
+    [END_NONE]    = { "",         "" },
+    [END_DELETED] = { "deleted",  "nothing: variables, files and processes went with the session" },
+    [END_IDLE]    = { "idle",     "nothing: variables, files and processes went with the session" },
+    [END_AGE]     = { "expired",  "nothing: variables, files and processes went with the session" },
+    [END_LOST]    = { "lost",     "nothing: the sandbox broke" },
+    [END_FAILED]  = { "failed",   "nothing: it never ran" },
+    [END_STOPPED] = { "stopped",  "nothing: sessions end with the glovebox that serves them" },
+    [END_DAEMON]  = { "lost",     "nothing: sessions end with the glovebox that serves them" },
+    /* clang-format on */
+};
+
+const char *session_end_name(enum session_end end)
+{
+    return ends[end].name;
+}
+
+static void write_moment(struct bytes *out, const char *key, int64_t ms)
+{
+    char text[40] = "";
+    struct tm parts;
+    time_t seconds = (time_t) (ms / 1000);
+    if (ms > 0 && gmtime_r(&seconds, &parts)) {
+        size_t used = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+        (void) snprintf(text + used, sizeof text - used, ".%03dZ", (int) (ms % 1000));
+    }
+    json_string_field(out, key, text[0] ? text : NULL);
+}
+
+static int64_t moment_of(deadline end)
+{
+    return end.at_ms ? wall_clock_ms() + deadline_left_ms(end) : 0;
+}
+
+static void write_end(const struct session *session, struct bytes *out)
+{
+    json_key(out, "ended");
+    if (session->state != SESSION_ENDED) {
+        json_null(out);
+        return;
+    }
+    json_open(out, '{');
+    json_string_field(out, "why", ends[session->end].name);
+    json_string_field(out, "message", session->why.text);
+    write_moment(out, "at", session->ended_ms);
+    json_string_field(out, "kept", ends[session->end].kept);
+    json_close(out, '}');
+}
+
+static void write_usage(struct session *session, struct bytes *out)
+{
+    if (session->sandbox)
+        counters_read(sandbox_groups(session->sandbox), &session->counters);
+    json_key(out, "usage");
+    json_open(out, '{');
+    json_count_field(out, "cpu_ms", session->counters.cpu_us / 1000);
+    json_count_field(out, "memory_peak_bytes", session->counters.memory_peak_bytes);
+    json_count_field(out, "processes_peak", session->counters.processes_peak);
+    json_count_field(out, "cells", session->cells);
+    json_close(out, '}');
+}
+
+void session_write_contexts(const struct session *session, struct bytes *out)
+{
+    json_open(out, '[');
+    for (const struct context *context = session->contexts; context; context = context->next)
+        context_write(context, out);
+    json_close(out, ']');
+}
+
+void session_write(struct session *session, struct bytes *out)
+{
+    bool is_alive = session->state != SESSION_ENDED;
+    json_open(out, '{');
+    json_string_field(out, "id", session->id);
+    json_string_field(out, "state", state_names[session->state]);
+    write_moment(out, "created_at", session->created_ms);
+    write_moment(out, "expires_at", is_alive ? moment_of(session->age_ends) : 0);
+    write_moment(out, "idle_at",
+                 is_alive && session->holds == 0 ? moment_of(session->idle_ends) : 0);
+    json_key(out, "idle_seconds");
+    bytes_print(out, "%llu.%03llu", (unsigned long long) (session->idle_ms / 1000),
+                (unsigned long long) (session->idle_ms % 1000));
+    write_end(session, out);
+    json_key(out, "metadata");
+    const char *metadata =
+        session->metadata
+            ? json_object_to_json_string_ext(session->metadata, JSON_C_TO_STRING_PLAIN)
+            : "{}";
+    json_raw(out, metadata, strlen(metadata));
+    json_key(out, "contexts");
+    session_write_contexts(session, out);
+    write_usage(session, out);
+    if (session->spec.policy)
+        result_write_place(&session->spec, session->walls, session->degraded, out);
+    json_close(out, '}');
+}
+
+void context_write(const struct context *context, struct bytes *out)
+{
+    static const char *const names[CONTEXT_STATES] = { "cold", "starting", "idle", "busy" };
+    json_open(out, '{');
+    json_string_field(out, "id", context->id);
+    json_string_field(out, "language", context->language->name);
+    json_string_field(out, "cwd", context->folder);
+    json_string_field(out, "state", names[context->state]);
+    json_count_field(out, "cells", context->cells);
+    json_count_field(out, "queued", context->queued);
+    json_string_field(out, "last_end", context->end);
+    json_close(out, '}');
+}
+
+/* Beside what every run's result has: which cell it was, and what has become of its context. */
+void cell_write(const struct run *run, struct bytes *out)
+{
+    const struct cell *cell = run->cell;
+    json_key(out, "cell");
+    json_open(out, '{');
+    json_string_field(out, "session", cell->session_id);
+    json_string_field(out, "context", cell->context_id);
+    json_count_field(out, "number", cell->number);
+    json_flag_field(out, "interrupted", cell->is_interrupted);
+    json_string_field(out, "context_state", cell->context_end ? "lost" : "kept");
+    json_string_field(out, "context_end", cell->context_end);
+    json_close(out, '}');
+}

@@ -1,0 +1,238 @@
+/* sessions.c - which sessions there are, how many there may be, and when each one ends. */
+#include "daemon/sessions.h"
+
+#include "daemon/contexts.h"
+#include "daemon/log.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOMBSTONES_MOST = 1000 };
+
+static void set_timer(struct sessions *sessions);
+
+/* --- deadlines ----------------------------------------------------------------------------------
+ */
+
+static void look_at_deadlines(struct session *session)
+{
+    error why;
+    if (session->state != SESSION_RUNNING)
+        return;
+    if (session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends)) {
+        (void) fail(&why, ERR_TIMEOUT,
+                    "its time to live is over; ask for a longer ttl_seconds, or extend it with "
+                    "PATCH while it lives");
+        session_end(session, END_AGE, &why);
+    } else if (session->holds == 0 && session->idle_ends.at_ms != 0 &&
+               deadline_has_passed(session->idle_ends)) {
+        (void) fail(&why, ERR_TIMEOUT,
+                    "nobody has used it for %llu s; ask for a longer "
+                    "idle_seconds, or touch it with PATCH",
+                    (unsigned long long) (session->idle_ms / 1000));
+        session_end(session, END_IDLE, &why);
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct sessions *sessions = timer->data;
+    for (struct session *session = sessions->newest, *older; session; session = older) {
+        older = session->older;
+        look_at_deadlines(session);
+    }
+    set_timer(sessions);
+}
+
+/* Looks at least once a second while there is a session: deadlines move at every use, and nobody
+ * has to tell the timer. */
+static void set_timer(struct sessions *sessions)
+{
+    enum { LOOK_MS = 1000 };
+    if (sessions->alive == 0) {
+        (void) uv_timer_stop(&sessions->timer);
+        return;
+    }
+    int64_t left_ms = LOOK_MS;
+    for (const struct session *session = sessions->newest; session; session = session->older) {
+        if (session->state != SESSION_RUNNING)
+            continue;
+        int64_t age_ms = session->age_ends.at_ms ? deadline_left_ms(session->age_ends) : LOOK_MS;
+        int64_t idle_ms = session->holds == 0 && session->idle_ends.at_ms
+                              ? deadline_left_ms(session->idle_ends)
+                              : LOOK_MS;
+        left_ms = age_ms < left_ms ? age_ms : left_ms;
+        left_ms = idle_ms < left_ms ? idle_ms : left_ms;
+    }
+    (void) uv_timer_start(&sessions->timer, on_timer, (uint64_t) left_ms, 0);
+}
+
+/* --- the table ----------------------------------------------------------------------------------
+ */
+
+static void forget(struct sessions *sessions, struct session *session)
+{
+    *(session->older ? &session->older->newer : &sessions->oldest) = session->newer;
+    *(session->newer ? &session->newer->older : &sessions->newest) = session->older;
+    (void) json_object_put(session->metadata);
+    session_request_done(&session->request);
+    spec_done(&session->spec);
+    free(session);
+}
+
+static void forget_old(struct sessions *sessions)
+{
+    for (struct session *session = sessions->oldest, *next;
+         session && sessions->ended > TOMBSTONES_MOST; session = next) {
+        next = session->newer;
+        if (session->state != SESSION_ENDED || session->listeners)
+            continue;
+        sessions->ended--;
+        forget(sessions, session);
+    }
+}
+
+void sessions_ended(struct sessions *sessions, struct session *session)
+{
+    sessions->alive--;
+    sessions->ended++;
+    (void) session;
+}
+
+struct session *sessions_find(const struct sessions *sessions, const char *id)
+{
+    for (struct session *session = sessions->newest; session; session = session->older)
+        if (strcmp(session->id, id) == 0)
+            return session;
+    return NULL;
+}
+
+/* --- creation -----------------------------------------------------------------------------------
+ */
+
+static void make_id(char id[SESSION_ID_SIZE])
+{
+    unsigned char random[16];
+    randombytes_buf(random, sizeof random);
+    (void) snprintf(id, SESSION_ID_SIZE, "ses_");
+    (void) sodium_bin2hex(id + 4, SESSION_ID_SIZE - 4, random, sizeof random);
+}
+
+static int grant_time(struct session *session, const struct session_request *request, error *err)
+{
+    (void) err;
+    static const uint64_t idle_ms = UINT64_C(10) * 60 * 1000;
+    static const uint64_t age_ms = UINT64_C(24) * 60 * 60 * 1000;
+    session->idle_ms = request->has_idle ? request->idle_ms : idle_ms;
+    session->age_ends = deadline_in((int64_t) (request->has_ttl ? request->ttl_ms : age_ms));
+    return 0;
+}
+
+static void list(struct sessions *sessions, struct session *session)
+{
+    session->older = sessions->newest;
+    *(sessions->newest ? &sessions->newest->newer : &sessions->oldest) = session;
+    sessions->newest = session;
+    sessions->alive++;
+}
+
+static int fill_in(struct session *session, struct session_request *request, error *err)
+{
+    const struct sessions *sessions = session->sessions;
+    if (spec_grant_place(&session->spec, request->place, sessions->policies, sessions->templates,
+                         err) < 0 ||
+        grant_time(session, request, err) < 0)
+        return -1;
+    session->metadata = request->metadata ? json_object_get(request->metadata) : NULL;
+    make_id(session->id);
+    session->created_ms = wall_clock_ms();
+    return 0;
+}
+
+int session_create(struct sessions *sessions, struct session_request *request,
+                   struct session **ret_session, error *err)
+{
+    forget_old(sessions);
+    struct session *session = calloc(1, sizeof *session);
+    if (!session) {
+        session_request_done(request);
+        return fail(err, ERR_SYSTEM, "no memory for a session");
+    }
+    session->sessions = sessions;
+    session->request = *request;
+    *request = (struct session_request){ 0 };
+    if (sessions->runs->is_closing)
+        (void) fail(err, ERR_UNAVAILABLE, "gloveboxd is leaving; call again when it is back");
+    else if (!sessions->pool->spawner->is_open)
+        (void) fail(err, ERR_UNAVAILABLE, "glovebox-spawner is gone; start glovebox again");
+    else if (fill_in(session, &session->request, err) == 0) {
+        list(sessions, session);
+        if (session_lease(session, err) == 0) {
+            log_event(LOG_NOTICE, "session.created", TEXT("session", session->id),
+                      TEXT("policy", session->spec.policy->name));
+            set_timer(sessions);
+            *ret_session = session;
+            return 0;
+        }
+        sessions->alive--;
+        forget(sessions, session);
+        return -1;
+    }
+    (void) json_object_put(session->metadata);
+    session_request_done(&session->request);
+    spec_done(&session->spec);
+    free(session);
+    return -1;
+}
+
+int session_change(struct session *session, struct session_request *request, error *err)
+{
+    if (session->state == SESSION_ENDED)
+        return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
+    if (request->has_idle)
+        session->idle_ms = request->idle_ms;
+    if (request->has_ttl)
+        session->age_ends = deadline_in((int64_t) request->ttl_ms);
+    if (request->metadata) {
+        (void) json_object_put(session->metadata);
+        session->metadata = json_object_get(request->metadata);
+    }
+    session_touch(session);
+    set_timer(session->sessions);
+    return 0;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------
+ */
+
+int sessions_open(struct sessions *sessions, const char *state, error *err)
+{
+    (void) state;
+    (void) err;
+    sessions->timer.data = sessions;
+    (void) uv_timer_init(sessions->loop, &sessions->timer);
+    return 0;
+}
+
+void sessions_end(struct sessions *sessions, enum session_end end)
+{
+    error why;
+    (void) fail(&why, ERR_UNAVAILABLE, "glovebox was stopped");
+    for (struct session *session = sessions->newest, *older; session; session = older) {
+        older = session->older;
+        session_end(session, end, &why);
+    }
+}
+
+void sessions_close(struct sessions *sessions)
+{
+    sessions_end(sessions, END_STOPPED);
+    for (struct session *session = sessions->oldest, *next; session; session = next) {
+        next = session->newer;
+        if (!session->listeners)
+            forget(sessions, session);
+    }
+    uv_close((uv_handle_t *) &sessions->timer, NULL);
+}

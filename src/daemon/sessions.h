@@ -1,0 +1,178 @@
+/* sessions.h - the whole interface that doors have to sessions and their contexts.
+ *
+ * A session is a sandbox that is kept: it is created, lives by deadlines that only the daemon
+ * holds, and ends as its own tombstone. What works inside it is in session.h. */
+#pragma once
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "daemon/bytes.h"
+#include "daemon/request.h"
+#include "daemon/runs.h"
+#include "daemon/session.h"
+#include "daemon/spec.h"
+
+#include <json.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+enum {
+    SESSION_ID_SIZE = 37, /* "ses_", 32 hex digits and the end */
+    CONTEXT_ID_SIZE = 64,
+    CONTEXTS_MOST = 16,      /* in one session */
+    CELLS_WAITING_MOST = 32, /* in one context */
+    METADATA_MOST = 64,      /* keys */
+    METADATA_BYTES_MOST = 16 * 1024,
+};
+
+enum session_state { SESSION_STARTING, SESSION_RUNNING, SESSION_ENDED, SESSION_STATES };
+
+/* Why it has ended; the words are in session_json.c. */
+enum session_end {
+    END_NONE,
+    END_DELETED, /* somebody asked for it */
+    END_IDLE,    /* nobody has used it for so long */
+    END_AGE,     /* its time to live is over */
+    END_LOST,    /* its sandbox broke */
+    END_FAILED,  /* it could not be built */
+    END_STOPPED, /* the daemon was stopped in good order */
+    END_DAEMON,  /* the daemon had ended before the session: found when it came back */
+    SESSION_ENDS
+};
+
+/* What a caller asks of a session, or changes about it. Zero-filled it asks for nothing. */
+struct session_request {
+    struct run_request *place; /* policy, template, limits, env: the texts' owner */
+    const char *folder;        /* of contexts that name none; NULL: /workspace */
+    struct json_object *metadata;
+    bool has_idle, has_ttl;
+    uint64_t idle_ms, ttl_ms;
+};
+
+/* What a caller asks of a new context, or of one cell. */
+struct context_request {
+    struct run_request *given; /* language, env, code, limits */
+    const char *folder;
+};
+
+struct session_listener {
+    void *context;
+    void (*changed)(void *context, struct session *session);
+    struct session_listener *next;
+};
+
+struct context;
+
+struct session {
+    char id[SESSION_ID_SIZE];
+    enum session_state state;
+    struct sessions *sessions;
+    struct session_request request; /* until it has ended */
+    struct run_spec spec;
+    struct json_object *metadata; /* an object of texts */
+
+    struct pool_ticket *ticket; /* while starting */
+    struct sandbox *sandbox;
+    enum pool_start start;
+    uint64_t walls, degraded;
+    struct counters counters; /* as they were read last */
+
+    struct session_operation *operations;
+    unsigned operation_count;
+    uint32_t last_id;
+    unsigned holds;
+
+    int64_t created_ms, ended_ms; /* since 1970 */
+    uint64_t idle_ms;             /* it ends when nobody has used it for so long */
+    deadline idle_ends, age_ends;
+
+    struct context *contexts;
+    bool has_parked_interpreter; /* it came with the sandbox, and no context has taken it */
+    unsigned context_count;
+    uint32_t last_context;
+    uint64_t cells; /* that have ended */
+
+    enum session_end end;
+    error why;
+    struct session_listener *listeners;
+    struct session *older, *newer;
+};
+
+struct sessions {
+    uv_loop_t *loop;
+    struct runs *runs; /* cells are runs, and share their memory */
+    struct pool *pool;
+    const struct policies *policies;
+    const struct templates *templates;
+    unsigned alive, ended;
+    struct session *newest, *oldest;
+    uv_timer_t timer; /* for the next deadline */
+    struct graveyard *graves;
+};
+
+/* The first five have been set, all borrowed. `state` is the daemon's folder, NULL for none. */
+int sessions_open(struct sessions *sessions, const char *state, error *err);
+void sessions_close(struct sessions *sessions);
+
+/* Ends all of them. */
+void sessions_end(struct sessions *sessions, enum session_end end);
+
+/* Reads a request from JSON, which it takes, also when it fails. `is_new` is false for a change. */
+int session_request_read(struct json_object *json, bool is_new, struct session_request *ret_request,
+                         error *err);
+void session_request_done(struct session_request *request);
+
+/* Begins a session. Takes what is in the request, also when it fails.
+ * Gives  *ret_session, borrowed; it runs at once, or when its listeners are told.
+ * Fails  ERR_BUSY  as many as the policy or this machine allows are alive; else as spec_grant(). */
+int session_create(struct sessions *sessions, struct session_request *request,
+                   struct session **ret_session, error *err);
+
+/* NULL if none has this id, or it ended so long ago that it is forgotten. */
+struct session *sessions_find(const struct sessions *sessions, const char *id);
+
+/* Changes deadlines and metadata. Takes what is in the request. */
+int session_change(struct session *session, struct session_request *request, error *err);
+
+/* session.c, for sessions.c: takes a sandbox from the pool; and the other way round. */
+int session_lease(struct session *session, error *err);
+void sessions_ended(struct sessions *sessions, struct session *session);
+
+/* Ends everything in it, and all that waits for it. */
+void session_end(struct session *session, enum session_end end, const error *why);
+
+void session_listen(struct session *session, struct session_listener *listener);
+void session_unlisten(struct session *session, struct session_listener *listener);
+
+/* As a JSON object. */
+void session_write(struct session *session, struct bytes *out);
+void session_write_contexts(const struct session *session, struct bytes *out);
+const char *session_end_name(enum session_end end);
+
+/* --- contexts: contexts.h has the inside view ----------------------------------------------------
+ */
+
+int context_request_read(struct json_object *json, bool is_cell,
+                         struct context_request *ret_request, error *err);
+void context_request_done(struct context_request *request);
+
+/* Begins a context. Takes what is in the request. */
+int context_create(struct session *session, struct context_request *request,
+                   struct context **ret_context, error *err);
+
+/* A context by its id; the name of a language is the id of its first context, which is made when it
+ * is first named. */
+int context_find(struct session *session, const char *id, struct context **ret_context, error *err);
+void context_write(const struct context *context, struct bytes *out);
+
+/* Puts a cell behind those that wait. Takes what is in the request.
+ * Gives  a run, as runs_submit(): the same result, events and cancelling, where to cancel is to
+ * interrupt. */
+int context_run(struct context *context, struct context_request *request, struct run **ret_run,
+                error *err);
+enum { CONTEXT_WAS_IDLE = 1 };
+int context_interrupt(struct context *context, error *err);
+int context_restart(struct context *context, error *err);
+void context_remove(struct context *context);
+struct session *context_session(const struct context *context);
