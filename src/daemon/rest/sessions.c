@@ -35,7 +35,7 @@ static void leave(struct exchange *exchange)
     struct wait *wait = exchange->user;
     error why;
     session_unlisten(wait->session, &wait->listener);
-    if (wait->session->state == SESSION_STARTING || exchange->is_gone) {
+    if (wait->session->state == SESSION_STARTING) {
         (void) fail(&why, ERR_CONFLICT, "its maker hung up before it was told of it");
         session_end(wait->session, END_DELETED, &why);
     }
