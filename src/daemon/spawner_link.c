@@ -50,6 +50,10 @@ static int hear_hello(struct spawner_link *link, struct packet *packet, error *e
     if (link->hello.version != SPAWN_VERSION)
         return fail(err, ERR_PROTOCOL, "it speaks version %u, this is %d", link->hello.version,
                     SPAWN_VERSION);
+    if (link->hello.templates == 0 || link->hello.templates > SPAWN_TEMPLATES_MOST ||
+        link->hello.slots == 0 || (link->hello.groups >> GROUPS) != 0)
+        return fail(err, ERR_PROTOCOL, "a hello with %u templates, %u slots and groups 0x%x",
+                    link->hello.templates, link->hello.slots, link->hello.groups);
     link->said_hello = true;
     link->watcher.hello(link->watcher.context);
     return 0;
@@ -60,7 +64,8 @@ static int take_spawned(const struct spawn_built *built, struct packet *packet,
                         struct spawned *ret_spawned, error *err)
 {
     unsigned groups = (unsigned) __builtin_popcount(built->groups);
-    if ((built->groups >> GROUPS) != 0 || packet->fds != 2 + groups)
+    if ((built->groups >> GROUPS) != 0 || packet->fds != 2 + groups ||
+        ((built->walls | built->degraded) >> WALLS) != 0)
         return fail(err, ERR_PROTOCOL, "a sandbox with %u descriptors and groups 0x%x", packet->fds,
                     built->groups);
     *ret_spawned = (struct spawned){

@@ -9,10 +9,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Reads what has come. True once a whole frame is there; `have` counts over several calls. */
+/* Reads what has come. True once a whole frame is there: it may take several calls. */
 bool frame_is_complete(struct sandbox *sandbox, struct frame *frame)
 {
-    static size_t have;
+    size_t have = frame->have;
     size_t wanted = sizeof frame->head;
     if (have >= wanted)
         wanted += frame->head.size;
@@ -24,12 +24,13 @@ bool frame_is_complete(struct sandbox *sandbox, struct frame *frame)
     if (got < 0)
         return false;
     have += (size_t) got;
+    frame->have = have;
     if (have >= sizeof frame->head && frame->head.size > INSIDE_PAYLOAD_MOST)
         _exit(1); /* gloveboxd never sends that */
     if (have < sizeof frame->head || have < sizeof frame->head + frame->head.size)
         return false;
     frame->payload[frame->head.size] = '\0'; /* paths are texts */
-    have = 0;
+    frame->have = 0;
     return true;
 }
 

@@ -169,18 +169,10 @@ _Noreturn static void become_zygote(const char *modules, int socket)
 static void start_zygote(struct packet *packet)
 {
     struct build_zygote order;
-    memcpy(&order, packet->body, sizeof order);
-    if (packet->size == sizeof order && packet->fds == 1 && order.index < set_count && fork() == 0)
+    error unheard;
+    if (read_build_zygote(packet, set_count, &order, &unheard) == 0 && fork() == 0)
         become_zygote(sets[order.index], packet->fd[0]);
     packet_done(packet);
-}
-
-static int spec_is_sound(const struct packet *packet, const struct build_sandbox *spec, error *err)
-{
-    if (packet->kind != BUILD_SANDBOX || packet->size != sizeof *spec || spec->groups > GROUPS ||
-        spec->network >= SPAWN_NETWORK_KINDS || packet->fds != 2 + 2 * spec->groups)
-        return fail(err, ERR_PROTOCOL, "a misshapen order came from the spawner");
-    return 0;
 }
 
 /* Returns IS_CLONE in the clone; IS_HOLDER when the order has been carried out or refused. */
@@ -189,8 +181,7 @@ static int carry_out(struct sandbox *sandbox, struct packet *packet)
     struct build_sandbox spec = { 0 };
     struct build_cloned cloned = { 0 };
     auto_fd pidfd = -1;
-    memcpy(&spec, packet->body, packet->size < sizeof spec ? packet->size : sizeof spec);
-    int done = spec_is_sound(packet, &spec, &cloned.err);
+    int done = read_build_sandbox(packet, &spec, &cloned.err);
     if (done == 0)
         done = clone_sandbox(sandbox, &spec, packet, &pidfd, &cloned.err);
     if (done == IS_CLONE)

@@ -55,10 +55,18 @@ struct sandbox {
 
     struct inside_measured measured;
     uint32_t denials;
-    bool is_kept;        /* it is a session's: see INSIDE_KEEP */
-    bool code_has_ended; /* the interpreter has said EXECUTED, and that it goes */
+    bool is_kept;                /* it is a session's: see INSIDE_KEEP */
+    bool interpreter_has_spoken; /* after its first word user code may speak in its place */
+    bool code_has_ended;         /* the interpreter has said EXECUTED, and that it goes */
     struct program programs[INSIDE_PROCESSES_MOST];
 };
+
+/* build_orders.c: what the spawner asks of a holder, every field within its bounds. Descriptors
+ * stay in the packet. Fail ERR_PROTOCOL. */
+struct packet;
+int read_build_sandbox(const struct packet *packet, struct build_sandbox *ret_order, error *err);
+int read_build_zygote(const struct packet *packet, unsigned zygotes, struct build_zygote *ret_order,
+                      error *err);
 
 /* holder.c: serves BUILD_SANDBOX; returns only in a clone, as pid 1 that has to walk the recipe. */
 int hold_template(struct sandbox *sandbox, char **modules, unsigned count, error *err);
@@ -76,6 +84,7 @@ _Noreturn void serve(struct sandbox *sandbox);
 /* frames.c: the stream. Writing waits until the peer has taken everything; a peer that is gone ends
  * us, and with us the sandbox. */
 struct frame {
+    size_t have; /* bytes of it that have come so far */
     struct inside_frame head;
     _Alignas(8) unsigned char payload[INSIDE_PAYLOAD_MOST + 1];
 };

@@ -115,9 +115,8 @@ static int listener_of(struct msghdr *message)
 
 static void take_word(struct sandbox *sandbox, const struct frame *frame, int listener)
 {
-    static bool has_spoken; /* after its first word user code may speak in its place */
-    bool is_first = !has_spoken;
-    has_spoken = true;
+    bool is_first = !sandbox->interpreter_has_spoken;
+    sandbox->interpreter_has_spoken = true;
     if (frame->head.kind == INSIDE_INTERPRETER_READY && is_first &&
         frame->head.size >= sizeof(struct inside_interpreter_ready)) {
         interpreter_is_ready(sandbox, frame, listener);

@@ -50,18 +50,6 @@ static int fork_twice(struct birth *birth)
     return birth->pid > 0 ? IN_PARENT : FORK_FAILED;
 }
 
-/* The only message there is: its size and its descriptors are compared before anything is read. */
-static int check_order(const struct packet *packet, const struct zygote_fork *order, error *err)
-{
-    if (packet->kind != ZYGOTE_FORK || packet->size != sizeof *order)
-        return fail(err, ERR_PROTOCOL, "a zygote is asked to fork and nothing else, not %u",
-                    packet->kind);
-    if (order->groups > PACKET_MOST_FDS - ZYGOTE_FDS || packet->fds != ZYGOTE_FDS + order->groups)
-        return fail(err, ERR_PROTOCOL, "a fork with %u groups came with %u descriptors",
-                    order->groups, packet->fds);
-    return 0;
-}
-
 static int fork_into(const struct zygote_hooks *hooks, const struct packet *packet, pid_t *ret_pid,
                      error *err)
 {
@@ -97,24 +85,23 @@ int zygote_serve(int spawner, const struct zygote_hooks *hooks, struct zygote_ch
             continue;
 
         int64_t began = now_us();
-        const struct zygote_fork *order = (const struct zygote_fork *) packet.body;
+        struct zygote_fork order = { 0 };
         struct zygote_forked forked = { .pid = -1 };
-        int where = check_order(&packet, order, &forked.err);
-        if (where == 0) {
-            forked.slot = order->slot;
-            forked.generation = order->generation;
+        int where = zygote_read_order(&packet, &order, &forked.err);
+        forked.slot = order.slot;
+        forked.generation = order.generation;
+        if (where == 0)
             where = filter_read(packet.fd[ZYGOTE_FD_FILTER], &filter, &forked.err);
-        }
         if (where == 0)
             where = fork_into(hooks, &packet, &forked.pid, &forked.err);
         if (where == IN_CHILD) {
             int control = -1;
-            enter_sandbox(order, packet.fd, &filter, &control);
+            enter_sandbox(&order, packet.fd, &filter, &control);
             hooks->after_in_child();
             *ret_child = (struct zygote_child){ .control = control,
-                                                .prime = order->prime,
-                                                .slot = order->slot,
-                                                .generation = order->generation };
+                                                .prime = order.prime,
+                                                .slot = order.slot,
+                                                .generation = order.generation };
             return ZYGOTE_IS_CHILD;
         }
         packet_done(&packet);

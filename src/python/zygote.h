@@ -4,6 +4,13 @@
 #include "base/error.h"
 #include "contract/zygote.h"
 
+struct packet;
+
+/* Reads ZYGOTE_FORK; the descriptors stay in the packet, in the order of enum zygote_fd. Gives
+ * *ret_order as soon as the message has its size, so that a refusal can name the slot.
+ * Fails  ERR_PROTOCOL  it is another message, or a number is out of bounds */
+int zygote_read_order(const struct packet *packet, struct zygote_fork *ret_order, error *err);
+
 /* What is done around a fork so that the interpreter survives it. */
 struct zygote_hooks {
     void (*before)(void);

@@ -248,7 +248,7 @@ static int read_report(struct slot *slot, struct packet *packet, int came, error
     if (err->code != ERR_NONE)
         return -1;
     unsigned ends = slot->build.start == SPAWN_FORKED ? INTERPRETER_ENDS : 0;
-    if (packet->fds != ends)
+    if (packet->fds != ends || ((ready.walls | ready.degraded) >> WALLS) != 0)
         return fail(err, ERR_PROTOCOL, "init reported with %u descriptors, not %u", packet->fds,
                     ends);
     for (unsigned i = 0; i < ends; i++)
@@ -280,11 +280,14 @@ void sandbox_reports(struct spawner *spawner, struct slot *slot)
         build_failed(spawner, slot, &err);
 }
 
+/* One that is being built has not been named to gloveboxd yet: its answer is still to come. */
 static struct slot *slot_named_by(struct spawner *spawner, const struct packet *packet, error *err)
 {
     struct spawn_slot named;
     memcpy(&named, packet->body, sizeof named);
     struct slot *slot = slot_at(spawner, named.slot, named.generation);
+    if (slot && slot->state == SLOT_BUILDING)
+        slot = NULL;
     if (!slot)
         (void) fail(err, ERR_PROTOCOL, "slot %u, generation %u does not exist", named.slot,
                     named.generation);

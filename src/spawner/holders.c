@@ -217,7 +217,7 @@ static void sandbox_is_cloned(struct spawner *spawner, struct packet *packet)
     struct build_cloned cloned;
     memcpy(&cloned, packet->body, sizeof cloned);
     struct slot *slot = slot_at(spawner, cloned.slot, cloned.generation);
-    if (!slot)
+    if (!slot || slot->init >= 0)
         return;
     if (cloned.err.code == ERR_NONE && packet->fds != 1)
         (void) fail(&cloned.err, ERR_PROTOCOL, "the holder sent %u descriptors with a sandbox",

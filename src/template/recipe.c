@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "model/yaml.h"
 
 #include <ctype.h>
@@ -75,7 +76,8 @@ static struct json_object *read_base(struct reading *reading, const struct yaml_
 {
     const char *text = read_text(reading, node, "base");
     if (text && strcmp(text, "debian") != 0 && strcmp(text, "host-copy") != 0)
-        return wrong(reading, node, "base must be debian or host-copy, not '%.40s'", text);
+        return wrong(reading, node, "base must be debian or host-copy, not '%.*s'",
+                     text_head(text, 40), text);
     return text ? json_object_new_string(text) : NULL;
 }
 
@@ -89,8 +91,8 @@ static struct json_object *read_size(struct reading *reading, const struct yaml_
     uint64_t value = isdigit((unsigned char) *text) ? strtoull(text, &end, 10) : 0;
     int shift = !end ? -1 : strcmp(end, "MiB") == 0 ? 20 : strcmp(end, "GiB") == 0 ? 30 : -1;
     if (errno != 0 || shift < 0 || value == 0 || value > (UINT64_C(1) << (44 - shift)))
-        return wrong(reading, node, "disk must be a size such as 500MiB or 2GiB, not '%.40s'",
-                     text);
+        return wrong(reading, node, "disk must be a size such as 500MiB or 2GiB, not '%.*s'",
+                     text_head(text, 40), text);
     return json_object_new_int64((int64_t) (value << shift));
 }
 
@@ -107,7 +109,8 @@ static struct json_object *read_list(struct reading *reading, const struct yaml_
     for (; item; item = yaml_next(reading->yaml, item)) {
         const char *text = read_text(reading, item, what);
         if (text && !check(text)) {
-            (void) wrong(reading, item, "%s '%.60s' is wrong: it must be %s", what, text, rule);
+            (void) wrong(reading, item, "%s '%.*s' is wrong: it must be %s", what,
+                         text_head(text, 60), text, rule);
             text = NULL;
         }
         if (!text) {
@@ -184,7 +187,7 @@ static bool is_second(struct reading *reading, struct json_object *mapping,
 {
     if (!json_object_object_get_ex(mapping, key, NULL))
         return false;
-    (void) wrong(reading, node, "key '%.60s' is given twice", key);
+    (void) wrong(reading, node, "key '%.*s' is given twice", text_head(key, 60), key);
     return true;
 }
 
@@ -201,7 +204,8 @@ static struct json_object *read_mapping(struct reading *reading, const struct ya
         const char *key = read_text(reading, place, "key");
         struct json_object *value = NULL;
         if (key && !check(key))
-            (void) wrong(reading, place, "'%.60s' is wrong: it must be %s", key, rule);
+            (void) wrong(reading, place, "'%.*s' is wrong: it must be %s", text_head(key, 60), key,
+                         rule);
         else if (key && !is_second(reading, mapping, place, key))
             value = read(reading, place = yaml_next(reading->yaml, place));
         if (!value) {
@@ -263,7 +267,8 @@ static int read_pairs(struct reading *reading, const struct yaml_node *node, con
         if (!key) {
             char known[120];
             list_keys(keys, count, known, sizeof(known));
-            (void) wrong(reading, place, "there is no key '%.30s' here; known: %s", name, known);
+            (void) wrong(reading, place, "there is no key '%.*s' here; known: %s",
+                         text_head(name, 30), name, known);
             return -1;
         }
         place = yaml_next(reading->yaml, place);
@@ -413,8 +418,14 @@ int recipe_read(const char *file, struct json_object **ret_recipe, error *err)
         return fail_os(err, "read '%s'", file);
     if (read_whole(file, text, RECIPE_FILE_MOST + 1, &length, err) < 0)
         return -1; /* NOLINT(clang-analyzer-unix.Malloc): freed with its scope */
+    return recipe_parse(file, text, length, ret_recipe, err);
+}
+
+int recipe_parse(const char *label, const char *text, size_t length,
+                 struct json_object **ret_recipe, error *err)
+{
     struct yaml yaml;
-    if (yaml_init(&yaml, file, text, length, err) < 0)
+    if (yaml_init(&yaml, label, text, length, err) < 0)
         return -1;
     struct reading reading = { .yaml = &yaml, .err = err };
     struct json_object *recipe =

@@ -18,5 +18,9 @@ enum { RECIPE_NAME_MOST = 63, RECIPE_FILE_MOST = 64 * 1024 };
  *        ERR_NOT_FOUND    no such file */
 int recipe_read(const char *file, struct json_object **ret_recipe, error *err);
 
+/* The same for a text; `label` stands for the file in failures. */
+int recipe_parse(const char *label, const char *text, size_t length,
+                 struct json_object **ret_recipe, error *err);
+
 /* True for [a-z0-9-]{1,63}, as for policies. */
 bool recipe_name_is_valid(const char *name);
