@@ -1,5 +1,5 @@
 /* bytes.c - doubling, so that many small additions stay cheap. */
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 
 #include <stdarg.h>
 #include <stdio.h>

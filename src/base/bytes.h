@@ -1,0 +1,40 @@
+/* bytes.h - bytes that grow at their end.
+ *
+ * A failed allocation is remembered instead of answered at every call: whoever uses the whole asks
+ * `failed` once. The bytes are not ended by NUL unless bytes_text() is used. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct bytes {
+    char *data;
+    size_t size;
+    size_t room;
+    bool failed;
+};
+
+void bytes_add(struct bytes *bytes, const void *data, size_t size);
+void bytes_add_text(struct bytes *bytes, const char *text);
+void bytes_print(struct bytes *bytes, const char *format, ...) PRINTF(2, 3);
+
+/* Makes room for `more` bytes and gives the place; the caller adds to `size` what it has written.
+ * NULL if memory is gone. */
+char *bytes_reserve(struct bytes *bytes, size_t more);
+
+/* Forgets the first `size` bytes. */
+void bytes_drop(struct bytes *bytes, size_t size);
+
+/* The bytes as text ended by NUL (which is not counted in `size`); "" if memory is gone. */
+const char *bytes_text(struct bytes *bytes);
+
+void bytes_done(struct bytes *bytes);
+
+static inline void bytes_free_at_end(struct bytes *bytes)
+{
+    bytes_done(bytes);
+}
+
+#define auto_bytes __attribute__((cleanup(bytes_free_at_end))) struct bytes

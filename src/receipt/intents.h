@@ -1,0 +1,26 @@
+/* intents.h - executions that have begun: noted before they begin, struck out when their receipt is
+ * written. What a dead daemon has left here becomes `lost` receipts at the next start of any.
+ *
+ * Each daemon has one file in LOG/open, which it keeps locked for as long as it lives; the kernel
+ * unlocks it with the last breath. A note lies in a slot of fixed size, so a run costs one write at
+ * its beginning and one of a few bytes at its end. */
+#pragma once
+
+#include "receipt/ledger.h"
+
+struct intents;
+
+enum { INTENT_MOST = 1000 }; /* bytes of a note */
+
+/* Makes this daemon's file in `folder`, that of the log. */
+int intents_open(int folder, struct ledger *ledger, struct intents **ret_intents, error *err);
+void intents_close(struct intents *intents); /* removes the file if nothing is open */
+
+/* Notes an execution: its id ("run_…") and canonical JSON about it (statement_write_opened()).
+ * Gives *ret_slot for intents_strike(). With `is_durable` it is on disk before this returns. */
+int intents_note(struct intents *intents, const char *id, const struct bytes *opened,
+                 bool is_durable, unsigned *ret_slot, error *err);
+void intents_strike(struct intents *intents, unsigned slot);
+
+/* Writes `lost` receipts for what dead daemons have left open. Gives *ret_lost, how many. */
+int intents_recover(int folder, struct ledger *ledger, unsigned *ret_lost, error *err);

@@ -1,0 +1,299 @@
+/* jcs.c - members are noted as they are written; the object that closes sorts them where they lie.
+ */
+#include "receipt/jcs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NOT_UTF8 = 0xFFFD };
+
+static const int64_t integer_most = (INT64_C(1) << 53) - 1;
+
+static void mistake(struct jcs *json, const char *what)
+{
+    if (!json->mistake)
+        json->mistake = what;
+}
+
+/* The code point at `text`, and how many bytes it takes; a byte that begins none is U+FFFD. */
+static uint32_t decode(const unsigned char *text, size_t size, size_t *ret_size)
+{
+    static const struct {
+        unsigned char mask, mark;
+        uint32_t least;
+    } forms[] = {
+        { 0x80, 0x00, 0 }, { 0xE0, 0xC0, 0x80 }, { 0xF0, 0xE0, 0x800 }, { 0xF8, 0xF0, 0x10000 }
+    };
+    for (size_t length = 1; length <= 4 && length <= size; length++) {
+        if ((text[0] & forms[length - 1].mask) != forms[length - 1].mark)
+            continue;
+        uint32_t code = text[0] & (unsigned char) ~forms[length - 1].mask;
+        bool is_whole = true;
+        for (size_t i = 1; i < length; i++) {
+            is_whole = is_whole && (text[i] & 0xC0) == 0x80;
+            code = code << 6 | (text[i] & 0x3F);
+        }
+        if (!is_whole || code < forms[length - 1].least || code > 0x10FFFF ||
+            (code >= 0xD800 && code <= 0xDFFF))
+            break;
+        *ret_size = length;
+        return code;
+    }
+    *ret_size = 1;
+    return NOT_UTF8;
+}
+
+/* Beyond the first plane a character begins with a surrogate (0xD800…), which sorts before 0xE000;
+ * otherwise code units sort as code points do. */
+int jcs_compare(const char *left, const char *right)
+{
+    const unsigned char *a = (const unsigned char *) left;
+    const unsigned char *b = (const unsigned char *) right;
+    size_t a_left = strlen(left), b_left = strlen(right);
+    while (a_left > 0 && b_left > 0) {
+        size_t a_size, b_size;
+        uint64_t one = decode(a, a_left, &a_size);
+        uint64_t other = decode(b, b_left, &b_size);
+        if (one != other) {
+            bool one_is_far = one >= 0x10000, other_is_far = other >= 0x10000;
+            if (one_is_far == other_is_far)
+                return one < other ? -1 : 1;
+            uint64_t near = one_is_far ? other : one;
+            bool far_is_first = near >= 0xE000;
+            return far_is_first == one_is_far ? -1 : 1;
+        }
+        a += a_size;
+        a_left -= a_size;
+        b += b_size;
+        b_left -= b_size;
+    }
+    return a_left == b_left ? 0 : a_left == 0 ? -1 : 1;
+}
+
+static void escape(struct bytes *out, unsigned char byte)
+{
+    static const char short_forms[] = "\"\"\\\\\bb\ff\nn\rr\tt";
+    for (const char *form = short_forms; *form; form += 2)
+        if ((unsigned char) form[0] == byte) {
+            char escaped[2] = { '\\', form[1] };
+            bytes_add(out, escaped, sizeof escaped);
+            return;
+        }
+    char escaped[8];
+    (void) snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned) byte);
+    bytes_add(out, escaped, 6);
+}
+
+static bool is_plain(unsigned char byte)
+{
+    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+}
+
+static void write_text(struct bytes *out, const char *text, size_t size)
+{
+    const unsigned char *at = (const unsigned char *) text;
+    bytes_add(out, "\"", 1);
+    for (size_t done = 0; done < size;) {
+        size_t plain = done;
+        while (plain < size && is_plain(at[plain]))
+            plain++;
+        bytes_add(out, text + done, plain - done);
+        done = plain;
+        if (done == size)
+            break;
+        if (at[done] < 0x80) {
+            escape(out, at[done++]);
+            continue;
+        }
+        size_t length;
+        uint32_t code = decode(at + done, size - done, &length);
+        if (code == NOT_UTF8 && length == 1)
+            bytes_add_text(out, "\xEF\xBF\xBD");
+        else
+            bytes_add(out, text + done, length);
+        done += length;
+    }
+    bytes_add(out, "\"", 1);
+}
+
+/* What stands before a value: nothing behind a key, a comma behind another value. */
+static void begin_value(struct jcs *json)
+{
+    if (json->depth == 0)
+        return;
+    struct jcs_level *level = &json->levels[json->depth - 1];
+    if (level->bracket == '{') {
+        if (!json->key_is_written)
+            mistake(json, "a member without a key");
+        json->key_is_written = false;
+        return;
+    }
+    if (level->has_values)
+        bytes_add(&json->out, ",", 1);
+    level->has_values = true;
+}
+
+void jcs_open(struct jcs *json, char bracket)
+{
+    begin_value(json);
+    if (json->depth == JCS_DEPTH_MOST) {
+        mistake(json, "more levels than it may have");
+        return;
+    }
+    json->levels[json->depth++] =
+        (struct jcs_level){ .bracket = bracket, .first_member = json->member_count };
+    bytes_add(&json->out, &bracket, 1);
+}
+
+void jcs_key(struct jcs *json, const char *key)
+{
+    if (json->depth == 0 || json->levels[json->depth - 1].bracket != '{' ||
+        json->member_count == JCS_MEMBERS_MOST) {
+        mistake(json, "a key out of place, or too many of them");
+        return;
+    }
+    struct jcs_level *level = &json->levels[json->depth - 1];
+    if (level->has_values)
+        bytes_add(&json->out, ",", 1);
+    level->has_values = true;
+    json->members[json->member_count++] =
+        (struct jcs_member){ .key = key, .start = json->out.size };
+    write_text(&json->out, key, strlen(key));
+    bytes_add(&json->out, ":", 1);
+    json->key_is_written = true;
+}
+
+/* Lays the members of the innermost object out in their order. */
+static void sort_members(struct jcs *json, unsigned first)
+{
+    struct jcs_member *members = json->members;
+    unsigned end = json->member_count;
+    unsigned order[JCS_MEMBERS_MOST];
+    bool is_sorted = true;
+    for (unsigned i = first; i < end; i++) {
+        unsigned place = i;
+        while (place > first && jcs_compare(members[order[place - 1]].key, members[i].key) > 0) {
+            order[place] = order[place - 1];
+            place--;
+            is_sorted = false;
+        }
+        order[place] = i;
+        if (place > first && strcmp(members[order[place - 1]].key, members[i].key) == 0)
+            mistake(json, "two members of one name");
+    }
+    if (is_sorted || json->out.failed)
+        return;
+    size_t start = members[first].start;
+    struct bytes sorted = { 0 };
+    for (unsigned i = first; i < end; i++) {
+        const struct jcs_member *member = &members[order[i]];
+        size_t stop = order[i] + 1 < end ? members[order[i] + 1].start - 1 : json->out.size;
+        bytes_add(&sorted, json->out.data + member->start, stop - member->start);
+        if (i + 1 < end)
+            bytes_add(&sorted, ",", 1);
+    }
+    if (sorted.failed || sorted.size != json->out.size - start)
+        mistake(json, "no memory to sort it");
+    else
+        memcpy(json->out.data + start, sorted.data, sorted.size);
+    bytes_done(&sorted);
+}
+
+void jcs_close(struct jcs *json, char bracket)
+{
+    char opened = bracket == '}' ? '{' : '[';
+    if (json->depth == 0 || json->levels[json->depth - 1].bracket != opened) {
+        mistake(json, "a bracket that closes what is not open");
+        return;
+    }
+    const struct jcs_level *level = &json->levels[--json->depth];
+    if (opened == '{')
+        sort_members(json, level->first_member);
+    json->member_count = level->first_member;
+    bytes_add(&json->out, &bracket, 1);
+}
+
+void jcs_text(struct jcs *json, const char *text, size_t size)
+{
+    begin_value(json);
+    write_text(&json->out, text, size);
+}
+
+void jcs_integer(struct jcs *json, int64_t value)
+{
+    begin_value(json);
+    if (value > integer_most || value < -integer_most)
+        mistake(json, "an integer beyond 2^53 - 1");
+    char digits[24];
+    int size = snprintf(digits, sizeof digits, "%" PRId64, value);
+    bytes_add(&json->out, digits, (size_t) size);
+}
+
+void jcs_flag(struct jcs *json, bool value)
+{
+    begin_value(json);
+    bytes_add_text(&json->out, value ? "true" : "false");
+}
+
+void jcs_null(struct jcs *json)
+{
+    begin_value(json);
+    bytes_add_text(&json->out, "null");
+}
+
+void jcs_raw(struct jcs *json, const char *canonical, size_t size)
+{
+    begin_value(json);
+    bytes_add(&json->out, canonical, size);
+}
+
+void jcs_text_field(struct jcs *json, const char *key, const char *text)
+{
+    jcs_key(json, key);
+    if (text)
+        jcs_text(json, text, strlen(text));
+    else
+        jcs_null(json);
+}
+
+void jcs_count_field(struct jcs *json, const char *key, uint64_t value)
+{
+    jcs_key(json, key);
+    jcs_integer(json, value > INT64_MAX ? INT64_MAX : (int64_t) value);
+}
+
+void jcs_integer_field(struct jcs *json, const char *key, int64_t value)
+{
+    jcs_key(json, key);
+    jcs_integer(json, value);
+}
+
+void jcs_flag_field(struct jcs *json, const char *key, bool value)
+{
+    jcs_key(json, key);
+    jcs_flag(json, value);
+}
+
+void jcs_null_field(struct jcs *json, const char *key)
+{
+    jcs_key(json, key);
+    jcs_null(json);
+}
+
+int jcs_end(struct jcs *json, error *err)
+{
+    if (json->depth > 0)
+        mistake(json, "a bracket that is not closed");
+    if (json->out.failed)
+        return fail(err, ERR_SYSTEM, "no memory for a receipt");
+    if (json->mistake)
+        return fail(err, ERR_INTERNAL, "no canonical form: %s", json->mistake);
+    return 0;
+}
+
+void jcs_done(struct jcs *json)
+{
+    bytes_done(&json->out);
+}

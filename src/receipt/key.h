@@ -1,0 +1,49 @@
+/* key.h - the key that signs receipts, audit records and checkpoints (Ed25519), and its public
+ * half.
+ *
+ * The secret lies in a file of mode 0600 that belongs to gloveboxd's user, and nowhere else. The
+ * public half is told as a verifier key of the C2SP signed-note format, NAME+HASH+BASE64, and as
+ * PEM for everybody else's tools.
+ *
+ *   See  https://c2sp.org/signed-note, RFC 8032, RFC 8410 */
+#pragma once
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    PUBLIC_KEY_SIZE = 32,
+    SECRET_KEY_SIZE = 64,
+    SIGNATURE_SIZE = 64,
+    KEY_ID_SIZE = 65,   /* SHA-256 of the public key in hex, and the end */
+    KEY_NAME_SIZE = 26, /* "glovebox/", 16 hex digits and the end: origin of the log */
+    KEY_TEXT_SIZE = 128,
+    KEY_FILE_MOST = 4096,
+};
+
+struct public_key {
+    unsigned char bytes[PUBLIC_KEY_SIZE];
+    char id[KEY_ID_SIZE];
+    char name[KEY_NAME_SIZE];
+    unsigned char note_hash[4]; /* what names it in a signed note */
+};
+
+struct signing_key {
+    unsigned char secret[SECRET_KEY_SIZE];
+    struct public_key public;
+};
+
+/* Reads the key in `folder`, or makes it (whoever calls keeps others out meanwhile): `key`, 0600,
+ * and `key.pub`. Fails  ERR_UNAVAILABLE  for a key that others may read, or that is damaged. */
+int key_open(int folder, struct signing_key *ret_key, error *err);
+void key_forget(struct signing_key *key); /* overwrites it */
+
+/* Derives names from the bytes. */
+void public_key_fill(struct public_key *key);
+
+/* Reads a verifier key or PEM. Fails  ERR_BAD_REQUEST. */
+int public_key_read(const char *text, struct public_key *ret_key, error *err);
+void public_key_print(const struct public_key *key, char ret_text[KEY_TEXT_SIZE]); /* no newline */
+void public_key_print_pem(const struct public_key *key, char ret_text[KEY_TEXT_SIZE]);

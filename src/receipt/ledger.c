@@ -1,0 +1,617 @@
+/* ledger.c - the writer. Its order is what makes it safe: first the record, then its hashes; first
+ * the disk, then the checkpoint. So a checkpoint never covers what can be lost, and whatever lies
+ * beyond it is read again, hashed again, and cut off where it is torn. */
+#include "receipt/ledger.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/table.h"
+#include "receipt/envelope.h"
+#include "receipt/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+
+enum { LOCK_MOST_MS = 5000, LOCK_LOOK_NS = 100000, ROOM_LOOK_MS = 1000 };
+
+static const uint64_t segment_most = UINT64_C(8) << 20;
+static const uint64_t reserve_most = UINT64_C(4) << 20;
+
+struct ledger {
+    struct ledger_settings settings;
+    int folder, lock, tree_file, reserve;
+    int segment;         /* the newest */
+    uint64_t first, end; /* of the newest: its first record, and where its last one ends */
+    struct signing_key key;
+    struct merkle_edge edge;
+    struct merkle_tree tree;
+    struct merkle_head covered; /* by the last checkpoint that we know */
+    uint64_t torn;
+    bool is_locked;
+    bool is_short; /* the reserve is used */
+    deadline next_look;
+};
+
+static int read_hash(void *context, uint64_t position, struct merkle_hash *ret, error *err)
+{
+    const struct ledger *ledger = context;
+    ssize_t got = pread(ledger->tree_file, ret->bytes, sizeof ret->bytes,
+                        (off_t) (position * sizeof ret->bytes));
+    if (got < 0)
+        return fail_os(err, "read the log's tree");
+    if (got != sizeof ret->bytes)
+        return fail(err, ERR_UNAVAILABLE, "the log's tree ends before hash %" PRIu64, position);
+    return 0;
+}
+
+/* --- one writer at a time -----------------------------------------------------------------------
+ */
+
+/* A writer holds it for less than a millisecond; one that was stopped must not stop us. */
+static int lock(struct ledger *ledger, error *err)
+{
+    deadline end = { 0 };
+    while (flock(ledger->lock, LOCK_EX | LOCK_NB) < 0) {
+        if (errno == EINTR)
+            continue;
+        if (errno != EWOULDBLOCK)
+            return fail_os(err, "lock the log");
+        if (end.at_ms == 0)
+            end = deadline_in(LOCK_MOST_MS);
+        if (deadline_has_passed(end))
+            return fail(err, ERR_BUSY,
+                        "another glovebox has held the log for %d ms; is it stopped?",
+                        LOCK_MOST_MS);
+        (void) nanosleep(&(struct timespec){ .tv_nsec = LOCK_LOOK_NS }, NULL);
+    }
+    ledger->is_locked = true;
+    return 0;
+}
+
+static void unlock(struct ledger *ledger)
+{
+    if (ledger->is_locked)
+        (void) flock(ledger->lock, LOCK_UN);
+    ledger->is_locked = false;
+}
+
+/* --- what is there ------------------------------------------------------------------------------
+ */
+
+static int open_segment(struct ledger *ledger, uint64_t first, int flags, error *err)
+{
+    char name[SEGMENT_NAME_SIZE];
+    segment_name(first, name);
+    auto_fd file = openat(ledger->folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+    if (file < 0)
+        return fail_os(err, "open segment %s of the log", name);
+    close_fd(&ledger->segment);
+    ledger->segment = take_fd(&file);
+    ledger->first = first;
+    ledger->end = 0;
+    return 0;
+}
+
+/* Stores the hashes that a leaf has completed. */
+static int grow(struct ledger *ledger, const struct merkle_hash *leaf, error *err)
+{
+    struct merkle_hash hashes[MERKLE_GROWTH_MOST];
+    struct merkle_edge edge = ledger->edge;
+    size_t count = merkle_edge_add(&edge, leaf, hashes);
+    off_t place = (off_t) (merkle_stored(ledger->edge.size) * sizeof *hashes);
+    ssize_t size = (ssize_t) (count * sizeof *hashes);
+    if (pwrite(ledger->tree_file, hashes, (size_t) size, place) != size)
+        return fail_os(err, "write the log's tree");
+    ledger->edge = edge;
+    return 0;
+}
+
+/* Walks over the newest segment from where we are. Records below `known` are in the tree and only
+ * stepped over; those from there on are hashed and added to it. */
+static int walk(struct ledger *ledger, uint64_t index, uint64_t known, error *err)
+{
+    struct segment segment;
+    struct record record;
+    struct merkle_hash leaf;
+    int result = 0;
+    if (segment_map(ledger->segment, &segment, err) < 0)
+        return -1;
+    for (; result == 0; index++) {
+        int found = segment_next(&segment, ledger->end, index, &record);
+        bool is_new = index >= known;
+        if (found == SEGMENT_RECORD && is_new && !record_is_whole(&record, &leaf))
+            found = SEGMENT_TORN;
+        if (found != SEGMENT_RECORD)
+            break;
+        if (is_new)
+            result = grow(ledger, &leaf, err);
+        ledger->end = record.offset + FRAME_SIZE + record.size;
+    }
+    uint64_t torn = segment.size - ledger->end;
+    segment_unmap(&segment);
+    if (result < 0)
+        return result;
+    if (index < known)
+        return fail(err, ERR_UNAVAILABLE,
+                    "record %" PRIu64 " of the log is %s although a checkpoint covers it; run: "
+                    "glovebox log verify",
+                    index, torn > 0 ? "damaged" : "missing");
+    if (torn == 0)
+        return 0;
+    if (ftruncate(ledger->segment, (off_t) ledger->end) < 0)
+        return fail_os(err, "cut off %" PRIu64 " torn bytes of the log", torn);
+    ledger->torn += torn;
+    return 0;
+}
+
+static uint64_t rotate_at(const struct ledger *ledger)
+{
+    return ledger->settings.segment_most ? ledger->settings.segment_most : segment_most;
+}
+
+/* Takes in what other writers have added. `known`: so many records are in our tree already. */
+static int catch_up(struct ledger *ledger, uint64_t known, error *err)
+{
+    for (;;) {
+        struct stat status;
+        if (fstat(ledger->segment, &status) < 0)
+            return fail_os(err, "look at the log");
+        uint64_t index = ledger->edge.size;
+        if (ledger->end == 0)
+            index = ledger->first;
+        if ((uint64_t) status.st_size < ledger->end)
+            return fail(err, ERR_UNAVAILABLE,
+                        "somebody has shortened the log behind record %" PRIu64
+                        "; run: glovebox log "
+                        "verify",
+                        ledger->first);
+        if ((uint64_t) status.st_size > ledger->end && walk(ledger, index, known, err) < 0)
+            return -1;
+        if (ledger->end < rotate_at(ledger))
+            return 0;
+        error none;
+        if (open_segment(ledger, ledger->edge.size, 0, &none) < 0) {
+            *err = none;
+            return none.os == ENOENT ? 0 : -1; /* nobody has begun it yet */
+        }
+        known = ledger->edge.size;
+    }
+}
+
+static int read_checkpoint(struct ledger *ledger, char text[CHECKPOINT_SIZE], error *err)
+{
+    auto_fd file = openat(ledger->folder, "checkpoint", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0 && errno == ENOENT) {
+        ledger->covered = (struct merkle_head){ 0 };
+        text[0] = '\0';
+        return 0;
+    }
+    ssize_t got = file < 0 ? -1 : read(file, text, CHECKPOINT_SIZE - 1);
+    if (got < 0)
+        return fail_os(err, "read the log's checkpoint");
+    text[got] = '\0';
+    return checkpoint_read(text, &ledger->key.public, &ledger->covered, err);
+}
+
+/* The edge of the tree where the checkpoint stands, which must have the root that was signed. */
+static int load_edge(struct ledger *ledger, error *err)
+{
+    struct merkle_hash root;
+    if (merkle_edge_load(&ledger->tree, ledger->covered.size, &ledger->edge, err) < 0)
+        return -1;
+    merkle_edge_root(&ledger->edge, &root);
+    if (ledger->covered.size > 0 && !merkle_equal(&root, &ledger->covered.root))
+        return fail(err, ERR_UNAVAILABLE,
+                    "the log's tree does not fit its checkpoint; run: glovebox log verify");
+    return 0;
+}
+
+/* From the segment in which the checkpoint's last record lies to the newest. */
+static int find_end(struct ledger *ledger, error *err)
+{
+    uint64_t *firsts = NULL;
+    size_t count = 0;
+    if (segments_list(ledger->folder, &firsts, &count, err) < 0)
+        return -1;
+    uint64_t first = 0;
+    for (size_t i = 0; i < count && firsts[i] <= ledger->covered.size; i++)
+        first = firsts[i];
+    bool is_there = count > 0 && firsts[0] <= ledger->covered.size;
+    free(firsts);
+    bool has_lost =
+        is_there ? count > 1 && ledger->covered.size == 0 : count > 0 || ledger->covered.size > 0;
+    if (has_lost) /* a segment is never begun before a checkpoint covers the one before it */
+        return fail(err, ERR_UNAVAILABLE,
+                    "the log's segments and its checkpoint (%" PRIu64
+                    " records) do not fit; run: glovebox log verify",
+                    ledger->covered.size);
+    if (open_segment(ledger, first, is_there ? 0 : O_CREAT | O_EXCL, err) < 0 ||
+        catch_up(ledger, ledger->covered.size, err) < 0)
+        return -1;
+    struct stat status;
+    off_t stored = (off_t) (merkle_stored(ledger->edge.size) * MERKLE_HASH_SIZE);
+    if (ledger->edge.size > ledger->first && ledger->end == 0)
+        return fail(err, ERR_UNAVAILABLE, "record %" PRIu64 " of the log is missing",
+                    ledger->first);
+    if (fstat(ledger->tree_file, &status) == 0 && status.st_size > stored &&
+        ftruncate(ledger->tree_file, stored) < 0)
+        return fail_os(err, "shorten the log's tree");
+    return 0;
+}
+
+/* --- space --------------------------------------------------------------------------------------
+ */
+
+static void fill_reserve(struct ledger *ledger)
+{
+    uint64_t size = ledger->settings.reserve ? ledger->settings.reserve : reserve_most;
+    struct stat status;
+    if (ledger->reserve < 0)
+        ledger->reserve = openat(ledger->folder, "reserve", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ledger->is_short = false;
+    if (ledger->reserve < 0 || fstat(ledger->reserve, &status) < 0)
+        ledger->is_short = true;
+    else if ((uint64_t) status.st_blocks * 512 < size &&
+             fallocate(ledger->reserve, 0, 0, (off_t) size) < 0 &&
+             (errno == ENOSPC || errno == EDQUOT))
+        ledger->is_short = true; /* a file system without fallocate() keeps no reserve */
+    ledger->next_look = deadline_in(ROOM_LOOK_MS);
+}
+
+bool ledger_has_room(struct ledger *ledger)
+{
+    if (ledger->is_short && deadline_has_passed(ledger->next_look))
+        fill_reserve(ledger);
+    return !ledger->is_short;
+}
+
+static bool use_reserve(struct ledger *ledger)
+{
+    if (ledger->is_short || (errno != ENOSPC && errno != EDQUOT))
+        return false;
+    ledger->is_short = true;
+    ledger->next_look = deadline_in(ROOM_LOOK_MS);
+    return ledger->reserve >= 0 && ftruncate(ledger->reserve, 0) == 0;
+}
+
+/* --- a record -----------------------------------------------------------------------------------
+ */
+
+static int sync_files(const struct ledger *ledger, error *err)
+{
+    if (fdatasync(ledger->segment) < 0 || fdatasync(ledger->tree_file) < 0)
+        return fail_os(err, "bring the log to disk");
+    return 0;
+}
+
+static int write_checkpoint(struct ledger *ledger, error *err)
+{
+    struct merkle_head head = { .size = ledger->edge.size };
+    char text[CHECKPOINT_SIZE];
+    merkle_edge_root(&ledger->edge, &head.root);
+    checkpoint_print(&ledger->key, &head, text);
+    size_t size = strlen(text);
+    auto_fd file = openat(ledger->folder, "checkpoint.new",
+                          O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (file < 0 || write(file, text, size) != (ssize_t) size || fdatasync(file) < 0 ||
+        renameat(ledger->folder, "checkpoint.new", ledger->folder, "checkpoint") < 0)
+        return fail_os(err, "write the log's checkpoint");
+    ledger->covered = head;
+    if (ledger->settings.witness)
+        ledger->settings.witness(ledger->settings.witness_context, text, size);
+    return 0;
+}
+
+static int sync_locked(struct ledger *ledger, error *err)
+{
+    if (ledger->edge.size == ledger->covered.size)
+        return 0;
+    return sync_files(ledger, err) < 0 ? -1 : write_checkpoint(ledger, err);
+}
+
+/* Everything in the old segment is on disk before the new one begins: only the newest is torn ever.
+ */
+static int rotate(struct ledger *ledger, error *err)
+{
+    return sync_locked(ledger, err) < 0 ? -1
+                                        : open_segment(ledger, ledger->edge.size, O_CREAT, err);
+}
+
+int ledger_begin(struct ledger *ledger, struct merkle_head *ret_head, error *err)
+{
+    if (lock(ledger, err) < 0)
+        return -1;
+    if (catch_up(ledger, ledger->edge.size, err) < 0 ||
+        (ledger->end >= rotate_at(ledger) && rotate(ledger, err) < 0)) {
+        unlock(ledger);
+        return -1;
+    }
+    ret_head->size = ledger->edge.size;
+    merkle_edge_root(&ledger->edge, &ret_head->root);
+    return 0;
+}
+
+void ledger_abandon(struct ledger *ledger)
+{
+    unlock(ledger);
+}
+
+static int write_record(struct ledger *ledger, const unsigned char frame[FRAME_SIZE],
+                        const struct bytes *record, error *err)
+{
+    struct iovec parts[2] = { { (void *) (uintptr_t) frame, FRAME_SIZE },
+                              { record->data, record->size } };
+    ssize_t size = (ssize_t) (FRAME_SIZE + record->size);
+    for (;;) {
+        errno = 0;
+        ssize_t wrote = pwritev(ledger->segment, parts, 2, (off_t) ledger->end);
+        if (wrote == size)
+            return 0;
+        if (wrote >= 0 && errno == 0)
+            errno = ENOSPC; /* a short write says no more */
+        bool again = errno == EINTR || use_reserve(ledger);
+        if (again)
+            continue;
+        error cause;
+        (void) fail_os(&cause, "write to the log");
+        (void) !ftruncate(ledger->segment, (off_t) ledger->end);
+        *err = cause;
+        return -1;
+    }
+}
+
+static int commit(struct ledger *ledger, const char *type, const struct bytes *payload, error *err)
+{
+    auto_bytes record = { 0 };
+    struct merkle_hash leaf;
+    unsigned char frame[FRAME_SIZE];
+    if (envelope_write(&ledger->key, type, payload, &record, err) < 0)
+        return -1;
+    if (record.size > RECORD_MOST)
+        return fail(err, ERR_TOO_LARGE, "a record of %zu bytes; the log takes %d", record.size,
+                    RECORD_MOST);
+    merkle_leaf(record.data, record.size, &leaf);
+    frame_write(ledger->edge.size, record.size, &leaf, frame);
+    if (write_record(ledger, frame, &record, err) < 0)
+        return -1;
+    if (grow(ledger, &leaf, err) < 0 && (!use_reserve(ledger) || grow(ledger, &leaf, err) < 0)) {
+        (void) !ftruncate(ledger->segment, (off_t) ledger->end);
+        return -1;
+    }
+    ledger->end += FRAME_SIZE + record.size;
+    return ledger->settings.sync_each ? sync_locked(ledger, err) : 0;
+}
+
+int ledger_commit(struct ledger *ledger, const char *type, const struct bytes *payload, error *err)
+{
+    int result = commit(ledger, type, payload, err);
+    unlock(ledger);
+    return result;
+}
+
+int ledger_sync(struct ledger *ledger, error *err)
+{
+    if (!ledger_is_dirty(ledger))
+        return 0;
+    if (lock(ledger, err) < 0)
+        return -1;
+    int result = catch_up(ledger, ledger->edge.size, err) < 0 ? -1 : sync_locked(ledger, err);
+    unlock(ledger);
+    return result;
+}
+
+bool ledger_is_dirty(const struct ledger *ledger)
+{
+    return ledger->edge.size > ledger->covered.size;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------
+ */
+
+static int open_files(struct ledger *ledger, int folder, error *err)
+{
+    ledger->folder = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (ledger->folder < 0)
+        return fail_os(err, "open the folder of the log");
+    ledger->lock = openat(ledger->folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    ledger->tree_file =
+        openat(ledger->folder, "tree", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (ledger->lock < 0 || ledger->tree_file < 0)
+        return fail_os(err, "open the files of the log");
+    return 0;
+}
+
+static int open_locked(struct ledger *ledger, error *err)
+{
+    char text[CHECKPOINT_SIZE];
+    if (key_open(ledger->folder, &ledger->key, err) < 0 || read_checkpoint(ledger, text, err) < 0 ||
+        load_edge(ledger, err) < 0 || find_end(ledger, err) < 0)
+        return -1;
+    fill_reserve(ledger);
+    return 0;
+}
+
+static void release(struct ledger *ledger)
+{
+    const int files[] = { ledger->folder, ledger->lock, ledger->tree_file, ledger->reserve,
+                          ledger->segment };
+    for_each(file, files)
+        close_fd(file);
+    key_forget(&ledger->key);
+    free(ledger);
+}
+
+int ledger_open(int folder, const struct ledger_settings *settings, struct ledger **ret_ledger,
+                error *err)
+{
+    struct ledger *ledger = calloc(1, sizeof *ledger);
+    if (!ledger)
+        return fail(err, ERR_SYSTEM, "no memory for the log");
+    ledger->settings = *settings;
+    ledger->folder = ledger->lock = ledger->tree_file = -1;
+    ledger->reserve = ledger->segment = -1;
+    ledger->tree = (struct merkle_tree){ .read = read_hash, .context = ledger };
+    int result = open_files(ledger, folder, err);
+    if (result == 0)
+        result = lock(ledger, err);
+    if (result == 0)
+        result = open_locked(ledger, err);
+    unlock(ledger);
+    if (result < 0) {
+        release(ledger);
+        return under(err, "open the log of receipts");
+    }
+    *ret_ledger = ledger;
+    return 0;
+}
+
+void ledger_close(struct ledger *ledger)
+{
+    error unused;
+    if (!ledger)
+        return;
+    (void) ledger_sync(ledger, &unused); /* if it fails, the next to open it does it */
+    release(ledger);
+}
+
+/* --- reading ------------------------------------------------------------------------------------
+ */
+
+const struct public_key *ledger_key(const struct ledger *ledger)
+{
+    return &ledger->key.public;
+}
+
+uint64_t ledger_size(const struct ledger *ledger)
+{
+    return ledger->edge.size;
+}
+
+uint64_t ledger_take_torn(struct ledger *ledger)
+{
+    uint64_t torn = ledger->torn;
+    ledger->torn = 0;
+    return torn;
+}
+
+const struct merkle_tree *ledger_tree(const struct ledger *ledger)
+{
+    return &ledger->tree;
+}
+
+int ledger_checkpoint(struct ledger *ledger, char ret_text[CHECKPOINT_SIZE],
+                      struct merkle_head *ret, error *err)
+{
+    if (ledger_sync(ledger, err) < 0 || read_checkpoint(ledger, ret_text, err) < 0)
+        return -1;
+    *ret = ledger->covered;
+    return 0;
+}
+
+int ledger_first(struct ledger *ledger, uint64_t *ret_first, error *err)
+{
+    uint64_t *firsts = NULL;
+    size_t count = 0;
+    if (segments_list(ledger->folder, &firsts, &count, err) < 0)
+        return -1;
+    *ret_first = count > 0 ? firsts[0] : 0;
+    free(firsts);
+    return 0;
+}
+
+static int read_in(int file, uint64_t first, uint64_t index, struct bytes *out, error *err)
+{
+    struct segment segment;
+    struct record record;
+    uint64_t offset = 0;
+    int found = SEGMENT_END;
+    if (segment_map(file, &segment, err) < 0)
+        return -1;
+    for (uint64_t at = first; at <= index; at++) {
+        found = segment_next(&segment, offset, at, &record);
+        if (found != SEGMENT_RECORD)
+            break;
+        offset = record.offset + FRAME_SIZE + record.size;
+    }
+    if (found == SEGMENT_RECORD)
+        bytes_add(out, record.data, record.size);
+    segment_unmap(&segment);
+    if (found == SEGMENT_RECORD)
+        return 0;
+    return fail(err, ERR_NOT_FOUND, "the log has no record %" PRIu64, index);
+}
+
+int ledger_read(struct ledger *ledger, uint64_t index, struct bytes *out, error *err)
+{
+    uint64_t *firsts = NULL, first = 0;
+    size_t count = 0;
+    char name[SEGMENT_NAME_SIZE];
+    if (index >= ledger->first)
+        return read_in(ledger->segment, ledger->first, index, out, err);
+    if (segments_list(ledger->folder, &firsts, &count, err) < 0)
+        return -1;
+    bool is_kept = count > 0 && firsts[0] <= index;
+    for (size_t i = 0; i < count && firsts[i] <= index; i++)
+        first = firsts[i];
+    free(firsts);
+    if (!is_kept)
+        return fail(err, ERR_NOT_FOUND, "record %" PRIu64 " is no longer kept", index);
+    segment_name(first, name);
+    auto_fd file = openat(ledger->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return fail_os(err, "open segment %s of the log", name);
+    return read_in(file, first, index, out, err);
+}
+
+/* --- retention ----------------------------------------------------------------------------------
+ */
+
+bool ledger_retention(struct ledger *ledger, uint64_t *ret_first)
+{
+    error unused;
+    uint64_t *firsts = NULL, kept = 0;
+    size_t count = 0;
+    if (ledger->settings.keep_most == 0 ||
+        segments_list(ledger->folder, &firsts, &count, &unused) < 0)
+        return false;
+    size_t from = count;
+    while (from > 0) { /* the newest stays whatever its size */
+        char name[SEGMENT_NAME_SIZE];
+        struct stat status;
+        segment_name(firsts[from - 1], name);
+        if (fstatat(ledger->folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+            break;
+        kept += (uint64_t) status.st_size;
+        if (from < count && kept > ledger->settings.keep_most)
+            break;
+        from--;
+    }
+    bool is_due = from > 0 && from < count && firsts[from] <= ledger->covered.size;
+    if (is_due)
+        *ret_first = firsts[from];
+    free(firsts);
+    return is_due;
+}
+
+void ledger_drop_before(struct ledger *ledger, uint64_t first)
+{
+    error unused;
+    uint64_t *firsts = NULL;
+    size_t count = 0;
+    if (segments_list(ledger->folder, &firsts, &count, &unused) < 0)
+        return;
+    for (size_t i = 0; i < count && firsts[i] < first; i++) {
+        char name[SEGMENT_NAME_SIZE];
+        segment_name(firsts[i], name);
+        (void) unlinkat(ledger->folder, name, 0);
+    }
+    free(firsts);
+}

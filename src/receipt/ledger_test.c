@@ -1,0 +1,259 @@
+/* ledger_test.c - the log is opened, written by several, cut off, and found again. */
+#include "receipt/ledger.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "base/test.h"
+#include "receipt/envelope.h"
+#include "receipt/intents.h"
+#include "receipt/segment.h"
+#include "receipt/statement.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int make_folder(void)
+{
+    char path[] = "/tmp/glovebox-ledger-XXXXXX";
+    require(mkdtemp(path), "no folder");
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Its files, those beneath `open`, and itself. */
+static void remove_folder(int folder)
+{
+    static const char *const below[] = { "open", "." };
+    for_each(name, below) {
+        int copy = openat(folder, *name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+        struct dirent *entry;
+        while (entries && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): ours */
+            (void) unlinkat(copy, entry->d_name, 0);
+        if (entries)
+            (void) closedir(entries);
+        (void) unlinkat(folder, "open", AT_REMOVEDIR);
+    }
+    char link[64], path[128] = "";
+    (void) snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
+    if (readlink(link, path, sizeof path - 1) > 0)
+        (void) rmdir(path);
+    (void) close(folder);
+}
+
+static struct ledger *open_ledger(int folder)
+{
+    static const struct ledger_settings settings = { .segment_most = 2000, .reserve = 4096 };
+    struct ledger *ledger = NULL;
+    error err;
+    require(ledger_open(folder, &settings, &ledger, &err) == 0, "%s", err.text);
+    return ledger;
+}
+
+static void add(struct ledger *ledger, const char *word)
+{
+    struct statement_place place = { .origin = ledger_key(ledger)->name, .at_ms = 1 };
+    struct event_field fields[] = { { "word", word, 0 }, { NULL, NULL, 0 } };
+    auto_bytes payload = { 0 };
+    error err;
+    require(ledger_begin(ledger, &place.before, &err) == 0, "%s", err.text);
+    receipt_make_id(place.before.size, place.id);
+    require(statement_write_event("test.word", fields, &place, &payload, &err) == 0 &&
+                ledger_commit(ledger, TYPE_EVENT, &payload, &err) == 0,
+            "%s", err.text);
+}
+
+/* Reads every record, checks its signature, its place and the root that it names. */
+static void expect_whole(struct ledger *ledger, uint64_t size)
+{
+    expect(ledger_size(ledger) == size, "%llu records, not %llu",
+           (unsigned long long) ledger_size(ledger), (unsigned long long) size);
+    for (uint64_t index = 0; index < ledger_size(ledger); index++) {
+        auto_bytes record = { 0 };
+        struct envelope envelope;
+        struct merkle_hash root;
+        char words[160], hex[65];
+        error err;
+        require(ledger_read(ledger, index, &record, &err) == 0 &&
+                    envelope_read(record.data, record.size, &envelope, &err) == 0 &&
+                    envelope_check(&envelope, ledger_key(ledger), &err) == 0 &&
+                    merkle_root(ledger_tree(ledger), index, &root, &err) == 0,
+                "record %llu: %s", (unsigned long long) index, err.text);
+        for (size_t i = 0; i < sizeof root.bytes; i++)
+            (void) snprintf(hex + 2 * i, 3, "%02x", root.bytes[i]);
+        (void) snprintf(words, sizeof words,
+                        "\"index\":%llu,\"origin\":\"%s\",\"root_before\":\"%s\"",
+                        (unsigned long long) index, ledger_key(ledger)->name, hex);
+        expect(strstr(bytes_text(&envelope.payload), words), "record %llu does not say %s",
+               (unsigned long long) index, words);
+        envelope_done(&envelope);
+    }
+}
+
+TEST(records_are_found_again_across_segments)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    for (int i = 0; i < 20; i++)
+        add(ledger, "first");
+    expect_whole(ledger, 20);
+    ledger_close(ledger);
+    ledger = open_ledger(folder);
+    add(ledger, "second");
+    expect_whole(ledger, 21);
+    uint64_t *firsts = NULL;
+    size_t count = 0;
+    error err;
+    expect(segments_list(folder, &firsts, &count, &err) == 0 && count > 3, "%zu segments", count);
+    free(firsts);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+TEST(several_writers_make_one_log)
+{
+    int folder = make_folder();
+    struct ledger *one = open_ledger(folder), *other = open_ledger(folder);
+    for (int i = 0; i < 15; i++) {
+        add(one, "one");
+        add(other, "other");
+        if (i == 7)
+            add(other, "again");
+    }
+    expect_whole(other, 31);
+    ledger_close(one); /* with a checkpoint over what it has not seen itself */
+    add(other, "last");
+    expect_whole(other, 32);
+    ledger_close(other);
+    ledger_close(open_ledger(folder));
+    remove_folder(folder);
+}
+
+TEST(what_is_torn_is_cut_off_and_nothing_else)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    add(ledger, "whole");
+    ledger_close(ledger);
+    auto_fd file = openat(folder, "00000000000000000000.log", O_RDWR | O_CLOEXEC);
+    struct stat status;
+    require(fstat(file, &status) == 0, "no segment");
+    off_t whole = status.st_size;
+    for (off_t torn = 1; torn < whole; torn += 7) {
+        auto_bytes bytes = { 0 };
+        char *place = bytes_reserve(&bytes, (size_t) whole);
+        require(pread(file, place, (size_t) whole, 0) == whole, "cannot read");
+        place[8] = 1; /* its frame says it is the next record */
+        require(pwrite(file, place, (size_t) torn, whole) == torn, "cannot write");
+        ledger = open_ledger(folder);
+        expect(ledger_take_torn(ledger) == (uint64_t) torn, "%lld torn bytes", (long long) torn);
+        expect_whole(ledger, 1);
+        ledger_close(ledger);
+        require(fstat(file, &status) == 0 && status.st_size == whole, "%lld bytes are left",
+                (long long) status.st_size);
+    }
+    remove_folder(folder);
+}
+
+TEST(what_a_checkpoint_covers_is_not_cut_off_in_silence)
+{
+    static const struct ledger_settings settings = { .segment_most = 1 << 20 };
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    error err;
+    add(ledger, "a");
+    add(ledger, "b");
+    ledger_close(ledger);
+    auto_fd file = openat(folder, "00000000000000000000.log", O_RDWR | O_CLOEXEC);
+    struct stat status;
+    require(fstat(file, &status) == 0, "no segment");
+    static const int cuts[] = { 1, 100 };
+    for_each(cut, cuts) {
+        require(ftruncate(file, status.st_size - *cut) == 0, "cannot cut");
+        expect(ledger_open(folder, &settings, &ledger, &err) < 0 && strstr(err.text, "record 1"),
+               "opened with %d bytes missing: %s", *cut, err.text);
+    }
+    require(ftruncate(file, 0) == 0, "cannot cut");
+    expect(ledger_open(folder, &settings, &ledger, &err) < 0, "opened without its records");
+    require(unlinkat(folder, "00000000000000000000.log", 0) == 0, "cannot remove");
+    expect(ledger_open(folder, &settings, &ledger, &err) < 0, "opened without its segment");
+    remove_folder(folder);
+}
+
+static void note(struct intents *intents, const char *id, unsigned *ret_slot)
+{
+    struct receipt_facts facts = { .id = id, .kind = "run", .submitted_ms = 5 };
+    auto_bytes opened = { 0 };
+    error err;
+    require(statement_write_opened(&facts, &opened, &err) == 0 &&
+                intents_note(intents, id, &opened, false, ret_slot, &err) == 0,
+            "%s", err.text);
+}
+
+TEST(what_was_open_is_told_as_lost_once)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct intents *intents = NULL;
+    unsigned slots[3], lost = 9;
+    error err;
+    require(intents_open(folder, ledger, &intents, &err) == 0, "%s", err.text);
+    note(intents, "run_open", &slots[0]);
+    note(intents, "run_ended", &slots[1]);
+    note(intents, "run_told", &slots[2]);
+    intents_strike(intents, slots[1]);
+    struct receipt_facts facts = { .id = "run_told", .kind = "run", .verdict.limit = LIMITS };
+    struct fact_place machine = { .version = "1" };
+    struct statement_place place = { .origin = "x" };
+    auto_bytes statement = { 0 };
+    require(ledger_begin(ledger, &place.before, &err) == 0 &&
+                statement_write(&facts, &machine, &place, &statement, &err) == 0 &&
+                ledger_commit(ledger, TYPE_STATEMENT, &statement, &err) == 0,
+            "%s", err.text);
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 0,
+           "a living daemon's runs are lost: %u", lost);
+    intents_close(intents); /* as death would: the file stays, its lock goes */
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 1, "%u are lost", lost);
+    expect(ledger_size(ledger) == 2, "%llu records", (unsigned long long) ledger_size(ledger));
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 0, "again: %u", lost);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+TEST(a_key_that_others_may_read_is_refused)
+{
+    static const struct ledger_settings settings = { 0 };
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct stat status;
+    error err;
+    ledger_close(ledger);
+    expect(fstatat(folder, "key", &status, 0) == 0 && (status.st_mode & 0777) == 0600, "mode %o",
+           status.st_mode & 0777U);
+    require(fchmodat(folder, "key", 0640, 0) == 0, "cannot change its mode");
+    expect(ledger_open(folder, &settings, &ledger, &err) < 0 && strstr(err.text, "600"), "opened");
+    remove_folder(folder);
+}
+
+TEST(ids_carry_their_index)
+{
+    static const uint64_t indices[] = { 0, 1, 77, UINT64_C(0xFFFFFFFFFFFF) };
+    char id[RECEIPT_ID_SIZE];
+    uint64_t index;
+    error err;
+    for_each(wanted, indices) {
+        receipt_make_id(*wanted, id);
+        expect(receipt_read_id(id, &index, &err) == 0 && index == *wanted, "%s", id);
+    }
+    static const char *const wrong[] = { "", "rcp_", "run_00000000000000000000000000000000",
+                                         "rcp_0000000000000000000000000000000G" };
+    for_each(text, wrong)
+        expect(receipt_read_id(*text, &index, &err) < 0, "'%s' is an id", *text);
+}
+
+TESTS(CASE(records_are_found_again_across_segments), CASE(several_writers_make_one_log),
+      CASE(what_is_torn_is_cut_off_and_nothing_else),
+      CASE(what_a_checkpoint_covers_is_not_cut_off_in_silence),
+      CASE(what_was_open_is_told_as_lost_once), CASE(a_key_that_others_may_read_is_refused),
+      CASE(ids_carry_their_index))

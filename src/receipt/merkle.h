@@ -1,0 +1,78 @@
+/* merkle.h - a Merkle tree over a growing list, hashed as RFC 9162 (and RFC 6962) say.
+ *
+ * Every hash that can never change again is stored once, in the order in which it becomes known: a
+ * leaf, then each subtree that it completes. A root or a proof reads a few of them (2 * log2(n)).
+ * No file here: whoever keeps the hashes hands in a reader.
+ *
+ *   See  RFC 9162, section 2.1 */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MERKLE_HASH_SIZE = 32, MERKLE_PROOF_MOST = 128 };
+
+struct merkle_hash {
+    unsigned char bytes[MERKLE_HASH_SIZE];
+};
+
+struct merkle_proof {
+    size_t count;
+    struct merkle_hash hashes[MERKLE_PROOF_MOST];
+};
+
+/* Reads stored hash number `position`. */
+typedef int merkle_reader(void *context, uint64_t position, struct merkle_hash *ret, error *err);
+
+struct merkle_tree {
+    merkle_reader *read;
+    void *context;
+};
+
+void merkle_leaf(const void *data, size_t size, struct merkle_hash *ret);
+void merkle_node(const struct merkle_hash *left, const struct merkle_hash *right,
+                 struct merkle_hash *ret);
+
+/* Where the `number`th subtree of 2^level leaves is stored, and how many are for `size` leaves. */
+uint64_t merkle_position(unsigned level, uint64_t number);
+uint64_t merkle_stored(uint64_t size);
+
+/* The right edge of a tree: what it takes to let it grow and to know its root, without reading. */
+struct merkle_edge {
+    uint64_t size;
+    struct merkle_hash subtrees[64]; /* of 2^i leaves, where bit i of `size` is set */
+};
+
+int merkle_edge_load(const struct merkle_tree *tree, uint64_t size, struct merkle_edge *ret_edge,
+                     error *err);
+void merkle_edge_root(const struct merkle_edge *edge, struct merkle_hash *ret);
+
+/* Adds a leaf. Gives  ret_hashes, to be stored at merkle_stored(size before) on, the leaf first.
+ * Returns how many. */
+enum { MERKLE_GROWTH_MOST = 65 };
+size_t merkle_edge_add(struct merkle_edge *edge, const struct merkle_hash *leaf,
+                       struct merkle_hash ret_hashes[MERKLE_GROWTH_MOST]);
+
+/* The root of the first `size` leaves; of none: the hash of nothing. */
+int merkle_root(const struct merkle_tree *tree, uint64_t size, struct merkle_hash *ret, error *err);
+
+/* Fails  ERR_NOT_FOUND  if index >= size, or from > to. */
+int merkle_inclusion(const struct merkle_tree *tree, uint64_t index, uint64_t size,
+                     struct merkle_proof *ret, error *err);
+int merkle_consistency(const struct merkle_tree *tree, uint64_t from, uint64_t to,
+                       struct merkle_proof *ret, error *err);
+
+/* A list of so many leaves with this root. */
+struct merkle_head {
+    uint64_t size;
+    struct merkle_hash root;
+};
+
+bool merkle_is_included(const struct merkle_hash *leaf, uint64_t index,
+                        const struct merkle_head *head, const struct merkle_proof *proof);
+bool merkle_is_consistent(const struct merkle_head *from, const struct merkle_head *to,
+                          const struct merkle_proof *proof);
+bool merkle_equal(const struct merkle_hash *left, const struct merkle_hash *right);

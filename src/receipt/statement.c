@@ -1,0 +1,430 @@
+/* statement.c - each part of a receipt is a function; jcs.h puts the members in order. */
+#include "receipt/statement.h"
+
+#include "base/table.h"
+#include "model/walls.h"
+#include "receipt/jcs.h"
+
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INDEX_DIGITS = 12, CHANCE_BYTES = 10 };
+
+void receipt_make_id(uint64_t index, char ret_id[RECEIPT_ID_SIZE])
+{
+    unsigned char chance[CHANCE_BYTES];
+    char text[2 * CHANCE_BYTES + 1];
+    randombytes_buf(chance, sizeof chance);
+    (void) sodium_bin2hex(text, sizeof text, chance, sizeof chance);
+    (void) snprintf(ret_id, RECEIPT_ID_SIZE, "rcp_%012" PRIx64 "%s",
+                    index & ((UINT64_C(1) << 4 * INDEX_DIGITS) - 1), text);
+}
+
+int receipt_read_id(const char *id, uint64_t *ret_index, error *err)
+{
+    char digits[INDEX_DIGITS + 1] = "";
+    if (strlen(id) != RECEIPT_ID_SIZE - 1 || strncmp(id, "rcp_", 4) != 0 ||
+        strspn(id + 4, "0123456789abcdef") != RECEIPT_ID_SIZE - 5)
+        return fail(err, ERR_BAD_REQUEST, "'%.40s' is no receipt's id (rcp_ and 32 hex digits)",
+                    id);
+    memcpy(digits, id + 4, INDEX_DIGITS);
+    *ret_index = strtoull(digits, NULL, 16);
+    return 0;
+}
+
+/* --- parts --------------------------------------------------------------------------------------
+ */
+
+static void write_named(struct jcs *json, const char *key, const struct fact_named *named)
+{
+    jcs_key(json, key);
+    jcs_open(json, '{');
+    jcs_text_field(json, "digest", named->digest);
+    jcs_text_field(json, "name", named->name);
+    jcs_close(json, '}');
+}
+
+static void write_files(struct jcs *json, const char *key, const struct fact_file *files,
+                        size_t count)
+{
+    jcs_key(json, key);
+    jcs_open(json, '[');
+    for (size_t i = 0; i < count; i++) {
+        jcs_open(json, '{');
+        jcs_count_field(json, "bytes", files[i].bytes);
+        jcs_text_field(json, "name", files[i].name);
+        jcs_text_field(json, "sha256", files[i].sha256);
+        jcs_close(json, '}');
+    }
+    jcs_close(json, ']');
+}
+
+static void write_outputs(struct jcs *json, const struct receipt_facts *facts)
+{
+    static const char *const names[] = { "stdout", "stderr" };
+    jcs_key(json, "outputs");
+    jcs_open(json, '{');
+    jcs_key(json, "results");
+    if (facts->results.sha256[0]) {
+        jcs_open(json, '{');
+        jcs_count_field(json, "bytes", facts->results.bytes);
+        jcs_text_field(json, "sha256", facts->results.sha256);
+        jcs_close(json, '}');
+    } else {
+        jcs_null(json);
+    }
+    for (size_t i = COUNT_OF(names); i-- > 0;) {
+        const struct fact_output *output = &facts->output[i];
+        jcs_key(json, names[i]);
+        jcs_open(json, '{');
+        jcs_count_field(json, "bytes", output->bytes);
+        jcs_count_field(json, "kept_bytes", output->kept);
+        jcs_text_field(json, "sha256", output->sha256);
+        jcs_close(json, '}');
+    }
+    jcs_close(json, '}');
+}
+
+static void write_limits(struct jcs *json, const struct receipt_facts *facts)
+{
+    bool is_over = facts->verdict.status == RUN_LIMIT && facts->verdict.limit < LIMITS;
+    jcs_key(json, "limits");
+    jcs_open(json, '{');
+    jcs_text_field(json, "ended_by", is_over ? limit_rows[facts->verdict.limit].name : NULL);
+    jcs_key(json, "evidence");
+    jcs_open(json, '[');
+    for (size_t i = 0; i < facts->counter_count; i++) {
+        const struct fact_counter *counter = &facts->counters[i];
+        jcs_open(json, '{');
+        jcs_text_field(json, "counter", counter->name);
+        jcs_text_field(json, "file", counter->file);
+        jcs_text_field(json, "group", counter->group);
+        jcs_count_field(json, "value", counter->value);
+        jcs_close(json, '}');
+    }
+    jcs_close(json, ']');
+    jcs_key(json, "granted");
+    jcs_open(json, '{');
+    for (enum limit_id id = 0; id < LIMITS; id++) /* processors in thousandths: no fractions here */
+        jcs_count_field(json, limit_rows[id].name, limit_get(&facts->granted, id));
+    jcs_close(json, '}');
+    jcs_key(json, "hits");
+    jcs_open(json, '{');
+    for (enum limit_id id = 0; id < LIMITS; id++)
+        if (facts->hits[id] > 0)
+            jcs_count_field(json, limit_rows[id].name, facts->hits[id]);
+    jcs_close(json, '}');
+    jcs_key(json, "used");
+    jcs_open(json, '{');
+    for (enum limit_id id = 0; id < LIMITS; id++)
+        if (facts->used[id] > 0)
+            jcs_count_field(json, limit_rows[id].name, facts->used[id]);
+    jcs_close(json, '}');
+    jcs_close(json, '}');
+}
+
+static void write_walls(struct jcs *json, const char *key, uint64_t walls)
+{
+    jcs_key(json, key);
+    jcs_open(json, '[');
+    for (unsigned wall = 0; wall < 64 && wall_name(wall); wall++)
+        if (walls & wall_bit(wall))
+            jcs_text(json, wall_name(wall), strlen(wall_name(wall)));
+    jcs_close(json, ']');
+}
+
+static void write_isolation(struct jcs *json, const struct receipt_facts *facts,
+                            const struct fact_place *machine)
+{
+    jcs_key(json, "isolation");
+    jcs_open(json, '{');
+    write_walls(json, "degraded", facts->degraded);
+    jcs_text_field(json, "kernel", machine->kernel);
+    jcs_key(json, "seccomp");
+    jcs_open(json, '[');
+    const struct fact_named *const filters[] = { &machine->filter, &machine->loopback_filter };
+    for_each(filter, filters) {
+        if (!(*filter)->digest)
+            continue;
+        jcs_open(json, '{');
+        jcs_text_field(json, "digest", (*filter)->digest);
+        jcs_text_field(json, "name", (*filter)->name);
+        jcs_close(json, '}');
+    }
+    jcs_close(json, ']');
+    jcs_key(json, "self_test");
+    if (machine->self_test) {
+        jcs_open(json, '{');
+        jcs_integer_field(json, "at_ms", machine->self_test_at_ms);
+        jcs_count_field(json, "failed", machine->self_test_failed);
+        jcs_text_field(json, "sha256", machine->self_test);
+        jcs_close(json, '}');
+    } else {
+        jcs_null(json);
+    }
+    jcs_text_field(json, "tier", "native");
+    write_walls(json, "walls", facts->walls);
+    jcs_close(json, '}');
+}
+
+static void write_denials(struct jcs *json, const struct receipt_facts *facts)
+{
+    jcs_key(json, "denials");
+    jcs_open(json, '[');
+    for (size_t i = 0; i < facts->denial_count; i++) {
+        jcs_open(json, '{');
+        jcs_count_field(json, "count", facts->denials[i].count);
+        jcs_text_field(json, "layer", facts->denials[i].layer);
+        jcs_text_field(json, "target", facts->denials[i].target);
+        jcs_close(json, '}');
+    }
+    jcs_close(json, ']');
+}
+
+static void write_outcome(struct jcs *json, const struct receipt_facts *facts)
+{
+    jcs_key(json, "outcome");
+    jcs_open(json, '{');
+    jcs_key(json, "exit_code");
+    if (facts->exited && facts->signal == 0)
+        jcs_integer(json, facts->exit_code);
+    else
+        jcs_null(json);
+    jcs_text_field(json, "fault", outcome_fault_name(facts->verdict.fault));
+    jcs_key(json, "signal");
+    if (facts->exited && facts->signal != 0)
+        jcs_integer(json, facts->signal);
+    else
+        jcs_null(json);
+    jcs_text_field(json, "status", outcome_status_name(facts->verdict.status));
+    jcs_close(json, '}');
+}
+
+static void write_caller(struct jcs *json, const struct receipt_facts *facts)
+{
+    jcs_key(json, "caller");
+    jcs_open(json, '{');
+    jcs_text_field(json, "key", facts->key);
+    jcs_text_field(json, "tenant", facts->tenant);
+    jcs_close(json, '}');
+}
+
+static void write_execution(struct jcs *json, const struct receipt_facts *facts)
+{
+    jcs_key(json, "execution");
+    jcs_open(json, '{');
+    jcs_text_field(json, "context", facts->context);
+    jcs_text_field(json, "id", facts->id);
+    jcs_text_field(json, "kind", facts->kind);
+    jcs_text_field(json, "language", facts->language);
+    jcs_text_field(json, "session", facts->session);
+    jcs_text_field(json, "start", facts->start);
+    jcs_close(json, '}');
+}
+
+static void write_moment(struct jcs *json, const char *key, int64_t at_ms)
+{
+    if (at_ms > 0)
+        jcs_integer_field(json, key, at_ms);
+    else
+        jcs_null_field(json, key);
+}
+
+static void write_times(struct jcs *json, const struct receipt_facts *facts, int64_t written_ms)
+{
+    jcs_key(json, "times");
+    jcs_open(json, '{');
+    write_moment(json, "ended_ms", facts->ended_ms);
+    write_moment(json, "started_ms", facts->started_ms);
+    write_moment(json, "submitted_ms", facts->submitted_ms);
+    write_moment(json, "written_ms", written_ms);
+    jcs_close(json, '}');
+}
+
+static void write_leftovers(struct jcs *json, const struct receipt_facts *facts)
+{
+    jcs_key(json, "leftovers");
+    jcs_open(json, '{');
+    if (facts->leftovers_are_known)
+        jcs_count_field(json, "processes", facts->leftovers);
+    else
+        jcs_null_field(json, "processes");
+    jcs_flag_field(json, "stopped", facts->was_stopped);
+    jcs_close(json, '}');
+}
+
+static void write_variables(struct jcs *json, const struct receipt_facts *facts)
+{
+    jcs_key(json, "environment_names");
+    jcs_open(json, '[');
+    for (size_t i = 0; i < facts->variable_count; i++)
+        jcs_text(json, facts->variables[i], strlen(facts->variables[i]));
+    jcs_close(json, ']');
+}
+
+/* Which log, where in it, and the root of all records before: so every receipt vouches for the
+ * history that it stands on. */
+static void write_place(struct jcs *json, const struct statement_place *place)
+{
+    char root[SHA256_TEXT_SIZE];
+    (void) sodium_bin2hex(root, sizeof root, place->before.root.bytes, MERKLE_HASH_SIZE);
+    jcs_key(json, "log");
+    jcs_open(json, '{');
+    jcs_count_field(json, "index", place->before.size);
+    jcs_text_field(json, "origin", place->origin);
+    jcs_text_field(json, "root_before", root);
+    jcs_close(json, '}');
+}
+
+static void write_subject(struct jcs *json, const char *prefix, const char *name,
+                          const char *sha256)
+{
+    char whole[4352];
+    (void) snprintf(whole, sizeof whole, "%s%s", prefix, name);
+    jcs_open(json, '{');
+    jcs_key(json, "digest");
+    jcs_open(json, '{');
+    jcs_text_field(json, "sha256", sha256);
+    jcs_close(json, '}');
+    jcs_text_field(json, "name", whole);
+    jcs_close(json, '}');
+}
+
+static void write_subjects(struct jcs *json, const struct receipt_facts *facts)
+{
+    jcs_key(json, "subject");
+    jcs_open(json, '[');
+    for (size_t i = 0; i < facts->input_count; i++)
+        if (strcmp(facts->inputs[i].name, "code") == 0 ||
+            strcmp(facts->inputs[i].name, "command") == 0)
+            write_subject(json, "", facts->inputs[i].name, facts->inputs[i].sha256);
+    write_subject(json, "", "stdout", facts->output[0].sha256);
+    write_subject(json, "", "stderr", facts->output[1].sha256);
+    for (size_t i = 0; i < facts->artifact_count; i++)
+        write_subject(json, "artifact/", facts->artifacts[i].name, facts->artifacts[i].sha256);
+    jcs_close(json, ']');
+}
+
+/* --- wholes -------------------------------------------------------------------------------------
+ */
+
+static int give(struct jcs *json, struct bytes *out, error *err)
+{
+    int result = jcs_end(json, err);
+    if (result == 0)
+        bytes_add(out, json->out.data, json->out.size);
+    jcs_done(json);
+    if (result == 0 && out->failed)
+        return fail(err, ERR_SYSTEM, "no memory for a receipt");
+    return result;
+}
+
+int statement_write(const struct receipt_facts *facts, const struct fact_place *machine,
+                    const struct statement_place *place, struct bytes *out, error *err)
+{
+    struct jcs json = { 0 };
+    (void) bytes_reserve(&json.out, 8192);
+    jcs_open(&json, '{');
+    jcs_text_field(&json, "_type", STATEMENT_TYPE);
+    jcs_key(&json, "predicate");
+    jcs_open(&json, '{');
+    jcs_text_field(&json, "approval", facts->approval);
+    write_files(&json, "artifacts", facts->artifacts, facts->artifact_count);
+    write_caller(&json, facts);
+    write_denials(&json, facts);
+    write_variables(&json, facts);
+    write_execution(&json, facts);
+    jcs_text_field(&json, "glovebox", machine->version);
+    jcs_text_field(&json, "id", place->id);
+    write_files(&json, "inputs", facts->inputs, facts->input_count);
+    write_isolation(&json, facts, machine);
+    write_leftovers(&json, facts);
+    write_limits(&json, facts);
+    write_place(&json, place);
+    jcs_key(&json, "network"); /* no policy allows any yet: what was tried stands in `denials` */
+    jcs_open(&json, '[');
+    jcs_close(&json, ']');
+    write_outcome(&json, facts);
+    write_outputs(&json, facts);
+    write_named(&json, "policy", &facts->policy);
+    write_named(&json, "template", &facts->template);
+    write_times(&json, facts, place->at_ms);
+    jcs_close(&json, '}');
+    jcs_text_field(&json, "predicateType", PREDICATE_RUN);
+    write_subjects(&json, facts);
+    jcs_close(&json, '}');
+    return give(&json, out, err);
+}
+
+int statement_write_opened(const struct receipt_facts *facts, struct bytes *out, error *err)
+{
+    struct jcs json = { 0 };
+    jcs_open(&json, '{');
+    write_caller(&json, facts);
+    write_execution(&json, facts);
+    write_files(&json, "inputs", facts->inputs, facts->input_count);
+    write_named(&json, "policy", &facts->policy);
+    write_moment(&json, "submitted_ms", facts->submitted_ms);
+    write_named(&json, "template", &facts->template);
+    jcs_close(&json, '}');
+    return give(&json, out, err);
+}
+
+int statement_write_lost(const char *opened, size_t opened_size,
+                         const struct statement_place *place, struct bytes *out, error *err)
+{
+    struct jcs json = { 0 };
+    unsigned char hash[32];
+    char sha256[SHA256_TEXT_SIZE];
+    (void) crypto_hash_sha256(hash, (const unsigned char *) opened, opened_size);
+    (void) sodium_bin2hex(sha256, sizeof sha256, hash, sizeof hash);
+    jcs_open(&json, '{');
+    jcs_text_field(&json, "_type", STATEMENT_TYPE);
+    jcs_key(&json, "predicate");
+    jcs_open(&json, '{');
+    jcs_text_field(&json, "id", place->id);
+    write_place(&json, place);
+    jcs_key(&json, "opened");
+    jcs_raw(&json, opened, opened_size);
+    jcs_key(&json, "outcome");
+    jcs_open(&json, '{');
+    jcs_text_field(&json, "fault", "glovebox");
+    jcs_text_field(&json, "status", "lost");
+    jcs_close(&json, '}');
+    jcs_key(&json, "times");
+    jcs_open(&json, '{');
+    write_moment(&json, "written_ms", place->at_ms);
+    jcs_close(&json, '}');
+    jcs_close(&json, '}');
+    jcs_text_field(&json, "predicateType", PREDICATE_LOST);
+    jcs_key(&json, "subject");
+    jcs_open(&json, '[');
+    write_subject(&json, "", "opened", sha256);
+    jcs_close(&json, ']');
+    jcs_close(&json, '}');
+    return give(&json, out, err);
+}
+
+int statement_write_event(const char *kind, const struct event_field *fields,
+                          const struct statement_place *place, struct bytes *out, error *err)
+{
+    struct jcs json = { 0 };
+    jcs_open(&json, '{');
+    jcs_integer_field(&json, "at_ms", place->at_ms);
+    jcs_text_field(&json, "event", kind);
+    jcs_key(&json, "facts");
+    jcs_open(&json, '{');
+    for (const struct event_field *field = fields; field->name; field++)
+        if (field->text)
+            jcs_text_field(&json, field->name, field->text);
+        else
+            jcs_integer_field(&json, field->name, field->number);
+    jcs_close(&json, '}');
+    jcs_text_field(&json, "id", place->id);
+    write_place(&json, place);
+    jcs_close(&json, '}');
+    return give(&json, out, err);
+}

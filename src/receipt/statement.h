@@ -1,0 +1,50 @@
+/* statement.h - the words of a receipt: an in-toto Statement v1 whose subjects are what the
+ * execution took and made, and whose predicate says how it went.
+ *
+ *   See  https://github.com/in-toto/attestation, docs/reference/receipt.schema.json */
+#pragma once
+
+#include "base/bytes.h"
+#include "receipt/facts.h"
+#include "receipt/merkle.h"
+
+#define STATEMENT_TYPE "https://in-toto.io/Statement/v1"
+#define PREDICATE_RUN  "urn:x-glovebox:receipt:v1"
+#define PREDICATE_LOST "urn:x-glovebox:lost:v1"
+
+enum { RECEIPT_ID_SIZE = 37 /* "rcp_", 32 hex digits and the end */ };
+
+/* Where a record stands: which log, behind which tree. */
+struct statement_place {
+    const char *origin;
+    struct merkle_head before;
+    char id[RECEIPT_ID_SIZE]; /* of the receipt or event */
+    int64_t at_ms;            /* since 1970 */
+};
+
+/* The id of record `index`: the index and chance, so that it is found at once and cannot be
+ * guessed. */
+void receipt_make_id(uint64_t index, char ret_id[RECEIPT_ID_SIZE]);
+/* Fails  ERR_BAD_REQUEST  for what is no id. */
+int receipt_read_id(const char *id, uint64_t *ret_index, error *err);
+
+/* Each adds canonical JSON to `out`. */
+int statement_write(const struct receipt_facts *facts, const struct fact_place *machine,
+                    const struct statement_place *place, struct bytes *out, error *err);
+
+/* What is noted of an execution when it begins, for the case that nobody is left to say how it
+ * ended. */
+int statement_write_opened(const struct receipt_facts *facts, struct bytes *out, error *err);
+int statement_write_lost(const char *opened, size_t opened_size,
+                         const struct statement_place *place, struct bytes *out, error *err);
+
+/* An event of the audit log: a kind ("key.created") and words about it. */
+struct event_field {
+    const char *name;
+    const char *text; /* NULL: the number counts */
+    int64_t number;
+};
+
+/* `fields` end with a name that is NULL. Names are [a-z_]+; values are words, never secrets. */
+int statement_write_event(const char *kind, const struct event_field *fields,
+                          const struct statement_place *place, struct bytes *out, error *err);
