@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -16,7 +17,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SKEL_DEPTH_MOST = 8, ROOM_FOR_OURS = 8 << 20, INODES_FOR_OURS = 512 };
+enum {
+    SKEL_DEPTH_MOST = 8,
+    PATH_MOST = 512,
+    COPIED_MOST = 4096, /* bytes */
+    ROOM_FOR_OURS = 8 << 20,
+    INODES_FOR_OURS = 512
+};
 
 /* Where the file system is mounted first; the last bind covers it. */
 static const char base[] = "/run";
@@ -33,29 +40,53 @@ static const struct place {
     { "/run/run", "/run", 0755 }, /* last: hides the others' first names */
 };
 
-static int copy_file(int from, int to, const char *name)
+/* A folder of the template's skeleton, and the folder of the home that is like it. */
+struct pair {
+    int from, to;
+    char path[PATH_MOST]; /* of `from` */
+    int depth;            /* folders that may still lie below */
+};
+
+/* Small files are copied; of larger ones (a font cache, for example) the sandbox gets a link to the
+ * template's, which it may read or put another in place of: a copy would cost every sandbox time
+ * and memory, whether it is used or not. */
+static int prepare_file(const struct pair *folder, const char *name)
 {
-    char block[8192];
-    auto_fd in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    auto_fd out = in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (out < 0)
+    char text[COPIED_MOST];
+    auto_fd in = openat(folder->from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t got = in < 0 ? -1 : read(in, text, sizeof text);
+    if (got < 0)
         return -1;
-    for (;;) {
-        ssize_t got = read(in, block, sizeof block);
-        if (got <= 0)
-            return (int) got;
-        if (write(out, block, (size_t) got) != got)
-            return -1;
+    if (got == sizeof text) {
+        char target[PATH_MOST + NAME_MAX + 1];
+        (void) snprintf(target, sizeof target, "%s/%s", folder->path, name);
+        return symlinkat(target, folder->to, name);
     }
+    auto_fd out = openat(folder->to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    return out >= 0 && write(out, text, (size_t) got) == got ? 0 : -1;
 }
 
-/* Copies what the template has prepared for a home (a font cache, for example). The template is
- * ours; still no link is followed, and depth is bounded. */
-static int copy_folder(int from, int to, int depth) // NOLINT(misc-no-recursion): bounded by depth
+static int prepare_folder(const struct pair *folder);
+
+static int prepare_inner(const struct pair *folder, const char *name) // NOLINT(misc-no-recursion)
+{
+    struct pair inner = { .depth = folder->depth - 1 };
+    int length = snprintf(inner.path, sizeof inner.path, "%s/%s", folder->path, name);
+    auto_fd from = openat(folder->from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (from < 0 || length >= (int) sizeof inner.path || mkdirat(folder->to, name, 0755) < 0)
+        return -1;
+    auto_fd to = openat(folder->to, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    inner.from = from;
+    inner.to = to;
+    return to < 0 ? -1 : prepare_folder(&inner);
+}
+
+/* The template is ours; still no link is followed, and depth is bounded. */
+static int prepare_folder(const struct pair *folder) // NOLINT(misc-no-recursion): bounded by depth
 {
     _Alignas(struct listed) char entries[1024];
     for (;;) {
-        long got = syscall(SYS_getdents64, from, entries, sizeof entries);
+        long got = syscall(SYS_getdents64, folder->from, entries, sizeof entries);
         if (got <= 0)
             return (int) got;
         for (long at = 0; at < got;) {
@@ -63,16 +94,10 @@ static int copy_folder(int from, int to, int depth) // NOLINT(misc-no-recursion)
             at += entry->length;
             if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
                 continue;
-            if (entry->type == DT_REG && copy_file(from, to, entry->name) < 0)
+            if (entry->type == DT_REG && prepare_file(folder, entry->name) < 0)
                 return -1;
-            if (entry->type != DT_DIR || depth == 0)
-                continue;
-            auto_fd inner =
-                openat(from, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-            if (inner < 0 || mkdirat(to, entry->name, 0755) < 0)
-                return -1;
-            auto_fd copy = openat(to, entry->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-            if (copy < 0 || copy_folder(inner, copy, depth - 1) < 0)
+            if (entry->type == DT_DIR && folder->depth > 0 &&
+                prepare_inner(folder, entry->name) < 0)
                 return -1;
         }
     }
@@ -80,11 +105,14 @@ static int copy_folder(int from, int to, int depth) // NOLINT(misc-no-recursion)
 
 static int fill_home(error *err)
 {
-    auto_fd skeleton = open("/usr/share/glovebox/skel", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct pair home = { .path = "/usr/share/glovebox/skel", .depth = SKEL_DEPTH_MOST };
+    auto_fd skeleton = open(home.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (skeleton < 0)
         return 0; /* this template has none */
-    auto_fd home = open("/home/user", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (home < 0 || copy_folder(skeleton, home, SKEL_DEPTH_MOST) < 0)
+    auto_fd user = open("/home/user", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    home.from = skeleton;
+    home.to = user;
+    if (user < 0 || prepare_folder(&home) < 0)
         return fail_os(err, "prepare '/home/user'");
     return 0;
 }

@@ -77,6 +77,16 @@ static void prefer_inits(int group)
     (void) write_text(group, "cpu.shares", "262144");
 }
 
+/* What a process writes "0" into to join. Each joins while it has one thread, so that v1 may be
+ * told to move a thread: for the writer itself the kernel then needs no stop of all forks
+ * (cgroup_attach_lock), which costs some 8 ms of grace period when nobody has joined for a while.
+ * v2 moves processes only. */
+static int open_members(int group, enum group_kind kind)
+{
+    int members = kind == GROUP_UNIFIED ? -1 : openat(group, "tasks", O_WRONLY | O_CLOEXEC);
+    return members >= 0 ? members : openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+}
+
 int open_groups(struct spawner *spawner, error *err)
 {
     for (unsigned i = 0; i < spawner->root_count; i++) {
@@ -87,7 +97,7 @@ int open_groups(struct spawner *spawner, error *err)
             return fail_os(err, "make control group '%s/%s'", root->path, name);
         auto_fd group = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         prefer_inits(group);
-        root->holders = group < 0 ? -1 : openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        root->holders = group < 0 ? -1 : open_members(group, root->kind);
         if (root->holders < 0)
             return fail_os(err, "open control group '%s/%s'", root->path, name);
     }
@@ -182,9 +192,7 @@ static int write_limits(struct spawner *spawner, struct slot *slot, enum group_k
     return 0;
 }
 
-/* Which v1 controllers a sandbox needs. Each costs two dozen microseconds to make and to join; and
- * the first join after a pause waits for a grace period of the kernel's, some 8 ms
- * (cgroup_threadgroup_rwsem), so that joins are kept few and close together. */
+/* Which v1 controllers a sandbox needs: each costs two dozen microseconds to make and to join. */
 static bool is_wanted(enum group_kind kind, const struct spawn_build *build)
 {
     return kind != GROUP_BLKIO || build->disk_read_rate || build->disk_write_rate;
@@ -205,7 +213,7 @@ static int make_leaf(struct spawner *spawner, struct slot *slot, const struct gr
         slot->degraded &= ~(1ULL << WALL_cgroup_io);
     if (write_limits(spawner, slot, root->kind, leaf, build, err) < 0)
         return -1;
-    int procs = openat(leaf, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    int procs = open_members(leaf, root->kind);
     if (procs < 0)
         return fail_os(err, "open control group '%s/%s'", root->path, name);
     slot->procs[slot->procs_count++] = procs;
