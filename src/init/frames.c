@@ -9,8 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Reads what has come. True once a whole frame is there: it may take several calls. */
-bool frame_is_complete(struct sandbox *sandbox, struct frame *frame)
+/* One read. False when there is nothing more now. */
+static bool read_some(struct sandbox *sandbox, struct frame *frame)
 {
     size_t have = frame->have;
     size_t wanted = sizeof frame->head;
@@ -21,17 +21,26 @@ bool frame_is_complete(struct sandbox *sandbox, struct frame *frame)
     ssize_t got = recv(sandbox->inside, into, wanted - have, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         _exit(0);
-    if (got < 0)
-        return false;
-    have += (size_t) got;
-    frame->have = have;
-    if (have >= sizeof frame->head && frame->head.size > INSIDE_PAYLOAD_MOST)
-        _exit(1); /* gloveboxd never sends that */
-    if (have < sizeof frame->head || have < sizeof frame->head + frame->head.size)
-        return false;
-    frame->payload[frame->head.size] = '\0'; /* paths are texts */
-    frame->have = 0;
-    return true;
+    if (got > 0)
+        frame->have = have + (size_t) got;
+    return got > 0;
+}
+
+/* Reads what has come. True once a whole frame is there: it may take several calls. */
+bool frame_is_complete(struct sandbox *sandbox, struct frame *frame)
+{
+    while (read_some(sandbox, frame)) {
+        if (frame->have < sizeof frame->head)
+            continue;
+        if (frame->head.size > INSIDE_PAYLOAD_MOST)
+            _exit(1); /* gloveboxd never sends that */
+        if (frame->have < sizeof frame->head + frame->head.size)
+            continue;
+        frame->payload[frame->head.size] = '\0'; /* paths are texts */
+        frame->have = 0;
+        return true;
+    }
+    return false;
 }
 
 static void send_all(int stream, struct iovec *parts, unsigned count)

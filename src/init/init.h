@@ -27,8 +27,10 @@ struct program {
     int outputs[2]; /* we read stdout and stderr; a terminal has only the first */
     int status;     /* as waitpid(2) gives it */
     bool is_main;
-    bool input_ends;  /* close it when what waits has been written */
-    uint32_t waiting; /* bytes of input that wait in pending */
+    bool input_ends;           /* close it when what waits has been written */
+    uint64_t credit;           /* with INSIDE_START_CREDIT: bytes of output that may be passed on */
+    unsigned blocks_after_end; /* passed on since it has ended */
+    uint32_t waiting;          /* bytes of input that wait in pending */
     char pending[65536];
 };
 
@@ -114,6 +116,8 @@ int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_sig
                    error *err);
 int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct inside_size *size,
                     error *err);
+bool output_may_pass(const struct program *program);
+bool grant_output(struct sandbox *sandbox, const struct frame *in); /* false: no program's */
 void write_input(struct sandbox *sandbox, struct program *program);
 void drain_output(struct sandbox *sandbox, struct program *program);
 bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stream);
@@ -130,15 +134,19 @@ int put_data(uint32_t id, const void *bytes, size_t size, error *err);
 enum { PUT_WELL = 0, PUT_ANSWERED = 1 /* it has failed before, and that was told */ };
 int put_end(uint32_t id, error *err);
 bool is_putting(uint32_t id);
-int get_file(struct sandbox *sandbox, uint32_t id, const char *path, error *err);
+int open_beneath(int folder, const char *path, int flags, mode_t mode, error *err);
+/* Gives the folder of the last name, and that name; the folders on the way are made if `make`. */
+int open_parent(int folder, const char *path, bool make, int *ret_parent, const char **ret_name,
+                error *err);
+int send_file(const struct sandbox *sandbox, uint32_t id, int file, const char *path, uint64_t size,
+              error *err);
+
+/* entries.c: names of a session. Paths: inside.h. */
 int list_folder(struct sandbox *sandbox, uint32_t id, const struct inside_list *order,
                 const char *path, error *err);
 int make_folder(struct sandbox *sandbox, const char *path, error *err);
 int move_path(struct sandbox *sandbox, const char *from, const char *to, error *err);
 int remove_path(struct sandbox *sandbox, const char *path, error *err);
-int open_beneath(int folder, const char *path, int flags, mode_t mode, error *err);
-int send_file(const struct sandbox *sandbox, uint32_t id, int file, const char *path, uint64_t size,
-              error *err);
 
 /* What getdents64(2) fills in. */
 struct listed {

@@ -1,7 +1,7 @@
 /* orders.c - what gloveboxd can ask of init: one row an order. Whatever is shorter than its row
  * says is refused before anybody looks into it; behind the payload stands a NUL that is not
  * counted. */
-#include "init/init.h"
+#include "init/operations.h"
 
 #include "base/table.h"
 
@@ -22,19 +22,37 @@ static int on_data(struct sandbox *sandbox, const struct frame *in, error *err)
 {
     if (is_putting(in->head.id))
         return put_data(in->head.id, in->payload, in->head.size, err);
+    if (operation_hears(sandbox, in) || !program_of(sandbox, in->head.id))
+        return 0; /* what has ended meanwhile is no mistake of gloveboxd */
     return feed_program(sandbox, in->head.id, in->payload, in->head.size, err);
 }
 
 static int on_end(struct sandbox *sandbox, const struct frame *in, error *err)
 {
     if (!is_putting(in->head.id)) {
-        end_input(sandbox, in->head.id);
+        if (!operation_hears(sandbox, in))
+            end_input(sandbox, in->head.id);
         return 0;
     }
     int ended = put_end(in->head.id, err);
     if (ended == PUT_WELL)
         send_done(sandbox, in->head.id, NULL);
     return ended < 0 ? -1 : 0;
+}
+
+static int on_credit(struct sandbox *sandbox, const struct frame *in, error *err)
+{
+    (void) err;
+    if (!operation_hears(sandbox, in))
+        (void) grant_output(sandbox, in);
+    return 0;
+}
+
+static int on_cancel(struct sandbox *sandbox, const struct frame *in, error *err)
+{
+    (void) err;
+    (void) operation_hears(sandbox, in);
+    return 0;
 }
 
 static int on_seal(struct sandbox *sandbox, const struct frame *in, error *err)
@@ -116,14 +134,6 @@ static int on_measure(struct sandbox *sandbox, const struct frame *in, error *er
     return 0;
 }
 
-static int on_get(struct sandbox *sandbox, const struct frame *in, error *err)
-{
-    if (get_file(sandbox, in->head.id, (const char *) in->payload, err) < 0)
-        return -1;
-    send_done(sandbox, in->head.id, NULL);
-    return 0;
-}
-
 static int on_list(struct sandbox *sandbox, const struct frame *in, error *err)
 {
     struct inside_list limits;
@@ -177,12 +187,20 @@ static const struct {
     [INSIDE_STOP]    = { 0,                                 on_stop    },
     [INSIDE_COLLECT] = { sizeof(struct inside_collect),     on_collect },
     [INSIDE_MEASURE] = { 0,                                 on_measure },
-    [INSIDE_GET]     = { 1,                                 on_get     },
     [INSIDE_LIST]    = { sizeof(struct inside_list),        on_list    },
     [INSIDE_MAKE]    = { 1,                                 on_make    },
     [INSIDE_MOVE]    = { 3,                                 on_move    },
     [INSIDE_REMOVE]  = { 1,                                 on_remove  },
     [INSIDE_RESIZE]  = { sizeof(struct inside_size),        on_resize  },
+    [INSIDE_CREDIT]  = { sizeof(struct inside_amount),      on_credit  },
+    [INSIDE_READ]    = { sizeof(struct inside_read) + 1,    begin_read },
+    [INSIDE_WRITE]   = { sizeof(struct inside_write) + 1,   begin_write },
+    [INSIDE_STAT]    = { 0,                                 stat_path  },
+    [INSIDE_PACK]    = { sizeof(struct inside_flow),        begin_pack },
+    [INSIDE_UNPACK]  = { 0,                                 begin_unpack },
+    [INSIDE_WATCH]   = { sizeof(struct inside_watch),       begin_watch },
+    [INSIDE_CONNECT] = { sizeof(struct inside_connect),     begin_connect },
+    [INSIDE_CANCEL]  = { 0,                                 on_cancel  },
     [INSIDE_EXECUTE] = { sizeof(struct inside_execute) + 2, on_execute },
     [INSIDE_KEEP]    = { 0,                                 on_keep    },
 };

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
 #endif
 
-enum { KILL_MS = 2000 };
+enum { KILL_MS = 2000, BLOCKS_AFTER_END = 64 };
 
 struct program *program_of(struct sandbox *sandbox, uint32_t id)
 {
@@ -246,6 +247,8 @@ int start_program(struct sandbox *sandbox, uint32_t id, const unsigned char *pay
     program->outputs[1] = ends.ours[2];
     program->input_ends = false;
     program->waiting = 0;
+    program->credit = INSIDE_START_GRANT;
+    program->blocks_after_end = 0;
     struct inside_started started = { .pid = (uint32_t) pid };
     send_frame(sandbox, INSIDE_STARTED, 0, id, &started, sizeof started, NULL, 0);
     return 0;
@@ -332,6 +335,21 @@ int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct inside_si
     return 0;
 }
 
+bool output_may_pass(const struct program *program)
+{
+    return !(program->flags & INSIDE_START_CREDIT) || program->credit > 0;
+}
+
+bool grant_output(struct sandbox *sandbox, const struct frame *in)
+{
+    struct program *program = program_of(sandbox, in->head.id);
+    struct inside_amount more;
+    memcpy(&more, in->payload, sizeof more);
+    if (program && __builtin_add_overflow(program->credit, more.bytes, &program->credit))
+        program->credit = UINT64_MAX;
+    return program != NULL;
+}
+
 /* Passes on one block. False when there is nothing more now. */
 bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stream)
 {
@@ -339,7 +357,11 @@ bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stre
     int *from = &program->outputs[stream - 1];
     if (*from < 0)
         return false;
-    ssize_t got = read(*from, block, sizeof block);
+    bool by_credit = program->flags & INSIDE_START_CREDIT;
+    size_t most = by_credit && program->credit < sizeof block ? program->credit : sizeof block;
+    if (most == 0)
+        return false;
+    ssize_t got = read(*from, block, most);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (got <= 0) { /* EIO: the last one has closed the terminal */
@@ -347,6 +369,9 @@ bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stre
         return false;
     }
     send_frame(sandbox, INSIDE_OUTPUT, stream, program->id, block, (size_t) got, NULL, 0);
+    if (by_credit)
+        program->credit -= (uint64_t) got;
+    program->blocks_after_end += program->pid == 0;
     return true;
 }
 
@@ -409,6 +434,8 @@ static bool somebody_is_left(const struct sandbox *sandbox)
  * so that no fork slips through. A process that the kernel holds may need a moment. */
 void stop_everything(struct sandbox *sandbox)
 {
+    for_each(program, sandbox->programs)
+        program->credit = UINT64_MAX; /* all ends are told now */
     deadline end = deadline_in(KILL_MS);
     while (kill(-1, SIGKILL) == 0 && !deadline_has_passed(end)) {
         reap_programs(sandbox);
@@ -425,8 +452,23 @@ void stop_everything(struct sandbox *sandbox)
 void drain_output(struct sandbox *sandbox, struct program *program)
 {
     for (unsigned stream = 1; stream <= 2; stream++)
-        for (unsigned blocks = 0; blocks < 64 && pass_output(sandbox, program, stream); blocks++)
+        for (unsigned blocks = 0;
+             blocks < BLOCKS_AFTER_END && pass_output(sandbox, program, stream); blocks++)
             ;
+}
+
+/* Whether the end of a program is told later, since what it printed has not been asked for yet.
+ * What it left behind may print for ever: no more is waited for than a pipe can hold. */
+static bool output_waits(const struct program *program)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct pollfd waiting = { .fd = program->outputs[i], .events = POLLIN };
+        if (program->outputs[i] >= 0 && !output_may_pass(program) &&
+            program->blocks_after_end < BLOCKS_AFTER_END && poll(&waiting, 1, 0) > 0 &&
+            (waiting.revents & POLLIN))
+            return true;
+    }
+    return false;
 }
 
 static void tell_end(struct sandbox *sandbox, struct program *program)
@@ -456,6 +498,7 @@ void finish_programs(struct sandbox *sandbox)
         if (program->id == INSIDE_INTERPRETER)
             hear_interpreter_out(sandbox);
         drain_output(sandbox, program);
-        tell_end(sandbox, program);
+        if (!output_waits(program))
+            tell_end(sandbox, program);
     }
 }

@@ -1,6 +1,6 @@
 /* serve.c - pid 1's loop: orders of gloveboxd, output and ends of programs, refused system calls.
  */
-#include "init/init.h"
+#include "init/operations.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"
@@ -14,9 +14,17 @@
 
 enum { LOOK_MS = 20 /* how often the file system is measured while something runs */ };
 
-/* What is waited for: the stream, children, refused calls, then each program's three descriptors.
- */
-enum { ON_STREAM, ON_CHILDREN, ON_DENIALS, ON_INTERPRETER_DENIALS, ON_INTERPRETER, ON_PROGRAMS };
+/* What is waited for: the stream, children, refused calls, operations of a session, then each
+ * program's three descriptors. */
+enum {
+    ON_STREAM,
+    ON_CHILDREN,
+    ON_DENIALS,
+    ON_INTERPRETER_DENIALS,
+    ON_INTERPRETER,
+    ON_OPERATIONS,
+    ON_PROGRAMS = ON_OPERATIONS + INSIDE_OPERATIONS_MOST
+};
 
 static struct pollfd watched[ON_PROGRAMS + 3 * INSIDE_PROCESSES_MOST];
 
@@ -28,12 +36,14 @@ static nfds_t gather(struct sandbox *sandbox, int children)
     watched[ON_INTERPRETER_DENIALS] =
         (struct pollfd){ .fd = sandbox->interpreter_listener, .events = POLLIN };
     watched[ON_INTERPRETER] = (struct pollfd){ .fd = sandbox->interpreter, .events = POLLIN };
+    (void) operations_gather(&watched[ON_OPERATIONS]);
     nfds_t count = ON_PROGRAMS;
     for_each(program, sandbox->programs) {
+        bool heard = program->id && output_may_pass(program);
         watched[count++] =
-            (struct pollfd){ .fd = program->id ? program->outputs[0] : -1, .events = POLLIN };
+            (struct pollfd){ .fd = heard ? program->outputs[0] : -1, .events = POLLIN };
         watched[count++] =
-            (struct pollfd){ .fd = program->id ? program->outputs[1] : -1, .events = POLLIN };
+            (struct pollfd){ .fd = heard ? program->outputs[1] : -1, .events = POLLIN };
         watched[count++] =
             (struct pollfd){ .fd = program->id && program->waiting ? program->input : -1,
                              .events = POLLOUT };
@@ -92,12 +102,16 @@ _Noreturn void serve(struct sandbox *sandbox)
     send_frame(sandbox, INSIDE_HELLO, 0, 0, &hello, sizeof hello, NULL, 0);
     for (;;) {
         nfds_t count = gather(sandbox, children);
-        int timeout = programs_alive(sandbox) > 0 ? LOOK_MS : -1;
+        bool is_busy = operations_are_busy();
+        int timeout = is_busy ? 0 : programs_alive(sandbox) > 0 ? LOOK_MS : -1;
         int ready = poll(watched, count, timeout);
         if (ready < 0 && errno != EINTR)
             _exit(1);
         if (timeout > 0)
             measure_scratch(sandbox);
+        if (ready <= 0 && !is_busy)
+            continue;
+        operations_turn(sandbox, &watched[ON_OPERATIONS]);
         if (ready <= 0)
             continue;
         look(sandbox, count);

@@ -7,16 +7,17 @@
 
 #include "base/cleanup.h"
 #include "daemon/inside_reader.h"
-#include "init/init.h"
+#include "init/operations.h"
 
 #include <ftw.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
-enum { IDS = 8, PIECE_MOST = 600 };
+enum { IDS = 8, PIECE_MOST = 600, KINDS = INSIDE_CANCEL + 1 };
 
 static struct sandbox sandbox;
 static struct frame frame;
@@ -76,13 +77,27 @@ static void listen_to_init(int socket)
     }
 }
 
+/* What runs over several turns of the loop. */
+static void take_turns(int socket)
+{
+    static struct pollfd watched[INSIDE_OPERATIONS_MOST];
+    for (unsigned turns = 0; turns < 64; turns++) {
+        unsigned count = operations_gather(watched);
+        if (poll(watched, count, 0) <= 0 && !operations_are_busy())
+            return;
+        operations_turn(&sandbox, watched);
+        listen_to_init(socket);
+    }
+}
+
 static void serve_all(int socket)
 {
     for (;;) {
         size_t had = frame.have;
-        if (frame_is_complete(&sandbox, &frame))
+        if (frame_is_complete(&sandbox, &frame)) {
             obey_order(&sandbox, &frame);
-        else if (frame.have == had)
+            take_turns(socket);
+        } else if (frame.have == had)
             return;
         listen_to_init(socket);
     }
@@ -106,15 +121,18 @@ static void send_order(struct dice *dice, int socket)
     struct {
         struct inside_frame head;
         unsigned char payload[PIECE_MOST + 512];
-    } order = { .head = { .kind = dice_byte(dice) % 32, .id = dice_byte(dice) % IDS } };
+    } order = { .head = { .kind = dice_byte(dice) % KINDS, .id = dice_byte(dice) % IDS } };
     size_t size = dice_byte(dice) % 40; /* the struct before the path, or less, or more */
     size = size < dice->left ? size : dice->left;
     memcpy(order.payload, dice->at, size);
     dice->at += size;
     dice->left -= size;
-    static const size_t heads[32] = { [INSIDE_PUT] = sizeof(struct inside_put),
-                                      [INSIDE_START] = sizeof(struct inside_start),
-                                      [INSIDE_LIST] = sizeof(struct inside_list) };
+    static const size_t heads[KINDS] = {
+        [INSIDE_PUT] = sizeof(struct inside_put),     [INSIDE_START] = sizeof(struct inside_start),
+        [INSIDE_LIST] = sizeof(struct inside_list),   [INSIDE_READ] = sizeof(struct inside_read),
+        [INSIDE_WRITE] = sizeof(struct inside_write), [INSIDE_PACK] = sizeof(struct inside_flow),
+        [INSIDE_WATCH] = sizeof(struct inside_watch)
+    };
     if (heads[order.head.kind] > size)
         size = heads[order.head.kind];
     size += make_path(dice, (char *) order.payload + size);
@@ -229,9 +247,12 @@ static void begin(int inside, int interpreter)
 static void end(void)
 {
     error err;
-    for (uint32_t id = 0; id < IDS; id++)
+    for (uint32_t id = 0; id < IDS; id++) {
+        const struct frame cancel = { .head = { .kind = INSIDE_CANCEL, .id = id } };
+        (void) operation_hears(&sandbox, &cancel);
         if (is_putting(id))
             (void) put_end(id, &err);
+    }
     close_fd(&sandbox.root);
     close_fd(&sandbox.workspace);
     close_fd(&sandbox.interpreter);

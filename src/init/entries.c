@@ -1,0 +1,209 @@
+/* entries.c - looks at names, lists folders, and makes, moves and removes what a session names. */
+#include "init/operations.h"
+
+#include "base/cleanup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { DEPTH_MOST = 64 };
+
+/* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
+void send_entry(const struct sandbox *sandbox, uint32_t id, int folder, const char *name,
+                const char *path, uint32_t depth)
+{
+    static char texts[2 * INSIDE_PATH_MOST];
+    struct stat status;
+    struct stat target;
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+        return; /* gone since it was listed */
+    struct inside_entry entry = {
+        .size = (uint64_t) status.st_size,
+        .mtime_ns = (int64_t) status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec,
+        .mode = status.st_mode,
+        .depth = depth,
+        .path_size = (uint32_t) strlen(path),
+    };
+    ssize_t link = 0;
+    memcpy(texts, path, entry.path_size);
+    if (S_ISLNK(status.st_mode)) {
+        link = readlinkat(folder, name, texts + entry.path_size, INSIDE_PATH_MOST);
+        if (fstatat(folder, name, &target, 0) == 0)
+            entry.target_mode = target.st_mode;
+    }
+    send_frame(sandbox, INSIDE_ENTRY, 0, id, &entry, sizeof entry, texts,
+               entry.path_size + (size_t) (link > 0 ? link : 0));
+}
+
+int stat_path(struct sandbox *sandbox, const struct frame *in, error *err)
+{
+    const char *path = (const char *) in->payload;
+    const char *name;
+    struct stat status;
+    if (*path == '\0' || strcmp(path, "/") == 0) { /* folders that stand in none */
+        auto_fd whole = open_path(sandbox, path, O_PATH | O_DIRECTORY, err);
+        if (whole < 0)
+            return -1;
+        send_entry(sandbox, in->head.id, whole, ".", path, 0);
+        send_done(sandbox, in->head.id, NULL);
+        return 0;
+    }
+    auto_fd folder = open_place(sandbox, path, false, &name, err);
+    if (folder < 0)
+        return -1;
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+        return fail_os(err, "look at '%.100s'", path);
+    send_entry(sandbox, in->head.id, folder, name, path, 0);
+    send_done(sandbox, in->head.id, NULL);
+    return 0;
+}
+
+int make_folder(struct sandbox *sandbox, const char *path, error *err)
+{
+    const char *name;
+    auto_fd folder = open_place(sandbox, path, true, &name, err);
+    if (folder < 0)
+        return -1;
+    if (mkdirat(folder, name, 0755) < 0)
+        return fail_os(err, "make folder '%.100s'", path);
+    return 0;
+}
+
+int move_path(struct sandbox *sandbox, const char *from, const char *to, error *err)
+{
+    const char *from_name;
+    const char *to_name;
+    auto_fd from_folder = open_place(sandbox, from, false, &from_name, err);
+    if (from_folder < 0)
+        return -1;
+    auto_fd to_folder = open_place(sandbox, to, true, &to_name, err);
+    if (to_folder < 0)
+        return -1;
+    if (renameat(from_folder, from_name, to_folder, to_name) < 0)
+        return fail_os(err, "move '%.80s' to '%.80s'", from, to);
+    return 0;
+}
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Empties a folder. Entries are removed while they are listed, so it is listed again until it is
+ * empty. */
+static int empty_folder(int folder, int depth, error *err) // NOLINT(misc-no-recursion): bounded
+{
+    _Alignas(struct listed) char entries[2048];
+    for (;;) {
+        if (lseek(folder, 0, SEEK_SET) < 0)
+            return fail_os(err, "list a folder");
+        long got = syscall(SYS_getdents64, folder, entries, sizeof entries);
+        if (got < 0)
+            return fail_os(err, "list a folder");
+        unsigned removed = 0;
+        for (long at = 0; at < got;) {
+            const struct listed *entry = (const struct listed *) (entries + at);
+            at += entry->length;
+            if (is_dots(entry->name))
+                continue;
+            removed++;
+            if (unlinkat(folder, entry->name, 0) == 0)
+                continue;
+            if (errno != EISDIR && errno != EPERM)
+                return fail_os(err, "remove '%.100s'", entry->name);
+            if (depth == 0)
+                return fail(err, ERR_LIMIT, "folders are nested deeper than %d", DEPTH_MOST);
+            auto_fd inner =
+                openat(folder, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            if (inner < 0 || empty_folder(inner, depth - 1, err) < 0)
+                return inner < 0 ? fail_os(err, "open '%.100s'", entry->name) : -1;
+            if (unlinkat(folder, entry->name, AT_REMOVEDIR) < 0)
+                return fail_os(err, "remove '%.100s'", entry->name);
+        }
+        if (removed == 0)
+            return 0;
+    }
+}
+
+int remove_path(struct sandbox *sandbox, const char *path, error *err)
+{
+    const char *name;
+    auto_fd parent = open_place(sandbox, path, false, &name, err);
+    if (parent < 0)
+        return -1;
+    if (unlinkat(parent, name, 0) == 0)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return fail_os(err, "remove '%.100s'", path);
+    auto_fd folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0)
+        return fail_os(err, "open '%.100s'", path);
+    if (empty_folder(folder, DEPTH_MOST, err) < 0)
+        return -1;
+    if (unlinkat(parent, name, AT_REMOVEDIR) < 0)
+        return fail_os(err, "remove '%.100s'", path);
+    return 0;
+}
+
+/* One folder of a listing; depth first, names in the order of the file system. */
+struct listing {
+    struct sandbox *sandbox;
+    uint32_t id;
+    uint32_t left;
+    uint32_t depth_most;
+    bool is_cut;
+    char path[INSIDE_PATH_MOST + 1];
+};
+
+/* NOLINTNEXTLINE(misc-no-recursion): depth is bounded */
+static void list_into(struct listing *listing, int folder, size_t length, uint32_t depth)
+{
+    _Alignas(struct listed) char entries[8192];
+    long got;
+    while ((got = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0) {
+        for (long at = 0; at < got;) {
+            const struct listed *entry = (const struct listed *) (entries + at);
+            at += entry->length;
+            size_t name = strlen(entry->name);
+            if (is_dots(entry->name) || length + name + 1 > INSIDE_PATH_MOST)
+                continue;
+            if (listing->left == 0) {
+                listing->is_cut = true;
+                return;
+            }
+            listing->left--;
+            memcpy(listing->path + length, entry->name, name + 1);
+            send_entry(listing->sandbox, listing->id, folder, entry->name, listing->path, depth);
+            if (depth >= listing->depth_most ||
+                (entry->type != DT_DIR && entry->type != DT_UNKNOWN))
+                continue;
+            auto_fd inner =
+                openat(folder, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            if (inner < 0)
+                continue; /* not ours to read: it is listed, what is in it is not */
+            listing->path[length + name] = '/';
+            list_into(listing, inner, length + name + 1, depth + 1);
+        }
+    }
+}
+
+int list_folder(struct sandbox *sandbox, uint32_t id, const struct inside_list *order,
+                const char *path, error *err)
+{
+    static struct listing listing;
+    auto_fd folder = open_path(sandbox, path, O_RDONLY | O_DIRECTORY, err);
+    if (folder < 0)
+        return -1;
+    uint32_t depth = order->depth == 0 ? 1 : order->depth;
+    listing = (struct listing){ .sandbox = sandbox, .id = id, .left = order->most };
+    listing.depth_most = depth < DEPTH_MOST ? depth : DEPTH_MOST;
+    list_into(&listing, folder, 0, 1);
+    errno = E2BIG;
+    return listing.is_cut ? fail_os(err, "list '%.100s'", path) : 0;
+}
