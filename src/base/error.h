@@ -24,6 +24,12 @@ enum error_code {
     ERR_UNAUTHORIZED,
     ERR_FORBIDDEN,
     ERR_INTERNAL,
+    /* HTTP's own; 15 is the library's GLB_E_CANCELLED. */
+    ERR_METHOD = 16,    /* the place knows no such method */
+    ERR_NOT_ACCEPTABLE, /* what there is, is not what Accept names */
+    ERR_MEDIA_TYPE,     /* what came is not what is understood */
+    ERR_RANGE,          /* the part lies beyond the whole */
+    ERR_HEADER_TOO_LARGE,
     ERR_COUNT
 };
 

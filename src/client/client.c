@@ -18,7 +18,7 @@ _Static_assert((int) GLB_E_SYSTEM == (int) ERR_SYSTEM &&
                    (int) GLB_E_INTERNAL == (int) ERR_INTERNAL &&
                    (int) GLB_E_TOO_LARGE == (int) ERR_TOO_LARGE &&
                    (int) GLB_E_UNAVAILABLE == (int) ERR_UNAVAILABLE &&
-                   (int) GLB_E_CANCELLED == (int) ERR_COUNT,
+                   (int) GLB_E_CANCELLED == (int) ERR_INTERNAL + 1,
                "public numbers are those of base/error.h");
 
 enum { END_MS = 15000 }; /* how long a private daemon may take to leave */
@@ -241,13 +241,15 @@ int answer_failed(int status, const char *body, error *err)
 {
     json_object *root = json_tokener_parse(body);
     json_object *inner = NULL, *code = NULL, *message = NULL;
-    int number = ERR_INTERNAL;
+    int number = ERR_NONE;
     if (root && json_object_object_get_ex(root, "error", &inner) &&
         json_object_object_get_ex(inner, "message", &message)) {
         if (json_object_object_get_ex(inner, "code", &code))
-            for (int each = ERR_NONE + 1; each < ERR_COUNT; each++)
+            for (int each = ERR_NONE + 1; each < ERR_COUNT && number == ERR_NONE; each++)
                 if (strcmp(error_row_of(each)->json_code, json_object_get_string(code)) == 0)
                     number = each;
+        if (number == ERR_NONE)
+            number = ERR_INTERNAL;
         (void) fail(err, (enum error_code) number, "%s", json_object_get_string(message));
     } else {
         (void) fail(err, ERR_PROTOCOL, "gloveboxd answered with status %d and no reason", status);

@@ -200,8 +200,7 @@ static int open_doors(error *err)
                                   .policies = &daemon_.policies,
                                   .templates = &daemon_.templates,
                                   .blobs = daemon_.blobs };
-    struct http_settings http = { .routes = routes,
-                                  .route_count = route_count,
+    struct http_settings http = { .tables = route_tables,
                                   .door = &daemon_.door,
                                   .body_most = settings.is_private ? body_most_private : body_most,
                                   .is_private = settings.is_private,

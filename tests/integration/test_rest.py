@@ -376,7 +376,7 @@ class TestRefusals:
     def test_unknown_places(self, daemon):
         assert daemon.get("/v2")[0] == 404
         assert daemon.get("/v1/runs/" + "x" * 5000)[0] == 404
-        assert daemon.call("PUT", "/v1/limits")[0] == 404
+        assert daemon.call("PUT", "/v1/limits")[0] == 405
         for name in ("0", "sha256:" + "0" * 64, "..%2f..%2fetc%2fpasswd", "%00"):
             assert daemon.get(f"/v1/artifacts/{name}")[0] == 404
 

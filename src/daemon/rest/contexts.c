@@ -1,4 +1,5 @@
 /* contexts.c - /v1/sessions/{id}/contexts: translates HTTP into the calls of sessions.h. */
+#include "base/table.h"
 #include "daemon/json_writer.h"
 #include "daemon/rest/rest.h"
 #include "daemon/sessions.h"
@@ -36,7 +37,7 @@ static void answer_context(struct exchange *exchange, const struct context *cont
     exchange_answer(exchange, status, &json);
 }
 
-void post_context(struct exchange *exchange)
+static void post_context(struct exchange *exchange)
 {
     struct session *session = exchange_session(exchange);
     struct context_request request;
@@ -51,7 +52,7 @@ void post_context(struct exchange *exchange)
         answer_context(exchange, context, MHD_HTTP_CREATED);
 }
 
-void get_contexts(struct exchange *exchange)
+static void get_contexts(struct exchange *exchange)
 {
     const struct session *session = exchange_session(exchange);
     struct bytes json = { 0 };
@@ -64,7 +65,7 @@ void get_contexts(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
-void delete_context(struct exchange *exchange)
+static void delete_context(struct exchange *exchange)
 {
     struct context *context = exchange_context(exchange);
     struct bytes json = { 0 };
@@ -91,7 +92,7 @@ static int submit_cell(struct exchange *exchange, struct context *context, error
     return 0;
 }
 
-void post_cell(struct exchange *exchange)
+static void post_cell(struct exchange *exchange)
 {
     error err;
     if (!exchange->user) {
@@ -106,7 +107,7 @@ void post_cell(struct exchange *exchange)
     exchange_tell_run(exchange);
 }
 
-void post_interrupt(struct exchange *exchange)
+static void post_interrupt(struct exchange *exchange)
 {
     struct context *context = exchange_context(exchange);
     error err;
@@ -124,7 +125,7 @@ void post_interrupt(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
-void post_restart(struct exchange *exchange)
+static void post_restart(struct exchange *exchange)
 {
     struct context *context = exchange_context(exchange);
     error err;
@@ -135,3 +136,16 @@ void post_restart(struct exchange *exchange)
     else
         answer_context(exchange, context, MHD_HTTP_OK);
 }
+
+static const struct route rows[] = {
+    /* clang-format off */
+    { "POST",   "/v1/sessions/{id}/contexts", BODY_JSON, post_context, "Makes a context: an interpreter with a state of its own" },
+    { "GET",    "/v1/sessions/{id}/contexts", BODY_NONE, get_contexts, "The contexts of a session" },
+    { "DELETE", "/v1/sessions/{id}/contexts/{context}", BODY_NONE, delete_context, "Ends a context; its session goes on" },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/run", BODY_JSON, post_cell, "Runs a cell and answers with its result, or with events, as /v1/runs", .streams = true },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/interrupt", BODY_NONE, post_interrupt, "Interrupts the cell that runs" },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/restart", BODY_NONE, post_restart, "Gives the context a fresh interpreter" },
+    /* clang-format on */
+};
+
+const struct route_table context_routes = { "contexts", rows, COUNT_OF(rows) };

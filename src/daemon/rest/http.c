@@ -1,18 +1,12 @@
 /* http.c - libmicrohttpd's own epoll set lies in libuv's: one descriptor that is readable when any
  * connection has something. */
-#include "daemon/rest/http.h"
-
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/table.h"
-#include "daemon/json_writer.h"
 #include "daemon/log.h"
-#include "daemon/rest/guard.h"
-#include "model/errors.h"
+#include "daemon/rest/http_inside.h"
 
 #include <errno.h>
 #include <microhttpd.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,51 +15,16 @@
 
 enum {
     CONNECTIONS_MOST = 512,
-    HEADER_BYTES_MOST = 32 * 1024,
+    CONNECTION_BYTES = 32 * 1024, /* what libmicrohttpd keeps for one, the header included */
     IDLE_SECONDS = 30,
-    HEADER_MS = 60000, /* for a whole header, however it drips in */
-    BODY_MS = 300000,  /* for a whole body */
+    HEADER_MS = 60000,               /* for a whole header, however it drips in */
+    BODY_MS = 300000,                /* for a whole body */
+    STREAM_BODY_MS = 3600000,        /* for a body that is streamed */
+    CROWDED = CONNECTIONS_MOST - 16, /* from here on somebody idle makes room for each newcomer */
+    OLD_BODY_MS = 10000,             /* a body that is not in by then may have to make room too */
     SWEEP_MS = 1000,
-    STREAM_BLOCK = 32 * 1024,
     ACCEPTS_A_TURN = 16,
-    HANDLES = 5, /* of libuv, besides those of listeners */
-};
-
-/* Bodies of all requests together. */
-static const uint64_t bodies_most = UINT64_C(1) << 30;
-
-struct connection {
-    struct http *http;
-    int fd;
-    bool is_remote;   /* not a Unix socket */
-    int64_t since_ms; /* it waits for a header since then; 0: it does not */
-    struct exchange *exchange;
-    struct connection *next, *before;
-};
-
-struct listener {
-    struct http *http;
-    uv_poll_t poll;
-    int socket;
-    bool is_open;
-};
-
-struct http {
-    struct http_settings settings;
-    uv_loop_t *loop;
-    struct MHD_Daemon *mhd;
-    uv_poll_t poll;
-    uv_timer_t timer; /* when libmicrohttpd wants to be called */
-    uv_timer_t sweep;
-    uv_prepare_t prepare;
-    uv_idle_t idle; /* runs while there is more to do at once */
-    bool is_woken;
-    bool is_closing;
-    unsigned handles;
-    struct listener listeners[LISTENERS_MOST];
-    size_t listener_count;
-    struct connection *connections;
-    uint64_t bodies; /* bytes in flight */
+    HANDLES = 6, /* of libuv, besides those of listeners */
 };
 
 /* --- the loop -----------------------------------------------------------------------------------
@@ -118,7 +77,7 @@ static void on_prepare(uv_prepare_t *prepare)
 /* --- connections --------------------------------------------------------------------------------
  */
 
-static struct connection *connection_of(struct MHD_Connection *connection)
+struct connection *connection_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -147,6 +106,7 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
         if (http->connections)
             http->connections->before = connection;
         http->connections = connection;
+        http->connection_count++;
         return;
     }
     struct connection *connection = *socket_context;
@@ -155,10 +115,28 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
     *(connection->before ? &connection->before->next : &http->connections) = connection->next;
     if (connection->next)
         connection->next->before = connection->before;
+    http->connection_count--;
     free(connection);
     *socket_context = NULL;
     if (!http->connections && http->settings.last_closed && !http->is_closing)
         http->settings.last_closed(http->settings.door);
+}
+
+/* Since when a peer owes us bytes; 0: it does not. */
+static int64_t owes_since(const struct connection *connection)
+{
+    if (connection->since_ms != 0)
+        return connection->since_ms;
+    const struct exchange *exchange = connection->exchange;
+    return exchange && exchange->body_is_open && !exchange->is_waiting ? exchange->began_ms : 0;
+}
+
+static int64_t may_owe_ms(const struct connection *connection)
+{
+    if (connection->since_ms != 0)
+        return HEADER_MS;
+    const struct route *route = connection->exchange->route;
+    return route && route->body == BODY_STREAM ? STREAM_BODY_MS : BODY_MS;
 }
 
 /* A peer that lets a header or a body drip in is cut off, although it is never idle. */
@@ -168,13 +146,32 @@ static void on_sweep(uv_timer_t *timer)
     int64_t now = now_ms();
     for (struct connection *connection = http->connections; connection;
          connection = connection->next) {
-        const struct exchange *exchange = connection->exchange;
-        bool late = connection->since_ms != 0
-                        ? now - connection->since_ms > HEADER_MS
-                        : exchange && exchange->body_is_open && now - exchange->began_ms > BODY_MS;
-        if (late)
+        int64_t since = owes_since(connection);
+        if (since != 0 && now - since > may_owe_ms(connection))
             (void) shutdown(connection->fd, SHUT_RDWR);
     }
+}
+
+/* Peers who hold all connections and say nothing are no reason to turn others away: the one that
+ * has been silent for the longest makes room. */
+static void make_room(struct http *http)
+{
+    struct connection *longest = NULL;
+    int64_t now = now_ms();
+    if (http->connection_count < CROWDED)
+        return;
+    for (struct connection *connection = http->connections; connection;
+         connection = connection->next) {
+        int64_t since = owes_since(connection);
+        bool is_young_body = connection->since_ms == 0 && now - since < OLD_BODY_MS;
+        if (since != 0 && !is_young_body && (!longest || since < owes_since(longest)))
+            longest = connection;
+    }
+    if (!longest)
+        return;
+    (void) shutdown(longest->fd, SHUT_RDWR);
+    longest->since_ms = now; /* once is enough */
+    http->is_woken = true;
 }
 
 int http_serve(struct http *http, int socket, error *err)
@@ -203,6 +200,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
         if (fd < 0)
             return;
         error err;
+        make_room(listener->http);
         if (http_serve(listener->http, fd, &err) < 0)
             log_event(LOG_DEBUG, "connection.refused", TEXT("cause", err.text));
     }
@@ -234,7 +232,7 @@ static void on_watch_closed(uv_handle_t *handle)
     free(handle);
 }
 
-static void stop_watching(struct exchange *exchange)
+void exchange_stop_watching(struct exchange *exchange)
 {
     if (!exchange->watch)
         return;
@@ -243,38 +241,13 @@ static void stop_watching(struct exchange *exchange)
     exchange->watch = NULL;
 }
 
-static void exchange_free(struct exchange *exchange)
-{
-    stop_watching(exchange);
-    if (exchange->closed)
-        exchange->closed(exchange);
-    json_reader_close(&exchange->body);
-    exchange->http->bodies -= exchange->body_bytes;
-    free(exchange);
-}
-
-static void on_completed(void *context, struct MHD_Connection *mhd, void **request,
-                         enum MHD_RequestTerminationCode why)
-{
-    (void) context;
-    (void) why;
-    struct connection *connection = connection_of(mhd);
-    if (connection) {
-        connection->exchange = NULL;
-        connection->since_ms = now_ms();
-    }
-    if (*request)
-        exchange_free(*request);
-    *request = NULL;
-}
-
 static void on_hang_up(uv_poll_t *poll, int status, int events)
 {
     struct exchange *exchange = poll->data;
     if (!exchange || (status >= 0 && !(events & UV_DISCONNECT)))
         return;
     exchange->is_gone = true;
-    stop_watching(exchange);
+    exchange_stop_watching(exchange);
     exchange_wake(exchange);
 }
 
@@ -299,9 +272,44 @@ static void watch_peer(struct exchange *exchange)
 
 void exchange_wait(struct exchange *exchange)
 {
+    exchange_wait_until(exchange, (deadline){ 0 });
+}
+
+static void on_alarm(uv_timer_t *timer);
+
+static void set_alarm(struct http *http, deadline at)
+{
+    if (http->alarm_at.at_ms != 0 && http->alarm_at.at_ms <= at.at_ms)
+        return;
+    http->alarm_at = at;
+    uv_update_time(http->loop);
+    (void) uv_timer_start(&http->alarm, on_alarm, (uint64_t) deadline_left_ms(at), 0);
+}
+
+static void on_alarm(uv_timer_t *timer)
+{
+    struct http *http = timer->data;
+    http->alarm_at = (deadline){ 0 };
+    for (struct connection *connection = http->connections; connection;
+         connection = connection->next) {
+        struct exchange *exchange = connection->exchange;
+        if (!exchange || !exchange->is_waiting || exchange->wake_at.at_ms == 0)
+            continue;
+        if (deadline_has_passed(exchange->wake_at))
+            exchange_wake(exchange);
+        else
+            set_alarm(http, exchange->wake_at);
+    }
+}
+
+void exchange_wait_until(struct exchange *exchange, deadline end)
+{
     if (exchange->is_waiting || exchange->http->is_closing)
         return; /* libmicrohttpd ends the process if it is stopped while something is suspended */
     exchange->is_waiting = true;
+    exchange->wake_at = end;
+    if (end.at_ms != 0)
+        set_alarm(exchange->http, end);
     watch_peer(exchange);
     MHD_suspend_connection(exchange->connection);
 }
@@ -313,269 +321,6 @@ void exchange_wake(struct exchange *exchange)
     exchange->is_waiting = false;
     exchange->http->is_woken = true;
     MHD_resume_connection(exchange->connection);
-}
-
-const char *exchange_header(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
-}
-
-const char *exchange_query(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
-}
-
-/* --- answers ------------------------------------------------------------------------------------
- */
-
-static void queue(struct exchange *exchange, unsigned status, struct MHD_Response *response,
-                  const char *mime)
-{
-    static const struct {
-        const char *name, *value;
-    } always[] = {
-        { "Cache-Control", "no-store" },
-        { "X-Content-Type-Options", "nosniff" },
-        { "Content-Security-Policy", "sandbox; default-src 'none'" },
-    };
-    if (!response)
-        return;
-    for_each(header, always)
-        (void) MHD_add_response_header(response, header->name, header->value);
-    (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, mime);
-    (void) MHD_add_response_header(response, "X-Request-Id", exchange->id);
-    if (status == MHD_HTTP_TOO_MANY_REQUESTS)
-        (void) MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-    exchange->is_answered = MHD_queue_response(exchange->connection, status, response) == MHD_YES;
-    MHD_destroy_response(response);
-}
-
-void exchange_answer(struct exchange *exchange, unsigned status, struct bytes *json)
-{
-    bytes_add_text(json, "\n");
-    if (json->failed) {
-        bytes_done(json);
-        error err;
-        (void) fail(&err, ERR_SYSTEM, "no memory for the answer");
-        exchange_fail(exchange, &err);
-        return;
-    }
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(json->size, json->data, MHD_RESPMEM_MUST_FREE);
-    if (response)
-        *json = (struct bytes){ 0 };
-    else
-        bytes_done(json);
-    queue(exchange, status, response, "application/json");
-}
-
-void exchange_fail(struct exchange *exchange, const error *cause)
-{
-    const struct error_row *row = error_row_of(cause->code);
-    auto_bytes json = { 0 };
-    json_open(&json, '{');
-    json_key(&json, "error");
-    json_open(&json, '{');
-    json_string_field(&json, "code", row->json_code);
-    json_string_field(&json, "message", cause->text);
-    json_string_field(&json, "fault", error_fault(cause->code));
-    json_flag_field(&json, "retryable", row->retryable);
-    json_string_field(&json, "request_id", exchange->id);
-    json_close(&json, '}');
-    json_close(&json, '}');
-    bytes_add_text(&json, "\n");
-    if (row->http_status >= 500)
-        log_event(LOG_WARNING, "request.failed", TEXT("request", exchange->id),
-                  TEXT("cause", cause->text));
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(json.size, json.data, MHD_RESPMEM_MUST_COPY);
-    queue(exchange, (unsigned) row->http_status, response, "application/json");
-}
-
-void exchange_file(struct exchange *exchange, int fd, uint64_t size, const char *mime)
-{
-    struct MHD_Response *response = MHD_create_response_from_fd64(size, fd);
-    if (!response)
-        (void) close(fd);
-    else
-        (void) MHD_add_response_header(response, "Content-Disposition", "attachment");
-    queue(exchange, MHD_HTTP_OK, response, mime);
-}
-
-struct stream {
-    struct exchange *exchange;
-    exchange_reader *read;
-};
-
-static ssize_t read_stream(void *context, uint64_t position, char *bytes, size_t size)
-{
-    (void) position;
-    struct stream *stream = context;
-    if (stream->exchange->is_gone || stream->exchange->http->is_closing)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
-    ssize_t got = stream->read(stream->exchange, bytes, size);
-    if (got == STREAM_END)
-        return MHD_CONTENT_READER_END_OF_STREAM;
-    if (got == STREAM_LATER)
-        exchange_wait(stream->exchange);
-    return got;
-}
-
-void exchange_stream(struct exchange *exchange, exchange_reader *reader)
-{
-    struct stream *stream = calloc(1, sizeof *stream);
-    if (!stream)
-        return;
-    *stream = (struct stream){ exchange, reader };
-    exchange->is_streaming = true;
-    struct MHD_Response *response = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, stream, free);
-    if (!response)
-        free(stream);
-    queue(exchange, MHD_HTTP_OK, response, "text/event-stream");
-}
-
-/* --- from header to handler ---------------------------------------------------------------------
- */
-
-/* Matches part by part; what stands for a part in braces is kept. */
-static bool path_matches(const char *pattern, const char *path,
-                         char parameters[ROUTE_PARAMETERS_MOST][PARAMETER_SIZE])
-{
-    size_t count = 0;
-    while (*pattern) {
-        if (*pattern != '{') {
-            if (*pattern++ != *path++)
-                return false;
-            continue;
-        }
-        size_t length = strcspn(path, "/");
-        if (length == 0 || length >= PARAMETER_SIZE || count == ROUTE_PARAMETERS_MOST)
-            return false;
-        memcpy(parameters[count], path, length);
-        parameters[count++][length] = '\0';
-        path += length;
-        pattern += strcspn(pattern, "}") + 1;
-    }
-    return *path == '\0';
-}
-
-static int find_route(struct exchange *exchange, const char *method, const char *path, error *err)
-{
-    const struct http_settings *settings = &exchange->http->settings;
-    bool exists = false;
-    for (size_t i = 0; i < settings->route_count; i++) {
-        const struct route *route = &settings->routes[i];
-        if (!path_matches(route->path, path, exchange->parameters))
-            continue;
-        exists = true;
-        bool is_head = strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0;
-        if (!is_head && strcmp(route->method, method) != 0)
-            continue;
-        exchange->route = route;
-        return 0;
-    }
-    if (exists)
-        return fail(err, ERR_NOT_FOUND, "%.16s is not served for %.100s", method, path);
-    return fail(err, ERR_NOT_FOUND, "nothing is served at %.100s; see GET /healthz and /v1/…",
-                path);
-}
-
-static int check_length(const struct exchange *exchange, error *err)
-{
-    const char *length = exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    uint64_t most = exchange->http->settings.body_most;
-    if (length && strtoull(length, NULL, 10) > most)
-        return fail(err, ERR_TOO_LARGE, "the body has %.20s bytes, %llu are allowed", length,
-                    (unsigned long long) most);
-    return 0;
-}
-
-/* Everything that the header decides. */
-static int admit(struct exchange *exchange, const struct connection *connection, const char *method,
-                 const char *path, error *err)
-{
-    if (guard_origin(exchange_header(exchange, MHD_HTTP_HEADER_HOST),
-                     exchange_header(exchange, MHD_HTTP_HEADER_ORIGIN),
-                     !connection || connection->is_remote, err) < 0 ||
-        find_route(exchange, method, path, err) < 0 || check_length(exchange, err) < 0)
-        return -1;
-    if (exchange->route->body == BODY_JSON && json_reader_open(&exchange->body, err) < 0)
-        return -1;
-    return 0;
-}
-
-static enum MHD_Result begin_exchange(struct http *http, struct MHD_Connection *mhd,
-                                      const char *method, const char *path, void **request)
-{
-    struct exchange *exchange = calloc(1, sizeof *exchange);
-    if (!exchange)
-        return MHD_NO;
-    *request = exchange;
-    exchange->http = http;
-    exchange->door = http->settings.door;
-    exchange->connection = mhd;
-    exchange->began_ms = now_ms();
-    exchange->body_is_open = true;
-    unsigned char random[8];
-    randombytes_buf(random, sizeof random);
-    (void) snprintf(exchange->id, sizeof exchange->id, "req_");
-    (void) sodium_bin2hex(exchange->id + 4, sizeof exchange->id - 4, random, sizeof random);
-
-    struct connection *connection = connection_of(mhd);
-    if (connection) {
-        connection->since_ms = 0;
-        connection->exchange = exchange;
-    }
-    if (admit(exchange, connection, method, path, &exchange->refusal) < 0)
-        exchange_fail(exchange, &exchange->refusal); /* without reading the body */
-    return MHD_YES;
-}
-
-static enum MHD_Result take_body(struct exchange *exchange, const char *data, size_t *size)
-{
-    struct http *http = exchange->http;
-    exchange->body_bytes += *size;
-    http->bodies += *size;
-    if (exchange->body_bytes > http->settings.body_most && exchange->refusal.code == ERR_NONE)
-        (void) fail(&exchange->refusal, ERR_TOO_LARGE,
-                    "the body has more than the %llu bytes allowed",
-                    (unsigned long long) http->settings.body_most);
-    if (http->bodies > bodies_most && exchange->refusal.code == ERR_NONE)
-        (void) fail(&exchange->refusal, ERR_BUSY, "too many large requests at once; try again");
-    if (exchange->body_bytes > 2 * http->settings.body_most)
-        return MHD_NO;
-    if (exchange->refusal.code != ERR_NONE)
-        json_reader_close(&exchange->body); /* the rest passes by unread */
-    else if (exchange->route->body == BODY_JSON)
-        json_reader_take(&exchange->body, data, *size);
-    *size = 0;
-    return MHD_YES;
-}
-
-/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's own signature */
-static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
-                                  const char *method, const char *version, const char *data,
-                                  size_t *size, void **request)
-{
-    (void) version;
-    struct exchange *exchange = *request;
-    if (!exchange)
-        return begin_exchange(context, mhd, method, path, request);
-    if (exchange->is_answered) {
-        *size = 0;
-        return MHD_YES;
-    }
-    if (*size > 0)
-        return take_body(exchange, data, size);
-    exchange->body_is_open = false;
-    if (exchange->is_gone)
-        return MHD_NO;
-    if (exchange->refusal.code != ERR_NONE)
-        exchange_fail(exchange, &exchange->refusal);
-    else
-        exchange->route->serve(exchange);
-    return exchange->is_answered || exchange->is_waiting ? MHD_YES : MHD_NO;
 }
 
 /* --- the whole ----------------------------------------------------------------------------------
@@ -594,13 +339,14 @@ static int start_mhd(struct http *http, error *err)
 {
     unsigned idle = http->settings.is_private ? 0 : IDLE_SECONDS;
     http->mhd = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0,
-        NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_log, http,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
+            MHD_ALLOW_UPGRADE,
+        0, NULL, NULL, take_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_log, http,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned) CONNECTIONS_MOST,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HEADER_BYTES_MOST,
-        MHD_OPTION_CONNECTION_TIMEOUT, idle, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_BYTES,
+        MHD_OPTION_CONNECTION_TIMEOUT, idle, MHD_OPTION_NOTIFY_COMPLETED, request_completed, http,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_END);
+        MHD_OPTION_UNESCAPE_CALLBACK, unescape_url, http, MHD_OPTION_END);
     if (!http->mhd)
         return fail_os(err, "start libmicrohttpd");
     return 0;
@@ -626,9 +372,10 @@ int http_open(uv_loop_t *loop, const struct http_settings *settings, struct http
         return fail(err, ERR_SYSTEM, "watch libmicrohttpd: %s", uv_strerror(result));
     }
     http->poll.data = http->timer.data = http->sweep.data = http->prepare.data = http->idle.data =
-        http;
+        http->alarm.data = http;
     (void) uv_timer_init(loop, &http->timer);
     (void) uv_timer_init(loop, &http->sweep);
+    (void) uv_timer_init(loop, &http->alarm);
     (void) uv_prepare_init(loop, &http->prepare);
     (void) uv_idle_init(loop, &http->idle);
     (void) uv_poll_start(&http->poll, UV_READABLE, on_ready);
@@ -678,13 +425,14 @@ void http_close(struct http *http)
     for (struct connection *connection = http->connections; connection;
          connection = connection->next)
         if (connection->exchange) {
-            stop_watching(connection->exchange);
+            exchange_stop_watching(connection->exchange);
             exchange_wake(connection->exchange);
+            exchange_close_upgraded(connection->exchange);
         }
     (void) MHD_run(http->mhd); /* libmicrohttpd wants nothing suspended when it stops */
-    uv_handle_t *handles[HANDLES] = { (uv_handle_t *) &http->poll, (uv_handle_t *) &http->timer,
+    uv_handle_t *handles[HANDLES] = { (uv_handle_t *) &http->poll,  (uv_handle_t *) &http->timer,
                                       (uv_handle_t *) &http->sweep, (uv_handle_t *) &http->prepare,
-                                      (uv_handle_t *) &http->idle };
+                                      (uv_handle_t *) &http->idle,  (uv_handle_t *) &http->alarm };
     http->handles = (unsigned) (HANDLES + http->listener_count);
     for (size_t i = 0; i < http->listener_count; i++)
         uv_close((uv_handle_t *) &http->listeners[i].poll, on_listener_closed);

@@ -2,13 +2,30 @@
  * libuv.
  *
  * Everything a peer can hold on to is bounded: connections, header bytes, body bytes, and the time
- * for each of them. A route's handler answers at once, waits (and is called again when it is
- * woken), or streams. */
+ * for each of them.
+ *
+ * How to add routes: a file for each area, with its handlers and at its end a table of them,
+ *
+ *     static const struct route rows[] = {
+ *         { "GET", "/v1/things/{id}", BODY_NONE, get_thing, "What it does, in one sentence" },
+ *         { "PUT", "/v1/things/{id}/files/{path}", BODY_STREAM, put_done, "…", .take = put_more },
+ *     };
+ *     const struct route_table thing_routes = { "things", rows, COUNT_OF(rows) };
+ *
+ * and one line in routes.c. The OpenAPI document is printed from the same rows: .query, .takes and
+ * .gives name what openapi.h describes.
+ *
+ * A handler answers (exchange_answer, exchange_file, exchange_fail), waits (exchange_wait: it is
+ * called again after exchange_wake), streams (exchange_stream), or leaves HTTP (exchange_upgrade).
+ * It is called when the whole request is in; what it keeps between calls it hangs on
+ * exchange->user, and frees in exchange->closed, which is called however the exchange ends. */
 #pragma once
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "daemon/bytes.h"
 #include "daemon/json_reader.h"
+#include "daemon/rest/router.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,36 +33,71 @@
 #include <uv.h>
 
 struct MHD_Connection;
-struct MHD_Daemon;
+struct MHD_UpgradeResponseHandle;
 struct exchange;
 struct http;
+struct parameter;
+struct upgrade;
 
-enum { REQUEST_ID_SIZE = 21, ROUTE_PARAMETERS_MOST = 2, PARAMETER_SIZE = 128, LISTENERS_MOST = 8 };
+enum { REQUEST_ID_SIZE = 65, LISTENERS_MOST = 8 };
 
-enum body { BODY_NONE, BODY_JSON };
+enum body {
+    BODY_NONE,  /* what comes is thrown away */
+    BODY_JSON,  /* parsed as it comes, into exchange->body; at most http_settings.body_most */
+    BODY_STREAM /* given to `take` piece by piece, never kept */
+};
 
-/* One row of the route table, from which the OpenAPI document will be printed. */
+/* What a key must be good for. */
+enum right { RIGHT_RUN, RIGHT_APPROVE, RIGHT_ADMIN, RIGHT_NONE /* no key is needed */ };
+
+/* One row of a route table. What stands below `text` may be left out. */
 struct route {
-    const char *method;
-    const char *path; /* "/v1/runs/{id}": a part in braces is a parameter */
+    const char *method; /* GET serves HEAD too; "ANY" is every method */
+    const char *path;   /* "/v1/runs/{id}": see router.h */
     enum body body;
     void (*serve)(struct exchange *exchange); /* the whole request is here, or it has been woken */
     const char *text;
+    enum right right;
+
+    /* The header is here, the body is not: a refusal is answered without reading it. */
+    int (*begin)(struct exchange *exchange, error *err);
+
+    /* BODY_STREAM: takes some of the next bytes and returns how many; 0: none now, and the peer is
+     * held up until exchange_wake(); -1: *err is answered, and what follows is thrown away. */
+    ssize_t (*take)(struct exchange *exchange, const char *data, size_t size, error *err);
+    uint64_t body_most; /* of a BODY_STREAM; 0: `take` bounds it */
+
+    /* For the OpenAPI document; see openapi.h. */
+    const struct parameter *query; /* ends with a row without a name */
+    const char *takes, *gives;     /* schemas of body and answer; NULL: any object */
+    const char *mime;              /* of the answer; NULL: application/json */
+    unsigned status;               /* of a good answer; 0: 200 */
+    bool streams;                  /* text/event-stream too, if the client asks for it */
+};
+
+struct route_table {
+    const char *name; /* the tag in the OpenAPI document */
+    const struct route *rows;
+    size_t count;
 };
 
 /* What one request has with it; `user` is the handler's. */
 struct exchange {
     struct http *http;
-    void *door; /* as given to http_open */
+    void *door;   /* as given to http_open */
+    void *caller; /* whoever `admit` found it to be */
     struct MHD_Connection *connection;
     const struct route *route;
-    char id[REQUEST_ID_SIZE];
-    char parameters[ROUTE_PARAMETERS_MOST][PARAMETER_SIZE];
+    char id[REQUEST_ID_SIZE]; /* the client's X-Request-Id if it is a plain word, else ours */
+    char method[12];
+    char *path; /* as it came, percent signs resolved, cut up at the parameters */
+    const char *parameters[ROUTE_PARAMETERS_MOST];
 
     struct json_reader body;
     uint64_t body_bytes;
     error refusal; /* found before the handler: it is answered once the body has passed */
     bool body_is_open;
+    struct bytes headers; /* of the answer: name, NUL, value, NUL … */
 
     void *user;
     void (*closed)(struct exchange *exchange); /* the answer is out, or the peer is gone */
@@ -54,17 +106,27 @@ struct exchange {
     bool is_gone;    /* the peer hung up while we waited */
     bool is_answered;
     bool is_streaming;
+    bool is_remote;   /* it came by TCP, not by a Unix socket */
+    deadline wake_at; /* at_ms 0: never by itself */
     uv_poll_t *watch; /* for a peer that hangs up */
     int64_t began_ms;
+    unsigned status; /* that was answered */
+
+    const struct upgrade *upgrade; /* while it has left HTTP */
+    struct MHD_UpgradeResponseHandle *upgraded;
 };
 
 struct http_settings {
-    const struct route *routes;
-    size_t route_count;
+    const struct route_table *const *tables; /* ends with NULL */
     void *door;
     uint64_t body_most;
-    bool is_private;                 /* one trusted peer: no time limits */
-    void (*last_closed)(void *door); /* the last connection has gone */
+    bool is_private; /* one trusted peer: no time limits */
+
+    /* Who calls, and may it? Asked before the body is read, when the route is known. May be NULL.
+     */
+    int (*admit)(struct exchange *exchange, error *err);
+    void (*ended)(const struct exchange *exchange); /* for logs and counters; may be NULL */
+    void (*last_closed)(void *door);                /* the last connection has gone */
 };
 
 /* Gives *ret_http, closed with http_close(). */
@@ -82,23 +144,62 @@ bool http_is_idle(const struct http *http);
 int http_listen(struct http *http, int socket, error *err);
 int http_serve(struct http *http, int socket, error *err);
 
-/* Answers with JSON. Takes the bytes. */
-void exchange_answer(struct exchange *exchange, unsigned status, struct bytes *json);
-void exchange_fail(struct exchange *exchange, const error *cause);
-
-/* Answers with a file's bytes. Takes the descriptor. */
-void exchange_file(struct exchange *exchange, int fd, uint64_t size, const char *mime);
-
-/* Nothing to say yet: `serve` is called again after exchange_wake(). */
-void exchange_wait(struct exchange *exchange);
-void exchange_wake(struct exchange *exchange);
-
-/* Fills at most `size` bytes of a stream. Returns how many; STREAM_LATER: woken by exchange_wake();
- * STREAM_END. */
-enum { STREAM_LATER = 0, STREAM_END = -1 };
-typedef ssize_t exchange_reader(struct exchange *exchange, char *bytes, size_t size);
-void exchange_stream(struct exchange *exchange, exchange_reader *reader);
-
 /* A header or a query value of the request; NULL if there is none. */
 const char *exchange_header(const struct exchange *exchange, const char *name);
 const char *exchange_query(const struct exchange *exchange, const char *name);
+void exchange_each_header(const struct exchange *exchange,
+                          void (*each)(void *context, const char *name, const char *value),
+                          void *context);
+/* Likewise for the query, undone of its percent signs; `value` may be NULL. */
+void exchange_each_query(const struct exchange *exchange,
+                         void (*each)(void *context, const char *name, const char *value),
+                         void *context);
+
+/* A number in the query. Gives `otherwise` if it is not there. Fails  ERR_BAD_REQUEST. */
+int exchange_query_count(const struct exchange *exchange, const char *name, uint64_t most,
+                         uint64_t otherwise, uint64_t *ret_count, error *err);
+
+/* Puts a header into the answer that follows. Both are copied. */
+void exchange_add_header(struct exchange *exchange, const char *name, const char *value);
+
+/* Answers with JSON, or with text of another type. Takes the bytes. */
+void exchange_answer(struct exchange *exchange, unsigned status, struct bytes *json);
+void exchange_answer_as(struct exchange *exchange, unsigned status, const char *mime,
+                        struct bytes *text);
+void exchange_answer_nothing(struct exchange *exchange, unsigned status);
+void exchange_fail(struct exchange *exchange, const error *cause);
+
+/* Answers with a file's bytes, or the part that was asked for: Range, ETag and If-None-Match are
+ * served if `tag` (without quotes) is not NULL. Takes the descriptor. */
+void exchange_file(struct exchange *exchange, int fd, uint64_t size, const char *mime,
+                   const char *tag);
+
+/* Nothing to say yet: `serve` is called again after exchange_wake(), or at the deadline. */
+void exchange_wait(struct exchange *exchange);
+void exchange_wait_until(struct exchange *exchange, deadline end);
+void exchange_wake(struct exchange *exchange);
+
+/* Fills at most `size` bytes of a stream. Returns how many; STREAM_LATER: woken by exchange_wake();
+ * STREAM_END. A peer that reads slowly is asked less often; nothing is kept for it. */
+enum { STREAM_LATER = 0, STREAM_END = -1, STREAM_BROKEN = -2 };
+typedef ssize_t exchange_reader(struct exchange *exchange, char *bytes, size_t size);
+
+/* Server-sent events; a comment keeps them alive while there is nothing to say. */
+void exchange_stream(struct exchange *exchange, exchange_reader *reader);
+
+/* Any other stream; `size` is STREAM_OF_ANY_SIZE or exact. */
+#define STREAM_OF_ANY_SIZE UINT64_MAX
+void exchange_stream_as(struct exchange *exchange, unsigned status, const char *mime, uint64_t size,
+                        exchange_reader *reader);
+
+/* Leaves HTTP with 101 and `Upgrade: protocol`. Both are called with exchange->user as it is then:
+ * `opened` once, with the socket (non-blocking, borrowed until exchange_downgrade()) and with what
+ * the peer has sent already; `closing` if the daemon goes, and it must call exchange_downgrade().
+ * The exchange lives until then, and `closed` is called last. */
+struct upgrade {
+    void (*opened)(struct exchange *exchange, int socket, const char *early, size_t early_size);
+    void (*closing)(struct exchange *exchange);
+};
+void exchange_upgrade(struct exchange *exchange, const char *protocol,
+                      const struct upgrade *upgrade);
+void exchange_downgrade(struct exchange *exchange);

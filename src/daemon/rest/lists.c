@@ -1,4 +1,5 @@
 /* lists.c - what there is: policies, templates, limits, and whether the daemon is well. */
+#include "base/table.h"
 #include "daemon/json_writer.h"
 #include "daemon/rest/rest.h"
 #include "model/limits.h"
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void get_health(struct exchange *exchange)
+static void get_health(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
     const struct runs *runs = door->runs;
@@ -26,7 +27,7 @@ void get_health(struct exchange *exchange)
     exchange_answer(exchange, is_well ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, &json);
 }
 
-void get_policies(struct exchange *exchange)
+static void get_policies(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
     struct bytes json = { 0 };
@@ -53,7 +54,7 @@ void get_policies(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
-void get_templates(struct exchange *exchange)
+static void get_templates(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
     struct bytes json = { 0 };
@@ -78,7 +79,7 @@ void get_templates(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
-void get_limits(struct exchange *exchange)
+static void get_limits(struct exchange *exchange)
 {
     struct bytes json = { 0 };
     json_open(&json, '{');
@@ -99,3 +100,14 @@ void get_limits(struct exchange *exchange)
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
+
+static const struct route rows[] = {
+    /* clang-format off */
+    { "GET", "/v1/policies",  BODY_NONE, get_policies,  "What runs may do" },
+    { "GET", "/v1/templates", BODY_NONE, get_templates, "What runs stand on" },
+    { "GET", "/v1/limits",    BODY_NONE, get_limits,    "Every limit with its bounds" },
+    { "GET", "/healthz",      BODY_NONE, get_health,    "Whether runs can be started", RIGHT_NONE },
+    /* clang-format on */
+};
+
+const struct route_table list_routes = { "lists", rows, COUNT_OF(rows) };

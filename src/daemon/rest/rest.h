@@ -19,16 +19,11 @@ struct door {
     struct blob_store *blobs;
 };
 
-extern const struct route routes[];
-extern const size_t route_count;
+/* Every table of routes, NULL at the end; each stands at the end of the file that its name says. */
+extern const struct route_table *const route_tables[];
+extern const struct route_table run_routes, session_routes, context_routes, list_routes;
 
 /* runs.c */
-void post_run(struct exchange *exchange);
-void get_run(struct exchange *exchange);
-void delete_run(struct exchange *exchange);
-void get_run_events(struct exchange *exchange);
-void get_artifact(struct exchange *exchange);
-
 /* The exchange hears what the run says from now on; then, whenever it is called: the result or the
  * events, as the client has asked. With `owns_run` the run ends when the client hangs up. */
 int exchange_join_run(struct exchange *exchange, struct run *run, bool owns_run, error *err);
@@ -36,22 +31,3 @@ void exchange_tell_run(struct exchange *exchange);
 
 /* sessions.c */
 struct session *exchange_session(struct exchange *exchange); /* NULL: that was answered */
-void post_session(struct exchange *exchange);
-void get_sessions(struct exchange *exchange);
-void get_session(struct exchange *exchange);
-void patch_session(struct exchange *exchange);
-void delete_session(struct exchange *exchange);
-
-/* contexts.c */
-void post_context(struct exchange *exchange);
-void get_contexts(struct exchange *exchange);
-void delete_context(struct exchange *exchange);
-void post_cell(struct exchange *exchange);
-void post_interrupt(struct exchange *exchange);
-void post_restart(struct exchange *exchange);
-
-/* lists.c */
-void get_health(struct exchange *exchange);
-void get_policies(struct exchange *exchange);
-void get_templates(struct exchange *exchange);
-void get_limits(struct exchange *exchange);

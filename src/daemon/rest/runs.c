@@ -1,6 +1,7 @@
 /* runs.c - /v1/runs and /v1/artifacts: translates HTTP into the calls of runs.h. */
 #include "daemon/runs.h"
 
+#include "base/table.h"
 #include "daemon/json_writer.h"
 #include "daemon/rest/events.h"
 #include "daemon/rest/rest.h"
@@ -108,7 +109,7 @@ void exchange_tell_run(struct exchange *exchange)
         answer_when_done(exchange);
 }
 
-void post_run(struct exchange *exchange)
+static void post_run(struct exchange *exchange)
 {
     error err;
     if (!exchange->user && submit(exchange, &err) < 0) {
@@ -132,7 +133,7 @@ static struct run *find_run(struct exchange *exchange)
     return run;
 }
 
-void get_run(struct exchange *exchange)
+static void get_run(struct exchange *exchange)
 {
     const struct run *run = find_run(exchange);
     if (!run)
@@ -149,7 +150,7 @@ void get_run(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
-void delete_run(struct exchange *exchange)
+static void delete_run(struct exchange *exchange)
 {
     error err;
     if (!exchange->user) {
@@ -165,7 +166,7 @@ void delete_run(struct exchange *exchange)
     answer_when_done(exchange);
 }
 
-void get_run_events(struct exchange *exchange)
+static void get_run_events(struct exchange *exchange)
 {
     error err;
     struct run *run = find_run(exchange);
@@ -177,7 +178,7 @@ void get_run_events(struct exchange *exchange)
         exchange_stream(exchange, read_events);
 }
 
-void get_artifact(struct exchange *exchange)
+static void get_artifact(struct exchange *exchange)
 {
     static const char prefix[] = "sha256:";
     const struct door *door = exchange->door;
@@ -186,8 +187,23 @@ void get_artifact(struct exchange *exchange)
         name += sizeof prefix - 1;
     error err;
     struct blob_view view;
-    if (blob_open(door->blobs, name, &view, &err) < 0)
+    if (blob_open(door->blobs, name, &view, &err) < 0) {
         exchange_fail(exchange, &err);
-    else
-        exchange_file(exchange, view.fd, view.size, view.mime);
+        return;
+    }
+    exchange_add_header(exchange, MHD_HTTP_HEADER_CONTENT_DISPOSITION, "attachment");
+    exchange_file(exchange, view.fd, view.size, view.mime, name);
 }
+
+static const struct route rows[] = {
+    /* clang-format off */
+    { "POST",   "/v1/runs",               BODY_JSON, post_run,       "Runs code or a command and answers with the result; "
+                                                                     "as a stream of events with Accept: text/event-stream or ?stream=1", .streams = true },
+    { "GET",    "/v1/runs/{id}",          BODY_NONE, get_run,        "The result of a run, or where it stands" },
+    { "DELETE", "/v1/runs/{id}",          BODY_NONE, delete_run,     "Cancels a run and answers with its result" },
+    { "GET",    "/v1/runs/{id}/events",   BODY_NONE, get_run_events, "The events of a run from its beginning", .mime = "text/event-stream" },
+    { "GET",    "/v1/artifacts/{sha256}", BODY_NONE, get_artifact,   "The bytes of a file that a run made", .mime = "*/*" },
+    /* clang-format on */
+};
+
+const struct route_table run_routes = { "runs", rows, COUNT_OF(rows) };

@@ -1,6 +1,7 @@
 /* sessions.c - /v1/sessions: translates HTTP into the calls of sessions.h. */
 #include "daemon/sessions.h"
 
+#include "base/table.h"
 #include "daemon/json_writer.h"
 #include "daemon/rest/rest.h"
 
@@ -63,7 +64,7 @@ static void answer_built(struct exchange *exchange, struct session *session)
         answer_session(exchange, session, MHD_HTTP_CREATED);
 }
 
-void post_session(struct exchange *exchange)
+static void post_session(struct exchange *exchange)
 {
     error err;
     struct session *session = NULL;
@@ -107,14 +108,14 @@ struct session *exchange_session(struct exchange *exchange)
     return session;
 }
 
-void get_session(struct exchange *exchange)
+static void get_session(struct exchange *exchange)
 {
     struct session *session = exchange_session(exchange);
     if (session)
         answer_session(exchange, session, MHD_HTTP_OK);
 }
 
-void patch_session(struct exchange *exchange)
+static void patch_session(struct exchange *exchange)
 {
     struct session *session = exchange_session(exchange);
     struct json_object *json;
@@ -135,7 +136,7 @@ void patch_session(struct exchange *exchange)
         answer_session(exchange, session, MHD_HTTP_OK);
 }
 
-void delete_session(struct exchange *exchange)
+static void delete_session(struct exchange *exchange)
 {
     struct session *session = exchange_session(exchange);
     error why;
@@ -202,7 +203,7 @@ static int read_page(struct exchange *exchange, unsigned long *ret_most,
     return 0;
 }
 
-void get_sessions(struct exchange *exchange)
+static void get_sessions(struct exchange *exchange)
 {
     const char *state = exchange_query(exchange, "state");
     const char *metadata = exchange_query(exchange, "metadata");
@@ -235,3 +236,15 @@ void get_sessions(struct exchange *exchange)
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
+
+static const struct route rows[] = {
+    /* clang-format off */
+    { "POST",   "/v1/sessions",      BODY_JSON, post_session,   "Begins a session: a sandbox that is kept between runs" },
+    { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?after= page" },
+    { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept" },
+    { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata" },
+    { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it" },
+    /* clang-format on */
+};
+
+const struct route_table session_routes = { "sessions", rows, COUNT_OF(rows) };

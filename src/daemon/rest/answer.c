@@ -1,0 +1,196 @@
+/* answer.c - answers: JSON, failures by the error contract, streams. What every answer carries
+ * stands in one table. */
+#include "base/clock.h"
+#include "base/table.h"
+#include "daemon/json_writer.h"
+#include "daemon/log.h"
+#include "daemon/rest/http_inside.h"
+#include "model/errors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { STREAM_BLOCK = 32 * 1024, HEARTBEAT_MS = 10000 };
+
+/* A browser that is led here renders nothing and runs nothing of what programs have made. */
+static const struct {
+    const char *name, *value;
+} always[] = {
+    { "Cache-Control", "no-store" },
+    { "X-Content-Type-Options", "nosniff" },
+    { "Content-Security-Policy", "sandbox; default-src 'none'" },
+    { "Cross-Origin-Resource-Policy", "same-origin" },
+    { "Referrer-Policy", "no-referrer" },
+};
+
+void exchange_add_header(struct exchange *exchange, const char *name, const char *value)
+{
+    bytes_add(&exchange->headers, name, strlen(name) + 1);
+    bytes_add(&exchange->headers, value, strlen(value) + 1);
+}
+
+static bool was_added(const struct exchange *exchange, const char *name)
+{
+    for (size_t at = 0; at < exchange->headers.size;) {
+        const char *its = exchange->headers.data + at;
+        if (strcasecmp(its, name) == 0)
+            return true;
+        at += strlen(its) + 1;
+        at += strlen(exchange->headers.data + at) + 1;
+    }
+    return false;
+}
+
+static void add_headers(struct exchange *exchange, struct MHD_Response *response)
+{
+    for (size_t at = 0; at < exchange->headers.size && !exchange->headers.failed;) {
+        const char *name = exchange->headers.data + at;
+        const char *value = name + strlen(name) + 1;
+        (void) MHD_add_response_header(response, name, value);
+        at = (size_t) (value - exchange->headers.data) + strlen(value) + 1;
+    }
+    for_each(header, always)
+        if (!was_added(exchange, header->name))
+            (void) MHD_add_response_header(response, header->name, header->value);
+}
+
+void exchange_queue(struct exchange *exchange, unsigned status, struct MHD_Response *response,
+                    const char *mime)
+{
+    if (!response)
+        return;
+    add_headers(exchange, response);
+    if (mime)
+        (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, mime);
+    (void) MHD_add_response_header(response, "X-Request-Id", exchange->id);
+    if (status == MHD_HTTP_TOO_MANY_REQUESTS && !was_added(exchange, MHD_HTTP_HEADER_RETRY_AFTER))
+        (void) MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    exchange->status = status;
+    exchange->is_answered = MHD_queue_response(exchange->connection, status, response) == MHD_YES;
+    MHD_destroy_response(response);
+}
+
+void exchange_answer_as(struct exchange *exchange, unsigned status, const char *mime,
+                        struct bytes *text)
+{
+    if (text->failed) {
+        bytes_done(text);
+        error err;
+        (void) fail(&err, ERR_SYSTEM, "no memory for the answer");
+        exchange_fail(exchange, &err);
+        return;
+    }
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(text->size, text->data, MHD_RESPMEM_MUST_FREE);
+    if (response)
+        *text = (struct bytes){ 0 };
+    else
+        bytes_done(text);
+    exchange_queue(exchange, status, response, mime);
+}
+
+void exchange_answer(struct exchange *exchange, unsigned status, struct bytes *json)
+{
+    bytes_add_text(json, "\n");
+    exchange_answer_as(exchange, status, "application/json", json);
+}
+
+void exchange_answer_nothing(struct exchange *exchange, unsigned status)
+{
+    exchange_queue(exchange, status,
+                   MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT), NULL);
+}
+
+void exchange_fail(struct exchange *exchange, const error *cause)
+{
+    const struct error_row *row = error_row_of(cause->code);
+    auto_bytes json = { 0 };
+    json_open(&json, '{');
+    json_key(&json, "error");
+    json_open(&json, '{');
+    json_string_field(&json, "code", row->json_code);
+    json_string_field(&json, "message", cause->text);
+    json_string_field(&json, "fault", error_fault(cause->code));
+    json_flag_field(&json, "retryable", row->retryable);
+    json_string_field(&json, "request_id", exchange->id);
+    json_close(&json, '}');
+    json_close(&json, '}');
+    bytes_add_text(&json, "\n");
+    if (row->http_status >= 500)
+        log_event(LOG_WARNING, "request.failed", TEXT("request", exchange->id),
+                  TEXT("cause", cause->text));
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(json.size, json.data, MHD_RESPMEM_MUST_COPY);
+    exchange_queue(exchange, (unsigned) row->http_status, response, "application/json");
+}
+
+/* --- streams ------------------------------------------------------------------------------------
+ */
+
+struct stream {
+    struct exchange *exchange;
+    exchange_reader *read;
+    bool is_events;
+    deadline heartbeat; /* of events: something is said by then */
+};
+
+/* So that nobody between takes silence for an end, and a peer that is gone is found out. */
+static ssize_t say_heartbeat(struct stream *stream, char *bytes, size_t size)
+{
+    static const char comment[] = ": nothing new\n\n";
+    if (!deadline_has_passed(stream->heartbeat) || size < sizeof comment)
+        return STREAM_LATER;
+    memcpy(bytes, comment, sizeof comment - 1);
+    return sizeof comment - 1;
+}
+
+static ssize_t read_stream(void *context, uint64_t position, char *bytes, size_t size)
+{
+    (void) position;
+    struct stream *stream = context;
+    struct exchange *exchange = stream->exchange;
+    if (exchange->is_gone || exchange->http->is_closing)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    ssize_t got = stream->read(exchange, bytes, size);
+    if (got == STREAM_END)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (got < 0)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (got == STREAM_LATER && stream->is_events)
+        got = say_heartbeat(stream, bytes, size);
+    if (got > 0 && stream->is_events)
+        stream->heartbeat = deadline_in(HEARTBEAT_MS);
+    if (got == STREAM_LATER)
+        exchange_wait_until(exchange, stream->heartbeat);
+    return got;
+}
+
+static void stream_as(struct exchange *exchange, const struct stream *how, unsigned status,
+                      const char *mime, uint64_t size)
+{
+    struct stream *stream = malloc(sizeof *stream);
+    if (!stream)
+        return;
+    *stream = *how;
+    exchange->is_streaming = true;
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(size, STREAM_BLOCK, read_stream, stream, free);
+    if (!response)
+        free(stream);
+    exchange_queue(exchange, status, response, mime);
+}
+
+void exchange_stream(struct exchange *exchange, exchange_reader *reader)
+{
+    struct stream stream = { exchange, reader, true, deadline_in(HEARTBEAT_MS) };
+    stream_as(exchange, &stream, MHD_HTTP_OK, "text/event-stream", MHD_SIZE_UNKNOWN);
+}
+
+void exchange_stream_as(struct exchange *exchange, unsigned status, const char *mime, uint64_t size,
+                        exchange_reader *reader)
+{
+    struct stream stream = { exchange, reader, false, { 0 } };
+    stream_as(exchange, &stream, status, mime, size);
+}

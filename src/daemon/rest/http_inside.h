@@ -1,0 +1,66 @@
+/* http_inside.h - what the files behind http.h share: http.c (connections), intake.c (requests),
+ * answer.c and file.c (answers), upgrade.c. Nobody else includes it. */
+#pragma once
+
+#include "daemon/rest/http.h"
+
+#include <microhttpd.h>
+#include <sys/types.h>
+
+struct connection {
+    struct http *http;
+    int fd;
+    bool is_remote;   /* not a Unix socket */
+    int64_t since_ms; /* it waits for a header since then; 0: it does not */
+    struct exchange *exchange;
+    struct connection *next, *before;
+};
+
+struct listener {
+    struct http *http;
+    uv_poll_t poll;
+    int socket;
+    bool is_open;
+};
+
+struct http {
+    struct http_settings settings;
+    uv_loop_t *loop;
+    struct MHD_Daemon *mhd;
+    uv_poll_t poll;
+    uv_timer_t timer; /* when libmicrohttpd wants to be called */
+    uv_timer_t sweep;
+    uv_timer_t alarm; /* the first of those who wait until a moment */
+    deadline alarm_at;
+    uv_prepare_t prepare;
+    uv_idle_t idle; /* runs while there is more to do at once */
+    bool is_woken;
+    bool is_closing;
+    unsigned handles;
+    struct listener listeners[LISTENERS_MOST];
+    size_t listener_count;
+    struct connection *connections;
+    unsigned connection_count;
+    uint64_t bodies; /* bytes in flight */
+};
+
+/* http.c */
+struct connection *connection_of(struct MHD_Connection *connection);
+void exchange_stop_watching(struct exchange *exchange);
+
+/* intake.c: libmicrohttpd's handlers. */
+/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's own signature */
+enum MHD_Result take_request(void *context, struct MHD_Connection *mhd, const char *path,
+                             const char *method, const char *version, const char *data,
+                             size_t *size, void **request);
+void request_completed(void *context, struct MHD_Connection *mhd, void **request,
+                       enum MHD_RequestTerminationCode why);
+size_t unescape_url(void *context, struct MHD_Connection *mhd, char *text);
+
+/* answer.c: puts what every answer has into it and sends it. Takes the response, which may be NULL.
+ */
+void exchange_queue(struct exchange *exchange, unsigned status, struct MHD_Response *response,
+                    const char *mime);
+
+/* upgrade.c */
+void exchange_close_upgraded(struct exchange *exchange);
