@@ -354,6 +354,7 @@ class Rig:
             open(f"dev/{name}", "w", encoding="ascii").close()
             mount(None, f"dev/{name}", BIND, source=f"/dev/{name}")
         os.mkdir("dev/shm")
+        os.mkdir("dev/pts")
         for name in ("fd", ):
             os.symlink("/proc/self/fd", f"dev/{name}")
         mount("proc", "proc", NOSUID | NODEV)
