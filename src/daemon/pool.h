@@ -4,7 +4,9 @@
  * and comes later, by a call: slower, never refused. A sandbox is used once and never comes back.
  *
  *     building --> parked --> leased --> gone
- *        |                      ^
+ *        |           |  ^       ^
+ *        |           v  |       |
+ *        |         priming      |   (one of a shape, while nothing else is to do)
  *        +----------------------+   (somebody waits for it)   */
 #pragma once
 
@@ -50,6 +52,7 @@ struct pool {
     uv_timer_t refill;
     bool refill_is_soon;
     uv_timer_t count; /* once a second */
+    uv_timer_t calm;  /* when nobody has asked for a moment */
     bool is_closing;
     void *context;
     void (*changed)(void *context); /* a slot has become free, or the spawner has come or gone */

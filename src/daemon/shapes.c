@@ -38,6 +38,11 @@ void shapes_count(struct shapes *shapes)
     }
 }
 
+bool shape_is_worth_priming(const struct shape *shape)
+{
+    return shape->is_used && shape->build.start == SPAWN_FORKED && shape->build.zygote > 0;
+}
+
 uint32_t shape_target(const struct shapes *shapes, const struct shape *shape, uint64_t now_ms)
 {
     bool is_forgotten = now_ms - shape->last_ms > FORGOTTEN_MS;

@@ -17,6 +17,7 @@ struct shape {
     struct spawn_build build; /* request is 0 */
     bool is_used;
     bool is_kept;      /* always has a few: the operator's own choice */
+    uint32_t primed;   /* of the parked, and on their way to be */
     uint32_t parked;   /* ready now */
     uint32_t building; /* on their way to be parked */
     uint32_t recent;   /* leases since the last count */
@@ -40,6 +41,10 @@ void shape_leased(struct shape *shape, uint64_t now_ms);
 
 /* Called once a second: how much each shape was in demand. */
 void shapes_count(struct shapes *shapes);
+
+/* The first set of a template is the lightest; the others bring libraries, whose first use is worth
+ * rehearsing. */
+bool shape_is_worth_priming(const struct shape *shape);
 
 /* How many should be parked: enough for a twentieth of a second of late demand; none when it was
  * not used for a minute, unless it is kept. */
