@@ -376,13 +376,34 @@ static int plan_policies(struct program *program, error *err)
     return add_pair(program, "--policies", text, err);
 }
 
-/* STATE/daemon belongs to gloveboxd, whose user is not the one who keeps the templates. */
-static int plan_state(struct program *program, const char *state, error *err)
+/* STATE/daemon; where STATE is somebody else's (templates of the system, used by a person), the
+ * person's own: receipts are kept in any case. */
+static int make_daemon_folder(const char *state, char **ret_folder, error *err)
 {
     auto_text above = NULL;
     auto_text folder = NULL;
-    if (path_of_state(state, &above, err) < 0 ||
-        format_text(&folder, err, "%s/daemon", above) < 0 || make_folder(folder, 0700, err) < 0)
+    if (path_of_state(state, &above, err) < 0 || format_text(&folder, err, "%s/daemon", above) < 0)
+        return -1;
+    bool is_made = make_folder(folder, 0700, err) == 0 && access(folder, W_OK | X_OK) == 0;
+    if (!is_made && geteuid() != 0) {
+        free(folder);
+        free(above);
+        folder = above = NULL;
+        if (path_of_own_state(&above, err) < 0 || format_text(&folder, err, "%s/daemon", above) < 0)
+            return -1;
+        is_made = make_folder(folder, 0700, err) == 0;
+    }
+    if (!is_made)
+        return -1;
+    *ret_folder = take_text(&folder);
+    return 0;
+}
+
+/* It belongs to gloveboxd, whose user is not the one who keeps the templates. */
+static int plan_state(struct program *program, const char *state, error *err)
+{
+    auto_text folder = NULL;
+    if (make_daemon_folder(state, &folder, err) < 0)
         return -1;
     if (program->drop_root && lchown(folder, HOST_ID_DAEMON, HOST_ID_DAEMON) < 0)
         return fail_os(err, "give '%s' to gloveboxd", folder);
@@ -390,6 +411,30 @@ static int plan_state(struct program *program, const char *state, error *err)
     if (readable_folder(program, folder, text, sizeof text, err) < 0)
         return -1;
     return add_pair(program, "--state", text, err);
+}
+
+/* The tables of system calls, for gloveboxd to name them in receipts by their hash. */
+static int plan_filters(struct program *program, error *err)
+{
+    static const char *const names[] = { "default", "loopback" };
+    for_each(name, names) {
+        auto_text path = NULL;
+        char file[64];
+        (void) snprintf(file, sizeof file, "seccomp/%s.bpf", *name);
+        if (path_of_data(file, &path, err) < 0)
+            return -1;
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return fail_os(err, "open '%s'", path);
+        program->opened[program->opened_count++] = fd;
+        if (program->fd_count == FDS_MOST)
+            return fail(err, ERR_INTERNAL, "too many descriptors for '%s'", program->path);
+        if (add_argument(program, err, "--filter") < 0 ||
+            add_argument(program, err, "%s=%zu", *name, FIRST_FD + program->fd_count) < 0)
+            return -1;
+        program->fds[program->fd_count++] = fd;
+    }
+    return 0;
 }
 
 static int plan_daemon(struct program *program, const struct launch_plan *plan,
@@ -418,8 +463,9 @@ static int plan_daemon(struct program *program, const struct launch_plan *plan,
             add_argument(program, err, "%s=%s", templates->names[index], text) < 0)
             return -1;
     }
-    if (plan->private)
-        return add_argument(program, err, "--private");
+    if (plan_filters(program, err) < 0 ||
+        (plan->private && add_argument(program, err, "--private") < 0))
+        return -1;
     return plan_state(program, plan->state, err);
 }
 

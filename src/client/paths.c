@@ -131,6 +131,19 @@ int path_of_policies(char **ret_path, error *err)
     return format_text(ret_path, err, "%s:%s", GLOVEBOX_SYSCONFDIR "/policies", shipped);
 }
 
+int path_of_own_state(char **ret_path, error *err)
+{
+    if (geteuid() == 0)
+        return format_text(ret_path, err, "/var/lib/glovebox");
+    const char *states = variable("XDG_STATE_HOME");
+    if (states && states[0] == '/')
+        return format_text(ret_path, err, "%s/glovebox", states);
+    const char *home = variable("HOME");
+    if (home && home[0] == '/' && access(home, W_OK | X_OK) == 0)
+        return format_text(ret_path, err, "%s/.local/state/glovebox", home);
+    return format_text(ret_path, err, "/tmp/.glovebox-%u/state", geteuid());
+}
+
 int path_of_state(const char *chosen, char **ret_path, error *err)
 {
     if (!chosen || !*chosen)

@@ -34,6 +34,9 @@ int path_of_policies(char **ret_path, error *err);
 /* The state folder; `chosen` (from --state) wins over everything, NULL if not given. */
 int path_of_state(const char *chosen, char **ret_path, error *err);
 
+/* The state folder of this very user, whatever GLOVEBOX_STATE says; without a home, one in /tmp. */
+int path_of_own_state(char **ret_path, error *err);
+
 /* STATE/templates. */
 int path_of_templates(const char *chosen_state, char **ret_path, error *err);
 

@@ -178,6 +178,10 @@ int cell_new(struct context *context, struct context_request *request, struct ru
     (void) snprintf(cell->context_id, sizeof cell->context_id, "%s", context->id);
     run->cell = cell;
     run->spec.language = context->language;
+    if (run_note(run, cell->request.given, err) < 0) {
+        run_free(run); /* with its cell */
+        return -1;
+    }
     run->walls = session->walls;
     run->degraded = session->degraded;
     harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, run->runs->blobs);

@@ -116,6 +116,7 @@ void counters_read(const struct group_directories *groups, struct counters *ret_
         uint64_t number;
         if (find_number(text, row->word, &number)) {
             *field_of(ret_counters, row->field) = number / row->divide_by;
+            ret_counters->sources[row->field / sizeof(uint64_t)] = (unsigned char) (row - rows + 1);
             found = row->field;
         }
     }
@@ -134,13 +135,44 @@ uint64_t counters_cpu_us(const struct group_directories *groups)
     return 0;
 }
 
-uint64_t counters_processes(const struct group_directories *groups)
+_Static_assert(offsetof(struct counters, sources) == COUNTERS_MOST * sizeof(uint64_t),
+               "the counters stand before their sources, one number each");
+
+size_t counters_evidence(const struct counters *counters, struct fact_counter ret[COUNTERS_MOST])
+{
+    static const char *const names[COUNTERS_MOST] = {
+        "cpu_us",         "memory_peak_bytes", "memory_kills", "memory_full",
+        "processes_peak", "processes_refused", "throttled",    "throttled_us",
+    };
+    static const char *const groups[GROUPS] = {
+        [GROUP_UNIFIED] = "unified", [GROUP_MEMORY] = "memory",   [GROUP_PIDS] = "pids",
+        [GROUP_CPU] = "cpu",         [GROUP_CPUACCT] = "cpuacct", [GROUP_BLKIO] = "blkio",
+        [GROUP_FREEZER] = "freezer",
+    };
+    size_t count = 0;
+    for (size_t i = 0; i < COUNTERS_MOST; i++) {
+        if (counters->sources[i] == 0)
+            continue;
+        const struct counter_row *row = &rows[counters->sources[i] - 1];
+        uint64_t value;
+        memcpy(&value, (const char *) counters + i * sizeof value, sizeof value);
+        ret[count++] = (struct fact_counter){ names[i], groups[row->group], row->file, value };
+    }
+    return count;
+}
+
+bool counters_count(const struct group_directories *groups, uint64_t *ret_count)
 {
     char text[TEXT_MOST];
+    return (read_text(groups->fd[GROUP_PIDS], "pids.current", text) ||
+            read_text(groups->fd[GROUP_UNIFIED], "pids.current", text)) &&
+           find_number(text, NULL, ret_count);
+}
+
+uint64_t counters_processes(const struct group_directories *groups)
+{
     uint64_t number = 0;
-    if (read_text(groups->fd[GROUP_PIDS], "pids.current", text) ||
-        read_text(groups->fd[GROUP_UNIFIED], "pids.current", text))
-        (void) find_number(text, NULL, &number);
+    (void) counters_count(groups, &number);
     return number;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "contract/spawn.h"
+#include "receipt/facts.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +19,10 @@ struct counters {
     uint64_t processes_refused;
     uint64_t throttled;
     uint64_t throttled_us;
+    unsigned char sources[8]; /* of each of them: which file it came from; 0: none was there */
 };
+
+enum { COUNTERS_MOST = 8 };
 
 /* Directories of one sandbox's groups by kind, -1 where there is none. */
 struct group_directories {
@@ -36,6 +40,12 @@ uint64_t counters_cpu_us(const struct group_directories *groups);
 
 /* How many processes are alive in it now; 0 too where this cannot be known. */
 uint64_t counters_processes(const struct group_directories *groups);
+
+/* How many processes are in it, for a receipt. False where this cannot be known. */
+bool counters_count(const struct group_directories *groups, uint64_t *ret_count);
+
+/* Every counter that could be read, with the file behind it. Returns how many. */
+size_t counters_evidence(const struct counters *counters, struct fact_counter ret[COUNTERS_MOST]);
 
 /* What was added since `start`; the two peaks are taken as they are. */
 void counters_subtract(struct counters *counters, const struct counters *start);

@@ -219,6 +219,7 @@ static int take_measured(struct harvest *harvest, const struct inside_frame *fra
     (void) err;
     memcpy(&harvest->measured, payload, sizeof harvest->measured);
     harvest->has_measured = true;
+    harvest->has_stopped |= frame->kind == INSIDE_STOPPED;
     return frame->kind == INSIDE_STOPPED ? HARVEST_STOPPED : HARVEST_NOTHING;
 }
 

@@ -55,6 +55,7 @@ struct harvest {
     error collect_failure;
     struct inside_measured measured;
     bool has_measured;
+    bool has_stopped; /* init said that nothing runs any more */
 
     struct blob_store *blobs; /* borrowed */
     struct blob_writer writer;

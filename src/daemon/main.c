@@ -11,6 +11,7 @@
 #include "base/table.h"
 #include "daemon/confine.h"
 #include "daemon/log.h"
+#include "daemon/receipts.h"
 #include "daemon/rest/rest.h"
 
 #include <errno.h>
@@ -35,6 +36,7 @@ static struct settings {
     int connections[FDS_MOST], listens[FDS_MOST];
     const char *policies;
     const char *state;
+    struct receipts_settings receipts;
     bool is_private;
 } settings = { .spawner = -1 };
 
@@ -45,6 +47,7 @@ static struct daemon {
     struct policies policies;
     struct templates templates;
     struct blob_store *blobs;
+    struct receipts *receipts;
     struct runs runs;
     struct sessions sessions;
     struct http *http;
@@ -73,7 +76,34 @@ static int add_fd(const char *text, int *fds, size_t *count, error *err)
     return read_fd(text, &fds[(*count)++], err);
 }
 
-static int take_option(const char *name, const char *value, error *err)
+/* NAME=FD of a seccomp table that the spawner loads. */
+static int add_filter(char *value, error *err)
+{
+    struct receipts_settings *receipts = &settings.receipts;
+    char *mark = strchr(value, '=');
+    if (!mark || receipts->filter_count == FILTERS_MOST)
+        return fail(err, ERR_BAD_REQUEST, "'%s' is no NAME=FD of a filter, or one too many", value);
+    *mark = '\0';
+    receipts->filter_names[receipts->filter_count] = value;
+    return read_fd(mark + 1, &receipts->filters[receipts->filter_count++], err);
+}
+
+static int take_receipt_option(const char *name, char *value, error *err)
+{
+    if (strcmp(name, "--filter") == 0)
+        return add_filter(value, err);
+    if (strcmp(name, "--log-sync") == 0)
+        settings.receipts.sync = value;
+    else if (strcmp(name, "--log-witness") == 0)
+        settings.receipts.witness = value;
+    else if (strcmp(name, "--log-keep") == 0)
+        settings.receipts.keep_bytes = strtoull(value, NULL, 10);
+    else
+        return fail(err, ERR_BAD_REQUEST, "unknown option '%s'", name);
+    return 0;
+}
+
+static int take_option(const char *name, char *value, error *err)
 {
     if (strcmp(name, "--spawner") == 0)
         return read_fd(value, &settings.spawner, err);
@@ -88,7 +118,7 @@ static int take_option(const char *name, const char *value, error *err)
     else if (strcmp(name, "--state") == 0)
         settings.state = value;
     else
-        return fail(err, ERR_BAD_REQUEST, "unknown option '%s'", name);
+        return take_receipt_option(name, value, err);
     return 0;
 }
 
@@ -127,6 +157,7 @@ static void end(void)
     runs_close(&daemon_.runs);
     pool_close(&daemon_.pool);
     spawner_close(&daemon_.spawner);
+    receipts_leave(daemon_.receipts);
     uv_close((uv_handle_t *) &daemon_.drained, NULL);
     uv_close((uv_handle_t *) &daemon_.terminated, NULL);
     uv_close((uv_handle_t *) &daemon_.interrupted, NULL);
@@ -199,7 +230,8 @@ static int open_doors(error *err)
                                   .sessions = &daemon_.sessions,
                                   .policies = &daemon_.policies,
                                   .templates = &daemon_.templates,
-                                  .blobs = daemon_.blobs };
+                                  .blobs = daemon_.blobs,
+                                  .receipts = daemon_.receipts };
     struct http_settings http = { .tables = route_tables,
                                   .door = &daemon_.door,
                                   .body_most = settings.is_private ? body_most_private : body_most,
@@ -250,6 +282,11 @@ static int begin(error *err)
             0 ||
         open_loop(err) < 0)
         return -1;
+    settings.receipts.state = settings.state;
+    if (!settings.state)
+        return fail(err, ERR_BAD_REQUEST, "--state must be given: the log of receipts lies there");
+    if (receipts_open(&daemon_.loop, &settings.receipts, &daemon_.receipts, err) < 0)
+        return -1;
     daemon_.pool = (struct pool){ .changed = on_pool_changed };
     if (!settings.is_private)
         daemon_.pool.shapes = (struct shapes){ .least = PARKED_LEAST, .most = PARKED_MOST };
@@ -260,7 +297,8 @@ static int begin(error *err)
                                   .pool = &daemon_.pool,
                                   .policies = &daemon_.policies,
                                   .templates = &daemon_.templates,
-                                  .blobs = daemon_.blobs };
+                                  .blobs = daemon_.blobs,
+                                  .receipts = daemon_.receipts };
     runs_open(&daemon_.runs);
     daemon_.sessions = (struct sessions){ .loop = &daemon_.loop,
                                           .runs = &daemon_.runs,
@@ -286,6 +324,7 @@ int main(int argc, char **argv)
     (void) uv_run(&daemon_.loop, UV_RUN_DEFAULT);
     (void) uv_loop_close(&daemon_.loop);
     blobs_close(daemon_.blobs);
+    receipts_close(daemon_.receipts);
     policies_done(&daemon_.policies);
     templates_done(&daemon_.templates);
     return 0;

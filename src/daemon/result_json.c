@@ -27,7 +27,7 @@ static uint64_t output_total(const struct run *run)
     return one > other ? one : other;
 }
 
-static uint64_t used_of(const struct run *run, enum limit_id limit)
+uint64_t run_used(const struct run *run, enum limit_id limit)
 {
     switch (limit) {
     case LIMIT_wall:
@@ -62,7 +62,7 @@ static void write_message(const struct run *run, enum limit_id limit, struct byt
 {
     static const char kept[] = "output so far and files in /workspace are kept";
     char text[512];
-    limit_sentence(limit, limit_get(&run->spec.limits, limit), used_of(run, limit),
+    limit_sentence(limit, limit_get(&run->spec.limits, limit), run_used(run, limit),
                    limit_get(&run->spec.policy->maximum, limit), text, sizeof text);
     const char *claim = run->files_are_lost ? strstr(text, kept) : NULL;
     if (!claim) {
@@ -89,7 +89,7 @@ static void write_limit(const struct run *run, struct bytes *out)
     json_string_field(out, "name", limit_rows[limit].name);
     json_count_field(out, "granted", limit_get(&run->spec.limits, limit));
     json_string_field(out, "unit", unit_names[limit_rows[limit].unit]);
-    json_count_field(out, "used", used_of(run, limit));
+    json_count_field(out, "used", run_used(run, limit));
     write_message(run, limit, out);
     json_close(out, '}');
 }
@@ -210,11 +210,11 @@ static void write_usage(const struct run *run, struct bytes *out)
     int64_t left_queue_us = run->leased_us != 0 ? run->leased_us : run->done_us;
     json_key(out, "usage");
     json_open(out, '{');
-    json_count_field(out, "wall_ms", used_of(run, LIMIT_wall));
-    json_count_field(out, "cpu_ms", used_of(run, LIMIT_cpu));
-    json_count_field(out, "memory_peak_bytes", used_of(run, LIMIT_memory));
-    json_count_field(out, "disk_peak_bytes", used_of(run, LIMIT_disk));
-    json_count_field(out, "processes_peak", used_of(run, LIMIT_processes));
+    json_count_field(out, "wall_ms", run_used(run, LIMIT_wall));
+    json_count_field(out, "cpu_ms", run_used(run, LIMIT_cpu));
+    json_count_field(out, "memory_peak_bytes", run_used(run, LIMIT_memory));
+    json_count_field(out, "disk_peak_bytes", run_used(run, LIMIT_disk));
+    json_count_field(out, "processes_peak", run_used(run, LIMIT_processes));
     json_count_field(out, "queued_ms", between_ms(run->submitted_us, left_queue_us));
     json_string_field(out, "start", run->cell ? "session" : starts[run->start]);
     json_close(out, '}');
@@ -299,7 +299,7 @@ void result_write(const struct run *run, struct bytes *out)
     write_lists(run, out);
     write_usage(run, out);
     result_write_place(&run->spec, run->walls, run->degraded, out);
-    json_null_field(out, "receipt");
+    json_string_field(out, "receipt", run->receipt[0] ? run->receipt : NULL);
     if (run->cell)
         cell_write(run, out);
     json_close(out, '}');

@@ -134,6 +134,17 @@ static struct verdict judge(const struct run *run)
     return verdict;
 }
 
+/* No answer without a receipt: what cannot be written down has not been done for anybody. */
+static void prove(struct run *run)
+{
+    error err;
+    if (run_write_receipt(run, &err) == 0)
+        return;
+    run->fault = err;
+    run->evidence.lost = true;
+    run->verdict = (struct verdict){ RUN_LOST, FAULT_GLOVEBOX, LIMITS };
+}
+
 void run_conclude(struct run *run)
 {
     run->done_us = now_us();
@@ -149,6 +160,7 @@ void run_conclude(struct run *run)
     run->state = RUN_DONE;
     run->state_ends = (deadline){ 0 };
     (void) uv_timer_stop(&run->timer);
+    prove(run);
     result_write(run, &run->result);
 }
 
@@ -584,6 +596,12 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
         run_free(run);
         return -1;
     }
+    if (run_note(run, request, err) < 0) {
+        request_free(request);
+        spec_done(&run->spec);
+        run_free(run);
+        return -1;
+    }
     run->request = request;
     run->state_ends = deadline_in(states[RUN_QUEUED].most_ms);
     harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, runs->blobs);
@@ -616,6 +634,7 @@ void run_free(struct run *run)
 {
     run->listeners = NULL;
     run_slim(run);
+    run_record_free(run);
     uv_close((uv_handle_t *) &run->timer, on_timer_closed);
 }
 

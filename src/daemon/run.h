@@ -12,6 +12,7 @@
 #include "daemon/runs.h"
 #include "daemon/spec.h"
 #include "model/outcome.h"
+#include "receipt/statement.h"
 
 enum run_state {
     RUN_QUEUED,
@@ -57,6 +58,8 @@ struct run {
     bool files_are_lost; /* the sandbox had to be killed before its files were taken */
 
     struct cell *cell; /* it is one of a session (contexts.h); NULL: it has a sandbox of its own */
+    struct run_record *record; /* what its receipt will say of its inputs */
+    char receipt[RECEIPT_ID_SIZE];
     struct run_listener *listeners;
     struct bytes result; /* JSON, once done */
     struct run *next_queued;
@@ -81,7 +84,14 @@ void runs_ended(struct runs *runs, struct run *run);
  */
 void run_load(struct run *run);
 
+/* run_receipt.c: notes a run before it begins, with what it is given; writes its receipt before it
+ * is answered. */
+int run_note(struct run *run, const struct run_request *request, error *err);
+int run_write_receipt(struct run *run, error *err);
+void run_record_free(struct run *run); /* strikes the note, if no receipt was written */
+
 /* result_json.c */
+uint64_t run_used(const struct run *run, enum limit_id limit);
 void result_write_place(const struct run_spec *spec, uint64_t walls, uint64_t degraded,
                         struct bytes *out);
 void result_write(const struct run *run, struct bytes *out);

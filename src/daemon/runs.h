@@ -16,6 +16,7 @@
 
 enum { RUN_ID_SIZE = 37 /* "run_", 32 hex digits and the end */, RUNS_QUEUED_MOST = 256 };
 
+struct receipts;
 struct run;
 
 /* Hears that a run has something new. While it listens the run keeps everything. */
@@ -31,6 +32,7 @@ struct runs {
     const struct policies *policies;
     const struct templates *templates;
     struct blob_store *blobs;
+    struct receipts *receipts; /* NULL: none are written (tests) */
     unsigned processors;
     bool is_closing; /* no new run is taken */
 

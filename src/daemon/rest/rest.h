@@ -17,6 +17,7 @@ struct door {
     struct policies *policies;
     struct templates *templates;
     struct blob_store *blobs;
+    struct receipts *receipts;
 };
 
 /* Every table of routes, NULL at the end; each stands at the end of the file that its name says. */

@@ -1,0 +1,370 @@
+/* receipts.c - the log of this daemon: opened with a look at what the last one left, and brought to
+ * disk in groups while runs go on. */
+#include "daemon/receipts.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "daemon/log.h"
+#include "receipt/envelope.h"
+#include "receipt/intents.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/utsname.h>
+
+enum { FILTER_MOST = 1024 * 1024, REPORT_MOST = 64 * 1024 };
+
+struct receipts {
+    struct ledger *ledger;
+    struct intents *intents;
+    int folder;
+    bool is_durable;
+    uv_timer_t group;
+    int witness;
+    bool witness_is_syslog;
+    struct fact_place machine;
+    char kernel[160];
+    char self_test[SHA256_TEXT_SIZE];
+    char digests[FILTERS_MOST][SHA256_TEXT_SIZE + 8];
+    char *names[FILTERS_MOST];
+};
+
+void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE])
+{
+    unsigned char hash[crypto_hash_sha256_BYTES];
+    (void) crypto_hash_sha256(hash, data, size);
+    (void) sodium_bin2hex(ret_sha256, SHA256_TEXT_SIZE, hash, sizeof hash);
+}
+
+/* --- witness ------------------------------------------------------------------------------------
+ */
+
+static int open_witness(struct receipts *receipts, const char *place, error *err)
+{
+    receipts->witness_is_syslog = strcmp(place, "syslog") == 0;
+    if (!receipts->witness_is_syslog) {
+        receipts->witness = open(place, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
+        return receipts->witness < 0 ? fail_os(err, "open the witness '%s'", place) : 0;
+    }
+    struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/dev/log" };
+    receipts->witness = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (receipts->witness < 0 ||
+        connect(receipts->witness, (const struct sockaddr *) &address, sizeof address) < 0)
+        return fail_os(err, "reach syslog at /dev/log as the witness");
+    return 0;
+}
+
+/* A line to syslog says it all: the note's lines are joined by tabs, which it does not contain. */
+static void tell_witness(void *context, const char *text, size_t size)
+{
+    const struct receipts *receipts = context;
+    char line[CHECKPOINT_SIZE + 48];
+    int used = (int) size;
+    if (receipts->witness_is_syslog) {
+        used = snprintf(line, sizeof line, "<13>glovebox: checkpoint\t%s", text);
+        for (char *at = line; *at; at++)
+            if (*at == '\n')
+                *at = '\t';
+        text = line;
+    }
+    if (write(receipts->witness, text, (size_t) used) != used)
+        log_event(LOG_WARNING, "receipts.witness_does_not_hear",
+                  TEXT("cause", strerrordesc_np(errno)));
+}
+
+/* --- what stays the same ------------------------------------------------------------------------
+ */
+
+static int hash_filter(struct receipts *receipts, const struct receipts_settings *settings,
+                       size_t index, error *err)
+{
+    auto_bytes text = { 0 };
+    char *place = bytes_reserve(&text, FILTER_MOST);
+    ssize_t got = place ? pread(settings->filters[index], place, FILTER_MOST, 0) : -1;
+    if (got < 0)
+        return fail_os(err, "read the seccomp table '%s'", settings->filter_names[index]);
+    char sha256[SHA256_TEXT_SIZE];
+    fact_hash(place, (size_t) got, sha256);
+    (void) snprintf(receipts->digests[index], sizeof receipts->digests[index], "sha256:%s", sha256);
+    receipts->names[index] = strdup(settings->filter_names[index]);
+    return receipts->names[index] ? 0 : fail(err, ERR_SYSTEM, "no memory for receipts");
+}
+
+/* `glovebox doctor` leaves its last report beside the log: what was tried, and what failed. */
+static void read_self_test(struct receipts *receipts, const char *state)
+{
+    auto_bytes text = { 0 };
+    char path[4096];
+    (void) snprintf(path, sizeof path, "%s/self-test.json", state);
+    auto_fd file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat status;
+    char *place = file < 0 ? NULL : bytes_reserve(&text, REPORT_MOST);
+    ssize_t got = place ? read(file, place, REPORT_MOST) : -1;
+    if (got <= 0 || fstat(file, &status) < 0)
+        return;
+    text.size = (size_t) got;
+    fact_hash(text.data, text.size, receipts->self_test);
+    receipts->machine.self_test = receipts->self_test;
+    receipts->machine.self_test_at_ms = (int64_t) status.st_mtime * 1000;
+    for (const char *at = bytes_text(&text); (at = strstr(at, "\"fail\"")); at++)
+        receipts->machine.self_test_failed++;
+}
+
+static int learn_machine(struct receipts *receipts, const struct receipts_settings *settings,
+                         error *err)
+{
+    struct utsname names;
+    if (uname(&names) < 0)
+        return fail_os(err, "ask for the kernel's name");
+    (void) snprintf(receipts->kernel, sizeof receipts->kernel, "%.64s %.64s", names.release,
+                    names.machine);
+    receipts->machine.version = GLOVEBOX_VERSION;
+    receipts->machine.kernel = receipts->kernel;
+    for (size_t i = 0; i < settings->filter_count; i++)
+        if (hash_filter(receipts, settings, i, err) < 0)
+            return -1;
+    struct fact_named *const filters[] = { &receipts->machine.filter,
+                                           &receipts->machine.loopback_filter };
+    for (size_t i = 0; i < 2 && i < settings->filter_count; i++)
+        *filters[i] = (struct fact_named){ receipts->names[i], receipts->digests[i] };
+    read_self_test(receipts, settings->state);
+    return 0;
+}
+
+/* --- groups -------------------------------------------------------------------------------------
+ */
+
+static void retire_old(struct receipts *receipts)
+{
+    uint64_t first;
+    error err;
+    if (!ledger_retention(receipts->ledger, &first))
+        return;
+    const struct event_field fields[] = { { "first_kept", NULL, (int64_t) first }, { 0 } };
+    if (audit_write(receipts, "log.trimmed", fields, &err) == 0 &&
+        ledger_sync(receipts->ledger, &err) == 0)
+        ledger_drop_before(receipts->ledger, first);
+    else
+        log_event(LOG_WARNING, "receipts.not_trimmed", TEXT("cause", err.text));
+}
+
+static void on_group(uv_timer_t *timer)
+{
+    struct receipts *receipts = timer->data;
+    error err;
+    if (ledger_sync(receipts->ledger, &err) < 0)
+        log_event(LOG_WARNING, "receipts.not_on_disk", TEXT("cause", err.text));
+    retire_old(receipts);
+}
+
+static void sync_soon(struct receipts *receipts)
+{
+    if (ledger_is_dirty(receipts->ledger) && !uv_is_active((const uv_handle_t *) &receipts->group))
+        (void) uv_timer_start(&receipts->group, on_group, RECEIPTS_GROUP_MS, 0);
+}
+
+/* --- opening and closing ------------------------------------------------------------------------
+ */
+
+static int open_folder(const char *state, int *ret_folder, error *err)
+{
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/log", state) >= (int) sizeof path)
+        return fail(err, ERR_BAD_REQUEST, "the path of the state folder is too long");
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return fail_os(err, "make the folder of the log '%s'", path);
+    *ret_folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return *ret_folder < 0 ? fail_os(err, "open the folder of the log '%s'", path) : 0;
+}
+
+/* What the last daemon's death has left: a torn record, executions without an end. */
+static int settle(struct receipts *receipts, error *err)
+{
+    unsigned lost;
+    uint64_t torn = ledger_take_torn(receipts->ledger);
+    const struct event_field fields[] = { { "torn_bytes", NULL, (int64_t) torn }, { 0 } };
+    if (torn > 0 && audit_write(receipts, "log.recovered", fields, err) < 0)
+        return -1;
+    if (intents_recover(receipts->folder, receipts->ledger, &lost, err) < 0)
+        return -1;
+    if (torn > 0 || lost > 0)
+        log_event(LOG_WARNING, "receipts.recovered", COUNT("torn_bytes", (int64_t) torn),
+                  COUNT("lost", lost));
+    return intents_open(receipts->folder, receipts->ledger, &receipts->intents, err);
+}
+
+int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
+                  struct receipts **ret_receipts, error *err)
+{
+    struct receipts *receipts = calloc(1, sizeof *receipts);
+    if (!receipts)
+        return fail(err, ERR_SYSTEM, "no memory for receipts");
+    receipts->folder = receipts->witness = -1;
+    receipts->is_durable = settings->sync && strcmp(settings->sync, "each") == 0;
+    receipts->group.data = receipts;
+    struct ledger_settings log = { .sync_each = receipts->is_durable,
+                                   .keep_most = settings->keep_bytes,
+                                   .witness = settings->witness ? tell_witness : NULL,
+                                   .witness_context = receipts };
+    (void) uv_timer_init(loop, &receipts->group);
+    uv_unref((uv_handle_t *) &receipts->group);
+    *ret_receipts = receipts;
+    if (settings->sync && !receipts->is_durable && strcmp(settings->sync, "group") != 0)
+        return fail(err, ERR_BAD_REQUEST, "--log-sync is 'each' or 'group', not '%s'",
+                    settings->sync);
+    if (settings->witness && open_witness(receipts, settings->witness, err) < 0)
+        return -1;
+    if (learn_machine(receipts, settings, err) < 0 ||
+        open_folder(settings->state, &receipts->folder, err) < 0 ||
+        ledger_open(receipts->folder, &log, &receipts->ledger, err) < 0)
+        return -1;
+    return settle(receipts, err);
+}
+
+void receipts_leave(struct receipts *receipts)
+{
+    if (receipts)
+        uv_close((uv_handle_t *) &receipts->group, NULL);
+}
+
+void receipts_close(struct receipts *receipts)
+{
+    if (!receipts)
+        return;
+    intents_close(receipts->intents);
+    ledger_close(receipts->ledger);
+    close_fd(&receipts->folder);
+    close_fd(&receipts->witness);
+    for (size_t i = 0; i < FILTERS_MOST; i++)
+        free(receipts->names[i]);
+    free(receipts);
+}
+
+/* --- records ------------------------------------------------------------------------------------
+ */
+
+int receipts_have_room(struct receipts *receipts, error *err)
+{
+    if (ledger_has_room(receipts->ledger))
+        return 0;
+    return fail(err, ERR_UNAVAILABLE,
+                "the disk of the log of receipts is full: nothing new is run; make room there, or "
+                "bound the log (log_keep)");
+}
+
+int receipt_note(struct receipts *receipts, const struct receipt_facts *facts, unsigned *ret_note,
+                 error *err)
+{
+    auto_bytes opened = { 0 };
+    struct receipt_facts few = *facts;
+    if (few.input_count > 1)
+        few.input_count = 1; /* the code, or the command: a note has room for no more */
+    return receipts_have_room(receipts, err) < 0 ||
+                   statement_write_opened(&few, &opened, err) < 0 ||
+                   intents_note(receipts->intents, facts->id, &opened, receipts->is_durable,
+                                ret_note, err) < 0
+               ? -1
+               : 0;
+}
+
+void receipt_strike(struct receipts *receipts, unsigned note)
+{
+    if (note != NOTE_NONE)
+        intents_strike(receipts->intents, note);
+}
+
+/* A record between the two steps of the ledger; `write` makes its payload. */
+static int add_record(struct receipts *receipts, const char *type, struct statement_place *place,
+                      int (*write)(const void *what, const struct receipts *receipts,
+                                   const struct statement_place *place, struct bytes *out,
+                                   error *err),
+                      const void *what, error *err)
+{
+    auto_bytes payload = { 0 };
+    place->origin = ledger_key(receipts->ledger)->name;
+    place->at_ms = wall_clock_ms();
+    if (ledger_begin(receipts->ledger, &place->before, err) < 0)
+        return -1;
+    receipt_make_id(place->before.size, place->id);
+    if (write(what, receipts, place, &payload, err) < 0) {
+        ledger_abandon(receipts->ledger);
+        return -1;
+    }
+    if (ledger_commit(receipts->ledger, type, &payload, err) < 0)
+        return -1;
+    sync_soon(receipts);
+    return 0;
+}
+
+static int write_facts(const void *what, const struct receipts *receipts,
+                       const struct statement_place *place, struct bytes *out, error *err)
+{
+    return statement_write(what, &receipts->machine, place, out, err);
+}
+
+int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, unsigned note,
+                  char ret_id[RECEIPT_ID_SIZE], error *err)
+{
+    struct statement_place place;
+    if (add_record(receipts, TYPE_STATEMENT, &place, write_facts, facts, err) < 0)
+        return under(err, "write the receipt of %s", facts->id);
+    receipt_strike(receipts, note);
+    memcpy(ret_id, place.id, RECEIPT_ID_SIZE);
+    return 0;
+}
+
+struct event {
+    const char *kind;
+    const struct event_field *fields;
+};
+
+static int write_event(const void *what, const struct receipts *receipts,
+                       const struct statement_place *place, struct bytes *out, error *err)
+{
+    const struct event *event = what;
+    (void) receipts;
+    return statement_write_event(event->kind, event->fields, place, out, err);
+}
+
+int audit_write(struct receipts *receipts, const char *kind, const struct event_field *fields,
+                error *err)
+{
+    struct statement_place place;
+    const struct event event = { kind, fields };
+    if (add_record(receipts, TYPE_EVENT, &place, write_event, &event, err) < 0)
+        return under(err, "write the event %s", kind);
+    return 0;
+}
+
+struct ledger *receipts_ledger(struct receipts *receipts)
+{
+    return receipts->ledger;
+}
+
+/* The index in the id leads to a record; the whole id must be in what was signed there. */
+int receipt_read(struct receipts *receipts, const char *id, struct bytes *out, error *err)
+{
+    uint64_t index;
+    char words[RECEIPT_ID_SIZE + 8];
+    auto_bytes record = { 0 };
+    struct envelope envelope;
+    if (receipt_read_id(id, &index, err) < 0)
+        return -1;
+    if (ledger_read(receipts->ledger, index, &record, err) < 0 ||
+        envelope_read(record.data, record.size, &envelope, err) < 0)
+        return -1;
+    int size = snprintf(words, sizeof words, "\"id\":\"%s\"", id);
+    bool is_it = memmem(envelope.payload.data, envelope.payload.size, words, (size_t) size);
+    envelope_done(&envelope);
+    if (!is_it)
+        return fail(err, ERR_NOT_FOUND, "no receipt has the id %s", id);
+    bytes_add(out, record.data, record.size);
+    return 0;
+}

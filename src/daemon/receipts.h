@@ -1,0 +1,68 @@
+/* receipts.h - what gloveboxd leaves behind as proof: a signed receipt for every execution that it
+ * answers, and events of its own (keys, configuration, sessions …), in one log.
+ *
+ *     receipt_note()   before an execution begins: if the daemon dies, the next start says `lost`
+ *     receipt_write()  before its answer goes out; the id goes into the answer
+ *     audit_write()    for everything else that somebody may ask about later
+ *
+ *   See  receipt/facts.h, receipt/ledger.h, docs/receipts.md */
+#pragma once
+
+#include "receipt/facts.h"
+#include "receipt/ledger.h"
+#include "receipt/statement.h"
+
+#include <stdbool.h>
+#include <uv.h>
+
+struct receipts;
+
+enum { RECEIPTS_GROUP_MS = 50, FILTERS_MOST = 4 };
+
+struct receipts_settings {
+    const char *state;   /* the log lies in its folder "log" */
+    const char *sync;    /* "each": a record is on disk before the answer; "group" (NULL): within
+                            50 ms of it */
+    const char *witness; /* NULL, "syslog", or a file that each checkpoint is appended to */
+    uint64_t keep_bytes; /* of segments; 0: all are kept */
+    size_t filter_count; /* seccomp tables that the spawner loads: descriptors to be hashed */
+    int filters[FILTERS_MOST];
+    const char *filter_names[FILTERS_MOST];
+};
+
+/* Opens the log, writes `lost` receipts for what dead daemons have left open. Before the daemon
+ * confines itself. Fails as ledger_open(). */
+int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
+                  struct receipts **ret_receipts, error *err);
+void receipts_leave(struct receipts *receipts); /* the loop ends: gives its timer back */
+void receipts_close(struct receipts *receipts); /* the last checkpoint; after the loop */
+
+/* Fails  ERR_UNAVAILABLE  the disk is full: nothing new may begin */
+int receipts_have_room(struct receipts *receipts, error *err);
+
+/* Notes an execution that is about to begin. Gives *ret_note, for receipt_write() or
+ * receipt_strike(). Fails  as receipts_have_room(), or ERR_SYSTEM: then it must not begin. */
+int receipt_note(struct receipts *receipts, const struct receipt_facts *facts, unsigned *ret_note,
+                 error *err);
+void receipt_strike(struct receipts *receipts,
+                    unsigned note); /* it never began, nobody is answered */
+
+/* Writes the receipt and strikes the note (NOTE_NONE: there is none). Gives  ret_id, for the
+ * answer. Fails  then no answer may claim that it happened. */
+enum { NOTE_NONE = ~0U };
+int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, unsigned note,
+                  char ret_id[RECEIPT_ID_SIZE], error *err);
+
+/* Writes an event: audit_write(receipts, "key.created", (struct event_field[]){ { "key", id, 0 },
+ * { NULL, NULL, 0 } }, &err). Never a secret, never code. */
+int audit_write(struct receipts *receipts, const char *kind, const struct event_field *fields,
+                error *err);
+
+/* For the doors: the log to be read. */
+struct ledger *receipts_ledger(struct receipts *receipts);
+
+/* Adds the envelope of that receipt or event to `out`. Fails  ERR_NOT_FOUND, ERR_BAD_REQUEST. */
+int receipt_read(struct receipts *receipts, const char *id, struct bytes *out, error *err);
+
+/* SHA-256 in hex. */
+void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE]);

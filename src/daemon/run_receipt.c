@@ -1,0 +1,271 @@
+/* run_receipt.c - what a run (or a cell) leaves as proof: its facts, gathered when it is submitted
+ * and when it is done. */
+#include "daemon/run.h"
+
+#include "base/clock.h"
+#include "base/table.h"
+#include "daemon/contexts.h"
+#include "daemon/log.h"
+#include "daemon/receipts.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is known of the inputs when the request is still there. */
+struct run_record {
+    size_t input_count, variable_count;
+    struct fact_file *inputs;
+    char **variables; /* names */
+    unsigned note;
+    bool is_noted;
+};
+
+static void hash_content(const struct content *content, struct fact_file *file)
+{
+    static unsigned char piece[48 * 1024]; /* a multiple of 3: base64 is read in such pieces */
+    unsigned char hash[crypto_hash_sha256_BYTES];
+    crypto_hash_sha256_state state;
+    (void) crypto_hash_sha256_init(&state);
+    for (uint64_t offset = 0; offset < content->size;) {
+        size_t size = content_read(content, offset, piece, sizeof piece);
+        if (size == 0)
+            break;
+        (void) crypto_hash_sha256_update(&state, piece, size);
+        offset += size;
+    }
+    (void) crypto_hash_sha256_final(&state, hash);
+    (void) sodium_bin2hex(file->sha256, sizeof file->sha256, hash, sizeof hash);
+    file->bytes = content->size;
+}
+
+/* Words, each ended by NUL: no two lists have the same bytes. */
+static void hash_words(const char *const *words, size_t count, struct fact_file *file)
+{
+    auto_bytes text = { 0 };
+    for (size_t i = 0; i < count; i++)
+        bytes_add(&text, words[i], strlen(words[i]) + 1);
+    fact_hash(text.data, text.size, file->sha256);
+    file->bytes = text.size;
+}
+
+static struct fact_file *next_input(struct run_record *record, const char *name)
+{
+    struct fact_file *file = &record->inputs[record->input_count];
+    char *copy = strdup(name);
+    if (!copy)
+        return NULL;
+    record->input_count++;
+    file->name = copy;
+    return file;
+}
+
+static int gather_inputs(struct run_record *record, const struct run_request *request)
+{
+    record->inputs = calloc(request->file_count + 4, sizeof *record->inputs);
+    record->variables = calloc(request->variable_count + 1, sizeof *record->variables);
+    struct fact_file *file;
+    if (!record->inputs || !record->variables)
+        return -1;
+    if (request->has_code) {
+        if (!(file = next_input(record, "code")))
+            return -1;
+        hash_content(&request->code, file);
+    }
+    if (request->command_count > 0) {
+        if (!(file = next_input(record, "command")))
+            return -1;
+        hash_words(request->command, request->command_count, file);
+    }
+    if (request->argument_count > 0) {
+        if (!(file = next_input(record, "arguments")))
+            return -1;
+        hash_words(request->arguments, request->argument_count, file);
+    }
+    if (request->has_stdin) {
+        if (!(file = next_input(record, "stdin")))
+            return -1;
+        hash_content(&request->stdin_content, file);
+    }
+    for (size_t i = 0; i < request->file_count; i++) {
+        auto_bytes name = { 0 };
+        bytes_print(&name, "file/%s", request->files[i].path);
+        if (!(file = next_input(record, bytes_text(&name))))
+            return -1;
+        hash_content(&request->files[i].content, file);
+    }
+    for (size_t i = 0; i < request->variable_count; i++) {
+        record->variables[i] = strdup(request->variables[i].name);
+        if (!record->variables[i])
+            return -1;
+        record->variable_count++;
+    }
+    return 0;
+}
+
+void run_record_free(struct run *run)
+{
+    struct run_record *record = run->record;
+    if (!record)
+        return;
+    for (size_t i = 0; i < record->input_count; i++)
+        free((char *) (uintptr_t) record->inputs[i].name);
+    for (size_t i = 0; i < record->variable_count; i++)
+        free(record->variables[i]);
+    if (record->is_noted)
+        receipt_strike(run->runs->receipts, record->note);
+    free(record->inputs);
+    free((void *) record->variables);
+    free(record);
+    run->record = NULL;
+}
+
+/* What is known from the beginning. */
+static void begin_facts(const struct run *run, struct receipt_facts *facts)
+{
+    static const char *const starts[] = { [POOL_BUILT] = "built", [POOL_PARKED] = "parked" };
+    const struct run_record *record = run->record;
+    bool is_command = record->input_count > 0 && strcmp(record->inputs[0].name, "command") == 0;
+    *facts = (struct receipt_facts){
+        .id = run->id,
+        .kind = run->cell    ? "cell"
+                : is_command ? "command"
+                             : "run",
+        .language = run->spec.language ? run->spec.language->name : NULL,
+        .session = run->cell ? run->cell->session_id : NULL,
+        .context = run->cell ? run->cell->context_id : NULL,
+        .start = run->cell                         ? "session"
+                 : run->sandbox || run->started_us ? starts[run->start]
+                                                   : NULL,
+        .policy = { run->spec.policy->name, run->spec.policy->digest },
+        .template = { run->spec.template->name, run->spec.template->digest },
+        .input_count = record->input_count,
+        .inputs = record->inputs,
+        .variable_count = record->variable_count,
+        .variables = (const char *const *) record->variables,
+        .granted = run->spec.limits,
+    };
+}
+
+int run_note(struct run *run, const struct run_request *request, error *err)
+{
+    struct receipts *receipts = run->runs->receipts;
+    struct receipt_facts facts;
+    if (!receipts)
+        return 0;
+    run->record = calloc(1, sizeof *run->record);
+    if (!run->record || gather_inputs(run->record, request) < 0)
+        return fail(err, ERR_SYSTEM, "no memory to note a run");
+    begin_facts(run, &facts);
+    facts.submitted_ms = wall_clock_ms();
+    if (receipt_note(receipts, &facts, &run->record->note, err) < 0)
+        return -1;
+    run->record->is_noted = true;
+    return 0;
+}
+
+/* --- the end ------------------------------------------------------------------------------------
+ */
+
+static void hash_output(const struct output *output, struct fact_output *fact)
+{
+    char marker[OUTPUT_MARKER_MOST];
+    struct output_part parts[OUTPUT_PARTS];
+    unsigned char hash[crypto_hash_sha256_BYTES];
+    crypto_hash_sha256_state state;
+    output_parts(output, "", marker, parts);
+    (void) crypto_hash_sha256_init(&state);
+    for (size_t i = 0; i < OUTPUT_PARTS; i++) {
+        if (i == 1)
+            continue; /* the marker is our word, not the program's */
+        (void) crypto_hash_sha256_update(&state, (const unsigned char *) parts[i].data,
+                                         parts[i].size);
+        fact->kept += parts[i].size;
+    }
+    (void) crypto_hash_sha256_final(&state, hash);
+    (void) sodium_bin2hex(fact->sha256, sizeof fact->sha256, hash, sizeof hash);
+    fact->bytes = output->total;
+}
+
+/* Lists of the harvest, as facts. They live as long as the arrays given back. */
+static int list_harvest(const struct harvest *harvest, struct receipt_facts *facts)
+{
+    struct fact_file *artifacts = calloc(harvest->artifact_count + 1, sizeof *artifacts);
+    struct fact_denial *denials = calloc(harvest->denials.count + 1, sizeof *denials);
+    facts->artifacts = artifacts;
+    facts->denials = denials;
+    if (!artifacts || !denials)
+        return -1;
+    for (size_t i = 0; i < harvest->artifact_count; i++) {
+        const struct artifact *from = &harvest->artifacts[i];
+        artifacts[i] = (struct fact_file){ .name = from->path, .bytes = from->size };
+        (void) snprintf(artifacts[i].sha256, sizeof artifacts[i].sha256, "%s", from->sha256);
+    }
+    for (size_t i = 0; i < harvest->denials.count; i++) {
+        const struct denial *from = &harvest->denials.rows[i];
+        denials[i] = (struct fact_denial){ from->layer, from->target, from->count };
+    }
+    facts->artifact_count = harvest->artifact_count;
+    facts->denial_count = harvest->denials.count;
+    if (harvest->denials.unlisted > 0)
+        denials[facts->denial_count++] =
+            (struct fact_denial){ "other", "more", harvest->denials.unlisted };
+    return 0;
+}
+
+static int64_t wall_clock_at(int64_t moment_us)
+{
+    return moment_us == 0 ? 0 : wall_clock_ms() - (now_us() - moment_us) / 1000;
+}
+
+static void end_facts(const struct run *run, struct receipt_facts *facts)
+{
+    const struct harvest *harvest = &run->harvest;
+    facts->walls = run->walls;
+    facts->degraded = run->degraded;
+    facts->submitted_ms = wall_clock_at(run->submitted_us);
+    facts->started_ms = wall_clock_at(run->started_us);
+    facts->ended_ms = wall_clock_at(run->ended_us);
+    hash_output(&harvest->output[0], &facts->output[0]);
+    hash_output(&harvest->output[1], &facts->output[1]);
+    if (harvest->results.size > 0) {
+        facts->results.bytes = harvest->results.size;
+        fact_hash(harvest->results.data, harvest->results.size, facts->results.sha256);
+    }
+    facts->verdict = run->verdict;
+    facts->exited = run->evidence.exited;
+    facts->exit_code = run->evidence.exit_code;
+    facts->signal = run->evidence.signal;
+    for (enum limit_id id = 0; id < LIMITS; id++) {
+        facts->used[id] = run_used(run, id);
+        facts->hits[id] = run->evidence.hits[id];
+    }
+    facts->was_stopped = harvest->has_stopped;
+    if (run->sandbox)
+        facts->leftovers_are_known =
+            counters_count(sandbox_groups(run->sandbox), &facts->leftovers);
+}
+
+int run_write_receipt(struct run *run, error *err)
+{
+    struct fact_counter counters[COUNTERS_MOST];
+    struct receipt_facts facts;
+    if (!run->record)
+        return 0;
+    begin_facts(run, &facts);
+    end_facts(run, &facts);
+    facts.counter_count = counters_evidence(&run->counters, counters);
+    facts.counters = counters;
+    int result =
+        list_harvest(&run->harvest, &facts) < 0
+            ? fail(err, ERR_SYSTEM, "no memory for a receipt")
+            : receipt_write(run->runs->receipts, &facts, run->record->note, run->receipt, err);
+    if (result == 0)
+        run->record->is_noted = false;
+    free((void *) (uintptr_t) facts.artifacts);
+    free((void *) (uintptr_t) facts.denials);
+    if (result < 0)
+        log_event(LOG_ERROR, "run.without_receipt", TEXT("run", run->id), TEXT("cause", err->text));
+    return result;
+}
