@@ -9,7 +9,7 @@
 enum { DENIALS_MOST = 128, DENIAL_TARGET_SIZE = 160, DENIAL_MESSAGE_SIZE = 240 };
 
 struct denial {
-    const char *layer; /* "syscall", "network", "artifact" */
+    const char *layer; /* "syscall", "network", "artifact", "output" */
     char target[DENIAL_TARGET_SIZE];
     char message[DENIAL_MESSAGE_SIZE];
     uint64_t count;

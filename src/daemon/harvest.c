@@ -2,10 +2,12 @@
 #include "daemon/harvest.h"
 
 #include "base/table.h"
+#include "base/text.h"
 #include "daemon/json_reader.h"
 #include "daemon/request.h"
 #include "daemon/utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +62,20 @@ static void note_failure(error *failure, const struct inside_frame *frame,
     failure->os = done->os;
 }
 
+/* What was to come is told as missing: a folder that could not be read is no empty folder. */
+static void note_collect_failure(struct harvest *harvest, const struct inside_frame *frame,
+                                 const struct inside_done *done, const unsigned char *payload)
+{
+    error cause = { 0 };
+    note_failure(&cause, frame, done, payload);
+    if (cause.code == ERR_NONE)
+        return;
+    char message[DENIAL_MESSAGE_SIZE];
+    (void) snprintf(message, sizeof message, "not all files could be collected: %.*s",
+                    text_head(cause.text, 180), cause.text);
+    denials_add(&harvest->denials, "artifact", "/workspace", message, 1);
+}
+
 static int take_done(struct harvest *harvest, const struct inside_frame *frame,
                      const unsigned char *payload, error *err)
 {
@@ -77,7 +93,7 @@ static int take_done(struct harvest *harvest, const struct inside_frame *frame,
         return HARVEST_NOT_STARTED;
     }
     if (harvest->phase == HARVEST_COLLECTING && frame->id == ID_COLLECT && !harvest->file_is_open) {
-        note_failure(&harvest->collect_failure, frame, &done, payload);
+        note_collect_failure(harvest, frame, &done, payload);
         return HARVEST_COLLECTED;
     }
     return out_of_turn(frame, err);
@@ -157,6 +173,20 @@ bool harvest_is_flood(const struct harvest *harvest)
     return harvest->results_told > (uint64_t) RESULT_BYTES_MOST * RESULTS_FLOOD;
 }
 
+/* Too large to show, and told so; the code's output and files are not touched. */
+static int leave_result_out(struct harvest *harvest, bool is_last)
+{
+    bytes_done(&harvest->piece);
+    harvest->piece_is_cut = !is_last;
+    if (!is_last)
+        return HARVEST_NOTHING;
+    denials_add(&harvest->denials, "output", "results",
+                "values and figures of a run have 8 MiB together, and this did not fit; save large "
+                "ones as files in /workspace",
+                1);
+    return HARVEST_PRINTED;
+}
+
 static int take_result(struct harvest *harvest, const struct inside_frame *frame,
                        const unsigned char *payload, error *err)
 {
@@ -172,11 +202,9 @@ static int take_result(struct harvest *harvest, const struct inside_frame *frame
     size_t size = frame->size - sizeof result;
     if (harvest_is_flood(harvest))
         return HARVEST_PRINTED;
-    if (harvest->results.size + harvest->piece.size + size > RESULT_BYTES_MOST) {
-        bytes_done(&harvest->piece); /* too large to show; the code's output and files are not */
-        harvest->results_cut = true;
-        return HARVEST_NOTHING;
-    }
+    if (harvest->piece_is_cut ||
+        harvest->results.size + harvest->piece.size + size > RESULT_BYTES_MOST)
+        return leave_result_out(harvest, result.last);
     bytes_add(&harvest->piece, payload + sizeof result, size);
     if (!result.last)
         return HARVEST_NOTHING;

@@ -52,7 +52,6 @@ struct harvest {
     struct inside_exited exited;
     bool has_exited;
     error start_failure; /* of a START */
-    error collect_failure;
     struct inside_measured measured;
     bool has_measured;
     bool has_stopped; /* init said that nothing runs any more */
@@ -72,7 +71,7 @@ struct harvest {
     struct bytes
         results; /* JSON objects of results; comma and tab, which JSON escapes, stand between */
     struct bytes piece;    /* of the result that is coming in */
-    bool results_cut;      /* some were too large to show */
+    bool piece_is_cut;     /* it was too large to show: what still comes of it is left out */
     uint64_t results_told; /* bytes on the control socket, whether anything came of them or not */
     struct bytes failure;  /* JSON object: the exception that ended the code */
 };

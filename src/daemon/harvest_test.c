@@ -219,6 +219,62 @@ TEST(denials_are_counted_by_target)
     harvest_done(&harvest);
 }
 
-TESTS(CASE(a_file_comes_in), CASE(an_init_that_misbehaves_is_found_out),
+static bool is_told(const struct denials *denials, const char *layer, const char *says)
+{
+    for (size_t i = 0; i < denials->count; i++)
+        if (strcmp(denials->rows[i].layer, layer) == 0 && strstr(denials->rows[i].message, says))
+            return true;
+    return false;
+}
+
+TEST(files_that_could_not_be_collected_are_told)
+{
+    static struct inside_reader reader;
+    static struct harvest harvest;
+    unsigned char bytes[256];
+    error err = { 0 };
+    struct {
+        struct inside_done done;
+        char text[16];
+    } done = { { .os = 5 }, "list a folder" };
+    begin(&reader, &harvest);
+    harvest.phase = HARVEST_COLLECTING;
+    size_t size =
+        put(bytes, INSIDE_DONE, ID_COLLECT, 0, &done, sizeof done.done + strlen(done.text));
+    expect(feed(&reader, &harvest, bytes, size, size, &err) == 0, "%s", err.text);
+    expect(is_told(&harvest.denials, "artifact", "list a folder"), "%zu denials",
+           harvest.denials.count);
+    harvest_done(&harvest);
+}
+
+TEST(a_result_that_is_too_large_to_show_is_told_once)
+{
+    static struct inside_reader reader;
+    static struct harvest harvest;
+    static unsigned char bytes[INSIDE_PAYLOAD_MOST + 64];
+    static unsigned char payload[INSIDE_PAYLOAD_MOST];
+    struct inside_result head = { .what = INSIDE_RESULT_DISPLAY };
+    error err = { 0 };
+    begin(&reader, &harvest);
+    harvest.phase = HARVEST_RUNNING;
+    harvest.running = ID_INTERPRETER;
+    harvest.has_started = true;
+    memset(payload, 'x', sizeof payload);
+    for (int piece = 0; piece < 300; piece++) { /* 18 MiB: twice what is shown */
+        head.last = piece == 299;
+        memcpy(payload, &head, sizeof head);
+        size_t size = put(bytes, INSIDE_RESULT, ID_INTERPRETER, 0, payload, sizeof payload);
+        require(feed(&reader, &harvest, bytes, size, size, &err) == 0, "%s", err.text);
+    }
+    expect(harvest.results.size == 0, "%zu bytes", harvest.results.size);
+    expect(harvest.denials.count == 1 && harvest.denials.rows[0].count == 1 &&
+               is_told(&harvest.denials, "output", "8 MiB"),
+           "%zu denials", harvest.denials.count);
+    harvest_done(&harvest);
+}
+
+TESTS(CASE(files_that_could_not_be_collected_are_told),
+      CASE(a_result_that_is_too_large_to_show_is_told_once), CASE(a_file_comes_in),
+      CASE(an_init_that_misbehaves_is_found_out),
       CASE(a_result_after_the_end_of_the_code_is_left_out),
       CASE(artifacts_keep_to_what_was_granted), CASE(denials_are_counted_by_target))

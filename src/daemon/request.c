@@ -366,6 +366,44 @@ int request_read_key(struct run_request *request, const char *name, struct json_
                 name);
 }
 
+/* By parts: '/' before every other byte, so that a folder stands right before what lies in it. */
+static int compare_paths(const void *one, const void *other)
+{
+    const char *left = *(const char *const *) one;
+    const char *right = *(const char *const *) other;
+    for (; *left && *left == *right; left++, right++)
+        ;
+    int first = *left == '/' ? 1 : (unsigned char) *left + (*left ? 1 : 0);
+    int second = *right == '/' ? 1 : (unsigned char) *right + (*right ? 1 : 0);
+    return first - second;
+}
+
+/* Each input has a place of its own: no path is given twice, none lies in one that is a file. */
+static int check_places(const struct run_request *request, error *err)
+{
+    const char *paths[REQUEST_FILES_MOST + 1];
+    size_t count = 0;
+    for (size_t i = 0; i < request->file_count; i++)
+        paths[count++] = request->files[i].path;
+    if (request->has_code && request->filename)
+        paths[count++] = request->filename;
+    qsort(paths, count, sizeof *paths, compare_paths);
+    for (size_t i = 1; i < count; i++) {
+        size_t length = strlen(paths[i - 1]);
+        if (strcmp(paths[i - 1], paths[i]) == 0)
+            return fail(err, ERR_BAD_REQUEST,
+                        "path '%.*s' is given twice in 'files' and 'filename'; give each file a "
+                        "path of its own",
+                        text_head(paths[i], 80), paths[i]);
+        if (strncmp(paths[i - 1], paths[i], length) == 0 && paths[i][length] == '/')
+            return fail(err, ERR_BAD_REQUEST,
+                        "path '%.*s' is a file, and '%.*s' would lie in it; rename one of them",
+                        text_head(paths[i - 1], 60), paths[i - 1], text_head(paths[i], 60),
+                        paths[i]);
+    }
+    return 0;
+}
+
 static int check_whole(const struct run_request *request, error *err)
 {
     if (!request->has_code && request->command_count == 0)
@@ -376,7 +414,7 @@ static int check_whole(const struct run_request *request, error *err)
         return fail(err, ERR_BAD_REQUEST,
                     "'args' and 'filename' belong to 'code'; a 'command' holds "
                     "its own arguments");
-    return 0;
+    return check_places(request, err);
 }
 
 int request_read(struct json_object *json, struct run_request **ret_request, error *err)

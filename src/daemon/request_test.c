@@ -64,6 +64,14 @@ TEST(a_request_is_refused_with_its_cause)
         { "{\"code\":\"1\",\"stdin\":\"\",\"stdin_base64\":\"\"}", ERR_BAD_REQUEST, "not both" },
         { "{\"code\":\"1\",\"stdin_base64\":\"a=b=\"}", ERR_BAD_REQUEST, "not base64" },
         { "{\"code\":\"1\",\"filename\":\"/etc/passwd\"}", ERR_BAD_REQUEST, "absolute" },
+        { "{\"code\":\"1\",\"files\":[{\"path\":\"a\",\"content\":\"\"},"
+          "{\"path\":\"b\",\"content\":\"\"},{\"path\":\"a\",\"content\":\"\"}]}",
+          ERR_BAD_REQUEST, "'a' is given twice" },
+        { "{\"code\":\"1\",\"filename\":\"a\",\"files\":[{\"path\":\"a\",\"content\":\"\"}]}",
+          ERR_BAD_REQUEST, "'a' is given twice" },
+        { "{\"code\":\"1\",\"files\":[{\"path\":\"a/b/c\",\"content\":\"\"},"
+          "{\"path\":\"a.b\",\"content\":\"\"},{\"path\":\"a\",\"content\":\"\"}]}",
+          ERR_BAD_REQUEST, "'a' is a file, and 'a/b/c' would lie in it" },
     };
     for_each(fact, facts)
         for (size_t piece = 1; piece < 100; piece += 33) {

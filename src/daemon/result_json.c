@@ -43,7 +43,7 @@ uint64_t run_used(const struct run *run, enum limit_id limit)
     case LIMIT_inodes:
         return run->harvest.measured.inodes_peak;
     case LIMIT_output:
-        return output_total(run);
+        return harvest_is_flood(&run->harvest) ? run->harvest.results_told : output_total(run);
     case LIMIT_artifacts:
         return run->harvest.file_bytes;
     case LIMIT_artifact_files:
@@ -62,8 +62,14 @@ static void write_message(const struct run *run, enum limit_id limit, struct byt
 {
     static const char kept[] = "output so far and files in /workspace are kept";
     char text[512];
-    limit_sentence(limit, limit_get(&run->spec.limits, limit), run_used(run, limit),
-                   limit_get(&run->spec.policy->maximum, limit), text, sizeof text);
+    if (limit == LIMIT_output && harvest_is_flood(&run->harvest))
+        (void) snprintf(text, sizeof text,
+                        "values and figures that the code shows exceeded %" PRIu64
+                        " bytes, a bound that no policy changes; %s; save large ones as files",
+                        run->harvest.results_told, kept);
+    else
+        limit_sentence(limit, limit_get(&run->spec.limits, limit), run_used(run, limit),
+                       limit_get(&run->spec.policy->maximum, limit), text, sizeof text);
     const char *claim = run->files_are_lost ? strstr(text, kept) : NULL;
     if (!claim) {
         json_string_field(out, "message", text);

@@ -271,9 +271,10 @@ static void send_collect(struct run *run)
     struct iovec part = { &order, sizeof order };
     sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_COLLECT, .id = ID_COLLECT },
                  &part, 1);
-    sandbox_flush(run->sandbox);
     run->collect_is_sent = true;
-    read_counters(run); /* while init is at it */
+    sandbox_flush(run->sandbox);
+    if (run->sandbox)
+        read_counters(run); /* while init is at it */
 }
 
 static void collect(struct run *run)
@@ -367,7 +368,8 @@ static void execute_code(struct run *run)
                  &(struct inside_frame){ .kind = INSIDE_EXECUTE, .id = ID_INTERPRETER }, &part, 1);
     send_stdin(run, run->request);
     sandbox_flush(run->sandbox);
-    tell(run);
+    if (run->state != RUN_DONE)
+        tell(run);
 }
 
 static void start_program(struct run *run, uint32_t id)
@@ -388,13 +390,13 @@ static void begin_code(struct run *run)
     run->wall_ends =
         deadline_in((int64_t) run->spec.limits.wall + 1); /* never early by a fraction */
     look_at_cpu_later(run, run->spec.limits.cpu * 1000);
+    become(run, RUN_RUNNING); /* before anything is sent: sending may be the end of it */
     if (run->spec.set >= 0)
         execute_code(run);
     else
         start_program(run, run->spec.compile.size > 0 ? ID_COMPILER : ID_PROGRAM);
     request_free(run->request);
     run->request = NULL;
-    become(run, RUN_RUNNING);
 }
 
 static void on_loaded(struct run *run)

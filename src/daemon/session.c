@@ -221,9 +221,8 @@ int session_lease(struct session *session, error *err)
 {
     struct lease lease = {
         .template = session->spec.template_index,
-        .network = session->spec.policy->network == POLICY_NETWORK_LOOPBACK
-                       ? SPAWN_NETWORK_LOOPBACK
-                       : SPAWN_NETWORK_NONE,
+        .network = session->spec.policy->network == POLICY_NETWORK_LOOPBACK ? SPAWN_NETWORK_LOOPBACK
+                                                                            : SPAWN_NETWORK_NONE,
         .set = session->spec.set,
         .limits = &session->spec.limits,
         .told = on_leased,

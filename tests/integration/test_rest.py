@@ -2,6 +2,7 @@
 
 import base64
 import concurrent.futures
+import contextlib
 import hashlib
 import http.client
 import json
@@ -139,10 +140,14 @@ class TestResults:
                             files=[{"path": "kept.txt", "content": "1"}, {"path": "changed.txt", "content": "1"}])
         assert [a["path"] for a in result["artifacts"]] == ["changed.txt"]
 
-    def test_an_input_that_cannot_be_written_is_told_in_words(self, daemon):
-        result = daemon.run("1", files=[{"path": "a", "content": "1"},
-                                        {"path": "a/b", "content": "2" * 2 * MiB}, {"path": "c", "content": "3"}])
-        assert result["status"] == "lost" and "open 'a': Not a directory" in result["error"]["value"], result
+    @pytest.mark.parametrize("paths,says", [
+        (["a", "a/b", "c"], "'a' is a file, and 'a/b' would lie in it"),
+        (["x/y", "x-y", "x"], "'x' is a file, and 'x/y' would lie in it"),
+        (["a", "b", "a"], "'a' is given twice"),
+    ])
+    def test_inputs_that_are_in_each_others_way(self, daemon, paths, says):
+        status, answer = daemon.post({"code": "1", "files": [{"path": path, "content": "1"} for path in paths]})
+        assert status == 400 and says in answer["error"]["message"], answer
 
     def test_a_command(self, daemon):
         status, result = daemon.post({"command": ["/bin/sh", "-c", "echo $0 $1", "a", "{file}"]})
@@ -418,9 +423,10 @@ class TestHostilePeers:
         assert daemon.get("/healthz")[0] == 200
 
     def test_many_idle_connections(self, daemon):
-        peers = [daemon.connect() for _ in range(300)]
+        peers = [daemon.connect() for _ in range(700)]  # more than are served at once: the idlest go
         for peer in peers:
-            peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ")
+            with contextlib.suppress(OSError):
+                peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ")
         assert daemon.run("print(1)")["stdout"] == "1\n"
         for peer in peers:
             peer.close()
