@@ -311,9 +311,11 @@ struct inside_interpreter_ready {
 
 /* A RESULT frame holds a piece of one JSON object; the pieces up to and with the one that says LAST
  * make it whole.
- *   VALUE and DISPLAY  {"text/plain": "…", "image/png": "base64…", "application/json": …}
- *   ERROR              {"name", "value", "traceback", "frames":
- * [{"file","line","function","code"}]} */
+ *   VALUE and DISPLAY  {"data": {"text/plain": "…", "image/png": "base64…", …}, "metadata": {…},
+ *                      "chart": {…}, "id": "…", "update": true}; all but "data" may be missing
+ *   ERROR              {"name", "value", "traceback",
+ *                      "frames": [{"file", "line", "function", "code"}], "causes": [ERROR…],
+ *                      "exceptions": [ERROR…]}; the last two may be missing */
 enum inside_result_what { INSIDE_RESULT_VALUE = 1, INSIDE_RESULT_DISPLAY, INSIDE_RESULT_ERROR };
 
 struct inside_result {

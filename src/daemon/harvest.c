@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "daemon/json_reader.h"
 #include "daemon/request.h"
+#include "daemon/shown.h"
 #include "daemon/utf8.h"
 
 #include <stdio.h>
@@ -149,23 +150,19 @@ static int keep_result(struct harvest *harvest, enum inside_result_what what, er
     int done = json_reader_end(&reader, &value, err);
     json_reader_close(&reader);
     bytes_done(&harvest->piece);
-    if (done == 0 && json_object_is_type(value, json_type_object)) {
-        const char *text = json_object_to_json_string_ext(
-            value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
-        struct bytes *into = what == INSIDE_RESULT_ERROR ? &harvest->failure : &harvest->results;
-        if (what == INSIDE_RESULT_ERROR) {
-            bytes_done(into);
-            bytes_add_text(into, text);
-        } else {
-            bytes_add_text(into, into->size > 0 ? ",\t" : "");
-            bytes_print(into,
-                        "{\"main\":%s,\"data\":", what == INSIDE_RESULT_VALUE ? "true" : "false");
-            bytes_add_text(into, text);
-            bytes_add_text(into, ",\"chart\":null}");
-        }
+    auto_bytes text = { 0 };
+    struct bytes *results = &harvest->results;
+    if (done == 0 && what == INSIDE_RESULT_ERROR && shown_write_failure(&text, value)) {
+        bytes_done(&harvest->failure);
+        bytes_add(&harvest->failure, text.data, text.size);
+    } else if (done == 0 && what != INSIDE_RESULT_ERROR &&
+               shown_write(&text, value, what == INSIDE_RESULT_VALUE)) {
+        bytes_add_text(results, results->size > 0 ? ",\t" : "");
+        bytes_add(results, text.data, text.size);
     }
     (void) json_object_put(value);
-    return HARVEST_PRINTED; /* what was no object is left out: it came from the program itself */
+    return HARVEST_PRINTED; /* what was no such object is left out: it came from the program itself
+                             */
 }
 
 bool harvest_is_flood(const struct harvest *harvest)

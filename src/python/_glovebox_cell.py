@@ -3,95 +3,153 @@ figures that were left open are shown, and an error is told as data."""
 
 import __future__
 import ast
-import builtins
 import io
 import linecache
-import os
 import sys
 import tokenize
-import traceback
 
 import _glovebox
+import _glovebox_display
+import _glovebox_errors
 import _glovebox_figures
-import _glovebox_mime
+import _glovebox_ipython
+import _glovebox_magics
 import _glovebox_script
 
+VALUES_KEPT = 16  # in Out; each may be large, and a context lives long
 FUTURES = 0  # flags of code that says `from __future__ import …`, which holds for later cells
 for feature in __future__.all_feature_names:
     FUTURES |= getattr(__future__, feature).compiler_flag
 
 
+class NoInput(EOFError, NotImplementedError):
+    """input() was called, and nobody is there to answer."""
+
+
+NoInput.__name__ = NoInput.__qualname__ = "StdinNotImplementedError"
+NoInput.__module__ = "IPython.core.error"
+
+
 class Context:
     """One stateful interpreter."""
 
-    def __init__(self):
+    def __init__(self, adopts=True):
         self.main = None
         self.futures = 0
         self.loop = None
-        self.request = None
+        self.count = 0
+        self.values, self.sources, self.newest = {}, [""], None
+        self.adopts = adopts
 
-    def begin(self, request):
-        self.request = request
+    def begin(self, request, count):
+        _glovebox_display.request = request
+        self.count = count
         if self.main is None:
             self.main = _glovebox_script.make_main("")
             del self.main.__dict__["__file__"]
-            self.main.__dict__["display"] = builtins.display = display
             _glovebox_script.set_path("", request.arguments)
-            _glovebox_figures.watch(self.show_figure)
+            _glovebox_ipython.settle(_glovebox_magics.Shell(self), self.adopts)
+            self.main.__dict__.update(In=self.sources, Out=self.values)
+            sys.modules["builtins"].__dict__["input"] = ask(sys.modules["builtins"].input)
+        sys.modules.setdefault("__main__", self.main)
+        mend_streams()
 
-    def show(self, what, bundle):
-        if bundle:
-            self.request.send_result(what, _glovebox_mime.to_json(bundle))
+    def keep_value(self, value):
+        """_, __ and ___, unless the program has taken the name for itself; Out holds the last few."""
+        names = self.main.__dict__
+        if value is not self.values:
+            self.values[self.count] = value
+            while len(self.values) > VALUES_KEPT:
+                del self.values[next(iter(self.values))]
+        if "_" not in names or names["_"] is self.newest:
+            names["___"], names["__"], names["_"] = names.get("__", ""), names.get("_", ""), value
+            self.newest = value
 
-    def show_figure(self, figure):
-        self.show(_glovebox.DISPLAY, _glovebox_mime.bundle(figure))
+    def forget_names(self):
+        names = self.main.__dict__
+        for name in [name for name in names if not name.startswith("__")]:
+            del names[name]
+        self.values.clear()
+        names.update(In=self.sources, Out=self.values)
+
+    def execute_text(self, text, name):
+        """Runs a piece of a cell; gives the value of its last expression."""
+        return evaluate(text, name, _glovebox_ipython.Interactivity.ast_node_interactivity)
 
 
 context = Context()
 
 
-def display(*values, **options):
-    """Shows values as rich as they can be shown; dict with raw=True is a ready MIME bundle."""
-    for value in values:
-        if options.get("raw") and isinstance(value, dict):
-            context.show(_glovebox.DISPLAY, _glovebox_mime.checked(value))
-        else:
-            context.show(_glovebox.DISPLAY, _glovebox_mime.bundle(value, options.get("include")))
+def ask(plain_input):
+    def input(prompt="", /):
+        """Reads a line that came with the run; otherwise there is nobody to ask."""
+        try:
+            return plain_input(prompt)
+        except EOFError:
+            raise NoInput("input() was called, but nobody can answer here; set the value in the code, or give "
+                          "the text as stdin of the run") from None
+
+    return input
+
+
+def mend_streams():
+    """A cell that closed or lost sys.stdout has not taken it from the next."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = getattr(sys, name, None)
+        if stream is not None and not getattr(stream, "closed", False):
+            continue
+        stream = getattr(sys, f"__{name}__", None)
+        if stream is None or stream.closed:
+            raw = io.FileIO(number, "w", closefd=False)
+            stream = io.TextIOWrapper(raw, "utf-8", "backslashreplace" if number == 2 else "surrogateescape", "\n",
+                                      line_buffering=number == 2, write_through=True)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
 
 
 def run(request, count):
     """Returns 0, 1 if the cell raised, or the code it asked to exit with."""
-    context.begin(request)
-    name = request.path or f"<cell {count}>"
     code = 0
     try:
-        value = evaluate(request.code, name)
+        context.begin(request, count)
+        name = request.path or f"<cell {count}>"
+        text = decode(request.code)
+        context.sources.append(text)
+        value = evaluate(text, name, _glovebox_ipython.Interactivity.ast_node_interactivity)
         if value is not None:
-            keep_value(value)
+            context.keep_value(value)
             _glovebox_figures.forget(value)
-            context.show(_glovebox.VALUE, _glovebox_mime.bundle(value))
+            _glovebox_display.show_value(value)
     except SystemExit as end:
         code = _glovebox_script.exit_code(end)
     except BaseException as error:
         code = 1
-        tell(error, name)
+        tell(request, error)
     try:
-        _glovebox_figures.show_open(context.show_figure)
+        _glovebox_figures.show_open()
     except BaseException as error:
         code = code or 1
-        tell(error, name)
+        tell(request, error)
     _glovebox_script.flush()
     return code
 
 
-def evaluate(source, name):
+def tell(request, error):
+    _glovebox_errors.tell(error, lambda json: _glovebox.result(request.number, _glovebox.ERROR, json))
+
+
+def evaluate(text, name, interactivity):
     """Runs all statements; gives the value of the last if it is an expression without a semicolon."""
-    text = decode(source)
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | context.futures
-    tree = compile(text, name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    try:
+        tree = compile(_glovebox_magics.to_python(text), name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    except _glovebox_magics.UsageError as error:
+        raise error.with_traceback(None)
+    if interactivity == "all":
+        return evaluate_all(tree, name, flags)
     last = None
-    if tree.body and isinstance(tree.body[-1], ast.Expr):
+    if tree.body and isinstance(tree.body[-1], ast.Expr) and interactivity != "none":
         last = tree.body.pop()
     if tree.body:
         code = compile(tree, name, "exec", flags, dont_inherit=True)
@@ -103,6 +161,20 @@ def evaluate(source, name):
     return None if ends_with_semicolon(text) else value
 
 
+def evaluate_all(tree, name, flags):
+    """InteractiveShell.ast_node_interactivity = 'all': each expression is shown, the last one given."""
+    value = None
+    for node in tree.body:
+        if value is not None:
+            _glovebox_display.display(value)
+        if isinstance(node, ast.Expr):
+            value = execute(compile(ast.Expression(node.value), name, "eval", flags, dont_inherit=True))
+        else:
+            execute(compile(ast.Module([node], []), name, "exec", flags, dont_inherit=True))
+            value = None
+    return value
+
+
 def decode(source):
     encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
     return source.decode(encoding)
@@ -112,12 +184,27 @@ def execute(code):
     names = context.main.__dict__
     if not code.co_flags & 0x80:  # CO_COROUTINE
         return eval(code, names)
+    return awaited(eval(code, names))
+
+
+def awaited(coroutine):
+    """On the context's own loop, which other cells share. An interrupt cancels the cell's task and no other."""
     import asyncio
 
     if context.loop is None or context.loop.is_closed():
         context.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(context.loop)
-    return context.loop.run_until_complete(eval(code, names))
+    task = context.loop.create_task(coroutine)
+    try:
+        return context.loop.run_until_complete(task)
+    except (KeyboardInterrupt, SystemExit):
+        if not task.done():
+            task.cancel()
+            try:
+                context.loop.run_until_complete(task)
+            except BaseException:
+                pass
+        raise
 
 
 def ends_with_semicolon(text):
@@ -126,75 +213,39 @@ def ends_with_semicolon(text):
     skip = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER, tokenize.INDENT,
             tokenize.DEDENT)
     last = None
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in skip:
-            last = token
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type not in skip:
+                last = token
+    except (tokenize.TokenError, SyntaxError):  # a line that is no Python
+        return text.rstrip().endswith(";")
     return last is not None and last.string == ";"
 
 
-def keep_value(value):
-    names = context.main.__dict__
-    names["___"], names["__"], names["_"] = names.get("__"), names.get("_"), value
+class Nowhere:
+    """A request for the rehearsal: with no channel open, what it shows goes nowhere."""
 
+    path, arguments, number = "", [], 0
 
-def tell(error, name):
-    """Sends the error: its traceback without our own frames, and the same as data."""
-    steps = error.__traceback__
-    while steps is not None and is_ours(steps.tb_frame.f_code.co_filename):
-        steps = steps.tb_next
-    error.__traceback__ = steps
-    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, steps
-    try:
-        text = "".join(traceback.format_exception(type(error), error, steps))
-    except BaseException:
-        text = f"{type(error).__name__}: the traceback could not be made\n"
-    context.request.send_result(_glovebox.ERROR, _glovebox_mime.to_json({
-        "name": type(error).__name__,
-        "value": safe_text(error),
-        "traceback": _glovebox_mime.shortened(text),
-        "frames": frames_of(error, steps),
-    }))
-
-
-def is_ours(path):
-    return os.path.dirname(path) == os.path.dirname(__file__)
-
-
-def safe_text(error):
-    try:
-        return _glovebox_mime.shortened(str(error))
-    except BaseException:
-        return ""
-
-
-def frames_of(error, steps):
-    if isinstance(error, SyntaxError):
-        return [{"file": error.filename or "", "line": error.lineno or 0, "function": "",
-                 "code": (error.text or "").strip()}]
-    try:
-        return [{"file": frame.filename, "line": frame.lineno, "function": frame.name,
-                 "code": frame.line or ""}
-                for frame in traceback.extract_tb(steps, limit=-64)]
-    except BaseException:
-        return []
+    def __init__(self, code):
+        self.code = code
 
 
 def rehearse():
     """In the zygote: what a first cell would have to import and specialise."""
     global context
-
-    class Nowhere:
-        path, arguments, code = "", [], b"x = 1\nx + 1\n"
-
-        def send_result(self, what, text):
-            pass
-
+    plain_input = sys.modules["builtins"].input
+    context = Context(adopts=False)
     for _ in range(12):
-        run(Nowhere(), 1)
-    Nowhere.code = b"1 / 0\n"
-    run(Nowhere(), 1)
+        run(Nowhere(b"x = 1\n[x + 1, 'a']\n"), 1)
+    if "pandas" in sys.modules:
+        run(Nowhere(b"import pandas\npandas.DataFrame({'a': [1, 2], 'b': [0.5, 1.5]})\n"), 1)
+    if "matplotlib.pyplot" in sys.modules:
+        run(Nowhere(b"import matplotlib.pyplot as p\np.plot([1, 2])\np.title('a')\n"), 1)
+    run(Nowhere(b"1 / 0\n"), 1)
     sys.last_type = sys.last_value = sys.last_traceback = None
     context = Context()
-    del builtins.display
+    _glovebox_display.request = None
     linecache.clearcache()
-    _glovebox_figures.unwatch()
+    _glovebox_ipython.unsettle()
+    sys.modules["builtins"].__dict__["input"] = plain_input

@@ -1,71 +1,158 @@
 """Figures of matplotlib that a cell leaves open are shown, as in a notebook, and plt.show() shows at once.
 
-Programs that never import matplotlib pay nothing: its module is met on the way in."""
+A figure is drawn once: what a notebook's tight box would cut away or add is found on the drawn canvas, and
+only a figure with something outside of its canvas is drawn a second time. SVG is made where it stays small,
+or where the program asks for it (set_matplotlib_formats, %config InlineBackend.figure_formats)."""
 
+import io
 import sys
 
-NAME = "matplotlib.pyplot"
-show_one = None
+import _glovebox_charts
+import _glovebox_display
+import _glovebox_ipython
+import _glovebox_magics
+import _glovebox_mime
+
+PYPLOT = "matplotlib.pyplot"
+FORMATS = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf", "jpeg": "image/jpeg"}
+PADDING = 0.1  # inches around what was drawn, as pyplot's own tight box
+SVG_POINTS_MOST = 2000
+SVG_CHARACTERS_MOST = 512 << 10
+DEFAULT = ("png", "svg")
+
+formats = DEFAULT
 
 
-class Meeting:
-    """An entry of sys.meta_path that lets pyplot be imported as ever and then gives it our show()."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name != NAME:
-            return None
-        sys.meta_path.remove(self)
-        import importlib.util
-
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def exec_module(module):
-                load(module)
-                adopt(module)
-
-            spec.loader.exec_module = exec_module
-        return spec
+def set_formats(*names):
+    """Which forms of a figure are wanted: png, svg, pdf, jpeg (retina is png)."""
+    global formats
+    names = [name for group in names for name in ((group,) if isinstance(group, str) else group)]
+    wanted = tuple({"retina": "png", "png2x": "png", "jpg": "jpeg"}.get(name, name) for name in names)
+    unknown = [name for name in wanted if name not in FORMATS]
+    if unknown:
+        raise ValueError(f"unknown format of figures: {unknown[0]}; there are {', '.join(FORMATS)}")
+    formats = wanted or DEFAULT
 
 
-def watch(show):
-    """From now on plt.show() hands every open figure to `show`."""
-    global show_one
-    show_one = show
-    if NAME in sys.modules:
-        adopt(sys.modules[NAME])
-    elif not any(isinstance(finder, Meeting) for finder in sys.meta_path):
-        sys.meta_path.insert(0, Meeting())
-
-
-def unwatch():
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, Meeting)]
-
-
-def adopt(pyplot):
+def adopt_pyplot(pyplot):
     def show(*_arguments, **_options):
         """Shows all open figures, and closes them."""
-        show_open(show_one)
+        show_open()
 
     pyplot.show = show
+    pyplot.Figure.show = lambda figure, *_arguments, **_options: _glovebox_display.display(figure)
 
 
-def show_open(show):
-    pyplot = sys.modules.get(NAME)
+def show_open():
+    pyplot = sys.modules.get(PYPLOT)
     if pyplot is None:
         return
     for number in pyplot.get_fignums():
         figure = pyplot.figure(number)
         try:
-            show(figure)
+            if figure.axes or figure.texts or figure.images or figure.patches or figure.lines:
+                _glovebox_display.display(figure)
         finally:
             pyplot.close(figure)
 
 
 def forget(value):
     """A figure that is the value of the cell is shown as such and not a second time."""
-    pyplot = sys.modules.get(NAME)
+    pyplot = sys.modules.get(PYPLOT)
     figure_type = getattr(sys.modules.get("matplotlib.figure"), "Figure", None)
     if pyplot is not None and figure_type is not None and isinstance(value, figure_type):
         pyplot.close(value)
+
+
+def capture(bundle, figure):
+    """Adds the pictures of a figure and the numbers that it was drawn from."""
+    box = None
+    for name in formats:
+        if FORMATS[name] in bundle.data:
+            continue
+        if name == "png":
+            image, box = draw_png(figure)
+            bundle.add("image/png", image)
+            width, height = size_of(image)
+            bundle.add_metadata({"image/png": {"width": width, "height": height}})
+        elif name != "svg" or formats is not DEFAULT or points_of(figure) <= SVG_POINTS_MOST:
+            image = save(figure, name, box)
+            if name == "svg":
+                image = image.decode("utf-8")
+                if formats is DEFAULT and len(image) > SVG_CHARACTERS_MOST:
+                    continue
+            bundle.add(FORMATS[name], image)
+    try:
+        bundle.chart = _glovebox_charts.chart_of(figure)
+    except Exception:
+        bundle.chart = None  # an artist of a kind or in a state that nobody foresaw; the picture is there
+
+
+def save(figure, name, box):
+    file = io.BytesIO()
+    figure.savefig(file, format=name, bbox_inches=box or "tight")
+    return file.getvalue()
+
+
+def size_of(png):
+    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+
+
+def draw_png(figure):
+    """Gives the picture and, where it could be found without drawing again, its box in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    if type(figure.canvas) is not FigureCanvasAgg:
+        return save(figure, "png", None), None
+    import numpy
+    from PIL import Image
+
+    dpi = figure.dpi
+    figure.canvas.draw()
+    box = figure.get_tightbbox(figure.canvas.get_renderer()).padded(PADDING)
+    pixels = numpy.asarray(figure.canvas.buffer_rgba())
+    high, wide = pixels.shape[:2]
+    left, right = round(box.x0 * dpi), round(box.x1 * dpi)
+    top, bottom = high - round(box.y1 * dpi), high - round(box.y0 * dpi)
+    if left < 0 or top < 0 or right > wide or bottom > high:
+        pad = int(PADDING * dpi) + 1  # only the padding is outside: it is the background
+        if left < -pad or top < -pad or right > wide + pad or bottom > high + pad:
+            return save(figure, "png", box), box
+        padded = numpy.empty((high + 2 * pad, wide + 2 * pad, 4), dtype=pixels.dtype)
+        padded[:] = background_of(figure)
+        padded[pad : pad + high, pad : pad + wide] = pixels
+        pixels, left, right, top, bottom = padded, left + pad, right + pad, top + pad, bottom + pad
+    file = io.BytesIO()
+    Image.fromarray(numpy.ascontiguousarray(pixels[top:bottom, left:right]), "RGBA").save(
+        file, format="png", dpi=(dpi, dpi), compress_level=3)
+    return file.getvalue(), box
+
+
+def background_of(figure):
+    from matplotlib.colors import to_rgba
+
+    return [round(part * 255) for part in to_rgba(figure.get_facecolor())]
+
+
+def points_of(figure):
+    """How much an SVG would have to hold: every point of a line, of a path and of an image."""
+    count = 0
+    for axes in figure.axes:
+        for line in axes.lines:
+            count += len(line.get_xydata())
+        for collection in axes.collections:
+            offsets = collection.get_offsets()
+            count += 4 * len(offsets) + sum(len(path.vertices) for path in collection.get_paths()[:SVG_POINTS_MOST])
+        for image in axes.images:
+            shape = image.get_array().shape
+            count += shape[0] * shape[1] // 16
+        count += 4 * len(axes.patches)
+    return count
+
+
+_glovebox_mime.SPECIAL[("matplotlib", "Figure")] = capture
+_glovebox_ipython.ADOPTED[PYPLOT] = adopt_pyplot
+_glovebox_ipython.MODULES["IPython.display"]["set_matplotlib_formats"] = set_formats
+_glovebox_ipython.MODULES["matplotlib_inline.backend_inline"] = {"set_matplotlib_formats": set_formats}
+_glovebox_ipython.MODULES["matplotlib_inline"] = {}
+_glovebox_magics.set_figure_formats = set_formats

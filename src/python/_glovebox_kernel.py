@@ -1,6 +1,6 @@
 """The forked interpreter: parks, takes what init passes on, runs it, answers.
 
-A message on the control socket is one frame of contract/inside.h. The end of an execution is said by
+What it receives and tells are frames of contract/inside.h (python/channel.c). The end of an execution is said by
 EXECUTED and never by the exit of the process: taking down a large address space takes milliseconds."""
 
 import _signal  # the module signal turns each number into an enum: sixty copied pages
@@ -14,12 +14,8 @@ import _glovebox_cell
 import _glovebox_fresh
 import _glovebox_script
 
-FRAME = struct.Struct("<IHHII")  # struct inside_frame
 EXECUTE = struct.Struct("<IIHHI")  # struct inside_execute
-RESULT = struct.Struct("<HHI")  # struct inside_result
-EXECUTED = struct.Struct("<iiII")  # struct inside_executed
 PRIME_MODE = struct.pack("<I", _glovebox.PRIME)
-PIECE_MOST = _glovebox.PAYLOAD_MOST - RESULT.size
 
 
 class Request:
@@ -56,80 +52,44 @@ def read_code(path):
         return file.readall()
 
 
-class Channel:
-    """The control socket. A program may close it, or open something else under its number: what is not
-    the socket any more is left alone, and init sees the end of the process instead."""
-
-    def __init__(self, descriptor):
-        self.descriptor = descriptor
-        self.inode = os.fstat(descriptor).st_ino
-        self.owner = os.getpid()
-
-    def receive(self):
-        while True:
-            try:
-                message = os.read(self.descriptor, FRAME.size + _glovebox.PAYLOAD_MOST)
-            except KeyboardInterrupt:
-                continue
-            if not message:
-                os._exit(0)
-            _size, kind, _stream, number, _reserved = FRAME.unpack_from(message)
-            return kind, number, message[FRAME.size :]
-
-    def send(self, kind, number, payload):
-        if os.getpid() != self.owner:
-            return
-        try:
-            if os.fstat(self.descriptor).st_ino == self.inode:
-                os.write(self.descriptor, FRAME.pack(len(payload), kind, 0, number, 0) + payload)
-        except OSError:
-            pass
-
-    def send_result(self, number, what, text):
-        body = text.encode("utf-8", "replace")
-        for at in range(0, len(body), PIECE_MOST):
-            last = at + PIECE_MOST >= len(body)
-            self.send(_glovebox.RESULT, number,
-                      RESULT.pack(what, last, 0) + body[at : at + PIECE_MOST])
-
-    def forget_in_child(self):
-        """A child that the program forks is not the interpreter that init talks to."""
-        if os.getpid() != self.owner:
-            try:
-                if os.fstat(self.descriptor).st_ino == self.inode:
-                    os.close(self.descriptor)
-            except OSError:
-                pass
-
-
-channel = None
-
-
-def after_fork_in_child():
-    if channel is not None:
-        channel.forget_in_child()
-
-
-os.register_at_fork(after_in_child=after_fork_in_child)
-
-
 def live(control, prime):
-    global channel
     _glovebox_fresh.reseed()
     rehearse(prime)
-    channel = Channel(control)
-    count = 0
+    _glovebox.open_channel(control)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    serve(_glovebox.receive, _glovebox.executed, _glovebox.EXECUTE, os._exit)
+
+
+def serve(receive, executed, wanted, leave):
+    """Nothing here is looked up by a name that a program could reach: whatever it has broken, an execution
+    ends with EXECUTED or with the interpreter."""
+    count = 0
     while True:
-        kind, number, payload = channel.receive()
-        if kind != _glovebox.EXECUTE:
+        message = receive()
+        if message is None:
+            leave(0)
+        if message[0] != wanted:
             continue
-        if payload[:4] == PRIME_MODE:
+        if message[2][:4] == PRIME_MODE:
             rehearse(_glovebox.PRIME_WORK)
-            answer(number, 0, 0, False, count)
+            executed(message[1], 0, 0, False, count)
             continue
         count += 1
-        run(number, payload, count)
+        try:
+            run(message[1], message[2], count)
+        except BaseException as error:
+            kind = type(error)
+            try:
+                complain(error)
+            except BaseException:
+                pass
+            executed(message[1], 1, 0, True, count)
+            leave(1)
+            raise kind from None
+
+
+def complain(error):
+    os.write(2, f"glovebox: the interpreter cannot go on, its own parts were changed: {error!r}\n".encode())
 
 
 def begin(payload):
@@ -147,19 +107,20 @@ def run(number, payload, count):
         request = begin(payload)
     except (OSError, struct.error, IndexError, ValueError) as error:
         os.write(2, f"glovebox: cannot start the program: {error}\n".encode())
-        answer(number, 126, 0, True, count)
+        _glovebox.executed(number, 126, 0, True, count)
         os._exit(126)
-    request.send_result = lambda what, text: channel.send_result(number, what, text)
+    request.number = number
+    owner = os.getpid()
     code = run_interruptibly(request, count)
-    if not request.ends and os.getpid() == channel.owner:
-        answer(number, code, 0, False, count)
+    if not request.ends and os.getpid() == owner:
+        _glovebox.executed(number, code, 0, False, count)
         return
     code = _glovebox_script.finish(code)
     if code == _glovebox_script.INTERRUPTED:
-        answer(number, -1, _signal.SIGINT, True, count)
+        _glovebox.executed(number, -1, _signal.SIGINT, True, count)
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
         os.kill(os.getpid(), _signal.SIGINT)
-    answer(number, code, 0, True, count)
+    _glovebox.executed(number, code, 0, True, count)
     os._exit(code)
 
 
@@ -175,10 +136,6 @@ def run_interruptibly(request, count):
         code = 1
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     return code
-
-
-def answer(number, code, signal_number, ends, count):
-    channel.send(_glovebox.EXECUTED, number, EXECUTED.pack(code, signal_number, ends, count))
 
 
 # --- rehearsal: harmless code on the very path that a request will take --------------------------------
@@ -211,14 +168,14 @@ def rehearse(prime):
     try:
         os.dup2(null, 1)
         for code in codes:
-            rehearse_one(code, Channel(null))
+            rehearse_one(code)
     finally:
         os.dup2(kept, 1)  # inheritable: programs that the code starts print there too
         os.close(kept)
         os.close(null)
 
 
-def rehearse_one(code, nowhere):
+def rehearse_one(code):
     variables = (b"HOME=/home/user", b"TZ=UTC", b"PYTHONPATH=/workspace")
     payload = EXECUTE.pack(_glovebox.SCRIPT, _glovebox.WRITE, 1, len(variables), len(code))
     payload += b"/\0" + 2 * (PLACE.encode() + b"\0") + b"".join(text + b"\0" for text in variables) + code
@@ -227,7 +184,6 @@ def rehearse_one(code, nowhere):
     _glovebox_script.flush()
     _glovebox_script.forget_main()
     gc.collect()
-    nowhere.send(_glovebox.EXECUTED, 0, EXECUTED.pack(0, 0, 1, 1))
     gc.disable()
     os.environ.clear()
     os.unlink(PLACE)
@@ -241,9 +197,10 @@ def rehearse_in_zygote():
     if "matplotlib.pyplot" in sys.modules:
         _glovebox_script.run(PLACE, [], FIGURE)
         _glovebox_script.forget_main()
+    _glovebox_cell.rehearse()
+    if "matplotlib.font_manager" in sys.modules:
         # Fonts are open files; a child closes every descriptor that it was not given.
         sys.modules["matplotlib.font_manager"]._get_font.cache_clear()
-    _glovebox_cell.rehearse()
     # What is known about folders that every sandbox has for itself does not hold there.
     for place in [place for place in sys.path_importer_cache if not place.startswith("/usr/")]:
         del sys.path_importer_cache[place]

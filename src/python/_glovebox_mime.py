@@ -1,31 +1,92 @@
 """Turns a value into a MIME bundle by the conventions of Jupyter: `_repr_*_` methods, `_repr_mimebundle_`,
-text/plain always; and application/json where the value is plain data."""
+text/plain always; application/json for lists and dicts, and the numbers of a table beside its HTML."""
 
 import base64
 import json
-import pprint
+import sys
+
+import _glovebox_text
 
 TEXT_MOST = 1 << 20  # characters of one text form
 BYTES_MOST = 16 << 20  # of one image
-WIDTH = 79
+TABLE = "application/vnd.glovebox.table+json"
+TABLE_ROWS, TABLE_COLUMNS, TABLE_CHARACTERS = 500, 100, 256 << 10
+PLOTLY = "application/vnd.plotly.v1+json"
 
-# method, type, whether it gives bytes (they travel as base64)
 METHODS = (
-    ("_repr_html_", "text/html", False),
-    ("_repr_markdown_", "text/markdown", False),
-    ("_repr_svg_", "image/svg+xml", False),
-    ("_repr_png_", "image/png", True),
-    ("_repr_jpeg_", "image/jpeg", True),
-    ("_repr_pdf_", "application/pdf", True),
-    ("_repr_latex_", "text/latex", False),
-    ("_repr_json_", "application/json", False),
-    ("_repr_javascript_", "application/javascript", False),
+    ("_repr_html_", "text/html"),
+    ("_repr_markdown_", "text/markdown"),
+    ("_repr_svg_", "image/svg+xml"),
+    ("_repr_png_", "image/png"),
+    ("_repr_pdf_", "application/pdf"),
+    ("_repr_jpeg_", "image/jpeg"),
+    ("_repr_latex_", "text/latex"),
+    ("_repr_json_", "application/json"),
+    ("_repr_javascript_", "application/javascript"),
 )
-PLAIN_DATA = (dict, list, tuple, str, int, float, bool)
+# Nothing of these can show itself in another way; most values are of them.
+SIMPLE = frozenset((int, float, complex, bool, str, bytes, type(None), list, tuple, dict, set, frozenset))
+
+
+text_of_error = repr  # _glovebox_errors puts its own here
+
+
+class Bundle:
+    """What is shown of one value."""
+
+    def __init__(self):
+        self.data, self.metadata, self.chart = {}, {}, None
+        self.id, self.update = None, False
+
+    def to_json(self):
+        whole = {"data": self.data}
+        if self.metadata:
+            whole["metadata"] = self.metadata
+        if self.chart is not None:
+            whole["chart"] = self.chart
+        if self.id is not None:
+            whole["id"], whole["update"] = self.id, self.update
+        return to_json(whole)
+
+    def add(self, kind, value):
+        """Keeps what a bundle may hold; programs make them too."""
+        if isinstance(value, tuple):  # (data, metadata)
+            if len(value) > 1 and isinstance(value[1], dict):
+                self.add_metadata({kind: value[1]})
+            value = value[0] if value else None
+        if value is None or not isinstance(kind, str):
+            return
+        if isinstance(value, (bytes, bytearray)):
+            if len(value) <= BYTES_MOST:
+                self.data[kind] = base64.b64encode(value).decode("ascii")
+        elif isinstance(value, str):
+            self.data[kind] = str(value) if kind.startswith("image/") else shortened(str(value))
+        elif kind.endswith("json"):
+            self.add_json(value, kind)
+
+    def add_json(self, value, kind="application/json"):
+        """Data that JSON can say exactly: no NaN, nothing that repeats itself, bounded."""
+        try:
+            text = json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            return
+        if len(text) <= TEXT_MOST:
+            self.data[kind] = json.loads(text)
+
+    def add_metadata(self, metadata):
+        try:
+            self.metadata.update(json.loads(json.dumps(metadata, allow_nan=False)))
+        except (TypeError, ValueError, RecursionError):
+            pass
+
+    def keep_only(self, include, exclude):
+        for kind in list(self.data):
+            if include and kind not in include or exclude and kind in exclude:
+                del self.data[kind]
 
 
 def to_json(data):
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def shortened(text, most=TEXT_MOST):
@@ -36,98 +97,100 @@ def shortened(text, most=TEXT_MOST):
     return f"{text[:head]}\n… {len(text) - most} characters are left out …\n{text[-tail:]}"
 
 
-def bundle(value, include=None):
-    """A figure of matplotlib, an image of Pillow or any object that can show itself."""
-    data = {"text/plain": plain(value)}
-    shown = mimebundle_of(value, include)
-    if shown is not None:
-        data.update(checked(shown))
-    if not isinstance(value, type):
-        for method, kind, _is_bytes in METHODS:
-            if kind not in data:
-                add(data, kind, call(value, method))
-    figure = figure_of(value)
-    if figure is not None and "image/png" not in data:
-        add(data, "image/png", figure)
-    if "application/json" not in data and isinstance(value, PLAIN_DATA):
-        add_json(data, value)
-    return data
+def given(data, metadata=None):
+    """A bundle that the program has made."""
+    bundle = Bundle()
+    for kind, value in data.items():
+        bundle.add(kind, value)
+    if metadata:
+        bundle.add_metadata(metadata)
+    return bundle
 
 
-def mimebundle_of(value, include):
-    if isinstance(value, type):
-        return None
-    shown = call(value, "_repr_mimebundle_", include=include, exclude=None)
+def bundle_of(value, include=None, exclude=None):
+    """Any object, in all the ways in which it can be shown."""
+    bundle = Bundle()
+    bundle.data["text/plain"] = shortened(_glovebox_text.text_of(value))
+    kind = type(value)
+    if kind not in SIMPLE and not isinstance(value, type):
+        add_own(bundle, value, include, exclude)
+        special = SPECIAL.get((kind.__module__.partition(".")[0], kind.__name__))
+        if special is not None:
+            special(bundle, value)
+    if isinstance(value, (dict, list)) and "application/json" not in bundle.data:
+        bundle.add_json(value)
+    bundle.keep_only(include, exclude)
+    return bundle
+
+
+def add_own(bundle, value, include, exclude):
+    # Objects that answer to every name (mocks, proxies) would answer to these too.
+    if has(value, "_a_name_that_nobody_has_"):
+        return
+    shown = call(value, "_repr_mimebundle_", include=include, exclude=exclude)
     if isinstance(shown, tuple):
+        if len(shown) > 1 and isinstance(shown[1], dict):
+            bundle.add_metadata(shown[1])
         shown = shown[0] if shown else None
-    return shown if isinstance(shown, dict) else None
+    own = shown if isinstance(shown, dict) else {}
+    for kind, one in own.items():
+        bundle.add(kind, one)
+    for method, kind in METHODS:
+        if kind not in own and not (exclude and kind in exclude):
+            bundle.add(kind, call(value, method))
 
 
-def checked(bundle_given):
-    """Keeps what a bundle may hold; programs make them too."""
-    data = {}
-    for kind, value in bundle_given.items():
-        if isinstance(kind, str):
-            add(data, kind, value)
-    return data
-
-
-def add(data, kind, value):
-    if isinstance(value, tuple):  # (data, metadata)
-        value = value[0] if value else None
-    if value is None:
-        return
-    if isinstance(value, (bytes, bytearray)):
-        if len(value) <= BYTES_MOST:
-            data[kind] = base64.b64encode(value).decode("ascii")
-    elif isinstance(value, str):
-        data[kind] = str(value) if kind.startswith("image/") else shortened(str(value))
-    elif kind.endswith("json"):
-        add_json(data, value, kind)
-
-
-def add_json(data, value, kind="application/json"):
-    """Data that JSON can say exactly: no NaN, nothing that repeats itself, bounded."""
+def has(value, name):
     try:
-        text = json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return
-    if len(text) <= TEXT_MOST:
-        data[kind] = json.loads(text)
+        return callable(getattr(value, name, None))
+    except Exception:
+        return False
 
 
 def call(value, method, **arguments):
-    # Objects that answer to every name (mocks, proxies) would answer to this one too.
+    """One way to show it that fails leaves the others; the program's author is told on stderr."""
     try:
-        if callable(getattr(value, "_a_name_that_nobody_has_", None)):
-            return None
         function = getattr(value, method, None)
         return function(**arguments) if callable(function) else None
     except NotImplementedError:
         return None
-    except Exception:
-        import traceback
-
-        traceback.print_exc()
+    except Exception as error:
+        print(text_of_error(error), end="", file=sys.stderr)
         return None
 
 
-def plain(value):
+# --- what shows itself as a picture or as HTML, but is numbers ----------------------------------
+
+def add_table(bundle, value):
+    """A DataFrame or Series: what fits, by split orientation, and how much there is."""
+    frame = value if value.ndim == 2 else value.to_frame()
+    rows, columns = frame.shape
+    shown = min(rows, TABLE_ROWS)
+    while True:
+        part = frame.iloc[:shown, :TABLE_COLUMNS]
+        try:
+            text = part.to_json(orient="split", date_format="iso", default_handler=str)
+        except Exception:
+            return  # two columns of one name, a hostile cell: text and HTML are there
+        if len(text) <= TABLE_CHARACTERS or shown <= 1:
+            break
+        shown = shown * TABLE_CHARACTERS // len(text) * 9 // 10 if shown > 10 else shown // 2
+        shown = max(shown, 1)
+    if len(text) <= TABLE_CHARACTERS:
+        bundle.data[TABLE] = json.loads(text) | {"rows_total": rows, "columns_total": columns}
+
+
+def add_plotly(bundle, value):
     try:
-        text = repr(value)
-        if len(text) > WIDTH and type(value) in (dict, list, tuple, set, frozenset):
-            text = pprint.pformat(value, width=WIDTH, sort_dicts=False)
-    except RecursionError:
-        raise
-    return shortened(text)
+        bundle.add_json(json.loads(value.to_json()), PLOTLY)
+    except Exception:
+        pass
 
 
-def figure_of(value):
-    kind = type(value)
-    if kind.__name__ == "Figure" and kind.__module__ == "matplotlib.figure":
-        import io
-
-        file = io.BytesIO()
-        value.savefig(file, format="png")
-        return file.getvalue()
-    return None
+# (first part of the module's name, class)
+SPECIAL = {
+    ("pandas", "DataFrame"): add_table,
+    ("pandas", "Series"): add_table,
+    ("plotly", "Figure"): add_plotly,
+    ("plotly", "FigureWidget"): add_plotly,
+}  # and matplotlib's Figure: _glovebox_figures

@@ -8,9 +8,11 @@
 #include "base/clock.h"
 #include "base/packet.h"
 #include "contract/inside.h"
+#include "python/channel.h"
 #include "python/memory.h"
 #include "python/zygote.h"
 
+#include <errno.h>
 #include <sys/prctl.h>
 
 static PyObject *raise_error(const error *err)
@@ -111,7 +113,77 @@ static PyObject *print_error(PyObject *self, PyObject *arguments)
     return give_none();
 }
 
+static PyObject *open_channel(PyObject *self, PyObject *descriptor)
+{
+    (void) self;
+    long fd = PyLong_AsLong(descriptor);
+    if (fd == -1 && PyErr_Occurred())
+        return NULL;
+    channel_open((int) fd);
+    return give_none();
+}
+
+/* receive() waits for (kind, id, payload); None when init has gone. Other threads run meanwhile. */
+static PyObject *receive(PyObject *self, PyObject *nothing)
+{
+    (void) self;
+    (void) nothing;
+    static struct {
+        struct inside_frame head;
+        char payload[INSIDE_PAYLOAD_MOST];
+    } frame;
+    ssize_t size;
+    do {
+        PyThreadState *thread = PyEval_SaveThread();
+        size = channel_receive(&frame, sizeof frame);
+        int why = errno;
+        PyEval_RestoreThread(thread);
+        errno = why;
+    } while (size < 0 && errno == EINTR);
+    if (size < 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    if ((size_t) size < sizeof frame.head)
+        return give_none();
+    return Py_BuildValue("(iIy#)", (int) frame.head.kind, (unsigned) frame.head.id, frame.payload,
+                         (Py_ssize_t) ((size_t) size - sizeof frame.head));
+}
+
+/* result(id, what, json): whole, since no other thread and no signal's handler runs meanwhile. */
+static PyObject *result(PyObject *self, PyObject *arguments)
+{
+    (void) self;
+    unsigned id;
+    unsigned what;
+    const char *json;
+    Py_ssize_t size;
+    if (!PyArg_ParseTuple(arguments, "IIy#", &id, &what, &json, &size))
+        return NULL;
+    channel_send_result(id, (uint16_t) what, json, (size_t) size);
+    return give_none();
+}
+
+/* executed(id, exit_code, signal, ends, count) */
+static PyObject *executed(PyObject *self, PyObject *arguments)
+{
+    (void) self;
+    unsigned id;
+    int exit_code;
+    int signal;
+    int ends;
+    unsigned count;
+    if (!PyArg_ParseTuple(arguments, "IiipI", &id, &exit_code, &signal, &ends, &count))
+        return NULL;
+    channel_send_executed(
+        id, &(struct inside_executed){
+                .exit_code = exit_code, .signal = signal, .ends = ends ? 1U : 0U, .count = count });
+    return give_none();
+}
+
 static PyMethodDef methods[] = {
+    { "open_channel", open_channel, METH_O, "Talk to init by this descriptor from now on." },
+    { "receive", receive, METH_NOARGS, "Wait for what init passes on." },
+    { "result", result, METH_VARARGS, "Tell what a cell showed, or why it failed." },
+    { "executed", executed, METH_VARARGS, "Tell that the code has ended." },
     { "ready", ready, METH_VARARGS, "Tell the spawner that this zygote can be used." },
     { "settle", settle, METH_NOARGS, "Put the heap into huge pages; gives the bytes that moved." },
     { "fill_holes", fill_holes, METH_NOARGS, "Leave no free piece between live ones." },

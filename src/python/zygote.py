@@ -29,12 +29,35 @@ def open_streams():
         setattr(sys, f"__{name}__", stream)
 
 
-def import_ours(name):
+def import_native():
     sys.path.insert(0, HERE)
     try:
-        return __import__(name)
+        return __import__("_glovebox")
     finally:
         sys.path.remove(HERE)
+
+
+def load_ours(name):
+    """Our modules see the builtins as they are now, whatever a program makes of them later."""
+    import builtins
+    import types
+
+    path = f"{HERE}/{name}.py"
+    module = types.ModuleType(name)
+    module.__file__ = path
+    module.__builtins__ = dict(builtins.__dict__)
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec", dont_inherit=True)
+    sys.modules[name] = module
+    exec(code, module.__dict__)
+    return module
+
+
+def load_kernel():
+    for name in ("script", "fresh", "text", "mime", "errors", "display", "ipython", "charts", "magics",
+                 "figures", "cell"):
+        load_ours(f"_glovebox_{name}")
+    return load_ours("_glovebox_kernel")
 
 
 def import_modules(names):
@@ -70,13 +93,13 @@ def main():
     # One thread: fork copies no other, and a lock that another thread held would never be released.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS"):
         os.environ[name] = "1"
-    native = import_ours("_glovebox")
+    native = import_native()
     native.private_scratch()
     failure = import_modules(sys.argv[1:])
     gc.collect()
     # Our own objects, which every run touches, come to lie side by side.
     native.fill_holes()
-    kernel = import_ours("_glovebox_kernel")
+    kernel = load_kernel()
     if failure is None:
         kernel.rehearse_in_zygote()
     os.environ.clear()

@@ -183,26 +183,26 @@ def test_a_program_may_close_every_descriptor(light):
 
 CELLS = [
     # code, MIME bundles shown (the last is the value), stdout
-    ("1 + 1", [{"text/plain": "2", "application/json": 2}], ""),
+    ("1 + 1", [{"text/plain": "2"}], ""),
     ("x = 5", [], ""),
     ("None", [], ""),
     ("1 + 1;", [], ""),
-    ("'a'", [{"text/plain": "'a'", "application/json": "a"}], ""),
+    ("'a'", [{"text/plain": "'a'"}], ""),
     ("[1, 'b', None]", [{"text/plain": "[1, 'b', None]", "application/json": [1, "b", None]}], ""),
     ("{'a': float('nan')}", [{"text/plain": "{'a': nan}"}], ""),
-    ("object", [{"text/plain": "<class 'object'>"}], ""),
-    ("print('p'); 3", [{"text/plain": "3", "application/json": 3}], "p\n"),
-    ("import asyncio\nawait asyncio.sleep(0, 'slept')", [{"text/plain": "'slept'", "application/json": "slept"}],
+    ("object", [{"text/plain": "object"}], ""),
+    ("print('p'); 3", [{"text/plain": "3"}], "p\n"),
+    ("import asyncio\nawait asyncio.sleep(0, 'slept')", [{"text/plain": "'slept'"}],
      ""),
-    ("for i in range(2): display(i)", [{"text/plain": "0", "application/json": 0},
-                                       {"text/plain": "1", "application/json": 1}], ""),
+    ("for i in range(2): display(i)", [{"text/plain": "0"},
+                                       {"text/plain": "1"}], ""),
     ("class H:\n  def __repr__(self): return 'h'\n  def _repr_html_(self): return '<b>'\nH()",
      [{"text/plain": "h", "text/html": "<b>"}], ""),
     ("class P:\n  def __repr__(self): return 'p'\n  def _repr_png_(self): return b'ab'\nP()",
      [{"text/plain": "p", "image/png": "YWI="}], ""),
     ("class M:\n  def __repr__(self): return 'm'\n  def _repr_mimebundle_(self, **k): return {'a/b': 'c'}\nM()",
      [{"text/plain": "m", "a/b": "c"}], ""),
-    ("'\\ud800'", [{"text/plain": "'\\ud800'", "application/json": "?"}], ""),
+    ("'\\ud800'", [{"text/plain": "'\\ud800'"}], ""),
 ]
 
 
@@ -221,7 +221,7 @@ def test_names_stay_for_the_next_cell(interpreter):
     assert interpreter.execute("1 / 0", mode="CELL")["error"]["name"] == "ZeroDivisionError"
     outcome = interpreter.execute("def f(a: nowhere): return a\nx + math.floor(2.5)", mode="CELL")
     assert outcome["results"][0]["data"]["text/plain"] == "42"
-    assert interpreter.execute("_ + 1", mode="CELL")["results"][0]["data"]["application/json"] == 43
+    assert interpreter.execute("_ + 1", mode="CELL")["results"][0]["data"]["text/plain"] == "43"
     assert outcome["executed"]["count"] == 4
 
 
@@ -263,7 +263,7 @@ def test_the_last_cell_ends_the_interpreter(interpreter):
 
 def test_a_large_result_comes_in_pieces(interpreter):
     outcome = interpreter.execute("'x' * 300000", mode="CELL")
-    assert outcome["results"][0]["data"]["application/json"] == "x" * 300000
+    assert outcome["results"][0]["data"]["text/plain"] == repr("x" * 300000)
 
 
 def test_frames_values_and_figures(data):
@@ -274,7 +274,7 @@ def test_frames_values_and_figures(data):
     outcome = one.execute("import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.title('t');", mode="CELL")
     assert [result["main"] for result in outcome["results"]] == [False]
     assert outcome["results"][0]["data"]["image/png"].startswith("iVBORw0KGgo")
-    outcome = one.execute("plt.figure(); plt.show(); print('after'); fig = plt.figure(); fig", mode="CELL")
+    outcome = one.execute("plt.plot([1]); plt.show(); print('after'); fig = plt.figure(); fig", mode="CELL")
     assert [result["main"] for result in outcome["results"]] == [False, True]
     assert all("image/png" in result["data"] for result in outcome["results"])
     one.close()

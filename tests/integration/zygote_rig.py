@@ -223,11 +223,11 @@ class Interpreter:
                 what, last, _ = struct.unpack_from("<HHI", body)
                 pieces[what] = pieces.get(what, b"") + body[8:]
                 if last:
-                    data = json.loads(pieces.pop(what))
+                    shown = json.loads(pieces.pop(what))
                     if what == 3:
-                        outcome["error"] = data
+                        outcome["error"] = shown
                     else:
-                        outcome["results"].append({"main": what == 1, "data": data})
+                        outcome["results"].append({"main": what == 1, **shown})
             elif kind == self.rig.inside["INSIDE_EXECUTED"]:
                 code, number_of_signal, ends, count = struct.unpack("<iiII", body)
                 outcome["executed"] = {"code": code, "signal": number_of_signal, "ends": ends, "count": count}

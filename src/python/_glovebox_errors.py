@@ -1,0 +1,115 @@
+"""Tells an exception: as the text that python3 prints, without the kernel's own frames, and as data."""
+
+import os
+import sys
+import traceback
+
+import _glovebox_mime
+
+HERE = os.path.dirname(__file__) + "/"
+STEPS_MOST = 2000  # of a traceback that is looked at; deeper ones are told by their ends
+FRAMES_MOST = 64  # in the data
+CHAIN_MOST = 8
+
+
+def tell(error, send):
+    """Sends the data; what cannot be told of a hostile exception is left out, and a little always remains."""
+    drop_ours(error)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    name = name_of(error)
+    try:
+        told = data_of(error)
+        told["traceback"] = text_of(error)
+    except BaseException:
+        told = {"name": name, "value": value_of(error), "traceback": f"{name}: its traceback could not be made\n",
+                "frames": []}
+    send(_glovebox_mime.to_json(told))
+
+
+def name_of(error):
+    return str(type.__getattribute__(type(error), "__name__"))
+
+
+def value_of(error):
+    try:
+        return _glovebox_mime.shortened(str(str(error)))
+    except BaseException as failure:
+        return f"<{name_of(failure)} in __str__>"
+
+
+def is_ours(path):
+    return path.startswith(HERE)
+
+
+def drop_ours(error):
+    steps = error.__traceback__
+    while steps is not None and is_ours(steps.tb_frame.f_code.co_filename):
+        steps = steps.tb_next
+    error.__traceback__ = steps
+
+
+def limit_of(steps):
+    count = 0
+    while steps is not None and count <= STEPS_MOST:
+        steps, count = steps.tb_next, count + 1
+    return None if count <= STEPS_MOST else -STEPS_MOST
+
+
+def text_of(error):
+    whole = traceback.TracebackException(type(error), error, error.__traceback__,
+                                         limit=limit_of(error.__traceback__))
+    hide_ours(whole, 0)
+    lines = list(whole.format())
+    if not whole.stack and lines and lines[0].startswith("Traceback "):
+        del lines[0]
+    return _glovebox_mime.shortened("".join(lines))
+
+
+def hide_ours(whole, depth):
+    if whole is None or depth > CHAIN_MOST:
+        return
+    if getattr(whole, "stack", None):
+        whole.stack[:] = [step for step in whole.stack if not is_ours(step.filename)]
+    hide_ours(whole.__cause__, depth + 1)
+    hide_ours(whole.__context__, depth + 1)
+    for one in getattr(whole, "exceptions", None) or ():
+        hide_ours(one, depth + 1)
+
+
+def data_of(error, depth=0):
+    told = {"name": name_of(error), "value": value_of(error), "traceback": "", "frames": frames_of(error)}
+    parts = getattr(error, "exceptions", None) if is_group(error) else None
+    if depth < CHAIN_MOST and isinstance(parts, tuple):
+        told["exceptions"] = [data_of(part, depth + 1) for part in parts[:CHAIN_MOST]]
+    if depth > 0:
+        del told["traceback"]
+        return told
+    causes, seen = [], {id(error)}
+    while len(causes) < CHAIN_MOST:
+        how, next_one = "cause", error.__cause__
+        if next_one is None:
+            how, next_one = "context", None if error.__suppress_context__ else error.__context__
+        if next_one is None or id(next_one) in seen:
+            break
+        seen.add(id(next_one))
+        causes.append(data_of(next_one, CHAIN_MOST) | {"how": how})
+        error = next_one
+    if causes:
+        told["causes"] = causes
+    return told
+
+
+def is_group(error):
+    return sys.version_info >= (3, 11) and isinstance(error, BaseExceptionGroup)  # noqa: F821
+
+
+def frames_of(error):
+    if isinstance(error, SyntaxError):
+        return [{"file": str(error.filename or ""), "line": error.lineno or 0, "function": "",
+                 "code": str(error.text or "").strip()}]
+    steps = traceback.extract_tb(error.__traceback__, limit=-FRAMES_MOST)
+    return [{"file": step.filename, "line": step.lineno, "function": step.name, "code": step.line or ""}
+            for step in steps if not is_ours(step.filename)]
+
+
+_glovebox_mime.text_of_error = text_of
