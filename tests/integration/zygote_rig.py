@@ -350,7 +350,6 @@ class Rig:
         mount(None, "/mnt", BIND, source=root)
         os.chdir("/mnt")
         mount("tmpfs", "dev", NOSUID, "mode=0755,size=64k")
-        os.mkdir("dev/pts")
         for name in ("null", "zero", "full", "random", "urandom"):
             open(f"dev/{name}", "w", encoding="ascii").close()
             mount(None, f"dev/{name}", BIND, source=f"/dev/{name}")
