@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test bench fuzz verdicts format lint install uninstall clean
+.PHONY: all setup run test bench fuzz verdicts soak kills format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -37,6 +37,15 @@ fuzz:
 RUNS ?= 1000
 verdicts: all
 	@/usr/bin/python3 -B tests/soak/verdicts.py $(BUILD) $(RUNS)
+
+# Does it stay the same? Ordinary and hostile programs from 8 clients; `make test` has a form of 100 seconds.
+soak: RUNS = 100000
+soak: all
+	@/usr/bin/python3 -B tests/soak/soak.py $(BUILD) $(RUNS)
+
+# Each process of the service is killed again and again under load: how soon is it back, and what do callers hear?
+kills: all
+	@/usr/bin/python3 -B tests/soak/kills.py $(BUILD)
 
 format:
 	@tools/setup lint

@@ -1,0 +1,200 @@
+#!/usr/bin/python3
+"""How soon is it back? tests/soak/kills.py BUILD [TIMES]
+
+Under load from eight clients each process of the service is killed (SIGKILL), TIMES times each in turns. For each kill:
+how long until a new run is answered well; and every run that was under way must have been answered well or as `lost`
+with its cause (by gloveboxd itself, unless that was what died), and must have begun no more than once, as its own
+stream of events tells. It ends with 1 if a caller heard something else or it took longer than 2 s."""
+
+import collections
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+
+from service import TOP, Caller, Service
+
+BACK_WITHIN_S = 2.0
+SLOW = "import time\nprint('begun', {n}, flush=True)\ntime.sleep(0.3)\nprint('done', {n})"
+QUICK = "print('begun', {n})\nprint('done', {n})"
+
+
+def children(pid):
+    with contextlib.suppress(OSError):
+        return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def name_of(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def find(serve, what):
+    """One process of the service, as /proc shows the tree: serve > gloveboxd, spawner > holder > zygote."""
+    direct = {name_of(pid): pid for pid in children(serve)}
+    if what in ("gloveboxd", "spawner"):
+        return next((pid for name, pid in direct.items() if name.startswith(f"glovebox-{what}"[:15]) or name == what), None)
+    holders = [holder for name, pid in direct.items() if name.startswith("glovebox-spawne") for holder in children(pid)]
+    for holder in holders:
+        zygotes = [pid for pid in children(holder) if name_of(pid) == "python3"]
+        if zygotes:
+            return holder if what == "holder" else zygotes[0]
+    return None
+
+
+class Stream:
+    """One run over server-sent events: what its caller was told."""
+
+    def __init__(self, path, code):
+        self.events, self.result, self.broken, self.status = collections.Counter(), None, None, None
+        self.output = ""
+        connection = http.client.HTTPConnection("localhost", timeout=30)
+        try:
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(30)
+            connection.sock.connect(path)
+            connection.request("POST", "/v1/runs", json.dumps({"code": code, "policy": "data"}),
+                               {"Accept": "text/event-stream", "Content-Type": "application/json"})
+            response = connection.getresponse()
+            self.status = response.status
+            self.read(response)
+        except (OSError, http.client.HTTPException) as error:
+            self.broken = f"{type(error).__name__}: {error}"
+        finally:
+            connection.close()
+
+    def read(self, response):
+        if self.status != 200:
+            self.result = json.loads(response.read())
+            return
+        event = None
+        for line in response:
+            word, _, rest = line.decode().rstrip("\n").partition(": ")
+            if word == "event":
+                event = rest
+                self.events[event] += 1
+            elif word == "data" and event == "stdout":
+                self.output += json.loads(rest).get("data", "")
+            elif word == "data" and event == "end":
+                self.result = json.loads(rest)
+                return
+        self.broken = "the stream ended without an end"
+
+
+class Load:
+    """Clients that ask until they are told to stop; each answer is judged."""
+
+    def __init__(self, path):
+        self.path, self.lock, self.number, self.stops = path, threading.Lock(), 0, False
+        self.told, self.wrong, self.lost = collections.Counter(), [], collections.Counter()
+        self.threads = [threading.Thread(target=self.client, args=(SLOW if i % 2 else QUICK,)) for i in range(8)]
+        for thread in self.threads:
+            thread.start()
+
+    def client(self, code):
+        while not self.stops:
+            with self.lock:
+                self.number += 1
+                number = self.number
+            one = Stream(self.path, code.format(n=number))
+            with self.lock:
+                self.judge(number, one)
+            if one.broken or one.status != 200:
+                time.sleep(0.02)
+
+    def judge(self, number, one):
+        if one.events["started"] > 1 or one.output.count("begun") > 1:
+            self.wrong.append(f"run {number} began twice: {dict(one.events)} {one.output!r}")
+        if one.broken:
+            self.told["hung up"] += 1
+        elif one.status != 200:
+            self.told[f"HTTP {one.status}"] += 1
+            if one.status not in (429, 503):
+                self.wrong.append(f"run {number}: HTTP {one.status}: {one.result}")
+        elif one.result["status"] == "lost":
+            cause = (one.result["error"] or {}).get("value", "")
+            self.told["lost"] += 1
+            self.lost[cause] += 1
+            if not cause:
+                self.wrong.append(f"run {number} is lost and nobody says why: {one.result}")
+        else:
+            self.told[one.result["status"]] += 1
+            if one.result["stdout"] != f"begun {number}\ndone {number}\n":
+                self.wrong.append(f"run {number}: {one.result['status']} {one.result['stdout']!r}")
+
+    def end(self):
+        self.stops = True
+        for thread in self.threads:
+            thread.join()
+
+
+def wait_for(service, what):
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        if pid := find(service.process.pid, what):
+            return pid
+        time.sleep(0.02)
+    raise RuntimeError(f"there is no {what} to kill")
+
+
+def back_after(path, begin):
+    """Seconds until a run that was sent after the kill is answered well."""
+    while time.monotonic() < begin + 30:
+        one = Stream(path, "print('back')")
+        if one.status == 200 and one.result and one.result["stdout"] == "back\n":
+            return time.monotonic() - begin
+        time.sleep(0.01)
+    return float("inf")
+
+
+def kill_once(service, what):
+    pid = wait_for(service, what)
+    load = Load(service.socket)
+    time.sleep(0.7)
+    begin = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    took = back_after(service.socket, begin)
+    time.sleep(0.3)
+    load.end()
+    return took, load
+
+
+def main():
+    build = sys.argv[1] if len(sys.argv) > 1 else f"{TOP}/build"
+    times = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    wrong = []
+    with tempfile.TemporaryDirectory(prefix="glovebox-kills-") as folder, Service(build, folder, 32) as service:
+        Stream(service.socket, "print(1)")
+        for what in ("zygote", "holder", "spawner", "gloveboxd"):
+            took, told, lost = [], collections.Counter(), collections.Counter()
+            for _ in range(times):
+                seconds, load = kill_once(service, what)
+                took.append(seconds)
+                told += load.told
+                lost += load.lost
+                wrong += [f"{what}: {item}" for item in load.wrong]
+                if load.told["hung up"] and what in ("zygote", "holder"):
+                    wrong.append(f"{what}: {load.told['hung up']} callers heard nothing")
+                time.sleep(10.5 if what in ("spawner", "gloveboxd") else 0)  # supervise.c: who lived that long is steady
+            print(f"{what:10} back after {sorted(took)[len(took) // 2]:.2f} s at the median, {max(took):.2f} s at most; "
+                  f"callers were told: {dict(told)}")
+            for cause, count in lost.most_common(3):
+                print(f"           {count} lost: {cause}")
+            if max(took) > BACK_WITHIN_S:
+                wrong.append(f"{what}: back after {max(took):.2f} s")
+    for item in wrong[:20]:
+        print(f"WRONG {item:.400}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
