@@ -1,0 +1,130 @@
+/* egress.h - what gloveboxd asks of glovebox-egress, and what it answers.
+ *
+ * One SEQPACKET socket, one peer; a message is a packet (base/packet.h) with a struct of exactly
+ * its size. A channel is the way out of one sandbox: the sockets that listen inside its network
+ * namespace, and the rules for what may pass. Rules come first, one a packet, then the channel is
+ * opened and nothing about it changes any more. Names are in canonical form (egress/name.h): lower
+ * case, no dot at the end. Ports are in host order, addresses as in6_addr (IPv4 mapped). */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+enum {
+    EGRESS_VERSION = 1,
+    EGRESS_NAME_SIZE = 254, /* 253 characters, RFC 1035, and the end */
+    EGRESS_PATH_SIZE = 192,
+    EGRESS_METHOD_SIZE = 16,
+    EGRESS_PORTS_MOST = 8,  /* in one rule, and of one channel */
+    EGRESS_RULES_MOST = 64, /* of one channel */
+    EGRESS_PROXY_PORT = 3128,
+    EGRESS_DNS_PORT = 53,
+    EGRESS_LISTENERS_MOST = 3 + EGRESS_PORTS_MOST, /* DNS by UDP and TCP, the proxy, the ports */
+};
+
+enum egress_kind {
+    /* egress -> daemon */
+    EGRESS_HELLO = 1, /* struct egress_hello, once */
+    EGRESS_RECORD,    /* struct egress_record: a connection has ended, or something was refused */
+    EGRESS_CLOSED,    /* struct egress_closed: no record of this channel follows */
+
+    /* daemon -> egress */
+    EGRESS_RULE = 32, /* struct egress_rule: belongs to the channel that is opened next */
+    EGRESS_OPEN,      /* struct egress_open; fds: the listening sockets, in the order of `ports` */
+    EGRESS_CLOSE,     /* struct egress_channel: ends its connections -> EGRESS_CLOSED */
+};
+
+struct egress_hello {
+    uint32_t version;
+    uint32_t reserved;
+};
+
+enum egress_method { /* bits; a rule without any allows every method */
+                     EGRESS_GET = 1,
+                     EGRESS_HEAD = 2,
+                     EGRESS_POST = 4,
+                     EGRESS_PUT = 8,
+                     EGRESS_PATCH = 16,
+                     EGRESS_DELETE = 32,
+                     EGRESS_OPTIONS = 64,
+};
+
+enum egress_rule_flag {
+    EGRESS_ANY_BELOW = 1, /* host is what comes after "*." */
+    EGRESS_NETWORK = 2,   /* no host: literal addresses within `network` */
+    EGRESS_PRIVATE = 4,   /* the host's addresses may lie within `network`, special or not */
+};
+
+struct egress_rule {
+    uint32_t channel;
+    uint16_t label; /* the policy's own number of this rule; comes back in records */
+    uint16_t flags;
+    uint32_t methods; /* bits of enum egress_method */
+    uint16_t port_count;
+    uint16_t prefix; /* of `network`, 0 to 128 */
+    uint16_t ports[EGRESS_PORTS_MOST];
+    uint8_t network[16];
+    char host[EGRESS_NAME_SIZE];
+    char path[EGRESS_PATH_SIZE]; /* prefix of the path, "" for any */
+};
+
+enum egress_listener {
+    EGRESS_LISTEN_DNS_UDP,
+    EGRESS_LISTEN_DNS_TCP,
+    EGRESS_LISTEN_PROXY,
+    EGRESS_LISTEN_PORT
+};
+
+struct egress_open {
+    uint32_t channel;
+    uint32_t rules; /* how many came before it */
+    uint32_t connections_most;
+    uint32_t duration_ms; /* of one connection, 0 = as long as the channel */
+    uint64_t sent_most;   /* bytes from the sandbox, all connections together */
+    uint64_t received_most;
+    uint16_t port_count; /* after DNS by UDP, DNS by TCP and the proxy */
+    uint16_t ports[EGRESS_PORTS_MOST];
+    uint16_t padding;
+    uint32_t reserved;
+};
+
+struct egress_channel {
+    uint32_t channel;
+    uint32_t reserved;
+};
+
+/* Why something was refused; the sentences are in egress/reasons.def. */
+enum egress_reason {
+    EGRESS_ALLOWED,
+#define REASON(name, ...) EGRESS_##name,
+#include "contract/egress_reasons.def"
+    EGRESS_REASONS
+};
+
+enum egress_way { EGRESS_BY_NAME, EGRESS_BY_CONNECT, EGRESS_BY_PROXY, EGRESS_BY_DNS, EGRESS_WAYS };
+
+enum { EGRESS_NO_LABEL = 0xffff };
+
+struct egress_record {
+    uint32_t channel;
+    uint16_t reason; /* enum egress_reason */
+    uint16_t label;  /* of the rule that allowed it, EGRESS_NO_LABEL if none */
+    uint16_t way;    /* enum egress_way */
+    uint16_t port;
+    uint16_t status; /* of HTTP, 0 if it was not seen */
+    uint16_t is_tls;
+    uint64_t sent, received; /* bytes of the connection, as the sandbox sees it */
+    uint64_t began_ms;       /* since 1970 */
+    uint32_t took_ms;
+    uint32_t reserved;
+    uint8_t address[16]; /* that was connected to; zeros if none */
+    char name[EGRESS_NAME_SIZE];
+    char method[EGRESS_METHOD_SIZE];
+    char path[EGRESS_PATH_SIZE];
+};
+
+struct egress_closed {
+    uint32_t channel;
+    uint32_t lost; /* records that could not be told: too many at once */
+};

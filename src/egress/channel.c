@@ -1,0 +1,116 @@
+/* channel.c - opens and closes the way out of one sandbox. */
+#include "egress/egress.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct channel *channel_find(struct egress *egress, uint32_t id)
+{
+    struct channel *channel = egress->channels;
+    while (channel && channel->id != id)
+        channel = channel->next;
+    return channel;
+}
+
+static void listener_is_ready(uv_poll_t *poll, int status, int events)
+{
+    (void) events;
+    struct listener *listener = poll->data;
+    if (status < 0 || listener->channel->is_closing)
+        return;
+    if (listener->kind == EGRESS_LISTEN_DNS_UDP)
+        lookup_by_udp(listener);
+    else
+        connection_accept(listener);
+}
+
+static enum egress_listener kind_of(unsigned index)
+{
+    return index < EGRESS_LISTEN_PORT ? (enum egress_listener) index : EGRESS_LISTEN_PORT;
+}
+
+static uint16_t port_of(const struct egress_open *terms, unsigned index)
+{
+    static const uint16_t fixed[] = { EGRESS_DNS_PORT, EGRESS_DNS_PORT, EGRESS_PROXY_PORT };
+    return index < EGRESS_LISTEN_PORT ? fixed[index] : terms->ports[index - EGRESS_LISTEN_PORT];
+}
+
+static int listen_at(struct channel *channel, unsigned index, int socket, error *err)
+{
+    struct listener *listener = &channel->listeners[index];
+    *listener = (struct listener){ .channel = channel,
+                                   .kind = kind_of(index),
+                                   .port = port_of(&channel->terms, index),
+                                   .socket = socket };
+    listener->poll.data = listener;
+    if (fcntl(socket, F_SETFL, O_NONBLOCK) < 0 ||
+        uv_poll_init(&channel->egress->loop, &listener->poll, socket) < 0) {
+        (void) close(socket);
+        return fail(err, ERR_SYSTEM, "watch listening socket %u of a channel", index);
+    }
+    channel->listener_count++;
+    channel->open_handles++;
+    if (uv_poll_start(&listener->poll, UV_READABLE, listener_is_ready) < 0)
+        return fail(err, ERR_SYSTEM, "watch listening socket %u of a channel", index);
+    return 0;
+}
+
+struct channel *channel_open(struct egress *egress, const struct egress_open *terms,
+                             const struct rules *rules, const int *sockets, error *err)
+{
+    unsigned count = EGRESS_LISTEN_PORT + terms->port_count;
+    struct channel *channel = calloc(1, sizeof *channel);
+    unsigned next = 0;
+    int done = channel ? 0 : fail(err, ERR_SYSTEM, "no memory for a channel");
+    if (channel) {
+        channel->egress = egress;
+        channel->id = terms->channel;
+        channel->terms = *terms;
+        channel->rules = *rules;
+        channel->next = egress->channels;
+        egress->channels = channel;
+    }
+    while (done == 0 && next < count) {
+        done = listen_at(channel, next, sockets[next], err);
+        next++;
+    }
+    for (; next < count; next++)
+        (void) close(sockets[next]);
+    return done == 0 ? channel : NULL; /* one that is half open ends with the program */
+}
+
+static void free_channel(struct channel *channel)
+{
+    struct channel **place = &channel->egress->channels;
+    while (*place != channel)
+        place = &(*place)->next;
+    *place = channel->next;
+    given_names_free(&channel->names);
+    link_tell_closed(channel);
+    free(channel);
+}
+
+void channel_handle_closed(struct channel *channel)
+{
+    if (--channel->open_handles == 0 && channel->is_closing)
+        free_channel(channel);
+}
+
+static void listener_closed(uv_handle_t *handle)
+{
+    struct listener *listener = handle->data;
+    (void) close(listener->socket);
+    channel_handle_closed(listener->channel);
+}
+
+void channel_close(struct channel *channel)
+{
+    if (channel->is_closing)
+        return;
+    channel->is_closing = true;
+    while (channel->first)
+        connection_end(channel->first, EGRESS_ENDED);
+    for (unsigned i = 0; i < channel->listener_count; i++)
+        uv_close((uv_handle_t *) &channel->listeners[i].poll, listener_closed);
+}

@@ -1,0 +1,30 @@
+/* dns.h - questions about host names, and answers to them (RFC 1035). Pure; any thread. Only one
+ * question a message, no compression in it; what else a message carries (EDNS) is not looked at. */
+#pragma once
+
+#include "contract/egress.h"
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { DNS_QUESTION_MOST = 512, DNS_ANSWER_MOST = 512 };
+enum { DNS_A = 1, DNS_AAAA = 28, DNS_SVCB = 64, DNS_HTTPS = 65 };
+enum dns_code { DNS_NO_ERROR = 0, DNS_FORMAT_ERROR = 1, DNS_REFUSED = 5 };
+
+struct dns_question {
+    uint16_t id;
+    uint16_t type;
+    bool recursion;              /* was asked for */
+    bool has_name;               /* `name` is canonical; else it is no host name */
+    char name[EGRESS_NAME_SIZE]; /* for a name that is none: as far as it can be shown */
+    const unsigned char *text;   /* the question as it came, within the message */
+    size_t text_size;
+};
+
+/* Returns -1 for what is no question at all: nothing is answered then. */
+int dns_read(const unsigned char *message, size_t size, struct dns_question *ret_question);
+
+/* Writes the answer; `address` NULL for none. Returns its size. */
+size_t dns_answer(const struct dns_question *question, enum dns_code code,
+                  const struct in_addr *address, unsigned char ret_message[DNS_ANSWER_MOST]);

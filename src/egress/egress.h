@@ -1,0 +1,94 @@
+/* egress.h - the parts of glovebox-egress and what they ask of each other. One thread, one loop. */
+#pragma once
+
+#include "egress/given_names.h"
+#include "egress/http_head.h"
+#include "egress/rules.h"
+
+#include <stdbool.h>
+#include <uv.h>
+
+struct channel;
+struct connection;
+struct egress;
+
+struct listener {
+    struct channel *channel;
+    enum egress_listener kind;
+    uint16_t port;
+    int socket;
+    uv_poll_t poll;
+};
+
+/* The way out of one sandbox. */
+struct channel {
+    struct egress *egress;
+    uint32_t id;
+    struct egress_open terms;
+    struct rules rules;
+    struct given_names names;
+    unsigned listener_count;
+    struct listener listeners[EGRESS_LISTENERS_MOST];
+    unsigned open_handles; /* of libuv; the channel is freed after the last */
+    struct connection *first;
+    unsigned connections;
+    uint64_t sent, received;
+    uint32_t records, lost;
+    bool is_closing;
+    struct channel *next;
+};
+
+struct egress {
+    uv_loop_t loop;
+    int daemon;
+    uv_poll_t daemon_poll;
+    struct rules coming; /* of the channel that is opened next */
+    uint32_t coming_for;
+    struct channel *channels;
+    struct resolver *resolver;
+};
+
+/* link.c: the socket to gloveboxd. */
+int link_open(struct egress *egress, int socket, error *err);
+void link_tell(struct channel *channel, const struct egress_record *record);
+void link_tell_closed(struct channel *channel);
+
+/* channel.c */
+struct channel *channel_open(struct egress *egress, const struct egress_open *terms,
+                             const struct rules *rules, const int *sockets, error *err);
+struct channel *channel_find(struct egress *egress, uint32_t id);
+void channel_close(struct channel *channel);         /* its connections end, then it tells so */
+void channel_handle_closed(struct channel *channel); /* one of open_handles */
+
+/* lookup.c: a sandbox asks for names. */
+void lookup_by_udp(struct listener *listener);
+/* Answers the question in `message`. Returns the size of the answer, 0 for none. */
+size_t lookup_answer(struct channel *channel, const unsigned char *message, size_t size,
+                     unsigned char *ret_answer);
+
+/* connection.c */
+void connection_accept(struct listener *listener);
+void connection_end(struct connection *connection, enum egress_reason reason);
+
+/* resolver.c: what a name's addresses are, outside. */
+enum { ADDRESSES_MOST = 16 };
+struct resolver;
+struct lookup;
+typedef void resolver_done(void *context, const struct in6_addr *addresses, unsigned count);
+/* `server` "address:port" or NULL for what the host is configured with. */
+int resolver_open(uv_loop_t *loop, const char *server, struct resolver **ret_resolver, error *err);
+/* Calls `done` once, later or at once; count 0 if there is none. NULL if it was at once. */
+struct lookup *resolver_ask(struct resolver *resolver, const char *name, resolver_done *done,
+                            void *context);
+void resolver_forget(struct lookup *lookup); /* `done` is not called any more */
+
+/* True if the address is one of this host's own. */
+bool address_is_own(const struct in6_addr *address);
+
+/* reason.c */
+const char *reason_name(enum egress_reason reason);
+const char *reason_text(enum egress_reason reason);
+unsigned reason_status(enum egress_reason reason);
+
+/* confine.c */
+int confine_egress(error *err);

@@ -1,0 +1,74 @@
+/* http_head.h - the head of an HTTP/1.x request: read strictly, and written again from its parts,
+ * so that the server sees exactly what was checked (RFC 9112). Pure; any thread.
+ *
+ * What two servers might read differently is refused: line ends other than CRLF, folded lines,
+ * blanks before a colon, control characters, two lengths, a length beside a transfer coding, a
+ * transfer coding other than chunked. */
+#pragma once
+
+#include "contract/egress.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { HTTP_HEAD_MOST = 32768, HTTP_FIELDS_MOST = 64 };
+
+struct http_text {
+    const char *at; /* within the head */
+    size_t size;
+};
+
+enum http_target {
+    HTTP_ORIGIN,   /* "/path?query": the host is in the Host field */
+    HTTP_ABSOLUTE, /* "http://host:port/path" */
+    HTTP_AUTHORITY /* CONNECT "host:port" */
+};
+
+struct http_head {
+    struct http_text method;
+    uint32_t method_bit; /* enum egress_method; 0 for one that rules cannot name */
+    enum http_target target;
+    char name[EGRESS_NAME_SIZE]; /* canonical */
+    bool is_literal;             /* the host is an address; `name` holds it as it came */
+    uint16_t port;
+    struct http_text path; /* with its query, "/" at least */
+    bool has_length, is_chunked, expects_continue, wants_upgrade;
+    uint64_t length;
+    size_t size; /* of the whole head, the empty line included */
+    unsigned field_count;
+    struct http_field {
+        struct http_text name, value;
+    } fields[HTTP_FIELDS_MOST];
+};
+
+enum http_verdict { HTTP_MORE, HTTP_WHOLE, HTTP_BAD };
+
+/* `default_port` counts where the request names none. Gives *ret_reason with HTTP_BAD. */
+enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t default_port,
+                                 struct http_head *ret_head, enum egress_reason *ret_reason);
+
+/* Writes the request as it goes on: origin form, Host as checked, nothing that is meant for one
+ * hop, and Connection: close. Returns its size, 0 if it does not fit. */
+size_t http_head_write(const struct http_head *head, char *ret_bytes, size_t size);
+
+/* True if `path` (with a query or not) lies below `prefix`, and cannot be read as something else:
+ * no
+ * "." or ".." segment, no encoded slash, backslash or NUL. */
+bool http_path_is_below(struct http_text path, const char *prefix);
+
+/* --- the body of a request that is sent in chunks ------------------------------------------------
+ */
+
+/* Follows chunks byte for byte. Extensions and trailers are taken and dropped by the writer. */
+struct http_chunks {
+    int state;
+    uint64_t left;   /* of the chunk's data */
+    unsigned digits; /* of its size */
+    unsigned line;   /* bytes of the line so far */
+};
+
+enum http_chunk_verdict { CHUNK_SKIP, CHUNK_DATA, CHUNK_END, CHUNK_BAD };
+
+/* Looks at `size` bytes and says what the first *ret_used of them are: framing, data, the end. */
+enum http_chunk_verdict http_chunks_take(struct http_chunks *chunks, const char *bytes, size_t size,
+                                         size_t *ret_used);

@@ -1,0 +1,139 @@
+/* link.c - packets from and to gloveboxd. It is trusted to choose the rules; what it sends is
+ * checked all the same, since a mistake here would be a hole. */
+#include "egress/egress.h"
+
+#include "base/packet.h"
+#include "base/table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RECORDS_MOST = 512 /* that one channel may cause: who floods is counted, not listed */ };
+
+static void send_packet(struct egress *egress, uint32_t kind, const void *body, size_t size,
+                        bool *ret_sent)
+{
+    error err;
+    *ret_sent = packet_send(egress->daemon, kind, body, size, NULL, 0, &err) == 0;
+}
+
+void link_tell(struct channel *channel, const struct egress_record *record)
+{
+    bool sent = false;
+    if (channel->records < RECORDS_MOST)
+        send_packet(channel->egress, EGRESS_RECORD, record, sizeof *record, &sent);
+    if (sent)
+        channel->records++;
+    else
+        channel->lost++;
+}
+
+void link_tell_closed(struct channel *channel)
+{
+    struct egress_closed closed = { .channel = channel->id, .lost = channel->lost };
+    bool sent;
+    (void) fcntl(channel->egress->daemon, F_SETFL, 0); /* this word must arrive */
+    send_packet(channel->egress, EGRESS_CLOSED, &closed, sizeof closed, &sent);
+    (void) fcntl(channel->egress->daemon, F_SETFL, O_NONBLOCK);
+}
+
+static int take_rule(struct egress *egress, struct packet *packet, error *err)
+{
+    struct egress_rule rule;
+    if (packet->size != sizeof rule || packet->fds != 0)
+        return fail(err, ERR_PROTOCOL, "a rule is misshapen");
+    memcpy(&rule, packet->body, sizeof rule);
+    if (rule.channel != egress->coming_for)
+        egress->coming.count = 0;
+    egress->coming_for = rule.channel;
+    return rules_add(&egress->coming, &rule, err);
+}
+
+static int take_open(struct egress *egress, struct packet *packet, error *err)
+{
+    struct egress_open terms;
+    if (packet->size != sizeof terms)
+        return fail(err, ERR_PROTOCOL, "the terms of a channel are misshapen");
+    memcpy(&terms, packet->body, sizeof terms);
+    if (terms.port_count > EGRESS_PORTS_MOST || packet->fds != 3U + terms.port_count ||
+        terms.rules != egress->coming.count || terms.channel != egress->coming_for ||
+        channel_find(egress, terms.channel))
+        return fail(err, ERR_PROTOCOL, "channel %u has %u sockets and %u rules", terms.channel,
+                    packet->fds, egress->coming.count);
+    int sockets[EGRESS_LISTENERS_MOST];
+    for (unsigned i = 0; i < packet->fds; i++)
+        sockets[i] = packet_take_fd(packet, i);
+    int done = channel_open(egress, &terms, &egress->coming, sockets, err) ? 0 : -1;
+    egress->coming.count = 0;
+    return done;
+}
+
+static int take_close(struct egress *egress, struct packet *packet, error *err)
+{
+    struct egress_channel named;
+    if (packet->size != sizeof named || packet->fds != 0)
+        return fail(err, ERR_PROTOCOL, "the end of a channel is misshapen");
+    memcpy(&named, packet->body, sizeof named);
+    struct channel *channel = channel_find(egress, named.channel);
+    if (!channel)
+        return fail(err, ERR_PROTOCOL, "channel %u does not exist", named.channel);
+    channel_close(channel);
+    return 0;
+}
+
+static int take_packet(struct egress *egress, struct packet *packet, error *err)
+{
+    if (packet->kind == EGRESS_RULE)
+        return take_rule(egress, packet, err);
+    if (packet->kind == EGRESS_OPEN)
+        return take_open(egress, packet, err);
+    if (packet->kind == EGRESS_CLOSE)
+        return take_close(egress, packet, err);
+    return fail(err, ERR_PROTOCOL, "message %u does not exist", packet->kind);
+}
+
+/* Without gloveboxd there is nobody to answer for what passes: everything ends. */
+static void leave(const error *err)
+{
+    if (err->code != ERR_NONE)
+        (void) fprintf(stderr, "glovebox-egress: %s\n", err->text);
+    _exit(err->code == ERR_NONE ? 0 : 1);
+}
+
+static void daemon_speaks(uv_poll_t *poll, int status, int events)
+{
+    (void) events;
+    struct egress *egress = poll->data;
+    for (unsigned i = 0; i < 64; i++) {
+        struct packet packet;
+        error err = { 0 };
+        int came = status < 0 ? PACKET_CLOSED : packet_receive(egress->daemon, &packet, &err);
+        if (came == PACKET_NONE)
+            return;
+        if (came != PACKET_CAME)
+            leave(&err);
+        int done = take_packet(egress, &packet, &err);
+        packet_done(&packet);
+        if (done < 0)
+            leave(&err);
+    }
+}
+
+int link_open(struct egress *egress, int socket, error *err)
+{
+    egress->daemon = socket;
+    if (fcntl(socket, F_SETFL, O_NONBLOCK) < 0)
+        return fail_os(err, "use the socket to gloveboxd");
+    struct egress_hello hello = { .version = EGRESS_VERSION };
+    if (packet_send(socket, EGRESS_HELLO, &hello, sizeof hello, NULL, 0, err) < 0)
+        return -1;
+    egress->daemon_poll.data = egress;
+    if (uv_poll_init(&egress->loop, &egress->daemon_poll, socket) < 0 ||
+        uv_poll_start(&egress->daemon_poll, UV_READABLE | UV_DISCONNECT, daemon_speaks) < 0)
+        return fail(err, ERR_SYSTEM, "watch the socket to gloveboxd");
+    return 0;
+}
