@@ -204,16 +204,20 @@ static int hand_over(struct spawner *spawner, struct slot *slot, error *err)
                 done = fail_os(err, "open control group of slot %u", slot_number(spawner, slot));
             count++;
         }
+    /* A bound that nobody has asked for neither stands nor is missing. */
+    bool has_rate = slot->build.disk_read_rate || slot->build.disk_write_rate;
+    uint64_t unasked = has_rate ? 0 : 1ULL << WALL_cgroup_io;
     struct spawn_built built = {
         .request = slot->request,
         .slot = slot_number(spawner, slot),
         .generation = slot->generation,
-        .walls = (slot->walls | walls_of_groups(spawner)) & ~slot->degraded & ~spawner->leave_out,
+        .walls = (slot->walls | walls_of_groups(spawner)) & ~slot->degraded & ~spawner->leave_out &
+                 ~unasked,
         .groups = slot->groups,
     };
     if (spawner->unprivileged)
         built.walls &= ~(1ULL << WALL_unique_uid);
-    built.degraded = ((1ULL << WALLS) - 1) & ~built.walls;
+    built.degraded = ((1ULL << WALLS) - 1) & ~built.walls & ~unasked;
     if (done == 0)
         done = packet_send(spawner->daemon, SPAWN_BUILT, &built, sizeof built, fds, count, err);
     for (unsigned i = 2; i < count; i++)
@@ -286,43 +290,29 @@ static struct slot *slot_named_by(struct spawner *spawner, const struct packet *
     struct spawn_slot named;
     memcpy(&named, packet->body, sizeof named);
     struct slot *slot = slot_at(spawner, named.slot, named.generation);
-    if (slot && slot->state == SLOT_BUILDING)
-        slot = NULL;
-    if (!slot)
-        (void) fail(err, ERR_PROTOCOL, "slot %u, generation %u does not exist", named.slot,
-                    named.generation);
-    return slot;
+    if (slot && slot->state != SLOT_BUILDING)
+        return slot;
+    (void) fail(err, ERR_PROTOCOL, "slot %u, generation %u does not exist", named.slot,
+                named.generation);
+    return NULL;
 }
 
-static int kill_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
+/* SPAWN_KILL, SPAWN_RELEASE */
+static int end_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
 {
     struct slot *slot = slot_named_by(spawner, packet, err);
     if (!slot)
         return -1;
+    slot->asked_to_leave |= packet->kind == SPAWN_RELEASE;
     slot_leave(spawner, slot);
     return 0;
 }
 
-static int release_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
-{
-    struct slot *slot = slot_named_by(spawner, packet, err);
-    if (!slot)
-        return -1;
-    slot->asked_to_leave = true;
-    slot_leave(spawner, slot);
-    return 0;
-}
-
-static int freeze_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
+/* SPAWN_FREEZE, SPAWN_THAW */
+static int pause_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
 {
     const struct slot *slot = slot_named_by(spawner, packet, err);
-    return slot ? set_frozen(spawner, slot, true, err) : -1;
-}
-
-static int thaw_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
-{
-    const struct slot *slot = slot_named_by(spawner, packet, err);
-    return slot ? set_frozen(spawner, slot, false, err) : -1;
+    return slot ? set_frozen(spawner, slot, packet->kind == SPAWN_FREEZE, err) : -1;
 }
 
 static int drain(struct spawner *spawner, const struct packet *packet, error *err)
@@ -342,12 +332,12 @@ static const struct duty {
     int while_in;    /* phases in which it may be asked */
     int (*answer)(struct spawner *, const struct packet *, error *);
 } duties[] = {
-    [SPAWN_BUILD]   = { sizeof(struct spawn_build), SERVING, start_sandbox   },
-    [SPAWN_KILL]    = { sizeof(struct spawn_slot),  ALWAYS,  kill_sandbox    },
-    [SPAWN_RELEASE] = { sizeof(struct spawn_slot),  ALWAYS,  release_sandbox },
-    [SPAWN_FREEZE]  = { sizeof(struct spawn_slot),  SERVING, freeze_sandbox  },
-    [SPAWN_THAW]    = { sizeof(struct spawn_slot),  ALWAYS,  thaw_sandbox    },
-    [SPAWN_DRAIN]   = { 0,                          SERVING, drain           },
+    [SPAWN_BUILD]   = { sizeof(struct spawn_build), SERVING, start_sandbox },
+    [SPAWN_KILL]    = { sizeof(struct spawn_slot),  ALWAYS,  end_sandbox   },
+    [SPAWN_RELEASE] = { sizeof(struct spawn_slot),  ALWAYS,  end_sandbox   },
+    [SPAWN_FREEZE]  = { sizeof(struct spawn_slot),  SERVING, pause_sandbox },
+    [SPAWN_THAW]    = { sizeof(struct spawn_slot),  ALWAYS,  pause_sandbox },
+    [SPAWN_DRAIN]   = { 0,                          SERVING, drain         },
 };
 /* clang-format on */
 

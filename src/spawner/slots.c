@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -148,11 +149,15 @@ static void slot_is_gone(struct spawner *spawner, struct slot *slot, uint32_t le
     if (slot->asked_to_leave && !release_is_told(spawner, slot, leftovers))
         return; /* slots_tend() comes back */
     slot->asked_to_leave = false;
-    close_and_forget(&slot->init);
-    /* A slot whose processes do not go (a process in the kernel that cannot be killed) is never
-     * used again. */
-    slot->state = leftovers ? SLOT_LEAVING : SLOT_FREE;
     slot->until_ms = INT64_MAX;
+    /* A slot whose processes do not go (a process in the kernel that cannot be killed) is not used
+     * again, until somebody asks once more and they have gone. */
+    if (leftovers)
+        return;
+    if (slot->init >= 0) /* closing alone would not end its events while another has it open */
+        (void) epoll_ctl(spawner->epoll, EPOLL_CTL_DEL, slot->init, NULL);
+    close_and_forget(&slot->init);
+    slot->state = SLOT_FREE;
 }
 
 /* Looks after slots that wait for something: called whenever something happened, and every 5 ms
@@ -167,12 +172,12 @@ void slots_tend(struct spawner *spawner)
             (void) fail(&late, ERR_TIMEOUT, "the sandbox was not ready in time");
             build_failed(spawner, slot, &late);
         }
-        if (slot->state != SLOT_LEAVING || slot->until_ms == INT64_MAX)
-            continue;
-        if (slot->lost && now < slot->until_ms)
+        bool is_stuck = slot->until_ms == INT64_MAX;
+        if (slot->state != SLOT_LEAVING || (is_stuck && !slot->asked_to_leave) ||
+            (slot->lost && now < slot->until_ms))
             continue;
         bool gone = has_ended(slot->init) && remove_leaves(spawner, slot) == 0;
-        if (gone || now >= slot->until_ms)
+        if (gone || is_stuck || now >= slot->until_ms)
             slot_is_gone(spawner, slot, gone ? 0 : 1);
     }
 }

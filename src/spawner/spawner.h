@@ -71,6 +71,7 @@ struct slot {
     int procs[GROUPS]; /* procs files of its leaf, until the interpreter has been forked */
     uint32_t procs_count;
     int ends[INTERPRETER_ENDS];
+    const struct zygote *zygote; /* that was asked to fork its interpreter, NULL if none was */
     struct spawn_build build;
     uint64_t walls;
     uint32_t groups; /* bits of enum group_kind that have a leaf */

@@ -87,7 +87,8 @@ static int mount_devices(const struct template_root *root, error *err)
     static const char *const folders[] = { "dev/shm", "dev/pts" };
 
     if (root->leave_out & (1ULL << WALL_minimal_dev))
-        return mount("/dev", "dev", NULL, MS_BIND | MS_REC, NULL) < 0 ? fail_os(err, "bind '/dev'") : 0;
+        return mount("/dev", "dev", NULL, MS_BIND | MS_REC, NULL) < 0 ? fail_os(err, "bind '/dev'")
+                                                                      : 0;
     if (mount("tmpfs", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64") <
         0)
         return fail_os(err, "mount '/dev'");

@@ -21,24 +21,26 @@ static void zygote_end(struct zygote *zygote)
     *zygote = (struct zygote){ .socket = -1 };
 }
 
-/* A place for one more; the one that was started first has to go when all are taken. */
-static struct zygote *free_place(struct spawner *spawner)
+/* A place for one more: a free one, or that of the one that was started first among those that
+ * nobody waits for. NULL: somebody waits for each of them. */
+static struct zygote *find_place(struct spawner *spawner)
 {
-    struct zygote *oldest = &spawner->zygotes[0];
+    struct zygote *oldest = NULL;
     for_each(zygote, spawner->zygotes) {
         if (zygote->socket < 0)
             return zygote;
-        if (zygote->started_ms < oldest->started_ms)
+        if (zygote->unanswered == 0 && (!oldest || zygote->started_ms < oldest->started_ms))
             oldest = zygote;
     }
-    zygote_end(oldest);
     return oldest;
 }
 
-static int zygote_start(struct spawner *spawner, const struct zygote *wanted,
-                        struct zygote **ret_zygote, error *err)
+static int zygote_start(struct spawner *spawner, const struct zygote *wanted, struct zygote *place,
+                        error *err)
 {
     int pair[2];
+    if (!place)
+        return fail(err, ERR_BUSY, "all %d zygotes have work; try again", ZYGOTES_MOST);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket for a zygote");
     auto_fd ours = pair[0];
@@ -52,13 +54,12 @@ static int zygote_start(struct spawner *spawner, const struct zygote *wanted,
     if (packet_send(spawner->templates[wanted->template].holder_socket, BUILD_ZYGOTE, &order,
                     sizeof order, &theirs, 1, err) < 0)
         return under(err, "start a zygote");
-    struct zygote *zygote = free_place(spawner);
-    if (watch(spawner, ours, WATCH_ZYGOTE, (uint32_t) (zygote - spawner->zygotes), err) < 0)
+    if (watch(spawner, ours, WATCH_ZYGOTE, (uint32_t) (place - spawner->zygotes), err) < 0)
         return -1;
+    zygote_end(place);
     fresh.socket = take_fd(&ours);
     fresh.started_ms = now_ms();
-    *zygote = fresh;
-    *ret_zygote = zygote;
+    *place = fresh;
     return 0;
 }
 
@@ -83,8 +84,11 @@ int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
                              .set = build->zygote,
                              .tenant = build->tenant };
     struct zygote *zygote = zygote_find(spawner, &wanted);
-    if (!zygote && zygote_start(spawner, &wanted, &zygote, err) < 0)
-        return -1;
+    if (!zygote) {
+        zygote = find_place(spawner);
+        if (zygote_start(spawner, &wanted, zygote, err) < 0)
+            return -1;
+    }
     struct zygote_fork order = {
         .slot = slot_number(spawner, slot),
         .generation = slot->generation,
@@ -108,6 +112,7 @@ int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
                     ZYGOTE_FDS + slot->procs_count, err) < 0)
         return under(err, "order an interpreter");
     slot_close_ends(slot); /* the message holds them now */
+    slot->zygote = zygote;
     zygote->forks++;
     zygote->unanswered++;
     return 0;
@@ -121,7 +126,7 @@ static void interpreter_is_forked(struct spawner *spawner, struct zygote *zygote
     if (zygote->unanswered > 0)
         zygote->unanswered--;
     struct slot *slot = slot_at(spawner, forked.slot, forked.generation);
-    if (!slot || slot->state != SLOT_BUILDING)
+    if (!slot || slot->state != SLOT_BUILDING || slot->zygote != zygote)
         return;
     forked.err.text[sizeof forked.err.text - 1] = '\0';
     if (forked.err.code != ERR_NONE)
@@ -133,11 +138,9 @@ static void interpreter_is_forked(struct spawner *spawner, struct zygote *zygote
 /* Sandboxes that wait for this zygote are told why it does not answer. */
 static void zygote_is_lost(struct spawner *spawner, struct zygote *zygote, const error *cause)
 {
-    for (uint32_t i = 0; i < spawner->slot_count && zygote->unanswered > 0; i++) {
+    for (uint32_t i = 0; i < spawner->slot_count; i++) {
         struct slot *slot = &spawner->slots[i];
-        if (slot->state == SLOT_BUILDING && slot->build.start == SPAWN_FORKED &&
-            slot->template == zygote->template && slot->build.zygote == zygote->set &&
-            slot->build.tenant == zygote->tenant)
+        if (slot->state == SLOT_BUILDING && slot->zygote == zygote)
             build_failed(spawner, slot, cause);
     }
     zygote_end(zygote);
@@ -203,7 +206,7 @@ void zygotes_tend(struct spawner *spawner)
                 other->tenant == zygote->tenant)
                 fresh = other;
         if (!fresh && zygote->forks > 0)
-            (void) zygote_start(spawner, zygote, &fresh, &err);
+            (void) zygote_start(spawner, zygote, find_place(spawner), &err);
         else if (!fresh)
             /* NOLINTNEXTLINE(bugprone-branch-clone): the reasons differ */
             zygote->is_old = true; /* nobody has used it for so long */

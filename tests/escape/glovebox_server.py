@@ -115,7 +115,8 @@ class Server:
         end = time.monotonic() + 20
         while time.monotonic() < end:
             with contextlib.suppress(OSError):
-                result = self.run(code="print('up')")
+                # With a rate, so that the wall that only then stands is told as standing or degraded.
+                result = self.run(code="print('up')", limits={"disk_read_rate_bytes": 1 << 30})
                 assert result["stdout"] == "up\n", result
                 self.degraded = result["isolation"]["degraded"]
                 self.walls = result["isolation"]["walls"]

@@ -166,6 +166,13 @@ def test_a_limit_that_cannot_be_held_is_said(glovebox, tmp_path):
     assert "cgroup_memory" in plain["isolation"]["walls"] + plain["isolation"]["degraded"]
 
 
+def test_a_disk_rate_is_a_wall_only_where_it_was_asked_for(glovebox):
+    def told(result):
+        return result["isolation"]["walls"] + result["isolation"]["degraded"]
+    assert "cgroup_io" not in told(glovebox.result("-c", "1"))
+    assert "cgroup_io" in told(glovebox.result("--disk-read-rate", "1GiB", "-c", "1"))
+
+
 def test_json_has_every_field(glovebox):
     result = glovebox.result("-c", "open('made','w').write('x'); print('out'); 1/0")
     assert list(result) == ["id", "status", "fault", "exit_code", "signal", "limit", "limit_hits", "stdout",

@@ -1,0 +1,143 @@
+/* zygotes_test.c - whom the end of a zygote concerns, and which one has to make room. Zygotes are
+ * sockets here: the holder's side hands them to nobody. */
+#include "base/test.h"
+
+#include "spawner/spawner.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SLOTS = ZYGOTES_MOST + 2 };
+
+static struct spawner spawner;
+static int holder_side;
+static bool has_failed[SLOTS], stands[SLOTS];
+
+int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index, error *err)
+{
+    (void) from;
+    (void) fd;
+    (void) kind;
+    (void) index;
+    (void) err;
+    return 0;
+}
+
+uint32_t slot_number(const struct spawner *from, const struct slot *slot)
+{
+    return (uint32_t) (slot - from->slots);
+}
+
+struct slot *slot_at(struct spawner *from, uint32_t number, uint32_t generation)
+{
+    (void) generation;
+    return number < SLOTS ? &from->slots[number] : NULL;
+}
+
+void slot_close_ends(struct slot *slot)
+{
+    (void) slot;
+}
+
+uint64_t processes_backstop(const struct spawner *from, const struct spawn_build *build)
+{
+    (void) from;
+    return build->processes;
+}
+
+void build_failed(struct spawner *from, struct slot *slot, const error *cause)
+{
+    (void) cause;
+    has_failed[slot_number(from, slot)] = true;
+    slot->state = SLOT_LEAVING;
+}
+
+void sandbox_stands(struct spawner *from, struct slot *slot)
+{
+    stands[slot_number(from, slot)] = true;
+    slot->state = SLOT_STANDING;
+}
+
+static void begin(void)
+{
+    int pair[2];
+    require(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0, "a socket");
+    memset(&spawner, 0, sizeof spawner);
+    memset(has_failed, 0, sizeof has_failed);
+    memset(stands, 0, sizeof stands);
+    for (unsigned i = 0; i < ZYGOTES_MOST; i++)
+        spawner.zygotes[i].socket = -1;
+    spawner.templates[0].holder_socket = pair[0];
+    holder_side = pair[1];
+    spawner.template_count = 1;
+    spawner.slot_count = SLOTS;
+}
+
+static int fork_for(unsigned index, uint32_t tenant, error *err)
+{
+    struct slot *slot = &spawner.slots[index];
+    slot->state = SLOT_BUILDING;
+    slot->build.start = SPAWN_FORKED;
+    slot->build.tenant = tenant;
+    slot->init = 0; /* any descriptor will do */
+    memset(slot->ends, 0, sizeof slot->ends);
+    return fork_interpreter(&spawner, slot, err);
+}
+
+/* The other side of the zygote that was started last. */
+static int take_zygote(void)
+{
+    struct packet packet;
+    error err;
+    require(packet_receive(holder_side, &packet, &err) == PACKET_CAME, "%s", err.text);
+    require(packet.kind == BUILD_ZYGOTE && packet.fds == 1, "kind %u", packet.kind);
+    return packet_take_fd(&packet, 0);
+}
+
+TEST(only_those_who_wait_for_a_zygote_fail_with_it)
+{
+    error err = { 0 };
+    begin();
+    require(fork_for(0, 1, &err) == 0, "%s", err.text);
+    int old = take_zygote();
+    spawner.zygotes[0].is_old = true; /* a fresh one of the same set takes over */
+    require(fork_for(1, 1, &err) == 0, "%s", err.text);
+    int fresh = take_zygote();
+    (void) close(old);
+    zygote_speaks(&spawner, 0);
+    expect(has_failed[0] && !has_failed[1], "slot 0 %d, slot 1 %d", has_failed[0], has_failed[1]);
+
+    struct zygote_forked forked = { .slot = 1 };
+    require(packet_send(fresh, ZYGOTE_FORKED, &forked, sizeof forked, NULL, 0, &err) == 0, "%s",
+            err.text);
+    zygote_speaks(&spawner, 1);
+    expect(stands[1], "the other zygote serves on");
+    (void) close(fresh);
+}
+
+TEST(a_zygote_makes_room_only_if_nobody_waits_for_it)
+{
+    error err = { 0 };
+    int sides[ZYGOTES_MOST];
+    begin();
+    for (unsigned i = 0; i < ZYGOTES_MOST; i++) {
+        require(fork_for(i, i, &err) == 0, "zygote %u: %s", i, err.text);
+        sides[i] = take_zygote();
+    }
+    expect(fork_for(ZYGOTES_MOST, 1000, &err) < 0 && err.code == ERR_BUSY, "'%s'", err.text);
+    for (unsigned i = 0; i < ZYGOTES_MOST; i++)
+        expect(spawner.zygotes[i].socket >= 0 && !has_failed[i], "zygote %u", i);
+
+    struct zygote_forked forked = { .slot = 7 };
+    require(packet_send(sides[7], ZYGOTE_FORKED, &forked, sizeof forked, NULL, 0, &err) == 0, "%s",
+            err.text);
+    zygote_speaks(&spawner, 7);
+    require(fork_for(ZYGOTES_MOST, 1000, &err) == 0, "%s", err.text);
+    expect(spawner.zygotes[7].tenant == 1000, "it has tenant %u", spawner.zygotes[7].tenant);
+    for (unsigned i = 0; i < ZYGOTES_MOST; i++)
+        (void) close(sides[i]);
+}
+
+TESTS(CASE(only_those_who_wait_for_a_zygote_fail_with_it),
+      CASE(a_zygote_makes_room_only_if_nobody_waits_for_it))
