@@ -34,6 +34,7 @@ struct build_sandbox {
     uint64_t processes;
     uint64_t disk_bytes;
     uint64_t inodes;
+    struct spawn_way way;
 };
 
 /* Starts one of the zygotes that stand on the holder's command line. */

@@ -3,21 +3,22 @@
  * One SEQPACKET socket, one peer; a message is a packet (base/packet.h) with a struct of exactly
  * its size. A channel is the way out of one sandbox: the sockets that listen inside its network
  * namespace, and the rules for what may pass. Rules come first, one a packet, then the channel is
- * opened and nothing about it changes any more. Names are in canonical form (egress/name.h): lower
- * case, no dot at the end. Ports are in host order, addresses as in6_addr (IPv4 mapped). */
+ * opened and nothing about it changes any more. Names are in canonical form (model/host_name.h):
+ * lower case, no dot at the end. Ports are in host order, addresses as in6_addr (IPv4 mapped). */
 #pragma once
 
 #include "base/error.h"
+#include "contract/spawn.h"
+#include "model/host_name.h"
 
 #include <stdint.h>
 
 enum {
     EGRESS_VERSION = 1,
-    EGRESS_NAME_SIZE = 254, /* 253 characters, RFC 1035, and the end */
     EGRESS_PATH_SIZE = 192,
     EGRESS_METHOD_SIZE = 16,
-    EGRESS_PORTS_MOST = 8,  /* in one rule, and of one channel */
-    EGRESS_RULES_MOST = 64, /* of one channel */
+    EGRESS_PORTS_MOST = SPAWN_PORTS_MOST, /* in one rule, and of one channel */
+    EGRESS_RULES_MOST = 64,               /* of one channel */
     EGRESS_PROXY_PORT = 3128,
     EGRESS_DNS_PORT = 53,
     EGRESS_LISTENERS_MOST = 3 + EGRESS_PORTS_MOST, /* DNS by UDP and TCP, the proxy, the ports */
@@ -65,7 +66,7 @@ struct egress_rule {
     uint16_t prefix; /* of `network`, 0 to 128 */
     uint16_t ports[EGRESS_PORTS_MOST];
     uint8_t network[16];
-    char host[EGRESS_NAME_SIZE];
+    char host[HOST_NAME_SIZE];
     char path[EGRESS_PATH_SIZE]; /* prefix of the path, "" for any */
 };
 
@@ -119,7 +120,7 @@ struct egress_record {
     uint32_t took_ms;
     uint32_t reserved;
     uint8_t address[16]; /* that was connected to; zeros if none */
-    char name[EGRESS_NAME_SIZE];
+    char name[HOST_NAME_SIZE];
     char method[EGRESS_METHOD_SIZE];
     char path[EGRESS_PATH_SIZE];
 };

@@ -294,8 +294,9 @@ enum {
  * inside; a cell may leave the folder empty and stays where it is, and the path, and is called
  * <cell N> then), then `arguments` (sys.argv:
  * the first is the path of the code), then `variables` (NAME=value: the whole environment, not
- * additions; a cell may give none and keeps what it has); then `code_size` bytes of code. Code that does not fit into one frame is PUT into the
- * file that the first argument names, and code_size is 0. */
+ * additions; a cell may give none and keeps what it has); then `code_size` bytes of code. Code that
+ * does not fit into one frame is PUT into the file that the first argument names, and code_size is
+ * 0. */
 struct inside_execute {
     uint32_t mode;  /* enum inside_mode */
     uint32_t flags; /* INSIDE_EXECUTE_* */

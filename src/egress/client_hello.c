@@ -1,7 +1,7 @@
 /* client_hello.c - see client_hello.h. */
 #include "egress/client_hello.h"
 
-#include "egress/name.h"
+#include "model/host_name.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -88,7 +88,7 @@ static int assemble(const unsigned char *bytes, size_t size, unsigned char *mess
 }
 
 /* The list has one host name; a second one would leave open which of them counts. */
-static bool read_server_name(struct span extension, char ret_name[EGRESS_NAME_SIZE])
+static bool read_server_name(struct span extension, char ret_name[HOST_NAME_SIZE])
 {
     struct span list;
     struct span host;
@@ -100,10 +100,10 @@ static bool read_server_name(struct span extension, char ret_name[EGRESS_NAME_SI
         return false;
     if (host.left > 0 && host.at[host.left - 1] == '.')
         return false; /* RFC 6066: without the dot at the end */
-    return name_canonical((const char *) host.at, host.left, ret_name) == 0;
+    return host_name_canonical((const char *) host.at, host.left, ret_name) == 0;
 }
 
-static enum hello_verdict read_extensions(struct span extensions, char ret_name[EGRESS_NAME_SIZE])
+static enum hello_verdict read_extensions(struct span extensions, char ret_name[HOST_NAME_SIZE])
 {
     bool is_named = false;
     while (extensions.left > 0) {
@@ -121,7 +121,7 @@ static enum hello_verdict read_extensions(struct span extensions, char ret_name[
 }
 
 enum hello_verdict client_hello_read(const unsigned char *bytes, size_t size,
-                                     char ret_name[EGRESS_NAME_SIZE])
+                                     char ret_name[HOST_NAME_SIZE])
 {
     static _Thread_local unsigned char message[CLIENT_HELLO_MOST]; /* large for a stack */
     size_t length;

@@ -19,4 +19,4 @@ enum hello_verdict {
 /* A greeting may be cut into several records, and it may be split anywhere (RFC 8446 section 5.1).
  */
 enum hello_verdict client_hello_read(const unsigned char *bytes, size_t size,
-                                     char ret_name[EGRESS_NAME_SIZE]);
+                                     char ret_name[HOST_NAME_SIZE]);

@@ -12,11 +12,11 @@
 #include "egress/egress.h"
 
 #include "base/table.h"
-#include "egress/address.h"
 #include "egress/client_hello.h"
 #include "egress/dns.h"
 #include "egress/flow.h"
-#include "egress/name.h"
+#include "model/address.h"
+#include "model/host_name.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -420,7 +420,7 @@ static void set_name(struct connection *connection, const char *name, uint16_t p
 
 static void read_hello(struct connection *connection)
 {
-    char name[EGRESS_NAME_SIZE];
+    char name[HOST_NAME_SIZE];
     connection->speech = SPEAKS_TLS;
     connection->record.is_tls = 1;
     switch (client_hello_read(connection->head, connection->head_size, name)) {

@@ -1,7 +1,7 @@
 /* dns.c - see dns.h. */
 #include "egress/dns.h"
 
-#include "egress/name.h"
+#include "model/host_name.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static long read_name(const unsigned char *at, size_t size, struct dns_question 
         }
         used += label;
     }
-    question->has_name = is_plain && name_canonical(text, length, question->name) == 0;
+    question->has_name = is_plain && host_name_canonical(text, length, question->name) == 0;
     if (!question->has_name) {
         length = length < sizeof question->name ? length : sizeof question->name - 1;
         memcpy(question->name, text, length);

@@ -15,10 +15,10 @@ enum dns_code { DNS_NO_ERROR = 0, DNS_FORMAT_ERROR = 1, DNS_REFUSED = 5 };
 struct dns_question {
     uint16_t id;
     uint16_t type;
-    bool recursion;              /* was asked for */
-    bool has_name;               /* `name` is canonical; else it is no host name */
-    char name[EGRESS_NAME_SIZE]; /* for a name that is none: as far as it can be shown */
-    const unsigned char *text;   /* the question as it came, within the message */
+    bool recursion;            /* was asked for */
+    bool has_name;             /* `name` is canonical; else it is no host name */
+    char name[HOST_NAME_SIZE]; /* for a name that is none: as far as it can be shown */
+    const unsigned char *text; /* the question as it came, within the message */
     size_t text_size;
 };
 

@@ -23,7 +23,7 @@ int given_names_address(struct given_names *names, const char *name, struct in_a
         names->room = room;
     }
     if (index == names->count) {
-        size_t length = strnlen(name, EGRESS_NAME_SIZE - 1);
+        size_t length = strnlen(name, HOST_NAME_SIZE - 1);
         memcpy(names->list[index], name, length);
         names->list[index][length] = '\0';
         names->count++;

@@ -11,7 +11,7 @@ enum { GIVEN_NAMES_MOST = 1024 };
 
 struct given_names {
     unsigned count, room;
-    char (*list)[EGRESS_NAME_SIZE];
+    char (*list)[HOST_NAME_SIZE];
 };
 
 /* The address of a canonical name. Returns -1 if there are too many names already, or no memory. */

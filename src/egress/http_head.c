@@ -2,7 +2,7 @@
 #include "egress/http_head.h"
 
 #include "base/table.h"
-#include "egress/name.h"
+#include "model/host_name.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -107,9 +107,9 @@ static int read_authority(struct http_text text, uint16_t default_port, struct h
             return -1;
         head->port = (uint16_t) port;
     }
-    head->is_literal = name_is_literal(text.at, host);
+    head->is_literal = host_name_is_literal(text.at, host);
     if (!head->is_literal)
-        return name_canonical(text.at, host, head->name);
+        return host_name_canonical(text.at, host, head->name);
     if (host >= sizeof head->name)
         return -1;
     memcpy(head->name, text.at, host);

@@ -28,8 +28,8 @@ struct http_head {
     struct http_text method;
     uint32_t method_bit; /* enum egress_method; 0 for one that rules cannot name */
     enum http_target target;
-    char name[EGRESS_NAME_SIZE]; /* canonical */
-    bool is_literal;             /* the host is an address; `name` holds it as it came */
+    char name[HOST_NAME_SIZE]; /* canonical */
+    bool is_literal;           /* the host is an address; `name` holds it as it came */
     uint16_t port;
     struct http_text path; /* with its query, "/" at least */
     bool has_length, is_chunked, expects_continue, wants_upgrade;

@@ -2,7 +2,7 @@
  * the host is configured with and reads no hosts file, whose names are the host's own. */
 #include "egress/egress.h"
 
-#include "egress/address.h"
+#include "model/address.h"
 
 #include <ares.h>
 #include <ifaddrs.h>

@@ -1,8 +1,8 @@
 /* rules.c - see rules.h. */
 #include "egress/rules.h"
 
-#include "egress/address.h"
-#include "egress/name.h"
+#include "model/address.h"
+#include "model/host_name.h"
 
 #include <string.h>
 
@@ -13,14 +13,14 @@ static bool is_ended(const char *text, size_t size)
 
 int rules_add(struct rules *rules, const struct egress_rule *rule, error *err)
 {
-    char canonical[EGRESS_NAME_SIZE];
+    char canonical[HOST_NAME_SIZE];
     if (rules->count == EGRESS_RULES_MOST)
         return fail(err, ERR_PROTOCOL, "more than %d rules", EGRESS_RULES_MOST);
     if (!is_ended(rule->host, sizeof rule->host) || !is_ended(rule->path, sizeof rule->path) ||
         rule->port_count == 0 || rule->port_count > EGRESS_PORTS_MOST || rule->prefix > 128)
         return fail(err, ERR_PROTOCOL, "rule %u is misshapen", rule->label);
     if (!(rule->flags & EGRESS_NETWORK) &&
-        (name_canonical(rule->host, strlen(rule->host), canonical) < 0 ||
+        (host_name_canonical(rule->host, strlen(rule->host), canonical) < 0 ||
          strcmp(canonical, rule->host) != 0))
         return fail(err, ERR_PROTOCOL, "rule %u has no canonical name", rule->label);
     rules->list[rules->count++] = *rule;
@@ -43,7 +43,7 @@ static bool looks_inside(const struct egress_rule *rule)
 static bool names(const struct egress_rule *rule, const char *name)
 {
     return !(rule->flags & EGRESS_NETWORK) &&
-           name_matches(name, rule->host, rule->flags & EGRESS_ANY_BELOW);
+           host_name_matches(name, rule->host, rule->flags & EGRESS_ANY_BELOW);
 }
 
 bool rules_know(const struct rules *rules, const char *name)

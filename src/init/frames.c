@@ -2,6 +2,8 @@
  * to do: pid 1 exits and the kernel ends the sandbox. */
 #include "init/init.h"
 
+#include "base/table.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -82,6 +84,35 @@ void send_frame(const struct sandbox *sandbox, enum inside_kind kind, unsigned s
     if (second_size > 0)
         parts[count++] = (struct iovec){ (void *) (uintptr_t) second, second_size };
     send_all(sandbox->inside, parts, count);
+}
+
+/* The only message with descriptors, and before any code runs: the sockets of the way out. */
+void say_hello(struct sandbox *sandbox)
+{
+    struct inside_hello hello = { .version = INSIDE_VERSION,
+                                  .landlock_abi = (uint32_t) sandbox->landlock_abi };
+    struct inside_frame head = { .size = sizeof hello, .kind = INSIDE_HELLO };
+    struct iovec parts[2] = { { &head, sizeof head }, { &hello, sizeof hello } };
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = COUNT_OF(parts) };
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof sandbox->way)];
+    } rights = { 0 };
+    size_t size = sandbox->way_count * sizeof sandbox->way[0];
+    if (size > 0) {
+        message.msg_control = rights.space;
+        message.msg_controllen = CMSG_SPACE(size);
+        rights.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS,
+                                          .cmsg_len = CMSG_LEN(size) };
+        memcpy(CMSG_DATA(&rights.header), sandbox->way, size);
+    }
+    /* The stream is empty: so few bytes go whole. */
+    if (sendmsg(sandbox->inside, &message, MSG_NOSIGNAL) != sizeof head + sizeof hello)
+        _exit(1);
+    for (unsigned i = 0; i < sandbox->way_count; i++)
+        (void) close(sandbox->way[i]);
+    sandbox->way_count = 0;
 }
 
 void send_done(const struct sandbox *sandbox, uint32_t id, const error *err)

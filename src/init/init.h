@@ -46,6 +46,8 @@ struct sandbox {
     int interpreter_listener; /* the same of a forked interpreter, -1 if none */
     int interpreter;          /* control socket to it, -1 if none */
     int ends[4]; /* its sides of stdin, stdout, stderr, control, until they are reported */
+    unsigned way_count; /* sockets that listen for the way out, until hello has been said */
+    int way[3 + SPAWN_PORTS_MOST];
     int root;    /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
     int workspace;
 
@@ -76,6 +78,9 @@ int hold_template(struct sandbox *sandbox, char **modules, unsigned count, error
 /* recipe.c: raises every wall; on return 0 the process is as confined as any program will be. */
 int build_sandbox(struct sandbox *sandbox, error *err);
 
+/* way_out.c: every address is local here, and sockets listen for what leads out. */
+int open_way_out(struct sandbox *sandbox, error *err);
+
 /* scratch.c: the one file system that can be written. */
 int mount_scratch(struct sandbox *sandbox, error *err);
 void measure_scratch(struct sandbox *sandbox);
@@ -94,6 +99,7 @@ bool frame_is_complete(struct sandbox *sandbox, struct frame *frame);
 void send_frame(const struct sandbox *sandbox, enum inside_kind kind, unsigned stream, uint32_t id,
                 const void *first, size_t first_size, const void *second, size_t second_size);
 void send_done(const struct sandbox *sandbox, uint32_t id, const error *err); /* NULL: well */
+void say_hello(struct sandbox *sandbox); /* with the sockets of the way out, which it closes */
 
 /* orders.c: carries out a whole frame of gloveboxd, and answers it. */
 void obey_order(struct sandbox *sandbox, const struct frame *frame);

@@ -96,10 +96,8 @@ static int watch_children(void)
 _Noreturn void serve(struct sandbox *sandbox)
 {
     static struct frame frame;
-    struct inside_hello hello = { .version = INSIDE_VERSION,
-                                  .landlock_abi = (uint32_t) sandbox->landlock_abi };
     int children = watch_children();
-    send_frame(sandbox, INSIDE_HELLO, 0, 0, &hello, sizeof hello, NULL, 0);
+    say_hello(sandbox);
     for (;;) {
         nfds_t count = gather(sandbox, children);
         bool is_busy = operations_are_busy();

@@ -112,6 +112,7 @@ static struct build_sandbox order_for(const struct spawner *spawner, const struc
         .processes = processes_backstop(spawner, build),
         .disk_bytes = build->disk_bytes,
         .inodes = build->inodes,
+        .way = build->way,
     };
 }
 

@@ -90,7 +90,7 @@ class Spawner:
     def build(self, **limits):
         asked = {"open_files": 256, "memory": 64 * MIB, "processes": 16, "disk": 16 * MIB, "inodes": 1024,
                  "cpus": 500, "network": 0, **limits}
-        body = struct.pack("<Q6I7Q", 7, 0, asked["network"], 0, 0, 0, asked["open_files"], asked["memory"], asked["processes"],
+        body = struct.pack("<Q6I7Q24x", 7, 0, asked["network"], 0, 0, 0, asked["open_files"], asked["memory"], asked["processes"],
                            asked["disk"], asked["inodes"], asked["cpus"], 0, 0)
         try:
             self.socket.send(struct.pack("<I", BUILD) + body)

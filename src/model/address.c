@@ -1,6 +1,6 @@
 /* address.c - see address.h. The table beats every rule but one that opens a network by its number.
  */
-#include "egress/address.h"
+#include "model/address.h"
 
 #include "base/table.h"
 

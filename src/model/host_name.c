@@ -1,5 +1,5 @@
-/* name.c - see name.h; RFC 952, RFC 1123 section 2.1. */
-#include "egress/name.h"
+/* host_name.c - see host_name.h; RFC 952, RFC 1123 section 2.1. */
+#include "model/host_name.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -35,11 +35,11 @@ static bool label_is_sound(const char *label, size_t length)
     return true;
 }
 
-int name_canonical(const char *text, size_t size, char ret_name[EGRESS_NAME_SIZE])
+int host_name_canonical(const char *text, size_t size, char ret_name[HOST_NAME_SIZE])
 {
     if (size > 0 && text[size - 1] == '.')
         size--;
-    if (size == 0 || size >= EGRESS_NAME_SIZE)
+    if (size == 0 || size >= HOST_NAME_SIZE)
         return -1;
     size_t begin = 0;
     for (size_t i = 0; i <= size; i++) {
@@ -57,7 +57,7 @@ int name_canonical(const char *text, size_t size, char ret_name[EGRESS_NAME_SIZE
     return 0;
 }
 
-bool name_is_literal(const char *text, size_t size)
+bool host_name_is_literal(const char *text, size_t size)
 {
     char copy[64];
     struct in_addr four;
@@ -78,7 +78,7 @@ bool name_is_literal(const char *text, size_t size)
     return inet_pton(AF_INET6, copy, &six) == 1 || inet_aton(copy, &four) != 0;
 }
 
-bool name_matches(const char *name, const char *host, bool any_below)
+bool host_name_matches(const char *name, const char *host, bool any_below)
 {
     size_t length = strlen(name);
     size_t tail = strlen(host);
