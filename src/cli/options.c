@@ -133,6 +133,7 @@ const struct option_table *options_of_verb(const char *verb)
         { "run", run_option_table },
         { "exec", exec_option_table },
         { "serve", serve_option_table },
+        { "key", key_option_table },
         { "libs", libs_option_table },
     };
     for_each(row, tables)

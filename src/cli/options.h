@@ -60,4 +60,5 @@ const struct option_table *options_of_verb(const char *verb);
 const struct option_table *run_option_table(void);
 const struct option_table *exec_option_table(void);
 const struct option_table *serve_option_table(void);
+const struct option_table *key_option_table(void);
 const struct option_table *libs_option_table(void);

@@ -20,6 +20,7 @@ struct serve_arguments {
     const char *listen;
     const char *config;
     unsigned slots;
+    bool no_keys;
     char *kept[CONFIG_VALUES_MOST]; /* texts from the file */
     size_t kept_count;
 };
@@ -46,6 +47,7 @@ static const struct option_row rows[] = {
     { "socket", 0, "PATH",         VALUES_FILE,   "Unix socket to listen on; default: where glovebox run looks", store_text, FIELD(socket) },
     { "listen", 0, "ADDRESS:PORT", VALUES_NONE,   "listen on TCP as well, loopback only: 127.0.0.1:7070", store_text,  FIELD(listen) },
     { "slots",  0, "N",            VALUES_NONE,   "sandboxes that may exist at once; default: 256",        store_slots, 0 },
+    { "no-keys", 0, NULL,          VALUES_NONE,   "whoever reaches the TCP port may run code, without a key", store_switch, FIELD(no_keys) },
     { "config", 0, "FILE",         VALUES_FILE,   "read these options from a file, \"name: value\" a line", store_text,  FIELD(config) },
 };
 /* clang-format on */
@@ -60,7 +62,7 @@ const struct option_table *serve_option_table(void)
         .usage = "[OPTIONS]",
         .more =
             "Stays in the foreground and logs to stderr; SIGTERM lets runs end, then leaves.\n"
-            "Whoever may open the socket may run code; with --listen that is every local user.\n",
+            "The Unix socket is its owner's; callers over TCP need a key: glovebox key create.\n",
         .rows = rows,
         .count = COUNT_OF(rows),
     };
@@ -134,6 +136,7 @@ static int serve(struct serve_arguments *arguments, error *err)
         .state = arguments->state,
         .socket = socket,
         .listen = arguments->listen,
+        .no_keys = arguments->no_keys,
         .slots = arguments->slots ? arguments->slots : SLOTS,
     };
     return found < 0 ? -1 : supervise(&service, err);

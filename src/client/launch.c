@@ -400,13 +400,22 @@ static int make_daemon_folder(const char *state, char **ret_folder, error *err)
 }
 
 /* It belongs to gloveboxd, whose user is not the one who keeps the templates. */
-static int plan_state(struct program *program, const char *state, error *err)
+int launch_state_folder(const char *state, char **ret_folder, error *err)
 {
     auto_text folder = NULL;
     if (make_daemon_folder(state, &folder, err) < 0)
         return -1;
-    if (program->drop_root && lchown(folder, HOST_ID_DAEMON, HOST_ID_DAEMON) < 0)
+    if (can_be_privileged() && lchown(folder, HOST_ID_DAEMON, HOST_ID_DAEMON) < 0)
         return fail_os(err, "give '%s' to gloveboxd", folder);
+    *ret_folder = take_text(&folder);
+    return 0;
+}
+
+static int plan_state(struct program *program, const char *state, error *err)
+{
+    auto_text folder = NULL;
+    if (launch_state_folder(state, &folder, err) < 0)
+        return -1;
     char text[FOLDER_MOST] = "";
     if (readable_folder(program, folder, text, sizeof text, err) < 0)
         return -1;
@@ -463,7 +472,10 @@ static int plan_daemon(struct program *program, const struct launch_plan *plan,
             add_argument(program, err, "%s=%s", templates->names[index], text) < 0)
             return -1;
     }
-    if (plan_filters(program, err) < 0 ||
+    if (add_argument(program, err, "--owner") < 0 ||
+        add_argument(program, err, "%u", geteuid()) < 0 ||
+        (plan->no_keys && add_argument(program, err, "--no-keys") < 0) ||
+        plan_filters(program, err) < 0 ||
         (plan->private && add_argument(program, err, "--private") < 0))
         return -1;
     return plan_state(program, plan->state, err);

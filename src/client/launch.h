@@ -21,6 +21,7 @@ struct launch_plan {
     const char *state;          /* where templates are; NULL: the default */
     bool private;               /* ends with its last connection and keeps nothing on disk */
     unsigned slots;             /* sandboxes at once; 0: a few */
+    bool no_keys;               /* TCP without a key, the operator said so */
     int log;                    /* both write their log here; 0: into memory, for launch_cause() */
     const char *first_template; /* its holder starts at once, those of others when needed */
 
@@ -50,6 +51,10 @@ bool launch_has_complained(const struct launch *launch, error *err);
 
 /* Why they do not answer: the last thing that one of them logged. */
 int launch_cause(const struct launch *launch, error *err);
+
+/* Gives STATE/daemon, which the caller frees: the folder of gloveboxd, made and given to its user
+ * if it is not there. */
+int launch_state_folder(const char *state, char **ret_folder, error *err);
 
 /* True if there is a template of this name. */
 bool launch_has_template(const char *state, const char *name);

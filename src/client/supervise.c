@@ -122,9 +122,11 @@ static int listen_tcp(const char *text, int *ret_fd, error *err)
         is_loopback = ntohl(v4.sin_addr.s_addr) >> 24 == 127;
     }
     if (!is_loopback)
-        return fail(err, ERR_POLICY,
-                    "%s is open to other machines and this build has no keys; listen on 127.0.0.1",
-                    text);
+        return fail(
+            err, ERR_POLICY,
+            "%s is open to other machines, and keys would cross the network unencrypted; listen on "
+            "127.0.0.1 behind a proxy that speaks TLS",
+            text);
     auto_fd fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int yes = 1;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
@@ -254,6 +256,7 @@ int supervise(const struct supervised *service, error *err)
     struct keeper keeper = {
         .plan = { .state = service->state,
                   .slots = service->slots,
+                  .no_keys = service->no_keys,
                   .log = STDERR_FILENO,
                   .first_template = "python",
                   .listen_count = tcp_socket < 0 ? 1 : 2,

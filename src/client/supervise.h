@@ -3,11 +3,14 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
+
 struct supervised {
     const char *state;  /* NULL: the default */
     const char *socket; /* path of the Unix socket */
     const char *listen; /* "127.0.0.1:7070", NULL for none */
     unsigned slots;
+    bool no_keys; /* whoever reaches the TCP port may run code */
 };
 
 /* Serves until SIGTERM or SIGINT. The sockets belong to this process: when one of the two programs

@@ -19,6 +19,7 @@ enum { BUCKETS = 4096 };
 
 struct blob {
     char name[BLOB_NAME_SIZE];
+    char owner[BLOB_OWNER_SIZE];
     uint64_t size;
     int fd;           /* -1: it lies in the folder */
     const char *mime; /* one of the table's */
@@ -39,6 +40,28 @@ static bool name_is_valid(const char *name)
            name[BLOB_NAME_SIZE - 1] == '\0';
 }
 
+/* Its name in the folder: the hash, and behind a dot whose it is. */
+enum { FILE_NAME_SIZE = BLOB_NAME_SIZE + BLOB_OWNER_SIZE };
+
+static void name_of_file(const char *owner, const char *name, char ret_file[FILE_NAME_SIZE])
+{
+    (void) snprintf(ret_file, FILE_NAME_SIZE, "%s%s%s", name, owner[0] ? "." : "", owner);
+}
+
+static bool parse_file_name(const char *file, char ret_owner[BLOB_OWNER_SIZE],
+                            char ret_name[BLOB_NAME_SIZE])
+{
+    size_t digits = strspn(file, "0123456789abcdef");
+    const char *owner = file + digits + (file[digits] == '.');
+    if (digits != BLOB_NAME_SIZE - 1 ||
+        (file[digits] &&
+         (strspn(owner, "0123456789abcdef") != BLOB_OWNER_SIZE - 1 || owner[BLOB_OWNER_SIZE - 1])))
+        return false;
+    (void) snprintf(ret_name, BLOB_NAME_SIZE, "%s", file);
+    (void) snprintf(ret_owner, BLOB_OWNER_SIZE, "%s", owner);
+    return true;
+}
+
 static struct blob **bucket_of(struct blob_store *store, const char *name)
 {
     unsigned number = 0;
@@ -49,10 +72,10 @@ static struct blob **bucket_of(struct blob_store *store, const char *name)
     return &store->buckets[number % BUCKETS];
 }
 
-static struct blob *find(struct blob_store *store, const char *name)
+static struct blob *find(struct blob_store *store, const char *owner, const char *name)
 {
     struct blob *blob = *bucket_of(store, name);
-    while (blob && strcmp(blob->name, name) != 0)
+    while (blob && (strcmp(blob->name, name) != 0 || strcmp(blob->owner, owner) != 0))
         blob = blob->same_bucket;
     return blob;
 }
@@ -81,14 +104,17 @@ static void remove_blob(struct blob_store *store, struct blob *blob, bool from_d
     store->bytes -= blob->size;
     if (blob->fd >= 0)
         (void) close(blob->fd);
-    else if (from_disk)
-        (void) unlinkat(store->folder, blob->name, 0);
+    else if (from_disk) {
+        char file[FILE_NAME_SIZE];
+        name_of_file(blob->owner, blob->name, file);
+        (void) unlinkat(store->folder, file, 0);
+    }
     free(blob);
 }
 
 /* Takes  the descriptor in `from`; -1 for a file in the folder. */
-static int add_blob(struct blob_store *store, const char *name, const struct blob_view *from,
-                    error *err)
+static int add_blob(struct blob_store *store, const char *owner, const char *name,
+                    const struct blob_view *from, error *err)
 {
     struct blob *blob = calloc(1, sizeof *blob);
     if (!blob) {
@@ -96,6 +122,7 @@ static int add_blob(struct blob_store *store, const char *name, const struct blo
         return fail(err, ERR_SYSTEM, "no memory to keep a blob");
     }
     memcpy(blob->name, name, sizeof blob->name);
+    memcpy(blob->owner, owner, strlen(owner) + 1);
     blob->size = from->size;
     blob->fd = from->fd;
     blob->mime = from->mime;
@@ -109,17 +136,18 @@ static int add_blob(struct blob_store *store, const char *name, const struct blo
     return 0;
 }
 
-static void take_over_file(struct blob_store *store, const char *name)
+static void take_over_file(struct blob_store *store, const char *file)
 {
     struct stat found;
     error err;
-    if (!name_is_valid(name) || fstatat(store->folder, name, &found, AT_SYMLINK_NOFOLLOW) < 0 ||
-        !S_ISREG(found.st_mode))
+    char owner[BLOB_OWNER_SIZE], name[BLOB_NAME_SIZE];
+    if (!parse_file_name(file, owner, name) ||
+        fstatat(store->folder, file, &found, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(found.st_mode))
         return;
     struct blob_view view = { .fd = -1,
                               .size = (uint64_t) found.st_size,
                               .mime = "application/octet-stream" };
-    (void) add_blob(store, name, &view, &err);
+    (void) add_blob(store, owner, name, &view, &err);
 }
 
 /* What an earlier daemon has kept. */
@@ -173,9 +201,10 @@ void blobs_close(struct blob_store *store)
     free(store);
 }
 
-int blob_begin(struct blob_store *store, struct blob_writer *writer, error *err)
+int blob_begin(struct blob_store *store, const char *owner, struct blob_writer *writer, error *err)
 {
     *writer = (struct blob_writer){ .store = store };
+    (void) snprintf(writer->owner, sizeof writer->owner, "%s", owner);
     writer->fd = store->folder >= 0
                      ? openat(store->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)
                      : memfd_create("glovebox-blob", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -224,7 +253,7 @@ int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_N
     (void) sodium_bin2hex(name, sizeof name, digest, sizeof digest);
 
     struct blob_store *store = writer->store;
-    struct blob *known = find(store, name);
+    struct blob *known = find(store, writer->owner, name);
     if (known) {
         known->mime = mime;
         leave_line(store, known);
@@ -232,12 +261,14 @@ int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_N
         memcpy(ret_name, name, sizeof name);
         return 0;
     }
+    char file[FILE_NAME_SIZE];
+    name_of_file(writer->owner, name, file);
     struct blob_view view = { .fd = -1, .size = writer->size, .mime = mime };
     if (store->folder < 0)
         view.fd = take_fd(&fd);
-    else if (name_file(store, fd, name, err) < 0)
+    else if (name_file(store, fd, file, err) < 0)
         return -1;
-    if (add_blob(store, name, &view, err) < 0)
+    if (add_blob(store, writer->owner, name, &view, err) < 0)
         return -1;
     memcpy(ret_name, name, sizeof name);
     return 0;
@@ -249,9 +280,10 @@ void blob_abandon(struct blob_writer *writer)
     writer->fd = -1;
 }
 
-int blob_open(struct blob_store *store, const char *name, struct blob_view *ret_view, error *err)
+int blob_open(struct blob_store *store, const char *owner, const char *name,
+              struct blob_view *ret_view, error *err)
 {
-    struct blob *blob = name_is_valid(name) ? find(store, name) : NULL;
+    struct blob *blob = name_is_valid(name) ? find(store, owner, name) : NULL;
     if (!blob)
         return fail(err, ERR_NOT_FOUND,
                     "no artifact has this name; artifacts are kept for a while only");
@@ -261,7 +293,9 @@ int blob_open(struct blob_store *store, const char *name, struct blob_view *ret_
         (void) snprintf(path, sizeof path, "/proc/self/fd/%d", blob->fd);
         fd = open(path, O_RDONLY | O_CLOEXEC);
     } else {
-        fd = openat(store->folder, blob->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        char file[FILE_NAME_SIZE];
+        name_of_file(blob->owner, blob->name, file);
+        fd = openat(store->folder, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     }
     if (fd < 0)
         return fail_os(err, "open artifact %s", name);

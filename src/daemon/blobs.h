@@ -1,7 +1,9 @@
 /* blobs.h - bytes kept by their SHA-256: artifacts, and later whole outputs.
  *
  * They lie as files in STATE/blobs, or in sealed-off memory if that folder cannot be written (a
- * private daemon). What has not been asked for the longest goes first when the store is full. */
+ * private daemon). Each belongs to one owner (accounts.h): the same bytes of two owners are two
+ * blobs, so that nobody learns what another one has. What has not been asked for the longest goes
+ * first when the store is full. */
 #pragma once
 
 #include "base/error.h"
@@ -11,7 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BLOB_NAME_SIZE = 65 }; /* 64 hex digits and the end */
+enum {
+    BLOB_NAME_SIZE = 65,  /* 64 hex digits and the end */
+    BLOB_OWNER_SIZE = 17, /* 16 hex digits and the end; "": the owner of the daemon */
+};
 
 struct blob_store;
 
@@ -23,6 +28,7 @@ void blobs_close(struct blob_store *store);
  */
 struct blob_writer {
     struct blob_store *store;
+    char owner[BLOB_OWNER_SIZE];
     int fd;
     uint64_t size;
     crypto_hash_sha256_state hash;
@@ -30,7 +36,7 @@ struct blob_writer {
     unsigned char head[16]; /* first bytes, for the magic numbers */
 };
 
-int blob_begin(struct blob_store *store, struct blob_writer *writer, error *err);
+int blob_begin(struct blob_store *store, const char *owner, struct blob_writer *writer, error *err);
 int blob_add(struct blob_writer *writer, const void *data, size_t size, error *err);
 
 /* Gives  its name in hex. The MIME type is remembered with it. */
@@ -44,8 +50,9 @@ struct blob_view {
     const char *mime; /* valid until the store is used again */
 };
 
-/* Opens a blob for reading. Fails  ERR_NOT_FOUND. */
-int blob_open(struct blob_store *store, const char *name, struct blob_view *ret_view, error *err);
+/* Opens a blob for reading. Fails  ERR_NOT_FOUND  also for one that belongs to somebody else. */
+int blob_open(struct blob_store *store, const char *owner, const char *name,
+              struct blob_view *ret_view, error *err);
 
 /* The type of a file by its name's ending, else by its first bytes; "application/octet-stream". */
 const char *mime_of(const char *path, const unsigned char *head, size_t head_size);

@@ -13,7 +13,7 @@ static int keep(struct blob_store *store, const char *text, char name[BLOB_NAME_
 {
     struct blob_writer writer;
     error err;
-    if (blob_begin(store, &writer, &err) < 0 || blob_add(&writer, text, strlen(text), &err) < 0)
+    if (blob_begin(store, "", &writer, &err) < 0 || blob_add(&writer, text, strlen(text), &err) < 0)
         return -1;
     return blob_keep(&writer, mime_of("a.txt", writer.head, writer.head_size), name, &err);
 }
@@ -22,7 +22,7 @@ static bool is_there(struct blob_store *store, const char *name, const char *tex
 {
     error err;
     struct blob_view view;
-    if (blob_open(store, name, &view, &err) < 0)
+    if (blob_open(store, "", name, &view, &err) < 0)
         return false;
     char read_back[64] = "";
     ssize_t got = read(view.fd, read_back, sizeof read_back - 1);

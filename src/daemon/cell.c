@@ -177,6 +177,7 @@ int cell_new(struct context *context, struct context_request *request, struct ru
     (void) snprintf(cell->session_id, sizeof cell->session_id, "%s", session->id);
     (void) snprintf(cell->context_id, sizeof cell->context_id, "%s", context->id);
     run->cell = cell;
+    run->account = session->account;
     run->spec.language = context->language;
     if (run_note(run, cell->request.given, err) < 0) {
         run_free(run); /* with its cell */
@@ -185,6 +186,7 @@ int cell_new(struct context *context, struct context_request *request, struct ru
     run->walls = session->walls;
     run->degraded = session->degraded;
     harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, run->runs->blobs);
+    run->harvest.owner = run->account->owner;
     run->has_harvest = true;
     runs_list(run->runs, run);
     *ret_run = run;

@@ -308,11 +308,12 @@ int context_run(struct context *context, struct context_request *request, struct
     else if (context->queued >= CELLS_WAITING_MOST)
         (void) fail(err, ERR_BUSY, "%u cells wait in this context already; try again later",
                     context->queued);
-    else
+    else if (account_admit(session->sessions->runs->accounts, session->account, err) == 0)
         result = cell_new(context, request, ret_run, err);
     context_request_done(request);
     if (result < 0)
         return -1;
+    rate_take(&session->account->rate);
     *(context->last_queued ? &context->last_queued->next_queued : &context->first_queued) =
         *ret_run;
     context->last_queued = *ret_run;

@@ -266,7 +266,7 @@ static int take_file(struct harvest *harvest, const struct inside_frame *frame,
         harvest->file.size > harvest->limits->artifacts - harvest->file_bytes)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent more artifacts than the limit");
     harvest->file_bytes += harvest->file.size;
-    if (blob_begin(harvest->blobs, &harvest->writer, err) < 0)
+    if (blob_begin(harvest->blobs, harvest->owner ? harvest->owner : "", &harvest->writer, err) < 0)
         return -1;
     harvest->file_is_open = true;
     return HARVEST_NOTHING;

@@ -9,9 +9,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/table.h"
+#include "daemon/accounts.h"
 #include "daemon/confine.h"
 #include "daemon/log.h"
 #include "daemon/receipts.h"
+#include "daemon/rest/identity.h"
 #include "daemon/rest/rest.h"
 
 #include <errno.h>
@@ -24,6 +26,7 @@
 #include <sys/prctl.h>
 
 enum { FDS_MOST = 64, EXIT_USAGE = 125, PARKED_LEAST = 2, PARKED_MOST = 32 };
+enum { QUEUED_MOST = 256, QUEUED_OF_KEY_MOST = 64 };
 enum { DRAIN_MOST_MS = 50000, CANCEL_MOST_MS = 5000, DRAIN_LOOK_MS = 20 };
 
 static const uint64_t body_most = UINT64_C(64) << 20;
@@ -37,6 +40,8 @@ static struct settings {
     const char *policies;
     const char *state;
     struct receipts_settings receipts;
+    unsigned owner;
+    bool tcp_needs_no_key;
     bool is_private;
 } settings = { .spawner = -1 };
 
@@ -48,6 +53,7 @@ static struct daemon {
     struct templates templates;
     struct blob_store *blobs;
     struct receipts *receipts;
+    struct accounts accounts;
     struct runs runs;
     struct sessions sessions;
     struct http *http;
@@ -115,6 +121,8 @@ static int take_option(const char *name, char *value, error *err)
         return templates_add(&daemon_.templates, value, err);
     if (strcmp(name, "--policies") == 0)
         settings.policies = value;
+    else if (strcmp(name, "--owner") == 0)
+        settings.owner = (unsigned) strtoul(value, NULL, 10);
     else if (strcmp(name, "--state") == 0)
         settings.state = value;
     else
@@ -127,6 +135,8 @@ static int read_command_line(int count, char **arguments, error *err)
     for (int i = 1; i < count; i++) {
         if (strcmp(arguments[i], "--private") == 0) {
             settings.is_private = true;
+        } else if (strcmp(arguments[i], "--no-keys") == 0) {
+            settings.tcp_needs_no_key = true;
         } else if (strcmp(arguments[i], "--verbose") == 0) {
             log_until(LOG_DEBUG);
         } else if (i + 1 == count) {
@@ -155,6 +165,7 @@ static void end(void)
     http_close(daemon_.http);
     sessions_close(&daemon_.sessions);
     runs_close(&daemon_.runs);
+    accounts_close(&daemon_.accounts);
     pool_close(&daemon_.pool);
     spawner_close(&daemon_.spawner);
     receipts_leave(daemon_.receipts);
@@ -226,7 +237,9 @@ static int open_loop(error *err)
 
 static int open_doors(error *err)
 {
-    daemon_.door = (struct door){ .runs = &daemon_.runs,
+    daemon_.door = (struct door){ .accounts = &daemon_.accounts,
+                                  .tcp_needs_no_key = settings.tcp_needs_no_key,
+                                  .runs = &daemon_.runs,
                                   .sessions = &daemon_.sessions,
                                   .policies = &daemon_.policies,
                                   .templates = &daemon_.templates,
@@ -235,6 +248,9 @@ static int open_doors(error *err)
     struct http_settings http = { .tables = route_tables,
                                   .door = &daemon_.door,
                                   .body_most = settings.is_private ? body_most_private : body_most,
+                                  .owner = settings.owner,
+                                  .admit = identify,
+                                  .answering = add_identity_headers,
                                   .is_private = settings.is_private,
                                   .last_closed = on_last_closed };
     if (http_open(&daemon_.loop, &http, &daemon_.http, err) < 0)
@@ -293,12 +309,18 @@ static int begin(error *err)
     if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, err) < 0)
         return -1;
     keep_common_shapes();
+    daemon_.accounts.defaults.queue = QUEUED_OF_KEY_MOST;
+    if (accounts_open(&daemon_.accounts, &daemon_.loop, settings.is_private ? NULL : settings.state,
+                      err) < 0)
+        return -1;
     daemon_.runs = (struct runs){ .loop = &daemon_.loop,
                                   .pool = &daemon_.pool,
                                   .policies = &daemon_.policies,
                                   .templates = &daemon_.templates,
                                   .blobs = daemon_.blobs,
-                                  .receipts = daemon_.receipts };
+                                  .receipts = daemon_.receipts,
+                                  .accounts = &daemon_.accounts,
+                                  .queued_most = QUEUED_MOST };
     runs_open(&daemon_.runs);
     daemon_.sessions = (struct sessions){ .loop = &daemon_.loop,
                                           .runs = &daemon_.runs,
@@ -323,6 +345,7 @@ int main(int argc, char **argv)
     end();
     (void) uv_run(&daemon_.loop, UV_RUN_DEFAULT);
     (void) uv_loop_close(&daemon_.loop);
+    accounts_done(&daemon_.accounts);
     blobs_close(daemon_.blobs);
     receipts_close(daemon_.receipts);
     policies_done(&daemon_.policies);

@@ -26,7 +26,10 @@ struct request_variable {
     const char *name, *value;
 };
 
+struct account;
+
 struct run_request {
+    struct account *account; /* who asks: the door says it, request_read() does not */
     struct json_object *json;
     const char *language; /* NULL: not given; so for each text */
     const char *policy;

@@ -545,6 +545,7 @@ bool run_begin(struct run *run)
         .template = run->spec.template_index,
         .network = run->spec.policy->network == POLICY_NETWORK_LOOPBACK ? SPAWN_NETWORK_LOOPBACK
                                                                         : SPAWN_NETWORK_NONE,
+        .tenant = run->account->tenant,
         .set = run->spec.set,
         .limits = &run->spec.limits,
         .told = on_leased,
@@ -593,8 +594,11 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
         request_free(request);
         return fail(err, ERR_SYSTEM, "no memory for a run");
     }
-    if (spec_grant(&run->spec, request, runs->policies, runs->templates, err) < 0) {
+    run->account = request->account;
+    if (spec_grant(&run->spec, request, runs->policies, runs->templates, err) < 0 ||
+        account_check_policy(run->account, run->spec.policy->name, err) < 0) {
         request_free(request);
+        spec_done(&run->spec);
         run_free(run);
         return -1;
     }
@@ -607,6 +611,7 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
     run->request = request;
     run->state_ends = deadline_in(states[RUN_QUEUED].most_ms);
     harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, runs->blobs);
+    run->harvest.owner = run->account->owner;
     run->has_harvest = true;
     set_timer(run);
     *ret_run = run;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "daemon/accounts.h"
 #include "daemon/harvest.h"
 #include "daemon/pool.h"
 #include "daemon/runs.h"
@@ -29,6 +30,8 @@ struct run {
     char id[RUN_ID_SIZE];
     enum run_state state;
     struct runs *runs;
+    struct account *account;     /* whose it is: accounts.h */
+    int64_t charged_us;          /* turn_begins() */
     struct run_request *request; /* NULL once the inputs are in */
     struct run_spec spec;
     struct harvest harvest;

@@ -138,6 +138,8 @@ static void begin_facts(const struct run *run, struct receipt_facts *facts)
         .start = run->cell                         ? "session"
                  : run->sandbox || run->started_us ? starts[run->start]
                                                    : NULL,
+        .key = run->account->key.id[0] ? run->account->key.id : NULL,
+        .tenant = run->account->key.id[0] ? run->account->key.tenant : NULL,
         .policy = { run->spec.policy->name, run->spec.policy->digest },
         .template = { run->spec.template->name, run->spec.template->digest },
         .input_count = record->input_count,

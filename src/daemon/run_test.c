@@ -49,7 +49,9 @@ static struct run *make_run(struct runs *runs)
     static struct policy policy;
     static struct template template = { .name = "minimal", .digest = "sha256:0" };
     struct run *run = run_make(runs);
+    static struct account account;
     require(run, "memory");
+    run->account = &account;
     run->request = calloc(1, sizeof *run->request);
     require(run->request, "memory");
     limits_init(&policy.maximum);
@@ -66,7 +68,8 @@ TEST(a_run_without_memory_for_its_orders_is_lost)
     static uv_loop_t loop;
     static struct spawner_link spawner;
     static const struct spawner_watcher watcher = { .hello = hear_nothing, .gone = hear_nothing };
-    struct runs runs = { .loop = &loop, .processors = 1 };
+    static struct accounts accounts;
+    struct runs runs = { .loop = &loop, .processors = 1, .accounts = &accounts };
     struct spawned spawned = { .groups = { -1, -1, -1, -1, -1, -1, -1 } };
     int link[2];
     int inside[2];

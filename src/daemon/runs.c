@@ -4,6 +4,7 @@
 #include "daemon/log.h"
 #include "daemon/run.h"
 
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,20 +56,31 @@ static void forget_old(struct runs *runs)
     }
 }
 
-static void leave_queue(struct runs *runs, struct run *run)
+/* Out of the queue of its account. Returns whether it was there. */
+static bool leave_queue(struct runs *runs, struct run *run)
 {
+    struct account *account = run->account;
     struct run *before = NULL;
-    for (struct run *at = runs->first_queued; at; before = at, at = at->next_queued) {
+    for (struct run *at = account->first_queued; at; before = at, at = at->next_queued) {
         if (at != run)
             continue;
-        *(before ? &before->next_queued : &runs->first_queued) = run->next_queued;
-        if (runs->last_queued == run)
-            runs->last_queued = before;
+        *(before ? &before->next_queued : &account->first_queued) = run->next_queued;
+        if (account->last_queued == run)
+            account->last_queued = before;
         run->next_queued = NULL;
         runs->queued--;
-        runs->active++;
-        return;
+        return true;
     }
+    return false;
+}
+
+static void join_queue(struct runs *runs, struct run *run)
+{
+    struct account *account = run->account;
+    *(account->last_queued ? &account->last_queued->next_queued : &account->first_queued) = run;
+    account->last_queued = run;
+    turn_joins(&account->turn, runs->accounts->clock_us);
+    runs->queued++;
 }
 
 void runs_list(struct runs *runs, struct run *run)
@@ -80,55 +92,84 @@ void runs_list(struct runs *runs, struct run *run)
     runs->active += run->cell != NULL; /* it waits for its context, not in our queue */
 }
 
+/* What can be said without looking at the request. */
+static int admit(struct runs *runs, struct account *account, error *err)
+{
+    if (runs->is_closing)
+        return fail(err, ERR_UNAVAILABLE, "gloveboxd is leaving; call again when it is back");
+    if (!runs->pool->spawner->is_open)
+        return fail(err, ERR_UNAVAILABLE, "glovebox-spawner is gone; start glovebox again");
+    if (account_admit(runs->accounts, account, err) < 0)
+        return -1;
+    if (runs->queued < runs->queued_most)
+        return 0;
+    account->refused++;
+    account->retry_s = 1;
+    return fail(err, ERR_BUSY, "%u runs wait already; try again in a second", runs->queued);
+}
+
 int runs_submit(struct runs *runs, struct run_request *request, struct run **ret_run, error *err)
 {
-    if (runs->queued >= RUNS_QUEUED_MOST) {
-        request_free(request);
-        return fail(err, ERR_BUSY, "%u runs wait already; try again in a second", runs->queued);
-    }
-    if (runs->is_closing) {
-        request_free(request);
-        return fail(err, ERR_UNAVAILABLE, "gloveboxd is leaving; call again when it is back");
-    }
-    if (!runs->pool->spawner->is_open) {
-        request_free(request);
-        return fail(err, ERR_UNAVAILABLE, "glovebox-spawner is gone; start glovebox again");
-    }
+    struct account *account = request->account;
     struct run *run;
+    assert(account); /* a door that forgets whose run it is must not be opened */
+    if (admit(runs, account, err) < 0) {
+        request_free(request);
+        return -1;
+    }
     if (run_new(runs, request, &run, err) < 0)
         return -1;
+    rate_take(&account->rate);
     runs_list(runs, run);
-    *(runs->last_queued ? &runs->last_queued->next_queued : &runs->first_queued) = run;
-    runs->last_queued = run;
-    runs->queued++;
+    join_queue(runs, run);
     runs_proceed(runs);
     *ret_run = run;
     return 0;
 }
 
-struct run *runs_find(const struct runs *runs, const char *id)
+struct run *runs_find(const struct runs *runs, const struct account *account, const char *id)
 {
     for (struct run *run = runs->newest; run; run = run->older)
         if (strcmp(run->id, id) == 0)
-            return run;
+            return account_sees(account, run->account) ? run : NULL;
     return NULL;
 }
 
 void runs_proceed(struct runs *runs)
 {
-    while (runs->first_queued) {
-        struct run *run = runs->first_queued;
+    struct account *account;
+    while ((account = accounts_next(runs->accounts))) {
+        struct run *run = account->first_queued;
+        int64_t clock_us = account->turn.clock_us;
         if (!run_begin(run))
             return;
-        leave_queue(runs, run); /* if it has not ended already */
+        runs->accounts->clock_us = clock_us;
+        if (!leave_queue(runs, run))
+            continue; /* it has ended already */
+        run->charged_us = turn_begins(&account->turn);
+        runs->active++;
     }
+}
+
+/* Its account gets its turn back. A cell waits for its context, not in our queue. */
+static void settle(struct runs *runs, struct run *run)
+{
+    struct account *account = run->account;
+    uint64_t cpu_us = run->counters.cpu_us;
+    if (run->cell)
+        runs->active--;
+    else if (leave_queue(runs, run))
+        turn_leaves(&account->turn); /* it was cancelled there, or could not begin */
+    else {
+        runs->active--;
+        turn_ends(&account->turn, run->charged_us, (int64_t) cpu_us);
+    }
+    account_charge(account, cpu_us, &run->verdict, run->evidence.hits);
 }
 
 void runs_ended(struct runs *runs, struct run *run)
 {
-    if (!run->cell)
-        leave_queue(runs, run); /* it may have been cancelled there */
-    runs->active--;
+    settle(runs, run);
     runs->kept++;
     runs->kept_bytes += run->result.size;
     for (struct run_listener *listener = run->listeners, *next; listener; listener = next) {
@@ -136,4 +177,6 @@ void runs_ended(struct runs *runs, struct run *run)
         listener->changed(listener->context, run);
     }
     run_slim(run);
+    if (run->account->turn.active_most > 0)
+        runs_proceed(runs); /* its place in the number that its key may have is free */
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "daemon/accounts.h"
 #include "daemon/blobs.h"
 #include "daemon/policies.h"
 #include "daemon/pool.h"
@@ -14,7 +15,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-enum { RUN_ID_SIZE = 37 /* "run_", 32 hex digits and the end */, RUNS_QUEUED_MOST = 256 };
+enum { RUN_ID_SIZE = 37 /* "run_", 32 hex digits and the end */ };
 
 struct receipts;
 struct run;
@@ -36,7 +37,8 @@ struct runs {
     unsigned processors;
     bool is_closing; /* no new run is taken */
 
-    struct run *first_queued, *last_queued;
+    struct accounts *accounts; /* each has a queue of its own */
+    unsigned queued_most;      /* in all of them */
     unsigned queued;
     unsigned active;             /* between queue and end */
     struct run *newest, *oldest; /* every run that is known, by age */
@@ -44,22 +46,26 @@ struct runs {
     unsigned kept;
 };
 
-/* `loop`, `pool`, `policies`, `templates` and `blobs` have been set, all borrowed. */
+/* `loop`, `pool`, `policies`, `templates`, `blobs` and `accounts` have been set, all borrowed, and
+ * `queued_most`. */
 void runs_open(struct runs *runs);
 void runs_close(struct runs *runs);
 
 /* Asks every run to end. */
 void runs_cancel(struct runs *runs);
 
-/* Begins a run. Takes  the request, also when it fails.
+/* Begins a run for request->account, which the door has set. Takes  the request, also when it
+ * fails.
  * Gives  *ret_run, borrowed: it may be used while somebody listens, else until the loop goes on.
- * Fails  ERR_BUSY         too many wait; try again
+ * Fails  ERR_BUSY         too many wait, or the quota of the key is used up; try again
+ *        ERR_FORBIDDEN    the key may not use this policy
  *        ERR_UNAVAILABLE  the spawner is gone, or the daemon is leaving
  *        else as spec_grant() */
 int runs_submit(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
 
-/* NULL if no run has this id, or it ended so long ago that it is forgotten. */
-struct run *runs_find(const struct runs *runs, const char *id);
+/* NULL if no run that this account may see has this id, or it ended so long ago that it is
+ * forgotten. */
+struct run *runs_find(const struct runs *runs, const struct account *account, const char *id);
 
 /* The pool has room: whoever waits is next. */
 void runs_proceed(struct runs *runs);

@@ -223,6 +223,7 @@ int session_lease(struct session *session, error *err)
         .template = session->spec.template_index,
         .network = session->spec.policy->network == POLICY_NETWORK_LOOPBACK ? SPAWN_NETWORK_LOOPBACK
                                                                             : SPAWN_NETWORK_NONE,
+        .tenant = session->account->tenant,
         .set = session->spec.set,
         .limits = &session->spec.limits,
         .told = on_leased,

@@ -4,6 +4,7 @@
 #include "daemon/contexts.h"
 #include "daemon/log.h"
 
+#include <assert.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,11 +102,12 @@ void sessions_ended(struct sessions *sessions, struct session *session)
     (void) session;
 }
 
-struct session *sessions_find(const struct sessions *sessions, const char *id)
+struct session *sessions_find(const struct sessions *sessions, const struct account *account,
+                              const char *id)
 {
     for (struct session *session = sessions->newest; session; session = session->older)
         if (strcmp(session->id, id) == 0)
-            return session;
+            return account_sees(account, session->account) ? session : NULL;
     return NULL;
 }
 
@@ -138,12 +140,26 @@ static void list(struct sessions *sessions, struct session *session)
     sessions->alive++;
 }
 
+/* One key does not take every sandbox of the machine for its sessions. */
+static int check_number(const struct session *session, error *err)
+{
+    const struct account *account = session->account;
+    uint32_t alive = 0;
+    for (const struct session *other = session->sessions->newest; other; other = other->older)
+        alive += other->account == account && other->state != SESSION_ENDED;
+    if (account->turn.active_most == 0 || alive < account->turn.active_most)
+        return 0;
+    return fail(err, ERR_BUSY, "key %s has %u sessions, and may have no more; end one of them",
+                account->key.id, alive);
+}
+
 static int fill_in(struct session *session, struct session_request *request, error *err)
 {
     const struct sessions *sessions = session->sessions;
     if (spec_grant_place(&session->spec, request->place, sessions->policies, sessions->templates,
                          err) < 0 ||
-        grant_time(session, request, err) < 0)
+        account_check_policy(session->account, session->spec.policy->name, err) < 0 ||
+        check_number(session, err) < 0 || grant_time(session, request, err) < 0)
         return -1;
     session->metadata = request->metadata ? json_object_get(request->metadata) : NULL;
     make_id(session->id);
@@ -161,6 +177,8 @@ int session_create(struct sessions *sessions, struct session_request *request,
         return fail(err, ERR_SYSTEM, "no memory for a session");
     }
     session->sessions = sessions;
+    session->account = request->place->account;
+    assert(session->account);
     session->request = *request;
     *request = (struct session_request){ 0 };
     if (sessions->runs->is_closing)

@@ -66,6 +66,7 @@ struct context;
 
 struct session {
     char id[SESSION_ID_SIZE];
+    struct account *account; /* whose it is: accounts.h */
     enum session_state state;
     struct sessions *sessions;
     struct session_request request; /* until it has ended */
@@ -129,8 +130,10 @@ void session_request_done(struct session_request *request);
 int session_create(struct sessions *sessions, struct session_request *request,
                    struct session **ret_session, error *err);
 
-/* NULL if none has this id, or it ended so long ago that it is forgotten. */
-struct session *sessions_find(const struct sessions *sessions, const char *id);
+/* NULL if none that this account may see has this id, or it ended so long ago that it is forgotten.
+ */
+struct session *sessions_find(const struct sessions *sessions, const struct account *account,
+                              const char *id);
 
 /* Changes deadlines and metadata. Takes what is in the request. */
 int session_change(struct session *session, struct session_request *request, error *err);

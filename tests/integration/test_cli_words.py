@@ -49,7 +49,8 @@ def test_every_limit_has_a_flag(glovebox):
     (["completion", "tcsh"], "completion knows bash, zsh and fish; name one of them"),
     (["serve", "x"], "serve takes no 'x'; see glovebox serve --help"),
     (["serve", "--listen", "0.0.0.0:80", "--socket", "s"],
-     "0.0.0.0:80 is open to other machines and this build has no keys; listen on 127.0.0.1"),
+     "0.0.0.0:80 is open to other machines, and keys would cross the network unencrypted; listen on "
+     "127.0.0.1 behind a proxy that speaks TLS"),
     (["serve", "--listen", "7070", "--socket", "s"],
      "--listen takes ADDRESS:PORT such as 127.0.0.1:7070, not '7070'"),
 ])

@@ -23,7 +23,7 @@ class Daemon:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.log = open(folder / "log", "w+", encoding="utf-8")
-        self.process = glovebox.start("serve", "--socket", self.path, "--listen", f"127.0.0.1:{self.port}",
+        self.process = glovebox.start("serve", "--socket", self.path, "--listen", f"127.0.0.1:{self.port}", "--no-keys",
                                       "--slots", "8", stderr=self.log)
         for _ in range(200):
             try:

@@ -175,9 +175,8 @@ def test_tcp_on_loopback_and_a_config_file(glovebox):
                        {"Content-Type": "application/json"})
     answer = connection.getresponse()
     body = answer.read()
-    assert answer.status in (200, 401), body
-    if answer.status == 200:
-        assert json.loads(body)["stdout"] == "1\n"
+    assert answer.status == 401, body
+    assert json.loads(body)["error"]["code"] == "unauthorized"
     service.end()
 
 

@@ -61,6 +61,8 @@ void exchange_queue(struct exchange *exchange, unsigned status, struct MHD_Respo
 {
     if (!response)
         return;
+    if (exchange->http->settings.answering)
+        exchange->http->settings.answering(exchange, status);
     add_headers(exchange, response);
     if (mime)
         (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, mime);

@@ -148,4 +148,4 @@ static const struct route rows[] = {
     /* clang-format on */
 };
 
-const struct route_table context_routes = { "contexts", rows, COUNT_OF(rows) };
+const struct route_table context_routes = { "contexts", rows, COUNT_OF(rows), RIGHT_SESSIONS };

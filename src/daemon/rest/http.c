@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "daemon/log.h"
 #include "daemon/rest/http_inside.h"
+#include "daemon/rest/identity.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -101,6 +102,9 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
         connection->fd = fd ? fd->connect_fd : -1;
         connection->is_remote =
             !address || !address->client_addr || address->client_addr->sa_family != AF_UNIX;
+        connection->is_owner =
+            http->settings.is_private ||
+            (!connection->is_remote && peer_is_owner(connection->fd, http->settings.owner));
         connection->since_ms = now_ms();
         connection->next = http->connections;
         if (http->connections)

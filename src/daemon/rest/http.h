@@ -10,7 +10,7 @@
  *         { "GET", "/v1/things/{id}", BODY_NONE, get_thing, "What it does, in one sentence" },
  *         { "PUT", "/v1/things/{id}/files/{path}", BODY_STREAM, put_done, "…", .take = put_more },
  *     };
- *     const struct route_table thing_routes = { "things", rows, COUNT_OF(rows) };
+ *     const struct route_table thing_routes = { "things", rows, COUNT_OF(rows), RIGHT_RUN };
  *
  * and one line in routes.c. The OpenAPI document is printed from the same rows: .query, .takes and
  * .gives name what openapi.h describes.
@@ -34,6 +34,7 @@
 
 struct MHD_Connection;
 struct MHD_UpgradeResponseHandle;
+struct account;
 struct exchange;
 struct http;
 struct parameter;
@@ -47,8 +48,18 @@ enum body {
     BODY_STREAM /* given to `take` piece by piece, never kept */
 };
 
-/* What a key must be good for. */
-enum right { RIGHT_RUN, RIGHT_APPROVE, RIGHT_ADMIN, RIGHT_NONE /* no key is needed */ };
+/* What a key must be good for. Whatever it is, a handler shows only what account_sees() lets it. */
+enum right {
+    RIGHT_OF_TABLE, /* of a row: what its table says; of a table: RIGHT_ADMIN, the careful choice */
+    RIGHT_ADMIN,
+    RIGHT_RUN,
+    RIGHT_SESSIONS,
+    RIGHT_RESULTS, /* run or sessions: a cell is a run, too */
+    RIGHT_APPROVE,
+    RIGHT_AUDIT,
+    RIGHT_ANY, /* any good key */
+    RIGHT_NONE /* no key is needed: nothing is told that is worth one */
+};
 
 /* One row of a route table. What stands below `text` may be left out. */
 struct route {
@@ -79,15 +90,17 @@ struct route_table {
     const char *name; /* the tag in the OpenAPI document */
     const struct route *rows;
     size_t count;
+    enum right right; /* of rows that name none */
 };
 
 /* What one request has with it; `user` is the handler's. */
 struct exchange {
     struct http *http;
-    void *door;   /* as given to http_open */
-    void *caller; /* whoever `admit` found it to be */
+    void *door;              /* as given to http_open */
+    struct account *account; /* who calls; NULL only with RIGHT_NONE */
     struct MHD_Connection *connection;
     const struct route *route;
+    enum right right; /* of the route */
     char id[REQUEST_ID_SIZE]; /* the client's X-Request-Id if it is a plain word, else ours */
     char method[12];
     char *path; /* as it came, percent signs resolved, cut up at the parameters */
@@ -107,6 +120,7 @@ struct exchange {
     bool is_answered;
     bool is_streaming;
     bool is_remote;   /* it came by TCP, not by a Unix socket */
+    bool is_owner;    /* it came by a Unix socket from root or http_settings.owner */
     deadline wake_at; /* at_ms 0: never by itself */
     uv_poll_t *watch; /* for a peer that hangs up */
     int64_t began_ms;
@@ -121,10 +135,13 @@ struct http_settings {
     void *door;
     uint64_t body_most;
     bool is_private; /* one trusted peer: no time limits */
+    unsigned owner;  /* user id */
 
     /* Who calls, and may it? Asked before the body is read, when the route is known. May be NULL.
      */
     int (*admit)(struct exchange *exchange, error *err);
+    /* Adds headers to an answer that is about to leave. May be NULL. */
+    void (*answering)(struct exchange *exchange, unsigned status);
     void (*ended)(const struct exchange *exchange); /* for logs and counters; may be NULL */
     void (*last_closed)(void *door);                /* the last connection has gone */
 };

@@ -11,6 +11,7 @@ struct connection {
     struct http *http;
     int fd;
     bool is_remote;   /* not a Unix socket */
+    bool is_owner;    /* root, or the owner of the daemon */
     int64_t since_ms; /* it waits for a header since then; 0: it does not */
     struct exchange *exchange;
     struct connection *next, *before;

@@ -150,6 +150,7 @@ static int find_route(struct exchange *exchange, const char *path, error *err)
                     path, allow);
     }
     exchange->route = match.route;
+    exchange->right = match.route->right ? match.route->right : match.table->right;
     memcpy(exchange->parameters, match.parameters, sizeof exchange->parameters);
     return 0;
 }
@@ -288,6 +289,7 @@ static enum MHD_Result begin_exchange(struct http *http, struct MHD_Connection *
         connection->since_ms = 0;
         connection->exchange = exchange;
         exchange->is_remote = connection->is_remote;
+        exchange->is_owner = connection->is_owner;
     }
     if (admit(exchange, path, &exchange->refusal) < 0)
         exchange_fail(exchange, &exchange->refusal); /* without reading the body */

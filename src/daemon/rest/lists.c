@@ -110,4 +110,4 @@ static const struct route rows[] = {
     /* clang-format on */
 };
 
-const struct route_table list_routes = { "lists", rows, COUNT_OF(rows) };
+const struct route_table list_routes = { "lists", rows, COUNT_OF(rows), RIGHT_ANY };

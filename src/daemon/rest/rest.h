@@ -12,6 +12,8 @@
 
 /* What every door is given. */
 struct door {
+    struct accounts *accounts;
+    bool tcp_needs_no_key; /* the operator said so */
     struct runs *runs;
     struct sessions *sessions;
     struct policies *policies;

@@ -76,6 +76,7 @@ int route_find(const struct route_table *const *tables, const char *method, char
             if (!method_fits(route, method))
                 continue;
             ret_match->route = route;
+            ret_match->table = *tables;
             keep(ret_match, path, spans, count);
             return ROUTE_FOUND;
         }

@@ -13,6 +13,7 @@ enum { ROUTE_PARAMETERS_MOST = 4, PATH_MOST = 4096, PARAMETER_MOST = 128, ALLOW_
  * it. */
 struct route_match {
     const struct route *route;
+    const struct route_table *table;
     const char *parameters[ROUTE_PARAMETERS_MOST];
     size_t parameter_count;
 };

@@ -92,7 +92,10 @@ static int submit(struct exchange *exchange, error *err)
     if (json_reader_end(&exchange->body, &json, err) < 0)
         return -1;
     json_reader_close(&exchange->body);
-    if (request_read(json, &request, err) < 0 || runs_submit(door->runs, request, &run, err) < 0)
+    if (request_read(json, &request, err) < 0)
+        return -1;
+    request->account = exchange->account;
+    if (runs_submit(door->runs, request, &run, err) < 0)
         return -1;
     if (exchange_join_run(exchange, run, true, err) < 0) {
         run_cancel(run);
@@ -122,7 +125,7 @@ static void post_run(struct exchange *exchange)
 static struct run *find_run(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
-    struct run *run = runs_find(door->runs, exchange->parameters[0]);
+    struct run *run = runs_find(door->runs, exchange->account, exchange->parameters[0]);
     if (!run) {
         error err;
         (void) fail(&err, ERR_NOT_FOUND,
@@ -187,7 +190,7 @@ static void get_artifact(struct exchange *exchange)
         name += sizeof prefix - 1;
     error err;
     struct blob_view view;
-    if (blob_open(door->blobs, name, &view, &err) < 0) {
+    if (blob_open(door->blobs, exchange->account->owner, name, &view, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
@@ -199,11 +202,11 @@ static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/v1/runs",               BODY_JSON, post_run,       "Runs code or a command and answers with the result; "
                                                                      "as a stream of events with Accept: text/event-stream or ?stream=1", .streams = true },
-    { "GET",    "/v1/runs/{id}",          BODY_NONE, get_run,        "The result of a run, or where it stands" },
-    { "DELETE", "/v1/runs/{id}",          BODY_NONE, delete_run,     "Cancels a run and answers with its result" },
-    { "GET",    "/v1/runs/{id}/events",   BODY_NONE, get_run_events, "The events of a run from its beginning", .mime = "text/event-stream" },
-    { "GET",    "/v1/artifacts/{sha256}", BODY_NONE, get_artifact,   "The bytes of a file that a run made", .mime = "*/*" },
+    { "GET",    "/v1/runs/{id}",          BODY_NONE, get_run,        "The result of a run, or where it stands", .right = RIGHT_RESULTS },
+    { "DELETE", "/v1/runs/{id}",          BODY_NONE, delete_run,     "Cancels a run and answers with its result", .right = RIGHT_RESULTS },
+    { "GET",    "/v1/runs/{id}/events",   BODY_NONE, get_run_events, "The events of a run from its beginning", .mime = "text/event-stream", .right = RIGHT_RESULTS },
+    { "GET",    "/v1/artifacts/{sha256}", BODY_NONE, get_artifact,   "The bytes of a file that a run made", .mime = "*/*", .right = RIGHT_RESULTS },
     /* clang-format on */
 };
 
-const struct route_table run_routes = { "runs", rows, COUNT_OF(rows) };
+const struct route_table run_routes = { "runs", rows, COUNT_OF(rows), RIGHT_RUN };

@@ -53,6 +53,7 @@ static int create(struct exchange *exchange, struct session **ret_session, error
     json_reader_close(&exchange->body);
     if (session_request_read(json, true, &request, err) < 0)
         return -1;
+    request.place->account = exchange->account;
     return session_create(door->sessions, &request, ret_session, err);
 }
 
@@ -99,7 +100,8 @@ static void post_session(struct exchange *exchange)
 struct session *exchange_session(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
-    struct session *session = sessions_find(door->sessions, exchange->parameters[0]);
+    struct session *session =
+        sessions_find(door->sessions, exchange->account, exchange->parameters[0]);
     if (!session) {
         error err;
         (void) fail(&err, ERR_NOT_FOUND, "no session has the id '%.60s'", exchange->parameters[0]);
@@ -195,7 +197,7 @@ static int read_page(struct exchange *exchange, unsigned long *ret_most,
     *ret_session = door->sessions->newest;
     if (!after)
         return 0;
-    const struct session *last = sessions_find(door->sessions, after);
+    const struct session *last = sessions_find(door->sessions, exchange->account, after);
     if (!last)
         return fail(err, ERR_NOT_FOUND, "after names the unknown session '%.60s'; begin anew",
                     after);
@@ -221,7 +223,8 @@ static void get_sessions(struct exchange *exchange)
     json_key(&json, "sessions");
     json_open(&json, '[');
     for (; session && !next; session = session->older) {
-        if (!is_wanted(session, state, metadata))
+        if (!account_sees(exchange->account, session->account) ||
+            !is_wanted(session, state, metadata))
             continue;
         if (most == 0) {
             next = last;
@@ -247,4 +250,4 @@ static const struct route rows[] = {
     /* clang-format on */
 };
 
-const struct route_table session_routes = { "sessions", rows, COUNT_OF(rows) };
+const struct route_table session_routes = { "sessions", rows, COUNT_OF(rows), RIGHT_SESSIONS };

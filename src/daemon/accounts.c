@@ -1,0 +1,215 @@
+/* accounts.c - a list of accounts by key id. Each request asks the store, so that what
+ * `glovebox key` has changed counts at once; what an account has used lies here. */
+#include "daemon/accounts.h"
+
+#include "base/clock.h"
+#include "daemon/log.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAVE_EVERY_MS = 5000, BUSY_RETRY_S = 1 };
+
+static void save_uses(struct accounts *accounts)
+{
+    for (struct account *account = accounts->all; account; account = account->next) {
+        error err;
+        if (!account->use_is_unsaved)
+            continue;
+        account->use_is_unsaved = false;
+        if (key_store_save_use(accounts->store, account->key.id, account->rate.day,
+                               account->rate.cpu_ms, &err) < 0)
+            log_event(LOG_WARNING, "keys.use_not_saved", TEXT("cause", err.text));
+    }
+}
+
+static void on_save(uv_timer_t *timer)
+{
+    save_uses(timer->data);
+}
+
+int accounts_open(struct accounts *accounts, uv_loop_t *loop, const char *state, error *err)
+{
+    accounts->local.key.scopes = SCOPE_EVERY;
+    accounts->save.data = accounts;
+    (void) uv_timer_init(loop, &accounts->save);
+    uv_unref((uv_handle_t *) &accounts->save);
+    if (!state)
+        return 0;
+    (void) uv_timer_start(&accounts->save, on_save, SAVE_EVERY_MS, SAVE_EVERY_MS);
+    return key_store_open(state, KEYS_WRITE_SOON, &accounts->store, err);
+}
+
+void accounts_close(struct accounts *accounts)
+{
+    save_uses(accounts);
+    uv_close((uv_handle_t *) &accounts->save, NULL);
+}
+
+void accounts_done(struct accounts *accounts)
+{
+    for (struct account *account = accounts->all, *next; account; account = next) {
+        next = account->next;
+        free(account);
+    }
+    accounts->all = NULL;
+    key_store_close(accounts->store);
+    accounts->store = NULL;
+}
+
+static struct account *find_account(struct accounts *accounts, const char *id)
+{
+    struct account *account = accounts->all;
+    while (account && strcmp(account->key.id, id) != 0)
+        account = account->next;
+    return account;
+}
+
+/* Exact, not by a hash: two tenants never share a zygote. */
+static uint32_t number_tenant(struct accounts *accounts, const char *tenant)
+{
+    for (const struct account *account = accounts->all; account; account = account->next)
+        if (strcmp(account->key.tenant, tenant) == 0)
+            return account->tenant;
+    return ++accounts->tenants;
+}
+
+static void name_owner(const char *tenant, char ret_owner[BLOB_OWNER_SIZE])
+{
+    unsigned char hash[crypto_generichash_BYTES];
+    (void) crypto_generichash(hash, sizeof hash, (const unsigned char *) tenant, strlen(tenant),
+                              NULL, 0);
+    (void) sodium_bin2hex(ret_owner, BLOB_OWNER_SIZE, hash, BLOB_OWNER_SIZE / 2);
+}
+
+static struct account *add_account(struct accounts *accounts, const struct api_key *key)
+{
+    struct account *account = calloc(1, sizeof *account);
+    error err;
+    if (!account)
+        return NULL;
+    account->tenant = number_tenant(accounts, key->tenant);
+    name_owner(key->tenant, account->owner);
+    account->key = *key;
+    account->rate.day = wall_clock_ms() / 1000 / 86400;
+    if (key_store_load_use(accounts->store, key->id, account->rate.day, &account->rate.cpu_ms,
+                           &err) < 0)
+        log_event(LOG_WARNING, "keys.use_not_read", TEXT("cause", err.text));
+    account->next = accounts->all;
+    accounts->all = account;
+    return account;
+}
+
+int accounts_identify(struct accounts *accounts, const char *text, struct account **ret_account,
+                      error *err)
+{
+    struct api_key key;
+    if (!accounts->store)
+        return fail(err, ERR_UNAUTHORIZED, "this daemon has no keys");
+    if (key_store_check(accounts->store, text, &key, err) < 0)
+        return -1;
+    struct account *account = find_account(accounts, key.id);
+    if (!account)
+        account = add_account(accounts, &key);
+    if (!account)
+        return fail(err, ERR_SYSTEM, "no memory for an account");
+    account->key = key;
+    account->turn.active_most =
+        key.concurrency > 0 ? key.concurrency : accounts->defaults.concurrency;
+    *ret_account = account;
+    return 0;
+}
+
+int account_check_scope(const struct account *account, uint32_t scopes, error *err)
+{
+    if (account->key.scopes & scopes)
+        return 0;
+    char has[64], needs[64];
+    scopes_print(account->key.scopes, has, sizeof has);
+    scopes_print(scopes, needs, sizeof needs);
+    return fail(err, ERR_FORBIDDEN, "this needs a key with scope %s; key %s has %s", needs,
+                account->key.id, has);
+}
+
+int account_check_policy(const struct account *account, const char *policy, error *err)
+{
+    if (key_allows_policy(&account->key, policy))
+        return 0;
+    return fail(err, ERR_FORBIDDEN, "key %s may not use policy '%.40s'; it may use: %.120s",
+                account->key.id, policy, account->key.policies);
+}
+
+bool account_sees(const struct account *account, const struct account *other)
+{
+    return account->tenant == other->tenant;
+}
+
+struct rate_quota account_quota(const struct accounts *accounts, const struct account *account)
+{
+    const struct api_key *key = &account->key;
+    const struct account_defaults *defaults = &accounts->defaults;
+    if (key->id[0] == '\0')
+        return (struct rate_quota){ 0 };
+    return (struct rate_quota){
+        .runs_per_minute =
+            key->runs_per_minute > 0 ? key->runs_per_minute : defaults->runs_per_minute,
+        .cpu_seconds_per_day =
+            key->cpu_seconds_per_day > 0 ? key->cpu_seconds_per_day : defaults->cpu_seconds_per_day,
+    };
+}
+
+static int refuse(struct account *account, enum error_code code, unsigned retry_s, error *err)
+{
+    account->refused++;
+    account->retry_s = retry_s;
+    err->code = code;
+    return -1;
+}
+
+int account_admit(struct accounts *accounts, struct account *account, error *err)
+{
+    struct rate_quota quota = account_quota(accounts, account);
+    uint32_t queue_most = accounts->defaults.queue;
+    uint32_t wait_s = BUSY_RETRY_S;
+    if (account->key.id[0] != '\0' && queue_most > 0 && account->turn.queued >= queue_most) {
+        (void) fail(err, ERR_BUSY, "%u runs of key %s wait already; try again in a second",
+                    account->turn.queued, account->key.id);
+        return refuse(account, ERR_BUSY, BUSY_RETRY_S, err);
+    }
+    switch (rate_ask(&account->rate, &quota, now_ms(), wall_clock_ms() / 1000, &wait_s)) {
+    case RATE_FREE:
+        break;
+    case RATE_RUNS_USED_UP:
+        (void) fail(err, ERR_BUSY, "key %s may start %u runs a minute; try again in %u s",
+                    account->key.id, quota.runs_per_minute, wait_s);
+        return refuse(account, ERR_BUSY, wait_s, err);
+    case RATE_CPU_USED_UP:
+        (void) fail(err, ERR_BUSY,
+                    "key %s has used its %u s of processor time of today; try again in %u s",
+                    account->key.id, quota.cpu_seconds_per_day, wait_s);
+        return refuse(account, ERR_BUSY, wait_s, err);
+    }
+    return 0;
+}
+
+struct account *accounts_next(struct accounts *accounts)
+{
+    struct account *next = turn_is_ready(&accounts->local.turn) ? &accounts->local : NULL;
+    for (struct account *account = accounts->all; account; account = account->next)
+        if (turn_is_ready(&account->turn) && (!next || turn_is_before(&account->turn, &next->turn)))
+            next = account;
+    return next;
+}
+
+void account_charge(struct account *account, uint64_t cpu_us, const struct verdict *verdict,
+                    const uint64_t hits[LIMITS])
+{
+    account->runs++;
+    account->ends[verdict->status]++;
+    account->cpu_ms += cpu_us / 1000;
+    rate_charge(&account->rate, (cpu_us + 999) / 1000);
+    for (enum limit_id id = 0; id < LIMITS; id++)
+        account->limit_hits[id] += hits[id] > 0;
+    account->use_is_unsaved = account->key.id[0] != '\0';
+}

@@ -1,0 +1,16 @@
+/* identity.h - who sends this request, and what an answer says of his quotas. */
+#pragma once
+
+#include "base/error.h"
+#include "daemon/rest/http.h"
+
+/* Is the peer of this Unix socket root, or the user `owner`? */
+bool peer_is_owner(int socket, unsigned owner);
+
+/* http_settings.admit: sets exchange->account and holds it against the route.
+ * Fails  ERR_UNAUTHORIZED  no key, or none that is good; ERR_FORBIDDEN  it lacks the scope. */
+int identify(struct exchange *exchange, error *err);
+
+/* http_settings.answering: WWW-Authenticate, Retry-After, RateLimit (draft-ietf-httpapi-ratelimit-headers-10, and the older
+ * three that most clients read). */
+void add_identity_headers(struct exchange *exchange, unsigned status);

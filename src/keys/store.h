@@ -1,0 +1,46 @@
+/* store.h - the keys of one daemon: an SQLite file beside its artifacts, readable by it alone.
+ *
+ * `glovebox key` writes it, with or without a daemon; the daemon asks it for each request, so that
+ * a revoked key is good for nothing from then on. The hash is keyed with a secret in a file of its
+ * own: whoever gets hold of a copy of the table alone can check no guess. */
+#pragma once
+
+#include "keys/key.h"
+
+struct key_store;
+
+/* What is written is on the disk before the call returns; or, for the daemon, which writes nothing
+ * but how much was used, soon after it. */
+enum key_store_writes { KEYS_WRITE_NOW, KEYS_WRITE_SOON };
+
+/* Opens, and makes what is missing: FOLDER/keys.db and FOLDER/keys.secret, mode 0600.
+ * Gives  *ret_store, closed with key_store_close(). */
+int key_store_open(const char *folder, enum key_store_writes writes, struct key_store **ret_store,
+                   error *err);
+void key_store_close(struct key_store *store);
+
+/* Makes a key. `key` says what it is good for; its id, its moment and, if none is given, its tenant
+ * are filled in. Gives  its text, which is kept nowhere. */
+int key_store_create(struct key_store *store, struct api_key *key, char ret_text[API_KEY_TEXT_SIZE],
+                     error *err);
+
+/* Gives it a new secret; the old one is good until `old_until_s`, 0: no longer. */
+int key_store_rotate(struct key_store *store, const char *id, int64_t old_until_s,
+                     char ret_text[API_KEY_TEXT_SIZE], error *err);
+
+/* Fails  ERR_NOT_FOUND; ERR_CONFLICT  it is revoked already. */
+int key_store_revoke(struct key_store *store, const char *id, error *err);
+
+/* Every key, by age; stops when `each` returns non-zero. */
+int key_store_list(struct key_store *store, int (*each)(void *context, const struct api_key *key),
+                   void *context, error *err);
+
+/* Whose key is this? Fails  ERR_UNAUTHORIZED  no such key, revoked, expired: the text says which
+ * only to somebody who has the right secret. Takes the same time whichever part is wrong. */
+int key_store_check(struct key_store *store, const char *text, struct api_key *ret_key, error *err);
+
+/* Processor time that runs of a key have used on one day (days since 1970). */
+int key_store_load_use(struct key_store *store, const char *id, int64_t day, uint64_t *ret_cpu_ms,
+                       error *err);
+int key_store_save_use(struct key_store *store, const char *id, int64_t day, uint64_t cpu_ms,
+                       error *err);

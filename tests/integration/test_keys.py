@@ -1,0 +1,263 @@
+"""API keys: what they open and what they do not, whose runs and files they see, and how much they may use."""
+
+import hashlib
+import json
+import os
+import threading
+import time
+
+import pytest
+from serving import Serving, state_of_its_own
+
+pytestmark = pytest.mark.usefixtures("python_template")
+
+MAKES_A_FILE = "open('out.txt', 'w').write('made by {0}')\nprint('{0}')"
+
+
+@pytest.fixture(name="service")
+def service_(glovebox):
+    state_of_its_own(glovebox)
+    with Serving(glovebox) as service:
+        yield service
+
+
+def test_a_key_opens_the_port_and_nothing_else_does(service):
+    key = service.key("--name", "ci")
+    assert service.run("print(1)", key=key).json["stdout"] == "1\n"
+    by_header = service.call("POST", "/v1/runs", {"code": "print(2)", "policy": "minimal"}, tcp=True,
+                             headers={"X-API-Key": key["key"]})
+    assert by_header.json["stdout"] == "2\n"
+    wrong = key["key"][:-1] + ("A" if key["key"][-1] != "A" else "B")
+    for sent in ({}, {"Authorization": "Bearer "}, {"Authorization": "Bearer " + wrong}, {"X-API-Key": "x" * 5000},
+                 {"Authorization": "Basic " + key["key"]}, {"Authorization": key["key"]}):
+        answer = service.call("POST", "/v1/runs", {"code": "print(1)"}, tcp=True, headers=sent)
+        assert answer.status == 401, sent
+        assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+        assert answer.json["error"]["code"] == "unauthorized"
+    both = service.call("GET", "/v1/limits", tcp=True,
+                        headers={"Authorization": "Bearer " + key["key"], "X-API-Key": wrong})
+    assert both.status == 400
+    assert service.call("GET", "/healthz", tcp=True).status == 200, "whether it is well is no secret"
+
+
+def test_the_socket_is_its_owners(service):
+    assert service.run("print(1)").status == 200
+    key = service.key("--scope", "audit")
+    refused = service.call("POST", "/v1/runs", {"code": "1"}, key=key, tcp=False)
+    assert refused.status == 403, "a key that is shown counts, also for the owner"
+    assert "scope run" in refused.json["error"]["message"]
+    if os.geteuid() != 0:
+        return
+    os.chmod(service.socket, 0o666)  # as a socket of systemd may be
+    done = os.fork()
+    if done == 0:
+        os.setresuid(4242, 4242, 4242)
+        os._exit(0 if service.call("GET", "/v1/limits").status == 401 else 1)
+    assert os.waitpid(done, 0)[1] == 0, "another user needs a key"
+
+
+def test_revoked_rotated_and_expired_keys_are_refused_at_once(service):
+    key = service.key()
+    assert service.call("GET", "/v1/limits", key=key).status == 200
+    rotated = service.glovebox("key", "rotate", key["id"], "--json")
+    new = json.loads(rotated.stdout)["key"]
+    assert service.call("GET", "/v1/limits", key=key).status == 401
+    assert service.call("GET", "/v1/limits", key=new).status == 200
+    graced = json.loads(service.glovebox("key", "rotate", key["id"], "--grace", "1h", "--json").stdout)["key"]
+    assert [service.call("GET", "/v1/limits", key=each).status for each in (new, graced)] == [200, 200]
+    assert service.glovebox("key", "revoke", key["id"]).returncode == 0
+    for each in (new, graced):
+        answer = service.call("GET", "/v1/limits", key=each)
+        assert answer.status == 401 and "revoked" in answer.json["error"]["message"]
+    short = service.key("--expires", "1s")
+    end = time.monotonic() + 10
+    while service.call("GET", "/v1/limits", key=short).status == 200 and time.monotonic() < end:
+        time.sleep(0.1)
+    assert "expired" in service.call("GET", "/v1/limits", key=short).json["error"]["message"]
+    listed = {row["id"]: row["state"] for row in json.loads(service.glovebox("key", "list", "--json").stdout)}
+    assert listed[key["id"]] == "revoked" and listed[short["id"]] == "expired"
+    assert key["key"] not in service.glovebox("key", "list", "--json").stdout.decode(), "it is shown once"
+
+
+def test_policies_of_a_key(service):
+    key = service.key("--policy", "minimal,data", "--scope", "run,sessions")
+    assert service.run("print(1)", key=key).status == 200
+    for path, body in (("/v1/runs", {"code": "1", "policy": "extended"}), ("/v1/sessions", {"policy": "extended"})):
+        answer = service.call("POST", path, body, key=key)
+        assert answer.status == 403, answer.body
+        assert "may not use policy 'extended'; it may use: minimal,data" in answer.json["error"]["message"]
+
+
+# What every route answers to: a key of the same tenant, of another one, of nobody, of the wrong scope.
+# {run}, {sha}, {session} belong to tenant a.
+ROUTES = [
+    # method, path,                          scope,      own, other
+    ("GET",    "/v1/runs/{run}",             "run",      200, 404),
+    ("GET",    "/v1/runs/{run}/events",      "run",      200, 404),
+    ("DELETE", "/v1/runs/{run}",             "run",      200, 404),
+    ("GET",    "/v1/artifacts/{sha}",        "run",      200, 404),
+    ("GET",    "/v1/artifacts/sha256:{sha}", "run",      200, 404),
+    ("GET",    "/v1/sessions/{session}",     "sessions", 200, 404),
+    ("PATCH",  "/v1/sessions/{session}",     "sessions", 200, 404),
+    ("GET",    "/v1/sessions/{session}/contexts", "sessions", 200, 404),
+    ("POST",   "/v1/sessions/{session}/contexts/python/run", "sessions", 200, 404),
+    ("POST",   "/v1/sessions/{session}/contexts/python/interrupt", "sessions", 200, 404),
+    ("GET",    "/v1/policies",               None,       200, 200),
+    ("GET",    "/v1/templates",              None,       200, 200),
+    ("GET",    "/v1/limits",                 None,       200, 200),
+    ("DELETE", "/v1/sessions/{session}",     "sessions", 200, 404),
+]
+
+
+def test_every_route_for_own_other_none_and_wrong_scope(service):
+    every = "run,sessions,approve,audit,admin"
+    own = [service.key("--tenant", "a", "--scope", every) for _ in range(2)]
+    other = service.key("--tenant", "b", "--scope", every)
+    run = service.run(MAKES_A_FILE.format("a"), key=own[0]).json
+    sha = hashlib.sha256(b"made by a").hexdigest()
+    assert run["artifacts"][0]["sha256"] == sha
+    session = service.call("POST", "/v1/sessions", {"policy": "minimal"}, key=own[0]).json
+    bodies = {"PATCH": {"metadata": {}}, "POST": {"code": "1"}}
+    wrong = []
+    for method, path, scope, for_own, for_other in ROUTES:
+        place = path.format(run=run["id"], sha=sha, session=session["id"])
+        body = bodies.get(method)
+        expected = [(other, for_other), ("glb_0000000000000000_" + "A" * 43, 401)]
+        if scope:
+            lacks = [name for name in every.split(",") if name != scope]
+            if scope == "run":
+                lacks.remove("sessions")  # a cell of a session is a run: they may read its result
+            expected.append((service.key("--tenant", "a", "--scope", ",".join(lacks)), 403))
+        expected.append((own[1], for_own))
+        for key, status in expected:
+            got = service.call(method, place, body, key=key).status
+            if got != status:
+                wrong.append((method, path, got, status))
+        if service.call(method, place, body, tcp=True).status != 401:
+            wrong.append((method, path, "without a key"))
+    assert not wrong
+    assert service.call("GET", "/v1/sessions?state=all", key=other).json["sessions"] == []
+    assert [row["id"] for row in service.call("GET", "/v1/sessions?state=all", key=own[1]).json["sessions"]]
+    assert service.call("GET", f"/v1/runs/{run['id']}").status == 404, "not even the owner of the daemon"
+
+
+def test_the_same_bytes_are_another_tenants_only_once_it_made_them(service):
+    mine, theirs = service.key("--tenant", "a"), service.key("--tenant", "b")
+    sha = service.run(MAKES_A_FILE.format("all"), key=mine).json["artifacts"][0]["sha256"]
+    assert service.call("GET", f"/v1/artifacts/{sha}", key=theirs).status == 404
+    assert service.run(MAKES_A_FILE.format("all"), key=theirs).json["artifacts"][0]["sha256"] == sha
+    assert service.call("GET", f"/v1/artifacts/{sha}", key=theirs).body == b"made by all"
+
+
+def test_tenants_share_no_interpreter(service):
+    """Children of one zygote have the same hash seed and the same addresses; of two, they have not."""
+    code = "print(hash('seed'), id(object), id(len))"
+    keys = [service.key("--tenant", name) for name in ("a", "b")]
+    seen = [service.run(code, key=key).json["stdout"] for key in (keys[0], keys[1], keys[0])]
+    assert seen[0] != seen[1], "another tenant"
+    assert seen[0] == seen[2], "the same tenant: this test tells zygotes apart"
+
+
+def test_runs_per_minute_and_what_the_headers_say(service):
+    key = service.key("--runs-per-minute", "3", "--cpu-seconds-per-day", "100")
+    answers = [service.run("print(1)", key=key) for _ in range(4)]
+    assert [answer.status for answer in answers] == [200, 200, 200, 429]
+    assert answers[0].headers["RateLimit-Policy"] == '"runs";q=3;w=60, "cpu-seconds";q=100;w=86400'
+    assert answers[0].headers["RateLimit"].startswith('"runs";r=2;t=')
+    assert answers[0].headers["RateLimit-Limit"] == "3" and answers[0].headers["RateLimit-Remaining"] == "2"
+    refused = answers[3]
+    assert 1 <= int(refused.headers["Retry-After"]) <= 21
+    assert refused.headers["RateLimit-Remaining"] == "0" and int(refused.headers["RateLimit-Reset"]) <= 60
+    assert refused.json["error"]["retryable"] and "may start 3 runs a minute" in refused.json["error"]["message"]
+    assert service.call("GET", "/v1/limits", key=key).status == 200, "only runs are counted"
+    assert service.run("print(1)", key=service.key()).status == 200, "another key has its own"
+
+
+def test_processor_time_of_a_day_survives_a_restart(glovebox):
+    state_of_its_own(glovebox)
+    burn = "import time\nwhile time.process_time() < 1.2: pass"
+    with Serving(glovebox) as service:
+        key = service.key("--cpu-seconds-per-day", "1")
+        assert service.run(burn, key=key).status == 200
+        refused = service.run("print(1)", key=key)
+        assert refused.status == 429 and "has used its 1 s of processor time" in refused.json["error"]["message"]
+        assert int(refused.headers["Retry-After"]) <= 86400
+    with Serving(glovebox) as service:
+        assert service.run("print(1)", key=key).status == 429
+
+
+def test_concurrency_of_a_key_is_held_and_its_others_wait(service):
+    key = service.key("--concurrency", "1")
+    code = "import time\nt = time.time()\ntime.sleep(0.3)\nprint(t, time.time())"
+    spans = []
+    threads = [threading.Thread(target=lambda: spans.append(service.run(code, key=key).json["stdout"].split()))
+               for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    spans = sorted((float(first), float(last)) for first, last in spans)
+    assert all(before[1] <= after[0] for before, after in zip(spans, spans[1:])), spans
+
+
+def test_one_who_floods_keeps_nobody_else_waiting(glovebox):
+    """One key has sixty runs in the queue; of another one each run is next."""
+    state_of_its_own(glovebox)
+    with Serving(glovebox, slots=2) as service:
+        many, one = service.key("--name", "many"), service.key("--name", "one")
+        ended = []
+        flood = [threading.Thread(target=lambda: ended.append(service.run(
+            "import time; time.sleep(0.1)", key=many, cold=True).status)) for _ in range(60)]
+        for thread in flood:
+            thread.start()
+        while service.call("GET", "/healthz").json["queued"] < 30:
+            time.sleep(0.01)
+        before = len(ended)
+        for _ in range(3):
+            assert service.run("print(1)", key=one).status == 200
+        between = len(ended) - before
+        for thread in flood:
+            thread.join()
+        assert between <= 20, f"{between} of the flood went first"
+        assert set(ended) == {200}
+
+
+def test_a_key_that_queues_too_much_is_refused(glovebox):
+    state_of_its_own(glovebox)
+    with Serving(glovebox) as service:
+        key = service.key("--concurrency", "1")
+        answers = []
+        flood = [threading.Thread(target=lambda: answers.append(service.run("import time; time.sleep(0.02)", key=key)))
+                 for _ in range(90)]
+        for thread in flood:
+            thread.start()
+        for thread in flood:
+            thread.join()
+        refused = [answer for answer in answers if answer.status == 429]
+        assert refused and refused[0].headers["Retry-After"] == "1"
+        assert len(refused) + sum(answer.status == 200 for answer in answers) == 90
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["create", "--scope", "rum"], "no scope is named 'rum'; there are: run,sessions,approve,audit,admin"),
+    (["create", "--expires", "never"], "--expires takes a time such as 90s, 15m, 12h or 30d, not 'never'"),
+    (["create", "--concurrency", "0"], "--concurrency takes 1 to 1000000000, not '0'"),
+    (["create", "--name", "a\nb"], "--name has a control character; leave it out"),
+    (["revoke", "0123456789abcdef"], "no key has the id '0123456789abcdef'; see glovebox key list"),
+    (["revoke"], "which key? try glovebox key revoke ID; glovebox key list shows them"),
+    (["crate"], "key cannot 'crate'; did you mean glovebox key create"),
+])
+def test_mistakes_are_named(glovebox, arguments, says):
+    state_of_its_own(glovebox)
+    done = glovebox("key", *arguments)
+    assert done.returncode == 125 and done.stderr.decode() == f"glovebox: {says}\n"
+
+
+def test_keys_belong_to_the_daemons_user(glovebox):
+    state = state_of_its_own(glovebox)
+    assert glovebox("key", "create").returncode == 0
+    folder = (state / "daemon").stat()
+    assert folder.st_mode & 0o777 == 0o700
+    for name in ("keys.db", "keys.secret"):
+        file = (state / "daemon" / name).stat()
+        assert file.st_mode & 0o777 == 0o600 and file.st_uid == folder.st_uid
