@@ -92,6 +92,27 @@ static int load_secret(struct key_store *store, const char *folder, error *err)
     return fail_os(err, "read '%s'", path);
 }
 
+/* SQLite makes names absolute and resolves links. Ours is named through a descriptor or "." because
+ * the folders above it may be closed to the daemon's user: it stays as it is. */
+static int name_as_it_is(sqlite3_vfs *files, const char *name, int size, char *ret_name)
+{
+    (void) files;
+    return snprintf(ret_name, (size_t) size, "%s", name) < size ? SQLITE_OK : SQLITE_CANTOPEN;
+}
+
+static const char *own_files(void)
+{
+    static sqlite3_vfs files;
+    if (!files.zName) {
+        files = *sqlite3_vfs_find(NULL);
+        files.zName = "glovebox";
+        files.pNext = NULL;
+        files.xFullPathname = name_as_it_is;
+        (void) sqlite3_vfs_register(&files, 0);
+    }
+    return files.zName;
+}
+
 static int open_database(struct key_store *store, const char *folder, enum key_store_writes writes,
                          error *err)
 {
@@ -103,7 +124,7 @@ static int open_database(struct key_store *store, const char *folder, enum key_s
         return fail_os(err, "open '%s'", path);
     (void) close(
         made); /* before SQLite has locks, which any close() of this file would end: fcntl(2) */
-    if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+    if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE, own_files()) != SQLITE_OK ||
         sqlite3_busy_timeout(store->database, BUSY_MS) != SQLITE_OK ||
         sqlite3_exec(store->database, schema, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(store->database, synchronous[writes], NULL, NULL, NULL) != SQLITE_OK)
@@ -309,7 +330,8 @@ int key_store_revoke(struct key_store *store, const char *id, error *err)
 /* --- checking -----------------------------------------------------------------------------------
  */
 
-static bool is_same(sqlite3_stmt *statement, int column, const unsigned char hash[API_KEY_HASH_SIZE])
+static bool is_same(sqlite3_stmt *statement, int column,
+                    const unsigned char hash[API_KEY_HASH_SIZE])
 {
     static const unsigned char nothing[API_KEY_HASH_SIZE];
     bool is_whole = statement && sqlite3_column_bytes(statement, column) == API_KEY_HASH_SIZE;
