@@ -22,8 +22,13 @@ enum { CALM_MS = 12, PRIMED_MOST = 1, ID_PRIME = 1000 };
 
 enum { COUNT_EVERY_MS = 1000, BUILDING_MOST = 2, REST_MS = 1000, REST_MOST_MS = 30000 };
 
+/* What is built for runs that wait, at once, for each processor: more would make each of them
+ * slower and none sooner, and the queue, which is fair and bounded, would never see them. */
+enum { AWAITED_PER_PROCESSOR = 4 };
+
 struct pool_ticket {
     struct pool *pool;
+    bool is_awaited;   /* counted as such */
     pool_leased *told; /* NULL: abandoned, or to be parked */
     void *context;
     struct shape *shape; /* that it is to be parked for; NULL: somebody waits */
@@ -89,6 +94,16 @@ static void shape_failed(struct shape *shape)
     shape->rests_until_ms = (uint64_t) now_ms() + (rest < REST_MOST_MS ? rest : REST_MOST_MS);
 }
 
+static void ticket_done(struct pool_ticket *ticket)
+{
+    struct pool *pool = ticket->pool;
+    bool was_awaited = ticket->is_awaited;
+    pool->awaited -= was_awaited;
+    free(ticket);
+    if (was_awaited)
+        pool->changed(pool->context);
+}
+
 static void ticket_fails(struct pool_ticket *ticket, const error *cause)
 {
     struct pool *pool = ticket->pool;
@@ -100,9 +115,9 @@ static void ticket_fails(struct pool_ticket *ticket, const error *cause)
         shape_failed(ticket->shape);
         log_event(LOG_WARNING, "pool.cannot_park", TEXT("cause", cause->text));
     }
-    free(ticket);
     if (told)
         told(user, NULL, POOL_BUILT, cause);
+    ticket_done(ticket);
 }
 
 /* The sandbox is all that it will be before it is used: it goes to whoever waits, or is parked. */
@@ -122,15 +137,16 @@ static void is_ready(struct pooled *row)
         free(ticket);
         refill_soon(pool);
         prime_when_calm(pool, row->shape);
+        pool->changed(pool->context); /* a queue may wait for it */
         return;
     }
     pool_leased *told = ticket->told;
     void *user = ticket->context;
-    free(ticket);
     if (told)
         told(user, row->sandbox, POOL_BUILT, NULL);
     else
         pool_return(pool, row->sandbox);
+    ticket_done(ticket);
 }
 
 /* A sandbox that is not leased says that its interpreter stands, or that it does not, and that it
@@ -199,7 +215,7 @@ static void on_built(void *context, const struct spawned *spawned, const error *
             ticket->shape->building--;
             pool->building--;
         }
-        free(ticket);
+        ticket_done(ticket);
         return;
     }
     struct pooled *row = calloc(1, sizeof *row);
@@ -447,6 +463,8 @@ int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, 
                                        .released = on_released,
                                        .lost = on_lost,
                                        .gone = on_gone };
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    pool->awaited_most = AWAITED_PER_PROCESSOR * (processors > 0 ? (uint32_t) processors : 1);
     pool->spawner = spawner;
     pool->refill.data = pool->count.data = pool->calm.data = pool;
     (void) uv_timer_init(loop, &pool->refill);
@@ -535,6 +553,8 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
         make_room(pool);
         return POOL_FULL;
     }
+    if (!*ret_parked && lease->has_queue && pool->awaited >= pool->awaited_most)
+        return POOL_FULL;
     if (shape) {
         shape_leased(shape, now);
         prime_when_calm(pool, shape);
@@ -549,6 +569,8 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
     ticket->context = lease->context;
     if (build(pool, &order, ticket, err) < 0)
         return -1;
+    ticket->is_awaited = true;
+    pool->awaited++;
     *ret_ticket = ticket;
     return POOL_LEASED;
 }

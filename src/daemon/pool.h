@@ -32,6 +32,7 @@ struct lease {
     uint32_t tenant;
     int set;                     /* of the zygote to fork from; -1: no interpreter */
     const struct limits *limits; /* borrowed for the call */
+    bool has_queue;              /* the caller waits his turn rather than with many beside him */
     pool_leased *told;           /* with this context, if it comes later */
     void *context;
 };
@@ -46,6 +47,8 @@ struct pool {
     uint32_t parked;   /* of them ready and waiting */
     uint32_t building; /* of them on their way to be parked */
     uint32_t leaving;  /* of them given back, their slots not free yet */
+    uint32_t awaited;  /* of them being built while somebody waits */
+    uint32_t awaited_most;
     struct pooled *all;
     struct shapes shapes;
     struct pooled *returned; /* given back, and closed in a moment: the answer goes first */
@@ -55,7 +58,7 @@ struct pool {
     uv_timer_t calm;  /* when nobody has asked for a moment */
     bool is_closing;
     void *context;
-    void (*changed)(void *context); /* a slot has become free, or the spawner has come or gone */
+    void (*changed)(void *context); /* there may be room, or the spawner has come or gone */
 };
 
 /* Opens the link to the spawner, whose watcher the pool is. `changed`, and in `shapes` how many
@@ -70,8 +73,8 @@ void pool_keep(struct pool *pool, const struct lease *lease);
 enum { POOL_LEASED = 0, POOL_FULL = 1 };
 
 /* Gives either *ret_parked, a sandbox that is ready now, or *ret_ticket, and the sandbox comes
- * later. Returns POOL_LEASED, or POOL_FULL: every slot is taken; ask again when the pool has
- * `changed`. */
+ * later. Returns POOL_LEASED, or POOL_FULL: every slot is taken, or, for who has a queue, as many are
+ * being built as the processors can do at once; ask again when the pool has `changed`. */
 int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket **ret_ticket,
                struct sandbox **ret_parked, error *err);
 

@@ -548,6 +548,7 @@ bool run_begin(struct run *run)
         .tenant = run->account->tenant,
         .set = run->spec.set,
         .limits = &run->spec.limits,
+        .has_queue = true,
         .told = on_leased,
         .context = run,
     };

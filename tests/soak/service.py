@@ -64,7 +64,8 @@ class Service:
                     return self
             except OSError:
                 time.sleep(0.05)
-        raise RuntimeError(f"glovebox serve does not serve; its log is {self.log.name}")
+        self.log.flush()
+        raise RuntimeError(f"glovebox serve does not serve: {pathlib.Path(self.log.name).read_text(encoding='utf-8')[-2000:]}")
 
     def __exit__(self, *_):
         self.process.terminate()
