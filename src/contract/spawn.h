@@ -9,13 +9,7 @@
 
 #include <stdint.h>
 
-enum {
-    SPAWN_VERSION = 1,
-    SPAWN_TEMPLATES_MOST = 16,
-    SPAWN_LEAVES_MOST = 6,
-    SPAWN_NAME_MOST = 32,
-    SPAWN_PORTS_MOST = 8
-};
+enum { SPAWN_VERSION = 1, SPAWN_TEMPLATES_MOST = 16, SPAWN_PORTS_MOST = 8 };
 
 /* Walls, as bits: those that stand are in `walls`, those that this machine or this user cannot have
  * are in `degraded`. The names for people are in model/walls.def. */

@@ -240,13 +240,13 @@ static void relay(struct connection *connection)
         connection_end(connection, EGRESS_SENT_TOO_MUCH);
     else if (!may_receive)
         connection_end(connection, EGRESS_RECEIVED_TOO_MUCH);
-    else if (connection->is_http && connection->down.is_done) {
+    else if (connection->down.fails)
+        connection_end(connection, EGRESS_ALLOWED);
+    else if (connection->down.is_done &&
+             (connection->is_http || connection->up.is_done || connection->up.fails)) {
         tell(connection, EGRESS_ALLOWED);
         linger(connection);
-    } else if (connection->down.fails || connection->up.fails ||
-               (connection->up.is_done && connection->down.is_done))
-        connection_end(connection, EGRESS_ALLOWED);
-    else
+    } else
         watch_both(connection);
 }
 
