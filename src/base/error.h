@@ -30,6 +30,8 @@ enum error_code {
     ERR_MEDIA_TYPE,     /* what came is not what is understood */
     ERR_RANGE,          /* the part lies beyond the whole */
     ERR_HEADER_TOO_LARGE,
+    ERR_FULL,      /* bytes or inodes of the sandbox are used up */
+    ERR_UNREACHED, /* nobody listens at the port of a session, or it broke off */
     ERR_COUNT
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/blobs.h"
+#include "daemon/fields.h"
 #include "daemon/policies.h"
 #include "daemon/rest/http.h"
 #include "daemon/runs.h"
@@ -24,7 +25,8 @@ struct door {
 
 /* Every table of routes, NULL at the end; each stands at the end of the file that its name says. */
 extern const struct route_table *const route_tables[];
-extern const struct route_table run_routes, session_routes, context_routes, list_routes;
+extern const struct route_table run_routes, session_routes, context_routes, file_routes,
+    list_routes;
 
 /* runs.c */
 /* The exchange hears what the run says from now on; then, whenever it is called: the result or the
@@ -33,4 +35,6 @@ int exchange_join_run(struct exchange *exchange, struct run *run, bool owns_run,
 void exchange_tell_run(struct exchange *exchange);
 
 /* sessions.c */
+/* The body as JSON, read by a table (fields.h); an empty one says nothing. */
+int exchange_fields(struct exchange *exchange, const struct field *fields, size_t count, error *err);
 struct session *exchange_session(struct exchange *exchange); /* NULL: that was answered */

@@ -1,0 +1,259 @@
+"""Files of a session over HTTP: written, read, listed, moved, watched, sent as tars, by signed URLs."""
+
+import base64
+import contextlib
+import http.client
+import io
+import pathlib
+import re
+import socket
+import tarfile
+import time
+import urllib.parse
+
+import pytest
+from session_rig import Daemon, Events
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    from conftest import Glovebox  # pylint: disable=import-outside-toplevel
+
+    folder = tmp_path_factory.mktemp("d")
+    started = Daemon(Glovebox(folder), folder)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def files(daemon):
+    session = daemon.session()
+    yield Files(daemon, session)
+    session.end()
+
+
+class Files:
+    def __init__(self, daemon, session):
+        self.daemon, self.session = daemon, session
+
+    def raw(self, method, place, body=None, headers=()):
+        connection = http.client.HTTPConnection("localhost", timeout=60)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(60)
+        connection.sock.connect(self.daemon.path)
+        with contextlib.suppress(BrokenPipeError):  # refused before the body was read
+            connection.request(method, place, body, dict(headers))
+        return connection.getresponse()
+
+    def place(self, path):
+        return f"{self.session.place}/files/{urllib.parse.quote(path)}"
+
+    def put(self, path, body, query="", headers=()):
+        response = self.raw("PUT", self.place(path) + query, body, headers)
+        return response.status, response.read()
+
+    def get(self, path, headers=()):
+        response = self.raw("GET", self.place(path), None, headers)
+        return response.status, response.read(), response.headers
+
+    def ask(self, what, **request):
+        return self.session.call("POST", f"/files:{what}", request)
+
+    def paths(self, **request):
+        status, answer = self.ask("list", **request)
+        assert status == 200, answer
+        return [entry["path"] for entry in answer["entries"]]
+
+
+class TestFiles:
+    def test_what_is_written_is_read_by_code_and_by_clients(self, files):
+        status, body = files.put("in/data.csv", b"a,b\n1,2\n")
+        assert status == 200, body
+        assert files.session.value("open('in/data.csv').read()") == repr("a,b\n1,2\n")
+        files.session.run("open('/tmp/out.bin', 'wb').write(bytes(range(256)))")
+        status, body, headers = files.get("/tmp/out.bin")
+        assert (status, body, headers["Content-Length"]) == (200, bytes(range(256)), "256")
+        assert headers["Content-Disposition"] == "attachment" and "Last-Modified" in headers
+        assert files.get("in/data.csv")[2]["Content-Type"].startswith("text/csv")
+
+    def test_parts_of_a_file(self, files):
+        assert files.put("f", bytes(range(100)))[0] == 200
+        status, body, headers = files.get("f", {"Range": "bytes=10-19"})
+        assert (status, body, headers["Content-Range"]) == (206, bytes(range(10, 20)), "bytes 10-19/100")
+        assert files.get("f", {"Range": "bytes=-5"})[:2] == (206, bytes(range(95, 100)))
+        status, body, headers = files.get("f", {"Range": "bytes=200-"})
+        assert (status, headers["Content-Range"]) == (416, "bytes */100")
+        head = files.raw("HEAD", files.place("f"))
+        assert (head.status, head.headers["Content-Length"], head.read()) == (200, "100", b"")
+        assert files.put("empty", b"")[0] == 200 and files.get("empty")[2]["Content-Length"] == "0"
+
+    def test_a_mode_is_kept_or_given(self, files):
+        assert files.put("run.sh", b"#!/bin/sh\n", "?mode=755")[0] == 200
+        assert files.ask("stat", path="run.sh")[1]["mode"] == 0o755
+        assert files.put("run.sh", b"#!/bin/sh\necho 1\n")[0] == 200
+        assert files.ask("stat", path="run.sh")[1]["mode"] == 0o755
+        assert files.put("run.sh", b"", "", {"If-None-Match": "*"})[0] == 409
+
+    def test_folders_are_made_listed_moved_and_removed(self, files):
+        assert files.ask("mkdir", path="a/b/c")[0] == 201
+        assert files.ask("mkdir", path="a/b/c")[0] == 409
+        for name in ("a/z", "a/b/y", "a/b/c/x"):
+            assert files.put(name, b"1")[0] == 200
+        assert files.paths(path="a") == ["b", "z"]
+        assert files.paths(path="a", depth=3) == ["b", "b/c", "b/c/x", "b/y", "z"]
+        assert files.ask("move", **{"from": "a/b", "to": "new/place"})[0] == 200
+        assert files.paths(depth=9) == ["a", "a/z", "new", "new/place", "new/place/c", "new/place/c/x", "new/place/y"]
+        assert files.session.call("DELETE", "/files/new")[0] == 200
+        assert files.session.call("DELETE", "/files/new")[0] == 404
+        assert files.paths() == ["a"]
+
+    def test_ten_thousand_entries(self, files):
+        files.session.run("import os\nos.mkdir('many')\nfor i in range(10000): open(f'many/{i:05}', 'w').close()")
+        status, answer = files.ask("list", path="many")
+        assert status == 200 and len(answer["entries"]) == 10000 and not answer["truncated"]
+        assert answer["entries"][0]["name"] == "00000" and answer["entries"][-1]["name"] == "09999"
+        status, answer = files.ask("list", path="many", limit=10)
+        assert len(answer["entries"]) == 10 and answer["truncated"]
+
+    @pytest.mark.parametrize("path", ["../x", "a/../../x", "./x", "a//b", "", "a/./b", "x" * 4090])
+    def test_what_is_no_path_is_refused(self, files, path):
+        assert files.put(path, b"1")[0] in (400, 404)
+        assert files.ask("stat", path="../etc")[0] == 400
+
+    @pytest.mark.parametrize("path", ["/proc/self/environ", "/proc/1/maps", "/etc/x", "/x"])
+    def test_what_is_not_the_sessions_is_not_served(self, files, path):
+        assert files.put(path, b"1")[0] in (403, 404)
+        assert files.get(path)[0] in (403, 404)
+
+    @pytest.mark.parametrize("name", [b"new\nline", b"\xff\xfe\n", "\u00fc \u2028".encode(), b"%41", b"a?b#c", b'q"\\'])
+    def test_any_bytes_are_a_name(self, files, name):
+        place = f"{files.session.place}/files/{urllib.parse.quote_from_bytes(name)}"
+        response = files.raw("PUT", place, b"content")
+        assert response.status == 200, response.read()
+        entry, = files.ask("list")[1]["entries"]
+        told = base64.b64decode(entry["path_base64"]) if "path_base64" in entry else entry["path"].encode()
+        assert told == name
+        assert files.ask("stat", path_base64=base64.b64encode(name).decode())[1]["size"] == 7
+        assert files.raw("GET", place).read() == b"content"
+        assert files.raw("DELETE", place).status == 200
+
+    def test_links_never_lead_out(self, files):
+        files.session.run("import os\nos.symlink('/etc/passwd', 'l')\nos.symlink('/proc/self/root/../../x', 'm')")
+        status, body, _ = files.get("l")
+        assert status == 200 and body == files.session.run("print(open('/etc/passwd').read(), end='')")["stdout"].encode()
+        assert files.get("m")[0] in (400, 403, 404)
+        entry = files.ask("stat", path="l")[1]
+        assert (entry["type"], entry["target"], entry["target_type"]) == ("link", "/etc/passwd", "file")
+
+    def test_a_full_disk_is_named(self, daemon):
+        session = daemon.session(limits={"disk_bytes": 4 << 20})
+        small = Files(daemon, session)
+        assert small.put("f", b"old")[0] == 200
+        status, body = small.put("f", bytes(8 << 20))
+        assert status == 507 and b'"full"' in body
+        assert small.get("f")[1] == b"old" and small.paths() == ["f"]
+        session.end()
+
+    def test_an_upload_that_breaks_off_leaves_what_was_there(self, files):
+        assert files.put("f", b"old")[0] == 200
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(files.daemon.path)
+        sock.sendall(f"PUT {files.place('f')} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n".encode() +
+                     b"new" * 10000)
+        while len(files.ask("list")[1]["entries"]) < 2:
+            time.sleep(0.01)
+        sock.close()
+        while len(files.ask("list")[1]["entries"]) > 1:
+            time.sleep(0.01)
+        assert files.get("f")[1] == b"old"
+
+    def test_what_streams_through_takes_no_memory(self, daemon):
+        session = daemon.session(limits={"disk_bytes": 300 << 20, "memory_bytes": 1 << 30})
+        big = Files(daemon, session)
+        status = pathlib.Path(f"/proc/{daemon.daemon_pid()}/status")
+
+        def peak():
+            return int(re.search(r"VmHWM:\s+(\d+)", status.read_text()).group(1))
+
+        before = peak()
+        content = b"0123456789abcdef" * 65536 * 128
+        assert big.put("big", content)[0] == 200
+        response = big.raw("GET", big.place("big"))
+        time.sleep(0.2)  # a slow reader costs a window, not the file
+        assert response.read() == content
+        assert peak() - before < 16 * 1024
+        session.end()
+
+    def test_a_session_that_is_gone_is_not_there(self, daemon):
+        session = daemon.session()
+        session.end()
+        gone = Files(daemon, session)
+        assert gone.get("f")[0] == 409 and gone.put("f", b"1")[0] == 409
+        assert gone.raw("GET", "/v1/sessions/ses_none/files/f").status == 404
+
+
+class TestTars:
+    def test_a_folder_as_a_tar(self, files):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as tar:
+            for name, content in (("a.txt", b"1"), ("d/b.bin", bytes(100000))):
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+            fifo = tarfile.TarInfo("fifo")
+            fifo.type = tarfile.FIFOTYPE
+            tar.addfile(fifo)
+        response = files.raw("PUT", f"{files.session.place}/files:tar?path=in", out.getvalue())
+        assert response.status == 200 and b'"skipped":["fifo"]' in response.read()
+        assert files.paths(path="in", depth=3) == ["a.txt", "d", "d/b.bin"]
+        response = files.raw("GET", f"{files.session.place}/files:tar?path=in")
+        with tarfile.open(fileobj=io.BytesIO(response.read())) as tar:
+            assert sorted(tar.getnames()) == ["a.txt", "d", "d/b.bin"]
+            assert tar.extractfile("d/b.bin").read() == bytes(100000)
+
+    def test_a_tar_that_leads_out_is_refused(self, files):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as tar:
+            tar.addfile(tarfile.TarInfo("../x"))
+        response = files.raw("PUT", f"{files.session.place}/files:tar", out.getvalue())
+        assert response.status == 400 and b"../x" in response.read()
+        assert files.raw("PUT", f"{files.session.place}/files:tar", b"x" * 1024).status == 400
+        assert files.raw("GET", f"{files.session.place}/files:tar?path=none").status == 404
+
+
+class TestWatch:
+    def test_changes_are_events(self, files):
+        events = Events(files.raw("GET", f"{files.session.place}/files:watch?recursive=1"))
+        assert events.response.status == 200
+        files.session.run("import os\nos.makedirs('a/b')\nopen('a/b/c', 'w').write('1')\nos.rename('a/b/c', 'd')\nos.remove('d')")
+        seen = []
+        while ("remove", "d") not in seen:
+            name, data = events.next()
+            seen.append((name, data["path"]))
+        assert {("create", "a"), ("create", "a/b"), ("create", "a/b/c"), ("rename", "a/b/c"), ("create", "d")} <= set(seen)
+        events.hang_up()
+
+    def test_what_is_no_folder_is_not_watched(self, files):
+        assert files.raw("GET", f"{files.session.place}/files:watch?path=none").status == 404
+
+
+class TestSignedUrls:
+    def test_one_path_one_method(self, files):
+        assert files.put("a b/\u00fc", b"1")[0] == 200
+        status, answer = files.ask("sign", path="a b/\u00fc")
+        assert status == 200
+        url = answer["url"]
+        assert files.raw("GET", url).read() == b"1"
+        assert files.raw("PUT", url, b"2").status == 401
+        assert files.raw("GET", url.replace("%C3%BC", "x")).status == 401
+        assert files.raw("GET", re.sub(r"expires=\d+", "expires=9999999999", url)).status == 401
+        assert files.raw("GET", url[:-2]).status == 401
+        put = files.ask("sign", path="up", method="PUT")[1]["url"]
+        assert files.raw("PUT", put, b"new").status == 200 and files.get("up")[1] == b"new"
+        assert files.raw("GET", put).status == 401
+
+    def test_it_expires(self, files):
+        url = files.ask("sign", path="up", method="PUT", expires_s=1)[1]["url"]
+        while time.time() < int(re.search(r"expires=(\d+)", url).group(1)):
+            time.sleep(0.05)
+        assert files.raw("PUT", url, b"new").status == 401
