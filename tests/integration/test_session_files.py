@@ -30,6 +30,7 @@ def files(daemon):
     session = daemon.session()
     yield Files(daemon, session)
     session.end()
+    daemon.idle()
 
 
 class Files:
