@@ -135,6 +135,9 @@ const struct option_table *options_of_verb(const char *verb)
         { "serve", serve_option_table },
         { "key", key_option_table },
         { "libs", libs_option_table },
+        { "log", log_option_table },
+        { "receipt", receipt_option_table },
+        { "replay", replay_option_table },
     };
     for_each(row, tables)
         if (strcmp(row->verb, verb) == 0)

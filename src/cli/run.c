@@ -14,6 +14,7 @@
 #include <glovebox.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -242,12 +243,30 @@ static int save_artifacts(const struct call *call)
     return result;
 }
 
+static int save_receipt(const struct call *call)
+{
+    const char *path = call->arguments.receipt;
+    if (!path)
+        return 0;
+    auto_fd file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
+    if (file < 0) {
+        (void) complain("cannot write the receipt to '%s': %s", path, strerrordesc_np(errno));
+        return -1;
+    }
+    if (glb_receipt_write(call->client, call->outcome, file) == GLB_OK)
+        return 0;
+    (void) complain("the receipt was not written: %s", glb_error_text());
+    return -1;
+}
+
 static int finish(const struct call *call)
 {
     const char *json = glb_outcome_json(call->outcome);
     if (call->arguments.json && (puts(json) == EOF || fflush(stdout) == EOF))
         return complain("cannot write the result to stdout: %s", strerrordesc_np(errno));
     int saved = save_artifacts(call);
+    if (save_receipt(call) < 0)
+        saved = -1;
     int status = glb_outcome_exit_status(call->outcome);
     bool is_cancelled = glb_outcome_status(call->outcome) == GLB_STATUS_CANCELLED;
     for (size_t index = 0; index < 2; index++) {

@@ -68,6 +68,7 @@ static const struct option_row own_rows[] = {
     { "template", 0,   "NAME",       VALUES_NONE,     "root file system; default: what the policy says", store_text,    FIELD(template_name) },
     { "file",     'f', "FILE[:PATH][:ro]", VALUES_FILE, "copy a file to /workspace (or PATH there); :ro makes it read-only", take_file, 0 },
     { "out",      'o', "FOLDER",     VALUES_FOLDER,   "write the files that the run makes here",         store_text,    FIELD(out) },
+    { "receipt",  0,   "FILE",       VALUES_FILE,     "write the signed receipt of the run here",        store_text,    FIELD(receipt) },
     { "env",      'e', "NAME=VALUE", VALUES_NONE,     "set an environment variable",                     take_variable, 0 },
     { "stdin",    'i', NULL,         VALUES_NONE,     "pass stdin on; default: the program reads nothing", store_switch, FIELD(pass_stdin) },
     { "json",     0,   NULL,         VALUES_NONE,     "print the whole result as JSON on stdout",        store_switch,  FIELD(json) },

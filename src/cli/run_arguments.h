@@ -16,6 +16,7 @@ struct run_arguments {
     const char *policy;
     const char *template_name;
     const char *out;
+    const char *receipt; /* where to write it */
     const char *state;
     const char *daemon;
     bool pass_stdin;

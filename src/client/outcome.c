@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { ARTIFACT_MS = 120000 };
@@ -233,10 +234,9 @@ int32_t glb_outcome_artifact(const glb_outcome *outcome, size_t index, glb_artif
     return GLB_OK;
 }
 
-/* The address comes from the daemon, and goes back to it: nothing but an address of artifacts. */
-static bool is_artifact_address(const char *url)
+/* The address comes from the daemon, and goes back to it: nothing but an address of that area. */
+static bool is_address(const char *url, const char *start)
 {
-    static const char start[] = "/v1/artifacts/";
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789:_-";
     size_t length = strlen(url), at = strlen(start);
     if (length <= at || length > 200 || strncmp(url, start, at) != 0)
@@ -246,7 +246,7 @@ static bool is_artifact_address(const char *url)
     return at == length;
 }
 
-static int copy_artifact(struct glb_client *client, const char *url, int fd, error *err)
+static int copy_file(struct glb_client *client, const char *url, int fd, error *err)
 {
     struct http *http = NULL;
     struct http_request request = { .method = "GET", .path = url, .accept = "*/*" };
@@ -272,7 +272,7 @@ static int copy_artifact(struct glb_client *client, const char *url, int fd, err
         for (size_t done = 0; done < got;) {
             ssize_t written = write(fd, block + done, got - done);
             if (written < 0)
-                return fail_os(err, "write the artifact");
+                return fail_os(err, "write what gloveboxd sent");
             done += (size_t) written;
         }
     }
@@ -288,8 +288,27 @@ int32_t glb_artifact_write(glb_client *client, const glb_outcome *outcome, size_
         return no_such_row("artifact");
     error err = { 0 };
     const char *url = text_of(row, "url");
-    int result = is_artifact_address(url)
-                     ? copy_artifact(client, url, fd, &err)
+    int result = is_address(url, "/v1/artifacts/")
+                     ? copy_file(client, url, fd, &err)
                      : fail(&err, ERR_PROTOCOL, "gloveboxd sent an address that is none");
+    return result < 0 ? report(&err) : GLB_OK;
+}
+
+const char *glb_outcome_receipt(const glb_outcome *outcome)
+{
+    return text_of(outcome->root, "receipt");
+}
+
+int32_t glb_receipt_write(glb_client *client, const glb_outcome *outcome, int fd)
+{
+    error err = { 0 };
+    char url[128];
+    const char *id = glb_outcome_receipt(outcome);
+    if (!*id)
+        return no_such_row("receipt");
+    (void) snprintf(url, sizeof url, "/v1/receipts/%s", id);
+    int result = is_address(url, "/v1/receipts/")
+                     ? copy_file(client, url, fd, &err)
+                     : fail(&err, ERR_PROTOCOL, "gloveboxd sent a receipt's id that is none");
     return result < 0 ? report(&err) : GLB_OK;
 }

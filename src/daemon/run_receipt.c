@@ -63,7 +63,7 @@ static struct fact_file *next_input(struct run_record *record, const char *name)
 
 static int gather_inputs(struct run_record *record, const struct run_request *request)
 {
-    record->inputs = calloc(request->file_count + 4, sizeof *record->inputs);
+    record->inputs = calloc(request->file_count + 5, sizeof *record->inputs);
     record->variables = calloc(request->variable_count + 1, sizeof *record->variables);
     struct fact_file *file;
     if (!record->inputs || !record->variables)
@@ -72,6 +72,11 @@ static int gather_inputs(struct run_record *record, const struct run_request *re
         if (!(file = next_input(record, "code")))
             return -1;
         hash_content(&request->code, file);
+    }
+    if (request->filename) {
+        if (!(file = next_input(record, "filename")))
+            return -1;
+        hash_words(&request->filename, 1, file);
     }
     if (request->command_count > 0) {
         if (!(file = next_input(record, "command")))

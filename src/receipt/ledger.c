@@ -527,48 +527,9 @@ int ledger_first(struct ledger *ledger, uint64_t *ret_first, error *err)
     return 0;
 }
 
-static int read_in(int file, uint64_t first, uint64_t index, struct bytes *out, error *err)
-{
-    struct segment segment;
-    struct record record;
-    uint64_t offset = 0;
-    int found = SEGMENT_END;
-    if (segment_map(file, &segment, err) < 0)
-        return -1;
-    for (uint64_t at = first; at <= index; at++) {
-        found = segment_next(&segment, offset, at, &record);
-        if (found != SEGMENT_RECORD)
-            break;
-        offset = record.offset + FRAME_SIZE + record.size;
-    }
-    if (found == SEGMENT_RECORD)
-        bytes_add(out, record.data, record.size);
-    segment_unmap(&segment);
-    if (found == SEGMENT_RECORD)
-        return 0;
-    return fail(err, ERR_NOT_FOUND, "the log has no record %" PRIu64, index);
-}
-
 int ledger_read(struct ledger *ledger, uint64_t index, struct bytes *out, error *err)
 {
-    uint64_t *firsts = NULL, first = 0;
-    size_t count = 0;
-    char name[SEGMENT_NAME_SIZE];
-    if (index >= ledger->first)
-        return read_in(ledger->segment, ledger->first, index, out, err);
-    if (segments_list(ledger->folder, &firsts, &count, err) < 0)
-        return -1;
-    bool is_kept = count > 0 && firsts[0] <= index;
-    for (size_t i = 0; i < count && firsts[i] <= index; i++)
-        first = firsts[i];
-    free(firsts);
-    if (!is_kept)
-        return fail(err, ERR_NOT_FOUND, "record %" PRIu64 " is no longer kept", index);
-    segment_name(first, name);
-    auto_fd file = openat(ledger->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0)
-        return fail_os(err, "open segment %s of the log", name);
-    return read_in(file, first, index, out, err);
+    return segments_read(ledger->folder, index, out, err);
 }
 
 /* --- retention ----------------------------------------------------------------------------------

@@ -136,3 +136,71 @@ int segments_list(int folder, uint64_t **ret_firsts, size_t *ret_count, error *e
     *ret_count = count;
     return 0;
 }
+
+static int each_in(int file, uint64_t first, uint64_t from,
+                   int (*each)(void *context, const struct record *record, error *err),
+                   void *context, error *err)
+{
+    struct segment segment;
+    struct record record;
+    int result = 0;
+    if (segment_map(file, &segment, err) < 0)
+        return -1;
+    uint64_t offset = 0;
+    for (uint64_t index = first; result == 0; index++) {
+        if (segment_next(&segment, offset, index, &record) != SEGMENT_RECORD)
+            break;
+        offset = record.offset + FRAME_SIZE + record.size;
+        if (index >= from)
+            result = each(context, &record, err);
+    }
+    segment_unmap(&segment);
+    return result;
+}
+
+int segments_each(int folder, uint64_t from,
+                  int (*each)(void *context, const struct record *record, error *err),
+                  void *context, error *err)
+{
+    uint64_t *firsts = NULL;
+    size_t count = 0;
+    if (segments_list(folder, &firsts, &count, err) < 0)
+        return -1;
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < count; i++) {
+        char name[SEGMENT_NAME_SIZE];
+        if (i + 1 < count && firsts[i + 1] <= from)
+            continue;
+        segment_name(firsts[i], name);
+        auto_fd file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        result = file < 0 ? fail_os(err, "open segment %s of the log", name)
+                          : each_in(file, firsts[i], from, each, context, err);
+    }
+    free(firsts);
+    return result;
+}
+
+struct wanted {
+    uint64_t index;
+    struct bytes *out;
+};
+
+enum { FOUND = 1 };
+
+static int take_wanted(void *context, const struct record *record, error *err)
+{
+    const struct wanted *wanted = context;
+    if (record->index != wanted->index)
+        return fail(err, ERR_NOT_FOUND, "record %" PRIu64 " is no longer kept", wanted->index);
+    bytes_add(wanted->out, record->data, record->size);
+    return FOUND;
+}
+
+int segments_read(int folder, uint64_t index, struct bytes *out, error *err)
+{
+    struct wanted wanted = { index, out };
+    int result = segments_each(folder, index, take_wanted, &wanted, err);
+    if (result == 0)
+        return fail(err, ERR_NOT_FOUND, "the log has no record %" PRIu64, index);
+    return result < 0 ? -1 : 0;
+}

@@ -7,6 +7,7 @@
  * nothing that the tree does not need anyway. */
 #pragma once
 
+#include "base/bytes.h"
 #include "receipt/merkle.h"
 
 enum { FRAME_SIZE = 24, RECORD_MOST = 4 * 1024 * 1024, SEGMENT_NAME_SIZE = 25 };
@@ -48,3 +49,12 @@ bool record_is_whole(const struct record *record, struct merkle_hash *ret_leaf);
 
 /* Lists the segments of a log's folder, sorted. Gives *ret_firsts, which the caller frees. */
 int segments_list(int folder, uint64_t **ret_firsts, size_t *ret_count, error *err);
+
+/* Adds record `index` to `out`. Fails  ERR_NOT_FOUND  it does not exist, or retention took it. */
+int segments_read(int folder, uint64_t index, struct bytes *out, error *err);
+
+/* Calls `each` with every record from `from` on, in order; it returns 0 to go on, else what is
+ * returned. Ends at the first frame that is torn. */
+int segments_each(int folder, uint64_t from,
+                  int (*each)(void *context, const struct record *record, error *err),
+                  void *context, error *err);

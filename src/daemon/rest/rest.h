@@ -26,7 +26,7 @@ struct door {
 /* Every table of routes, NULL at the end; each stands at the end of the file that its name says. */
 extern const struct route_table *const route_tables[];
 extern const struct route_table run_routes, session_routes, context_routes, file_routes,
-    list_routes;
+    list_routes, receipt_routes;
 
 /* runs.c */
 /* The exchange hears what the run says from now on; then, whenever it is called: the result or the

@@ -5,5 +5,6 @@
 #include <stddef.h>
 
 const struct route_table *const route_tables[] = {
-    &run_routes, &session_routes, &context_routes, &file_routes, &list_routes, NULL,
+    &run_routes,  &session_routes, &context_routes, &file_routes,
+    &list_routes, &receipt_routes, NULL,
 };

@@ -1,0 +1,339 @@
+/* log.c - `glovebox log`: verifies, shows and copies the log of receipts, by its files alone. */
+#include "cli/commands.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "cli/inputs.h"
+#include "cli/log_files.h"
+#include "cli/options.h"
+#include "receipt/segment.h"
+#include "receipt/verify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EXIT_DOES_NOT_VERIFY = 1, PROBLEMS_TOLD = 50 };
+
+typedef int answer(const struct log_arguments *arguments, int folder, error *err);
+
+static answer verify, tail, search, export_log, print_checkpoint, print_key;
+
+static const struct verb {
+    const char *name;
+    answer *answer;
+} verbs[] = {
+    { "verify", verify },     { "tail", tail },     { "search", search },
+    { "export", export_log }, { "key", print_key }, { "checkpoint", print_checkpoint },
+};
+
+/* --- verify -------------------------------------------------------------------------------------
+ */
+
+struct telling {
+    json_object *problems; /* NULL: they are printed */
+    uint64_t told;
+};
+
+static void tell_problem(void *context, const char *what, const char *why)
+{
+    struct telling *telling = context;
+    if (telling->told++ >= PROBLEMS_TOLD)
+        return;
+    if (!telling->problems) {
+        (void) printf("WRONG  %s: %s\n", what, why);
+        return;
+    }
+    json_object *row = json_object_new_object();
+    (void) json_object_object_add(row, "what", json_object_new_string(what));
+    (void) json_object_object_add(row, "why", json_object_new_string(why));
+    (void) json_object_array_add(telling->problems, row);
+}
+
+static void add_number(json_object *object, const char *name, uint64_t value)
+{
+    (void) json_object_object_add(object, name, json_object_new_int64((int64_t) value));
+}
+
+static void print_json(const struct verify_report *report, const struct public_key *key,
+                       bool key_is_own, json_object *problems)
+{
+    json_object *whole = json_object_new_object();
+    (void) json_object_object_add(whole, "verified",
+                                  json_object_new_boolean(report->problems == 0));
+    (void) json_object_object_add(whole, "origin", json_object_new_string(key->name));
+    (void) json_object_object_add(whole, "key_from_the_log", json_object_new_boolean(key_is_own));
+    add_number(whole, "first", report->first);
+    add_number(whole, "size", report->size);
+    add_number(whole, "covered", report->covered);
+    add_number(whole, "kept", report->kept);
+    add_number(whole, "signatures", report->signatures);
+    (void) json_object_object_add(whole, "problems", problems);
+    (void) puts(json_object_to_json_string_ext(whole, JSON_C_TO_STRING_PLAIN));
+    (void) json_object_put(whole);
+}
+
+static void print_verdict(const struct verify_report *report, const struct public_key *key,
+                          bool key_is_own, bool had_kept)
+{
+    (void) printf("log    %s, %" PRIu64 " records (%" PRIu64 " to %" PRIu64 "), %.1f MiB\n",
+                  key->name, report->size - report->first, report->first,
+                  report->size > 0 ? report->size - 1 : 0, (double) report->bytes / 1048576);
+    if (report->problems > 0) {
+        (void) printf("DOES NOT VERIFY: %" PRIu64 " things are wrong\n", report->problems);
+        return;
+    }
+    (void) puts("VERIFIED");
+    (void) printf(
+        "proved: every byte of these records is as it was when the checkpoint over %" PRIu64
+        " of them was signed; none was removed, added or moved before that.\n",
+        report->covered);
+    if (report->size > report->covered)
+        (void) printf("        %" PRIu64
+                      " later records carry good signatures of their own and follow "
+                      "on each other; that none is missing at the end is not proved.\n",
+                      report->size - report->covered);
+    if (report->first > 0)
+        (void) printf("        records before %" PRIu64 " were removed by retention, which the log "
+                      "tells; only their hashes are left.\n",
+                      report->first);
+    if (key_is_own)
+        (void) puts(
+            "not proved: who signed. The key was taken from the log itself; give the one that "
+            "you have kept: --key FILE.");
+    if (had_kept)
+        (void) printf(
+            "proved: it is the continuation of the checkpoint that you kept, over %" PRIu64
+            " records.\n",
+            report->kept);
+    else
+        (void) puts(
+            "not proved: that the whole log was not exchanged for an older one of the same key. "
+            "Keep a checkpoint elsewhere and give it: --checkpoint FILE.");
+    (void) puts(
+        "not proved: that what the signer wrote was true. Whoever holds the key and the host's "
+        "root can write anything that no witness has seen.");
+}
+
+static int verify(const struct log_arguments *arguments, int folder, error *err)
+{
+    struct public_key key;
+    bool key_is_own;
+    auto_text kept = NULL;
+    size_t size = 0;
+    if (log_key_read(arguments, folder, &key, &key_is_own, err) < 0 ||
+        (arguments->checkpoint && read_input_file(arguments->checkpoint, &kept, &size, err) < 0))
+        return -1;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    struct telling telling = { .problems = arguments->json ? json_object_new_array() : NULL };
+    struct verify_order order = { .folder = folder,
+                                  .key = &key,
+                                  .kept = kept,
+                                  .every_signature = arguments->signatures,
+                                  .workers = processors > 0 ? (unsigned) processors : 1,
+                                  .problem = tell_problem,
+                                  .context = &telling };
+    struct verify_report report;
+    (void) fflush(stdout);
+    if (log_verify(&order, &report, err) < 0) {
+        (void) json_object_put(telling.problems);
+        return -1;
+    }
+    if (arguments->json)
+        print_json(&report, &key, key_is_own, telling.problems);
+    else
+        print_verdict(&report, &key, key_is_own, kept != NULL);
+    return report.problems > 0 ? EXIT_DOES_NOT_VERIFY : 0;
+}
+
+/* --- tail, search -------------------------------------------------------------------------------
+ */
+
+struct looking {
+    const struct log_arguments *arguments;
+    uint64_t found;
+};
+
+static int show_record(struct looking *looking, const struct record *record, error *err)
+{
+    struct found_receipt found;
+    if (receipt_take(record->data, record->size, &found, err) < 0)
+        return under(err, "record %" PRIu64, record->index);
+    looking->found++;
+    if (looking->arguments->json)
+        (void) printf("%s\n", bytes_text(&found.envelope.payload));
+    else
+        print_record_line(record->index, found.payload);
+    found_receipt_done(&found);
+    return 0;
+}
+
+/* A word NAME:VALUE is a member, any other stands anywhere. */
+static bool has_word(const struct bytes *payload, const char *word)
+{
+    char member[256];
+    const char *colon = strchr(word, ':');
+    if (colon && (size_t) (colon - word) < 64 && strlen(colon) < 128) {
+        (void) snprintf(member, sizeof member, "\"%.*s\":\"%s\"", (int) (colon - word), word,
+                        colon + 1);
+        if (memmem(payload->data, payload->size, member, strlen(member)))
+            return true;
+        (void) snprintf(member, sizeof member, "\"%.*s\":%s", (int) (colon - word), word,
+                        colon + 1);
+        return memmem(payload->data, payload->size, member, strlen(member));
+    }
+    return memmem(payload->data, payload->size, word, strlen(word));
+}
+
+static int search_record(void *context, const struct record *record, error *err)
+{
+    struct looking *looking = context;
+    struct envelope envelope;
+    if (envelope_read(record->data, record->size, &envelope, err) < 0)
+        return under(err, "record %" PRIu64, record->index);
+    bool has_all = true;
+    for (int i = 0; i < looking->arguments->operand_count; i++)
+        has_all = has_all && has_word(&envelope.payload, looking->arguments->operands[i]);
+    envelope_done(&envelope);
+    return has_all ? show_record(looking, record, err) : 0;
+}
+
+static int search(const struct log_arguments *arguments, int folder, error *err)
+{
+    struct looking looking = { .arguments = arguments };
+    if (segments_each(folder, 0, search_record, &looking, err) < 0)
+        return -1;
+    return looking.found > 0 ? 0 : EXIT_DOES_NOT_VERIFY;
+}
+
+static int count_record(void *context, const struct record *record, error *err)
+{
+    (void) err;
+    *(uint64_t *) context = record->index + 1;
+    return 0;
+}
+
+static int tail_record(void *context, const struct record *record, error *err)
+{
+    return show_record(context, record, err);
+}
+
+static int tail(const struct log_arguments *arguments, int folder, error *err)
+{
+    struct looking looking = { .arguments = arguments };
+    uint64_t size = 0, *firsts = NULL;
+    size_t segments = 0;
+    if (segments_list(folder, &firsts, &segments, err) < 0)
+        return -1;
+    uint64_t newest = segments > 0 ? firsts[segments - 1] : 0;
+    free(firsts);
+    uint64_t count = arguments->count ? strtoull(arguments->count, NULL, 10) : 20;
+    if (segments_each(folder, newest, count_record, &size, err) < 0)
+        return -1;
+    return segments_each(folder, size > count ? size - count : 0, tail_record, &looking, err);
+}
+
+/* --- copies -------------------------------------------------------------------------------------
+ */
+
+static int copy_file(int from, int to, const char *name, error *err)
+{
+    auto_fd source = openat(from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    auto_fd target = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (source < 0 || target < 0)
+        return fail_os(err, "copy '%s'", name);
+    char block[8192];
+    for (;;) {
+        ssize_t got = read(source, block, sizeof block);
+        if (got == 0)
+            return 0;
+        if (got < 0 || write(target, block, (size_t) got) != got)
+            return fail_os(err, "copy '%s'", name);
+    }
+}
+
+/* The checkpoint goes first: what follows it may be longer, and verifies all the same. */
+static int export_log(const struct log_arguments *arguments, int folder, error *err)
+{
+    static const char *const files[] = { "checkpoint", "key.pub" };
+    uint64_t *firsts = NULL;
+    size_t count = 0;
+    if (!arguments->out)
+        return fail(err, ERR_BAD_REQUEST, "say where to: --out FOLDER (a new one)");
+    if (mkdir(arguments->out, 0755) < 0)
+        return fail_os(err, "make the folder '%s'", arguments->out);
+    auto_fd target = open(arguments->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (target < 0)
+        return fail_os(err, "open the folder '%s'", arguments->out);
+    for_each(file, files)
+        if (copy_file(folder, target, *file, err) < 0)
+            return -1;
+    if (segments_list(folder, &firsts, &count, err) < 0)
+        return -1;
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < count; i++) {
+        char name[SEGMENT_NAME_SIZE];
+        segment_name(firsts[i], name);
+        result = copy_file(folder, target, name, err);
+    }
+    free(firsts);
+    return result < 0 ? -1 : copy_file(folder, target, "tree", err);
+}
+
+static int print_file(int folder, const char *name, error *err)
+{
+    auto_text text = NULL;
+    size_t size = 0;
+    auto_fd file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return fail_os(err, "open the log's '%s'", name);
+    if (read_to_end(file, name, &text, &size, err) < 0)
+        return -1;
+    (void) fwrite(text, 1, size, stdout);
+    return 0;
+}
+
+static int print_checkpoint(const struct log_arguments *arguments, int folder, error *err)
+{
+    (void) arguments;
+    return print_file(folder, "checkpoint", err);
+}
+
+static int print_key(const struct log_arguments *arguments, int folder, error *err)
+{
+    struct public_key key;
+    bool is_own;
+    char text[KEY_TEXT_SIZE];
+    if (log_key_read(arguments, folder, &key, &is_own, err) < 0)
+        return -1;
+    (arguments->pem ? public_key_print_pem : public_key_print)(&key, text);
+    (void) printf("%s%s", text, arguments->pem ? "" : "\n");
+    return 0;
+}
+
+int command_log(int argc, char **argv)
+{
+    error err = { 0 };
+    struct log_arguments arguments;
+    int outcome = log_arguments_read(&arguments, argc, argv, "log", &err);
+    if (outcome == OPTIONS_HELP)
+        return 0;
+    if (outcome < 0)
+        return complain_of(&err);
+    for_each(verb, verbs) {
+        int folder = -1;
+        if (strcmp(verb->name, argv[1]) != 0)
+            continue;
+        if (log_folder_open(&arguments, &folder, &err) < 0)
+            return complain_of(&err);
+        int status = verb->answer(&arguments, folder, &err);
+        (void) close(folder);
+        return status < 0 ? complain_of(&err) : status;
+    }
+    return complain("there is no 'log %s'; see glovebox log --help", argv[1]);
+}

@@ -1,0 +1,268 @@
+/* log_files.c - the log's files, opened to be read and nothing else. */
+#include "cli/log_files.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "cli/inputs.h"
+#include "cli/options.h"
+#include "client/paths.h"
+#include "receipt/segment.h"
+#include "receipt/statement.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define FIELD(name) offsetof(struct log_arguments, name)
+
+static const struct option_row rows[] = {
+    /* clang-format off */
+    { "json",       0,   NULL,     VALUES_NONE,   "the same for programs",                              store_switch, FIELD(json) },
+    { "log",        0,   "FOLDER", VALUES_FOLDER, "the folder of the log, or of a copy of it",          store_text,   FIELD(log) },
+    { "state",      0,   "FOLDER", VALUES_FOLDER, "the state folder, whose log is meant",               store_text,   FIELD(state) },
+    { "key",        0,   "FILE",   VALUES_FILE,   "the public key, as you have kept it",                store_text,   FIELD(key) },
+    { "checkpoint", 0,   "FILE",   VALUES_FILE,   "a checkpoint that you have kept: the log must go on from it", store_text, FIELD(checkpoint) },
+    { "signatures", 0,   NULL,     VALUES_NONE,   "check the signature of every record",                store_switch, FIELD(signatures) },
+    { "out",        'o', "PLACE",  VALUES_FILE,   "write here instead of stdout",                       store_text,   FIELD(out) },
+    { "bundle",     0,   NULL,     VALUES_NONE,   "with the proof that it stands in the log",           store_switch, FIELD(bundle) },
+    { "pem",        0,   NULL,     VALUES_NONE,   "as PEM",                                             store_switch, FIELD(pem) },
+    { "count",      'n', "N",      VALUES_NONE,   "how many records; default: 20",                      store_text,   FIELD(count) },
+    /* clang-format on */
+};
+
+static const struct option_table log_table = {
+    .verb = "log",
+    .examples = "  glovebox log verify                      is everything there, unchanged?\n"
+                "  glovebox log verify --key kept.pub --checkpoint kept.txt\n"
+                "  glovebox log tail -n 5                   the last records\n"
+                "  glovebox log search status:limit data    records with all of these words\n"
+                "  glovebox log export --out FOLDER         a copy that verifies by itself\n"
+                "  glovebox log checkpoint                  the signed size and root, to be kept\n"
+                "  glovebox log key --pem                   the public key, to be kept\n",
+    .usage = "verify|tail|search|export|checkpoint|key [OPTIONS] [WORD…]",
+    .more =
+        "Works on the files alone; no daemon is asked. Exit status 1: something does not fit.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
+
+static const struct option_table receipt_table = {
+    .verb = "receipt",
+    .examples = "  glovebox receipt show rcp_…              what a receipt says\n"
+                "  glovebox receipt verify run.json --key kept.pub\n"
+                "  glovebox receipt export rcp_… --bundle --out run.json\n",
+    .usage = "show|verify|export [OPTIONS] ID|FILE",
+    .more = "Works on the files alone; no daemon is asked. Exit status 1: it does not verify.\n",
+    .rows = rows,
+    .count = COUNT_OF(rows),
+};
+
+const struct option_table *log_option_table(void)
+{
+    return &log_table;
+}
+
+const struct option_table *receipt_option_table(void)
+{
+    return &receipt_table;
+}
+
+int log_arguments_read(struct log_arguments *arguments, int argc, char **argv, const char *verb,
+                       error *err)
+{
+    const struct option_table *table = strcmp(verb, "log") == 0 ? &log_table : &receipt_table;
+    struct words words = { argc, argv, 2 };
+    *arguments = (struct log_arguments){ 0 };
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        options_print_help(table, stdout);
+        return OPTIONS_HELP;
+    }
+    while (words.next < argc) {
+        int outcome = options_read(table, arguments, &words, err);
+        if (outcome != OPTIONS_TAKEN)
+            return outcome;
+        if (words.next == argc)
+            break;
+        if (arguments->operand_count == COUNT_OF(arguments->operands))
+            return fail(err, ERR_BAD_REQUEST, "more than %zu words", COUNT_OF(arguments->operands));
+        arguments->operands[arguments->operand_count++] = argv[words.next++];
+    }
+    return OPTIONS_TAKEN;
+}
+
+int log_folder_open(const struct log_arguments *arguments, int *ret_folder, error *err)
+{
+    auto_text state = NULL;
+    auto_text folder = NULL;
+    if (arguments->log) {
+        if (format_text(&folder, err, "%s", arguments->log) < 0)
+            return -1;
+    } else if (path_of_state(arguments->state, &state, err) < 0 ||
+               format_text(&folder, err, "%s/daemon/log", state) < 0) {
+        return -1;
+    }
+    *ret_folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*ret_folder < 0 && errno == EACCES)
+        return fail(err, ERR_UNAVAILABLE,
+                    "'%s' is closed to you; run this as root, or on a copy (--log FOLDER)", folder);
+    return *ret_folder < 0 ? fail_os(err, "open the folder of the log '%s'", folder) : 0;
+}
+
+int log_key_read(const struct log_arguments *arguments, int folder, struct public_key *ret_key,
+                 bool *ret_is_own, error *err)
+{
+    auto_text text = NULL;
+    size_t size = 0;
+    *ret_is_own = !arguments->key;
+    if (arguments->key) {
+        if (read_input_file(arguments->key, &text, &size, err) < 0)
+            return -1;
+    } else {
+        auto_fd file = folder < 0 ? -1 : openat(folder, "key.pub", O_RDONLY | O_CLOEXEC);
+        if (file < 0)
+            return fail(err, ERR_NOT_FOUND, "no public key is known; give one: --key FILE");
+        if (read_to_end(file, "key.pub", &text, &size, err) < 0)
+            return -1;
+    }
+    return public_key_read(text, ret_key, err) < 0
+               ? under(err, "%s", arguments->key ? arguments->key : "key.pub")
+               : 0;
+}
+
+/* --- receipts -----------------------------------------------------------------------------------
+ */
+
+void found_receipt_done(struct found_receipt *found)
+{
+    bytes_done(&found->text);
+    envelope_done(&found->envelope);
+    (void) json_object_put(found->payload);
+    (void) json_object_put(found->bundle);
+}
+
+int receipt_take(const char *text, size_t size, struct found_receipt *ret_found, error *err)
+{
+    struct found_receipt found = { 0 };
+    static const char bundle_begin[] = "{\"checkpoint\":";
+    if (size > sizeof bundle_begin && memcmp(text, bundle_begin, sizeof bundle_begin - 1) == 0) {
+        found.bundle = json_tokener_parse(text);
+        json_object *envelope = member_at(found.bundle, "envelope");
+        if (!envelope) {
+            found_receipt_done(&found);
+            return fail(err, ERR_BAD_REQUEST, "it begins as a receipt with its proof, and is none");
+        }
+        bytes_add_text(&found.text,
+                       json_object_to_json_string_ext(
+                           envelope, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+    } else {
+        bytes_add(&found.text, text, size);
+        if (size > 0 && text[size - 1] == '\n')
+            found.text.size--;
+    }
+    if (envelope_read(found.text.data, found.text.size, &found.envelope, err) < 0) {
+        found_receipt_done(&found);
+        return -1;
+    }
+    found.payload = json_tokener_parse(bytes_text(&found.envelope.payload));
+    if (!found.payload) {
+        found_receipt_done(&found);
+        return fail(err, ERR_BAD_REQUEST, "what was signed is no JSON");
+    }
+    *ret_found = found;
+    return 0;
+}
+
+int receipt_find(const struct log_arguments *arguments, const char *name,
+                 struct found_receipt *ret_found, error *err)
+{
+    uint64_t index;
+    error none;
+    if (receipt_read_id(name, &index, &none) < 0) {
+        auto_text text = NULL;
+        size_t size = 0;
+        return read_input_file(name, &text, &size, err) < 0 ||
+                       receipt_take(text, size, ret_found, err) < 0
+                   ? under(err, "%s", name)
+                   : 0;
+    }
+    int folder;
+    if (log_folder_open(arguments, &folder, err) < 0)
+        return -1;
+    auto_fd owned = folder;
+    auto_bytes record = { 0 };
+    if (segments_read(owned, index, &record, err) < 0 ||
+        receipt_take(record.data, record.size, ret_found, err) < 0)
+        return -1;
+    const char *id = text_at(ret_found->payload, "predicate.id");
+    if (strcmp(*id ? id : text_at(ret_found->payload, "id"), name) == 0)
+        return 0;
+    found_receipt_done(ret_found);
+    return fail(err, ERR_NOT_FOUND, "no receipt has the id %s", name);
+}
+
+/* --- words --------------------------------------------------------------------------------------
+ */
+
+json_object *member_at(json_object *object, const char *path)
+{
+    char name[64];
+    while (object && *path) {
+        size_t size = strcspn(path, ".");
+        if (size >= sizeof name || !json_object_is_type(object, json_type_object))
+            return NULL;
+        memcpy(name, path, size);
+        name[size] = '\0';
+        json_object *next = NULL;
+        if (!json_object_object_get_ex(object, name, &next))
+            return NULL;
+        object = next;
+        path += size + (path[size] == '.');
+    }
+    return object;
+}
+
+const char *text_at(json_object *object, const char *path)
+{
+    json_object *value = member_at(object, path);
+    return value && json_object_is_type(value, json_type_string) ? json_object_get_string(value)
+                                                                 : "";
+}
+
+int64_t number_at(json_object *object, const char *path)
+{
+    return json_object_get_int64(member_at(object, path));
+}
+
+void print_moment(int64_t at_ms, char ret_text[32])
+{
+    time_t seconds = (time_t) (at_ms / 1000);
+    struct tm parts;
+    char text[24] = "?";
+    if (gmtime_r(&seconds, &parts))
+        (void) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+    (void) snprintf(ret_text, 32, "%s.%03d", text, (int) (at_ms % 1000));
+}
+
+void print_record_line(uint64_t index, json_object *payload)
+{
+    char moment[32];
+    const char *event = text_at(payload, "event");
+    if (*event) {
+        print_moment(number_at(payload, "at_ms"), moment);
+        (void) printf(
+            "%8" PRIu64 "  %s  %s  event    %s  %s\n", index, moment, text_at(payload, "id"), event,
+            json_object_to_json_string_ext(member_at(payload, "facts"), JSON_C_TO_STRING_PLAIN));
+        return;
+    }
+    bool is_lost = strcmp(text_at(payload, "predicateType"), PREDICATE_LOST) == 0;
+    json_object *execution =
+        member_at(payload, is_lost ? "predicate.opened.execution" : "predicate.execution");
+    print_moment(number_at(payload, "predicate.times.written_ms"), moment);
+    (void) printf("%8" PRIu64 "  %s  %s  %-8s %-9s %s  %s\n", index, moment,
+                  text_at(payload, "predicate.id"), text_at(execution, "kind"),
+                  text_at(payload, "predicate.outcome.status"), text_at(execution, "id"),
+                  text_at(payload, "predicate.policy.name"));
+}

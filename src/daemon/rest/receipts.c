@@ -1,0 +1,188 @@
+/* receipts.c - /v1/receipts and /v1/log: what proves what was run, for whoever keeps it elsewhere.
+ */
+#include "daemon/receipts.h"
+
+#include "base/table.h"
+#include "daemon/json_writer.h"
+#include "daemon/rest/rest.h"
+
+#include <microhttpd.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void write_hash(struct bytes *out, const struct merkle_hash *hash)
+{
+    char hex[2 * MERKLE_HASH_SIZE + 1];
+    (void) sodium_bin2hex(hex, sizeof hex, hash->bytes, sizeof hash->bytes);
+    json_string(out, hex);
+}
+
+static void write_hashes(struct bytes *out, const char *key, const struct merkle_proof *proof)
+{
+    json_key(out, key);
+    json_open(out, '[');
+    for (size_t i = 0; i < proof->count; i++)
+        write_hash(out, &proof->hashes[i]);
+    json_close(out, ']');
+}
+
+/* The receipt with what proves that it stands in the log: a file that verifies on its own. */
+static int write_bundle(struct receipts *receipts, const char *id, const struct bytes *envelope,
+                        struct bytes *out, error *err)
+{
+    struct ledger *ledger = receipts_ledger(receipts);
+    struct merkle_head head;
+    struct merkle_proof proof;
+    char checkpoint[CHECKPOINT_SIZE];
+    uint64_t index;
+    if (receipt_read_id(id, &index, err) < 0 ||
+        ledger_checkpoint(ledger, checkpoint, &head, err) < 0 ||
+        merkle_inclusion(ledger_tree(ledger), index, head.size, &proof, err) < 0)
+        return -1;
+    json_open(out, '{');
+    json_string_field(out, "checkpoint", checkpoint);
+    json_key(out, "envelope");
+    json_raw(out, envelope->data, envelope->size);
+    write_hashes(out, "inclusion", &proof);
+    json_count_field(out, "index", index);
+    json_close(out, '}');
+    return 0;
+}
+
+static void get_receipt(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    const char *id = exchange->parameters[0], *proof = exchange_query(exchange, "proof");
+    struct bytes envelope = { 0 };
+    struct bytes bundle = { 0 };
+    error err;
+    bool wants_proof = proof && strcmp(proof, "1") == 0;
+    if (receipt_read(door->receipts, id, &envelope, &err) < 0 ||
+        (wants_proof && write_bundle(door->receipts, id, &envelope, &bundle, &err) < 0)) {
+        bytes_done(&envelope);
+        exchange_fail(exchange, &err);
+        return;
+    }
+    if (!wants_proof) {
+        exchange_answer(exchange, MHD_HTTP_OK, &envelope);
+        return;
+    }
+    bytes_done(&envelope);
+    exchange_answer(exchange, MHD_HTTP_OK, &bundle);
+}
+
+static void get_checkpoint(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    struct merkle_head head;
+    char text[CHECKPOINT_SIZE];
+    error err;
+    if (ledger_checkpoint(receipts_ledger(door->receipts), text, &head, &err) < 0) {
+        exchange_fail(exchange, &err);
+        return;
+    }
+    struct bytes answer = { 0 };
+    bytes_add_text(&answer, text);
+    exchange_answer_as(exchange, MHD_HTTP_OK, "text/plain; charset=utf-8", &answer);
+}
+
+static void get_key(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    const struct public_key *key = ledger_key(receipts_ledger(door->receipts));
+    char line[KEY_TEXT_SIZE], pem[KEY_TEXT_SIZE];
+    struct bytes json = { 0 };
+    public_key_print(key, line);
+    public_key_print_pem(key, pem);
+    json_open(&json, '{');
+    json_string_field(&json, "keyid", key->id);
+    json_string_field(&json, "note_key", line);
+    json_string_field(&json, "pem", pem);
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+/* What both proofs are asked with: a first number, and a size that is the log's if it is not given.
+ */
+static int read_range(struct exchange *exchange, const char *first, const char *second,
+                      uint64_t *ret_first, uint64_t *ret_second, error *err)
+{
+    const struct door *door = exchange->door;
+    struct merkle_head head;
+    char text[CHECKPOINT_SIZE];
+    if (ledger_checkpoint(receipts_ledger(door->receipts), text, &head, err) < 0)
+        return -1;
+    if (!exchange_query(exchange, first))
+        return fail(err, ERR_BAD_REQUEST, "the query lacks '%s'", first);
+    return exchange_query_count(exchange, first, head.size, 0, ret_first, err) < 0
+               ? -1
+               : exchange_query_count(exchange, second, head.size, head.size, ret_second, err);
+}
+
+static void get_inclusion(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    const struct merkle_tree *tree = ledger_tree(receipts_ledger(door->receipts));
+    struct merkle_proof proof;
+    struct merkle_hash leaf, root;
+    uint64_t index, size;
+    error err;
+    if (read_range(exchange, "index", "size", &index, &size, &err) < 0 ||
+        merkle_inclusion(tree, index, size, &proof, &err) < 0 ||
+        tree->read(tree->context, merkle_position(0, index), &leaf, &err) < 0 ||
+        merkle_root(tree, size, &root, &err) < 0) {
+        exchange_fail(exchange, &err);
+        return;
+    }
+    struct bytes json = { 0 };
+    json_open(&json, '{');
+    json_count_field(&json, "index", index);
+    json_count_field(&json, "size", size);
+    json_key(&json, "leaf");
+    write_hash(&json, &leaf);
+    json_key(&json, "root");
+    write_hash(&json, &root);
+    write_hashes(&json, "inclusion", &proof);
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+static void get_consistency(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    const struct merkle_tree *tree = ledger_tree(receipts_ledger(door->receipts));
+    struct merkle_proof proof;
+    struct merkle_hash old, new;
+    uint64_t from, to;
+    error err;
+    if (read_range(exchange, "from", "to", &from, &to, &err) < 0 ||
+        merkle_consistency(tree, from, to, &proof, &err) < 0 ||
+        merkle_root(tree, from, &old, &err) < 0 || merkle_root(tree, to, &new, &err) < 0) {
+        exchange_fail(exchange, &err);
+        return;
+    }
+    struct bytes json = { 0 };
+    json_open(&json, '{');
+    json_count_field(&json, "from", from);
+    json_key(&json, "from_root");
+    write_hash(&json, &old);
+    json_count_field(&json, "to", to);
+    json_key(&json, "to_root");
+    write_hash(&json, &new);
+    write_hashes(&json, "consistency", &proof);
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+static const struct route rows[] = {
+    /* clang-format off */
+    { "GET", "/v1/receipts/{id}",         BODY_NONE, get_receipt,     "The signed receipt of an execution; with ?proof=1 the proof that it stands in the log" },
+    { "GET", "/v1/log/key",               BODY_NONE, get_key,         "The public key that receipts and checkpoints are signed with" },
+    { "GET", "/v1/log/checkpoint",        BODY_NONE, get_checkpoint,  "The log's signed size and root (C2SP tlog-checkpoint)", .mime = "text/plain" },
+    { "GET", "/v1/log/proof/inclusion",   BODY_NONE, get_inclusion,   "Proves that record ?index= is among the first ?size=" },
+    { "GET", "/v1/log/proof/consistency", BODY_NONE, get_consistency, "Proves that the log of ?from= records is the beginning of that of ?to=" },
+    /* clang-format on */
+};
+
+const struct route_table receipt_routes = { "receipts", rows, COUNT_OF(rows) };
