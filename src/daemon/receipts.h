@@ -61,8 +61,10 @@ int audit_write(struct receipts *receipts, const char *kind, const struct event_
 /* For the doors: the log to be read. */
 struct ledger *receipts_ledger(struct receipts *receipts);
 
-/* Adds the envelope of that receipt or event to `out`. Fails  ERR_NOT_FOUND, ERR_BAD_REQUEST. */
-int receipt_read(struct receipts *receipts, const char *id, struct bytes *out, error *err);
+/* Adds the envelope of that receipt or event to `out`; with a tenant, only of one of his own:
+ * others do not exist for him. Fails  ERR_NOT_FOUND, ERR_BAD_REQUEST. */
+int receipt_read(struct receipts *receipts, const char *id, const char *tenant, struct bytes *out,
+                 error *err);
 
 /* SHA-256 in hex. */
 void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE]);
