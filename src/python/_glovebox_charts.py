@@ -55,8 +55,7 @@ def label_axes(chart, axes, swapped):
 
 def scale_axes(chart, axes):
     for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
-        ticks = [float(tick) for tick in axis.get_ticklocs()[:100]]
-        labels = [label.get_text() for label in axis.get_ticklabels()[:100]]
+        ticks, labels = ticks_of(axis)
         scale = axis.get_scale()
         if is_dates(axis):
             scale, ticks = "datetime", [moment(tick) for tick in ticks]
@@ -65,6 +64,14 @@ def scale_axes(chart, axes):
         chart[f"{name}_ticks"] = [plain(tick) for tick in ticks]
         chart[f"{name}_tick_labels"] = labels
         chart[f"{name}_scale"] = scale
+
+
+def ticks_of(axis):
+    """As they were drawn; asking the axis itself would lay it out again."""
+    low, high = sorted(axis.get_view_interval())
+    ticks = [(float(tick.get_loc()), tick.label1.get_text()) for tick in axis.majorTicks[:100]]
+    ticks = [(place, text) for place, text in ticks if low <= place <= high]
+    return [place for place, _ in ticks], [text for _, text in ticks]
 
 
 def is_dates(axis):
@@ -173,9 +180,9 @@ def names_of_ticks(axis):
     if is_dates(axis):
         return {}
     from_ticks = {}
-    for place, label in zip(axis.get_ticklocs(), axis.get_ticklabels()):
-        if label.get_text():
-            from_ticks[round(float(place), 6)] = label.get_text()
+    for place, text in zip(*ticks_of(axis)):
+        if text:
+            from_ticks[round(place, 6)] = text
     numbers = sum(is_number(text) for text in from_ticks.values())
     return {} if numbers == len(from_ticks) else from_ticks
 
@@ -257,5 +264,4 @@ def boxes(axes):
 
 
 def names_of_all_ticks(axis):
-    return {round(float(place), 6): label.get_text()
-            for place, label in zip(axis.get_ticklocs(), axis.get_ticklabels()) if label.get_text()}
+    return {round(place, 6): text for place, text in zip(*ticks_of(axis)) if text}

@@ -1,7 +1,7 @@
 """Figures of matplotlib that a cell leaves open are shown, as in a notebook, and plt.show() shows at once.
 
-A figure is drawn once: what a notebook's tight box would cut away or add is found on the drawn canvas, and
-only a figure with something outside of its canvas is drawn a second time. SVG is made where it stays small,
+A figure is drawn once: what a notebook's tight box would cut away is found in the drawn pixels, and only a
+figure with something outside of its canvas is laid out and drawn again. SVG is made where it stays small,
 or where the program asks for it (set_matplotlib_formats, %config InlineBackend.figure_formats)."""
 
 import io
@@ -109,23 +109,43 @@ def draw_png(figure):
 
     dpi = figure.dpi
     figure.canvas.draw()
-    box = figure.get_tightbbox(figure.canvas.get_renderer()).padded(PADDING)
     pixels = numpy.asarray(figure.canvas.buffer_rgba())
     high, wide = pixels.shape[:2]
-    left, right = round(box.x0 * dpi), round(box.x1 * dpi)
-    top, bottom = high - round(box.y1 * dpi), high - round(box.y0 * dpi)
-    if left < 0 or top < 0 or right > wide or bottom > high:
-        pad = int(PADDING * dpi) + 1  # only the padding is outside: it is the background
-        if left < -pad or top < -pad or right > wide + pad or bottom > high + pad:
-            return save(figure, "png", box), box
+    drawn = pixels.view(numpy.uint32)[:, :, 0] != numpy.array(background_of(figure), numpy.uint8).view(numpy.uint32)[0]
+    rows, columns = numpy.flatnonzero(drawn.any(axis=1)), numpy.flatnonzero(drawn.any(axis=0))
+    if not len(rows) or rows[0] == 0 or rows[-1] == high - 1 or columns[0] == 0 or columns[-1] == wide - 1 or \
+            has_texts_outside(figure, wide, high):
+        box = figure.get_tightbbox(figure.canvas.get_renderer()).padded(PADDING)
+        return save(figure, "png", box), box
+    pad = round(PADDING * dpi)
+    left, right = columns[0] - pad, columns[-1] + 1 + pad
+    top, bottom = rows[0] - pad, rows[-1] + 1 + pad
+    if left < 0 or top < 0 or right > wide or bottom > high:  # only the padding: it is the background
         padded = numpy.empty((high + 2 * pad, wide + 2 * pad, 4), dtype=pixels.dtype)
         padded[:] = background_of(figure)
         padded[pad : pad + high, pad : pad + wide] = pixels
-        pixels, left, right, top, bottom = padded, left + pad, right + pad, top + pad, bottom + pad
+        part = padded[top + pad : bottom + pad, left + pad : right + pad]
+    else:
+        part = pixels[top:bottom, left:right]
     file = io.BytesIO()
-    Image.fromarray(numpy.ascontiguousarray(pixels[top:bottom, left:right]), "RGBA").save(
-        file, format="png", dpi=(dpi, dpi), compress_level=3)
-    return file.getvalue(), box
+    Image.fromarray(numpy.ascontiguousarray(part), "RGBA").save(file, format="png", dpi=(dpi, dpi), compress_level=3)
+    from matplotlib.transforms import Bbox
+
+    return file.getvalue(), Bbox([[left / dpi, (high - bottom) / dpi], [right / dpi, (high - top) / dpi]])
+
+
+def has_texts_outside(figure, wide, high):
+    """What lies wholly outside leaves no pixel at the edge. Titles, texts and legends can be put there."""
+    renderer = figure.canvas.get_renderer()
+    for place in [figure, *figure.axes]:
+        for artist in [*place.texts, getattr(place, "title", None), getattr(place, "legend_", None),
+                       *getattr(place, "legends", ())]:
+            if artist is None or not artist.get_visible() or getattr(artist, "get_text", lambda: "-")() == "":
+                continue
+            extent = artist.get_window_extent(renderer)
+            if extent.x0 < 0 or extent.y0 < 0 or extent.x1 > wide or extent.y1 > high:
+                return True
+    return False
 
 
 def background_of(figure):

@@ -500,8 +500,8 @@ def capture(shell, line, cell):
         shell.user_ns[name] = captured
 
 
-def shown_as(kind):
-    return lambda shell, line, cell: _glovebox_display.display({kind: cell}, raw=True)
+def shown_as(name):
+    return lambda shell, line, cell: _glovebox_display.display(_glovebox_display.NAMES[name](cell))
 
 
 def list_magics(_shell, _line):
@@ -520,7 +520,7 @@ CELL_MAGICS = {
     "time": timed, "timeit": timeit, "bash": by_program("/bin/bash"), "sh": by_program("/bin/sh"),
     "script": script, "python": by_program(sys.executable), "python3": by_program(sys.executable),
     "writefile": write_file, "file": write_file, "capture": capture,
-    "html": shown_as("text/html"), "HTML": shown_as("text/html"), "markdown": shown_as("text/markdown"),
-    "latex": shown_as("text/latex"), "svg": shown_as("image/svg+xml"),
-    "javascript": shown_as("application/javascript"), "js": shown_as("application/javascript"),
+    "html": shown_as("HTML"), "HTML": shown_as("HTML"), "markdown": shown_as("Markdown"),
+    "latex": shown_as("Latex"), "svg": shown_as("SVG"),
+    "javascript": shown_as("Javascript"), "js": shown_as("Javascript"),
 }
