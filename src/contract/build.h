@@ -16,6 +16,8 @@ enum build_kind {
     BUILD_ZYGOTE, /* spawner -> holder: struct build_zygote; fd: the zygote's socket (zygote.h) */
     BUILD_READY,  /* init -> spawner over its own report socket: struct build_ready; with
                      SPAWN_FORKED four fds: stdin, stdout, stderr, control of the interpreter */
+    BUILD_EXPECT, /* spawner -> init over that socket, later: struct spawn_inject, one more
+                     interpreter comes; BUILD_READY with its four fds */
 };
 
 enum { BUILD_FILTER_MOST = 4096 }; /* instructions; the kernel's own bound (BPF_MAXINSNS) */

@@ -97,7 +97,8 @@ enum inside_kind {
                          anything else; the listener of its filter comes with it. Not passed on */
     INSIDE_RESULT,   /* struct inside_result + a piece of JSON: what a cell showed, or why it failed
                       */
-    INSIDE_EXECUTED, /* struct inside_executed: after the last RESULT of that execution */
+    INSIDE_EXECUTED, /* struct inside_executed: after the last RESULT of that execution; in a session
+                        a MEASURED of the same id goes before it */
     INSIDE_OPENED = 96, /* the operation stands: bytes may flow */
     INSIDE_CHANGE,      /* struct inside_change + path below the watched folder */
 };
@@ -123,6 +124,12 @@ enum {
      * printed. A program that has ended is told of (EXITED) once its output has been taken. */
     INSIDE_START_CREDIT = 16,
     INSIDE_START_GRANT = 262144,
+    /* It runs cells as a forked interpreter does, by lines over its descriptor 3: for each EXECUTE
+     * it reads the path of the code's file; it answers with lines of INSIDE_LINE_MOST bytes:
+     *     V JSON, D JSON, E JSON   a RESULT; v, d, e: a piece of it that is not the last
+     *     X NUMBER                 EXECUTED, with this exit code */
+    INSIDE_START_CELLS = 32,
+    INSIDE_LINE_MOST = 32768,
 };
 
 /* Followed by the strings, each ended by NUL: working folder (absolute, inside), then `arguments`,

@@ -46,6 +46,8 @@ enum spawn_kind {
     SPAWN_RELEASE, /* struct spawn_slot: kill, remove the cgroup, free the slot -> SPAWN_RELEASED */
     SPAWN_FREEZE,  /* struct spawn_slot */
     SPAWN_THAW,    /* struct spawn_slot */
+    SPAWN_INJECT,  /* struct spawn_inject: one more interpreter of the sandbox's own zygote. What
+                      becomes of it is told by init: STARTED, or DONE with an error (inside.h) */
     SPAWN_DRAIN,   /* no body: release every sandbox, then exit */
 };
 
@@ -108,6 +110,12 @@ struct spawn_built {
 struct spawn_slot {
     uint32_t slot;
     uint32_t generation;
+};
+
+struct spawn_inject {
+    uint32_t slot;
+    uint32_t generation;
+    uint32_t id; /* of the program that it will be to init */
 };
 
 struct spawn_released {

@@ -5,16 +5,19 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    HEED_MS = 2000,    /* for an interrupted cell to come to its end */
-    DIE_MS = 5000,     /* for a killed interpreter to be gone */
-    EARLY_MS = 100,    /* so soon after its beginning a cell may not have listened yet */
-    REPEAT_MS = 250,   /* when it is interrupted once more for that */
+    HEED_MS = 2000,  /* for an interrupted cell to come to its end */
+    DIE_MS = 5000,   /* for a killed interpreter to be gone */
+    EARLY_MS = 100,  /* so soon after its beginning a cell may not have listened yet */
+    REPEAT_MS = 250, /* when it is interrupted once more for that */
+    FRAME_CODE_MOST = INSIDE_PAYLOAD_MOST - 1024,
+    EXIT_NOT_WRITTEN = 126,
     CPU_LOOK_MS = 100, /* how often the processor time is looked at */
 };
 
@@ -95,6 +98,7 @@ static void finish(struct run *run)
         context->running = NULL;
         context->state = CONTEXT_IDLE;
     }
+    session_done(session, &context->file);
     (void) uv_timer_stop(&run->timer);
     run_conclude(run);
     runs_ended(run->runs, run);
@@ -193,29 +197,97 @@ int cell_new(struct context *context, struct context_request *request, struct ru
     return 0;
 }
 
-/* A fresh interpreter is told its folder and its environment; after that they are its own. */
-static void send_code(struct run *run)
+static void path_of_code(const struct context *context, char *path, size_t size)
+{
+    (void) snprintf(path, size, "/run/%s.%u", context->id, context->process.id);
+}
+
+/* A fresh interpreter is told its folder and its environment; after that they are its own. `path`
+ * is the file that has the code, NULL: it goes along. */
+static void send_execute(struct run *run, const char *path)
 {
     struct context *context = run->cell->context;
     const struct run_request *given = run->cell->request.given;
+    bool is_driver = context->kind->driver != NULL;
+    bool is_fresh = context->is_fresh && !is_driver; /* a driver was told when it started */
     struct inside_execute execute = { .mode = INSIDE_MODE_CELL,
-                                      .code_size = (uint32_t) given->code.text_size };
+                                      .arguments = path ? 1 : 0,
+                                      .variables = is_fresh ? context->variable_count : 0,
+                                      .code_size = path ? 0 : (uint32_t) given->code.text_size };
+    const char *texts[] = { is_fresh ? context->folder : "", is_driver ? path : "", path };
     auto_bytes payload = { 0 };
     bytes_add(&payload, &execute, sizeof execute);
-    bytes_add(&payload, context->is_fresh ? context->folder : "",
-              context->is_fresh ? strlen(context->folder) + 1 : 1);
-    bytes_add(&payload, "", 1); /* no file */
-    if (context->is_fresh) {
-        execute.variables = context->variable_count;
+    for (unsigned i = 0; i < (path ? 3 : 2); i++)
+        bytes_add(&payload, texts[i], strlen(texts[i]) + 1);
+    if (is_fresh)
         bytes_add(&payload, context->variables.data, context->variables.size);
-    }
-    bytes_add(&payload, given->code.text, given->code.text_size);
-    if (payload.size >= sizeof execute)
-        memcpy(payload.data, &execute, sizeof execute);
+    if (!path)
+        bytes_add(&payload, given->code.text, given->code.text_size);
     struct iovec part = { payload.data, payload.size };
     session_send(context->session, &context->process, INSIDE_EXECUTE, &part, 1);
     session_flush(context->session);
     context->is_fresh = false;
+    context_request_done(&run->cell->request);
+}
+
+static int on_file(void *from, const struct inside_frame *frame, const unsigned char *payload,
+                   error *err)
+{
+    struct run *run = from;
+    struct context *context = run->cell->context;
+    struct inside_done done;
+    if (frame->kind != INSIDE_DONE)
+        return fail(err, ERR_PROTOCOL, "glovebox-init answered a file with a frame of kind %u",
+                    frame->kind);
+    session_done(context->session, &context->file);
+    memcpy(&done, payload, sizeof done);
+    if (done.os == 0) {
+        char path[CONTEXT_ID_SIZE + 32];
+        path_of_code(context, path, sizeof path);
+        send_execute(run, path);
+        return 0;
+    }
+    error why;
+    (void) fail(&why, ERR_SYSTEM, "the code of the cell could not be written: %.*s",
+                (int) (frame->size - sizeof done), (const char *) payload + sizeof done);
+    write_failure(run, "NotStarted", why.text);
+    run->harvest.has_exited = true;
+    run->harvest.exited.exit_code = EXIT_NOT_WRITTEN;
+    run->evidence.hits[LIMIT_disk] += done.os == ENOSPC || done.os == EDQUOT;
+    run->ended_us = now_us();
+    finish(run);
+    context_proceed(context);
+    return 0;
+}
+
+/* What does not fit into the frame, and what a driver runs, is a file before it is run. */
+static int send_file(struct run *run, error *err)
+{
+    static unsigned char piece[INSIDE_PAYLOAD_MOST / 3 * 3];
+    struct context *context = run->cell->context;
+    const struct content *code = &run->cell->request.given->code;
+    struct inside_put put = { .size = code->size,
+                              .mtime_ns = wall_clock_ms() * 1000000,
+                              .mode = 0644,
+                              .flags = INSIDE_PUT_SYSTEM };
+    char path[CONTEXT_ID_SIZE + 32];
+    path_of_code(context, path, sizeof path);
+    context->file = (struct session_operation){ .context = run, .frame = on_file };
+    if (session_begin(context->session, &context->file, err) < 0)
+        return -1;
+    struct iovec parts[2] = { { &put, sizeof put }, { path + 1, strlen(path + 1) } };
+    session_send(context->session, &context->file, INSIDE_PUT, parts, 2);
+    for (uint64_t at = 0; at < code->size;) {
+        size_t size = content_read(code, at, piece, sizeof piece);
+        struct iovec part = { piece, size };
+        if (size == 0)
+            break;
+        session_send(context->session, &context->file, INSIDE_DATA, &part, 1);
+        at += size;
+    }
+    session_send(context->session, &context->file, INSIDE_END, NULL, 0);
+    session_flush(context->session);
+    return 0;
 }
 
 void cell_begin(struct run *run)
@@ -236,8 +308,17 @@ void cell_begin(struct run *run)
     if (context->between.size > 0)
         output_add(&run->harvest.output[0], context->between.data, context->between.size);
     bytes_done(&context->between);
-    send_code(run);
-    context_request_done(&cell->request);
+    error err;
+    const struct content *code = &cell->request.given->code;
+    bool fits =
+        !context->kind->driver &&
+        code->text_size + context->variables.size + strlen(context->folder) < FRAME_CODE_MOST;
+    if (fits) {
+        send_execute(run, NULL);
+    } else if (send_file(run, &err) < 0) {
+        cell_lost_session(run, &err);
+        return;
+    }
     set_timer(run);
     tell(run);
 }

@@ -2,13 +2,14 @@
  * has ended. */
 #include "daemon/contexts.h"
 
+#include "base/table.h"
 #include "daemon/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BETWEEN_MOST = 64 * 1024 };
+enum { BETWEEN_MOST = 64 * 1024, START_MS = 15000 };
 
 static void on_session_ended(void *from, const error *why)
 {
@@ -41,15 +42,68 @@ static int take_parked_interpreter(struct context *context, error *err)
     return 0;
 }
 
+/* A further child of the zygote. The spawner takes one order at a time: who finds another under
+ * way is begun when that has ended. */
+static int fork_interpreter(struct context *context, error *err)
+{
+    struct session *session = context->session;
+    if (session->spec.set < 0)
+        return fail(err, ERR_UNAVAILABLE, "this session has no warm interpreter to fork from");
+    if (session->injected)
+        return 0;
+    if (session_begin(session, &context->process, err) < 0)
+        return -1;
+    if (spawner_inject(session->sessions->pool->spawner, sandbox_name(session->sandbox),
+                       context->process.id, err) < 0) {
+        session_done(session, &context->process);
+        return -1;
+    }
+    session->injected = context;
+    context->state = CONTEXT_STARTING;
+    context->start_ends = deadline_in(START_MS);
+    return 0;
+}
+
+/* A driver: a program like any other, that reads the paths of its cells from a socket. */
+static int start_driver(struct context *context, error *err)
+{
+    struct session *session = context->session;
+    struct inside_start order = { .flags = INSIDE_START_CELLS,
+                                  .variables = context->variable_count };
+    auto_bytes payload = { 0 };
+    bytes_add(&payload, &order, sizeof order);
+    bytes_add(&payload, context->folder, strlen(context->folder) + 1);
+    for (unsigned i = 0; i < COUNT_OF(context->kind->command) && context->kind->command[i]; i++) {
+        bytes_add(&payload, context->kind->command[i], strlen(context->kind->command[i]) + 1);
+        order.arguments++;
+    }
+    bytes_add(&payload, context->kind->driver, strlen(context->kind->driver) + 1);
+    order.arguments++;
+    bytes_add(&payload, context->variables.data, context->variables.size);
+    if (payload.failed || payload.size > INSIDE_PAYLOAD_MOST)
+        return fail(err, ERR_TOO_LARGE, "the environment of the context is too large");
+    memcpy(payload.data, &order, sizeof order);
+    if (session_begin(session, &context->process, err) < 0)
+        return -1;
+    struct iovec part = { payload.data, payload.size };
+    session_send(session, &context->process, INSIDE_START, &part, 1);
+    session_flush(session);
+    context->state = CONTEXT_STARTING;
+    context->start_ends = deadline_in(START_MS);
+    return 0;
+}
+
 static int start(struct context *context, error *err)
 {
     context->process = (struct session_operation){ .context = context,
                                                    .frame = on_frame,
                                                    .ended = on_session_ended };
     context->is_fresh = true;
-    if (context->session->has_parked_interpreter && strcmp(context->language->name, "python") == 0)
+    if (context->kind->driver)
+        return start_driver(context, err);
+    if (context->session->has_parked_interpreter)
         return take_parked_interpreter(context, err);
-    return fail(err, ERR_UNAVAILABLE, "this session has no further interpreter");
+    return fork_interpreter(context, err);
 }
 
 /* What cannot begin is told to every cell that waits. */
@@ -64,7 +118,7 @@ static void refuse_waiting(struct context *context, const error *why)
 void context_proceed(struct context *context)
 {
     error err;
-    if (!session_is_running(context->session) || !context->first_queued)
+    if (!session_is_running(context->session) || !context->first_queued || context->is_ending)
         return;
     if (context->state == CONTEXT_COLD && start(context, &err) < 0) {
         context->state = CONTEXT_COLD;
@@ -96,6 +150,20 @@ static void keep_between(struct context *context, const struct inside_frame *fra
     bytes_add(&context->between, payload, size);
 }
 
+/* The next one that waits for a fork. */
+static void fork_is_over(struct context *context)
+{
+    struct session *session = context->session;
+    if (session->injected != context)
+        return;
+    session->injected = NULL;
+    for (struct context *other = session->contexts; other; other = other->next)
+        if (other != context && other->state == CONTEXT_COLD && other->first_queued) {
+            context_proceed(other);
+            return;
+        }
+}
+
 static const char *describe_end(struct context *context, const struct inside_exited *exited)
 {
     struct counters now;
@@ -117,10 +185,12 @@ static int interpreter_ended(struct context *context, const struct inside_frame 
     session_done(context->session, &context->process);
     if (!run || !context->end_is_ours)
         context->end = describe_end(context, &exited);
-    context->end_is_ours = false;
+    context->end_is_ours = context->is_ending = false;
     context->state = CONTEXT_COLD;
     context->process.id = 0;
     context->running = NULL;
+    session_done(context->session, &context->file);
+    fork_is_over(context);
     if (run && cell_hears(run, frame, payload, err) < 0)
         return -1;
     if (context->is_removed)
@@ -140,7 +210,23 @@ static void start_failed(struct context *context, const struct inside_frame *fra
     session_done(context->session, &context->process);
     context->state = CONTEXT_COLD;
     context->end = "it could not be started";
+    fork_is_over(context);
     refuse_waiting(context, &why);
+    if (context->is_removed)
+        context_free(context);
+}
+
+void contexts_look(struct session *session)
+{
+    error why;
+    for (struct context *context = session->contexts; context; context = context->next) {
+        if (context->state != CONTEXT_STARTING || !deadline_has_passed(context->start_ends))
+            continue;
+        (void) fail(&why, ERR_TIMEOUT, "the interpreter of context %s did not start in %d s",
+                    context->id, START_MS / 1000);
+        session_end(session, END_LOST, &why);
+        return;
+    }
 }
 
 int context_hears(struct context *context, const struct inside_frame *frame,
@@ -150,6 +236,9 @@ int context_hears(struct context *context, const struct inside_frame *frame,
     case INSIDE_STARTED:
         if (context->state == CONTEXT_STARTING)
             context->state = CONTEXT_IDLE;
+        fork_is_over(context);
+        if (context->is_removed)
+            context_kill(context);
         context_proceed(context);
         return 0;
     case INSIDE_DONE: /* of a START that failed, else of a signal */
@@ -178,6 +267,7 @@ void context_kill(struct context *context)
     struct iovec part = { &order, sizeof order };
     if (context->process.id == 0)
         return;
+    context->is_ending = true;
     session_send(context->session, &context->process, INSIDE_SIGNAL, &part, 1);
     session_flush(context->session);
 }
@@ -200,13 +290,12 @@ int context_restart(struct context *context, error *err)
     if (!session_is_running(context->session))
         return fail(err, ERR_CONFLICT, "the session has ended: %s", context->session->why.text);
     session_touch(context->session);
+    if (context->state != CONTEXT_IDLE && context->state != CONTEXT_BUSY)
+        return 0; /* it is as fresh as can be */
     context->end = "somebody asked for a fresh one";
     context->end_is_ours = true;
     bytes_done(&context->between);
-    if (context->state == CONTEXT_COLD)
-        context->end_is_ours = false;
-    else
-        context_kill(context);
+    context_kill(context);
     return 0;
 }
 
@@ -231,7 +320,11 @@ static struct context *context_new(struct session *session, const char *id,
                          : session->request.folder ? session->request.folder
                                                    : "/workspace";
     context->folder = strdup(folder);
-    if (!context->folder)
+    context->kind = context_kind_of(name);
+    if (!context->kind)
+        (void) fail(err, ERR_BAD_REQUEST,
+                    "language '%.40s' has no contexts; python, bash and javascript have", name);
+    else if (!context->folder)
         (void) fail(err, ERR_SYSTEM, "no memory for a context");
     else if (spec_language(&session->spec, name, &context->language, err) == 0 &&
              spec_environment(&session->spec, session->request.place, request->given,
@@ -334,6 +427,8 @@ void context_remove(struct context *context)
         context_free(context);
         return;
     }
+    if (context->state == CONTEXT_STARTING)
+        return; /* once it has started */
     context->end = "it was removed";
     context->end_is_ours = true;
     context_kill(context);
@@ -347,6 +442,7 @@ void contexts_session_ended(struct session *session, const error *why)
             cell_lost_session(context->running, why);
         refuse_waiting(context, why);
         session_done(session, &context->process);
+        session_done(session, &context->file);
         context_free(context);
     }
 }

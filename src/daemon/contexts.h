@@ -20,13 +20,16 @@ struct context {
     char id[CONTEXT_ID_SIZE];
     struct session *session;
     const struct language *language; /* of the template */
+    const struct context_kind *kind;
     char *folder;
     struct bytes variables; /* its whole environment: NAME=value, each ended by NUL */
     uint16_t variable_count;
 
     enum context_state state;
     struct session_operation process; /* what its interpreter says */
+    deadline start_ends;              /* while starting */
     bool is_fresh;                    /* the interpreter has not run a cell yet */
+    bool is_ending;                   /* its interpreter has been killed: nothing begins */
     bool is_removed;                  /* freed when its process has ended */
     const char *end;                  /* why the last interpreter has ended; NULL: none has */
     bool end_is_ours;                 /* it is known before the end itself comes */
@@ -36,8 +39,18 @@ struct context {
     unsigned queued;
     uint32_t cells;       /* begun */
     struct bytes between; /* printed while no cell ran: it goes to the next one */
+    struct session_operation file; /* the code of a cell on its way in, for a driver */
     struct context *next;
 };
+
+/* How an interpreter of a language comes to be. `driver` is the program that runs cells, NULL for
+ * one that is forked. */
+struct context_kind {
+    const char *language;
+    const char *command[4]; /* the driver follows as the last argument */
+    const char *driver;
+};
+const struct context_kind *context_kind_of(const char *language); /* NULL: it has no cells */
 
 /* What a run has when it is a cell. */
 struct cell {
@@ -54,6 +67,7 @@ struct cell {
 /* contexts.c */
 void context_proceed(struct context *context); /* begins the next cell, if it is idle */
 void context_kill(struct context *context);
+void contexts_look(struct session *session); /* at those that start */
 void contexts_session_ended(struct session *session, const error *why);
 int context_hears(struct context *context, const struct inside_frame *frame,
                   const unsigned char *payload, error *err);

@@ -20,6 +20,8 @@ static void set_timer(struct sessions *sessions);
 static void look_at_deadlines(struct session *session)
 {
     error why;
+    if (session->state == SESSION_RUNNING)
+        contexts_look(session);
     if (session->state != SESSION_RUNNING)
         return;
     if (session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends)) {

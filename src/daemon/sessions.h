@@ -91,6 +91,7 @@ struct session {
     struct context *contexts;
     bool has_parked_interpreter; /* it came with the sandbox, and no context has taken it */
     unsigned context_count;
+    struct context *injected; /* the one whose interpreter is being forked: one at a time */
     uint32_t last_context;
     uint64_t cells; /* that have ended */
 

@@ -313,3 +313,10 @@ void spawner_release(struct spawner_link *link, const struct spawn_slot *name)
     if (ask(link, SPAWN_RELEASE, name, sizeof *name, &err) < 0)
         log_event(LOG_DEBUG, "spawner.not_asked", TEXT("cause", err.text));
 }
+
+int spawner_inject(struct spawner_link *link, const struct spawn_slot *name, uint32_t id,
+                   error *err)
+{
+    struct spawn_inject inject = { .slot = name->slot, .generation = name->generation, .id = id };
+    return ask(link, SPAWN_INJECT, &inject, sizeof inject, err);
+}

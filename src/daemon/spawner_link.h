@@ -54,5 +54,9 @@ void spawner_close(struct spawner_link *link);
 int spawner_build(struct spawner_link *link, struct spawn_build *build, spawner_built *built,
                   void *context, error *err);
 
+/* Asks for one more interpreter in a sandbox; init tells what becomes of it. One at a time. */
+int spawner_inject(struct spawner_link *link, const struct spawn_slot *name, uint32_t id,
+                   error *err);
+
 /* Ends every process of the sandbox, if any still runs, and frees its slot; `released` is told. */
 void spawner_release(struct spawner_link *link, const struct spawn_slot *name);

@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-void answer_denial(struct sandbox *sandbox, int *listener)
+void answer_denial(struct sandbox *sandbox, uint32_t id, int *listener)
 {
     struct seccomp_notif seen = { 0 };
     if (ioctl(*listener, SECCOMP_IOCTL_NOTIF_RECV, &seen) < 0)
@@ -24,10 +24,12 @@ void answer_denial(struct sandbox *sandbox, int *listener)
     struct seccomp_notif_resp answer = { .id = seen.id, .error = -os };
     (void) ioctl(*listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 
+    if (sandbox->denials >= INSIDE_DENIALS_MOST)
+        return; /* of a session, whose next cell is told again */
     struct inside_denial denial = { .call = (uint32_t) seen.data.nr, .os = os, .pid = seen.pid };
     memcpy(denial.arguments, arguments, sizeof denial.arguments);
-    send_frame(sandbox, INSIDE_DENIAL, 0, 0, &denial, sizeof denial, NULL, 0);
-    if (++sandbox->denials < INSIDE_DENIALS_MOST)
+    send_frame(sandbox, INSIDE_DENIAL, 0, id, &denial, sizeof denial, NULL, 0);
+    if (++sandbox->denials < INSIDE_DENIALS_MOST || sandbox->is_kept)
         return;
     /* Enough: without a listener the kernel itself answers ENOSYS, at full speed. */
     (void) close(*listener);

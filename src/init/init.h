@@ -18,14 +18,22 @@ struct filter {
     struct sock_filter code[BUILD_FILTER_MOST];
 };
 
+enum { NOT_BORN = -1 };
+
 /* A program that gloveboxd has started. */
 struct program {
     uint32_t id; /* gloveboxd's; 0 = free */
-    pid_t pid;   /* 0 = has ended */
+    pid_t pid;   /* 0 = has ended, NOT_BORN = is being forked elsewhere */
     uint32_t flags;
-    int input;      /* we write, -1 if closed */
-    int outputs[2]; /* we read stdout and stderr; a terminal has only the first */
-    int status;     /* as waitpid(2) gives it */
+    int input;       /* we write, -1 if closed */
+    int outputs[2];  /* we read stdout and stderr; a terminal has only the first */
+    int status;      /* as waitpid(2) gives it */
+    int control;     /* to an interpreter, -1 if it is none */
+    int listener;    /* refused system calls of a forked interpreter, -1 if none */
+    bool is_driver;  /* an interpreter of another language, see INSIDE_START_CELLS */
+    bool is_busy;    /* a cell runs */
+    uint32_t said;   /* bytes of a driver's lines that wait in pending */
+    bool has_spoken; /* after its first word user code may speak in its place */
     bool is_main;
     bool input_ends;           /* close it when what waits has been written */
     uint64_t credit;           /* with INSIDE_START_CREDIT: bytes of output that may be passed on */
@@ -41,14 +49,12 @@ struct sandbox {
     int inside; /* stream to gloveboxd */
     int report; /* to the spawner, until the sandbox stands */
     int holders[GROUPS];
-    int procs[GROUPS];        /* procs files of the program's control group */
-    int listener;             /* refused system calls of init and what it starts */
-    int interpreter_listener; /* the same of a forked interpreter, -1 if none */
-    int interpreter;          /* control socket to it, -1 if none */
-    int ends[4]; /* its sides of stdin, stdout, stderr, control, until they are reported */
+    int procs[GROUPS]; /* procs files of the program's control group */
+    int listener;      /* refused system calls of init and what it starts */
+    int ends[4];       /* its sides of stdin, stdout, stderr, control, until they are reported */
     unsigned way_count; /* sockets that listen for the way out, until hello has been said */
     int way[3 + SPAWN_PORTS_MOST];
-    int root;    /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
+    int root; /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
     int workspace;
 
     uint64_t walls;
@@ -60,7 +66,6 @@ struct sandbox {
     struct inside_measured measured;
     uint32_t denials;
     bool is_kept;                /* it is a session's: see INSIDE_KEEP */
-    bool interpreter_has_spoken; /* after its first word user code may speak in its place */
     bool code_has_ended;         /* the interpreter has said EXECUTED, and that it goes */
     struct program programs[INSIDE_PROCESSES_MOST];
 };
@@ -130,6 +135,7 @@ bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stre
 void reap_programs(struct sandbox *sandbox);
 void finish_programs(struct sandbox *sandbox);
 void stop_everything(struct sandbox *sandbox);
+struct program *free_place(struct sandbox *sandbox);
 struct program *program_of(struct sandbox *sandbox, uint32_t id);
 uint32_t programs_alive(const struct sandbox *sandbox);
 
@@ -169,11 +175,14 @@ int collect_artifacts(struct sandbox *sandbox, uint32_t id, const struct inside_
                       error *err);
 
 /* denials.c: answers refused system calls and tells about them. */
-void answer_denial(struct sandbox *sandbox, int *listener);
+void answer_denial(struct sandbox *sandbox, uint32_t id, int *listener);
 
 /* interpreter.c: the interpreter that a zygote forks into this sandbox. */
-int expect_interpreter(struct sandbox *sandbox, error *err);
+int expect_interpreter(struct sandbox *sandbox, struct program *interpreter, error *err);
+void expect_another(struct sandbox *sandbox); /* the spawner has said that one comes */
+void report_ready(struct sandbox *sandbox, const error *err);
 int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
                  error *err);
-bool interpreter_speaks(struct sandbox *sandbox); /* false: it has said nothing */
-void hear_interpreter_out(struct sandbox *sandbox);
+/* False: it has said nothing. */
+bool interpreter_speaks(struct sandbox *sandbox, struct program *interpreter);
+void hear_interpreter_out(struct sandbox *sandbox, struct program *interpreter);

@@ -4,9 +4,11 @@
 #include "init/init.h"
 
 #include "base/cleanup.h"
+#include "base/packet.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -19,9 +21,8 @@ enum {
 
 /* Makes the interpreter's stdin, stdout, stderr and control before anybody knows it: its ends are
  * reported to the spawner, which hands them to the zygote. */
-int expect_interpreter(struct sandbox *sandbox, error *err)
+int expect_interpreter(struct sandbox *sandbox, struct program *interpreter, error *err)
 {
-    struct program *interpreter = &sandbox->programs[0];
     int pairs[4][2];
     int room = ROOM;
     for (unsigned i = 0; i < 3; i++)
@@ -38,7 +39,11 @@ int expect_interpreter(struct sandbox *sandbox, error *err)
         interpreter->outputs[i - 1] = pairs[i][0];
         sandbox->ends[i] = pairs[i][1];
     }
-    sandbox->interpreter = pairs[3][0];
+    interpreter->control = pairs[3][0];
+    interpreter->listener = -1;
+    interpreter->has_spoken = interpreter->input_ends = false;
+    interpreter->is_driver = interpreter->is_busy = false;
+    interpreter->waiting = 0;
     sandbox->ends[3] = pairs[3][1];
     for (unsigned i = 0; i < 2; i++)
         if (fcntl(interpreter->outputs[i], F_SETFL, O_NONBLOCK) < 0)
@@ -49,46 +54,115 @@ int expect_interpreter(struct sandbox *sandbox, error *err)
     return 0;
 }
 
+/* A driver reads its code from the file that the path names. */
+static int execute_by_driver(struct program *driver, const unsigned char *payload, size_t size,
+                             error *err)
+{
+    const char *folder = (const char *) payload + sizeof(struct inside_execute);
+    const char *end = (const char *) payload + size;
+    const char *path = memchr(folder, '\0', (size_t) (end - folder));
+    const char *stop = path ? memchr(path + 1, '\0', (size_t) (end - path - 1)) : NULL;
+    if (!stop || memchr(path + 1, '\n', (size_t) (stop - path - 1)))
+        return fail(err, ERR_PROTOCOL, "the strings of a cell are cut short");
+    struct iovec parts[2] = { { (void *) (uintptr_t) (path + 1), (size_t) (stop - path - 1) },
+                              { (void *) (uintptr_t) "\n", 1 } };
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+    if (sendmsg(driver->control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return fail_os(err, "hand the code to the interpreter");
+    driver->is_busy = true;
+    return 0;
+}
+
 int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
                  error *err)
 {
     struct inside_frame head = { .size = (uint32_t) size, .kind = INSIDE_EXECUTE, .id = id };
     struct iovec parts[2] = { { &head, sizeof head }, { (void *) (uintptr_t) payload, size } };
     struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
-    if (sandbox->interpreter < 0 || !program_of(sandbox, INSIDE_INTERPRETER))
-        return fail(err, ERR_NOT_FOUND, "no interpreter runs in this sandbox");
-    if (sendmsg(sandbox->interpreter, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    struct program *interpreter = program_of(sandbox, id);
+    if (!interpreter || interpreter->control < 0)
+        return fail(err, ERR_NOT_FOUND, "program %u is no interpreter", id);
+    if (interpreter->is_driver)
+        return execute_by_driver(interpreter, payload, size, err);
+    if (sendmsg(interpreter->control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return fail_os(err, "hand the code to the interpreter");
+    interpreter->is_busy = true;
     return 0;
 }
 
 /* First word of the interpreter: its walls stand, and here is the listener of its filter. */
-static void interpreter_is_ready(struct sandbox *sandbox, const struct frame *frame, int listener)
+static void interpreter_is_ready(struct sandbox *sandbox, struct program *interpreter,
+                                 const struct frame *frame, int listener)
 {
     struct inside_interpreter_ready ready;
-    struct program *interpreter = &sandbox->programs[0];
     memcpy(&ready, frame->payload, sizeof ready);
-    sandbox->interpreter_listener = listener;
+    interpreter->listener = listener;
+    uint32_t id = interpreter->id ? interpreter->id : INSIDE_INTERPRETER;
     if (ready.os != 0) {
         error err = { .code = ERR_UNAVAILABLE, .os = ready.os };
         size_t length = frame->head.size - sizeof ready;
         if (length >= sizeof err.text)
             length = sizeof err.text - 1;
         memcpy(err.text, frame->payload + sizeof ready, length);
-        send_done(sandbox, INSIDE_INTERPRETER, &err);
+        send_done(sandbox, id, &err);
         return;
     }
-    interpreter->id = INSIDE_INTERPRETER;
+    interpreter->id = id;
     interpreter->pid = (pid_t) ready.pid;
-    interpreter->is_main = true;
+    interpreter->is_main = !sandbox->is_kept;
     struct inside_started started = { .pid = ready.pid };
-    send_frame(sandbox, INSIDE_STARTED, 0, INSIDE_INTERPRETER, &started, sizeof started, NULL, 0);
+    send_frame(sandbox, INSIDE_STARTED, 0, id, &started, sizeof started, NULL, 0);
 }
 
-static void forget_interpreter(struct sandbox *sandbox)
+/* One that was expected and has not come: the spawner has closed its ends. */
+static void forget_unborn(struct sandbox *sandbox, struct program *interpreter)
 {
-    (void) close(sandbox->interpreter);
-    sandbox->interpreter = -1;
+    error err;
+    (void) fail(&err, ERR_UNAVAILABLE, "no interpreter could be forked; try again");
+    send_done(sandbox, interpreter->id, &err);
+    (void) close(interpreter->input);
+    for (unsigned i = 0; i < 2; i++)
+        (void) close(interpreter->outputs[i]);
+    interpreter->id = 0;
+    interpreter->pid = 0;
+}
+
+static void forget_interpreter(struct sandbox *sandbox, struct program *interpreter)
+{
+    (void) close(interpreter->control);
+    interpreter->control = -1;
+    if (interpreter->pid == NOT_BORN)
+        forget_unborn(sandbox, interpreter);
+}
+
+void expect_another(struct sandbox *sandbox)
+{
+    struct packet packet;
+    error err;
+    int came = packet_receive(sandbox->report, &packet, &err);
+    if (came == PACKET_NONE)
+        return;
+    if (came != PACKET_CAME) { /* the spawner is gone, and ends us by and by */
+        (void) close(sandbox->report);
+        sandbox->report = -1;
+        return;
+    }
+    struct spawn_inject expect = { 0 };
+    if (packet.kind == BUILD_EXPECT && packet.size == sizeof expect)
+        memcpy(&expect, packet.body, sizeof expect);
+    packet_done(&packet);
+    struct program *place = free_place(sandbox);
+    if (expect.id == 0 || program_of(sandbox, expect.id) || !place)
+        (void) fail(&err, ERR_BUSY, "no place for interpreter %u: %d programs at most", expect.id,
+                    INSIDE_PROCESSES_MOST);
+    else if (expect_interpreter(sandbox, place, &err) == 0) {
+        place->id = expect.id;
+        place->pid = NOT_BORN;
+        report_ready(sandbox, &(error){ 0 });
+        return;
+    }
+    send_done(sandbox, expect.id, &err);
+    report_ready(sandbox, &err);
 }
 
 /* Takes the one descriptor that a message may carry. What comes with it, or in another shape, is
@@ -113,13 +187,22 @@ static int listener_of(struct msghdr *message)
     return listener;
 }
 
-static void take_word(struct sandbox *sandbox, const struct frame *frame, int listener)
+/* A run asks for the figures when all is over; a cell has its own. */
+static void tell_measured(const struct sandbox *sandbox, const struct program *interpreter)
 {
-    bool is_first = !sandbox->interpreter_has_spoken;
-    sandbox->interpreter_has_spoken = true;
+    if (sandbox->is_kept)
+        send_frame(sandbox, INSIDE_MEASURED, 0, interpreter->id, &sandbox->measured,
+                   sizeof sandbox->measured, NULL, 0);
+}
+
+static void take_word(struct sandbox *sandbox, struct program *interpreter,
+                      const struct frame *frame, int listener)
+{
+    bool is_first = !interpreter->has_spoken;
+    interpreter->has_spoken = true;
     if (frame->head.kind == INSIDE_INTERPRETER_READY && is_first &&
         frame->head.size >= sizeof(struct inside_interpreter_ready)) {
-        interpreter_is_ready(sandbox, frame, listener);
+        interpreter_is_ready(sandbox, interpreter, frame, listener);
         return;
     }
     if (listener >= 0)
@@ -131,22 +214,77 @@ static void take_word(struct sandbox *sandbox, const struct frame *frame, int li
     if (!is_result && !is_end)
         return;
     /* What was printed before it goes before it. */
-    drain_output(sandbox, &sandbox->programs[0]);
+    drain_output(sandbox, interpreter);
     if (is_end) {
         struct inside_executed executed;
         memcpy(&executed, frame->payload, sizeof executed);
-        sandbox->code_has_ended = executed.ends != 0;
+        sandbox->code_has_ended = executed.ends != 0 && !sandbox->is_kept;
+        interpreter->is_busy = false;
         measure_scratch(sandbox);
+        tell_measured(sandbox, interpreter);
     }
-    send_frame(sandbox, (enum inside_kind) frame->head.kind, 0, frame->head.id, frame->payload,
+    send_frame(sandbox, (enum inside_kind) frame->head.kind, 0, interpreter->id, frame->payload,
                frame->head.size, NULL, 0);
 }
 
-bool interpreter_speaks(struct sandbox *sandbox)
+/* One line of a driver. */
+static void take_line(struct sandbox *sandbox, struct program *driver, const char *line,
+                      size_t size)
+{
+    static const char whats[] = "vdeVDE";
+    const char *what = size >= 2 ? memchr(whats, line[0], sizeof whats - 1) : NULL;
+    if (size < 2 || line[1] != ' ')
+        return;
+    drain_output(sandbox, driver);
+    if (what) {
+        struct inside_result result = { .what = (uint16_t) ((what - whats) % 3 + 1),
+                                        .last = what - whats >= 3 };
+        send_frame(sandbox, INSIDE_RESULT, 0, driver->id, &result, sizeof result, line + 2,
+                   size - 2);
+    } else if (line[0] == 'X') {
+        char number[16] = "";
+        memcpy(number, line + 2, size - 2 < sizeof number - 1 ? size - 2 : sizeof number - 1);
+        struct inside_executed executed = { .exit_code = (int32_t) strtol(number, NULL, 10) & 255 };
+        driver->is_busy = false;
+        measure_scratch(sandbox);
+        tell_measured(sandbox, driver);
+        send_frame(sandbox, INSIDE_EXECUTED, 0, driver->id, &executed, sizeof executed, NULL, 0);
+    }
+}
+
+/* Lines are gathered where a program's stdin would wait; a line that does not fit is cut. */
+static bool driver_speaks(struct sandbox *sandbox, struct program *driver)
+{
+    char *lines = driver->pending;
+    ssize_t got =
+        recv(driver->control, lines + driver->said, INSIDE_LINE_MOST - driver->said, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (got <= 0) {
+        (void) close(driver->control);
+        driver->control = -1;
+        return false;
+    }
+    driver->said += (uint32_t) got;
+    uint32_t at = 0;
+    for (char *end; (end = memchr(lines + at, '\n', driver->said - at)) != NULL;) {
+        take_line(sandbox, driver, lines + at, (size_t) (end - lines) - at);
+        at = (uint32_t) (end - lines) + 1;
+    }
+    driver->said -= at;
+    memmove(lines, lines + at, driver->said);
+    if (driver->said == INSIDE_LINE_MOST)
+        driver->said = 0;
+    return true;
+}
+
+bool interpreter_speaks(struct sandbox *sandbox, struct program *interpreter)
 {
     static struct frame frame;
     struct iovec parts[2] = { { &frame.head, sizeof frame.head },
                               { frame.payload, INSIDE_PAYLOAD_MOST } };
+    if (interpreter->is_driver)
+        return driver_speaks(sandbox, interpreter);
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int))];
@@ -155,11 +293,11 @@ bool interpreter_speaks(struct sandbox *sandbox)
                               .msg_iovlen = 2,
                               .msg_control = rights.space,
                               .msg_controllen = sizeof rights.space };
-    ssize_t got = recvmsg(sandbox->interpreter, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got = recvmsg(interpreter->control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (got <= 0) { /* its end is told by waitpid() */
-        forget_interpreter(sandbox);
+        forget_interpreter(sandbox, interpreter);
         return false;
     }
     int listener = listener_of(&message);
@@ -169,15 +307,15 @@ bool interpreter_speaks(struct sandbox *sandbox)
             (void) close(listener);
         return true;
     }
-    take_word(sandbox, &frame, listener);
+    take_word(sandbox, interpreter, &frame, listener);
     return true;
 }
 
 /* Its end may be seen before its last words are read: they go before its end. What it forked may
  * still hold the socket and speak for ever, so no more is taken than the socket can hold. */
-void hear_interpreter_out(struct sandbox *sandbox)
+void hear_interpreter_out(struct sandbox *sandbox, struct program *interpreter)
 {
-    for (unsigned words = 0; words < WORDS_MOST && sandbox->interpreter >= 0; words++)
-        if (!interpreter_speaks(sandbox))
+    for (unsigned words = 0; words < WORDS_MOST && interpreter->control >= 0; words++)
+        if (!interpreter_speaks(sandbox, interpreter))
             return;
 }

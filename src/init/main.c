@@ -12,22 +12,22 @@
 
 static struct sandbox sandbox; /* filled in the clone; the holder's own stays empty */
 
-static void report_ready(const error *err)
+/* The report socket stays: the spawner may ask for one more interpreter. */
+void report_ready(struct sandbox *stands, const error *err)
 {
     struct build_ready ready = {
-        .slot = sandbox.spec.slot,
-        .generation = sandbox.spec.generation,
-        .walls = sandbox.walls,
-        .degraded = sandbox.degraded,
+        .slot = stands->spec.slot,
+        .generation = stands->spec.generation,
+        .walls = stands->walls,
+        .degraded = stands->degraded,
         .err = *err,
     };
-    bool has_ends = err->code == ERR_NONE && sandbox.spec.start == SPAWN_FORKED;
+    bool has_ends = err->code == ERR_NONE && stands->spec.start == SPAWN_FORKED;
     error unheard;
-    (void) packet_send(sandbox.report, BUILD_READY, &ready, sizeof ready, sandbox.ends,
+    (void) packet_send(stands->report, BUILD_READY, &ready, sizeof ready, stands->ends,
                        has_ends ? 4 : 0, &unheard);
-    (void) close(sandbox.report);
     for (unsigned i = 0; i < 4 && has_ends; i++)
-        (void) close(sandbox.ends[i]);
+        (void) close(stands->ends[i]);
 }
 
 int main(int count, char **arguments)
@@ -43,9 +43,9 @@ int main(int count, char **arguments)
 
     /* From here on: pid 1 of a new sandbox. */
     if (build_sandbox(&sandbox, &err) < 0) {
-        report_ready(&err);
+        report_ready(&sandbox, &err);
         return 1;
     }
-    report_ready(&(error){ 0 });
+    report_ready(&sandbox, &(error){ 0 });
     serve(&sandbox);
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -27,7 +28,7 @@
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
 #endif
 
-enum { KILL_MS = 2000, BLOCKS_AFTER_END = 64 };
+enum { KILL_MS = 2000, BLOCKS_AFTER_END = 64, CONTROL = 3 /* an interpreter's own end */ };
 
 struct program *program_of(struct sandbox *sandbox, uint32_t id)
 {
@@ -45,7 +46,7 @@ uint32_t programs_alive(const struct sandbox *sandbox)
     return alive;
 }
 
-static struct program *free_place(struct sandbox *sandbox)
+struct program *free_place(struct sandbox *sandbox)
 {
     for_each(program, sandbox->programs)
         if (program->id == 0)
@@ -57,6 +58,7 @@ static struct program *free_place(struct sandbox *sandbox)
 struct ends {
     int ours[3];
     int theirs[3];
+    int control[2]; /* ours and its, of an interpreter */
 };
 
 static void close_ends(struct ends *ends)
@@ -67,6 +69,19 @@ static void close_ends(struct ends *ends)
         if (ends->ours[i] >= 0 && (i == 0 || ends->ours[i] != ends->ours[0]))
             (void) close(ends->ours[i]);
     }
+    for (unsigned i = 0; i < 2; i++)
+        if (ends->control[i] >= 0)
+            (void) close(ends->control[i]);
+}
+
+static int open_control(const struct inside_start *start, struct ends *ends, error *err)
+{
+    ends->control[0] = ends->control[1] = -1;
+    if (!(start->flags & INSIDE_START_CELLS))
+        return 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends->control) < 0)
+        return fail_os(err, "make a socket for an interpreter");
+    return 0;
 }
 
 static int open_terminal(const struct inside_start *start, struct ends *ends, error *err)
@@ -169,8 +184,13 @@ _Noreturn static void become_program(const struct sandbox *sandbox,
         (void) fail_os(&err, "enter folder '%s'", command->folder);
         goto failed;
     }
+    if (ends->control[1] >= 0 && dup2(ends->control[1], CONTROL) < 0) {
+        (void) fail_os(&err, "connect the control socket");
+        goto failed;
+    }
     /* Everything of ours is close-on-exec; what is not would be a mistake, and goes as well. */
-    if (syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0 && errno != ENOSYS)
+    if (syscall(SYS_close_range, ends->control[1] >= 0 ? CONTROL + 1 : CONTROL, ~0U,
+                CLOSE_RANGE_CLOEXEC) < 0 && errno != ENOSYS)
         goto failed;
     execute(command);
     (void) fail_os(&err, "execute '%s'", command->arguments[0]);
@@ -217,7 +237,7 @@ int start_program(struct sandbox *sandbox, uint32_t id, const unsigned char *pay
 {
     struct inside_start start;
     struct command command;
-    struct ends ends = { { -1, -1, -1 }, { -1, -1, -1 } };
+    struct ends ends = { { -1, -1, -1 }, { -1, -1, -1 }, { -1, -1 } };
     memcpy(&start, payload, sizeof start);
     if (read_command(&start, (const char *) payload + sizeof start, (const char *) payload + size,
                      &command, err) < 0)
@@ -229,6 +249,8 @@ int start_program(struct sandbox *sandbox, uint32_t id, const unsigned char *pay
                     INSIDE_PROCESSES_MOST);
     int opened = start.flags & INSIDE_START_TERMINAL ? open_terminal(&start, &ends, err)
                                                      : open_pipes(&start, &ends, err);
+    if (opened == 0)
+        opened = open_control(&start, &ends, err);
     pid_t pid = opened < 0 ? -1 : fork_program(sandbox, &start, &command, &ends, err);
     if (pid < 0) {
         close_ends(&ends);
@@ -237,6 +259,8 @@ int start_program(struct sandbox *sandbox, uint32_t id, const unsigned char *pay
     for (unsigned i = 0; i < 3; i++)
         if (i == 0 || ends.theirs[i] != ends.theirs[0])
             (void) close(ends.theirs[i]);
+    if (ends.control[1] >= 0)
+        (void) close(ends.control[1]);
 
     program->id = id;
     program->pid = pid;
@@ -245,6 +269,11 @@ int start_program(struct sandbox *sandbox, uint32_t id, const unsigned char *pay
     program->input = ends.ours[0];
     program->outputs[0] = ends.ours[1];
     program->outputs[1] = ends.ours[2];
+    program->control = ends.control[0];
+    program->listener = -1;
+    program->is_driver = ends.control[0] >= 0;
+    program->is_busy = false;
+    program->said = 0;
     program->input_ends = false;
     program->waiting = 0;
     program->credit = INSIDE_START_GRANT;
@@ -312,7 +341,7 @@ int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_sig
     pid_t whom = -1;
     if (id != 0) {
         const struct program *program = program_of(sandbox, id);
-        if (!program || program->pid == 0)
+        if (!program || program->pid <= 0)
             return fail(err, ERR_NOT_FOUND, "process %u does not run", id);
         whom = order->whole_group ? -program->pid : program->pid;
     }
@@ -480,6 +509,8 @@ static void tell_end(struct sandbox *sandbox, struct program *program)
     forget(&program->input);
     forget(&program->outputs[0]);
     forget(&program->outputs[1]);
+    forget(&program->control);
+    forget(&program->listener);
     measure_scratch(sandbox);
     send_frame(sandbox, INSIDE_EXITED, 0, program->id, &exited, sizeof exited, NULL, 0);
     program->id = 0;
@@ -495,8 +526,7 @@ void finish_programs(struct sandbox *sandbox)
     for_each(program, sandbox->programs) {
         if (program->id == 0 || program->pid != 0)
             continue;
-        if (program->id == INSIDE_INTERPRETER)
-            hear_interpreter_out(sandbox);
+        hear_interpreter_out(sandbox, program);
         drain_output(sandbox, program);
         if (!output_waits(program))
             tell_end(sandbox, program);

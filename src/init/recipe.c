@@ -126,9 +126,9 @@ static int close_descriptors(struct sandbox *sandbox, error *err)
     unsigned count = 4;
     if (sandbox->spec.start == SPAWN_FORKED) {
         struct program *interpreter = &sandbox->programs[0];
-        if (expect_interpreter(sandbox, err) < 0)
+        if (expect_interpreter(sandbox, interpreter, err) < 0)
             return -1;
-        ours[count++] = &sandbox->interpreter;
+        ours[count++] = &interpreter->control;
         ours[count++] = &interpreter->input;
         ours[count++] = &interpreter->outputs[0];
         ours[count++] = &interpreter->outputs[1];
@@ -295,7 +295,7 @@ static bool is_skipped(const struct sandbox *sandbox, const struct step *step)
 
 int build_sandbox(struct sandbox *sandbox, error *err)
 {
-    sandbox->listener = sandbox->interpreter_listener = sandbox->interpreter = -1;
+    sandbox->listener = -1;
     for_each(step, recipe) {
         if (!is_skipped(sandbox, step) && step->take(sandbox, err) < 0)
             return under(err, "%s", step->name);

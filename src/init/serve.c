@@ -14,39 +14,40 @@
 
 enum { LOOK_MS = 20 /* how often the file system is measured while something runs */ };
 
-/* What is waited for: the stream, children, refused calls, operations of a session, then each
- * program's three descriptors. */
+/* What is waited for: the stream, children, refused calls, the spawner, operations of a session,
+ * then each program's five descriptors. */
 enum {
     ON_STREAM,
     ON_CHILDREN,
     ON_DENIALS,
-    ON_INTERPRETER_DENIALS,
-    ON_INTERPRETER,
+    ON_SPAWNER,
     ON_OPERATIONS,
     ON_PROGRAMS = ON_OPERATIONS + INSIDE_OPERATIONS_MOST
 };
+enum { OF_STDOUT, OF_STDERR, OF_STDIN, OF_LISTENER, OF_CONTROL, OF_PROGRAM };
 
-static struct pollfd watched[ON_PROGRAMS + 3 * INSIDE_PROCESSES_MOST];
+static struct pollfd watched[ON_PROGRAMS + OF_PROGRAM * INSIDE_PROCESSES_MOST];
 
 static nfds_t gather(struct sandbox *sandbox, int children)
 {
     watched[ON_STREAM] = (struct pollfd){ .fd = sandbox->inside, .events = POLLIN };
     watched[ON_CHILDREN] = (struct pollfd){ .fd = children, .events = POLLIN };
     watched[ON_DENIALS] = (struct pollfd){ .fd = sandbox->listener, .events = POLLIN };
-    watched[ON_INTERPRETER_DENIALS] =
-        (struct pollfd){ .fd = sandbox->interpreter_listener, .events = POLLIN };
-    watched[ON_INTERPRETER] = (struct pollfd){ .fd = sandbox->interpreter, .events = POLLIN };
+    watched[ON_SPAWNER] = (struct pollfd){ .fd = sandbox->report, .events = POLLIN };
     (void) operations_gather(&watched[ON_OPERATIONS]);
     nfds_t count = ON_PROGRAMS;
     for_each(program, sandbox->programs) {
-        bool heard = program->id && output_may_pass(program);
-        watched[count++] =
-            (struct pollfd){ .fd = heard ? program->outputs[0] : -1, .events = POLLIN };
-        watched[count++] =
-            (struct pollfd){ .fd = heard ? program->outputs[1] : -1, .events = POLLIN };
-        watched[count++] =
-            (struct pollfd){ .fd = program->id && program->waiting ? program->input : -1,
-                             .events = POLLOUT };
+        bool is_heard = program->id && output_may_pass(program);
+        struct pollfd its[OF_PROGRAM] = {
+            [OF_STDOUT] = { .fd = is_heard ? program->outputs[0] : -1, .events = POLLIN },
+            [OF_STDERR] = { .fd = is_heard ? program->outputs[1] : -1, .events = POLLIN },
+            [OF_STDIN] = { .fd = program->id && program->waiting ? program->input : -1,
+                           .events = POLLOUT },
+            [OF_LISTENER] = { .fd = program->listener, .events = POLLIN },
+            [OF_CONTROL] = { .fd = program->control, .events = POLLIN },
+        };
+        memcpy(&watched[count], its, sizeof its);
+        count += OF_PROGRAM;
     }
     while (count > ON_PROGRAMS && watched[count - 1].fd < 0)
         count--;
@@ -55,32 +56,49 @@ static nfds_t gather(struct sandbox *sandbox, int children)
 
 /* POLLHUP: every process behind the filter has ended. Before Linux 6.11 a read would then wait for
  * ever. */
-static void hear_denials(struct sandbox *sandbox, const struct pollfd *heard, int *listener)
+static void hear_denials(struct sandbox *sandbox, uint32_t id, const struct pollfd *heard,
+                         int *listener)
 {
     if (heard->revents & POLLIN)
-        answer_denial(sandbox, listener);
+        answer_denial(sandbox, id, listener);
     else if (heard->revents) {
         close_fd(listener);
         *listener = -1;
     }
 }
 
+static void look_at_program(struct sandbox *sandbox, struct program *program,
+                            const struct pollfd *heard)
+{
+    for (unsigned stream = 1; stream <= 2; stream++)
+        if (heard[stream - 1].revents)
+            (void) pass_output(sandbox, program, stream);
+    if (heard[OF_STDIN].revents)
+        write_input(sandbox, program);
+    if (program->listener >= 0)
+        hear_denials(sandbox, program->id, &heard[OF_LISTENER], &program->listener);
+    if (heard[OF_CONTROL].revents && program->control >= 0)
+        (void) interpreter_speaks(sandbox, program);
+}
+
 static void look(struct sandbox *sandbox, nfds_t count)
 {
-    for (nfds_t i = ON_PROGRAMS; i < count; i++) {
-        if (watched[i].fd < 0 || watched[i].revents == 0)
-            continue;
-        struct program *program = &sandbox->programs[(i - ON_PROGRAMS) / 3];
-        unsigned which = (unsigned) ((i - ON_PROGRAMS) % 3);
-        if (which == 2)
-            write_input(sandbox, program);
-        else
-            (void) pass_output(sandbox, program, which + 1);
-    }
-    hear_denials(sandbox, &watched[ON_DENIALS], &sandbox->listener);
-    hear_denials(sandbox, &watched[ON_INTERPRETER_DENIALS], &sandbox->interpreter_listener);
-    if (watched[ON_INTERPRETER].revents)
-        (void) interpreter_speaks(sandbox);
+    for (nfds_t i = count; i < COUNT_OF(watched); i++)
+        watched[i].revents = 0; /* of an earlier turn */
+    for (unsigned i = 0; ON_PROGRAMS + i * OF_PROGRAM < count; i++)
+        look_at_program(sandbox, &sandbox->programs[i], &watched[ON_PROGRAMS + i * OF_PROGRAM]);
+    hear_denials(sandbox, 0, &watched[ON_DENIALS], &sandbox->listener);
+    if (watched[ON_SPAWNER].revents)
+        expect_another(sandbox);
+}
+
+/* An interpreter that waits for its next cell changes nothing. */
+static int look_interval(const struct sandbox *sandbox)
+{
+    for_each(program, sandbox->programs)
+        if (program->id != 0 && (!sandbox->is_kept || program->control < 0 || program->is_busy))
+            return LOOK_MS;
+    return -1;
 }
 
 static int watch_children(void)
@@ -97,11 +115,16 @@ _Noreturn void serve(struct sandbox *sandbox)
 {
     static struct frame frame;
     int children = watch_children();
+    for_each(program, sandbox->programs) {
+        program->listener = -1;
+        if (program != sandbox->programs || sandbox->spec.start != SPAWN_FORKED)
+            program->control = -1;
+    }
     say_hello(sandbox);
     for (;;) {
         nfds_t count = gather(sandbox, children);
         bool is_busy = operations_are_busy();
-        int timeout = is_busy ? 0 : programs_alive(sandbox) > 0 ? LOOK_MS : -1;
+        int timeout = is_busy ? 0 : look_interval(sandbox);
         int ready = poll(watched, count, timeout);
         if (ready < 0 && errno != EINTR)
             _exit(1);

@@ -234,9 +234,8 @@ void sandbox_stands(struct spawner *spawner, struct slot *slot)
         build_failed(spawner, slot, &err);
         return;
     }
-    close_fd(&slot->report);
     close_fd(&slot->inside);
-    slot->report = slot->inside = -1;
+    slot->inside = -1;
     slot_close_ends(slot);
     slot->state = SLOT_STANDING;
 }
@@ -270,8 +269,9 @@ void sandbox_reports(struct spawner *spawner, struct slot *slot)
     /* It may overtake the holder's word that it has cloned: then it waits in its socket. */
     if (slot->state == SLOT_BUILDING && slot->init < 0)
         return;
+    bool stands = slot->state == SLOT_STANDING;
     int came = packet_receive(slot->report, &packet, &err);
-    if (came == PACKET_NONE || slot->state != SLOT_BUILDING)
+    if (came == PACKET_NONE || (slot->state != SLOT_BUILDING && !stands))
         return;
     int done = read_report(slot, &packet, came, &err);
     if (came == PACKET_CAME)
@@ -281,7 +281,9 @@ void sandbox_reports(struct spawner *spawner, struct slot *slot)
         done = fork_interpreter(spawner, slot, &err);
     else if (done == 0)
         sandbox_stands(spawner, slot);
-    if (done < 0)
+    if (stands)
+        slot_close_ends(slot); /* if it failed init reads the end of its control socket */
+    else if (done < 0)
         build_failed(spawner, slot, &err);
 }
 
@@ -316,6 +318,17 @@ static int pause_sandbox(struct spawner *spawner, const struct packet *packet, e
     return slot ? set_frozen(spawner, slot, packet->kind == SPAWN_FREEZE, err) : -1;
 }
 
+/* One at a time: the report is heard once, and only when it was asked for. */
+static int inject_interpreter(struct spawner *spawner, const struct packet *packet, error *err)
+{
+    const struct slot *slot = slot_named_by(spawner, packet, err); /* it begins with its slot */
+    if (!slot || slot->state != SLOT_STANDING || slot->build.start != SPAWN_FORKED)
+        return fail(err, ERR_PROTOCOL, "there is no sandbox that takes an interpreter");
+    if (packet_send(slot->report, BUILD_EXPECT, packet->body, packet->size, NULL, 0, err) < 0)
+        return -1;
+    return watch(spawner, slot->report, WATCH_REPORT, (uint32_t) (slot - spawner->slots), err);
+}
+
 static int drain(struct spawner *spawner, const struct packet *packet, error *err)
 {
     (void) packet;
@@ -333,12 +346,13 @@ static const struct duty {
     int while_in;    /* phases in which it may be asked */
     int (*answer)(struct spawner *, const struct packet *, error *);
 } duties[] = {
-    [SPAWN_BUILD]   = { sizeof(struct spawn_build), SERVING, start_sandbox },
-    [SPAWN_KILL]    = { sizeof(struct spawn_slot),  ALWAYS,  end_sandbox   },
-    [SPAWN_RELEASE] = { sizeof(struct spawn_slot),  ALWAYS,  end_sandbox   },
-    [SPAWN_FREEZE]  = { sizeof(struct spawn_slot),  SERVING, pause_sandbox },
-    [SPAWN_THAW]    = { sizeof(struct spawn_slot),  ALWAYS,  pause_sandbox },
-    [SPAWN_DRAIN]   = { 0,                          SERVING, drain         },
+    [SPAWN_BUILD]   = { sizeof(struct spawn_build),  SERVING, start_sandbox      },
+    [SPAWN_KILL]    = { sizeof(struct spawn_slot),   ALWAYS,  end_sandbox        },
+    [SPAWN_RELEASE] = { sizeof(struct spawn_slot),   ALWAYS,  end_sandbox        },
+    [SPAWN_FREEZE]  = { sizeof(struct spawn_slot),   SERVING, pause_sandbox      },
+    [SPAWN_THAW]    = { sizeof(struct spawn_slot),   ALWAYS,  pause_sandbox      },
+    [SPAWN_INJECT]  = { sizeof(struct spawn_inject), SERVING, inject_interpreter },
+    [SPAWN_DRAIN]   = { 0,                           SERVING, drain              },
 };
 /* clang-format on */
 

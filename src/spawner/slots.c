@@ -102,9 +102,6 @@ void slot_close_ends(struct slot *slot)
 {
     for (unsigned i = 0; i < INTERPRETER_ENDS; i++)
         close_and_forget(&slot->ends[i]);
-    for (unsigned i = 0; i < slot->procs_count; i++)
-        close_and_forget(&slot->procs[i]);
-    slot->procs_count = 0;
 }
 
 /* Kills the sandbox's init: the kernel then ends every process of its pid namespace and waits for
@@ -116,6 +113,9 @@ void slot_leave(struct spawner *spawner, struct slot *slot)
     close_and_forget(&slot->report);
     close_and_forget(&slot->inside);
     slot_close_ends(slot);
+    for (unsigned i = 0; i < slot->procs_count; i++)
+        close_and_forget(&slot->procs[i]);
+    slot->procs_count = 0;
     if (slot->init >= 0)
         (void) syscall(SYS_pidfd_send_signal, slot->init, SIGKILL, NULL, 0);
     if (slot->state != SLOT_LEAVING)

@@ -68,7 +68,7 @@ struct slot {
     int init;          /* pidfd */
     int report;        /* init reports BUILD_READY here */
     int inside;        /* gloveboxd's end of the inside stream, until it is handed over */
-    int procs[GROUPS]; /* procs files of its leaf, until the interpreter has been forked */
+    int procs[GROUPS]; /* procs files of its leaf */
     uint32_t procs_count;
     int ends[INTERPRETER_ENDS];
     const struct zygote *zygote; /* that was asked to fork its interpreter, NULL if none was */

@@ -165,8 +165,8 @@ static void speak_as_interpreter(struct dice *dice, int socket)
     word.head.size = (uint32_t) size + (dice_byte(dice) > 250);
     send_anything(socket, word.head.size, (unsigned char *) &word + sizeof word.head.size,
                   sizeof word.head - sizeof word.head.size + size, fds, dice_byte(dice) % 5);
-    if (sandbox.interpreter >= 0)
-        interpreter_speaks(&sandbox);
+    if (sandbox.programs[0].control >= 0)
+        interpreter_speaks(&sandbox, &sandbox.programs[0]);
 }
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *at)
@@ -229,8 +229,7 @@ static void begin(int inside, int interpreter)
         symlinkat("../../outside", playground, "root/workspace/link") < 0)
         abort();
     sandbox.inside = inside;
-    sandbox.interpreter = interpreter;
-    sandbox.listener = sandbox.interpreter_listener = sandbox.report = -1;
+    sandbox.listener = sandbox.report = -1;
     sandbox.root = open_folder("root");
     sandbox.workspace = open_folder("root/workspace");
     for (unsigned i = 0; i < INSIDE_PROCESSES_MOST; i++) {
@@ -238,6 +237,9 @@ static void begin(int inside, int interpreter)
         program->id = 0;
         program->pid = 0;
         program->waiting = 0;
+        program->control = i == 0 ? interpreter : -1;
+        program->listener = -1;
+        program->has_spoken = program->is_driver = false;
         program->input = program->outputs[0] = program->outputs[1] = -1;
     }
     struct inside_hello hello = { .version = INSIDE_VERSION };
@@ -255,8 +257,8 @@ static void end(void)
     }
     close_fd(&sandbox.root);
     close_fd(&sandbox.workspace);
-    close_fd(&sandbox.interpreter);
-    close_fd(&sandbox.interpreter_listener);
+    close_fd(&sandbox.programs[0].control);
+    close_fd(&sandbox.programs[0].listener);
     (void) nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

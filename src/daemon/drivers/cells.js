@@ -1,0 +1,119 @@
+// Runs cells in node: reads the path of each from descriptor 3, and answers there when it has ended. The
+// evaluation is that of node's own REPL: names stay, the last value is the result, await works at top level,
+// an interrupt ends the cell.
+"use strict";
+(() => {
+  const fs = require("fs"), repl = require("repl"), stream = require("stream"), util = require("util");
+  const PIECE = 30000;
+
+  function say(line) {
+    for (let bytes = Buffer.from(line + "\n"); bytes.length > 0;)
+      bytes = bytes.subarray(fs.writeSync(3, bytes));
+  }
+
+  function tell(what, value) {
+    const bytes = Buffer.from(JSON.stringify(value));
+    for (let at = 0; at < bytes.length; at += PIECE) {
+      const last = at + PIECE >= bytes.length;
+      const line = Buffer.concat([Buffer.from((last ? what.toUpperCase() : what) + " "),
+        bytes.subarray(at, at + PIECE), Buffer.from("\n")]);
+      for (let sent = 0; sent < line.length;)
+        sent += fs.writeSync(3, line, sent);
+    }
+  }
+
+  function bundle(value) {
+    const data = { "text/plain": typeof value === "string" ? value : util.inspect(value, { depth: 6 }) };
+    if (value !== null && typeof value === "object" && [Object.prototype, Array.prototype].includes(
+      Object.getPrototypeOf(value))) {
+      try {
+        data["application/json"] = JSON.parse(JSON.stringify(value));
+      } catch (error) {} // circular: the text is enough
+    }
+    return data;
+  }
+
+  function failure(error) {
+    const cause = error instanceof repl.Recoverable ? error.err : error;
+    const isError = util.types.isNativeError(cause) || cause instanceof Error;
+    const stack = isError && typeof cause.stack === "string" ? cause.stack : util.inspect(cause);
+    const isInterrupt = isError && cause.code === "ERR_SCRIPT_EXECUTION_INTERRUPTED";
+    return {
+      name: isInterrupt ? "KeyboardInterrupt" : isError ? String(cause.name) : typeof cause,
+      value: isError ? String(cause.message) : util.inspect(cause),
+      traceback: stack.split("\n").filter((line) => !/\((node:|\[eval\])|at node:|at \[eval\]/.test(line))
+        .join("\n"),
+      frames: [],
+    };
+  }
+
+  const input = new stream.Readable({ read() {} });
+  const output = new stream.Writable({
+    write(text, encoding, done) {
+      process.stderr.write(text); // an error that nobody caught, after its cell
+      done();
+    },
+  });
+  const server = repl.start({ prompt: "", input, output, terminal: false, useGlobal: true,
+    breakEvalOnSigint: true, ignoreUndefined: true });
+  globalThis.display = (value) => tell("d", bundle(value));
+  // Between cells an interrupt means nothing, and in an await it ends it. While the cell's own code runs nobody
+  // may listen: removing the last listener would take the evaluation's own away.
+  const interrupt = () => running && server.emit("SIGINT");
+  process.on("SIGINT", interrupt);
+  let count = 0, running = null;
+
+  function end(cell, error, value) {
+    if (cell !== running)
+      return;
+    running = null;
+    try {
+      if (error)
+        tell("e", failure(error));
+      else if (value !== undefined)
+        tell("v", bundle(value));
+    } catch (other) {
+      tell("e", failure(other));
+      error = other;
+    }
+    say(`X ${error ? 1 : 0}`);
+    listen();
+  }
+
+  // The REPL hands what a cell throws to its domain; what comes after the cell's end belongs to nobody.
+  if (server._domain) {
+    server._domain.removeAllListeners("error");
+    server._domain.on("error", (error) => {
+      if (running)
+        end(running, error ?? new Error(String(error)));
+      else
+        process.stderr.write(`Uncaught ${failure(error).traceback}\n`);
+    });
+  }
+
+  function run(path) {
+    const cell = { name: `<cell ${++count}>` };
+    running = cell;
+    process.off("SIGINT", interrupt);
+    server.eval(fs.readFileSync(path, "utf8"), server.context, cell.name,
+      (error, value) => end(cell, error, value));
+    process.on("SIGINT", interrupt);
+  }
+
+  const room = Buffer.alloc(4096);
+  let heard = "";
+  function listen() {
+    fs.read(3, room, 0, room.length, null, (error, size) => {
+      if (error || size === 0)
+        process.exit(0);
+      heard += room.toString("utf8", 0, size);
+      const end = heard.indexOf("\n");
+      if (end < 0)
+        return listen();
+      const path = heard.slice(0, end);
+      heard = heard.slice(end + 1);
+      run(path);
+    });
+  }
+  listen();
+})();
