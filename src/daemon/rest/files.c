@@ -70,7 +70,8 @@ static struct visit *visit_of(struct exchange *exchange, error *err)
 static struct session *find_session(struct exchange *exchange, error *err)
 {
     const struct door *door = exchange->door;
-    struct session *session = sessions_find(door->sessions, exchange->parameters[0]);
+    struct session *session =
+        sessions_find(door->sessions, exchange->account, exchange->parameters[0]);
     if (!session)
         (void) fail(err, ERR_NOT_FOUND, "no session has the id '%.60s'", exchange->parameters[0]);
     return session;
