@@ -67,11 +67,22 @@ static struct visit *visit_of(struct exchange *exchange, error *err)
     return visit;
 }
 
+/* Who comes with a signature (check_permit) needs no account: its own one has signed. */
+static struct session *find_signed(const struct sessions *sessions, const char *id)
+{
+    for (struct session *session = sessions->newest; session; session = session->older)
+        if (strcmp(session->id, id) == 0)
+            return session;
+    return NULL;
+}
+
 static struct session *find_session(struct exchange *exchange, error *err)
 {
     const struct door *door = exchange->door;
-    struct session *session =
-        sessions_find(door->sessions, exchange->account, exchange->parameters[0]);
+    const char *id = exchange->parameters[0];
+    struct session *session = exchange->right == RIGHT_NONE
+                                  ? find_signed(door->sessions, id)
+                                  : sessions_find(door->sessions, exchange->account, id);
     if (!session)
         (void) fail(err, ERR_NOT_FOUND, "no session has the id '%.60s'", exchange->parameters[0]);
     return session;
