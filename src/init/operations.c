@@ -10,9 +10,19 @@
 
 static struct operation operations[INSIDE_OPERATIONS_MOST];
 
+static struct operation *operation_of(uint32_t id)
+{
+    for_each(operation, operations)
+        if (operation->id == id && id != 0)
+            return operation;
+    return NULL;
+}
+
 int operation_begin(uint32_t id, const struct operation_kind *kind,
                     struct operation **ret_operation, error *err)
 {
+    if (id == 0 || operation_of(id))
+        return fail(err, ERR_PROTOCOL, "operation %u is no new number", id);
     for_each(operation, operations) {
         if (operation->id != 0)
             continue;
@@ -49,14 +59,6 @@ void operation_send(const struct sandbox *sandbox, struct operation *operation,
 {
     operation->credit -= size < operation->credit ? size : operation->credit;
     send_frame(sandbox, kind, 0, operation->id, bytes, size, NULL, 0);
-}
-
-static struct operation *operation_of(uint32_t id)
-{
-    for_each(operation, operations)
-        if (operation->id == id && id != 0)
-            return operation;
-    return NULL;
 }
 
 static void add_credit(struct operation *operation, const struct frame *in)

@@ -38,7 +38,8 @@ struct operation {
 };
 
 /* Takes a place. The caller sets what it needs after it.
- * Fails  ERR_BUSY  INSIDE_OPERATIONS_MOST are under way. */
+ * Fails  ERR_SYSTEM    EAGAIN: INSIDE_OPERATIONS_MOST are under way
+ *        ERR_PROTOCOL  0 is no number, and one number is one operation's. */
 int operation_begin(uint32_t id, const struct operation_kind *kind,
                     struct operation **ret_operation, error *err);
 

@@ -2,7 +2,9 @@
  * interpreter, by the real code and in a real folder. Nothing outside of that folder changes, no
  * descriptor stays, and gloveboxd understands every frame that comes back.
  *
- * What would reach beyond the process is left out by the linker (--wrap): fork, kill, _exit. */
+ * What would reach beyond the process is left out by the linker (--wrap): fork, kill, connect,
+ * _exit.
+ */
 #include "dice.h"
 
 #include "base/cleanup.h"
@@ -29,6 +31,7 @@ static jmp_buf ended;
 
 pid_t __wrap_fork(void);
 int __wrap_kill(pid_t pid, int number);
+int __wrap_connect(int socket, const struct sockaddr *address, socklen_t size);
 _Noreturn void __wrap__exit(int status);
 
 pid_t __wrap_fork(void)
@@ -41,6 +44,15 @@ int __wrap_kill(pid_t pid, int number)
 {
     assert(pid != 0 && number >= 0 && number <= 64);
     errno = ESRCH;
+    return -1;
+}
+
+int __wrap_connect(int socket, const struct sockaddr *address, socklen_t size)
+{
+    (void) socket;
+    (void) address;
+    (void) size;
+    errno = ECONNREFUSED;
     return -1;
 }
 
@@ -57,7 +69,7 @@ static int hear(void *context, const struct inside_frame *heard, const unsigned 
     (void) context;
     (void) payload;
     (void) err;
-    assert(heard->kind >= INSIDE_HELLO && heard->kind != INSIDE_INTERPRETER_READY);
+    assert(heard->kind != INSIDE_INTERPRETER_READY);
     return 0;
 }
 
