@@ -357,9 +357,15 @@ void check_resource_capability(struct finding *finding)
         found_ok(finding, "CAP_SYS_RESOURCE");
         return;
     }
-    found_weak(finding, HEALTH_DEGRADED,
-               "no CAP_SYS_RESOURCE: a program in a sandbox can lower its own oom score back to "
-               "that of glovebox");
+    error err = { 0 };
+    if (try_in_child(try_landlock, &err) == 0) {
+        found_ok(finding, "held by Landlock: no program can write its oom score");
+        return;
+    }
+    found_weak(
+        finding, HEALTH_DEGRADED,
+        "neither CAP_SYS_RESOURCE nor Landlock: a program in a sandbox can lower its own oom "
+        "score back to that of glovebox");
     suggest(finding, geteuid() == 0
                          ? "add the capability to this container or unit: --cap-add SYS_RESOURCE, "
                            "or CapabilityBoundingSet="

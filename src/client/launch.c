@@ -29,8 +29,7 @@
 #include <sys/wait.h>
 
 enum {
-    ARGUMENTS_MOST = 96,
-    TEMPLATES_MOST = 16,
+    TEMPLATES_MOST = 16, /* as SPAWN_TEMPLATES_MOST */
     FIRST_FD = 3,
     PRIVATE_SLOTS = 4,
     FOLDER_MOST = 1024,
@@ -41,7 +40,7 @@ enum {
 struct program {
     char *path;
     size_t argument_count;
-    char *arguments[ARGUMENTS_MOST + 1]; /* owned */
+    char **arguments; /* owned, NULL after the last */
     size_t fd_count;
     int fds[FDS_MOST]; /* borrowed */
     size_t opened_count;
@@ -56,6 +55,7 @@ static void program_done(struct program *program)
     free(program->path);
     for (size_t index = 0; index < program->argument_count; index++)
         free(program->arguments[index]);
+    free(program->arguments);
     for (size_t index = 0; index < program->opened_count; index++)
         (void) close(program->opened[index]);
 }
@@ -66,8 +66,11 @@ static int add_argument(struct program *program, error *err, const char *format,
 
 static int add_argument(struct program *program, error *err, const char *format, ...)
 {
-    if (program->argument_count == ARGUMENTS_MOST)
-        return fail(err, ERR_INTERNAL, "too many arguments for '%s'", program->path);
+    size_t size = (program->argument_count + 2) * sizeof *program->arguments;
+    char **longer = realloc(program->arguments, size);
+    if (!longer)
+        return fail(err, ERR_INTERNAL, "out of memory");
+    program->arguments = longer;
     va_list values;
     va_start(values, format);
     char *text = NULL;
@@ -76,6 +79,7 @@ static int add_argument(struct program *program, error *err, const char *format,
     if (length < 0)
         return fail(err, ERR_INTERNAL, "out of memory");
     program->arguments[program->argument_count++] = text;
+    program->arguments[program->argument_count] = NULL;
     return 0;
 }
 
@@ -173,11 +177,17 @@ static int find_templates(const char *state, const char *first, struct templates
     if (!entries && errno != ENOENT)
         return fail_os(err, "open folder '%s'", ret->folder);
     const struct dirent *entry;
+    size_t found = 0;
     while (entries && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): our own */
-        if (ret->count < COUNT_OF(ret->names) && template_is_whole(ret->folder, entry->d_name))
+        if (template_is_whole(ret->folder, entry->d_name) && found++ < COUNT_OF(ret->names))
             (void) snprintf(ret->names[ret->count++], sizeof *ret->names, "%s", entry->d_name);
     if (entries)
         (void) closedir(entries);
+    if (found > ret->count)
+        return fail(
+            err, ERR_UNAVAILABLE,
+            "%zu templates are built in %s, %d can be served; run: glovebox template remove", found,
+            ret->folder, TEMPLATES_MOST);
     if (ret->count == 0)
         return fail(err, ERR_UNAVAILABLE,
                     "no template is built (looked in %s); run: glovebox template build python",
@@ -666,7 +676,18 @@ bool launch_end(struct launch *launch, deadline end)
     return daemon && spawner;
 }
 
-/* Looks for the first line of the log with this beginning. `ret_last` gets the last line of all. */
+/* A line that tells of no failure: the daemon's diary, or an order that came too late to matter. */
+static bool is_no_cause(const char *line)
+{
+    static const char *const beside[] = { " notice ", " debug ", "glovebox-spawner: refused: " };
+    for_each(text, beside)
+        if (strstr(line, *text))
+            return true;
+    return false;
+}
+
+/* Looks for the first line of the log with this beginning. `ret_last` gets the last line of all
+ * that may tell of a failure. */
 static bool find_complaint(const struct launch *launch, const char *mark, char *ret_line,
                            char *ret_last, size_t size)
 {
@@ -675,6 +696,8 @@ static bool find_complaint(const struct launch *launch, const char *mark, char *
     text[got > 0 ? got : 0] = '\0';
     char *save = NULL;
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        if (is_no_cause(line))
+            continue;
         (void) snprintf(ret_last, size, "%s", line);
         if (strncmp(line, mark, strlen(mark)) == 0) {
             (void) snprintf(ret_line, size, "%s", line + strlen(mark));

@@ -242,9 +242,6 @@ int supervise(const struct supervised *service, error *err)
         if (!here || format_text(&path, err, "%s/%s", here, service->socket) < 0)
             return fail_os(err, "find the current folder");
     }
-    if (listen_unix(path, &unix_socket, err) < 0 ||
-        (service->listen && listen_tcp(service->listen, &tcp_socket, err) < 0))
-        return -1;
     sigset_t watched;
     (void) sigemptyset(&watched);
     (void) sigaddset(&watched, SIGTERM);
@@ -253,6 +250,10 @@ int supervise(const struct supervised *service, error *err)
     if (pthread_sigmask(SIG_BLOCK, &watched, NULL) != 0 ||
         (signals = signalfd(-1, &watched, SFD_CLOEXEC)) < 0)
         return fail_os(err, "watch signals");
+    /* The Unix socket comes last: it is a file, and must not stay when something else fails. */
+    if ((service->listen && listen_tcp(service->listen, &tcp_socket, err) < 0) ||
+        listen_unix(path, &unix_socket, err) < 0)
+        return -1;
     struct keeper keeper = {
         .plan = { .state = service->state,
                   .slots = service->slots,

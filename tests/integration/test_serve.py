@@ -1,5 +1,6 @@
 """`glovebox serve`: sockets that stay, a pair that is started again, an end that waits for runs."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -7,6 +8,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -196,3 +198,63 @@ def test_without_templates_it_does_not_start(glovebox):
     done = glovebox("serve", "--socket", "g.sock", "--state", glovebox.folder / "empty")
     assert done.returncode == 125 and b"glovebox template build" in done.stderr
     assert not (glovebox.folder / "g.sock").exists()
+
+
+def test_no_socket_is_left_when_listening_fails(glovebox):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = glovebox("serve", "--socket", glovebox.folder / "g.sock", "--listen",
+                        f"127.0.0.1:{taken.getsockname()[1]}")
+    assert done.returncode != 0 and b"Address already in use" in done.stderr, done.stderr
+    assert not (glovebox.folder / "g.sock").exists()
+
+
+@pytest.fixture
+def many_templates(glovebox):
+    """Makes a state folder with so many templates: t0 a copy of the smallest one, all with as many zygotes as may be.
+    It lies where the holder's user may go, unlike a test's own folder."""
+    with tempfile.TemporaryDirectory(prefix="glovebox-test-") as place:
+        os.chmod(place, 0o755)
+        built, glovebox.state = glovebox.state / "templates" / "minimal", pathlib.Path(place)
+
+        def make(count):
+            manifest = json.loads((built / "manifest.json").read_text())
+            manifest["zygotes"] = {f"set{number}": [] for number in range(4)}
+            first = glovebox.state / "templates" / "t0" / "root"
+            for number in range(count):
+                folder = glovebox.state / "templates" / f"t{number}"
+                folder.mkdir(parents=True)
+                (folder / "manifest.json").write_text(json.dumps(manifest))
+                if number == 0:
+                    subprocess.run(["cp", "-a", built / "root", first], check=True)
+                else:
+                    (folder / "root").symlink_to(first)
+        yield make
+
+
+def test_as_many_templates_as_can_be_served(glovebox, many_templates):
+    many_templates(16)
+    service = Service(glovebox)
+    wait_until(lambda: "listening on" in service.log.read_text() or service.process.poll() is not None)
+    done = service.run("--template", "t0", "-c", "print(1)")
+    service.end()
+    assert done.stdout == b"1\n", (done.stderr, service.log.read_text())
+
+
+def test_too_many_templates_are_said_to_be(glovebox, many_templates):
+    many_templates(17)
+    done = glovebox("run", "--private", "--template", "t0", "-c", "print(1)")
+    assert done.returncode == 125 and b"17 templates are built" in done.stderr, done.stderr
+
+
+def test_a_private_daemon_that_is_killed_is_told_plainly(glovebox):
+    process = glovebox.start("run", "--private", "-c", "print('up', flush=True)\nwhile True: pass",
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for child in children:
+        with contextlib.suppress(FileNotFoundError):  # one of them may have ended
+            if os.path.basename(os.readlink(f"/proc/{child}/exe")) == "gloveboxd":
+                os.kill(int(child), signal.SIGKILL)
+    _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 125
+    assert stderr == b"glovebox: gloveboxd ended without a word; run: glovebox doctor\n"
