@@ -246,7 +246,10 @@ static int open_doors(error *err)
                                   .policies = &daemon_.policies,
                                   .templates = &daemon_.templates,
                                   .blobs = daemon_.blobs,
+                                  .replays = replays_new(),
                                   .receipts = daemon_.receipts };
+    if (!daemon_.door.replays)
+        return fail(err, ERR_SYSTEM, "no memory for the keys of requests");
     struct http_settings http = { .tables = route_tables,
                                   .door = &daemon_.door,
                                   .body_most = settings.is_private ? body_most_private : body_most,
@@ -348,6 +351,7 @@ int main(int argc, char **argv)
     (void) uv_run(&daemon_.loop, UV_RUN_DEFAULT);
     (void) uv_loop_close(&daemon_.loop);
     accounts_done(&daemon_.accounts);
+    replays_free(daemon_.door.replays);
     blobs_close(daemon_.blobs);
     receipts_close(daemon_.receipts);
     policies_done(&daemon_.policies);

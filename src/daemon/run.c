@@ -580,6 +580,7 @@ struct run *run_make(struct runs *runs)
         return NULL;
     run->runs = runs;
     run->submitted_us = now_us();
+    run->created_ms = wall_clock_ms();
     make_id(run->id);
     evidence_init(&run->evidence);
     run->timer.data = run;
@@ -621,7 +622,7 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
 
 void run_slim(struct run *run)
 {
-    if (run->state != RUN_DONE || run->listeners || !run->has_harvest)
+    if (run->state != RUN_DONE || run->listeners || !run->has_harvest || run->is_detached)
         return;
     run->has_harvest = false;
     harvest_done(&run->harvest);
@@ -641,6 +642,7 @@ static void on_timer_closed(uv_handle_t *handle)
 void run_free(struct run *run)
 {
     run->listeners = NULL;
+    run->is_detached = false;
     run_slim(run);
     run_record_free(run);
     uv_close((uv_handle_t *) &run->timer, on_timer_closed);

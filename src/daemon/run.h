@@ -35,7 +35,10 @@ struct run {
     struct run_request *request; /* NULL once the inputs are in */
     struct run_spec spec;
     struct harvest harvest;
-    bool has_harvest; /* until everybody has read it */
+    bool has_harvest;   /* until everybody has read it */
+    bool is_detached;   /* and for a while longer: run_detach() */
+    uint64_t number;    /* counts runs, for pages of their list */
+    int64_t created_ms; /* wall clock */
 
     struct pool_ticket *ticket; /* while building */
     struct sandbox *sandbox;

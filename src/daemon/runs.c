@@ -11,6 +11,9 @@
 /* How many ended runs are remembered for GET /v1/runs/{id}, and how much of them. */
 enum { KEPT_MOST = 1000, KEPT_BYTES_MOST = 64 * 1024 * 1024 };
 
+/* Of how many detached runs everything that they said is kept, so that it can be streamed again. */
+enum { WHOLE_MOST = 64, WHOLE_BYTES_MOST = 64 * 1024 * 1024 };
+
 void runs_open(struct runs *runs)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -56,6 +59,37 @@ static void forget_old(struct runs *runs)
     }
 }
 
+static size_t said_bytes(const struct run *run)
+{
+    const struct harvest *harvest = &run->harvest;
+    size_t bytes = harvest->results.size + harvest->failure.size;
+    for (unsigned i = 0; i < 2; i++)
+        bytes += harvest->output[i].head_size + harvest->output[i].tail_size;
+    return bytes;
+}
+
+/* Of those that ended longer ago only the result stays. */
+static void slim_old(struct runs *runs)
+{
+    unsigned count = 0;
+    size_t bytes = 0;
+    for (struct run *run = runs->newest; run; run = run->older) {
+        if (!run->is_detached || !run->has_harvest || run->state != RUN_DONE)
+            continue;
+        bytes += said_bytes(run);
+        if (++count <= WHOLE_MOST && bytes <= WHOLE_BYTES_MOST)
+            continue;
+        run->is_detached = false;
+        run_slim(run);
+    }
+}
+
+void run_detach(struct run *run)
+{
+    if (run->state != RUN_DONE)
+        run->is_detached = true;
+}
+
 /* Out of the queue of its account. Returns whether it was there. */
 static bool leave_queue(struct runs *runs, struct run *run)
 {
@@ -86,6 +120,7 @@ static void join_queue(struct runs *runs, struct run *run)
 void runs_list(struct runs *runs, struct run *run)
 {
     forget_old(runs);
+    run->number = ++runs->numbers;
     run->older = runs->newest;
     *(runs->newest ? &runs->newest->newer : &runs->oldest) = run;
     runs->newest = run;
@@ -176,6 +211,8 @@ void runs_ended(struct runs *runs, struct run *run)
         next = listener->next;
         listener->changed(listener->context, run);
     }
+    if (run->is_detached)
+        slim_old(runs);
     run_slim(run);
     if (run->account->turn.active_most > 0)
         runs_proceed(runs); /* its place in the number that its key may have is free */

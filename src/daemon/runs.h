@@ -44,6 +44,7 @@ struct runs {
     struct run *newest, *oldest; /* every run that is known, by age */
     size_t kept_bytes;           /* results of those that have ended */
     unsigned kept;
+    uint64_t numbers; /* that were given to runs so far */
 };
 
 /* `loop`, `pool`, `policies`, `templates`, `blobs` and `accounts` have been set, all borrowed, and
@@ -72,6 +73,10 @@ void runs_proceed(struct runs *runs);
 
 void run_listen(struct run *run, struct run_listener *listener);
 void run_unlisten(struct run *run, struct run_listener *listener);
+
+/* It goes on although whoever has asked for it may leave; what it said is kept for a while, so that
+ * a stream can be taken up where it broke off. */
+void run_detach(struct run *run);
 
 /* Ends it, if it has not ended. */
 void run_cancel(struct run *run);

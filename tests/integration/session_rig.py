@@ -108,7 +108,8 @@ class Events:
     def next(self):
         name = self.response.readline().decode().strip()
         data = self.response.readline().decode().strip()
-        self.response.readline()
+        while self.response.readline().strip():
+            pass  # the event's id
         assert name.startswith("event: ") and data.startswith("data: "), (name, data)
         return name[7:], json.loads(data[6:])
 

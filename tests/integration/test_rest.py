@@ -97,8 +97,10 @@ def events_of(stream):
     """[(name, data)] of a stream of server-sent events."""
     found = []
     for block in stream.decode().split("\n\n")[:-1]:
-        name, data = block.split("\n")
-        assert name.startswith("event: ") and data.startswith("data: ")
+        if block.startswith(":"):
+            continue  # a heartbeat
+        name, data, number = block.split("\n")
+        assert name.startswith("event: ") and data.startswith("data: ") and number.startswith("id: ")
         found.append((name[7:], json.loads(data[6:])))
     return found
 

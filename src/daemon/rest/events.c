@@ -5,6 +5,9 @@
 #include "daemon/json_writer.h"
 #include "daemon/utf8.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BLOCK = 12 * 1024 };
@@ -26,9 +29,42 @@ static void begin(struct event_stream *stream, const char *name)
     bytes_print(&stream->pending, "event: %s\ndata: ", name);
 }
 
+/* Positions as text: flags, stdout, stderr, results, denials, artifacts. */
+enum { SAID_STARTED = 1, SAID_ERROR = 2, SAID_END = 4 };
+
 static void end(struct event_stream *stream)
 {
-    bytes_add_text(&stream->pending, "\n\n");
+    unsigned said = (stream->said_started ? SAID_STARTED : 0U) |
+                    (stream->said_error ? SAID_ERROR : 0U) | (stream->said_end ? SAID_END : 0U);
+    bytes_print(&stream->pending, "\nid: %u-%" PRIu64 "-%" PRIu64 "-%zu-%zu-%zu\n\n", said,
+                stream->output_at[0], stream->output_at[1], stream->result_at, stream->denial_at,
+                stream->artifact_at);
+}
+
+int events_resume(struct event_stream *stream, const char *id, error *err)
+{
+    enum { FIELDS = 6 };
+    uint64_t at[FIELDS];
+    const char *text = id;
+    for (int i = 0; i < FIELDS; i++) {
+        char *stop;
+        if (*text < '0' || *text > '9')
+            return fail(err, ERR_BAD_REQUEST, "'%.60s' is not the id of an event of a run", id);
+        errno = 0;
+        at[i] = strtoull(text, &stop, 10);
+        if (errno != 0 || at[i] > SIZE_MAX / 2 || *stop != (i + 1 < FIELDS ? '-' : '\0'))
+            return fail(err, ERR_BAD_REQUEST, "'%.60s' is not the id of an event of a run", id);
+        text = stop + 1;
+    }
+    stream->said_started = at[0] & SAID_STARTED;
+    stream->said_error = at[0] & SAID_ERROR;
+    stream->said_end = at[0] & SAID_END;
+    stream->output_at[0] = at[1];
+    stream->output_at[1] = at[2];
+    stream->result_at = at[3];
+    stream->denial_at = at[4];
+    stream->artifact_at = at[5];
+    return 0;
 }
 
 static bool say_started(struct event_stream *stream)
@@ -117,8 +153,8 @@ static bool say_result(struct event_stream *stream)
     begin(stream, "result");
     bytes_add(&stream->pending, from,
               tab ? (size_t) (tab - from) - 1 : left); /* without the comma */
-    end(stream);
     stream->result_at += tab ? (size_t) (tab - from) + 1 : left;
+    end(stream);
     return true;
 }
 

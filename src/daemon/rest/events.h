@@ -2,6 +2,9 @@
  *
  *     started, stdout, stderr, result, denial, artifact, error, end
  *
+ * Each event carries the positions behind it as its id: a reader whose connection broke off names
+ * the last id that it saw and goes on from there, to the byte.
+ *
  * The stream is a set of positions in what the run keeps anyway: a reader that is slow, or that
  * does not read at all, costs one block and holds up nothing. */
 #pragma once
@@ -22,6 +25,9 @@ struct event_stream {
 };
 
 void events_open(struct event_stream *stream, struct run *run);
+/* Goes on behind the event with this id. Fails  ERR_BAD_REQUEST  if it is not one of ours; one that
+ * lies beyond what there is just waits. */
+int events_resume(struct event_stream *stream, const char *id, error *err);
 void events_done(struct event_stream *stream);
 
 /* Copies the next bytes. Returns how many, 0 if there is nothing new, -1 after `end`. */

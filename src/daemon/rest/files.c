@@ -607,4 +607,4 @@ static const struct route rows[] = {
     { "PUT",    "/v1/signed/{id}/{path}",        BODY_STREAM, answer_upload, "As PUT files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = begin_signed_put, .take = take_upload },
 };
 /* clang-format on */
-const struct route_table file_routes = { "files", rows, COUNT_OF(rows) };
+const struct route_table file_routes = { "files", rows, COUNT_OF(rows), RIGHT_SESSIONS };

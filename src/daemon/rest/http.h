@@ -84,6 +84,7 @@ struct route {
     const char *mime;              /* of the answer; NULL: application/json */
     unsigned status;               /* of a good answer; 0: 200 */
     bool streams;                  /* text/event-stream too, if the client asks for it */
+    bool may_be_202;               /* with Prefer: respond-async */
 };
 
 struct route_table {

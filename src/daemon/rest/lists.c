@@ -1,6 +1,7 @@
 /* lists.c - what there is: policies, templates, limits, and whether the daemon is well. */
 #include "base/table.h"
 #include "daemon/json_writer.h"
+#include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
 #include "model/limits.h"
 
@@ -101,12 +102,20 @@ static void get_limits(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
+static void get_openapi(struct exchange *exchange)
+{
+    struct bytes json = { 0 };
+    openapi_write(route_tables, &json);
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
 static const struct route rows[] = {
     /* clang-format off */
-    { "GET", "/v1/policies",  BODY_NONE, get_policies,  "What runs may do" },
-    { "GET", "/v1/templates", BODY_NONE, get_templates, "What runs stand on" },
-    { "GET", "/v1/limits",    BODY_NONE, get_limits,    "Every limit with its bounds" },
-    { "GET", "/healthz",      BODY_NONE, get_health,    "Whether runs can be started", RIGHT_NONE },
+    { "GET", "/v1/policies",  BODY_NONE, get_policies,  "What runs may do", .gives = "PolicyList" },
+    { "GET", "/v1/templates", BODY_NONE, get_templates, "What runs stand on", .gives = "TemplateList" },
+    { "GET", "/v1/limits",    BODY_NONE, get_limits,    "Every limit with its bounds", .gives = "LimitList" },
+    { "GET", "/healthz",      BODY_NONE, get_health,    "Whether runs can be started", RIGHT_NONE, .gives = "Health" },
+    { "GET", "/openapi.json", BODY_NONE, get_openapi,   "This document", RIGHT_NONE },
     /* clang-format on */
 };
 

@@ -4,6 +4,7 @@
 #include "daemon/blobs.h"
 #include "daemon/fields.h"
 #include "daemon/policies.h"
+#include "daemon/replays.h"
 #include "daemon/rest/http.h"
 #include "daemon/runs.h"
 #include "daemon/sessions.h"
@@ -20,21 +21,32 @@ struct door {
     struct policies *policies;
     struct templates *templates;
     struct blob_store *blobs;
+    struct replays *replays;
     struct receipts *receipts;
 };
 
 /* Every table of routes, NULL at the end; each stands at the end of the file that its name says. */
 extern const struct route_table *const route_tables[];
-extern const struct route_table run_routes, session_routes, context_routes, file_routes,
-    list_routes, receipt_routes;
+extern const struct route_table run_routes;
+extern const struct route_table artifact_routes;
+extern const struct route_table session_routes;
+extern const struct route_table context_routes;
+extern const struct route_table file_routes;
+extern const struct route_table list_routes;
+extern const struct route_table receipt_routes;
 
 /* runs.c */
+struct run *exchange_run(struct exchange *exchange); /* NULL: that was answered */
+
+/* visit.c */
 /* The exchange hears what the run says from now on; then, whenever it is called: the result or the
- * events, as the client has asked. With `owns_run` the run ends when the client hangs up. */
+ * events, as the client has asked. With `owns_run` the run ends when the client hangs up, unless it
+ * has said `Prefer: respond-async` or sent an Idempotency-Key. */
 int exchange_join_run(struct exchange *exchange, struct run *run, bool owns_run, error *err);
 void exchange_tell_run(struct exchange *exchange);
 
 /* sessions.c */
 /* The body as JSON, read by a table (fields.h); an empty one says nothing. */
-int exchange_fields(struct exchange *exchange, const struct field *fields, size_t count, error *err);
+int exchange_fields(struct exchange *exchange, const struct field *fields, size_t count,
+                    error *err);
 struct session *exchange_session(struct exchange *exchange); /* NULL: that was answered */

@@ -5,6 +5,14 @@
 #include <stddef.h>
 
 const struct route_table *const route_tables[] = {
-    &run_routes,  &session_routes, &context_routes, &file_routes,
-    &list_routes, &receipt_routes, NULL,
+    /* clang-format off */
+    &run_routes,
+    &artifact_routes,
+    &session_routes,
+    &context_routes,
+    &file_routes,
+    &list_routes,
+    &receipt_routes,
+    NULL,
+    /* clang-format on */
 };

@@ -1,101 +1,96 @@
-/* runs.c - /v1/runs and /v1/artifacts: translates HTTP into the calls of runs.h. */
+/* runs.c - /v1/runs: translates HTTP into the calls of runs.h. */
 #include "daemon/runs.h"
 
 #include "base/table.h"
 #include "daemon/json_writer.h"
-#include "daemon/rest/events.h"
+#include "daemon/replays.h"
+#include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
+#include "daemon/rest/visit.h"
 #include "daemon/run.h"
 
 #include <microhttpd.h>
+#include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What an exchange holds while it waits for a run. */
-struct visit {
-    struct run *run;
-    struct run_listener listener;
-    bool owns_run; /* when the peer hangs up nobody wants the result: the run is cancelled */
-    struct event_stream events;
-};
+enum { WAIT_MOST_S = 300, PAGE = 100, PAGE_MOST = 1000 };
 
-static void on_changed(void *context, struct run *run)
+/* --- beginning one ------------------------------------------------------------------------------
+ */
+
+/* The same JSON is the same request, however it is spaced. */
+static void digest_body(struct json_object *json, unsigned char digest[REPLAY_DIGEST_SIZE])
 {
-    struct exchange *exchange = context;
-    if (exchange->is_streaming || run->state == RUN_DONE)
-        exchange_wake(exchange);
+    size_t size = 0;
+    const char *text = json_object_to_json_string_length(json, JSON_C_TO_STRING_PLAIN, &size);
+    (void) crypto_generichash(digest, REPLAY_DIGEST_SIZE, (const unsigned char *) text,
+                              text ? size : 0, NULL, 0);
 }
 
-static void leave(struct exchange *exchange)
+/* Gives  the run that this very request has begun before, or NULL if it has not. */
+static int find_replayed(struct exchange *exchange, const struct replay *replay,
+                         struct run **ret_run, error *err)
 {
-    struct visit *visit = exchange->user;
-    struct run *run = visit->run;
-    bool is_unfinished = visit->owns_run && run->state != RUN_DONE;
-    run_unlisten(run, &visit->listener);
-    events_done(&visit->events);
-    free(visit);
-    if (is_unfinished)
-        run_cancel(run);
-}
-
-int exchange_join_run(struct exchange *exchange, struct run *run, bool owns_run, error *err)
-{
-    struct visit *visit = calloc(1, sizeof *visit);
-    if (!visit)
-        return fail(err, ERR_SYSTEM, "no memory to wait for a run");
-    visit->run = run;
-    visit->owns_run = owns_run;
-    visit->listener = (struct run_listener){ .context = exchange, .changed = on_changed };
-    events_open(&visit->events, run);
-    run_listen(run, &visit->listener);
-    exchange->user = visit;
-    exchange->closed = leave;
+    const struct door *door = exchange->door;
+    char id[RUN_ID_SIZE];
+    *ret_run = NULL;
+    int known = replays_find(door->replays, replay, id, err);
+    if (known != REPLAY_KNOWN)
+        return known;
+    *ret_run = runs_find(door->runs, exchange->account, id);
+    if (!*ret_run)
+        return fail(err, ERR_CONFLICT,
+                    "%s, which this Idempotency-Key has begun, is over and its result forgotten; "
+                    "use a new key to run it again",
+                    id);
+    exchange_add_header(exchange, "Idempotency-Replayed", "true");
     return 0;
 }
 
-static void answer_result(struct exchange *exchange, const struct run *run)
+static int submit_new(struct exchange *exchange, struct json_object *json, struct run **ret_run,
+                      error *err)
 {
-    struct bytes json = { 0 };
-    bytes_add(&json, run->result.data, run->result.size);
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    const struct door *door = exchange->door;
+    struct run_request *request;
+    if (request_read(json, &request, err) < 0)
+        return -1;
+    request->account = exchange->account;
+    return runs_submit(door->runs, request, ret_run, err);
 }
 
-static void answer_when_done(struct exchange *exchange)
+static int submit_once(struct exchange *exchange, struct json_object *json, const char *key,
+                       struct run **ret_run, error *err)
 {
-    const struct visit *visit = exchange->user;
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): set unless that failed */
-    if (visit->run->state == RUN_DONE)
-        answer_result(exchange, visit->run);
-    else
-        exchange_wait(exchange);
-}
-
-static ssize_t read_events(struct exchange *exchange, char *bytes, size_t size)
-{
-    struct visit *visit = exchange->user;
-    return events_read(&visit->events, bytes, size);
-}
-
-static bool wants_events(const struct exchange *exchange)
-{
-    const char *accept = exchange_header(exchange, MHD_HTTP_HEADER_ACCEPT);
-    const char *stream = exchange_query(exchange, "stream");
-    return (accept && strstr(accept, "text/event-stream")) || (stream && strcmp(stream, "1") == 0);
+    const struct door *door = exchange->door;
+    struct replay replay = { .caller = exchange->account->key.id, .key = key };
+    if (replay_check_key(key, err) < 0) {
+        (void) json_object_put(json);
+        return -1;
+    }
+    digest_body(json, replay.digest);
+    if (find_replayed(exchange, &replay, ret_run, err) < 0 || *ret_run) {
+        (void) json_object_put(json);
+        return *ret_run ? 0 : -1;
+    }
+    if (submit_new(exchange, json, ret_run, err) < 0)
+        return -1;
+    replays_keep(door->replays, &replay, (*ret_run)->id);
+    return 0;
 }
 
 static int submit(struct exchange *exchange, error *err)
 {
-    struct door *door = exchange->door;
     struct json_object *json;
-    struct run_request *request;
-    struct run *run;
+    struct run *run = NULL;
+    const char *key = exchange_header(exchange, "Idempotency-Key");
     if (json_reader_end(&exchange->body, &json, err) < 0)
         return -1;
     json_reader_close(&exchange->body);
-    if (request_read(json, &request, err) < 0)
-        return -1;
-    request->account = exchange->account;
-    if (runs_submit(door->runs, request, &run, err) < 0)
+    int result =
+        key ? submit_once(exchange, json, key, &run, err) : submit_new(exchange, json, &run, err);
+    if (result < 0)
         return -1;
     if (exchange_join_run(exchange, run, true, err) < 0) {
         run_cancel(run);
@@ -104,25 +99,19 @@ static int submit(struct exchange *exchange, error *err)
     return 0;
 }
 
-void exchange_tell_run(struct exchange *exchange)
-{
-    if (wants_events(exchange))
-        exchange_stream(exchange, read_events);
-    else
-        answer_when_done(exchange);
-}
-
 static void post_run(struct exchange *exchange)
 {
     error err;
-    if (!exchange->user && submit(exchange, &err) < 0) {
+    if (!exchange->user && submit(exchange, &err) < 0)
         exchange_fail(exchange, &err);
-        return;
-    }
-    exchange_tell_run(exchange);
+    else
+        exchange_tell_run(exchange);
 }
 
-static struct run *find_run(struct exchange *exchange)
+/* --- one that there is --------------------------------------------------------------------------
+ */
+
+struct run *exchange_run(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
     struct run *run = runs_find(door->runs, exchange->account, exchange->parameters[0]);
@@ -138,74 +127,174 @@ static struct run *find_run(struct exchange *exchange)
 
 static void get_run(struct exchange *exchange)
 {
-    const struct run *run = find_run(exchange);
-    if (!run)
-        return;
-    if (run->state == RUN_DONE) {
-        answer_result(exchange, run);
-        return;
+    error err;
+    uint64_t wait_s;
+    if (!exchange->user) {
+        struct run *run = exchange_run(exchange);
+        if (!run)
+            return;
+        if (exchange_query_count(exchange, "wait", WAIT_MOST_S, 0, &wait_s, &err) < 0 ||
+            exchange_await_run(exchange, run, deadline_in((int64_t) wait_s * 1000), MHD_HTTP_OK,
+                               &err) < 0) {
+            exchange_fail(exchange, &err);
+            return;
+        }
     }
-    struct bytes json = { 0 };
-    json_open(&json, '{');
-    json_string_field(&json, "id", run->id);
-    json_string_field(&json, "status", run_state_name(run->state));
-    json_close(&json, '}');
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_tell_run(exchange);
+}
+
+static int cancel(struct exchange *exchange, struct run *run, error *err)
+{
+    if (exchange_join_run(exchange, run, false, err) < 0)
+        return -1;
+    run_cancel(run);
+    return 0;
 }
 
 static void delete_run(struct exchange *exchange)
 {
     error err;
-    if (!exchange->user) {
-        struct run *run = find_run(exchange);
-        if (!run)
-            return;
-        if (exchange_join_run(exchange, run, false, &err) < 0) {
-            exchange_fail(exchange, &err);
-            return;
-        }
-        run_cancel(run);
-    }
-    answer_when_done(exchange);
+    struct run *run = exchange->user ? NULL : exchange_run(exchange);
+    if (!exchange->user && !run)
+        return;
+    if (run && cancel(exchange, run, &err) < 0)
+        exchange_fail(exchange, &err);
+    else
+        exchange_tell_run(exchange);
 }
 
 static void get_run_events(struct exchange *exchange)
 {
     error err;
-    struct run *run = find_run(exchange);
+    struct run *run = exchange_run(exchange);
     if (!run)
         return;
     if (exchange_join_run(exchange, run, false, &err) < 0)
         exchange_fail(exchange, &err);
     else
-        exchange_stream(exchange, read_events);
+        exchange_tell_events(exchange);
 }
 
-static void get_artifact(struct exchange *exchange)
+/* --- all of them --------------------------------------------------------------------------------
+ */
+
+/* The verdict of a run that has ended, else its state. */
+static const char *status_of(const struct run *run)
 {
-    static const char prefix[] = "sha256:";
+    return run->state == RUN_DONE ? outcome_status_name(run->verdict.status)
+                                  : run_state_name(run->state);
+}
+
+static int check_status(const char *status, error *err)
+{
+    if (!status)
+        return 0;
+    for (enum run_state state = 0; state < RUN_DONE; state++)
+        if (strcmp(run_state_name(state), status) == 0)
+            return 0;
+    for (enum run_status verdict = 0; verdict < RUN_STATUSES; verdict++)
+        if (strcmp(outcome_status_name(verdict), status) == 0)
+            return 0;
+    return fail(err, ERR_BAD_REQUEST,
+                "status '%.40s' does not exist; it is one of queued, building, loading, running, "
+                "stopping, collecting, ok, error, limit, denied, cancelled, lost",
+                status);
+}
+
+static void write_row(const struct run *run, struct bytes *json)
+{
+    json_open(json, '{');
+    json_string_field(json, "id", run->id);
+    json_string_field(json, "status", status_of(run));
+    json_string_field(json, "fault",
+                      run->state == RUN_DONE ? outcome_fault_name(run->verdict.fault) : NULL);
+    json_number_field(json, "created_ms", run->created_ms);
+    if (run->state == RUN_DONE)
+        json_number_field(json, "took_ms", (run->done_us - run->submitted_us) / 1000);
+    else
+        json_null_field(json, "took_ms");
+    json_close(json, '}');
+}
+
+/* The number of the last run of the page before: runs that come or are forgotten in between
+ * neither shift a page nor spoil it. */
+static void get_runs(struct exchange *exchange)
+{
     const struct door *door = exchange->door;
-    const char *name = exchange->parameters[0];
-    if (strncmp(name, prefix, sizeof prefix - 1) == 0)
-        name += sizeof prefix - 1;
+    const char *status = exchange_query(exchange, "status");
+    uint64_t most;
+    uint64_t cursor;
     error err;
-    struct blob_view view;
-    if (blob_open(door->blobs, exchange->account->owner, name, &view, &err) < 0) {
+    if (check_status(status, &err) < 0 ||
+        exchange_query_count(exchange, "limit", PAGE_MOST, PAGE, &most, &err) < 0 ||
+        exchange_query_count(exchange, "cursor", UINT64_MAX, UINT64_MAX, &cursor, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
-    exchange_add_header(exchange, MHD_HTTP_HEADER_CONTENT_DISPOSITION, "attachment");
-    exchange_file(exchange, view.fd, view.size, view.mime, name);
+    struct bytes json = { 0 };
+    uint64_t last = 0;
+    bool is_more = false;
+    json_open(&json, '{');
+    json_key(&json, "runs");
+    json_open(&json, '[');
+    for (const struct run *run = door->runs->newest; run && !is_more; run = run->older) {
+        if (run->number >= cursor || !account_sees(exchange->account, run->account) ||
+            (status && strcmp(status_of(run), status) != 0))
+            continue;
+        is_more = most == 0;
+        if (is_more)
+            break;
+        write_row(run, &json);
+        last = run->number;
+        most--;
+    }
+    json_close(&json, ']');
+    char next[24];
+    (void) snprintf(next, sizeof next, "%llu", (unsigned long long) last);
+    json_string_field(&json, "next", is_more && last > 0 ? next : NULL);
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
+
+static const struct parameter post_query[] = {
+    { "stream", IN_QUERY, "=0,1", "1: answers with events, as Accept: text/event-stream does" },
+    { "from", IN_QUERY, "string", "with events: the id of the last one that was seen" },
+    { "Prefer", IN_HEADER, "string",
+      "respond-async: 202 and where to ask, instead of the result; with wait=N that comes after N "
+      "seconds" },
+    { "Idempotency-Key", IN_HEADER, "string 1..255",
+      "the same key with the same body gets the same run for a day; the run goes on when the "
+      "connection ends" },
+    { 0 },
+};
+static const struct parameter get_query[] = {
+    { "wait", IN_QUERY, "count 0..300", "waits so many seconds for the end" },
+    { "stream", IN_QUERY, "=0,1", "1: answers with events" },
+    { 0 },
+};
+static const struct parameter events_query[] = {
+    { "from", IN_QUERY, "string", "the id of the last event that was seen; 0: all of them" },
+    { "Last-Event-ID", IN_HEADER, "string", "the same, as browsers send it" },
+    { 0 },
+};
+static const struct parameter list_query[] = {
+    { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
+    { "cursor", IN_QUERY, "string", "`next` of the page before" },
+    { "status", IN_QUERY, "string", "only runs with this status" },
+    { 0 },
+};
 
 static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/v1/runs",               BODY_JSON, post_run,       "Runs code or a command and answers with the result; "
-                                                                     "as a stream of events with Accept: text/event-stream or ?stream=1", .streams = true },
-    { "GET",    "/v1/runs/{id}",          BODY_NONE, get_run,        "The result of a run, or where it stands", .right = RIGHT_RESULTS },
-    { "DELETE", "/v1/runs/{id}",          BODY_NONE, delete_run,     "Cancels a run and answers with its result", .right = RIGHT_RESULTS },
-    { "GET",    "/v1/runs/{id}/events",   BODY_NONE, get_run_events, "The events of a run from its beginning", .mime = "text/event-stream", .right = RIGHT_RESULTS },
-    { "GET",    "/v1/artifacts/{sha256}", BODY_NONE, get_artifact,   "The bytes of a file that a run made", .mime = "*/*", .right = RIGHT_RESULTS },
+                                                                     "as a stream of events with Accept: text/event-stream or ?stream=1",
+      .query = post_query, .takes = "RunRequest", .gives = "RunResult", .streams = true, .may_be_202 = true },
+    { "GET",    "/v1/runs",               BODY_NONE, get_runs,       "Runs, the newest first, page by page", RIGHT_RESULTS, .query = list_query, .gives = "RunPage" },
+    { "GET",    "/v1/runs/{id}",          BODY_NONE, get_run,        "The result of a run, or where it stands; with ?wait= it waits for the end", RIGHT_RESULTS,
+      .query = get_query, .gives = "RunResultOrState", .streams = true },
+    { "DELETE", "/v1/runs/{id}",          BODY_NONE, delete_run,     "Cancels a run and answers with its result", RIGHT_RESULTS, .gives = "RunResult" },
+    { "GET",    "/v1/runs/{id}/events",   BODY_NONE, get_run_events, "The events of a run, from its beginning or from where a stream broke off", RIGHT_RESULTS,
+      .query = events_query, .mime = "text/event-stream" },
     /* clang-format on */
 };
 

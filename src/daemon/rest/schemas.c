@@ -1,0 +1,212 @@
+/* schemas.c - what the bodies of requests and answers look like, field by field. Types are written
+ * as openapi.h says. */
+#include "daemon/rest/openapi.h"
+
+#include <stddef.h>
+
+/* clang-format off */
+static const struct property request_file[] = {
+    { "path",           "string 1..4095", "beneath /workspace" },
+    { "content",        "string",         "text; or", true },
+    { "content_base64", "string",         "any bytes", true },
+    { "read_only",      "boolean",        "the code cannot change it", true },
+    { 0 },
+};
+static const struct property run_request[] = {
+    { "code",         "string?",       "text of the program, at most 10 MiB; this or `command`", true },
+    { "command",      "[]string?",     "program and arguments, instead of code", true },
+    { "language",     "string?",       "one of the template's; python if the policy allows it, else its first", true },
+    { "filename",     "string?",       "where the code is kept beneath /workspace", true },
+    { "args",         "[]string?",     "arguments of the code", true },
+    { "mode",         "=script,cell?", "cell: as in a notebook, values come back in `results`", true },
+    { "cold",         "boolean?",      "an interpreter of its own, with its own address layout and hash seed", true },
+    { "policy",       "string?",       "minimal if it is left out", true },
+    { "template",     "string?",       "what the policy says if it is left out", true },
+    { "limits",       "Limits?",       "what is asked for; the policy's own where nothing is", true },
+    { "env",          "{}string?",     "environment variables", true },
+    { "stdin",        "string?",       "what the program reads; or", true },
+    { "stdin_base64", "string?",       "any bytes", true },
+    { "files",        "[]RequestFile?", "at most 1,024", true },
+    { 0 },
+};
+static const struct property limit_ended[] = {
+    { "name",    "string", "which limit ended the run" },
+    { "granted", "number", "how much of it there was" },
+    { "unit",    "string", "ms, bytes, or a count" },
+    { "used",    "number", "how much was used" },
+    { "message", "string", "what happened, what is kept, what to do" },
+    { 0 },
+};
+static const struct property limit_hit[] = {
+    { "name",  "string", "a limit that was met" },
+    { "count", "count",  "how often" },
+    { 0 },
+};
+static const struct property truncated[] = {
+    { "stdout_total_bytes", "count",   "that the program wrote" },
+    { "stderr_total_bytes", "count",   "that the program wrote" },
+    { "full_output",        "string?", "not in this version" },
+    { 0 },
+};
+static const struct property shown[] = {
+    { "main",  "boolean", "the value of the last expression" },
+    { "data",  "{}any",   "one value by MIME type" },
+    { "chart", "any",     "null in this version" },
+    { 0 },
+};
+static const struct property exception[] = {
+    { "name",      "string",   "its type" },
+    { "value",     "string",   "its text" },
+    { "traceback", "any",      "as Python prints it" },
+    { "frames",    "[]any",    "where it came by" },
+    { 0 },
+};
+static const struct property artifact[] = {
+    { "path",   "string", "beneath /workspace" },
+    { "bytes",  "count",  "its size" },
+    { "sha256", "string", "in hex" },
+    { "mime",   "string", "by its name, else by its first bytes" },
+    { "url",    "string", "where its bytes are" },
+    { 0 },
+};
+static const struct property denial[] = {
+    { "layer",   "string", "syscall, network, artifact, …" },
+    { "target",  "string", "what was tried" },
+    { "count",   "count",  "how often" },
+    { "message", "string", "why it was refused, and what to do" },
+    { 0 },
+};
+static const struct property usage[] = {
+    { "wall_ms",           "count", "by the clock" },
+    { "cpu_ms",            "count", "of all processors" },
+    { "memory_peak_bytes", "count", "files included" },
+    { "disk_peak_bytes",   "count", "of all files" },
+    { "processes_peak",    "count", "alive at once" },
+    { "queued_ms",         "count", "until there was a sandbox" },
+    { "start",             "string", "parked, built or session" },
+    { 0 },
+};
+static const struct property named[] = {
+    { "name",   "string", "" },
+    { "digest", "string", "" },
+    { 0 },
+};
+static const struct property isolation[] = {
+    { "tier",     "string",   "native" },
+    { "walls",    "[]string", "that stood" },
+    { "degraded", "[]string", "that stood in a weaker form" },
+    { 0 },
+};
+static const struct property run_result[] = {
+    { "id",         "string",       "run_ and 32 hex digits" },
+    { "status",     "=ok,error,limit,denied,pending_approval,cancelled,lost", "how it ended" },
+    { "fault",      "=code,limit,policy,caller,glovebox?", "whose doing a bad end was" },
+    { "exit_code",  "integer?",     "of the program" },
+    { "signal",     "integer?",     "that ended it" },
+    { "limit",      "LimitEnded?",  "with status limit" },
+    { "limit_hits", "[]LimitHit",   "every limit that was met" },
+    { "stdout",     "string",       "head and tail if it was too long" },
+    { "stderr",     "string",       "head and tail if it was too long" },
+    { "truncated",  "Truncated",    "" },
+    { "results",    "[]Shown",      "of a cell" },
+    { "error",      "Exception?",   "that ended a cell; what glovebox could not do, if it is lost" },
+    { "artifacts",  "[]Artifact",   "files that it made" },
+    { "denials",    "[]Denial",     "what was tried and refused" },
+    { "network",    "[]any",        "connections" },
+    { "usage",      "Usage",        "" },
+    { "limits",     "Limits",       "that were granted" },
+    { "policy",     "Named",        "" },
+    { "template",   "Named",        "" },
+    { "isolation",  "Isolation",    "" },
+    { "receipt",    "string?",      "the id of its receipt" },
+    { 0 },
+};
+static const struct property run_state[] = {
+    { "id",     "string", "" },
+    { "status", "=queued,building,loading,running,stopping,collecting,done", "where it stands" },
+    { "url",    "string", "where the result will be" },
+    { 0 },
+};
+static const struct property run_row[] = {
+    { "id",         "string",   "" },
+    { "status",     "string",   "its state, or its status once it has ended" },
+    { "fault",      "string?",  "" },
+    { "created_ms", "integer",  "milliseconds since 1970" },
+    { "took_ms",    "integer?", "from the request to the result" },
+    { 0 },
+};
+static const struct property run_page[] = {
+    { "runs", "[]RunRow", "" },
+    { "next", "string?",  "cursor of the next page" },
+    { 0 },
+};
+static const struct property failure[] = {
+    { "code",       "string",  "docs/reference/errors.md lists them" },
+    { "message",    "string",  "the cause, and what to do" },
+    { "fault",      "string",  "caller, policy or glovebox" },
+    { "retryable",  "boolean", "the same request may succeed later" },
+    { "request_id", "string",  "as in X-Request-Id" },
+    { 0 },
+};
+static const struct property error_answer[] = {
+    { "error", "Failure", "" },
+    { 0 },
+};
+static const struct property health[] = {
+    { "status",  "=ok,unavailable", "" },
+    { "version", "string", "" },
+    { "slots",   "count", "sandboxes that may be at once" },
+    { "in_use",  "count", "of them" },
+    { "parked",  "count", "built ahead" },
+    { "active",  "count", "runs under way" },
+    { "queued",  "count", "runs that wait" },
+    { 0 },
+};
+static const struct property policy_row[] = {
+    { "name", "string", "" }, { "digest", "string", "" }, { "description", "string?", "" }, { "policy", "object", "its effective values" },
+    { 0 },
+};
+static const struct property policy_list[] = { { "policies", "[]PolicyRow", "" }, { 0 } };
+static const struct property template_row[] = {
+    { "name", "string", "" }, { "digest", "string", "" }, { "description", "string?", "" }, { "languages", "[]string", "" },
+    { 0 },
+};
+static const struct property template_list[] = { { "templates", "[]TemplateRow", "" }, { 0 } };
+static const struct property limit_row[] = {
+    { "name", "string", "" }, { "default", "number", "" }, { "least", "number", "" }, { "most", "number", "" }, { "text", "string", "" },
+    { 0 },
+};
+static const struct property limit_list[] = { { "limits", "[]LimitRow", "" }, { 0 } };
+/* clang-format on */
+
+static const struct schema common[] = {
+    { "RequestFile", "A file that the code finds", request_file },
+    { "RunRequest", "What to run, and how", run_request },
+    { "LimitEnded", "The limit that ended a run", limit_ended },
+    { "LimitHit", "A limit that was met", limit_hit },
+    { "Truncated", "How much was printed in all", truncated },
+    { "Shown", "A value that a cell showed", shown, .is_open = true },
+    { "Exception", "What ended the code", exception, .is_open = true },
+    { "Artifact", "A file that a run made", artifact },
+    { "Denial", "Something that was tried and refused", denial },
+    { "Usage", "What a run used", usage, .is_open = true },
+    { "Named", "A name and the digest of what it stood for", named },
+    { "Isolation", "The walls around a run", isolation },
+    { "RunResult", "How a run ended and what came of it", run_result, .is_open = true },
+    { "RunState", "A run that has not ended", run_state },
+    { "RunResultOrState", "The result, or where it stands", NULL, { "RunResult", "RunState" } },
+    { "RunRow", "A run in a list", run_row },
+    { "RunPage", "A page of runs", run_page },
+    { "Failure", "Why there is no answer", failure },
+    { "Error", "A request that failed", error_answer },
+    { "Health", "Whether runs can be started", health, .is_open = true },
+    { "PolicyRow", "A policy", policy_row },
+    { "PolicyList", "Policies", policy_list },
+    { "TemplateRow", "A template", template_row, .is_open = true },
+    { "TemplateList", "Templates", template_list },
+    { "LimitRow", "A limit with its bounds", limit_row },
+    { "LimitList", "Limits", limit_list },
+    { 0 },
+};
+
+const struct schema *const schema_tables[] = { common, NULL };
