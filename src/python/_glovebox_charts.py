@@ -235,7 +235,8 @@ def box_lines(axes):
             middle = (corners[:, across].min() + corners[:, across].max()) / 2
             low, high = corners[:, along].min(), corners[:, along].max()
             whiskers = [line for line in others if len(line) == 2 and abs(line[0][across] - middle) < 1e-9 and
-                        abs(line[1][across] - middle) < 1e-9]
+                        abs(line[1][across] - middle) < 1e-9 and
+                        sum(end in (low, high) for end in line[:, along]) == (1 if line[0][along] != line[1][along] else 2)]
             if len(whiskers) == 2:
                 rows.append((name, along, across, middle, low, high, whiskers))
                 break

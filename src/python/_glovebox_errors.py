@@ -15,7 +15,7 @@ CHAIN_MOST = 8
 def tell(error, send):
     """Sends the data; what cannot be told of a hostile exception is left out, and a little always remains."""
     drop_ours(error)
-    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, steps_of(error)
     name = name_of(error)
     try:
         told = data_of(error)
@@ -42,10 +42,15 @@ def is_ours(path):
 
 
 def drop_ours(error):
-    steps = error.__traceback__
+    steps = steps_of(error)
     while steps is not None and is_ours(steps.tb_frame.f_code.co_filename):
         steps = steps.tb_next
-    error.__traceback__ = steps
+    BaseException.__setattr__(error, "__traceback__", steps)
+
+
+def steps_of(error):
+    """Whatever the class makes of attributes."""
+    return BaseException.__getattribute__(error, "__traceback__")
 
 
 def limit_of(steps):

@@ -95,12 +95,13 @@ def finish(code):
 
 def flush():
     well = True
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
         try:
+            stream = getattr(sys, name, None)
             if stream is not None and not stream.closed:
                 stream.flush()
         except BaseException:
-            well = well and stream is not sys.stdout
+            well = well and name != "stdout"
     return well
 
 
