@@ -12,6 +12,7 @@
 #include "daemon/accounts.h"
 #include "daemon/confine.h"
 #include "daemon/log.h"
+#include "daemon/processes.h"
 #include "daemon/receipts.h"
 #include "daemon/rest/identity.h"
 #include "daemon/rest/rest.h"
@@ -26,8 +27,8 @@
 #include <sys/prctl.h>
 
 enum { FDS_MOST = 64, EXIT_USAGE = 125, PARKED_LEAST = 2, PARKED_MOST = 32 };
-/* Who waits behind as many as are served at once waits about as long as his run takes: longer queues
- * make everybody slow and serve nobody sooner (tests/soak/overload.py). */
+/* Who waits behind as many as are served at once waits about as long as his run takes: longer
+ * queues make everybody slow and serve nobody sooner (tests/soak/overload.py). */
 enum { QUEUED_MOST = 48, QUEUED_OF_KEY_MOST = 32 };
 enum { DRAIN_MOST_MS = 50000, CANCEL_MOST_MS = 5000, DRAIN_LOOK_MS = 20 };
 
@@ -59,6 +60,7 @@ static struct daemon {
     struct runs runs;
     struct sessions sessions;
     struct http *http;
+    struct processes processes;
     struct door door;
     uv_signal_t terminated, interrupted;
     uv_timer_t drained;
@@ -166,6 +168,7 @@ static void end(void)
     log_event(LOG_DEBUG, "daemon.ends", COUNT("active", daemon_.runs.active));
     http_close(daemon_.http);
     sessions_close(&daemon_.sessions);
+    processes_close(&daemon_.processes);
     runs_close(&daemon_.runs);
     accounts_close(&daemon_.accounts);
     pool_close(&daemon_.pool);
@@ -239,6 +242,7 @@ static int open_loop(error *err)
 
 static int open_doors(error *err)
 {
+    daemon_.processes.loop = &daemon_.loop;
     daemon_.door = (struct door){ .accounts = &daemon_.accounts,
                                   .tcp_needs_no_key = settings.tcp_needs_no_key,
                                   .runs = &daemon_.runs,
@@ -247,7 +251,8 @@ static int open_doors(error *err)
                                   .templates = &daemon_.templates,
                                   .blobs = daemon_.blobs,
                                   .replays = replays_new(),
-                                  .receipts = daemon_.receipts };
+                                  .receipts = daemon_.receipts,
+                                  .processes = &daemon_.processes };
     if (!daemon_.door.replays)
         return fail(err, ERR_SYSTEM, "no memory for the keys of requests");
     struct http_settings http = { .tables = route_tables,

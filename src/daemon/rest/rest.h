@@ -23,6 +23,7 @@ struct door {
     struct blob_store *blobs;
     struct replays *replays;
     struct receipts *receipts;
+    struct processes *processes;
 };
 
 /* Every table of routes, NULL at the end; each stands at the end of the file that its name says. */
@@ -32,6 +33,7 @@ extern const struct route_table artifact_routes;
 extern const struct route_table session_routes;
 extern const struct route_table context_routes;
 extern const struct route_table file_routes;
+extern const struct route_table process_routes;
 extern const struct route_table list_routes;
 extern const struct route_table receipt_routes;
 

@@ -11,6 +11,7 @@ const struct route_table *const route_tables[] = {
     &session_routes,
     &context_routes,
     &file_routes,
+    &process_routes,
     &list_routes,
     &receipt_routes,
     NULL,

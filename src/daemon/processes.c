@@ -1,0 +1,605 @@
+/* processes.c - see processes.h. Whoever reads holds a position; what all of them have read, or
+ * nobody wants, is given back to init as credit. */
+#include "daemon/processes.h"
+
+#include "daemon/json_writer.h"
+#include "daemon/session_files.h"
+#include "daemon/sessions.h"
+#include "model/policy.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+enum { RECORD_HEAD = 5, RECORD_MOST = 16384, UNREAD_MOST = PROCESS_OUTPUT_KEPT / 2 };
+
+static int64_t wall_ms(void)
+{
+    struct timespec now;
+    (void) clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void tell(struct process *process)
+{
+    for (struct process_reader *reader = process->readers, *next; reader; reader = next) {
+        next = reader->next;
+        reader->woken(reader->context);
+    }
+}
+
+static void order(struct process *process, enum inside_kind kind, const void *payload, size_t size)
+{
+    struct iovec part = { (void *) (uintptr_t) payload, size };
+    if (!process->session)
+        return;
+    session_send(process->session, &process->operation, kind, &part, size > 0);
+    session_flush(process->session);
+}
+
+/* --- the log ------------------------------------------------------------------------------------
+ */
+
+static uint64_t log_end(const struct process *process)
+{
+    return process->first + (process->log.size - process->log_at);
+}
+
+static size_t record_size(const struct process *process, size_t at)
+{
+    uint32_t size;
+    memcpy(&size, process->log.data + at + 1, sizeof size);
+    return RECORD_HEAD + size;
+}
+
+static void drop_oldest(struct process *process)
+{
+    while (process->log.size - process->log_at > PROCESS_OUTPUT_KEPT) {
+        size_t size = record_size(process, process->log_at);
+        process->log_at += size;
+        process->first += size;
+    }
+    if (process->log_at > PROCESS_OUTPUT_KEPT) {
+        bytes_drop(&process->log, process->log_at);
+        process->log_at = 0;
+    }
+}
+
+static void add_output(struct process *process, unsigned stream, const unsigned char *bytes,
+                       size_t size)
+{
+    while (size > 0) {
+        uint32_t part = size < RECORD_MOST ? (uint32_t) size : RECORD_MOST;
+        unsigned char head[RECORD_HEAD] = { (unsigned char) stream };
+        memcpy(head + 1, &part, sizeof part);
+        bytes_add(&process->log, head, sizeof head);
+        bytes_add(&process->log, bytes, part);
+        bytes += part;
+        size -= part;
+    }
+    drop_oldest(process);
+}
+
+static bool is_stalled(const struct process_reader *reader)
+{
+    return deadline_has_passed(reader->stalls);
+}
+
+/* Gives credit for what nobody is still to read, so that the program goes on. */
+static void settle(struct process *process)
+{
+    uint64_t slowest = log_end(process);
+    for (const struct process_reader *reader = process->readers; reader; reader = reader->next)
+        if (!is_stalled(reader) && reader->at < slowest)
+            slowest = reader->at;
+    if (process->debt == 0 || log_end(process) - slowest > UNREAD_MOST)
+        return;
+    struct inside_amount more = { .bytes = process->debt };
+    process->debt = 0;
+    order(process, INSIDE_CREDIT, &more, sizeof more);
+}
+
+bool process_read(struct process *process, struct process_reader *reader,
+                  struct process_record *record)
+{
+    if (reader->at < process->first) {
+        reader->lost += process->first - reader->at;
+        reader->at = process->first;
+    }
+    reader->stalls = deadline_in(PROCESS_STALL_MS);
+    if (reader->at >= log_end(process)) {
+        settle(process);
+        return false;
+    }
+    size_t at = process->log_at + (size_t) (reader->at - process->first);
+    size_t size = record_size(process, at);
+    record->stream = (unsigned char) process->log.data[at];
+    record->bytes = process->log.data + at + RECORD_HEAD;
+    record->size = size - RECORD_HEAD;
+    reader->at += size;
+    record->next = reader->at;
+    return true;
+}
+
+/* An offset that is none of a record's beginnings means the next one. */
+void process_join(struct process *process, struct process_reader *reader)
+{
+    uint64_t at = process->first;
+    size_t place = process->log_at;
+    while (reader->at > at && place < process->log.size) {
+        size_t size = record_size(process, place);
+        place += size;
+        at += size;
+    }
+    if (reader->at > process->first)
+        reader->at = at;
+    reader->stalls = deadline_in(PROCESS_STALL_MS);
+    reader->next = process->readers;
+    process->readers = reader;
+    if (process->session)
+        session_hold(process->session);
+}
+
+static void set_timer(struct process *process);
+
+void process_leave(struct process *process, struct process_reader *reader)
+{
+    for (struct process_reader **at = &process->readers; *at; at = &(*at)->next)
+        if (*at == reader) {
+            *at = reader->next;
+            if (process->session)
+                session_let_go(process->session);
+            break;
+        }
+    settle(process);
+    set_timer(process);
+}
+
+/* --- life ---------------------------------------------------------------------------------------
+ */
+
+static void process_free(struct process *process)
+{
+    json_object_put(process->config);
+    free(process->tag);
+    bytes_done(&process->log);
+    bytes_done(&process->input);
+    free(process);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct process *process = handle->data;
+    process->is_closed = true;
+    if (process->uses == 0)
+        process_free(process); /* else with the last exchange that looks at it */
+}
+
+void process_drop(struct process *process)
+{
+    if (--process->uses == 0 && process->is_closed)
+        process_free(process);
+}
+
+static void forget(struct process *process)
+{
+    for (struct process **at = &process->processes->first; *at; at = &(*at)->next)
+        if (*at == process) {
+            *at = process->next;
+            break;
+        }
+    process->is_closing = true;
+    uv_close((uv_handle_t *) &process->timer, on_closed);
+}
+
+void processes_close(struct processes *processes)
+{
+    while (processes->first)
+        forget(processes->first);
+}
+
+static void set_timer(struct process *process)
+{
+    uint64_t left = UINT64_MAX;
+    if (process->is_closing)
+        return;
+    if (process->dies.at_ms != 0)
+        left = (uint64_t) deadline_left_ms(process->dies);
+    if (process->readers && process->debt > 0 && left > PROCESS_STALL_MS)
+        left = PROCESS_STALL_MS / 4; /* somebody may stall */
+    uv_update_time(process->processes->loop);
+    if (left == UINT64_MAX)
+        (void) uv_timer_stop(&process->timer);
+    else
+        (void) uv_timer_start(&process->timer, on_timer, left + 1, 0);
+}
+
+static void become_ended(struct process *process)
+{
+    process->state = PROCESS_ENDED;
+    process->ended_ms = wall_ms();
+    if (process->session) {
+        session_done(process->session, &process->operation);
+        for (const struct process_reader *reader = process->readers; reader; reader = reader->next)
+            session_let_go(process->session);
+    }
+    process->session = NULL;
+    process->dies = deadline_in(PROCESS_ENDED_MS);
+    set_timer(process);
+    tell(process);
+}
+
+/* Its time is over: first its group is killed, and once it has been dead for long it is forgotten.
+ */
+static void on_timer(uv_timer_t *timer)
+{
+    struct process *process = timer->data;
+    settle(process);
+    if (process->dies.at_ms != 0 && deadline_has_passed(process->dies)) {
+        if (process->state == PROCESS_ENDED && !process->readers && process->uses == 0) {
+            forget(process);
+            return;
+        }
+        error unheard;
+        process->dies =
+            process->state == PROCESS_ENDED ? deadline_in(PROCESS_ENDED_MS) : (deadline){ 0 };
+        if (process->state != PROCESS_ENDED) {
+            process->timed_out = true;
+            (void) process_signal(process, SIGKILL, true, &unheard);
+        }
+    }
+    set_timer(process);
+}
+
+static void feed_on(struct process *process)
+{
+    while (process->session && process->input.size > 0 && process->window > 0) {
+        size_t part = process->input.size < process->window ? process->input.size : process->window;
+        if (part > INSIDE_PAYLOAD_MOST)
+            part = INSIDE_PAYLOAD_MOST;
+        process->window -= part;
+        order(process, INSIDE_DATA, process->input.data, part);
+        bytes_drop(&process->input, part);
+    }
+    if (process->input.size == 0 && process->input_ends && !process->input_has_ended) {
+        process->input_has_ended = true;
+        order(process, INSIDE_END, NULL, 0);
+    }
+}
+
+static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+                    error *err)
+{
+    struct process *process = context;
+    struct inside_started started;
+    struct inside_exited exited;
+    struct inside_amount taken;
+    switch (frame->kind) {
+    case INSIDE_STARTED:
+        memcpy(&started, payload, sizeof started);
+        process->pid = started.pid;
+        process->state = PROCESS_RUNNING;
+        feed_on(process);
+        break;
+    case INSIDE_OUTPUT:
+        add_output(process, frame->stream, payload, frame->size);
+        process->debt += frame->size;
+        if (process->log.failed)
+            return fail(err, ERR_SYSTEM, "no memory for the output of a process");
+        settle(process);
+        set_timer(process);
+        break;
+    case INSIDE_CREDIT:
+        memcpy(&taken, payload, sizeof taken);
+        if (taken.bytes > INSIDE_WINDOW - process->window)
+            return fail(err, ERR_PROTOCOL, "glovebox-init took more input than it was given");
+        process->window += (size_t) taken.bytes;
+        feed_on(process);
+        return 0;
+    case INSIDE_EXITED:
+        memcpy(&exited, payload, sizeof exited);
+        process->exit_code = exited.exit_code;
+        process->signal = exited.signal;
+        become_ended(process);
+        return 0;
+    case INSIDE_DONE: /* of a signal or a resize; or it could not be started */
+        if (process->state != PROCESS_STARTING)
+            return 0;
+        if (error_of_inside(frame, payload, &process->failure) == 0)
+            return fail(err, ERR_PROTOCOL, "glovebox-init started a process and did not say so");
+        if (process->failure.code == ERR_NOT_FOUND || process->failure.code == ERR_POLICY)
+            process->failure.code = ERR_BAD_REQUEST;
+        become_ended(process);
+        return 0;
+    default:
+        return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for a process",
+                    frame->kind);
+    }
+    tell(process);
+    return 0;
+}
+
+static void on_session_ended(void *context, const error *why)
+{
+    struct process *process = context;
+    process->session = NULL;
+    process->failure = *why;
+    process->exit_code = -1;
+    process->signal = SIGKILL;
+    become_ended(process);
+}
+
+/* --- starting -----------------------------------------------------------------------------------
+ */
+
+static int add_text(struct bytes *out, struct json_object *text, const char *what, error *err)
+{
+    if (!json_object_is_type(text, json_type_string) ||
+        strlen(json_object_get_string(text)) != (size_t) json_object_get_string_len(text))
+        return fail(err, ERR_BAD_REQUEST, "'%s' holds what is no text", what);
+    bytes_add(out, json_object_get_string(text), (size_t) json_object_get_string_len(text) + 1);
+    return 0;
+}
+
+static int add_command(const struct process_request *request, struct inside_start *start,
+                       struct bytes *out, error *err)
+{
+    if (request->shell.size > 0) {
+        bytes_add(out, "/bin/bash\0-l\0-c", 16);
+        bytes_add(out, request->shell.data, request->shell.size);
+        bytes_add(out, "", 1);
+        start->arguments = 4;
+        return 0;
+    }
+    if (!json_object_is_type(request->command, json_type_array) ||
+        json_object_array_length(request->command) == 0 ||
+        json_object_array_length(request->command) > INSIDE_ARGUMENTS_MOST)
+        return fail(err, ERR_BAD_REQUEST,
+                    "'command' is a list of 1 to %d texts; or give 'shell', a line for bash",
+                    INSIDE_ARGUMENTS_MOST);
+    start->arguments = (uint16_t) json_object_array_length(request->command);
+    for (unsigned i = 0; i < start->arguments; i++)
+        if (add_text(out, json_object_array_get_idx(request->command, i), "command", err) < 0)
+            return -1;
+    return 0;
+}
+
+/* The session's variables, with those of the request over them. */
+static int add_variables(const struct process_request *request, struct inside_start *start,
+                         struct bytes *out, error *err)
+{
+    const struct bytes *own = request->variables;
+    for (size_t at = 0; at < own->size; at += strlen(own->data + at) + 1) {
+        const char *each = own->data + at;
+        char name[256];
+        (void) snprintf(name, sizeof name, "%.*s", (int) strcspn(each, "="), each);
+        if (request->env && json_object_object_get_ex(request->env, name, NULL))
+            continue;
+        bytes_add(out, each, strlen(each) + 1);
+        start->variables++;
+    }
+    if (request->has_terminal &&
+        !(request->env && json_object_object_get_ex(request->env, "TERM", NULL))) {
+        bytes_add(out, "TERM=xterm-256color", 20);
+        start->variables++;
+    }
+    if (!request->env)
+        return 0;
+    if (!json_object_is_type(request->env, json_type_object))
+        return fail(err, ERR_BAD_REQUEST, "'env' must be an object of texts");
+    json_object_object_foreach(request->env, key, value)
+    {
+        const char *text = json_object_get_string(value);
+        if (policy_check_variable(key, text ? text : "", err) < 0)
+            return -1;
+        bytes_add(out, key, strlen(key));
+        bytes_add(out, "=", 1);
+        if (add_text(out, value, "env", err) < 0)
+            return -1;
+        start->variables++;
+    }
+    if (start->variables > INSIDE_ARGUMENTS_MOST)
+        return fail(err, ERR_BAD_REQUEST, "%u variables, %d are allowed", start->variables,
+                    INSIDE_ARGUMENTS_MOST);
+    return 0;
+}
+
+static int write_order(const struct process_request *request, struct bytes *out, error *err)
+{
+    struct inside_start start = {
+        .flags = INSIDE_START_CREDIT,
+        .rows = (uint16_t) request->rows,
+        .columns = (uint16_t) request->columns,
+    };
+    if (request->has_terminal)
+        start.flags |= INSIDE_START_TERMINAL;
+    else if (request->has_stdin)
+        start.flags |= INSIDE_START_STDIN_PIPE;
+    bytes_add(out, &start, sizeof start);
+    if (request->folder.size > 0 && request->folder.data[0] != '/')
+        bytes_add_text(out, "/workspace/");
+    else if (request->folder.size == 0)
+        bytes_add_text(out, "/workspace");
+    bytes_add(out, request->folder.data, request->folder.size);
+    bytes_add(out, "", 1);
+    if (add_command(request, &start, out, err) < 0 || add_variables(request, &start, out, err) < 0)
+        return -1;
+    if (out->failed || out->size > INSIDE_PAYLOAD_MOST)
+        return fail(err, ERR_TOO_LARGE,
+                    "a command and its environment have %zu bytes, %d are allowed", out->size,
+                    INSIDE_PAYLOAD_MOST);
+    memcpy(out->data, &start, sizeof start);
+    return 0;
+}
+
+static struct process *process_new(struct processes *processes, struct session *session,
+                                   const struct process_request *request)
+{
+    struct process *process = calloc(1, sizeof *process);
+    if (!process)
+        return NULL;
+    (void) snprintf(process->id, sizeof process->id, "prc_%" PRIu64, ++processes->last_id);
+    (void) snprintf(process->session_id, sizeof process->session_id, "%s", session_id(session));
+    process->processes = processes;
+    process->session = session;
+    process->has_terminal = request->has_terminal;
+    process->has_stdin = request->has_stdin || request->has_terminal;
+    process->window = INSIDE_WINDOW;
+    process->started_ms = wall_ms();
+    if (request->tag.size > 0)
+        process->tag = strndup(request->tag.data, request->tag.size);
+    process->config =
+        request->shell.size > 0
+            ? json_object_new_string_len(request->shell.data, (int) request->shell.size)
+            : json_object_get(request->command);
+    (void) uv_timer_init(processes->loop, &process->timer);
+    process->timer.data = process;
+    process->next = processes->first;
+    processes->first = process;
+    return process;
+}
+
+static int check_count(const struct processes *processes, const struct session *session, error *err)
+{
+    unsigned count = 0;
+    for (const struct process *process = processes->first; process; process = process->next)
+        count += process->state != PROCESS_ENDED && process->session == session;
+    if (count >= PROCESSES_MOST)
+        return fail(err, ERR_BUSY, "%u processes run in this session; end some", count);
+    return 0;
+}
+
+int process_start(struct processes *processes, struct session *session,
+                  const struct process_request *request, struct process **ret_process, error *err)
+{
+    auto_bytes wanted = { 0 };
+    if (write_order(request, &wanted, err) < 0 || check_count(processes, session, err) < 0)
+        return -1;
+    struct process *process = process_new(processes, session, request);
+    if (!process)
+        return fail(err, ERR_SYSTEM, "no memory for a process");
+    process->operation = (struct session_operation){ .context = process,
+                                                     .frame = on_frame,
+                                                     .ended = on_session_ended };
+    if (session_begin(session, &process->operation, err) < 0) {
+        process->session = NULL;
+        forget(process);
+        return -1;
+    }
+    if (request->timeout_ms > 0)
+        process->dies = deadline_in((int64_t) request->timeout_ms);
+    order(process, INSIDE_START, wanted.data, wanted.size);
+    set_timer(process);
+    *ret_process = process;
+    return 0;
+}
+
+struct process *process_find(const struct processes *processes, const struct session *session,
+                             const char *name)
+{
+    char *end;
+    unsigned long pid = strtoul(name, &end, 10);
+    bool is_pid = *name >= '0' && *name <= '9' && !*end;
+    for (struct process *process = processes->first; process; process = process->next) {
+        if (strcmp(process->session_id, session_id(session)) != 0)
+            continue;
+        if (strcmp(process->id, name) == 0 || (is_pid && process->pid == pid) ||
+            (process->tag && strcmp(process->tag, name) == 0))
+            return process;
+    }
+    return NULL;
+}
+
+/* --- orders -------------------------------------------------------------------------------------
+ */
+
+static int check_runs(const struct process *process, error *err)
+{
+    if (process->session)
+        return 0;
+    return fail(err, ERR_CONFLICT, "process %s has ended", process->id);
+}
+
+int process_feed(struct process *process, const void *bytes, size_t size, error *err)
+{
+    if (check_runs(process, err) < 0)
+        return -1;
+    if (!process->has_stdin || process->input_ends)
+        return fail(err, ERR_CONFLICT, "the input of process %s is not open", process->id);
+    if (process->input.size + size > PROCESS_INPUT_MOST)
+        return fail(err, ERR_BUSY, "process %s has not read the last %zu bytes yet; try again",
+                    process->id, process->input.size);
+    bytes_add(&process->input, bytes, size);
+    if (process->input.failed)
+        return fail(err, ERR_SYSTEM, "no memory for input");
+    session_touch(process->session);
+    if (process->state == PROCESS_RUNNING)
+        feed_on(process);
+    return 0;
+}
+
+void process_end_input(struct process *process)
+{
+    process->input_ends = true;
+    if (process->state == PROCESS_RUNNING)
+        feed_on(process);
+}
+
+int process_signal(struct process *process, unsigned number, bool whole_group, error *err)
+{
+    struct inside_signal wanted = { .number = number, .whole_group = whole_group };
+    if (check_runs(process, err) < 0)
+        return -1;
+    order(process, INSIDE_SIGNAL, &wanted, sizeof wanted);
+    return 0;
+}
+
+int process_resize(struct process *process, uint64_t rows, uint64_t columns, error *err)
+{
+    struct inside_size size = { .rows = (uint16_t) rows, .columns = (uint16_t) columns };
+    if (check_runs(process, err) < 0)
+        return -1;
+    if (!process->has_terminal)
+        return fail(err, ERR_CONFLICT, "process %s has no terminal", process->id);
+    order(process, INSIDE_RESIZE, &size, sizeof size);
+    return 0;
+}
+
+void process_write(const struct process *process, struct bytes *out)
+{
+    static const char *const states[] = { "starting", "running", "ended" };
+    json_open(out, '{');
+    json_string_field(out, "id", process->id);
+    json_count_field(out, "pid", process->pid);
+    json_string_field(out, "tag", process->tag);
+    json_string_field(out, "state", states[process->state]);
+    json_key(out, "command");
+    const char *config = json_object_to_json_string_ext(process->config, JSON_C_TO_STRING_PLAIN);
+    json_raw(out, config, strlen(config));
+    json_flag_field(out, "terminal", process->has_terminal);
+    json_flag_field(out, "stdin", process->has_stdin && !process->input_ends);
+    json_number_field(out, "started_ms", process->started_ms);
+    json_count_field(out, "offset", process->first);
+    json_count_field(out, "end_offset", log_end(process));
+    bool has_ended = process->state == PROCESS_ENDED;
+    json_key(out, "exit_code");
+    if (has_ended && process->signal == 0)
+        json_number(out, process->exit_code);
+    else
+        json_null(out);
+    json_key(out, "signal");
+    if (has_ended && process->signal != 0)
+        json_number(out, process->signal);
+    else
+        json_null(out);
+    json_flag_field(out, "timed_out", process->timed_out);
+    json_string_field(out, "message",
+                      process->failure.code != ERR_NONE ? process->failure.text : NULL);
+    json_close(out, '}');
+}
