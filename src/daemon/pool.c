@@ -15,10 +15,10 @@
 /* After a run has ended, or while a long one goes on. */
 enum { REFILL_SOON_MS = 1, REFILL_LATER_MS = 20 };
 
-/* One sandbox of a shape that brings libraries waits with their first use rehearsed: it answers in
- * a third of the time and weighs four times as much (docs/benchmark.md). It is made when nobody has
- * asked for this long, so that a busy machine is not made busier. */
-enum { CALM_MS = 12, PRIMED_MOST = 1, ID_PRIME = 1000 };
+/* Of each shape the sandboxes that will be taken first have rehearsed what programs do first: they
+ * answer sooner and weigh more (docs/benchmark.md). They do it when nobody has asked for this long,
+ * so that a busy machine is not made busier. */
+enum { CALM_MS = 6, ID_PRIME = 1000 };
 
 enum { COUNT_EVERY_MS = 1000, BUILDING_MOST = 2, REST_MS = 1000, REST_MOST_MS = 30000 };
 
@@ -64,6 +64,7 @@ static void leave_parking(struct pool *pool, struct pooled *row)
 {
     row->shape->parked--;
     row->shape->primed -= row->is_primed;
+    row->shape->priming = row->shape->priming && !row->is_priming;
     pool->parked--;
     row->is_parked = row->is_primed = row->is_priming = false;
 }
@@ -157,6 +158,8 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
     struct pooled *row = context;
     if (row->is_priming && frame->id == ID_PRIME && frame->kind == INSIDE_EXECUTED) {
         row->is_priming = false;
+        row->shape->priming = false;
+        prime_when_calm(row->pool, row->shape);
         return 0;
     }
     if (row->is_priming && frame->kind == INSIDE_DENIAL)
@@ -368,7 +371,6 @@ static void count(uv_timer_t *timer)
     refill_soon(pool);
 }
 
-/* The one that will be taken next. */
 static void prime(struct shape *shape, struct pooled *row)
 {
     static const struct {
@@ -378,6 +380,7 @@ static void prime(struct shape *shape, struct pooled *row)
     struct iovec part = { (void *) (uintptr_t) &order, sizeof order.head + sizeof order.texts };
     row->is_primed = row->is_priming = true;
     shape->primed++;
+    shape->priming = true;
     sandbox_send(row->sandbox, &(struct inside_frame){ .kind = INSIDE_EXECUTE, .id = ID_PRIME },
                  &part, 1);
     sandbox_flush(row->sandbox);
@@ -389,16 +392,16 @@ static void be_calm(uv_timer_t *timer)
     for (size_t i = 0; i < SHAPES_MOST; i++) {
         struct shape *shape = &pool->shapes.list[i];
         struct pooled *row = NULL;
-        if (shape_is_worth_priming(shape) && shape->parked > 1 && shape->primed < PRIMED_MOST)
-            row = next_to_take(pool, shape);
-        if (row)
+        if (shape->primed < shape_primed_target(shape) && shape->parked > 1 && !shape->priming)
+            row = first_to_go(pool, shape);
+        if (row && !row->is_primed)
             prime(shape, row);
     }
 }
 
 static void prime_when_calm(struct pool *pool, const struct shape *shape)
 {
-    if (shape_is_worth_priming(shape) && !pool->is_closing)
+    if (shape->primed < shape_primed_target(shape) && !pool->is_closing)
         (void) uv_timer_start(&pool->calm, be_calm, CALM_MS, 0);
 }
 

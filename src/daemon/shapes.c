@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { FORGOTTEN_MS = 60000, LEASES_PER_PARKED = 20 };
+enum { PRIMED_LIGHT = 4, PRIMED_RICH = 1 };
 
 struct shape *shapes_find(struct shapes *shapes, const struct spawn_build *build, uint64_t now_ms)
 {
@@ -38,9 +39,11 @@ void shapes_count(struct shapes *shapes)
     }
 }
 
-bool shape_is_worth_priming(const struct shape *shape)
+uint32_t shape_primed_target(const struct shape *shape)
 {
-    return shape->is_used && shape->build.start == SPAWN_FORKED && shape->build.zygote > 0;
+    if (!shape->is_used || shape->build.start != SPAWN_FORKED)
+        return 0;
+    return shape->build.zygote == 0 ? PRIMED_LIGHT : PRIMED_RICH;
 }
 
 uint32_t shape_target(const struct shapes *shapes, const struct shape *shape, uint64_t now_ms)

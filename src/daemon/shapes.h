@@ -17,7 +17,8 @@ struct shape {
     struct spawn_build build; /* request is 0 */
     bool is_used;
     bool is_kept;      /* always has a few: the operator's own choice */
-    uint32_t primed;   /* of the parked, and on their way to be */
+    uint32_t primed;   /* of the parked: have rehearsed what comes first, or do it now */
+    bool priming;      /* one of them does */
     uint32_t parked;   /* ready now */
     uint32_t building; /* on their way to be parked */
     uint32_t recent;   /* leases since the last count */
@@ -42,9 +43,9 @@ void shape_leased(struct shape *shape, uint64_t now_ms);
 /* Called once a second: how much each shape was in demand. */
 void shapes_count(struct shapes *shapes);
 
-/* The first set of a template is the lightest; the others bring libraries, whose first use is worth
- * rehearsing. */
-bool shape_is_worth_priming(const struct shape *shape);
+/* How many of the parked shall have rehearsed. The first set of a template is the lightest; the
+ * others bring libraries, whose first use takes memory. */
+uint32_t shape_primed_target(const struct shape *shape);
 
 /* How many should be parked: enough for a twentieth of a second of late demand; none when it was
  * not used for a minute, unless it is kept. */

@@ -97,16 +97,16 @@ TEST(as_many_wait_as_demand_asks_for)
     }
 }
 
-TEST(only_sets_that_bring_libraries_are_primed)
+TEST(the_lightest_set_has_more_that_are_primed)
 {
     struct shape shape = { .is_used = true, .build = { .start = SPAWN_FORKED, .zygote = 1 } };
-    expect(shape_is_worth_priming(&shape), "a second set");
+    expect(shape_primed_target(&shape) == 1, "a second set");
     shape.build.zygote = 0;
-    expect(!shape_is_worth_priming(&shape), "the lightest set");
+    expect(shape_primed_target(&shape) == 4, "the lightest set");
     shape.build = (struct spawn_build){ .start = SPAWN_EMPTY, .zygote = 1 };
-    expect(!shape_is_worth_priming(&shape), "no interpreter");
+    expect(shape_primed_target(&shape) == 0, "no interpreter");
 }
 
 TESTS(CASE(a_shape_is_found_again), CASE(the_shape_unused_for_longest_gives_up_its_place),
       CASE(demand_rises_at_once_and_fades), CASE(as_many_wait_as_demand_asks_for),
-      CASE(only_sets_that_bring_libraries_are_primed))
+      CASE(the_lightest_set_has_more_that_are_primed))

@@ -94,8 +94,8 @@ int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
         .generation = slot->generation,
         .groups = slot->procs_count,
         .open_files = build->open_files,
-        /* One more in a sandbox that is in use finds its files there, and touches none. */
-        .prime = slot->state == SLOT_STANDING ? ZYGOTE_PRIME_NOTHING : ZYGOTE_PRIME_PRINT,
+        /* gloveboxd orders rehearsals, of those that wait, when it is calm. */
+        .prime = ZYGOTE_PRIME_NOTHING,
         .has_loopback = build->network == SPAWN_NETWORK_LOOPBACK,
         .leave_out = spawner->leave_out,
         .disk_bytes = build->disk_bytes,

@@ -79,6 +79,7 @@ class Watch:
             if name.startswith("glovebox-spawne"):
                 for number, holder in enumerate(read(f"/proc/{pid}/task/{pid}/children").split()):
                     self.pids[f"holder {number}"] = int(holder)
+        self.zygotes = set()
         self.born = {pid: self.birth(pid) for pid in self.pids.values()}
         self.rss, self.descriptors = collections.defaultdict(list), collections.defaultdict(list)
 
@@ -95,6 +96,16 @@ class Watch:
                 self.descriptors[name].append((runs, len(os.listdir(f"/proc/{pid}/fd"))))
             except OSError:
                 pass
+
+        for name, pid in self.pids.items():
+            if name.startswith("holder"):
+                self.zygotes |= {child for child in read(f"/proc/{pid}/task/{pid}/children").split()
+                                 if read(f"/proc/{child}/comm") == "python3\n"}
+
+    def rotation(self, runs):
+        """Each zygote serves 2,000 forks (spawner/zygotes.c) and is replaced."""
+        print(f"{len(self.zygotes)} zygotes served")
+        return ["no zygote was ever replaced"] if runs > 8000 and len(self.zygotes) < 4 else []
 
     def replaced(self):
         return [f"{name} ({pid}) was replaced" for name, pid in self.pids.items() if self.birth(pid) != self.born[pid]]
@@ -226,7 +237,7 @@ def main():
                 time.sleep(SAMPLE_S)
                 watch.look(soak.done)
             settle(watch, soak.done)
-            problems = watch.replaced() + watch.growth()
+            problems = watch.replaced() + watch.growth() + watch.rotation(soak.done)
             processes, groups = family(service.process.pid), groups_of(watch.pids.values())
         problems += [f"left: {item}" for item in left_of(processes, groups)]
         for number, code, problem, result in warm.wrong + soak.wrong[:20]:
