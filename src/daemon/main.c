@@ -261,6 +261,7 @@ static int open_doors(error *err)
                                   .owner = settings.owner,
                                   .admit = identify,
                                   .answering = add_identity_headers,
+                                  .ended = metrics_request_ended,
                                   .is_private = settings.is_private,
                                   .last_closed = on_last_closed };
     if (http_open(&daemon_.loop, &http, &daemon_.http, err) < 0)

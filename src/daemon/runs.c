@@ -2,6 +2,7 @@
 #include "daemon/runs.h"
 
 #include "daemon/log.h"
+#include "daemon/metrics.h"
 #include "daemon/run.h"
 
 #include <assert.h>
@@ -205,6 +206,7 @@ static void settle(struct runs *runs, struct run *run)
 void runs_ended(struct runs *runs, struct run *run)
 {
     settle(runs, run);
+    metrics_run_ended(run);
     runs->kept++;
     runs->kept_bytes += run->result.size;
     for (struct run_listener *listener = run->listeners, *next; listener; listener = next) {

@@ -364,6 +364,7 @@ int http_open(uv_loop_t *loop, const struct http_settings *settings, struct http
         return fail(err, ERR_SYSTEM, "no memory for HTTP");
     http->settings = *settings;
     http->loop = loop;
+    http->began_ms = now_ms();
     if (start_mhd(http, err) < 0) {
         free(http);
         return -1;
@@ -412,6 +413,16 @@ void http_stop_listening(struct http *http)
     for (size_t i = 0; i < http->listener_count; i++)
         if (http->listeners[i].is_open)
             (void) uv_poll_stop(&http->listeners[i].poll);
+}
+
+unsigned http_connection_count(const struct http *http)
+{
+    return http->connection_count;
+}
+
+int64_t http_began_ms(const struct http *http)
+{
+    return http->began_ms;
 }
 
 bool http_is_idle(const struct http *http)

@@ -101,7 +101,7 @@ struct exchange {
     struct account *account; /* who calls; NULL only with RIGHT_NONE */
     struct MHD_Connection *connection;
     const struct route *route;
-    enum right right; /* of the route */
+    enum right right;         /* of the route */
     char id[REQUEST_ID_SIZE]; /* the client's X-Request-Id if it is a plain word, else ours */
     char method[12];
     char *path; /* as it came, percent signs resolved, cut up at the parameters */
@@ -154,6 +154,9 @@ void http_close(struct http *http);
 
 /* Takes no further connection: callers wait at the socket for whoever listens next. */
 void http_stop_listening(struct http *http);
+
+unsigned http_connection_count(const struct http *http);
+int64_t http_began_ms(const struct http *http); /* now_ms() when it was opened */
 
 /* True if no request is being answered. */
 bool http_is_idle(const struct http *http);

@@ -43,6 +43,7 @@ struct http {
     struct connection *connections;
     unsigned connection_count;
     uint64_t bodies; /* bytes in flight */
+    int64_t began_ms;
 };
 
 /* http.c */

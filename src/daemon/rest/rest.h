@@ -35,10 +35,14 @@ extern const struct route_table context_routes;
 extern const struct route_table file_routes;
 extern const struct route_table process_routes;
 extern const struct route_table list_routes;
+extern const struct route_table metrics_routes;
 extern const struct route_table receipt_routes;
 
 /* runs.c */
 struct run *exchange_run(struct exchange *exchange); /* NULL: that was answered */
+
+/* metrics.c: http_settings.ended. */
+void metrics_request_ended(const struct exchange *exchange);
 
 /* visit.c */
 /* The exchange hears what the run says from now on; then, whenever it is called: the result or the

@@ -13,6 +13,7 @@ const struct route_table *const route_tables[] = {
     &file_routes,
     &process_routes,
     &list_routes,
+    &metrics_routes,
     &receipt_routes,
     NULL,
     /* clang-format on */
