@@ -23,7 +23,8 @@ test:
 	@tools/setup build test
 	@tools/test $(BUILD)
 
-# All that is compared takes turns for four minutes; QUICK=1 gives a first impression in one.
+# All that is compared takes turns for four minutes (BENCH_SECONDS=60 for less of them); QUICK=1 gives a first
+# impression in one.
 bench: all
 	@/usr/bin/python3 -B tests/bench/bench.py $(BUILD)
 

@@ -204,7 +204,7 @@ def main():
     bench = Bench(build, quick)
     loads = [os.getloadavg()[0]]
     turns = bench.prepare()
-    rounds = bench.take_turns(turns, 25 if quick else 150)
+    rounds = bench.take_turns(turns, 25 if quick else float(os.environ.get('BENCH_SECONDS', '150')))
     loads.append(os.getloadavg()[0])
     rates, weights = bench.flat_out()
     loads.append(os.getloadavg()[0])

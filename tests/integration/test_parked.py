@@ -1,0 +1,81 @@
+"""Parked sandboxes: other languages start from them too; what they rehearsed leaves no trace; each is used once."""
+
+import json
+import time
+
+import pytest
+from serving import Serving, state_of_its_own
+
+pytestmark = pytest.mark.usefixtures("python_template")
+
+JS = """name: js
+description: JavaScript.
+template: node
+languages: [node]
+limits: {wall: 30s, cpu: 30s, memory: 512MiB, processes: 64, disk: 256MiB, inodes: 16384, output: 1MiB, artifacts: 64MiB}
+network: none
+"""
+
+LOOK = """
+import json, os, sys
+print(json.dumps({"files": {place: os.listdir(place) for place in ("/tmp", "/workspace", "/dev/shm")},
+                  "environment": sorted(os.environ), "folder": os.getcwd(),
+                  "main": sorted(name for name in globals() if not name.startswith("__"))}))
+"""
+
+
+def until_parked(run, times=200):
+    """The result of the first run that got a sandbox that had waited."""
+    for _ in range(times):
+        result = run()
+        assert result["status"] == "ok", result
+        if result["usage"]["start"] == "parked":
+            return result
+        time.sleep(0.05)
+    raise AssertionError("no sandbox was ever parked")
+
+
+@pytest.fixture
+def service(glovebox):
+    state_of_its_own(glovebox)
+    with Serving(glovebox, slots=16) as one:
+        yield one
+
+
+def test_bash_starts_in_a_parked_sandbox(service):
+    result = until_parked(lambda: service.run("echo one; echo two >&2", language="bash").json)
+    assert (result["stdout"], result["stderr"]) == ("one\n", "two\n")
+
+
+@pytest.mark.parametrize("policy", ["minimal", "data"])
+def test_what_was_rehearsed_leaves_no_trace(service, policy):
+    """Given time, the next sandbox rehearses; with pandas in the code the one with libraries is taken."""
+    code = LOOK if policy == "minimal" else "import pandas\n" + LOOK.replace('"__")', '"__") and name != "pandas"')
+    built = json.loads(service.run(code, policy=policy, limits={"memory_bytes": 200 << 20}).json["stdout"])
+    for _ in range(4):
+        time.sleep(0.3)
+        result = until_parked(lambda: service.run(code, policy=policy).json)
+        assert json.loads(result["stdout"]) == built
+        assert result["stderr"] == "" and result["denials"] == [] and result["results"] == []
+        assert result["usage"]["wall_ms"] < result["limits"]["wall_ms"]
+
+
+def test_the_first_cell_is_the_first(service):
+    time.sleep(0.5)
+    for _ in range(3):
+        answer = service.call("POST", "/v1/runs", {"code": "40 + 2", "mode": "cell", "policy": "minimal", "language": "python"})
+        assert answer.json["results"][0]["data"]["text/plain"] == "42", answer.json
+        time.sleep(0.2)
+
+
+def test_node_starts_in_a_parked_sandbox(glovebox):
+    if not (glovebox.state / "templates" / "node" / "manifest.json").exists():
+        pytest.skip("no template node here: glovebox template build node")
+    state_of_its_own(glovebox)
+    folder = glovebox.folder / "policies"
+    folder.mkdir()
+    (folder / "js.yaml").write_text(JS)
+    with Serving(glovebox, env={"GLOVEBOX_POLICIES": str(folder)}) as service:
+        result = until_parked(lambda: service.run("console.log([1, 2, 3].map(x => x * 2).join())", language="node",
+                                                  policy="js").json)
+    assert result["stdout"] == "2,4,6\n"
