@@ -8,6 +8,7 @@
 #include "receipt/intents.h"
 #include "receipt/segment.h"
 #include "receipt/statement.h"
+#include "receipt/verify.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -181,6 +182,66 @@ TEST(what_a_checkpoint_covers_is_not_cut_off_in_silence)
     remove_folder(folder);
 }
 
+struct told {
+    const char *wanted;
+    bool is_named;
+    unsigned count;
+    char first[64];
+};
+
+static void hear(void *context, const char *what, const char *why)
+{
+    struct told *told = context;
+    (void) why;
+    told->is_named |= told->wanted && strncmp(what, told->wanted, strlen(told->wanted)) == 0;
+    if (told->count++ == 0)
+        (void) snprintf(told->first, sizeof told->first, "%s", what);
+}
+
+static void expect_named(int folder, const struct public_key *key, const char *what, off_t at)
+{
+    struct told told = { .wanted = what };
+    struct verify_order order = { .folder = folder, .key = key, .problem = hear, .context = &told };
+    struct verify_report report;
+    error err;
+    require(log_verify(&order, &report, &err) == 0, "%s", err.text);
+    expect(what ? told.is_named : told.count == 0, "byte %lld: '%s' is told, not '%s'",
+           (long long) at, told.first, what ? what : "");
+}
+
+TEST(no_byte_of_a_log_changes_unseen)
+{
+    static const struct {
+        const char *file;
+        const char *named[2]; /* in the first half, and in the second */
+    } facts[] = {
+        { "00000000000000000000.log", { "record 0", "record 1" } },
+        { "tree", { "tree", "tree" } },
+        { "checkpoint", { "checkpoint", "checkpoint" } },
+    };
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    add(ledger, "one");
+    add(ledger, "two");
+    struct public_key key = *ledger_key(ledger);
+    ledger_close(ledger);
+    expect_named(folder, &key, NULL, -1);
+    for_each(fact, facts) {
+        auto_fd file = openat(folder, fact->file, O_RDWR | O_CLOEXEC);
+        struct stat status;
+        require(fstat(file, &status) == 0, "no %s", fact->file);
+        for (off_t at = 0; at < status.st_size; at++) {
+            unsigned char byte;
+            require(pread(file, &byte, 1, at) == 1, "cannot read");
+            unsigned char other = byte ^ (unsigned char) (1 << at % 8);
+            require(pwrite(file, &other, 1, at) == 1, "cannot write");
+            expect_named(folder, &key, fact->named[at >= status.st_size / 2], at);
+            require(pwrite(file, &byte, 1, at) == 1, "cannot write");
+        }
+    }
+    remove_folder(folder);
+}
+
 static void note(struct intents *intents, const char *id, unsigned *ret_slot)
 {
     struct receipt_facts facts = { .id = id, .kind = "run", .submitted_ms = 5 };
@@ -252,8 +313,8 @@ TEST(ids_carry_their_index)
         expect(receipt_read_id(*text, &index, &err) < 0, "'%s' is an id", *text);
 }
 
-TESTS(CASE(records_are_found_again_across_segments), CASE(several_writers_make_one_log),
-      CASE(what_is_torn_is_cut_off_and_nothing_else),
+TESTS(CASE(records_are_found_again_across_segments), CASE(no_byte_of_a_log_changes_unseen),
+      CASE(several_writers_make_one_log), CASE(what_is_torn_is_cut_off_and_nothing_else),
       CASE(what_a_checkpoint_covers_is_not_cut_off_in_silence),
       CASE(what_was_open_is_told_as_lost_once), CASE(a_key_that_others_may_read_is_refused),
       CASE(ids_carry_their_index))

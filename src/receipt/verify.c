@@ -89,19 +89,30 @@ static int add_record(struct checking *checking, const struct record *record, er
     return 0;
 }
 
-/* Finds the next frame with any later index behind damage, so that what follows is looked at too.
- */
-static bool find_frame(const struct segment *segment, uint64_t *offset, uint64_t *index)
+/* A frame that says another index than it should is believed if what follows it counts on, or, at
+ * the end, if the checkpoint knows so many: else its index is what was damaged. */
+static bool is_believed(const struct checking *checking, const struct segment *segment, uint64_t at,
+                        uint64_t index)
 {
-    struct record record;
-    for (uint64_t at = *offset + 1; at + FRAME_SIZE < segment->size; at++) {
+    struct record record, next;
+    struct merkle_hash leaf;
+    if (segment_next(segment, at, index, &record) != SEGMENT_RECORD ||
+        !record_is_whole(&record, &leaf))
+        return false;
+    int found = segment_next(segment, at + FRAME_SIZE + record.size, index + 1, &next);
+    return found == SEGMENT_RECORD || (found == SEGMENT_END && index < checking->head.size);
+}
+
+/* Finds the next frame behind damage, so that what follows is looked at too. */
+static bool find_frame(const struct checking *checking, const struct segment *segment,
+                       uint64_t *offset, uint64_t *index)
+{
+    for (uint64_t at = *offset; at + FRAME_SIZE < segment->size; at++) {
+        uint64_t said;
         if (memcmp(segment->data + at, "GBR1", 4) != 0)
             continue;
-        uint64_t said;
-        struct merkle_hash leaf;
         memcpy(&said, segment->data + at + 8, sizeof said);
-        if (said >= *index && segment_next(segment, at, said, &record) == SEGMENT_RECORD &&
-            record_is_whole(&record, &leaf)) {
+        if (said >= *index && is_believed(checking, segment, at, said)) {
             *offset = at;
             *index = said;
             return true;
@@ -127,7 +138,7 @@ static int walk_segment(struct checking *checking, const struct segment *segment
         }
         uint64_t damaged = *index;
         checking->has_gap = true;
-        bool goes_on = find_frame(segment, &offset, index);
+        bool goes_on = find_frame(checking, segment, &offset, index);
         range_problem(checking, damaged, *index > damaged ? *index : damaged + 1,
                       goes_on && *index == damaged
                           ? "bytes that belong to no record stand before it"

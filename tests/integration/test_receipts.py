@@ -1,0 +1,368 @@
+"""Receipts and their log: what they say, that nothing in them can change unseen, that no death of a writer
+leaves a gap; checked by the program itself and by libraries that nobody here wrote."""
+
+import base64
+import hashlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import jsonschema
+import pytest
+from conftest import BUILD, STATE, TOP, Glovebox
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+WRITER = BUILD / "receipt_writer"
+REFERENCE = TOP / "docs" / "reference"
+
+
+@pytest.fixture
+def own_state(glovebox, tmp_path):
+    """A state folder with a log of its own, and the templates of the suite."""
+    state = tmp_path / "state"
+    state.mkdir()
+    os.symlink(STATE / "templates", state / "templates")
+    state.chmod(0o755)
+    tmp_path.chmod(0o755)
+    glovebox.state = state
+    return state
+
+
+@pytest.fixture
+def written(glovebox, tmp_path):
+    """A small log, without any daemon."""
+    folder = tmp_path / "log"
+    folder.mkdir()
+    subprocess.run([WRITER, folder, "5", "0"], check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+def payload_of(envelope):
+    return json.loads(base64.b64decode(json.loads(envelope)["payload"]))
+
+
+def frames(data):
+    """Index and place of each record of a segment."""
+    at = 0
+    while at < len(data):
+        assert data[at:at + 4] == b"GBR1"
+        size, index = int.from_bytes(data[at + 4:at + 8], "little"), int.from_bytes(data[at + 8:at + 16], "little")
+        yield index, at, at + 24 + size
+        at += 24 + size
+
+
+def records(folder):
+    for segment in sorted(folder.glob("*.log")):
+        data = segment.read_bytes()
+        for index, start, end in frames(data):
+            yield index, data[start + 24:end]
+
+
+def verify(glovebox, folder, *more):
+    done = glovebox("log", "verify", "--json", "--log", folder, *more)
+    assert done.returncode in (0, 1), done.stderr
+    report = json.loads(done.stdout)
+    assert report["verified"] == (done.returncode == 0)
+    return report
+
+
+def names(report):
+    return " | ".join(f"{problem['what']}: {problem['why']}" for problem in report["problems"])
+
+
+# --- what a receipt says -------------------------------------------------------------------------------
+
+@pytest.mark.usefixtures("python_template")
+class TestContents:
+    def test_a_run_leaves_its_receipt(self, glovebox, own_state):
+        code = "import sys; print('out'); print('err', file=sys.stderr); open('made.txt', 'w').write('made')"
+        receipt = glovebox.folder / "receipt.json"
+        result = json.loads(glovebox.run("--json", "--receipt", receipt, "--wall", "9s", "-c", code).stdout)
+        payload = payload_of(receipt.read_bytes())
+        said = payload["predicate"]
+        assert said["id"] == result["receipt"] and said["execution"]["id"] == result["id"]
+        by_name = {one["name"]: one["sha256"] for one in said["inputs"]}
+        assert by_name == {"code": hashlib.sha256(code.encode()).hexdigest()}
+        assert said["outputs"]["stdout"]["sha256"] == hashlib.sha256(b"out\n").hexdigest()
+        assert said["outputs"]["stderr"]["sha256"] == hashlib.sha256(b"err\n").hexdigest()
+        assert said["artifacts"] == [{"name": "made.txt", "bytes": 4, "sha256": hashlib.sha256(b"made").hexdigest()}]
+        assert said["limits"]["granted"]["wall"] == 9000
+        assert said["outcome"] == {"status": "ok", "fault": None, "exit_code": 0, "signal": None}
+        assert said["isolation"]["walls"] == result["isolation"]["walls"]
+        assert said["isolation"]["seccomp"][0]["digest"] == "sha256:" + hashlib.sha256(
+            (BUILD / "seccomp" / "default.bpf").read_bytes()).hexdigest()
+        assert said["policy"] == result["policy"] and said["template"] == result["template"]
+        assert said["leftovers"]["processes"] in (0, None)
+        assert {row["counter"] for row in said["limits"]["evidence"]} <= {
+            "cpu_us", "memory_peak_bytes", "memory_kills", "memory_full", "processes_peak", "processes_refused",
+            "throttled", "throttled_us"}
+        jsonschema.validate(payload, json.loads((REFERENCE / "receipt.schema.json").read_text()))
+        jsonschema.validate(json.loads(receipt.read_bytes()),
+                            json.loads((REFERENCE / "envelope.schema.json").read_text()))
+
+    def test_no_secret_is_kept(self, glovebox, own_state):
+        planted = {name: f"planted-{name}-{os.urandom(8).hex()}" for name in ("code", "env", "stdin", "file", "output")}
+        source = glovebox.folder / "given.txt"
+        source.write_text(planted["file"])
+        done = glovebox.run("--json", "--stdin", "--file", source, "--env", f"TOKEN={planted['env']}", "-c",
+                            f"import os, sys\nx = '{planted['code']}'\nprint('{planted['output'][:9]}' + "
+                            f"'{planted['output'][9:]}', sys.stdin.read(), os.environ['TOKEN'])\nraise ValueError(x)",
+                            stdin=planted["stdin"].encode())
+        assert planted["env"] in json.loads(done.stdout)["stdout"], "the planted values were not used"
+        said = [payload_of(record) for _, record in records(own_state / "daemon" / "log")]
+        assert said[-1]["predicate"]["environment_names"] == ["TOKEN"]
+        looked_at = 0
+        for path in (own_state / "daemon").rglob("*"):
+            if not path.is_file():
+                continue
+            data = path.read_bytes()
+            for index, record in records(own_state / "daemon" / "log"):
+                data += base64.b64decode(json.loads(record)["payload"])
+            looked_at += 1
+            for name, value in planted.items():
+                assert value.encode() not in data, f"{name} stands in {path}"
+        assert looked_at >= 5
+
+    def test_the_same_comes_out_again(self, glovebox, own_state):
+        script = glovebox.folder / "script.py"
+        script.write_text("import sys; print('same', sys.argv[1]); open('x', 'w').write('y')")
+        receipt = glovebox.folder / "receipt.json"
+        glovebox.run("--receipt", receipt, script, "one")
+        again = glovebox("replay", receipt, "--private", "--json", "--code", script, "--", "one")
+        assert again.returncode == 0 and json.loads(again.stdout)["same"], again.stdout + again.stderr
+        other = glovebox("replay", receipt, "--private", "--code", script, "--", "two")
+        assert other.returncode == 125 and b"arguments" in other.stderr
+        script.write_text("print('changed')")
+        changed = glovebox("replay", receipt, "--private", "--code", script, "--", "one")
+        assert changed.returncode == 125 and b"not the 'code'" in changed.stderr
+
+    def test_what_differs_is_named(self, glovebox, own_state):
+        receipt = glovebox.folder / "receipt.json"
+        script = glovebox.folder / "script.py"
+        script.write_text("import os; print(os.urandom(8).hex())")
+        glovebox.run("--receipt", receipt, script)
+        again = glovebox("replay", receipt, "--private", "--json", "--code", script)
+        assert again.returncode == 1
+        assert [row["what"] for row in json.loads(again.stdout)["differences"]][:1] == ["stdout"]
+
+    def test_a_daemon_that_is_killed_leaves_a_lost_receipt(self, glovebox, own_state):
+        with glovebox.start("run", "--private", "-c", "import time; time.sleep(30)", stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL) as running:
+            opened = own_state / "daemon" / "log" / "open"
+            end = time.monotonic() + 20
+            while not any(path.stat().st_size > 0 for path in (opened.glob("*") if opened.exists() else [])):
+                assert time.monotonic() < end, "nothing was noted"
+                time.sleep(0.01)
+            for child in pathlib.Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split():
+                if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == "gloveboxd":
+                    os.kill(int(child), signal.SIGKILL)
+            running.wait(timeout=30)
+        result = glovebox.result("-c", "print(1)")
+        said = [payload_of(record)["predicate"] for _, record in records(own_state / "daemon" / "log")]
+        assert [one["outcome"]["status"] for one in said] == ["lost", "ok"]
+        assert said[0]["opened"]["inputs"][0]["name"] == "code" and said[1]["id"] == result["receipt"]
+        for _, record in records(own_state / "daemon" / "log"):
+            jsonschema.validate(payload_of(record), json.loads((REFERENCE / "receipt.schema.json").read_text()))
+        assert verify(glovebox, own_state / "daemon" / "log", "--signatures")["size"] == 2
+        assert not list(opened.glob("*"))
+
+    def test_several_daemons_at_once_write_one_log(self, glovebox, own_state):
+        calls = [glovebox.start("run", "--private", "--json", "-c", f"print({i})", stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL) for i in range(6)]
+        ids = {json.loads(call.communicate(timeout=60)[0])["receipt"] for call in calls}
+        report = verify(glovebox, own_state / "daemon" / "log", "--signatures")
+        assert len(ids) == 6 and report["size"] == report["covered"] == 6 and report["verified"]
+
+
+# --- nothing changes unseen ----------------------------------------------------------------------------
+
+class TestFlips:
+    def test_a_second_implementation_agrees(self, glovebox, written):
+        pem = glovebox("log", "key", "--pem", "--log", written).stdout
+        key = load_pem_public_key(pem)
+        for _, record in records(written):
+            envelope = json.loads(record)
+            body, kind = base64.b64decode(envelope["payload"]), envelope["payloadType"].encode()
+            form = b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(body), body)
+            key.verify(base64.b64decode(envelope["signatures"][0]["sig"]), form)
+            with pytest.raises(InvalidSignature):
+                key.verify(base64.b64decode(envelope["signatures"][0]["sig"]), form + b" ")
+        note = (written / "checkpoint").read_text()
+        text, signature = note.split("\n\n")
+        key.verify(base64.b64decode(signature.split(" ")[2])[4:], (text + "\n").encode())
+
+    def test_a_dsse_library_agrees(self, glovebox, written):
+        library = pytest.importorskip("securesystemslib.metadata")
+        keys = pytest.importorskip("securesystemslib.signer")
+        pem = glovebox("log", "key", "--pem", "--log", written).stdout.decode()
+        for _, record in records(written):
+            envelope = library.Envelope.from_dict(json.loads(record))
+            assert envelope.payload_type == "application/vnd.in-toto+json"
+            public = load_pem_public_key(pem.encode())
+            for signature in envelope.signatures:
+                public.verify(bytes.fromhex(signature.signature), envelope.pae())
+        assert keys is not None
+
+    def test_the_tree_is_that_of_the_rfc(self, written):
+        def root(leaves):
+            if len(leaves) == 1:
+                return hashlib.sha256(b"\0" + leaves[0]).digest()
+            half = 1 << ((len(leaves) - 1).bit_length() - 1)
+            return hashlib.sha256(b"\1" + root(leaves[:half]) + root(leaves[half:])).digest()
+        _, size, signed = (written / "checkpoint").read_text().split("\n")[:3]
+        leaves = [record for _, record in records(written)]
+        assert int(size) == len(leaves) == 5 and base64.b64decode(signed) == root(leaves)
+
+    def test_every_byte_of_the_log_counts(self, glovebox, written):
+        """Bytes of each file, one after another; the record is named. (Each and every one: ledger_test.c.)"""
+        kept = glovebox.folder / "kept.pub"
+        shutil.copy(written / "key.pub", kept)
+        dice = random.Random(7)
+        for name in ("00000000000000000000.log", "checkpoint", "tree"):
+            path = written / name
+            good = path.read_bytes()
+            owner = {}
+            if name.endswith(".log"):
+                owner = {at: index for index, start, end in frames(good) for at in range(start, end)}
+            places = range(0, len(good), 5) if not owner else sorted(
+                {at for index, start, end in list(frames(good))[2:4] for at in range(start, start + 24)} |
+                set(dice.sample(range(len(good)), 60)) | {len(good) - 1})
+            with open(path, "r+b", buffering=0) as file:
+                for at in places:
+                    os.pwrite(file.fileno(), bytes([good[at] ^ (1 << dice.randrange(8))]), at)
+                    report = verify(glovebox, written, "--key", kept)
+                    assert not report["verified"], f"byte {at} of {name} may change"
+                    wanted = f"record {owner[at]}" if owner else name
+                    assert wanted in names(report), f"byte {at}: {wanted} is not named: {names(report)}"
+                    os.pwrite(file.fileno(), good[at:at + 1], at)
+        assert verify(glovebox, written, "--key", kept, "--signatures")["verified"]
+
+    def test_every_byte_of_a_receipt_counts(self, glovebox, written):
+        kept = glovebox.folder / "kept.pub"
+        shutil.copy(written / "key.pub", kept)
+        receipt = glovebox.folder / "receipt.json"
+        _, good = next(iter(records(written)))
+        dice = random.Random(8)
+        for at in [0, 1, len(good) - 1, *dice.sample(range(len(good)), 100)]:
+            receipt.write_bytes(good[:at] + bytes([good[at] ^ (1 << dice.randrange(8))]) + good[at + 1:])
+            done = glovebox("receipt", "verify", receipt, "--key", kept)
+            assert done.returncode == 1 and b"DOES NOT VERIFY" in done.stdout, f"byte {at} may change"
+        receipt.write_bytes(good)
+        assert glovebox("receipt", "verify", receipt, "--key", kept).returncode == 0
+
+    def test_every_byte_of_a_proof_counts(self, glovebox, written):
+        kept = glovebox.folder / "kept.pub"
+        shutil.copy(written / "key.pub", kept)
+        receipt = payload_of(list(records(written))[3][1])["predicate"]["id"]
+        bundle = glovebox.folder / "bundle.json"
+        assert glovebox("receipt", "export", receipt, "--log", written, "--bundle", "--out", bundle).returncode == 0
+        done = glovebox("receipt", "verify", bundle, "--key", kept)
+        assert done.returncode == 0 and b"record 3 of 5" in done.stdout
+        good = bundle.read_bytes()
+        dice = random.Random(9)
+        end = good.index(b'"envelope"')
+        for at in [*range(0, end, 7), *range(good.index(b'"inclusion"'), len(good), 9)]:
+            bundle.write_bytes(good[:at] + bytes([good[at] ^ (1 << dice.randrange(5))]) + good[at + 1:])
+            done = glovebox("receipt", "verify", bundle, "--key", kept)
+            assert done.returncode == 1, f"byte {at} of the proof may change: {good[at - 5:at + 5]}"
+
+    @pytest.mark.parametrize("what, named", [
+        ("delete a record", "record 2"), ("delete the last", "record 4"), ("swap two", "record 1"),
+        ("truncate", "record 4"), ("delete the segment", "records 0 to 4"), ("delete the checkpoint", "checkpoint"),
+        ("delete, and count anew", "record 2"), ("a record twice", "record 5"), ("delete the tree", "tree"),
+    ])
+    def test_what_is_removed_or_moved_is_named(self, glovebox, written, what, named):
+        path = written / "00000000000000000000.log"
+        data = path.read_bytes()
+        parts = [data[start:end] for _, start, end in frames(data)]
+        def at(index, part):
+            return part[:8] + index.to_bytes(8, "little") + part[16:]
+        if what == "delete a record":
+            path.write_bytes(b"".join(parts[:2] + parts[3:]))
+        elif what == "delete the last":
+            path.write_bytes(b"".join(parts[:4]))
+        elif what == "swap two":
+            path.write_bytes(b"".join([parts[0], at(1, parts[2]), at(2, parts[1]), *parts[3:]]))
+        elif what == "truncate":
+            path.write_bytes(data[:-3])
+        elif what == "delete the segment":
+            path.unlink()
+        elif what == "delete the checkpoint":
+            (written / "checkpoint").unlink()
+        elif what == "delete, and count anew":
+            path.write_bytes(b"".join(parts[:2] + [at(2, parts[3]), at(3, parts[4])]))
+        elif what == "a record twice":
+            path.write_bytes(data + at(5, parts[4]))
+        elif what == "delete the tree":
+            (written / "tree").unlink()
+        report = verify(glovebox, written)
+        assert not report["verified"] and named in names(report), names(report)
+
+    def test_a_whole_older_log_is_told_by_a_checkpoint_that_was_kept(self, glovebox, written, tmp_path):
+        older = tmp_path / "older"
+        shutil.copytree(written, older)
+        subprocess.run([WRITER, written, "3", "0"], check=True, stdout=subprocess.DEVNULL)
+        kept = written / "checkpoint"
+        assert verify(glovebox, older)["verified"], "by itself an older log is a good one"
+        report = verify(glovebox, older, "--checkpoint", kept)
+        assert not report["verified"] and "records 5 to 7" in names(report)
+        assert verify(glovebox, written, "--checkpoint", older / "checkpoint")["verified"]
+
+    def test_another_key_is_no_good(self, glovebox, written, tmp_path):
+        other = tmp_path / "other"
+        other.mkdir()
+        subprocess.run([WRITER, other, "5", "0"], check=True, stdout=subprocess.DEVNULL)
+        report = verify(glovebox, written, "--key", other / "key.pub")
+        assert not report["verified"] and "checkpoint" in names(report) and "record 0" in names(report)
+
+    def test_a_copy_verifies_by_itself(self, glovebox, written, tmp_path):
+        copy = tmp_path / "copy"
+        assert glovebox("log", "export", "--log", written, "--out", copy).returncode == 0
+        assert verify(glovebox, copy)["size"] == 5
+        assert not (copy / "key").exists(), "the secret key was exported"
+        assert glovebox("log", "search", "--log", copy, "kind:run", "status:ok").stdout.count(b"\n") == 5
+        assert glovebox("log", "tail", "-n", "2", "--log", copy).stdout.count(b"\n") == 2
+
+
+# --- a writer that dies --------------------------------------------------------------------------------
+
+def test_a_thousand_kills_leave_no_gap_and_no_double(glovebox, tmp_path):
+    folder = tmp_path / "log"
+    folder.mkdir()
+    dice = random.Random(11)
+    noted, answered = [], {}
+    said = tmp_path / "said"
+    for number in range(1000):
+        with open(said, "wb") as out:
+            writer = subprocess.Popen([WRITER, folder, "100000", "7"], stdout=out, stderr=subprocess.PIPE)
+            time.sleep(dice.random() * 0.012)
+            writer.kill()
+            complaint = writer.communicate()[1]
+        assert complaint == b"", f"start {number}: {complaint}"
+        for line in said.read_text().split("\n")[:-1]:
+            word, run, index = line.split(" ")
+            if word == "noted":
+                noted.append(run)
+            elif word == "answered":
+                answered[run] = int(index)
+    subprocess.run([WRITER, folder, "1", "0"], check=True, stdout=subprocess.DEVNULL)
+    report = verify(glovebox, folder)
+    assert report["verified"], names(report)
+    told = {}
+    for position, (index, record) in enumerate(records(folder)):
+        assert index == position, "a gap"
+        predicate = payload_of(record)["predicate"]
+        run = predicate.get("execution", predicate.get("opened", {}).get("execution"))["id"]
+        assert run not in told, f"{run} has two records"
+        told[run] = (index, predicate["outcome"]["status"])
+    assert len(answered) > 200, "the writer was killed too early to have written anything"
+    for run, index in answered.items():
+        assert told[run] == (index, "ok"), f"{run} was answered as {index}, and is {told.get(run)}"
+    assert set(noted) <= set(told), "what had begun is not told"
+    assert any(status == "lost" for _, status in told.values())
