@@ -296,6 +296,7 @@ void cell_begin(struct run *run)
     struct context *context = cell->context;
     struct session *session = context->session;
     cell->number = ++context->cells;
+    cell->is_first = context->is_fresh;
     run->state = RUN_RUNNING;
     run->leased_us = run->started_us = now_us();
     run->harvest.phase = HARVEST_RUNNING;
@@ -342,7 +343,7 @@ static void stop(struct run *run)
     run->state = RUN_STOPPING;
     run->cell->is_interrupted = true;
     run->state_ends = deadline_in(HEED_MS);
-    run->cpu_look = is_early ? deadline_in(REPEAT_MS) : (deadline){ 0 };
+    run->cpu_look = is_early || run->cell->is_first ? deadline_in(REPEAT_MS) : (deadline){ 0 };
     signal_context(run->cell->context, SIGINT);
     set_timer(run);
 }
@@ -413,7 +414,7 @@ static void on_timer(uv_timer_t *timer)
         return;
     } else if (run->state == RUN_STOPPING && run->cpu_look.at_ms != 0 &&
                deadline_has_passed(run->cpu_look)) {
-        run->cpu_look = (deadline){ 0 };
+        run->cpu_look = run->cell->is_first ? deadline_in(REPEAT_MS) : (deadline){ 0 };
         signal_context(run->cell->context, SIGINT);
     }
     set_timer(run);

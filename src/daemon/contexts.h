@@ -59,6 +59,7 @@ struct cell {
     char context_id[CONTEXT_ID_SIZE];
     uint32_t number;
     struct context_request request; /* until it has begun */
+    bool is_first; /* of its interpreter, which may not listen for interrupts yet */
     bool is_interrupted;
     bool is_killed;          /* it did not heed that */
     const char *context_end; /* NULL: the interpreter lives on with its names */

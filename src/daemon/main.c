@@ -220,6 +220,7 @@ static void on_pool_changed(void *context)
     if (!daemon_.spawner.is_open && daemon_.http)
         http_stop_listening(daemon_.http); /* the next instance serves them */
     runs_proceed(&daemon_.runs);
+    sessions_proceed(&daemon_.sessions);
 }
 
 /* --- the beginning ------------------------------------------------------------------------------

@@ -231,10 +231,9 @@ int session_lease(struct session *session, error *err)
     };
     struct sandbox *parked = NULL;
     int leased = pool_lease(session->sessions->pool, &lease, &session->ticket, &parked, err);
+    session->waits_for_room = leased == POOL_FULL;
     if (leased == POOL_FULL)
-        return fail(err, ERR_BUSY,
-                    "every sandbox slot of this machine is taken; try again in a "
-                    "moment, or end a session");
+        return 0;
     if (leased == POOL_LEASED && parked)
         on_leased(session, parked, POOL_PARKED, NULL);
     return leased;

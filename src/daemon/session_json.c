@@ -21,13 +21,21 @@ static const struct {
     [END_LOST]    = { "lost",     "nothing: the sandbox broke" },
     [END_FAILED]  = { "failed",   "nothing: it never ran" },
     [END_STOPPED] = { "stopped",  "nothing: sessions end with the glovebox that serves them" },
-    [END_DAEMON]  = { "lost",     "nothing: sessions end with the glovebox that serves them" },
+    [END_DAEMON]  = { "daemon",   "nothing: sessions end with the glovebox that serves them" },
     /* clang-format on */
 };
 
 const char *session_end_name(enum session_end end)
 {
     return ends[end].name;
+}
+
+enum session_end session_end_of(const char *name)
+{
+    for (enum session_end end = END_DELETED; end < SESSION_ENDS; end++)
+        if (strcmp(ends[end].name, name) == 0)
+            return end;
+    return END_DAEMON;
 }
 
 static void write_moment(struct bytes *out, const char *key, int64_t ms)

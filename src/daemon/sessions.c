@@ -2,6 +2,7 @@
 #include "daemon/sessions.h"
 
 #include "daemon/contexts.h"
+#include "daemon/graveyard.h"
 #include "daemon/log.h"
 
 #include <assert.h>
@@ -9,8 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { TOMBSTONES_MOST = 1000 };
+enum { TOMBSTONES_MOST = 1000, START_MS = 20000 };
 
 static void set_timer(struct sessions *sessions);
 
@@ -20,6 +22,13 @@ static void set_timer(struct sessions *sessions);
 static void look_at_deadlines(struct session *session)
 {
     error why;
+    if (session->state == SESSION_STARTING && deadline_has_passed(session->start_ends)) {
+        (void) fail(&why, ERR_BUSY,
+                    "every sandbox slot of this machine is taken, and none became free in %d s; "
+                    "try again later, or end a session",
+                    START_MS / 1000);
+        session_end(session, END_FAILED, &why);
+    }
     if (session->state == SESSION_RUNNING)
         contexts_look(session);
     if (session->state != SESSION_RUNNING)
@@ -101,7 +110,14 @@ void sessions_ended(struct sessions *sessions, struct session *session)
 {
     sessions->alive--;
     sessions->ended++;
-    (void) session;
+    graveyard_note_end(sessions->graves, session);
+}
+
+bool session_is_seen(const struct session *session, const struct account *account)
+{
+    if (!session->account)
+        return strcmp(account->owner, session->owner) == 0;
+    return account_sees(account, session->account);
 }
 
 struct session *sessions_find(const struct sessions *sessions, const struct account *account,
@@ -109,7 +125,7 @@ struct session *sessions_find(const struct sessions *sessions, const struct acco
 {
     for (struct session *session = sessions->newest; session; session = session->older)
         if (strcmp(session->id, id) == 0)
-            return account_sees(account, session->account) ? session : NULL;
+            return session_is_seen(session, account) ? session : NULL;
     return NULL;
 }
 
@@ -181,6 +197,7 @@ int session_create(struct sessions *sessions, struct session_request *request,
     session->sessions = sessions;
     session->account = request->place->account;
     assert(session->account);
+    (void) snprintf(session->owner, sizeof session->owner, "%s", session->account->owner);
     session->request = *request;
     *request = (struct session_request){ 0 };
     if (sessions->runs->is_closing)
@@ -189,10 +206,12 @@ int session_create(struct sessions *sessions, struct session_request *request,
         (void) fail(err, ERR_UNAVAILABLE, "glovebox-spawner is gone; start glovebox again");
     else if (fill_in(session, &session->request, err) == 0) {
         list(sessions, session);
+        session->start_ends = deadline_in(START_MS);
         if (session_lease(session, err) == 0) {
             log_event(LOG_NOTICE, "session.created", TEXT("session", session->id),
                       TEXT("policy", session->spec.policy->name));
             set_timer(sessions);
+            graveyard_note_begin(sessions->graves, session);
             *ret_session = session;
             return 0;
         }
@@ -227,13 +246,47 @@ int session_change(struct session *session, struct session_request *request, err
 /* --- opening and closing ------------------------------------------------------------------------
  */
 
+/* What an earlier daemon left. */
+static void remember(void *context, const struct grave *grave)
+{
+    struct sessions *sessions = context;
+    struct session *session = calloc(1, sizeof *session);
+    if (!session)
+        return;
+    session->sessions = sessions;
+    session->state = SESSION_ENDED;
+    session->end = session_end_of(grave->end);
+    session->why = grave->why;
+    session->created_ms = grave->created_ms;
+    session->ended_ms = grave->ended_ms;
+    memcpy(session->id, grave->id, sizeof session->id);
+    memcpy(session->owner, grave->owner, sizeof session->owner);
+    list(sessions, session);
+    sessions->alive--;
+    sessions->ended++;
+}
+
 int sessions_open(struct sessions *sessions, const char *state, error *err)
 {
-    (void) state;
-    (void) err;
+    if (graveyard_open(state, remember, sessions, &sessions->graves, &sessions->graves_lock, err) < 0)
+        return -1;
     sessions->timer.data = sessions;
     (void) uv_timer_init(sessions->loop, &sessions->timer);
     return 0;
+}
+
+void sessions_proceed(struct sessions *sessions)
+{
+    error why;
+    for (struct session *session = sessions->oldest, *next; session; session = next) {
+        next = session->newer;
+        if (session->state != SESSION_STARTING || !session->waits_for_room)
+            continue;
+        if (session_lease(session, &why) < 0)
+            session_end(session, END_FAILED, &why);
+        else if (session->waits_for_room)
+            return;
+    }
 }
 
 void sessions_end(struct sessions *sessions, enum session_end end)
@@ -254,5 +307,9 @@ void sessions_close(struct sessions *sessions)
         if (!session->listeners)
             forget(sessions, session);
     }
+    if (sessions->graves >= 0)
+        (void) close(sessions->graves);
+    if (sessions->graves_lock >= 0)
+        (void) close(sessions->graves_lock);
     uv_close((uv_handle_t *) &sessions->timer, NULL);
 }

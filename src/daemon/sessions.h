@@ -73,7 +73,10 @@ struct session {
     struct run_spec spec;
     struct json_object *metadata; /* an object of texts */
 
-    struct pool_ticket *ticket; /* while starting */
+    char owner[BLOB_OWNER_SIZE]; /* of the account; what an earlier daemon left has no other */
+    bool waits_for_room;         /* while starting: every slot is taken */
+    deadline start_ends;
+    struct pool_ticket *ticket;
     struct sandbox *sandbox;
     enum pool_start start;
     uint64_t walls, degraded;
@@ -109,13 +112,16 @@ struct sessions {
     const struct templates *templates;
     unsigned alive, ended;
     struct session *newest, *oldest;
-    uv_timer_t timer; /* for the next deadline */
-    struct graveyard *graves;
+    uv_timer_t timer;        /* for the next deadline */
+    int graves, graves_lock; /* graveyard.h; -1: none */
 };
 
 /* The first five have been set, all borrowed. `state` is the daemon's folder, NULL for none. */
 int sessions_open(struct sessions *sessions, const char *state, error *err);
 void sessions_close(struct sessions *sessions);
+
+/* The pool has room: who waits for it is next. */
+void sessions_proceed(struct sessions *sessions);
 
 /* Ends all of them. */
 void sessions_end(struct sessions *sessions, enum session_end end);
@@ -149,10 +155,14 @@ void session_end(struct session *session, enum session_end end, const error *why
 void session_listen(struct session *session, struct session_listener *listener);
 void session_unlisten(struct session *session, struct session_listener *listener);
 
+/* Does it exist for this account? */
+bool session_is_seen(const struct session *session, const struct account *account);
+
 /* As a JSON object. */
 void session_write(struct session *session, struct bytes *out);
 void session_write_contexts(const struct session *session, struct bytes *out);
 const char *session_end_name(enum session_end end);
+enum session_end session_end_of(const char *name);
 
 /* --- contexts: contexts.h has the inside view ----------------------------------------------------
  */

@@ -193,6 +193,7 @@ def rehearse_one(code):
 def rehearse_in_zygote():
     """The same once for all children: modules that are imported late, caches, specialised bytecode."""
     gc.freeze()
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # in every child from its first moment
     for _ in range(12):  # CPython 3.11 specialises a function after 8 calls
         rehearse(_glovebox.PRIME_WORK)
     if "matplotlib.pyplot" in sys.modules:

@@ -1,5 +1,12 @@
 """Sessions: created, used, listed, changed, ended; and what becomes of them when nobody ends them."""
 
+import http.client
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
 import time
 
 import pytest
@@ -132,3 +139,53 @@ class TestDeadlines:
         assert (result["status"], result["error"]["name"]) == ("cancelled", "SessionEnded")
         assert ended(session)["why"] == "expired"
         daemon.idle()
+
+
+@pytest.fixture
+def own_state():
+    """A state folder of its own, where every user may go, with a copy of one template."""
+    from conftest import STATE  # pylint: disable=import-outside-toplevel
+
+    state = pathlib.Path(tempfile.mkdtemp())
+    state.chmod(0o755)
+    (state / "templates").mkdir()
+    subprocess.run(["cp", "-a", "--reflink=auto", STATE / "templates" / "minimal", state / "templates"], check=True)
+    yield state
+    shutil.rmtree(state)
+
+
+def comes_back(daemon, path):
+    """The answer of the daemon that took the place of the one that was killed."""
+    for _ in range(500):
+        try:
+            status, answer = daemon.call("GET", path)
+            if status == 200 and answer["state"] == "ended":
+                return answer
+        except (OSError, http.client.HTTPException):
+            pass
+        time.sleep(0.02)
+    raise AssertionError("no daemon came back")
+
+
+class TestRestart:
+    def test_sessions_end_with_their_daemon_and_that_is_told(self, own_state, tmp_path):
+        from conftest import Glovebox  # pylint: disable=import-outside-toplevel
+
+        glovebox = Glovebox(tmp_path)
+        glovebox.state = own_state
+        first = Daemon(glovebox, tmp_path, slots=4)
+        killed, deleted = first.session(policy="minimal"), first.session(policy="minimal")
+        deleted.end()
+        events = killed.begin("print('begun', flush=True)\nimport time; time.sleep(60)")
+        events.until("stdout")
+        os.kill(first.daemon_pid(), signal.SIGKILL)
+        second = first  # `glovebox serve` starts the next daemon
+        why = comes_back(second, killed.place)["ended"]
+        assert why["why"] == "daemon" and why["kept"].startswith("nothing")
+        assert second.call("GET", deleted.place)[1]["ended"]["why"] == "deleted"
+        assert second.call("POST", killed.place + "/contexts/python/run", {"code": "1"})[0] == 409
+        alive = second.session(policy="minimal")
+        second.stop()
+        third = Daemon(glovebox, tmp_path, slots=4)
+        assert third.call("GET", alive.place)[1]["ended"]["why"] == "stopped"
+        third.stop()

@@ -1,0 +1,180 @@
+/* graveyard.c - reads the file once, before the daemon is confined; then only adds lines. */
+#include "daemon/graveyard.h"
+
+#include "base/cleanup.h"
+#include "daemon/json_writer.h"
+#include "daemon/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static void add_line(int fd, struct bytes *line)
+{
+    if (fd < 0 || line->failed)
+        return;
+    bytes_add_text(line, "\n");
+    if (write(fd, line->data, line->size) != (ssize_t) line->size)
+        log_event(LOG_WARNING, "sessions.not_noted", TEXT("cause", strerror(errno)));
+}
+
+static void write_grave(const struct grave *grave, struct bytes *out)
+{
+    json_open(out, '{');
+    json_string_field(out, "id", grave->id);
+    json_string_field(out, "owner", grave->owner);
+    json_number_field(out, "created_ms", grave->created_ms);
+    json_number_field(out, "ended_ms", grave->ended_ms);
+    json_string_field(out, "end", grave->end);
+    json_string_field(out, "why", grave->why.text);
+    json_close(out, '}');
+}
+
+static void note(int fd, const struct session *session, bool has_ended)
+{
+    struct grave grave = { .created_ms = session->created_ms,
+                           .ended_ms = has_ended ? session->ended_ms : 0,
+                           .why = has_ended ? session->why : (error){ 0 } };
+    (void) snprintf(grave.id, sizeof grave.id, "%s", session->id);
+    (void) snprintf(grave.owner, sizeof grave.owner, "%s", session->owner);
+    (void) snprintf(grave.end, sizeof grave.end, "%s", session_end_name(session->end));
+    auto_bytes line = { 0 };
+    write_grave(&grave, &line);
+    add_line(fd, &line);
+}
+
+void graveyard_note_begin(int fd, const struct session *session)
+{
+    note(fd, session, false);
+}
+
+void graveyard_note_end(int fd, const struct session *session)
+{
+    note(fd, session, true);
+}
+
+static void read_word(struct json_object *line, const char *key, char *text, size_t size)
+{
+    struct json_object *value = NULL;
+    (void) json_object_object_get_ex(line, key, &value);
+    const char *found =
+        json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+    (void) snprintf(text, size, "%s", found);
+}
+
+static int64_t read_count(struct json_object *line, const char *key)
+{
+    struct json_object *value = NULL;
+    (void) json_object_object_get_ex(line, key, &value);
+    return json_object_get_int64(value);
+}
+
+/* A line that cannot be read, such as the last one of a daemon that was killed, is left out. */
+static bool read_grave(const char *text, struct grave *grave)
+{
+    struct json_object *line = json_tokener_parse(text);
+    *grave = (struct grave){ 0 };
+    if (json_object_is_type(line, json_type_object)) {
+        read_word(line, "id", grave->id, sizeof grave->id);
+        read_word(line, "owner", grave->owner, sizeof grave->owner);
+        read_word(line, "end", grave->end, sizeof grave->end);
+        read_word(line, "why", grave->why.text, sizeof grave->why.text);
+        grave->created_ms = read_count(line, "created_ms");
+        grave->ended_ms = read_count(line, "ended_ms");
+    }
+    (void) json_object_put(line);
+    return grave->id[0] != '\0';
+}
+
+struct graves {
+    size_t count;
+    struct grave list[2 * GRAVES_MOST];
+};
+
+static void keep_grave(struct graves *graves, const struct grave *grave)
+{
+    for (size_t i = graves->count; i-- > 0;)
+        if (strcmp(graves->list[i].id, grave->id) == 0) {
+            graves->list[i] = *grave;
+            return;
+        }
+    if (graves->count == 2 * GRAVES_MOST) {
+        memmove(graves->list, graves->list + GRAVES_MOST, GRAVES_MOST * sizeof *graves->list);
+        graves->count = GRAVES_MOST;
+    }
+    graves->list[graves->count++] = *grave;
+}
+
+static void read_graves(FILE *file, struct graves *graves)
+{
+    char *line = NULL;
+    size_t room = 0;
+    struct grave grave;
+    while (getline(&line, &room, file) > 0)
+        if (read_grave(line, &grave))
+            keep_grave(graves, &grave);
+    free(line);
+}
+
+/* What was read goes into a file that takes the old one's place. */
+static int write_graves(int folder, const struct graves *graves, size_t first, error *err)
+{
+    auto_fd file = openat(folder, "sessions.log.new",
+                          O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0)
+        return fail_os(err, "write the list of sessions");
+    for (size_t i = first; i < graves->count; i++) {
+        auto_bytes line = { 0 };
+        write_grave(&graves->list[i], &line);
+        add_line(file, &line);
+    }
+    if (renameat(folder, "sessions.log.new", folder, "sessions.log") < 0)
+        return fail_os(err, "write the list of sessions");
+    return take_fd(&file);
+}
+
+int graveyard_open(const char *state, grave_found *found, void *context, int *ret_fd, int *ret_lock,
+                   error *err)
+{
+    *ret_fd = *ret_lock = -1;
+    if (!state)
+        return 0;
+    auto_fd folder = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return fail_os(err, "open the state folder '%.100s'", state);
+    *ret_lock = openat(folder, "sessions.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (*ret_lock < 0)
+        return fail_os(err, "open the lock of the list of sessions");
+    if (flock(*ret_lock, LOCK_EX | LOCK_NB) < 0) {
+        log_event(LOG_NOTICE, "sessions.shared_state",
+                  TEXT("cause", "another daemon notes its sessions in this state folder"));
+        return 0;
+    }
+    struct graves *graves = calloc(1, sizeof *graves);
+    if (!graves)
+        return fail(err, ERR_SYSTEM, "no memory for the list of sessions");
+    int old = openat(folder, "sessions.log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    FILE *file = old < 0 ? NULL : fdopen(old, "r");
+    if (file) {
+        read_graves(file, graves);
+        (void) fclose(file);
+    }
+    size_t first = graves->count > GRAVES_MOST ? graves->count - GRAVES_MOST : 0;
+    for (size_t i = first; i < graves->count; i++) {
+        struct grave *grave = &graves->list[i];
+        if (grave->ended_ms == 0) {
+            grave->ended_ms = wall_clock_ms();
+            (void) snprintf(grave->end, sizeof grave->end, "%s", session_end_name(END_DAEMON));
+            (void) fail(&grave->why, ERR_UNAVAILABLE,
+                        "the glovebox that served it ended without ending its sessions");
+        }
+        found(context, grave);
+    }
+    *ret_fd = write_graves(folder, graves, first, err);
+    free(graves);
+    return *ret_fd < 0 ? -1 : 0;
+}

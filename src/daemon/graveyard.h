@@ -1,0 +1,30 @@
+/* graveyard.h - which sessions there were, in a file, so that a client whose session went with its
+ * daemon is told so by the next one.
+ *
+ * One line of JSON when a session begins, one when it ends. A session without the second has ended
+ * with its daemon. Names of callers, times and causes: nothing of what was inside. */
+#pragma once
+
+#include "base/error.h"
+#include "daemon/sessions.h"
+
+/* Reads what earlier daemons left and tells `found` of each, the oldest first; what is older than
+ * the last GRAVES_MOST is forgotten. Gives *ret_fd, to write to, and *ret_lock,
+ * that nobody else does; -1 if somebody does already. */
+enum { GRAVES_MOST = 1000 };
+
+struct grave {
+    char id[SESSION_ID_SIZE];
+    char owner[BLOB_OWNER_SIZE];
+    int64_t created_ms, ended_ms; /* ended_ms 0: it did not end before its daemon did */
+    char end[16];
+    error why;
+};
+
+typedef void grave_found(void *context, const struct grave *grave);
+int graveyard_open(const char *state, grave_found *found, void *context, int *ret_fd, int *ret_lock,
+                   error *err);
+
+/* A failure is logged: a session does not end for it. */
+void graveyard_note_begin(int fd, const struct session *session);
+void graveyard_note_end(int fd, const struct session *session);
