@@ -18,7 +18,7 @@ enum { REFILL_SOON_MS = 1, REFILL_LATER_MS = 20 };
 /* Of each shape the sandboxes that will be taken first have rehearsed what programs do first: they
  * answer sooner and weigh more (docs/benchmark.md). They do it when nobody has asked for this long,
  * so that a busy machine is not made busier. */
-enum { CALM_MS = 6, ID_PRIME = 1000 };
+enum { CALM_MS = 6 };
 
 enum { COUNT_EVERY_MS = 1000, BUILDING_MOST = 2, REST_MS = 1000, REST_MOST_MS = 30000 };
 
@@ -156,7 +156,11 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
                     error *err)
 {
     struct pooled *row = context;
-    if (row->is_priming && frame->id == ID_PRIME && frame->kind == INSIDE_EXECUTED) {
+    bool is_its = row->is_priming && frame->id == INSIDE_INTERPRETER;
+    if (is_its && (frame->kind == INSIDE_EXECUTED || frame->kind == INSIDE_DONE)) {
+        if (frame->kind == INSIDE_DONE) /* refused: it is as good as one that was never asked */
+            log_event(LOG_WARNING, "pool.cannot_rehearse",
+                      COUNT("slot", sandbox_name(row->sandbox)->slot));
         row->is_priming = false;
         row->shape->priming = false;
         prime_when_calm(row->pool, row->shape);
@@ -381,8 +385,9 @@ static void prime(struct shape *shape, struct pooled *row)
     row->is_primed = row->is_priming = true;
     shape->primed++;
     shape->priming = true;
-    sandbox_send(row->sandbox, &(struct inside_frame){ .kind = INSIDE_EXECUTE, .id = ID_PRIME },
-                 &part, 1);
+    sandbox_send(row->sandbox,
+                 &(struct inside_frame){ .kind = INSIDE_EXECUTE, .id = INSIDE_INTERPRETER }, &part,
+                 1);
     sandbox_flush(row->sandbox);
 }
 

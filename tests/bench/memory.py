@@ -93,5 +93,8 @@ def while_it_shrinks(serve, kind, seconds):
     counts = [count for count, _ in points]
     if not points or max(counts) - min(counts) < 3:
         return None
-    return {'mib': slope(points) / (1 << 20), 'leaf_mib': sorted(leaves)[len(leaves) // 2] / (1 << 20),
+    price = slope(points)
+    if not price or price <= 0:
+        return None  # something else on the machine moved the total more than the sandboxes did
+    return {'mib': price / (1 << 20), 'leaf_mib': sorted(leaves)[len(leaves) // 2] / (1 << 20),
             'most': max(counts), 'least': min(counts)}

@@ -40,6 +40,8 @@ def service(glovebox):
     state_of_its_own(glovebox)
     with Serving(glovebox, slots=16) as one:
         yield one
+    said = one.log.read_text()
+    assert "pool." not in said, said  # nothing that waited broke, or could not rehearse
 
 
 def test_bash_starts_in_a_parked_sandbox(service):

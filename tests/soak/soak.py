@@ -239,6 +239,7 @@ def main():
             settle(watch, soak.done)
             problems = watch.replaced() + watch.growth() + watch.rotation(soak.done)
             processes, groups = family(service.process.pid), groups_of(watch.pids.values())
+        problems += [f"said: {line}" for line in read(f"{folder}/log").splitlines() if " pool." in line][:5]
         problems += [f"left: {item}" for item in left_of(processes, groups)]
         for number, code, problem, result in warm.wrong + soak.wrong[:20]:
             print(f"WRONG {number}: {problem}: {code!r:.200}\n      {str(result)[:700]}")
