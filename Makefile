@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test bench fuzz verdicts soak kills format lint install uninstall clean
+.PHONY: all setup run test bench fuzz verdicts soak kills overload format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -47,6 +47,11 @@ soak: all
 # Each process of the service is killed again and again under load: how soon is it back, and what do callers hear?
 kills: all
 	@/usr/bin/python3 -B tests/soak/kills.py $(BUILD)
+
+# Ten times as many requests as can be served: how long do those that are admitted take, and how soon do the others
+# hear 429?
+overload: all
+	@/usr/bin/python3 -B tests/soak/overload.py $(BUILD)
 
 format:
 	@tools/setup lint
