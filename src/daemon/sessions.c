@@ -140,13 +140,59 @@ static void make_id(char id[SESSION_ID_SIZE])
     (void) sodium_bin2hex(id + 4, SESSION_ID_SIZE - 4, random, sizeof random);
 }
 
+/* What the policy allows; 0: no file states it. */
+static uint64_t bound_of(const struct session *session, enum policy_session_bound bound)
+{
+    return session->spec.policy->sessions.values[bound];
+}
+
+static int grant_ms(const struct session *session, const char *name, uint64_t asked_ms,
+                    enum policy_session_bound bound, error *err)
+{
+    uint64_t most_ms = bound_of(session, bound);
+    if (most_ms == 0 || asked_ms <= most_ms)
+        return 0;
+    return fail(err, ERR_LIMIT, "%s %llu is more than the %llu that policy %s allows; ask for less",
+                name, (unsigned long long) (asked_ms / 1000), (unsigned long long) (most_ms / 1000),
+                session->spec.policy->name);
+}
+
+static uint64_t usual_ms(const struct session *session, uint64_t usual,
+                         enum policy_session_bound bound)
+{
+    uint64_t most_ms = bound_of(session, bound);
+    return most_ms != 0 && most_ms < usual ? most_ms : usual;
+}
+
+/* A time to live counts from now, and never leads beyond the age that the policy allows. */
 static int grant_time(struct session *session, const struct session_request *request, error *err)
 {
-    (void) err;
-    static const uint64_t idle_ms = UINT64_C(10) * 60 * 1000;
-    static const uint64_t age_ms = UINT64_C(24) * 60 * 60 * 1000;
-    session->idle_ms = request->has_idle ? request->idle_ms : idle_ms;
-    session->age_ends = deadline_in((int64_t) (request->has_ttl ? request->ttl_ms : age_ms));
+    uint64_t lived_ms = (uint64_t) (wall_clock_ms() - session->created_ms);
+    if (request->has_idle &&
+        grant_ms(session, "idle_seconds", request->idle_ms, SESSIONS_IDLE, err) < 0)
+        return -1;
+    if (request->has_ttl &&
+        grant_ms(session, "ttl_seconds", request->ttl_ms + lived_ms, SESSIONS_AGE, err) < 0)
+        return -1;
+    if (request->has_idle)
+        session->idle_ms = request->idle_ms;
+    if (request->has_ttl)
+        session->age_ends = deadline_in((int64_t) request->ttl_ms);
+    return 0;
+}
+
+static int grant_memory(struct session *session, const struct session_request *request, error *err)
+{
+    uint64_t most = bound_of(session, SESSIONS_MEMORY);
+    uint64_t asked = session->spec.limits.memory;
+    if (most == 0 || asked <= most)
+        return 0;
+    if (request->place->limits.given & (UINT64_C(1) << LIMIT_memory))
+        return fail(err, ERR_LIMIT,
+                    "limits.memory_bytes %llu is more than the %llu that policy %s gives sessions",
+                    (unsigned long long) asked, (unsigned long long) most,
+                    session->spec.policy->name);
+    session->spec.limits.memory = most;
     return 0;
 }
 
@@ -163,8 +209,17 @@ static int check_number(const struct session *session, error *err)
 {
     const struct account *account = session->account;
     uint32_t alive = 0;
-    for (const struct session *other = session->sessions->newest; other; other = other->older)
-        alive += other->account == account && other->state != SESSION_ENDED;
+    uint32_t of_policy = 0;
+    uint64_t most = bound_of(session, SESSIONS_MOST);
+    for (const struct session *other = session->sessions->newest; other; other = other->older) {
+        if (other->state == SESSION_ENDED)
+            continue;
+        alive += other->account == account;
+        of_policy += strcmp(other->spec.policy->name, session->spec.policy->name) == 0;
+    }
+    if (most != 0 && of_policy >= most)
+        return fail(err, ERR_BUSY, "policy %s allows %llu sessions, and as many are alive; end one",
+                    session->spec.policy->name, (unsigned long long) most);
     if (account->turn.active_most == 0 || alive < account->turn.active_most)
         return 0;
     return fail(err, ERR_BUSY, "key %s has %u sessions, and may have no more; end one of them",
@@ -177,11 +232,16 @@ static int fill_in(struct session *session, struct session_request *request, err
     if (spec_grant_place(&session->spec, request->place, sessions->policies, sessions->templates,
                          err) < 0 ||
         account_check_policy(session->account, session->spec.policy->name, err) < 0 ||
-        check_number(session, err) < 0 || grant_time(session, request, err) < 0)
+        check_number(session, err) < 0)
+        return -1;
+    session->created_ms = wall_clock_ms();
+    session->idle_ms = usual_ms(session, UINT64_C(10) * 60 * 1000, SESSIONS_IDLE);
+    session->age_ends =
+        deadline_in((int64_t) usual_ms(session, UINT64_C(24) * 60 * 60 * 1000, SESSIONS_AGE));
+    if (grant_time(session, request, err) < 0 || grant_memory(session, request, err) < 0)
         return -1;
     session->metadata = request->metadata ? json_object_get(request->metadata) : NULL;
     make_id(session->id);
-    session->created_ms = wall_clock_ms();
     return 0;
 }
 
@@ -230,10 +290,8 @@ int session_change(struct session *session, struct session_request *request, err
 {
     if (session->state == SESSION_ENDED)
         return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
-    if (request->has_idle)
-        session->idle_ms = request->idle_ms;
-    if (request->has_ttl)
-        session->age_ends = deadline_in((int64_t) request->ttl_ms);
+    if (session->state == SESSION_RUNNING && grant_time(session, request, err) < 0)
+        return -1;
     if (request->metadata) {
         (void) json_object_put(session->metadata);
         session->metadata = json_object_get(request->metadata);
@@ -268,7 +326,8 @@ static void remember(void *context, const struct grave *grave)
 
 int sessions_open(struct sessions *sessions, const char *state, error *err)
 {
-    if (graveyard_open(state, remember, sessions, &sessions->graves, &sessions->graves_lock, err) < 0)
+    if (graveyard_open(state, remember, sessions, &sessions->graves, &sessions->graves_lock, err) <
+        0)
         return -1;
     sessions->timer.data = sessions;
     (void) uv_timer_init(sessions->loop, &sessions->timer);

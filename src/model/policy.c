@@ -119,6 +119,27 @@ static void write_limits(FILE *out, const struct limits *limits)
     (void) fputc('}', out);
 }
 
+/* Nothing, if no file states a bound. */
+static void write_sessions(FILE *out, const struct policy_sessions *sessions)
+{
+    static const struct {
+        enum policy_session_bound bound;
+        const char *name;
+    } sorted[] = { { SESSIONS_AGE, "age_ms" },
+                   { SESSIONS_IDLE, "idle_ms" },
+                   { SESSIONS_MEMORY, "memory_bytes" },
+                   { SESSIONS_MOST, "most" } };
+    const char *before = ",\"sessions\":{";
+    for_each(row, sorted) {
+        if (!(sessions->given & (UINT64_C(1) << row->bound)))
+            continue;
+        (void) fprintf(out, "%s\"%s\":%" PRIu64, before, row->name, sessions->values[row->bound]);
+        before = ",";
+    }
+    if (sessions->given)
+        (void) fputc('}', out);
+}
+
 static void write_policy(FILE *out, const struct policy *policy)
 {
     (void) fputs("{\"description\":", out);
@@ -143,8 +164,10 @@ static void write_policy(FILE *out, const struct policy *policy)
     write_limits(out, &policy->maximum);
     (void) fputs(",\"name\":", out);
     write_text(out, policy->name);
-    (void) fprintf(out, ",\"network\":\"%s\",\"template\":",
+    (void) fprintf(out, ",\"network\":\"%s\"",
                    policy->network == POLICY_NETWORK_LOOPBACK ? "loopback" : "none");
+    write_sessions(out, &policy->sessions);
+    (void) fputs(",\"template\":", out);
     write_text(out, policy->template);
     (void) fputc('}', out);
 }

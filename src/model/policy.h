@@ -33,6 +33,20 @@ struct policy_variable {
     char value[POLICY_VARIABLE_VALUE_SIZE];
 };
 
+/* Bounds of sessions; `given` has a bit for each field that a file states, in this order. */
+enum policy_session_bound {
+    SESSIONS_MOST,   /* alive at once */
+    SESSIONS_IDLE,   /* ms without use after which one ends; a request may ask for less */
+    SESSIONS_AGE,    /* ms after which one ends in any case; the same */
+    SESSIONS_MEMORY, /* bytes that one may be granted */
+    SESSIONS_BOUNDS
+};
+
+struct policy_sessions {
+    uint64_t given;
+    uint64_t values[SESSIONS_BOUNDS];
+};
+
 /* The effective policy: what the file says, merged over what it extends. */
 struct policy {
     char name[POLICY_NAME_SIZE];
@@ -40,6 +54,7 @@ struct policy {
     char description[POLICY_DESCRIPTION_SIZE];
     char template[POLICY_NAME_SIZE];
     enum policy_network network;
+    struct policy_sessions sessions;
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct limits limits;  /* what a run gets that asks for nothing */

@@ -12,7 +12,7 @@ typedef int read_value(const struct yaml *yaml, const struct yaml_node *value,
                        struct policy_file *file, error *err);
 
 static read_value read_name, read_extends, read_description, read_template, read_languages,
-    read_limits, read_maximum, read_network, read_precheck, read_approval, read_env;
+    read_limits, read_maximum, read_network, read_sessions, read_precheck, read_approval, read_env;
 
 /* Every key of a policy, in the order in which a person writes them. */
 static const struct key {
@@ -27,6 +27,7 @@ static const struct key {
     { "limits", read_limits },
     { "maximum", read_maximum },
     { "network", read_network },
+    { "sessions", read_sessions },
     { "precheck", read_precheck },
     { "approval", read_approval },
     { "env", read_env },
@@ -195,6 +196,58 @@ static int read_network(const struct yaml *yaml, const struct yaml_node *value,
                          "loopback");
     return yaml_fail(yaml, value, err,
                      "network has a wrong value; write network: none or loopback");
+}
+
+/* A row for each bound; it is written as the limit of the same kind is. */
+static const struct session_bound {
+    const char *name;
+    enum limit_id written_as;
+    uint64_t least, most;
+} session_bounds[SESSIONS_BOUNDS] = {
+    [SESSIONS_MOST] = { "most", LIMIT_processes, 1, 4096 },
+    [SESSIONS_IDLE] = { "idle", LIMIT_wall, 1000, UINT64_C(366) * 24 * 3600 * 1000 },
+    [SESSIONS_AGE] = { "age", LIMIT_wall, 1000, UINT64_C(366) * 24 * 3600 * 1000 },
+    [SESSIONS_MEMORY] = { "memory", LIMIT_memory, UINT64_C(16) << 20, UINT64_C(1) << 40 },
+};
+
+static int read_session_bound(const struct yaml *yaml, const struct yaml_node *key,
+                              const struct yaml_node *value, struct policy_sessions *sessions,
+                              error *err)
+{
+    char text[40];
+    for (unsigned i = 0; i < SESSIONS_BOUNDS; i++) {
+        const struct session_bound *bound = &session_bounds[i];
+        if (key->kind != YAML_TEXT || strcmp(bound->name, key->text) != 0)
+            continue;
+        if (sessions->given & (UINT64_C(1) << i))
+            return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", key->text);
+        if (read_text(yaml, value, text, sizeof text, err) < 0)
+            return -1;
+        if (limit_parse(bound->written_as, text, &sessions->values[i], err) < 0 ||
+            sessions->values[i] < bound->least || sessions->values[i] > bound->most)
+            return yaml_fail(yaml, value, err,
+                             "sessions.%s cannot be '%.20s'; write a number for most, 10m for idle "
+                             "and age, 1GiB for memory, within bounds",
+                             bound->name, text);
+        sessions->given |= UINT64_C(1) << i;
+        return 0;
+    }
+    return yaml_fail(yaml, key, err, "sessions has most, idle, age, memory; remove the others");
+}
+
+static int read_sessions(const struct yaml *yaml, const struct yaml_node *value,
+                         struct policy_file *file, error *err)
+{
+    if (value->kind != YAML_MAPPING)
+        return yaml_fail(yaml, value, err, "sessions is a mapping; write {most: 16, idle: 10m}");
+    file->sessions_place = (struct place){ value->line, value->column };
+    for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
+        const struct yaml_node *bound = yaml_next(yaml, key);
+        if (read_session_bound(yaml, key, bound, &file->sessions, err) < 0)
+            return -1;
+        key = yaml_next(yaml, bound);
+    }
+    return 0;
 }
 
 static int refuse_content(const struct yaml *yaml, const struct yaml_node *value, const char *key,

@@ -22,6 +22,8 @@ struct policy_file {
     char description[POLICY_DESCRIPTION_SIZE]; /* this and the following: "" or 0 = not said */
     char template[POLICY_NAME_SIZE];
     enum policy_network network;
+    struct policy_sessions sessions;
+    struct place sessions_place;
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct stated_limits limits;

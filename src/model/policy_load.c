@@ -244,11 +244,29 @@ static int merge_variables(const struct link *link, struct policy *policy, error
     return 0;
 }
 
+/* A policy keeps to the bounds of what it extends. */
+static int merge_sessions(const struct link *link, struct policy *policy, error *err)
+{
+    const struct policy_sessions *said = &link->file.sessions;
+    for (unsigned i = 0; i < SESSIONS_BOUNDS; i++) {
+        uint64_t bit = UINT64_C(1) << i;
+        if (!(said->given & bit))
+            continue;
+        if ((policy->sessions.given & bit) && said->values[i] > policy->sessions.values[i])
+            return fail_at(link, link->file.sessions_place, err,
+                           "sessions allows more than the policy that this one extends; lower it");
+        policy->sessions.values[i] = said->values[i];
+        policy->sessions.given |= bit;
+    }
+    return 0;
+}
+
 /* Lays one file over what those that it extends have given. */
 static int merge(const struct link *link, struct policy *policy, error *err)
 {
     const struct policy_file *file = &link->file;
-    if (merge_limits(link, policy, err) < 0 || merge_variables(link, policy, err) < 0)
+    if (merge_limits(link, policy, err) < 0 || merge_variables(link, policy, err) < 0 ||
+        merge_sessions(link, policy, err) < 0)
         return -1;
     memcpy(policy->name, file->name, sizeof policy->name);
     memcpy(policy->extends, file->extends, sizeof policy->extends);

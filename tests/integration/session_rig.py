@@ -15,8 +15,8 @@ class Daemon:
         self.folder = folder
         self.log = open(folder / "log", "a+", encoding="utf-8")
         self.process = glovebox.start("serve", "--socket", self.path, "--slots", str(slots), stderr=self.log,
-                                      env={"GLOVEBOX_POLICIES": policies} if policies else None)
-        for _ in range(200):
+                                      **({"env": {"GLOVEBOX_POLICIES": policies}} if policies else {}))
+        for _ in range(900):
             try:
                 if self.call("GET", "/healthz")[0] == 200:
                     return

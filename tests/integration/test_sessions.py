@@ -189,3 +189,24 @@ class TestRestart:
         third = Daemon(glovebox, tmp_path, slots=4)
         assert third.call("GET", alive.place)[1]["ended"]["why"] == "stopped"
         third.stop()
+
+
+class TestPolicy:
+    def test_number_age_and_memory_are_bounded(self, tmp_path):
+        from conftest import Glovebox  # pylint: disable=import-outside-toplevel
+
+        (tmp_path / "p").mkdir()
+        (tmp_path / "p" / "few.yaml").write_text(
+            "name: few\ntemplate: minimal\nlanguages: [python]\nlimits: {memory: 128MiB}\nmaximum: {memory: 1GiB}\n"
+            "sessions: {most: 1, idle: 5s, age: 60s, memory: 96MiB}\n")
+        daemon = Daemon(Glovebox(tmp_path), tmp_path, slots=4, policies=str(tmp_path / "p"))
+        session = daemon.session(policy="few")
+        assert session.answer["idle_seconds"] == 5 and session.answer["limits"]["memory_bytes"] == 96 << 20
+        status, answer = daemon.call("POST", "/v1/sessions", {"policy": "few"})
+        assert status == 429 and "policy few allows 1 sessions" in answer["error"]["message"]
+        assert session.call("PATCH", "", {"ttl_seconds": 61})[0] == 422
+        session.end()
+        for asked in ({"ttl_seconds": 61}, {"idle_seconds": 6}, {"limits": {"memory_bytes": 128 << 20}}):
+            status, answer = daemon.call("POST", "/v1/sessions", {"policy": "few"} | asked)
+            assert (status, answer["error"]["code"]) == (422, "limit"), answer
+        daemon.stop()
