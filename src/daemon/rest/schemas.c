@@ -137,7 +137,7 @@ static const struct property run_row[] = {
 };
 static const struct property run_page[] = {
     { "runs", "[]RunRow", "" },
-    { "next", "string?",  "cursor of the next page" },
+    { "next", "string?",  "cursor of the next page; null: this was the last" },
     { 0 },
 };
 static const struct property failure[] = {
