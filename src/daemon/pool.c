@@ -4,8 +4,8 @@
 #include "daemon/pool.h"
 
 #include "base/clock.h"
-#include "contract/inside.h"
 #include "daemon/log.h"
+#include "daemon/rehearsal.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -14,11 +14,6 @@
 
 /* After a run has ended, or while a long one goes on. */
 enum { REFILL_SOON_MS = 1, REFILL_LATER_MS = 20 };
-
-/* Of each shape the sandboxes that will be taken first have rehearsed what programs do first: they
- * answer sooner and weigh more (docs/benchmark.md). They do it when nobody has asked for this long,
- * so that a busy machine is not made busier. */
-enum { CALM_MS = 6 };
 
 enum { COUNT_EVERY_MS = 1000, BUILDING_MOST = 2, REST_MS = 1000, REST_MOST_MS = 30000 };
 
@@ -35,18 +30,6 @@ struct pool_ticket {
     bool is_forked;
 };
 
-/* A sandbox from the moment it was built. */
-struct pooled {
-    struct pool *pool;
-    struct sandbox *sandbox;
-    struct pool_ticket *ticket; /* until its interpreter has said that its walls stand */
-    struct shape *shape;        /* that it is parked for */
-    bool is_parked;
-    bool is_primed;  /* or will be: */
-    bool is_priming; /* not to be taken now */
-    struct pooled *next;
-};
-
 static void free_slot(struct pool *pool)
 {
     if (pool->in_use > 0)
@@ -55,7 +38,6 @@ static void free_slot(struct pool *pool)
 }
 
 static void refill_soon(struct pool *pool);
-static void prime_when_calm(struct pool *pool, const struct shape *shape);
 
 /* --- one sandbox --------------------------------------------------------------------------------
  */
@@ -137,7 +119,7 @@ static void is_ready(struct pooled *row)
         pool->parked++;
         free(ticket);
         refill_soon(pool);
-        prime_when_calm(pool, row->shape);
+        rehearse_when_calm(pool, row->shape);
         pool->changed(pool->context); /* a queue may wait for it */
         return;
     }
@@ -156,18 +138,8 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
                     error *err)
 {
     struct pooled *row = context;
-    bool is_its = row->is_priming && frame->id == INSIDE_INTERPRETER;
-    if (is_its && (frame->kind == INSIDE_EXECUTED || frame->kind == INSIDE_DONE)) {
-        if (frame->kind == INSIDE_DONE) /* refused: it is as good as one that was never asked */
-            log_event(LOG_WARNING, "pool.cannot_rehearse",
-                      COUNT("slot", sandbox_name(row->sandbox)->slot));
-        row->is_priming = false;
-        row->shape->priming = false;
-        prime_when_calm(row->pool, row->shape);
+    if (rehearsal_hears(row, frame))
         return 0;
-    }
-    if (row->is_priming && frame->kind == INSIDE_DENIAL)
-        return 0; /* a library that tries what the filter refuses; it will again, and be told */
     if (row->ticket && frame->kind == INSIDE_STARTED && frame->id == INSIDE_INTERPRETER) {
         is_ready(context);
         return 0;
@@ -347,8 +319,7 @@ static struct pooled *next_to_take(const struct pool *pool, const struct shape *
     return found;
 }
 
-/* The oldest; one that is primed only if there is no other. Of any shape, if none is named. */
-static struct pooled *first_to_go(const struct pool *pool, const struct shape *shape)
+struct pooled *pool_first_to_go(const struct pool *pool, const struct shape *shape)
 {
     struct pooled *found = NULL;
     for (struct pooled *row = pool->all; row; row = row->next)
@@ -368,46 +339,11 @@ static void count(uv_timer_t *timer)
         struct shape *shape = &pool->shapes.list[i];
         const struct pooled *row = NULL;
         if (shape->parked > shape_target(&pool->shapes, shape, now))
-            row = first_to_go(pool, shape);
+            row = pool_first_to_go(pool, shape);
         if (row)
             pool_return(pool, row->sandbox);
     }
     refill_soon(pool);
-}
-
-static void prime(struct shape *shape, struct pooled *row)
-{
-    static const struct {
-        struct inside_execute head;
-        char texts[2]; /* no folder, no file */
-    } order = { .head = { .mode = INSIDE_MODE_PRIME } };
-    struct iovec part = { (void *) (uintptr_t) &order, sizeof order.head + sizeof order.texts };
-    row->is_primed = row->is_priming = true;
-    shape->primed++;
-    shape->priming = true;
-    sandbox_send(row->sandbox,
-                 &(struct inside_frame){ .kind = INSIDE_EXECUTE, .id = INSIDE_INTERPRETER }, &part,
-                 1);
-    sandbox_flush(row->sandbox);
-}
-
-static void be_calm(uv_timer_t *timer)
-{
-    struct pool *pool = timer->data;
-    for (size_t i = 0; i < SHAPES_MOST; i++) {
-        struct shape *shape = &pool->shapes.list[i];
-        struct pooled *row = NULL;
-        if (shape->primed < shape_primed_target(shape) && shape->parked > 1 && !shape->priming)
-            row = first_to_go(pool, shape);
-        if (row && !row->is_primed)
-            prime(shape, row);
-    }
-}
-
-static void prime_when_calm(struct pool *pool, const struct shape *shape)
-{
-    if (shape->primed < shape_primed_target(shape) && !pool->is_closing)
-        (void) uv_timer_start(&pool->calm, be_calm, CALM_MS, 0);
 }
 
 /* --- the spawner --------------------------------------------------------------------------------
@@ -474,13 +410,12 @@ int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, 
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     pool->awaited_most = AWAITED_PER_PROCESSOR * (processors > 0 ? (uint32_t) processors : 1);
     pool->spawner = spawner;
-    pool->refill.data = pool->count.data = pool->calm.data = pool;
+    pool->refill.data = pool->count.data = pool;
     (void) uv_timer_init(loop, &pool->refill);
     (void) uv_timer_init(loop, &pool->count);
-    (void) uv_timer_init(loop, &pool->calm);
     uv_unref((uv_handle_t *) &pool->refill);
     uv_unref((uv_handle_t *) &pool->count);
-    uv_unref((uv_handle_t *) &pool->calm);
+    rehearsal_open(pool, loop);
     if (pool->shapes.most > 0)
         (void) uv_timer_start(&pool->count, count, COUNT_EVERY_MS, COUNT_EVERY_MS);
     return spawner_open(spawner, loop, socket, &watcher, err);
@@ -494,7 +429,7 @@ void pool_close(struct pool *pool)
     uv_close((uv_handle_t *) &pool->refill, NULL);
     uv_close((uv_handle_t *) &pool->count, NULL);
     uv_close((uv_handle_t *) &pool->calm, NULL);
-    for (const struct pooled *row; (row = first_to_go(pool, NULL)) != NULL;)
+    for (const struct pooled *row; (row = pool_first_to_go(pool, NULL)) != NULL;)
         pool_return(pool, row->sandbox);
     close_returned(pool);
 }
@@ -544,7 +479,7 @@ static struct sandbox *take_parked(struct pool *pool, const struct shape *shape)
 /* One that only waits, for another shape, goes: its slot is free in a moment. */
 static void make_room(struct pool *pool)
 {
-    const struct pooled *other = pool->leaving == 0 ? first_to_go(pool, NULL) : NULL;
+    const struct pooled *other = pool->leaving == 0 ? pool_first_to_go(pool, NULL) : NULL;
     if (other)
         pool_return(pool, other->sandbox);
 }
@@ -565,7 +500,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
         return POOL_FULL;
     if (shape) {
         shape_leased(shape, now);
-        prime_when_calm(pool, shape);
+        rehearse_when_calm(pool, shape);
         refill_later(pool);
     }
     if (*ret_parked)

@@ -68,7 +68,8 @@ static int prepare_file(const struct pair *folder, const char *name)
 
 static int prepare_folder(const struct pair *folder);
 
-static int prepare_inner(const struct pair *folder, const char *name) // NOLINT(misc-no-recursion)
+/* NOLINTNEXTLINE(misc-no-recursion): bounded by depth */
+static int prepare_inner(const struct pair *folder, const char *name)
 {
     struct pair inner = { .depth = folder->depth - 1 };
     int length = snprintf(inner.path, sizeof inner.path, "%s/%s", folder->path, name);
