@@ -412,4 +412,4 @@ static const struct route rows[] = {
     { "POST", "/v1/sessions/{id}/processes/{process}/resize",  BODY_JSON, post_resize,   "Gives its terminal another size" },
 };
 /* clang-format on */
-const struct route_table process_routes = { "processes", rows, COUNT_OF(rows) };
+const struct route_table process_routes = { "processes", rows, COUNT_OF(rows), RIGHT_SESSIONS };

@@ -34,6 +34,7 @@ extern const struct route_table session_routes;
 extern const struct route_table context_routes;
 extern const struct route_table file_routes;
 extern const struct route_table process_routes;
+extern const struct route_table port_routes;
 extern const struct route_table list_routes;
 extern const struct route_table metrics_routes;
 extern const struct route_table receipt_routes;

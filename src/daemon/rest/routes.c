@@ -12,6 +12,7 @@ const struct route_table *const route_tables[] = {
     &context_routes,
     &file_routes,
     &process_routes,
+    &port_routes,
     &list_routes,
     &metrics_routes,
     &receipt_routes,

@@ -13,6 +13,7 @@ static void on_upgraded(void *context, struct MHD_Connection *mhd, void *request
     (void) context;
     struct exchange *exchange = request;
     exchange->upgraded = handle;
+    exchange_stop_watching(exchange); /* a descriptor has one watcher in the loop */
     exchange->upgrade->opened(exchange, socket, early, early_size);
 }
 
