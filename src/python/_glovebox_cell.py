@@ -14,8 +14,8 @@ import _glovebox_errors
 import _glovebox_figures
 import _glovebox_ipython
 import _glovebox_magics
-import _glovebox_script
 
+_glovebox_script = None  # loaded after us, beside what every program touches: _glovebox_kernel puts it here
 VALUES_KEPT = 16  # in Out; each may be large, and a context lives long
 FUTURES = 0  # flags of code that says `from __future__ import …`, which holds for later cells
 for feature in __future__.all_feature_names:

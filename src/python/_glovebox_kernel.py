@@ -15,6 +15,7 @@ import _glovebox_cell
 import _glovebox_fresh
 import _glovebox_script
 
+_glovebox_cell._glovebox_script = _glovebox_script
 EXECUTE = struct.Struct("<IIHHI")  # struct inside_execute
 PRIME_MODE = struct.pack("<I", _glovebox.PRIME)
 

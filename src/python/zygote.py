@@ -53,11 +53,10 @@ def load_ours(name):
     return module
 
 
-def load_kernel():
-    for name in ("script", "fresh", "text", "mime", "errors", "display", "ipython", "charts", "magics",
-                 "figures", "cell"):
-        load_ours(f"_glovebox_{name}")
-    return load_ours("_glovebox_kernel")
+def load_all(*names):
+    for name in names:
+        module = load_ours(f"_glovebox_{name}")
+    return module
 
 
 def import_modules(names):
@@ -96,10 +95,11 @@ def main():
     native = import_native()
     native.private_scratch()
     failure = import_modules(sys.argv[1:])
+    load_all("text", "mime", "errors", "display", "ipython", "charts", "magics", "figures", "cell")
     gc.collect()
     # Our own objects, which every run touches, come to lie side by side.
     native.fill_holes()
-    kernel = load_kernel()
+    kernel = load_all("script", "fresh", "kernel")
     if failure is None:
         kernel.rehearse_in_zygote()
     os.environ.clear()
