@@ -100,8 +100,11 @@ def size_of(png):
 
 def draw_png(figure):
     """Gives the picture and, where it could be found without drawing again, its box in inches."""
+    from matplotlib.backend_bases import FigureCanvasBase
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+    if type(figure.canvas) is FigureCanvasBase:  # made without pyplot
+        FigureCanvasAgg(figure)
     if type(figure.canvas) is not FigureCanvasAgg:
         return save(figure, "png", None), None
     import numpy

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 
+import cells
 import load
 import memory
 import peers
@@ -145,6 +146,9 @@ class Bench:
                 turns[f'{name} {tool}'] = (lambda name=f'{name} {tool}', argv=argv, expected=expected:
                                            self.start(name, among, argv, expected, peers.ENVIRONMENT),
                                            every if name != 'hello' else 1)
+        its = cells.Cells(self.socket)
+        atexit.register(its.close)
+        turns['cells'] = (lambda: its.measure(self.add), 1)
         if not among:
             self.left_out.append('other tools: compared only when the bench runs as root')
         known = {tool for tool, *_ in peers.installed()}

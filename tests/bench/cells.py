@@ -1,0 +1,61 @@
+"""Cells of one session: what a round trip costs, and a figure beside the savefig that it replaces."""
+
+import json
+import socket
+import time
+
+FIGURE = ("import io\nfrom matplotlib.figure import Figure\nf = Figure()\na = f.subplots()\n"
+          "for i in range(3): a.plot([x * i % 7 for x in range(50)], label=str(i))\n"
+          "a.legend(); a.set_title('bench'); a.set_xlabel('x (s)'); a.set_ylabel('y')\n")
+# The two forms in which a figure is shown, by the calls that a program would write.
+SAVED = "for kind in ('png', 'svg'): f.savefig(io.BytesIO(), format=kind)\n"
+CAPTURED = "f"
+
+
+class Cells:
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(60)
+        self.socket.connect(path)
+        _, session = self.ask("POST", "/v1/sessions", {"policy": "data"})
+        self.place = f"/v1/sessions/{session['id']}"
+        self.run(FIGURE + SAVED + CAPTURED)
+
+    def ask(self, method, path, body=None):
+        """Milliseconds, and the answer."""
+        content = json.dumps(body).encode() if body is not None else b""
+        request = (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(content)}\r\n\r\n").encode() \
+            + content
+        began = time.perf_counter()
+        self.socket.sendall(request)
+        data, size = b"", None
+        while size is None or len(data) < size:
+            piece = self.socket.recv(1 << 20)
+            if not piece:
+                raise ConnectionError("the daemon hung up")
+            data += piece
+            if size is None and b"\r\n\r\n" in data:
+                head = data[: data.index(b"\r\n\r\n")].lower()
+                size = len(head) + 4 + int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+        took = (time.perf_counter() - began) * 1e3
+        return took, json.loads(data[data.index(b"\r\n\r\n") + 4:])
+
+    def run(self, code):
+        took, result = self.ask("POST", f"{self.place}/contexts/python/run", {"code": code})
+        if result.get("status") != "ok":
+            raise RuntimeError(f"cell: {result}")
+        return took, result["results"]
+
+    def measure(self, add):
+        for _ in range(5):
+            add("cell warm", self.run("1 + 1")[0])
+        add("figure bare", self.run(SAVED)[0])
+        took, results = self.run(CAPTURED)
+        if not {"image/png", "image/svg+xml"} <= set(results[0]["data"]) or results[0]["chart"]["type"] != "line":
+            raise RuntimeError("the figure was not captured")
+        add("figure captured", took)
+        return True
+
+    def close(self):
+        self.ask("DELETE", self.place)
+        self.socket.close()
