@@ -1,5 +1,8 @@
 /* error.c - fills failures in place; a text that is too long loses its end, never its beginning. */
 #include "base/error.h"
+#undef fail
+#undef fail_os
+#undef under
 
 #include <errno.h>
 #include <stdarg.h>

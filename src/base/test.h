@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#undef fail /* error.h has one for analyzers */
 #include <cmocka.h>
 
 /* cmocka's; `fail` is ours, and `require` stops a test. */

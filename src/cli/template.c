@@ -59,7 +59,8 @@ static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
     int option;
     optind = 1;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) /* NOLINT: one thread */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
+    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1)
         switch (option) {
         case 's':
             wishes.state = optarg;

@@ -58,7 +58,6 @@ int request_check_path(const char *path, size_t size, error *err)
     if (size > INSIDE_PATH_MOST || text_find_unclean(path, size) < size)
         return fail(err, ERR_BAD_REQUEST, "path '%.*s' is longer than %d bytes or no plain text",
                     text_head(path, 80), path, INSIDE_PATH_MOST);
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): set unless that failed */
     if (path[0] == '/')
         return fail(err, ERR_BAD_REQUEST, "path '%.100s' is absolute; %s", path,
                     strncmp(path, workspace, sizeof workspace - 1) == 0
@@ -140,7 +139,6 @@ static int read_mode(struct run_request *request, struct json_object *value, err
     const char *mode;
     if (read_word(value, "mode", &mode, err) < 0)
         return -1;
-    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): set unless that failed */
     request->is_cell = strcmp(mode, "cell") == 0;
     if (request->is_cell || strcmp(mode, "script") == 0)
         return 0;

@@ -57,7 +57,8 @@ static int set_variable(struct environment *environment, const char *name, const
 static int inherit_environment(struct environment *environment, error *err)
 {
 #ifdef GLOVEBOX_LEAVE_OUT
-    const char *left_out = getenv("GLOVEBOX_LEAVE_OUT"); /* NOLINT(concurrency-mt-unsafe) */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
+    const char *left_out = getenv("GLOVEBOX_LEAVE_OUT");
     bool inherits = left_out && strtoull(left_out, NULL, 0) & (1ULL << WALL_environment);
     for (char **variable = environ; inherits && *variable; variable++) {
         char *name = strdup(*variable); /* kept: it is a build for tests */

@@ -179,7 +179,6 @@ _Noreturn static void become_program(const struct sandbox *sandbox,
             (void) fail_os(&err, "connect descriptor %d", i);
             goto failed;
         }
-    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): set unless that failed */
     if (chdir(command->folder) < 0) {
         (void) fail_os(&err, "enter folder '%s'", command->folder);
         goto failed;

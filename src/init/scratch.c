@@ -136,8 +136,8 @@ static int set_bounds(struct sandbox *sandbox, error *err)
     if (use_of_scratch(&sandbox->base_bytes, &sandbox->base_inodes, &all) < 0)
         return fail_os(err, "measure '/workspace'");
     (void) snprintf(options, sizeof options, "size=%llu,nr_inodes=%llu",
-                    (unsigned long long) (sandbox->spec.disk_bytes + sandbox->base_bytes),
-                    (unsigned long long) (sandbox->spec.inodes + sandbox->base_inodes));
+                    (unsigned long long) sandbox->spec.disk_bytes + sandbox->base_bytes,
+                    (unsigned long long) sandbox->spec.inodes + sandbox->base_inodes);
     if (mount(NULL, "/workspace", NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV, options) < 0)
         return fail_os(err, "bound the file system to %s", options);
     return 0;
@@ -147,8 +147,8 @@ int mount_scratch(struct sandbox *sandbox, error *err)
 {
     char options[96];
     (void) snprintf(options, sizeof options, "mode=0755,size=%llu,nr_inodes=%llu",
-                    (unsigned long long) (sandbox->spec.disk_bytes + ROOM_FOR_OURS),
-                    (unsigned long long) (sandbox->spec.inodes + INODES_FOR_OURS));
+                    (unsigned long long) sandbox->spec.disk_bytes + ROOM_FOR_OURS,
+                    (unsigned long long) sandbox->spec.inodes + INODES_FOR_OURS);
     if (mount("tmpfs", base, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return fail_os(err, "mount tmpfs on '%s'", base);
     for_each(place, places)

@@ -106,8 +106,7 @@ struct spawner {
 
 /* What an epoll event belongs to: a kind in the high word, an index in the low one. */
 enum watched { WATCH_DAEMON, WATCH_HOLDER, WATCH_REPORT, WATCH_INIT, WATCH_ZYGOTE };
-/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): as it is */
-int watch(const struct spawner *spawner, int fd, enum watched kind, uint32_t index, error *err);
+int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index, error *err);
 
 /* slots.c: which slots are ours, and where each one stands. */
 int lock_slots(struct spawner *spawner, const char *path, uint32_t count, error *err);

@@ -108,7 +108,6 @@ int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
     };
     for (unsigned i = 0; i < slot->procs_count; i++)
         fds[ZYGOTE_FDS + i] = slot->procs[i];
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): set unless that failed */
     if (packet_send(zygote->socket, ZYGOTE_FORK, &order, sizeof order, fds,
                     ZYGOTE_FDS + slot->procs_count, err) < 0)
         return under(err, "order an interpreter");
@@ -208,10 +207,7 @@ void zygotes_tend(struct spawner *spawner)
                 fresh = other;
         if (!fresh && zygote->forks > 0)
             (void) zygote_start(spawner, zygote, find_place(spawner), &err);
-        else if (!fresh)
-            /* NOLINTNEXTLINE(bugprone-branch-clone): the reasons differ */
-            zygote->is_old = true; /* nobody has used it for so long */
-        else if (fresh->ready)
+        else if (!fresh || fresh->ready) /* nobody has used it for so long; or it is replaced */
             zygote->is_old = true;
     }
 }

@@ -206,7 +206,7 @@ int read_table(const char *path, struct table *table, int depth, error *err)
             if (depth > 0 || table->rows > 0)
                 return complain(&place, err, "include stands first, and only in one table");
             /* Rows point to the name of their file: it lives as long as the program. */
-            const char *name = strdup(beside); /* NOLINT(clang-analyzer-unix.Malloc) */
+            const char *name = strdup(beside); /* NOLINT(clang-analyzer-unix.Malloc): as said */
             if (!name || read_table(name, table, depth + 1, err) < 0)
                 return under(err, "%s:%d", path, place.line);
             /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): rows keep it */
