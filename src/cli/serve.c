@@ -19,6 +19,7 @@ struct serve_arguments {
     const char *socket;
     const char *listen;
     const char *config;
+    const char *log_sync, *log_keep, *log_witness;
     unsigned slots;
     bool no_keys;
     char *kept[CONFIG_VALUES_MOST]; /* texts from the file */
@@ -48,6 +49,9 @@ static const struct option_row rows[] = {
     { "listen", 0, "ADDRESS:PORT", VALUES_NONE,   "listen on TCP as well, loopback only: 127.0.0.1:7070", store_text,  FIELD(listen) },
     { "slots",  0, "N",            VALUES_NONE,   "sandboxes that may exist at once; default: 256",        store_slots, 0 },
     { "no-keys", 0, NULL,          VALUES_NONE,   "whoever reaches the TCP port may run code, without a key", store_switch, FIELD(no_keys) },
+    { "log-sync", 0, "each|group", VALUES_NONE,   "receipts are on disk before the answer, or within 50 ms (default)", store_text, FIELD(log_sync) },
+    { "log-keep", 0, "BYTES",      VALUES_NONE,   "so much of the log of receipts is kept; default: all", store_text, FIELD(log_keep) },
+    { "log-witness", 0, "FILE|syslog", VALUES_FILE, "signed checkpoints of the log are handed on here",  store_text,  FIELD(log_witness) },
     { "config", 0, "FILE",         VALUES_FILE,   "read these options from a file, \"name: value\" a line", store_text,  FIELD(config) },
 };
 /* clang-format on */
@@ -122,6 +126,12 @@ static int read_config(struct serve_arguments *arguments, error *err)
         arguments->listen = from_file.listen;
     if (!arguments->slots)
         arguments->slots = from_file.slots;
+    if (!arguments->log_sync)
+        arguments->log_sync = from_file.log_sync;
+    if (!arguments->log_keep)
+        arguments->log_keep = from_file.log_keep;
+    if (!arguments->log_witness)
+        arguments->log_witness = from_file.log_witness;
     memcpy(arguments->kept, from_file.kept, sizeof from_file.kept);
     arguments->kept_count = from_file.kept_count;
     return result;
@@ -137,6 +147,9 @@ static int serve(struct serve_arguments *arguments, error *err)
         .socket = socket,
         .listen = arguments->listen,
         .no_keys = arguments->no_keys,
+        .log_sync = arguments->log_sync,
+        .log_keep = arguments->log_keep,
+        .log_witness = arguments->log_witness,
         .slots = arguments->slots ? arguments->slots : SLOTS,
     };
     return found < 0 ? -1 : supervise(&service, err);

@@ -457,6 +457,18 @@ static int plan_filters(struct program *program, error *err)
     return 0;
 }
 
+/* How the log of receipts is kept; gloveboxd checks the values. */
+static int plan_log(struct program *program, const struct launch_plan *plan, error *err)
+{
+    const char *const pairs[][2] = { { "--log-sync", plan->log_sync },
+                                     { "--log-keep", plan->log_keep },
+                                     { "--log-witness", plan->log_witness } };
+    for_each(pair, pairs)
+        if ((*pair)[1] && add_pair(program, (*pair)[0], (*pair)[1], err) < 0)
+            return -1;
+    return 0;
+}
+
 static int plan_daemon(struct program *program, const struct launch_plan *plan,
                        const struct templates *templates, int socket, error *err)
 {
@@ -486,7 +498,7 @@ static int plan_daemon(struct program *program, const struct launch_plan *plan,
     if (add_argument(program, err, "--owner") < 0 ||
         add_argument(program, err, "%u", geteuid()) < 0 ||
         (plan->no_keys && add_argument(program, err, "--no-keys") < 0) ||
-        plan_filters(program, err) < 0 ||
+        plan_filters(program, err) < 0 || plan_log(program, plan, err) < 0 ||
         (plan->private && add_argument(program, err, "--private") < 0))
         return -1;
     return plan_state(program, plan->state, err);

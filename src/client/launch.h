@@ -21,6 +21,7 @@ struct launch_plan {
     const char *state;          /* where templates are; NULL: the default */
     bool private;               /* ends with its last connection and keeps nothing on disk */
     unsigned slots;             /* sandboxes at once; 0: a few */
+    const char *log_sync, *log_keep, *log_witness; /* of the log of receipts; NULL: not given */
     bool no_keys;               /* TCP without a key, the operator said so */
     int log;                    /* both write their log here; 0: into memory, for launch_cause() */
     const char *first_template; /* its holder starts at once, those of others when needed */

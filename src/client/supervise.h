@@ -10,6 +10,7 @@ struct supervised {
     const char *socket; /* path of the Unix socket */
     const char *listen; /* "127.0.0.1:7070", NULL for none */
     unsigned slots;
+    const char *log_sync, *log_keep, *log_witness; /* as gloveboxd takes them; NULL: not given */
     bool no_keys; /* whoever reaches the TCP port may run code */
 };
 

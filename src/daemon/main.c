@@ -107,7 +107,7 @@ static int take_receipt_option(const char *name, char *value, error *err)
     else if (strcmp(name, "--log-witness") == 0)
         settings.receipts.witness = value;
     else if (strcmp(name, "--log-keep") == 0)
-        settings.receipts.keep_bytes = strtoull(value, NULL, 10);
+        settings.receipts.keep_bytes = strtoull(value, NULL, 10); /* what is no number: 0, all */
     else
         return fail(err, ERR_BAD_REQUEST, "unknown option '%s'", name);
     return 0;
