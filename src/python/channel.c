@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { PIECE_MOST = INSIDE_PAYLOAD_MOST - sizeof(struct inside_result) };
+enum {
+    PIECE_MOST = INSIDE_PAYLOAD_MOST - sizeof(struct inside_result),
+    TRIES_MOST = 10000, /* a millisecond apart */
+};
 
 static int channel = -1;
 static ino_t inode;
@@ -48,13 +51,18 @@ ssize_t channel_receive(void *frame, size_t room)
     return read(channel, frame, room);
 }
 
+/* A moment without memory, or a program that made the socket non-blocking, loses no frame. */
 static bool send_parts(const struct iovec *parts, int count)
 {
-    ssize_t sent;
-    do {
-        sent = writev(channel, parts, count);
-    } while (sent < 0 && errno == EINTR);
-    return sent >= 0;
+    for (unsigned tries = 0; tries < TRIES_MOST; tries++) {
+        if (writev(channel, parts, count) >= 0)
+            return true;
+        if (errno != EINTR && errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM)
+            return false;
+        if (errno != EINTR)
+            (void) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    }
+    return false;
 }
 
 void channel_send_result(uint32_t id, uint16_t what, const char *json, size_t size)
