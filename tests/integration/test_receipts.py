@@ -369,3 +369,45 @@ def test_a_thousand_kills_leave_no_gap_and_no_double(glovebox, tmp_path):
         assert told[run] == (index, "ok"), f"{run} was answered as {index}, and is {told.get(run)}"
     assert set(noted) <= set(told), "what had begun is not told"
     assert any(status == "lost" for _, status in told.values())
+
+
+# --- a disk that is full -------------------------------------------------------------------------------
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """6 MiB that can be made larger."""
+    if os.geteuid() != 0:
+        pytest.skip("only root makes a file system")
+    with tempfile.TemporaryDirectory(prefix="glovebox-disk-") as folder:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m,mode=755", "tmpfs", folder], check=True)
+        yield pathlib.Path(folder)
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_harms_nothing_that_was_written(glovebox, small_disk):
+    folder = small_disk / "log"
+    folder.mkdir()
+    done = subprocess.run([WRITER, folder, "100000", "50"], capture_output=True, check=False)
+    assert done.returncode == 1 and b"No space left" in done.stderr
+    answered = [line for line in done.stdout.split(b"\n") if line.startswith(b"answered")]
+    report = verify(glovebox, folder)
+    assert report["verified"] and report["size"] == len(answered) > 500, names(report)
+    subprocess.run(["mount", "-o", "remount,size=12m", small_disk], check=True)
+    subprocess.run([WRITER, folder, "10", "1"], check=True, stdout=subprocess.DEVNULL)
+    report = verify(glovebox, folder)
+    assert report["verified"] and report["size"] in (len(answered) + 10, len(answered) + 11), names(report)
+
+
+@pytest.mark.usefixtures("python_template")
+def test_nothing_new_is_run_when_the_disk_is_full(glovebox, small_disk):
+    os.symlink(STATE / "templates", small_disk / "templates")
+    glovebox.state = small_disk
+    assert glovebox.run("-c", "print(1)").stdout == b"1\n"
+    (small_disk / "daemon" / "log" / "reserve").unlink()
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(4 << 20))
+    refused = glovebox.run("-c", "print(2)")
+    assert refused.returncode == 125 and b"the disk of the log of receipts is full" in refused.stderr
+    filler.unlink()
+    assert glovebox.run("-c", "print(3)").stdout == b"3\n"
+    assert verify(glovebox, small_disk / "daemon" / "log")["size"] == 2
