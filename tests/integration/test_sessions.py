@@ -167,13 +167,28 @@ def comes_back(daemon, path):
     raise AssertionError("no daemon came back")
 
 
-class TestRestart:
-    def test_sessions_end_with_their_daemon_and_that_is_told(self, own_state, tmp_path):
+@pytest.fixture
+def started(tmp_path):
+    """Starts daemons that end with the test, also when it fails."""
+    daemons = []
+
+    def start(state=None, policies=None):
         from conftest import Glovebox  # pylint: disable=import-outside-toplevel
 
         glovebox = Glovebox(tmp_path)
-        glovebox.state = own_state
-        first = Daemon(glovebox, tmp_path, slots=4)
+        glovebox.state = state or glovebox.state
+        daemons.append(Daemon(glovebox, tmp_path, slots=4, policies=policies))
+        return daemons[-1]
+
+    yield start
+    for daemon in daemons:
+        if daemon.process.poll() is None:
+            daemon.stop()
+
+
+class TestRestart:
+    def test_sessions_end_with_their_daemon_and_that_is_told(self, own_state, started):
+        first = started(own_state)
         killed, deleted = first.session(policy="minimal"), first.session(policy="minimal")
         deleted.end()
         events = killed.begin("print('begun', flush=True)\nimport time; time.sleep(60)")
@@ -186,20 +201,18 @@ class TestRestart:
         assert second.call("POST", killed.place + "/contexts/python/run", {"code": "1"})[0] == 409
         alive = second.session(policy="minimal")
         second.stop()
-        third = Daemon(glovebox, tmp_path, slots=4)
+        third = started(own_state)
         assert third.call("GET", alive.place)[1]["ended"]["why"] == "stopped"
         third.stop()
 
 
 class TestPolicy:
-    def test_number_age_and_memory_are_bounded(self, tmp_path):
-        from conftest import Glovebox  # pylint: disable=import-outside-toplevel
-
+    def test_number_age_and_memory_are_bounded(self, started, tmp_path):
         (tmp_path / "p").mkdir()
         (tmp_path / "p" / "few.yaml").write_text(
             "name: few\ntemplate: minimal\nlanguages: [python]\nlimits: {memory: 128MiB}\nmaximum: {memory: 1GiB}\n"
             "sessions: {most: 1, idle: 5s, age: 60s, memory: 96MiB}\n")
-        daemon = Daemon(Glovebox(tmp_path), tmp_path, slots=4, policies=str(tmp_path / "p"))
+        daemon = started(policies=str(tmp_path / "p"))
         session = daemon.session(policy="few")
         assert session.answer["idle_seconds"] == 5 and session.answer["limits"]["memory_bytes"] == 96 << 20
         status, answer = daemon.call("POST", "/v1/sessions", {"policy": "few"})
