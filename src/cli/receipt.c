@@ -120,8 +120,8 @@ static int check_bundle(const struct found_receipt *found, const struct public_k
         return fail(err, ERR_POLICY, "inclusion: no proof for the place that the receipt names");
     for (size_t i = 0; i < count; i++) {
         const char *hex = json_object_get_string(json_object_array_get_idx(hashes, i));
-        if (!hex || strlen(hex) != 2 * MERKLE_HASH_SIZE ||
-            strspn(hex, "0123456789abcdef") != 2 * MERKLE_HASH_SIZE ||
+        if (!hex || strlen(hex) != MERKLE_HEX_SIZE ||
+            strspn(hex, "0123456789abcdef") != MERKLE_HEX_SIZE ||
             sodium_hex2bin(proof.hashes[i].bytes, MERKLE_HASH_SIZE, hex, strlen(hex), NULL, NULL,
                            NULL) != 0)
             return fail(err, ERR_POLICY, "inclusion: hash %zu is none", i);
@@ -252,7 +252,7 @@ static int make_bundle(const struct log_arguments *arguments, const struct found
     bytes_add(out, found->text.data, found->text.size);
     bytes_add_text(out, ",\"inclusion\":[");
     for (size_t i = 0; i < proof.count; i++) {
-        char hex[2 * MERKLE_HASH_SIZE + 1];
+        char hex[MERKLE_HEX_SIZE + 1];
         (void) sodium_bin2hex(hex, sizeof hex, proof.hashes[i].bytes, MERKLE_HASH_SIZE);
         bytes_print(out, "%s\"%s\"", i == 0 ? "" : ",", hex);
     }

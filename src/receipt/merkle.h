@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MERKLE_HASH_SIZE = 32, MERKLE_PROOF_MOST = 128 };
+enum { MERKLE_HASH_SIZE = 32, MERKLE_HEX_SIZE = 64, MERKLE_PROOF_MOST = 128 };
 
 struct merkle_hash {
     unsigned char bytes[MERKLE_HASH_SIZE];
