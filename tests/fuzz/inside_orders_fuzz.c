@@ -63,9 +63,9 @@ _Noreturn void __wrap__exit(int status)
 }
 
 /* To the spawner, which is not here. */
-void report_ready(struct sandbox *sandbox, const error *err)
+void report_ready(struct sandbox *stands, const error *err)
 {
-    (void) sandbox;
+    (void) stands;
     (void) err;
 }
 
