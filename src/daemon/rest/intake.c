@@ -67,6 +67,7 @@ void exchange_each_query(const struct exchange *exchange,
                                      &visit);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): bound and default belong in the call */
 int exchange_query_count(const struct exchange *exchange, const char *name, uint64_t most,
                          uint64_t otherwise, uint64_t *ret_count, error *err)
 {
@@ -186,10 +187,10 @@ static int check_content(const struct exchange *exchange, error *err)
 static bool accepts(const char *accept, const char *mime)
 {
     size_t family = strcspn(mime, "/") + 1;
-    for (const char *type = accept; *type; type += strcspn(type, ","), type += *type == ',') {
-        type += strspn(type, " \t");
-        if (has_type(type, "*/*") || has_type(type, mime) ||
-            (strncasecmp(type, mime, family) == 0 && type[family] == '*'))
+    for (const char *each = accept; *each; each += strcspn(each, ","), each += *each == ',') {
+        each += strspn(each, " \t");
+        if (has_type(each, "*/*") || has_type(each, mime) ||
+            (strncasecmp(each, mime, family) == 0 && each[family] == '*'))
             return true;
     }
     return false;

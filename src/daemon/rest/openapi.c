@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <microhttpd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TYPE_MOST = 160 };
@@ -32,13 +33,12 @@ static void write_reference(struct bytes *out, const char *name)
 /* " 1..255" behind a simple type. */
 static void write_bounds(struct bytes *out, const char *type, const char *least, const char *most)
 {
-    uint64_t from;
-    uint64_t to;
     const char *blank = strchr(type, ' ');
-    if (!blank || sscanf(blank, " %" SCNu64 "..%" SCNu64, &from, &to) != 2)
+    const char *dots = blank ? strstr(blank, "..") : NULL;
+    if (!dots)
         return;
-    json_count_field(out, least, from);
-    json_count_field(out, most, to);
+    json_count_field(out, least, strtoull(blank, NULL, 10));
+    json_count_field(out, most, strtoull(dots + 2, NULL, 10));
 }
 
 static void write_words(struct bytes *out, const char *words, bool may_be_null)
@@ -374,21 +374,32 @@ static void write_answers(struct bytes *out, const struct route *route)
     json_close(out, '}');
 }
 
+static char capital(char letter)
+{
+    return (char) toupper((unsigned char) letter);
+}
+
+/* Words of a path put together: "/runs/{id}" becomes "RunsId". */
+static size_t join_words(const char *path, char *name, size_t size)
+{
+    size_t used = 0;
+    bool is_start = true;
+    for (; *path && used < size; path++) {
+        bool is_word = isalnum((unsigned char) *path);
+        if (is_word)
+            name[used++] = is_start ? capital(*path) : *path;
+        is_start = !is_word;
+    }
+    return used;
+}
+
 /* "postRuns", "getRunsIdEvents": what generated clients call it. */
 static void write_operation_id(struct bytes *out, const struct route *route, const char *method)
 {
     char name[128];
+    const char *path = strncmp(route->path, "/v1/", 4) == 0 ? route->path + 4 : route->path;
     size_t used = (size_t) snprintf(name, sizeof name, "%s", method);
-    bool is_start = true;
-    for (const char *at = strncmp(route->path, "/v1/", 4) == 0 ? route->path + 4 : route->path;
-         *at && used + 1 < sizeof name; at++) {
-        if (!isalnum((unsigned char) *at)) {
-            is_start = true;
-            continue;
-        }
-        name[used++] = (char) (is_start ? toupper((unsigned char) *at) : *at);
-        is_start = false;
-    }
+    used += join_words(path, name + used, sizeof name - used);
     json_key(out, "operationId");
     json_text(out, name, used);
 }
