@@ -134,6 +134,8 @@ const struct option_table *options_of_verb(const char *verb)
         { "exec", exec_option_table },
         { "serve", serve_option_table },
         { "key", key_option_table },
+        { "config", config_option_table },
+        { "top", top_option_table },
         { "libs", libs_option_table },
         { "log", log_option_table },
         { "receipt", receipt_option_table },

@@ -61,6 +61,8 @@ const struct option_table *run_option_table(void);
 const struct option_table *exec_option_table(void);
 const struct option_table *serve_option_table(void);
 const struct option_table *key_option_table(void);
+const struct option_table *config_option_table(void);
+const struct option_table *top_option_table(void);
 const struct option_table *libs_option_table(void);
 const struct option_table *log_option_table(void);
 const struct option_table *receipt_option_table(void);

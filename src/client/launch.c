@@ -495,6 +495,9 @@ static int plan_daemon(struct program *program, const struct launch_plan *plan,
             add_argument(program, err, "%s=%s", templates->names[index], text) < 0)
             return -1;
     }
+    if ((plan->settings && add_pair(program, "--settings", plan->settings, err) < 0) ||
+        (plan->control > 0 && add_fd(program, "--control", plan->control, err) < 0))
+        return -1;
     if (add_argument(program, err, "--owner") < 0 ||
         add_argument(program, err, "%u", geteuid()) < 0 ||
         (plan->no_keys && add_argument(program, err, "--no-keys") < 0) ||

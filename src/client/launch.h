@@ -23,6 +23,8 @@ struct launch_plan {
     unsigned slots;             /* sandboxes at once; 0: a few */
     const char *log_sync, *log_keep, *log_witness; /* of the log of receipts; NULL: not given */
     bool no_keys;               /* TCP without a key, the operator said so */
+    int control;                /* a socket on which it hears of new settings; 0: none */
+    const char *settings;       /* "key=value" a line; NULL: none */
     int log;                    /* both write their log here; 0: into memory, for launch_cause() */
     const char *first_template; /* its holder starts at once, those of others when needed */
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "client/launch.h"
 #include "client/paths.h"
+#include "client/service_manager.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,6 +35,8 @@ enum {
     DRAIN_MS = 60000,
     LOOK_MS = 3600000,
     BACKLOG = 512,
+    RELOAD_MS = 5000,
+    RESTART_TEXT = 512,
 };
 
 /* A socket that a dead daemon has left is removed, one that answers is respected. */
@@ -137,6 +140,9 @@ static int listen_tcp(const char *text, int *ret_fd, error *err)
 }
 
 struct keeper {
+    const struct supervised *service;
+    char settings[SETTINGS_TEXT_MOST]; /* the last that were taken */
+    int control;                       /* our end of the socket to gloveboxd; -1: it does not run */
     struct launch_plan plan;
     struct launch launch;
     int signals;
@@ -150,12 +156,63 @@ static void say(const char *what)
     (void) fprintf(stderr, "glovebox serve: %s\n", what);
 }
 
+/* What gloveboxd says: "ready", or how a reload went. Gives  false if it says nothing. */
+static bool hear_daemon(const struct keeper *keeper, char *text, size_t size)
+{
+    ssize_t got = recv(keeper->control, text, size - 1, MSG_DONTWAIT);
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
+/* Asks gloveboxd to take settings and to read its policies again; it says in its log what it did.
+ * Returns whether it took them. */
+static bool offer_settings(const struct keeper *keeper, const char *text)
+{
+    char answer[64];
+    deadline end = deadline_in(RELOAD_MS);
+    if (keeper->control < 0 || send(keeper->control, text, strlen(text), MSG_NOSIGNAL) < 0)
+        return false;
+    while (!deadline_has_passed(end)) {
+        struct pollfd watched = { .fd = keeper->control, .events = POLLIN };
+        if (poll(&watched, 1, (int) deadline_left_ms(end)) <= 0 ||
+            !hear_daemon(keeper, answer, sizeof answer))
+            return false;
+        if (strcmp(answer, "ready") != 0)
+            return strcmp(answer, "taken") == 0;
+    }
+    return false;
+}
+
+static void reload(struct keeper *keeper)
+{
+    static char fresh[SETTINGS_TEXT_MOST];
+    char restart[RESTART_TEXT] = "";
+    error err;
+    manager_tell("RELOADING=1");
+    if (keeper->service->read_again(keeper->service->context, fresh, restart, sizeof restart,
+                                    &err) < 0) {
+        (void) fprintf(stderr, "glovebox serve: config.refused: %s; nothing was changed\n",
+                       err.text);
+    } else {
+        if (restart[0])
+            (void) fprintf(stderr, "glovebox serve: config.needs_restart: %s\n", restart);
+        if (offer_settings(keeper, fresh))
+            memcpy(keeper->settings, fresh, sizeof keeper->settings);
+    }
+    manager_tell("READY=1");
+}
+
 /* A signal came: the first asks gloveboxd to drain, the second ends it. */
 static void take_signal(struct keeper *keeper)
 {
     struct signalfd_siginfo info;
     if (read(keeper->signals, &info, sizeof info) != sizeof info)
         return;
+    if (info.ssi_signo == SIGHUP) {
+        reload(keeper);
+        return;
+    }
+    manager_tell("STOPPING=1");
     if (!keeper->leaving)
         say("leaving; runs under way come to their end first");
     if (keeper->launch.daemon > 0)
@@ -169,10 +226,18 @@ static bool watch_pair(struct keeper *keeper, deadline end)
     for (;;) {
         struct pollfd watched[] = { { .fd = keeper->signals, .events = POLLIN },
                                     { .fd = keeper->launch.daemon_pidfd, .events = POLLIN },
-                                    { .fd = keeper->launch.spawner_pidfd, .events = POLLIN } };
+                                    { .fd = keeper->launch.spawner_pidfd, .events = POLLIN },
+                                    { .fd = keeper->control, .events = POLLIN } };
         int64_t left = deadline_left_ms(end);
-        if (poll(watched, 3, left > 60000 ? 60000 : (int) left) < 0 && errno != EINTR)
+        if (poll(watched, 4, left > 60000 ? 60000 : (int) left) < 0 && errno != EINTR)
             return true;
+        char said[64];
+        if (watched[3].revents && !hear_daemon(keeper, said, sizeof said)) {
+            close_fd(&keeper->control); /* it goes */
+            keeper->control = -1;
+        } else if (watched[3].revents && strcmp(said, "ready") == 0) {
+            manager_tell("READY=1\nSTATUS=runs are taken");
+        }
         bool was_leaving = keeper->leaving;
         if (watched[0].revents)
             take_signal(keeper);
@@ -188,8 +253,18 @@ static bool watch_pair(struct keeper *keeper, deadline end)
 /* One life of the pair. Returns -1 if it could not be started. */
 static int live_once(struct keeper *keeper, error *err)
 {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return fail_os(err, "make a socket to gloveboxd");
+    auto_fd theirs = pair[1];
+    close_fd(&keeper->control);
+    keeper->control = pair[0];
+    keeper->plan.control = theirs;
+    keeper->plan.settings = keeper->settings;
     if (launch_start(&keeper->plan, &keeper->launch, err) < 0)
         return -1;
+    close_fd(&theirs);
+    theirs = -1;
     int64_t start = now_ms();
     bool ended;
     do
@@ -228,12 +303,17 @@ static int keep_alive(struct keeper *keeper, error *err)
     return 0;
 }
 
-int supervise(const struct supervised *service, error *err)
+/* Our own sockets, unless somebody has opened some for us. Gives  in *ret_path the one to remove.
+ */
+static int open_sockets(const struct supervised *service, struct launch_plan *plan, char **ret_path,
+                        error *err)
 {
-    auto_fd unix_socket = -1;
-    auto_fd tcp_socket = -1;
-    auto_fd signals = -1;
     auto_text path = NULL;
+    int given = manager_sockets(plan->listens, LAUNCH_FDS_MOST, err);
+    if (given != 0) {
+        plan->listen_count = given > 0 ? (size_t) given : 0;
+        return given < 0 ? -1 : 0;
+    }
     if (service->socket[0] == '/') {
         if (format_text(&path, err, "%s", service->socket) < 0)
             return -1;
@@ -242,6 +322,36 @@ int supervise(const struct supervised *service, error *err)
         if (!here || format_text(&path, err, "%s/%s", here, service->socket) < 0)
             return fail_os(err, "find the current folder");
     }
+    /* The Unix socket comes last: it is a file, and must not stay when something else fails. */
+    auto_fd tcp_socket = -1;
+    if ((service->listen && listen_tcp(service->listen, &tcp_socket, err) < 0) ||
+        listen_unix(path, &plan->listens[0], err) < 0)
+        return -1;
+    plan->listens[1] = take_fd(&tcp_socket);
+    plan->listen_count = service->listen ? 2 : 1;
+    *ret_path = take_text(&path);
+    return 0;
+}
+
+int supervise(const struct supervised *service, error *err)
+{
+    static struct keeper keeper;
+    auto_fd signals = -1;
+    auto_text path = NULL;
+    keeper = (struct keeper){
+        .service = service,
+        .control = -1,
+        .plan = { .state = service->state,
+                  .slots = service->slots,
+                  .no_keys = service->no_keys,
+                  .log_sync = service->log_sync,
+                  .log_keep = service->log_keep,
+                  .log_witness = service->log_witness,
+                  .log = STDERR_FILENO,
+                  .first_template = "python" },
+        .launch = { .spawner_pidfd = -1, .daemon_pidfd = -1, .log = -1 },
+    };
+    memcpy(keeper.settings, service->settings, sizeof keeper.settings);
     sigset_t watched;
     (void) sigemptyset(&watched);
     (void) sigaddset(&watched, SIGTERM);
@@ -250,27 +360,18 @@ int supervise(const struct supervised *service, error *err)
     if (pthread_sigmask(SIG_BLOCK, &watched, NULL) != 0 ||
         (signals = signalfd(-1, &watched, SFD_CLOEXEC)) < 0)
         return fail_os(err, "watch signals");
-    /* The Unix socket comes last: it is a file, and must not stay when something else fails. */
-    if ((service->listen && listen_tcp(service->listen, &tcp_socket, err) < 0) ||
-        listen_unix(path, &unix_socket, err) < 0)
+    if (open_sockets(service, &keeper.plan, &path, err) < 0)
         return -1;
-    struct keeper keeper = {
-        .plan = { .state = service->state,
-                  .slots = service->slots,
-                  .no_keys = service->no_keys,
-                  .log_sync = service->log_sync,
-                  .log_keep = service->log_keep,
-                  .log_witness = service->log_witness,
-                  .log = STDERR_FILENO,
-                  .first_template = "python",
-                  .listen_count = tcp_socket < 0 ? 1 : 2,
-                  .listens = { unix_socket, tcp_socket } },
-        .launch = { .spawner_pidfd = -1, .daemon_pidfd = -1, .log = -1 },
-        .signals = signals,
-    };
-    (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n", path,
-                   service->listen ? " and " : "", service->listen ? service->listen : "");
+    keeper.signals = signals;
+    bool is_tcp = path && service->listen;
+    (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n",
+                   path ? path : "the sockets of the service manager", is_tcp ? " and " : "",
+                   is_tcp ? service->listen : "");
     int result = keep_alive(&keeper, err);
-    (void) unlink(path);
+    for (size_t i = 0; i < keeper.plan.listen_count; i++)
+        (void) close(keeper.plan.listens[i]);
+    close_fd(&keeper.control);
+    if (path)
+        (void) unlink(path);
     return result;
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "base/error.h"
+#include "model/settings.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct supervised {
     const char *state;  /* NULL: the default */
@@ -11,12 +13,20 @@ struct supervised {
     const char *listen; /* "127.0.0.1:7070", NULL for none */
     unsigned slots;
     const char *log_sync, *log_keep, *log_witness; /* as gloveboxd takes them; NULL: not given */
-    bool no_keys; /* whoever reaches the TCP port may run code */
+    bool no_keys;                      /* whoever reaches the TCP port may run code */
+    char settings[SETTINGS_TEXT_MOST]; /* for gloveboxd: "key=value" a line */
+
+    /* On SIGHUP: gives the settings of now, and in ret_restart those that only a restart changes.
+     * If it fails nothing is changed. */
+    int (*read_again)(void *context, char text[SETTINGS_TEXT_MOST], char *ret_restart, size_t size,
+                      error *err);
+    void *context;
 };
 
-/* Serves until SIGTERM or SIGINT. The sockets belong to this process: when one of the two programs
- * dies, both are started again and clients wait meanwhile instead of being refused. On SIGTERM
- * gloveboxd is asked to end: it lets runs come to their end first; a second signal ends them. Fails
- * ERR_CONFLICT     another daemon serves this socket already ERR_UNAVAILABLE  the programs end at
- * once, again and again: the last reason */
+/* Serves until SIGTERM or SIGINT. The sockets belong to this process, or to systemd (LISTEN_FDS):
+ * when one of the two programs dies, both are started again and clients wait meanwhile instead of
+ * being refused. On SIGTERM gloveboxd is asked to end: it lets runs come to their end first; a
+ * second signal ends them. NOTIFY_SOCKET is told when runs can be taken (sd_notify(3)).
+ * Fails  ERR_CONFLICT     another daemon serves this socket already
+ *        ERR_UNAVAILABLE  the programs end at once, again and again: the last reason */
 int supervise(const struct supervised *service, error *err);

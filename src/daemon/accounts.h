@@ -28,7 +28,7 @@ struct account {
     unsigned retry_s; /* of the last refusal */
 
     /* since the daemon began */
-    uint64_t runs, refused, cpu_ms;
+    uint64_t runs, refused, built, cpu_ms; /* built: no sandbox was ready for them */
     uint64_t ends[RUN_STATUSES];
     uint64_t limit_hits[LIMITS]; /* runs that hit it */
     bool use_is_unsaved;

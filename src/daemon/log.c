@@ -10,7 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Of a line in JSON, before the bracket that closes it. */
+enum { ROOM = 1020 };
+
 static enum log_level most = LOG_NOTICE;
+static bool is_json;
 
 struct line {
     size_t size;
@@ -50,6 +54,43 @@ static void put_value(struct line *line, const char *text)
         put(line, '"');
 }
 
+/* Bytes that are no ASCII are escaped as in the other format: a line is always valid JSON. */
+static void put_json_text(struct line *line, const char *text)
+{
+    put(line, '"');
+    for (const char *at = text; *at; at++) {
+        unsigned char byte = (unsigned char) *at;
+        char escaped[8] = { *at, '\0' };
+        if (byte >= 0x80)
+            (void) snprintf(escaped, sizeof escaped, "\\\\x%02x", (unsigned) byte);
+        else if (byte < 0x20 || byte == 0x7F || byte == '"' || byte == '\\')
+            (void) snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned) byte);
+        put_text(line, escaped);
+    }
+    put(line, '"');
+}
+
+static void put_field(struct line *line, const struct log_field *field)
+{
+    char number[24];
+    (void) snprintf(number, sizeof number, "%" PRId64, field->number);
+    if (is_json) {
+        put(line, ',');
+        put_json_text(line, field->name);
+        put(line, ':');
+    } else {
+        put(line, ' ');
+        put_text(line, field->name);
+        put(line, '=');
+    }
+    if (!field->text)
+        put_text(line, number);
+    else if (is_json)
+        put_json_text(line, field->text);
+    else
+        put_value(line, field->text);
+}
+
 static void put_moment(struct line *line)
 {
     int64_t now = wall_clock_ms();
@@ -59,8 +100,13 @@ static void put_moment(struct line *line)
         return;
     char text[48];
     size_t used = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-    (void) snprintf(text + used, sizeof text - used, ".%03dZ ", (int) (now % 1000));
+    (void) snprintf(text + used, sizeof text - used, ".%03dZ", (int) (now % 1000));
     put_text(line, text);
+}
+
+void log_as_json(bool wanted)
+{
+    is_json = wanted;
 }
 
 void log_until(enum log_level level)
@@ -74,22 +120,22 @@ void log_fields(enum log_level level, const char *event, const struct log_field 
     if (level > most)
         return;
     struct line line = { 0 };
+    put_text(&line, is_json ? "{\"time\":\"" : "");
     put_moment(&line);
+    put_text(&line, is_json ? "\",\"level\":\"" : " ");
     put_text(&line, levels[level]);
-    put(&line, ' ');
+    put_text(&line, is_json ? "\",\"event\":\"" : " ");
     put_text(&line, event);
+    put_text(&line, is_json ? "\"" : "");
     for (const struct log_field *field = fields; field->name; field++) {
-        put(&line, ' ');
-        put_text(&line, field->name);
-        put(&line, '=');
-        if (field->text) {
-            put_value(&line, field->text);
-        } else {
-            char number[24];
-            (void) snprintf(number, sizeof number, "%" PRId64, field->number);
-            put_text(&line, number);
+        size_t before = line.size;
+        put_field(&line, field);
+        if (is_json && line.size >= ROOM) { /* a field that does not fit is left out whole */
+            line.size = before;
+            break;
         }
     }
+    put_text(&line, is_json ? "}" : "");
     line.text[line.size++] = '\n';
     (void) !write(STDERR_FILENO, line.text, line.size);
 }

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_DEBUG };
@@ -25,6 +26,9 @@ struct log_field {
     log_fields((level), (event), (const struct log_field[]){ __VA_ARGS__, { 0 } })
 
 void log_fields(enum log_level level, const char *event, const struct log_field *fields);
+
+/* One JSON object a line instead: {"time":…,"level":…,"event":…, and the fields}. */
+void log_as_json(bool is_json);
 
 /* Lines above this level are not written; LOG_NOTICE at the start. */
 void log_until(enum log_level level);

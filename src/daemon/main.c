@@ -14,6 +14,7 @@
 #include "daemon/log.h"
 #include "daemon/processes.h"
 #include "daemon/receipts.h"
+#include "daemon/reload.h"
 #include "daemon/rest/identity.h"
 #include "daemon/rest/rest.h"
 
@@ -26,27 +27,26 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { FDS_MOST = 64, EXIT_USAGE = 125, PARKED_LEAST = 2, PARKED_MOST = 32 };
-/* Who waits behind as many as are served at once waits about as long as his run takes: longer
- * queues make everybody slow and serve nobody sooner (tests/soak/overload.py). */
-enum { QUEUED_MOST = 48, QUEUED_OF_KEY_MOST = 32 };
+enum { FDS_MOST = 64, EXIT_USAGE = 125 };
 enum { DRAIN_MOST_MS = 50000, CANCEL_MOST_MS = 5000, DRAIN_LOOK_MS = 20 };
 
 static const uint64_t body_most = UINT64_C(64) << 20;
 static const uint64_t body_most_private = UINT64_C(1) << 30;
 static const uint64_t blobs_most = UINT64_C(4) << 30;
 
-static struct settings {
+static struct arguments {
     int spawner;
     size_t connection_count, listen_count;
     int connections[FDS_MOST], listens[FDS_MOST];
     const char *policies;
     const char *state;
     struct receipts_settings receipts;
+    const char *values; /* "key=value" a line */
+    int control;
     unsigned owner;
     bool tcp_needs_no_key;
     bool is_private;
-} settings = { .spawner = -1 };
+} settings = { .spawner = -1, .control = -1 };
 
 static struct daemon {
     uv_loop_t loop;
@@ -57,6 +57,7 @@ static struct daemon {
     struct blob_store *blobs;
     struct receipts *receipts;
     struct accounts accounts;
+    struct reload reload;
     struct runs runs;
     struct sessions sessions;
     struct http *http;
@@ -121,10 +122,14 @@ static int take_option(const char *name, char *value, error *err)
         return add_fd(value, settings.connections, &settings.connection_count, err);
     if (strcmp(name, "--listen-fd") == 0)
         return add_fd(value, settings.listens, &settings.listen_count, err);
+    if (strcmp(name, "--control") == 0)
+        return read_fd(value, &settings.control, err);
     if (strcmp(name, "--template") == 0)
         return templates_add(&daemon_.templates, value, err);
     if (strcmp(name, "--policies") == 0)
         settings.policies = value;
+    else if (strcmp(name, "--settings") == 0)
+        settings.values = value;
     else if (strcmp(name, "--owner") == 0)
         settings.owner = (unsigned) strtoul(value, NULL, 10);
     else if (strcmp(name, "--state") == 0)
@@ -170,6 +175,7 @@ static void end(void)
     sessions_close(&daemon_.sessions);
     processes_close(&daemon_.processes);
     runs_close(&daemon_.runs);
+    reload_close(&daemon_.reload);
     accounts_close(&daemon_.accounts);
     pool_close(&daemon_.pool);
     spawner_close(&daemon_.spawner);
@@ -296,6 +302,19 @@ static void keep_common_shapes(void)
     }
 }
 
+/* Nothing is parked for one run. */
+static int read_settings(error *err)
+{
+    daemon_.reload = (struct reload){ .runs = &daemon_.runs,
+                                      .accounts = &daemon_.accounts,
+                                      .policies = &daemon_.policies,
+                                      .pool = &daemon_.pool,
+                                      .policies_path = settings.policies,
+                                      .is_private = settings.is_private };
+    settings_init(&daemon_.reload.settings);
+    return settings.values ? reload_read(settings.values, &daemon_.reload.settings, err) : 0;
+}
+
 static int begin(error *err)
 {
     (void) signal(SIGPIPE, SIG_IGN);
@@ -316,12 +335,12 @@ static int begin(error *err)
     if (receipts_open(&daemon_.loop, &settings.receipts, &daemon_.receipts, err) < 0)
         return -1;
     daemon_.pool = (struct pool){ .changed = on_pool_changed };
-    if (!settings.is_private)
-        daemon_.pool.shapes = (struct shapes){ .least = PARKED_LEAST, .most = PARKED_MOST };
+    if (read_settings(err) < 0)
+        return -1;
     if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, err) < 0)
         return -1;
+    reload_apply(&daemon_.reload);
     keep_common_shapes();
-    daemon_.accounts.defaults.queue = QUEUED_OF_KEY_MOST;
     if (accounts_open(&daemon_.accounts, &daemon_.loop, settings.is_private ? NULL : settings.state,
                       err) < 0)
         return -1;
@@ -331,8 +350,8 @@ static int begin(error *err)
                                   .templates = &daemon_.templates,
                                   .blobs = daemon_.blobs,
                                   .receipts = daemon_.receipts,
-                                  .accounts = &daemon_.accounts,
-                                  .queued_most = QUEUED_MOST };
+                                  .accounts = &daemon_.accounts };
+    reload_apply(&daemon_.reload);
     runs_open(&daemon_.runs);
     daemon_.sessions = (struct sessions){ .loop = &daemon_.loop,
                                           .runs = &daemon_.runs,
@@ -341,9 +360,11 @@ static int begin(error *err)
                                           .templates = &daemon_.templates };
     if (sessions_open(&daemon_.sessions, settings.is_private ? NULL : settings.state, err) < 0)
         return -1;
-    if (open_doors(err) < 0)
+    if (open_doors(err) < 0 || confine_daemon(err) < 0)
         return -1;
-    return confine_daemon(err);
+    return settings.control < 0
+               ? 0
+               : reload_open(&daemon_.reload, &daemon_.loop, settings.control, err);
 }
 
 int main(int argc, char **argv)

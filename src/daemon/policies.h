@@ -8,12 +8,19 @@
 
 struct policies {
     size_t count;
-    struct policy_row *rows;
+    struct policy_row **rows; /* each its own object, kept for good: granted ones are pointed to */
+    struct policy_row *retired;
 };
 
 /* Loads every policy of a search path. One that is wrong does not stop the others: it is logged,
  * and whoever asks for it is told what is wrong. */
 int policies_load(struct policies *policies, const char *path, error *err);
+/* Reads the files again. A policy that has not changed stays the object that it is; one that has
+ * changed takes the place of the old one, which stays for runs and sessions that were granted it.
+ * Gives  in `text` what changed: "data changed, mine added". Fails  if any file is wrong: then
+ * nothing is changed. */
+int policies_reload(struct policies *policies, const char *path, char *text, size_t size,
+                    error *err);
 void policies_done(struct policies *policies);
 
 /* Fails  ERR_NOT_FOUND  naming those that exist; ERR_UNAVAILABLE  if its file is wrong. */

@@ -179,7 +179,8 @@ static void finish(struct run *run)
     runs_ended(run->runs, run);
     if (sandbox)
         pool_return(run->runs->pool, sandbox);
-    log_event(LOG_DEBUG, "run.ended", TEXT("run", run->id),
+    log_event(LOG_DEBUG, "run.ended", TEXT("run", run->id), TEXT("request", run->request_id),
+              TEXT("key", run->account->key.id),
               TEXT("status", outcome_status_name(run->verdict.status)),
               COUNT("took_us", run->done_us - run->submitted_us));
 }
@@ -190,8 +191,8 @@ static void lose(struct run *run, const error *cause)
         return;
     if (run->evidence.stopped_for >= LIMITS && !run->evidence.cancelled)
         run->fault = *cause;
-    log_event(LOG_WARNING, "run.lost", TEXT("run", run->id), TEXT("state", states[run->state].name),
-              TEXT("cause", cause->text));
+    log_event(LOG_WARNING, "run.lost", TEXT("run", run->id), TEXT("request", run->request_id),
+              TEXT("state", states[run->state].name), TEXT("cause", cause->text));
     run->evidence.lost = true;
     run->files_are_lost = run->state >= RUN_RUNNING;
     if (run->sandbox && run->started_us != 0 && run->state != RUN_COLLECTING)
@@ -597,6 +598,8 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
         return fail(err, ERR_SYSTEM, "no memory for a run");
     }
     run->account = request->account;
+    (void) snprintf(run->request_id, sizeof run->request_id, "%s",
+                    request->request_id ? request->request_id : "");
     if (spec_grant(&run->spec, request, runs->policies, runs->templates, err) < 0 ||
         account_check_policy(run->account, run->spec.policy->name, err) < 0) {
         request_free(request);

@@ -32,6 +32,7 @@ struct run {
     struct runs *runs;
     struct account *account;     /* whose it is: accounts.h */
     int64_t charged_us;          /* turn_begins() */
+    char request_id[65];         /* of the request that asked for it; "": it is not known */
     struct run_request *request; /* NULL once the inputs are in */
     struct run_spec spec;
     struct harvest harvest;

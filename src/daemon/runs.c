@@ -199,6 +199,7 @@ static void settle(struct runs *runs, struct run *run)
     else {
         runs->active--;
         turn_ends(&account->turn, run->charged_us, (int64_t) cpu_us);
+        account->built += run->start == POOL_BUILT;
     }
     account_charge(account, cpu_us, &run->verdict, run->evidence.hits);
 }

@@ -105,6 +105,7 @@ ROUTES = [
     ("GET",    "/v1/policies",               None,       200, 200),
     ("GET",    "/v1/templates",              None,       200, 200),
     ("GET",    "/v1/limits",                 None,       200, 200),
+    ("GET",    "/v1/status",                 "admin",    200, 200),
     ("DELETE", "/v1/sessions/{session}",     "sessions", 200, 404),
 ]
 
@@ -203,7 +204,7 @@ def test_concurrency_of_a_key_is_held_and_its_others_wait(service):
 def test_one_who_floods_keeps_nobody_else_waiting(glovebox):
     """One key has thirty runs in the queue; of another one each run is next."""
     state_of_its_own(glovebox)
-    with Serving(glovebox, slots=2) as service:
+    with Serving(glovebox, "--queue", "256", "--key-queue", "64", slots=2) as service:
         many, one = service.key("--name", "many"), service.key("--name", "one")
         ended = []
         flood = [threading.Thread(target=lambda: ended.append(service.run(

@@ -182,18 +182,6 @@ def test_tcp_on_loopback_and_a_config_file(glovebox):
     service.end()
 
 
-@pytest.mark.parametrize("text, says", [
-    ("sockt: x\n", "serve.conf:1: there is no option 'sockt'"),
-    ("\nsocket x\n", "serve.conf:2: 'socket x' has no colon"),
-    ("slots: -1\n", "serve.conf:1: --slots takes 1 to 4096, not '-1'"),
-    ("config: serve.conf\n", "serve.conf:1: there is no option 'config'"),
-])
-def test_mistakes_in_a_config_file_are_named(glovebox, text, says):
-    (glovebox.folder / "serve.conf").write_text(text)
-    done = glovebox("serve", "--config", "serve.conf")
-    assert done.returncode == 125 and done.stderr.decode().startswith(f"glovebox: {says}"), done.stderr
-
-
 def test_without_templates_it_does_not_start(glovebox):
     done = glovebox("serve", "--socket", "g.sock", "--state", glovebox.folder / "empty")
     assert done.returncode == 125 and b"glovebox template build" in done.stderr

@@ -73,8 +73,7 @@ int identify(struct exchange *exchange, error *err)
 }
 
 /* The number of the quota that is nearer to its end stands in the older headers. */
-static void add_older(struct exchange *exchange, uint64_t limit, uint64_t left,
-                      uint32_t reset_s)
+static void add_older(struct exchange *exchange, uint64_t limit, uint64_t left, uint32_t reset_s)
 {
     char text[32];
     (void) snprintf(text, sizeof text, "%llu", (unsigned long long) limit);
@@ -121,7 +120,8 @@ void add_identity_headers(struct exchange *exchange, unsigned status)
     const struct account *account = exchange->account;
     char text[16];
     if (status == MHD_HTTP_UNAUTHORIZED)
-        exchange_add_header(exchange, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"glovebox\"");
+        exchange_add_header(exchange, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+                            "Bearer realm=\"glovebox\"");
     if (status == MHD_HTTP_TOO_MANY_REQUESTS) {
         unsigned wait_s = account && account->retry_s > 0 ? account->retry_s : 1;
         (void) snprintf(text, sizeof text, "%u", wait_s);

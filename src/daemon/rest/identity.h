@@ -11,6 +11,6 @@ bool peer_is_owner(int socket, unsigned owner);
  * Fails  ERR_UNAUTHORIZED  no key, or none that is good; ERR_FORBIDDEN  it lacks the scope. */
 int identify(struct exchange *exchange, error *err);
 
-/* http_settings.answering: WWW-Authenticate, Retry-After, RateLimit (draft-ietf-httpapi-ratelimit-headers-10, and the older
- * three that most clients read). */
+/* http_settings.answering: WWW-Authenticate, Retry-After, RateLimit
+ * (draft-ietf-httpapi-ratelimit-headers-10, and the older three that most clients read). */
 void add_identity_headers(struct exchange *exchange, unsigned status);

@@ -38,6 +38,7 @@ extern const struct route_table port_routes;
 extern const struct route_table list_routes;
 extern const struct route_table metrics_routes;
 extern const struct route_table receipt_routes;
+extern const struct route_table status_routes;
 
 /* runs.c */
 struct run *exchange_run(struct exchange *exchange); /* NULL: that was answered */

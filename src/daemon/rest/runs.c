@@ -57,6 +57,7 @@ static int submit_new(struct exchange *exchange, struct json_object *json, struc
     if (request_read(json, &request, err) < 0)
         return -1;
     request->account = exchange->account;
+    request->request_id = exchange->id;
     return runs_submit(door->runs, request, ret_run, err);
 }
 

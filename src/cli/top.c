@@ -1,0 +1,183 @@
+/* top.c - `glovebox top`: asks the daemon how it is used, once or every other second. */
+#include "cli/top.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "client/http.h"
+#include "client/paths.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+enum { EVERY_MS = 2000, ANSWER_MS = 5000, ANSWER_MOST = 4 * 1024 * 1024 };
+
+struct top_arguments {
+    const char *socket;
+    bool once, json;
+};
+
+#define FIELD(name) offsetof(struct top_arguments, name)
+
+static const struct option_row rows[] = {
+    { "once", 0, NULL, VALUES_NONE,
+      "print one page and leave; so it is too when stdout is no terminal", store_switch,
+      FIELD(once) },
+    { "json", 0, NULL, VALUES_NONE, "print the daemon's answer: GET /v1/status", store_switch,
+      FIELD(json) },
+    { "daemon", 0, "SOCKET", VALUES_FILE,
+      "the daemon's Unix socket; default: where it is looked for", store_text, FIELD(socket) },
+};
+
+const struct option_table *top_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "top",
+        .examples =
+            "  glovebox top                          pools, keys and limits, every two seconds\n"
+            "  glovebox top --once                   one page\n"
+            "  glovebox top --json | jq .keys        for programs\n",
+        .usage = "[OPTIONS]",
+        .more =
+            "q or Ctrl-C leaves. Below the tables it says which limits look too tight, and which "
+            "keys\nrun into theirs again and again.\n",
+        .rows = rows,
+        .count = COUNT_OF(rows),
+    };
+    return &table;
+}
+
+static int connect_socket(const char *path, int *ret_fd, error *err)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    if (strlen(path) >= sizeof address.sun_path)
+        return fail(err, ERR_BAD_REQUEST, "the path of the socket is too long");
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return fail_os(err, "make a socket");
+    if (connect(fd, (const struct sockaddr *) &address, sizeof address) < 0) {
+        if (errno == ENOENT || errno == ECONNREFUSED)
+            return fail(err, ERR_UNAVAILABLE, "no daemon serves '%s'; start one: glovebox serve",
+                        path);
+        return fail_os(err, "connect to '%s'", path);
+    }
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+/* Gives  the answer's text and value; the caller frees both. */
+static int ask(const char *path, char **ret_text, json_object **ret_value, error *err)
+{
+    static struct http http;
+    struct http_request request = { .method = "GET",
+                                    .path = "/v1/status",
+                                    .accept = "application/json" };
+    int fd;
+    size_t size;
+    if (connect_socket(path, &fd, err) < 0)
+        return -1;
+    http_init(&http, fd, -1);
+    http.until = deadline_in(ANSWER_MS);
+    auto_text text = NULL;
+    int result = http_send(&http, &request, err);
+    if (result == 0)
+        result = http_receive(&http, err);
+    if (result == 0)
+        result = http_read_all(&http, ANSWER_MOST, &text, &size, err);
+    int status = http.status;
+    http_done(&http);
+    if (result != 0)
+        return result < 0 ? -1 : fail(err, ERR_UNAVAILABLE, "the daemon has gone");
+    json_object *value = json_tokener_parse(text);
+    if (status != 200 || !value) {
+        (void) json_object_put(value);
+        return fail(err, ERR_FORBIDDEN, "the daemon answers %d: %.160s", status, text);
+    }
+    *ret_value = value;
+    *ret_text = take_text(&text);
+    return 0;
+}
+
+static int lines_of_terminal(void)
+{
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
+/* True if somebody has typed q. */
+static bool wants_to_leave(void)
+{
+    struct pollfd watched = { .fd = STDIN_FILENO, .events = POLLIN };
+    char typed;
+    deadline end = deadline_in(EVERY_MS);
+    while (!deadline_has_passed(end)) {
+        if (poll(&watched, isatty(STDIN_FILENO) ? 1 : 0, (int) deadline_left_ms(end)) <= 0)
+            return false;
+        if (read(STDIN_FILENO, &typed, 1) <= 0)
+            return true;
+        if (typed == 'q')
+            return true;
+    }
+    return false;
+}
+
+/* One page after the other, each over the last one. */
+static int watch(const char *path, error *err)
+{
+    json_object *before = NULL;
+    int64_t before_ms = 0;
+    int result;
+    for (;;) {
+        auto_text text = NULL;
+        json_object *now = NULL;
+        result = ask(path, &text, &now, err);
+        if (result < 0)
+            break;
+        int64_t moment_ms = now_ms();
+        (void) fputs("\x1b[H\x1b[2J", stdout);
+        top_print(now, before, (double) (moment_ms - before_ms) / 1000, lines_of_terminal() - 1);
+        (void) fflush(stdout);
+        (void) json_object_put(before);
+        before = now;
+        before_ms = moment_ms;
+        if (wants_to_leave())
+            break;
+    }
+    (void) json_object_put(before);
+    return result;
+}
+
+int command_top(int argc, char **argv)
+{
+    struct top_arguments arguments = { 0 };
+    struct words words = { argc, argv, 1 };
+    error err = { 0 };
+    auto_text path = NULL;
+    auto_text text = NULL;
+    json_object *value = NULL;
+    int outcome = options_read(top_option_table(), &arguments, &words, &err);
+    if (outcome == OPTIONS_HELP)
+        return 0;
+    if (outcome == 0 && words.next < argc)
+        return complain("top takes no '%s'; see glovebox top --help", argv[words.next]);
+    if (outcome == 0)
+        outcome = arguments.socket ? format_text(&path, &err, "%s", arguments.socket)
+                                   : path_of_socket(NULL, &path, &err);
+    if (outcome == 0 && !arguments.once && !arguments.json && isatty(STDOUT_FILENO))
+        return watch(path, &err) < 0 ? complain_of(&err) : 0;
+    if (outcome < 0 || ask(path, &text, &value, &err) < 0)
+        return complain_of(&err);
+    if (arguments.json)
+        (void) fputs(text, stdout);
+    else
+        top_print(value, NULL, 0, 0);
+    (void) json_object_put(value);
+    return 0;
+}

@@ -1,0 +1,193 @@
+"""Settings: who said what, what a running service takes, and what it refuses."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import pytest
+from serving import Serving, free_port, state_of_its_own
+
+pytestmark = pytest.mark.usefixtures("python_template")
+
+RUN = "/v1/runs"
+
+
+def lines_of(log):
+    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+
+
+def test_the_later_wins_and_the_origin_is_told(glovebox):
+    file = glovebox.folder / "g.yaml"
+    file.write_text("# ours\nqueue: 100\nslots: 9\nlog_level: debug\n")
+    done = glovebox("config", "show", "--origin", "--config", file,
+                    env={"GLOVEBOX_SLOTS": "10"})
+    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.decode().splitlines()}
+    assert rows["queue"] == ["100", f"{file}:2:8"]
+    assert rows["slots"] == ["10", "GLOVEBOX_SLOTS"]
+    assert rows["key_queue"] == ["32", "default"]
+    shown = json.loads(glovebox("config", "show", "--json", "--config", file).stdout)
+    assert shown["log_level"] == {"value": "debug", "origin": f"{file}:4:12"}
+
+
+@pytest.mark.parametrize("text, says", [
+    ("slotz: 1\n", ":1:1: nothing is called 'slotz' here; glovebox config show lists what is"),
+    ("queue: 1\n\nslots: none\n", ":3:8: slots must be 1 to 4096, not 'none'"),
+    ("queue: {a: 1}\n", ":1:8: 'queue' takes one value"),
+    ("no_keys: maybe\n", ":1:10: no_keys must be one of false, true, not 'maybe'"),
+])
+def test_a_wrong_file_is_refused_with_its_place(glovebox, text, says):
+    (glovebox.folder / "g.yaml").write_text(text)
+    for arguments in (["config", "validate", "g.yaml"], ["config", "show", "--config", "g.yaml"],
+                      ["serve", "--config", "g.yaml", "--socket", "s"]):
+        done = glovebox(*arguments)
+        assert done.returncode == 125 and done.stderr.decode() == f"glovebox: g.yaml{says}\n"
+    assert not (glovebox.folder / "s").exists()
+
+
+def test_variables_and_flags_are_checked_too(glovebox):
+    done = glovebox("config", "show", env={"GLOVEBOX_QUEUE": "-1"})
+    assert done.stderr == b"glovebox: GLOVEBOX_QUEUE: queue must be 1 to 100000, not '-1'\n"
+    done = glovebox("serve", "--queue", "x", "--socket", "s")
+    assert done.stderr == b"glovebox: --queue: queue must be 1 to 100000, not 'x'\n"
+
+
+@pytest.fixture(name="request_policies")
+def request_policies_():
+    """A folder that the daemon's user can enter, whatever becomes of pytest's own meanwhile."""
+    with tempfile.TemporaryDirectory(prefix="glovebox-policies-") as folder:
+        os.chmod(folder, 0o755)
+        yield pathlib.Path(folder)
+
+
+def test_a_reload_changes_what_can_change_and_names_the_rest(glovebox, request_policies):
+    state_of_its_own(glovebox)
+    file = glovebox.folder / "g.yaml"
+    policies = request_policies
+    (policies / "mine.yaml").write_text("name: mine\nextends: minimal\ndescription: one\n")
+    file.write_text("key_runs_per_minute: 100\n")
+    shipped = os.environ.get("GLOVEBOX_BUILD", "build") + "/policies"
+    env = {"GLOVEBOX_POLICIES": f"{policies}:{shipped}"}
+    with Serving(glovebox, "--config", file, env=env) as service:
+        key = service.key()
+        assert service.run("print(1)", key=key, policy="mine").headers["RateLimit-Limit"] == "100"
+
+        file.write_text("key_runs_per_minute: 7\nqueue: 99\nparked_most: 3\n")
+        (policies / "mine.yaml").write_text("name: mine\nextends: minimal\ndescription: two\nlimits: {wall: 3s}\n")
+        (policies / "new.yaml").write_text("name: new\nextends: minimal\ndescription: new\n")
+        said = service.reload()
+        assert "key_runs_per_minute 100 -> 7" in said and "queue 48 -> 99" in said
+        assert "mine changed" in said and "new added" in said
+        answer = service.run("print(1)", key=key, policy="mine")
+        assert answer.headers["RateLimit-Limit"] == "7" and answer.json["limits"]["wall_ms"] == 3000
+        assert service.run("print(1)", policy="new").status == 200
+        assert service.call("GET", "/v1/status").json["queue"] == 99
+
+        file.write_text("key_runs_per_minute: 8\nqueue: none\n")
+        said = service.reload()
+        assert "config.refused" in said and "g.yaml:2:8: queue must be 1 to 100000" in said
+        file.write_text("key_runs_per_minute: 8\n")
+        (policies / "new.yaml").write_text("name: new\nextend: minimal\n")
+        said = service.reload()
+        assert "config.refused" in said and "new.yaml:2:1" in said
+        assert service.run("print(1)", key=key).headers["RateLimit-Limit"] == "7", "nothing was changed"
+        assert service.run("print(1)", policy="new").status == 200
+
+        (policies / "new.yaml").unlink()
+        file.write_text("key_runs_per_minute: 8\nslots: 3\n")
+        said = service.reload()
+        assert "new removed" in said
+        assert service.run("print(1)", key=key).headers["RateLimit-Limit"] == "8"
+        assert service.run("print(1)", policy="new").status == 404
+
+
+def test_a_setting_that_needs_a_restart_is_named(glovebox):
+    state_of_its_own(glovebox)
+    file = glovebox.folder / "g.yaml"
+    file.write_text("queue: 50\n")
+    with Serving(glovebox, "--config", file, tcp=False) as service:
+        file.write_text("queue: 51\nlisten: 127.0.0.1:9\n")
+        said = service.reload()
+        assert "config.needs_restart: listen unset -> 127.0.0.1:9" in said and "queue 50 -> 51" in said
+        daemon = service.children()["gloveboxd"]
+        os.kill(daemon, signal.SIGKILL)  # the next one begins with what was taken last
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            try:
+                if service.call("GET", "/v1/status").json["queue"] == 51:
+                    return
+            except (OSError, ValueError):
+                pass
+            time.sleep(0.05)
+        raise AssertionError(service.log.read_text())
+
+
+def test_logs_as_json(glovebox):
+    state_of_its_own(glovebox)
+    with Serving(glovebox, "--log-format", "json", "--log-level", "debug") as service:
+        run = service.call("POST", RUN, {"code": "print('\"\\n')", "policy": "minimal"},
+                           headers={"X-Request-Id": "mine-1"}).json
+        service.reload()
+    lines = lines_of(service.log)
+    assert all({"time", "level", "event"} <= line.keys() for line in lines)
+    ended = [line for line in lines if line["event"] == "run.ended"]
+    assert ended and ended[0]["run"] == run["id"] and ended[0]["request"] == "mine-1"
+    assert any(line["event"] == "config.reloaded" for line in lines)
+
+
+def test_sockets_and_words_of_a_service_manager(glovebox):
+    """LISTEN_FDS and NOTIFY_SOCKET, as systemd gives them."""
+    state_of_its_own(glovebox)
+    path, port = str(glovebox.folder / "given"), free_port()
+    given, tcp = socket.socket(socket.AF_UNIX), socket.create_server(("127.0.0.1", port))
+    given.bind(path)
+    given.listen(8)
+    told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    told.bind(str(glovebox.folder / "notify"))
+    told.settimeout(30)
+    log = open(glovebox.folder / "log", "wb")
+
+    def arrange():
+        high = [os.dup2(each, 100 + i) for i, each in enumerate((given.fileno(), tcp.fileno()))]
+        for i, each in enumerate(high):
+            os.dup2(each, 3 + i)
+
+    shell = 'LISTEN_PID=$$ exec "$0" serve --slots 4'
+    process = subprocess.Popen(["sh", "-c", shell, glovebox.program], preexec_fn=arrange, close_fds=False, stderr=log,
+                               stdout=log, env=glovebox.environment({"LISTEN_FDS": "2",
+                                                                     "NOTIFY_SOCKET": str(glovebox.folder / "notify")}))
+    try:
+        assert told.recv(100).startswith(b"READY=1")
+        assert glovebox("run", "--daemon", path, "-c", "print(1)").stdout == b"1\n"
+        peer = socket.create_connection(("127.0.0.1", port))
+        peer.sendall(b"GET /v1/limits HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert peer.recv(12) == b"HTTP/1.1 401"
+        process.send_signal(signal.SIGHUP)
+        assert told.recv(100) == b"RELOADING=1" and told.recv(100) == b"READY=1"
+    finally:
+        process.terminate()
+        assert process.wait(timeout=60) == 0
+    assert told.recv(100) == b"STOPPING=1"
+    assert os.path.exists(path), "it belongs to the service manager"
+
+
+def test_top_says_who_runs_into_what(glovebox):
+    state_of_its_own(glovebox)
+    with Serving(glovebox) as service:
+        key = service.key("--name", "ci", "--tenant", "a")
+        for number in range(8):
+            code = "x = bytearray(400 << 20)" if number < 4 else "print(1)"
+            assert service.run(code, key=key).status == 200
+        status = json.loads(service.glovebox("top", "--json", "--daemon", service.socket).stdout)
+        row = next(row for row in status["keys"] if row["id"] == key["id"])
+        assert row["runs"] == 8 and row["limit_hits"]["memory"] >= 3 and row["tenant"] == "a"
+        assert row["ends"]["ok"] == 4 and status["slots"] == 8 and status["pools"]
+        page = service.glovebox("top", "--daemon", service.socket).stdout.decode()
+        assert f"memory of {key['id']}: {row['limit_hits']['memory']} of 8 runs" in page
+        assert key["id"] in page and "ci" in page and "\x1b" not in page, "no terminal, no colours"
+    gone = glovebox("top", "--daemon", service.socket)
+    assert gone.returncode == 125 and b"no daemon serves" in gone.stderr
