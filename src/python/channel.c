@@ -2,6 +2,7 @@
 #include "python/channel.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -48,7 +49,11 @@ ssize_t channel_receive(void *frame, size_t room)
         errno = EBADF;
         return -1;
     }
-    return read(channel, frame, room);
+    ssize_t size;
+    while ((size = read(channel, frame, room)) < 0 && errno == EAGAIN) /* made non-blocking */
+        if (poll(&(struct pollfd){ .fd = channel, .events = POLLIN }, 1, -1) < 0)
+            return -1;
+    return size;
 }
 
 /* A moment without memory, or a program that made the socket non-blocking, loses no frame. */
