@@ -141,7 +141,7 @@ static void check_slots(void)
         assert(build->disk_bytes <= limit_rows[LIMIT_disk].most);
         assert(build->open_files <= limit_rows[LIMIT_open_files].most);
         if (slot->state == SLOT_STANDING)
-            assert(slot->init >= 0 && slot->report < 0 && slot->inside < 0);
+            assert(slot->init >= 0 && slot->inside < 0);
     }
 }
 
@@ -179,8 +179,9 @@ static void speak_as_daemon(struct dice *dice)
         .inodes = 1024,
         .cpus_milli = 1000,
     };
-    struct spawn_slot slot = { .slot = spawner.first_slot + dice_byte(dice) % SLOTS };
-    slot.generation = spawner.slots[slot.slot - spawner.first_slot].generation;
+    struct spawn_inject inject = { .slot = spawner.first_slot + dice_byte(dice) % SLOTS };
+    inject.generation = spawner.slots[inject.slot - spawner.first_slot].generation;
+    uint32_t kind;
     uint8_t what = dice_byte(dice);
     switch (what % 4) {
     case 0:
@@ -196,8 +197,10 @@ static void speak_as_daemon(struct dice *dice)
         send_anything(daemon_side, SPAWN_BUILD, &build, sizeof build, NULL, 0);
         break;
     case 2:
-        dice_change(dice, &slot, sizeof slot);
-        send_anything(daemon_side, SPAWN_KILL + dice_byte(dice) % 4, &slot, sizeof slot, NULL, 0);
+        dice_change(dice, &inject, sizeof inject);
+        kind = SPAWN_KILL + dice_byte(dice) % 5;
+        send_anything(daemon_side, kind, &inject,
+                      kind == SPAWN_INJECT ? sizeof inject : sizeof(struct spawn_slot), NULL, 0);
         break;
     default:
         if (what >> 2 != SPAWN_BUILD)
