@@ -96,7 +96,14 @@ static void print_policy(const struct policy *policy)
     for (size_t i = 0; i < policy->language_count; i++)
         (void) printf("%s %s", i > 0 ? "," : "", policy->languages[i]);
     (void) printf("\n%-16s %s\n", "network",
-                  policy->network == POLICY_NETWORK_LOOPBACK ? "loopback" : "none");
+                  policy->network == POLICY_NETWORK_RULES      ? "what is listed below"
+                  : policy->network == POLICY_NETWORK_LOOPBACK ? "loopback"
+                                                               : "none");
+    for (unsigned i = 0; policy->network == POLICY_NETWORK_RULES && i < policy->way.count; i++) {
+        char text[NETWORK_RULE_TEXT];
+        network_rule_write(&policy->way.rules[i], text);
+        (void) printf("  allow          %s\n", text);
+    }
     for (size_t i = 0; i < policy->variable_count; i++)
         (void) printf("%-16s %s=%s\n", i > 0 ? "" : "env", policy->variables[i].name,
                       policy->variables[i].value);

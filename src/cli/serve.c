@@ -113,6 +113,7 @@ static int serve(struct reloading *reloading, error *err)
         .no_keys = settings->list[SETTING_no_keys].number != 0,
         .read_again = read_again,
         .context = reloading,
+        .resolver = given(settings, SETTING_resolver),
     };
     write_settings(settings, service.settings);
     return found < 0 ? -1 : supervise(&service, err);

@@ -45,7 +45,7 @@ struct program {
     int fds[FDS_MOST]; /* borrowed */
     size_t opened_count;
     int opened[FDS_MOST]; /* those of them that are ours to close */
-    bool drop_root;
+    uid_t becomes;        /* user and group, 0: stays who we are */
     int death_signal;
     int log;
 };
@@ -552,9 +552,9 @@ _Noreturn static void become(const struct program *program, int nothing, pid_t l
         (void) signal(number, SIG_DFL);
     if (chdir("/") < 0)
         die(2, "enter / for", program->path);
-    if (program->drop_root &&
-        (setgroups(0, NULL) < 0 || setresgid(HOST_ID_DAEMON, HOST_ID_DAEMON, HOST_ID_DAEMON) < 0 ||
-         setresuid(HOST_ID_DAEMON, HOST_ID_DAEMON, HOST_ID_DAEMON) < 0))
+    uid_t id = program->becomes;
+    if (id != 0 &&
+        (setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0))
         die(2, "drop root for", program->path);
     /* After the ids, since changing them clears it: prctl(2). */
     if (program->death_signal != 0) {
@@ -609,14 +609,32 @@ static void wait_for_waker(struct launch *launch)
     launch->waker = 0;
 }
 
+/* glovebox-egress, at the socket that is kept for the next one, should it end. */
+int launch_egress(const struct launch_plan *plan, struct launch *launch, error *err)
+{
+    auto_program egress = { .death_signal = SIGKILL,
+                            .becomes = can_be_privileged() ? HOST_ID_EGRESS : 0 };
+    close_fd(&launch->egress_pidfd);
+    launch->egress_pidfd = -1;
+    egress.log = launch->log >= 0 ? launch->log : plan->log;
+    if (path_of_program("glovebox-egress", &egress.path, err) < 0 ||
+        add_argument(&egress, err, "%s", egress.path) < 0 ||
+        add_fd(&egress, "--daemon", launch->egress_socket, err) < 0 ||
+        (plan->resolver && add_pair(&egress, "--resolver", plan->resolver, err) < 0))
+        return -1;
+    return start_program(&egress, &launch->egress, &launch->egress_pidfd, err);
+}
+
 int launch_start(const struct launch_plan *plan, struct launch *ret_launch, error *err)
 {
-    struct launch launch = { .spawner_pidfd = -1, .daemon_pidfd = -1, .log = -1 };
+    struct launch launch = {
+        .spawner_pidfd = -1, .daemon_pidfd = -1, .egress_pidfd = -1, .egress_socket = -1, .log = -1
+    };
     auto_program spawner = { 0 };
     auto_program daemon = { .death_signal = plan->private ? SIGKILL : SIGTERM };
     auto_templates templates = { 0 };
     struct surroundings here = { .templates = &templates, .privileged = can_be_privileged() };
-    daemon.drop_root = here.privileged;
+    daemon.becomes = here.privileged ? HOST_ID_DAEMON : 0;
     groups_find(&here.places);
 
     int pair[2];
@@ -628,8 +646,17 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
         return -1;
     if (plan->private)
         launch.waker = groups_wake(&here.places);
+    auto_fd egress_end = -1;
+    auto_fd way_end = -1;
+    if (plan->network) {
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+            return fail_os(err, "make a socket between daemon and egress");
+        egress_end = pair[0];
+        way_end = pair[1];
+    }
     if (plan_spawner(&spawner, plan, &here, spawner_end, err) < 0 ||
-        plan_daemon(&daemon, plan, &templates, daemon_end, err) < 0) {
+        plan_daemon(&daemon, plan, &templates, daemon_end, err) < 0 ||
+        (plan->network && add_fd(&daemon, "--egress", way_end, err) < 0)) {
         wait_for_waker(&launch);
         return -1;
     }
@@ -653,7 +680,16 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
     if (plan->log <= 0)
         launch.log = take_fd(&log);
     *ret_launch = launch;
-    return 0;
+    if (!plan->network)
+        return 0;
+    ret_launch->egress_socket = take_fd(&egress_end);
+    if (launch_egress(plan, ret_launch, err) == 0)
+        return 0;
+    error cause = *err;
+    (void) kill(ret_launch->daemon, SIGTERM);
+    (void) launch_end(ret_launch, deadline_in(5000));
+    *err = cause;
+    return -1;
 }
 
 /* Waits for one process; kills it when the time is over. Returns whether it went by itself. */
@@ -686,6 +722,9 @@ bool launch_end(struct launch *launch, deadline end)
      */
     deadline later = deadline_in(deadline_left_ms(end) + 6000);
     bool spawner = wait_for_program(&launch->spawner, &launch->spawner_pidfd, later);
+    close_fd(&launch->egress_socket); /* it leaves with gloveboxd */
+    launch->egress_socket = -1;
+    (void) wait_for_program(&launch->egress, &launch->egress_pidfd, later);
     wait_for_waker(launch);
     close_fd(&launch->log);
     launch->log = -1;

@@ -25,6 +25,8 @@ struct launch_plan {
     bool no_keys;               /* TCP without a key, the operator said so */
     int control;                /* a socket on which it hears of new settings; 0: none */
     const char *settings;       /* "key=value" a line; NULL: none */
+    bool network;               /* glovebox-egress as well: policies may name destinations */
+    const char *resolver;       /* ADDRESS:PORT that it asks for names; NULL: the host's own */
     int log;                    /* both write their log here; 0: into memory, for launch_cause() */
     const char *first_template; /* its holder starts at once, those of others when needed */
 
@@ -37,6 +39,9 @@ struct launch_plan {
 
 struct launch {
     pid_t spawner, daemon; /* 0 once it has ended and was waited for */
+    pid_t egress;          /* 0 if the plan has no network */
+    int egress_pidfd;
+    int egress_socket; /* its end, for the next one should it end; -1 if there is none */
     pid_t waker;           /* see groups_wake() */
     int spawner_pidfd, daemon_pidfd;
     int log; /* memory that both write to; -1 if the plan named a log */
@@ -44,6 +49,9 @@ struct launch {
 
 /* Starts both. Fails  ERR_UNAVAILABLE  a part or a template is missing; ERR_SYSTEM. */
 int launch_start(const struct launch_plan *plan, struct launch *ret_launch, error *err);
+
+/* Starts glovebox-egress again after it has ended; gloveboxd keeps its end of the socket. */
+int launch_egress(const struct launch_plan *plan, struct launch *launch, error *err);
 
 /* Waits until both have ended by themselves, at most until `end`; then kills them.
  * Returns whether they ended by themselves. */

@@ -26,6 +26,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 enum {
     FIRST_PAUSE_MS = 100,
@@ -149,6 +150,7 @@ struct keeper {
     bool leaving;
     int early_deaths;
     int64_t pause_ms;
+    int64_t egress_started_ms;
 };
 
 static void say(const char *what)
@@ -220,6 +222,26 @@ static void take_signal(struct keeper *keeper)
     keeper->leaving = true;
 }
 
+/* Runs lose their connections, and nothing else; what listens inside their sandboxes is closed. A
+ * second of rest, so that one that cannot live does not take all the processor. */
+static void restart_egress(struct keeper *keeper)
+{
+    struct launch *launch = &keeper->launch;
+    error err;
+    (void) waitpid(launch->egress, NULL, 0);
+    close_fd(&launch->egress_pidfd);
+    launch->egress = 0;
+    launch->egress_pidfd = -1;
+    if (keeper->leaving)
+        return;
+    if (now_ms() - keeper->egress_started_ms < FIRST_PAUSE_MS * 10)
+        (void) poll(NULL, 0, FIRST_PAUSE_MS * 10);
+    keeper->egress_started_ms = now_ms();
+    say("glovebox-egress ended; starting it again");
+    if (launch_egress(&keeper->plan, launch, &err) < 0)
+        say(err.text);
+}
+
 /* Waits until one of the two has ended, or `end` has passed. Returns whether one has. */
 static bool watch_pair(struct keeper *keeper, deadline end)
 {
@@ -227,9 +249,10 @@ static bool watch_pair(struct keeper *keeper, deadline end)
         struct pollfd watched[] = { { .fd = keeper->signals, .events = POLLIN },
                                     { .fd = keeper->launch.daemon_pidfd, .events = POLLIN },
                                     { .fd = keeper->launch.spawner_pidfd, .events = POLLIN },
-                                    { .fd = keeper->control, .events = POLLIN } };
+                                    { .fd = keeper->control, .events = POLLIN },
+                                    { .fd = keeper->launch.egress_pidfd, .events = POLLIN } };
         int64_t left = deadline_left_ms(end);
-        if (poll(watched, 4, left > 60000 ? 60000 : (int) left) < 0 && errno != EINTR)
+        if (poll(watched, 5, left > 60000 ? 60000 : (int) left) < 0 && errno != EINTR)
             return true;
         char said[64];
         if (watched[3].revents && !hear_daemon(keeper, said, sizeof said)) {
@@ -243,6 +266,8 @@ static bool watch_pair(struct keeper *keeper, deadline end)
             take_signal(keeper);
         if (watched[1].revents || watched[2].revents)
             return true;
+        if (watched[4].revents)
+            restart_egress(keeper);
         if (keeper->leaving && !was_leaving)
             end = deadline_in(DRAIN_MS);
         if (deadline_has_passed(end))
@@ -347,9 +372,15 @@ int supervise(const struct supervised *service, error *err)
                   .log_sync = service->log_sync,
                   .log_keep = service->log_keep,
                   .log_witness = service->log_witness,
+                  .network = true,
+                  .resolver = service->resolver,
                   .log = STDERR_FILENO,
                   .first_template = "python" },
-        .launch = { .spawner_pidfd = -1, .daemon_pidfd = -1, .log = -1 },
+        .launch = { .spawner_pidfd = -1,
+                    .daemon_pidfd = -1,
+                    .egress_pidfd = -1,
+                    .egress_socket = -1,
+                    .log = -1 },
     };
     memcpy(keeper.settings, service->settings, sizeof keeper.settings);
     sigset_t watched;

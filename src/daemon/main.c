@@ -12,6 +12,7 @@
 #include "daemon/accounts.h"
 #include "daemon/confine.h"
 #include "daemon/log.h"
+#include "daemon/network.h"
 #include "daemon/processes.h"
 #include "daemon/receipts.h"
 #include "daemon/reload.h"
@@ -36,6 +37,7 @@ static const uint64_t blobs_most = UINT64_C(4) << 30;
 
 static struct arguments {
     int spawner;
+    int egress; /* -1: nothing leads out */
     size_t connection_count, listen_count;
     int connections[FDS_MOST], listens[FDS_MOST];
     const char *policies;
@@ -46,7 +48,7 @@ static struct arguments {
     unsigned owner;
     bool tcp_needs_no_key;
     bool is_private;
-} settings = { .spawner = -1, .control = -1 };
+} settings = { .spawner = -1, .egress = -1, .control = -1 };
 
 static struct daemon {
     uv_loop_t loop;
@@ -56,6 +58,7 @@ static struct daemon {
     struct templates templates;
     struct blob_store *blobs;
     struct receipts *receipts;
+    struct network *network;
     struct accounts accounts;
     struct reload reload;
     struct runs runs;
@@ -118,6 +121,8 @@ static int take_option(const char *name, char *value, error *err)
 {
     if (strcmp(name, "--spawner") == 0)
         return read_fd(value, &settings.spawner, err);
+    if (strcmp(name, "--egress") == 0)
+        return read_fd(value, &settings.egress, err);
     if (strcmp(name, "--connection") == 0)
         return add_fd(value, settings.connections, &settings.connection_count, err);
     if (strcmp(name, "--listen-fd") == 0)
@@ -179,6 +184,7 @@ static void end(void)
     accounts_close(&daemon_.accounts);
     pool_close(&daemon_.pool);
     spawner_close(&daemon_.spawner);
+    network_close(daemon_.network);
     receipts_leave(daemon_.receipts);
     uv_close((uv_handle_t *) &daemon_.drained, NULL);
     uv_close((uv_handle_t *) &daemon_.terminated, NULL);
@@ -344,7 +350,11 @@ static int begin(error *err)
     if (accounts_open(&daemon_.accounts, &daemon_.loop, settings.is_private ? NULL : settings.state,
                       err) < 0)
         return -1;
+    if (settings.egress >= 0 &&
+        network_open(&daemon_.loop, settings.egress, &daemon_.network, err) < 0)
+        return -1;
     daemon_.runs = (struct runs){ .loop = &daemon_.loop,
+                                  .network = daemon_.network,
                                   .pool = &daemon_.pool,
                                   .policies = &daemon_.policies,
                                   .templates = &daemon_.templates,

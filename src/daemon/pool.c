@@ -444,6 +444,7 @@ static void order_of(const struct lease *lease, struct spawn_build *order)
     memset(order, 0, sizeof *order);
     order->template = lease->template;
     order->network = lease->network;
+    order->way = lease->way;
     order->start = lease->set >= 0 ? SPAWN_FORKED : SPAWN_EMPTY;
     order->zygote = lease->set >= 0 ? (uint32_t) lease->set : 0;
     order->tenant = lease->tenant;

@@ -29,6 +29,7 @@ typedef void pool_leased(void *context, struct sandbox *sandbox, enum pool_start
 struct lease {
     uint32_t template; /* index */
     enum spawn_network network;
+    struct spawn_way way; /* with SPAWN_NETWORK_LOOPBACK */
     uint32_t tenant;
     int set;                     /* of the zygote to fork from; -1: no interpreter */
     const struct limits *limits; /* borrowed for the call */

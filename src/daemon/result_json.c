@@ -3,7 +3,9 @@
 #include "base/table.h"
 #include "daemon/contexts.h"
 #include "daemon/json_writer.h"
+#include "daemon/network.h"
 #include "daemon/run.h"
+#include "model/address.h"
 #include "model/errors.h"
 #include "model/walls.h"
 
@@ -183,6 +185,55 @@ void result_write_denial(const struct denial *denial, struct bytes *out)
     json_close(out, '}');
 }
 
+static void optional_field(struct bytes *out, const char *key, const char *text)
+{
+    if (text)
+        json_string_field(out, key, text);
+    else
+        json_null_field(out, key);
+}
+
+static void write_connection(const struct run *run, const struct egress_record *record,
+                             struct bytes *out)
+{
+    const struct network_policy *policy = &run->spec.policy->way;
+    char text[NETWORK_RULE_TEXT];
+    bool is_allowed = record->label < policy->count;
+    json_open(out, '{');
+    json_string_field(out, "host", record->name);
+    json_number_field(out, "port", record->port);
+    json_string_field(out, "decision", is_allowed ? "allow" : "deny");
+    if (is_allowed)
+        network_rule_write(&policy->rules[record->label], text);
+    optional_field(out, "rule", is_allowed ? text : NULL);
+    bool is_bad = record->reason != EGRESS_ALLOWED;
+    optional_field(out, "reason", is_bad ? network_reason_text(record->reason) : NULL);
+    char address[ADDRESS_TEXT];
+    struct in6_addr connected;
+    memcpy(&connected, record->address, sizeof connected);
+    bool was_connected = !IN6_IS_ADDR_UNSPECIFIED(&connected);
+    address_write(&connected, address);
+    optional_field(out, "address", was_connected ? address : NULL);
+    optional_field(out, "method", record->method[0] ? record->method : NULL);
+    optional_field(out, "path", record->path[0] ? record->path : NULL);
+    json_number_field(out, "status", record->status);
+    json_number_field(out, "sent", (int64_t) record->sent);
+    json_number_field(out, "received", (int64_t) record->received);
+    json_number_field(out, "ms", record->took_ms);
+    json_close(out, '}');
+}
+
+static void write_network(const struct run *run, struct bytes *out)
+{
+    size_t count = 0;
+    const struct egress_record *records = run->way ? way_records(run->way, &count) : NULL;
+    json_key(out, "network");
+    json_open(out, '[');
+    for (size_t i = 0; i < count; i++)
+        write_connection(run, &records[i], out);
+    json_close(out, ']');
+}
+
 static void write_lists(const struct run *run, struct bytes *out)
 {
     const struct harvest *harvest = &run->harvest;
@@ -205,9 +256,7 @@ static void write_lists(const struct run *run, struct bytes *out)
     }
     json_close(out, ']');
 
-    json_key(out, "network");
-    json_open(out, '[');
-    json_close(out, ']');
+    write_network(run, out);
 }
 
 static void write_usage(const struct run *run, struct bytes *out)

@@ -7,6 +7,7 @@
 #include "base/table.h"
 #include "daemon/contexts.h"
 #include "daemon/log.h"
+#include "daemon/network.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -101,6 +102,30 @@ static void tell(struct run *run)
 /* --- the end ------------------------------------------------------------------------------------
  */
 
+/* What was refused on the way out is a denial like any other. */
+static void gather_way(struct run *run)
+{
+    size_t count;
+    struct denials *denials = &run->harvest.denials;
+    if (!run->way)
+        return;
+    const struct egress_record *records = way_records(run->way, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct egress_record *record = &records[i];
+        char target[DENIAL_TARGET_SIZE];
+        if (record->reason == EGRESS_ALLOWED || record->reason == EGRESS_ENDED)
+            continue;
+        (void) snprintf(target, sizeof target, "%.140s:%u", record->name[0] ? record->name : "?",
+                        record->port);
+        denials_add(denials, "network", target, network_reason_text(record->reason), 1);
+    }
+    if (way_unlisted(run->way) > 0)
+        denials_add(denials, "network", "more", "connections that are not listed one by one",
+                    way_unlisted(run->way));
+    if (way_failure(run->way))
+        denials_add(denials, "network", "glovebox-egress", way_failure(run->way), 1);
+}
+
 static void gather_hits(struct run *run)
 {
     uint64_t *hits = run->evidence.hits;
@@ -151,6 +176,7 @@ void run_conclude(struct run *run)
     if (run->started_us != 0 && run->ended_us == 0)
         run->ended_us = run->done_us;
     gather_hits(run);
+    gather_way(run);
     if (run->harvest.has_exited) {
         run->evidence.exited = true;
         run->evidence.exit_code = run->harvest.exited.exit_code;
@@ -183,6 +209,20 @@ static void finish(struct run *run)
               TEXT("key", run->account->key.id),
               TEXT("status", outcome_status_name(run->verdict.status)),
               COUNT("took_us", run->done_us - run->submitted_us));
+}
+
+static void on_way_ended(void *context)
+{
+    struct run *run = context;
+    if (run->is_collected)
+        finish(run);
+}
+
+/* The code has ended: nothing of it is on its way any more, and what passed can be told. */
+static void end_way(struct run *run)
+{
+    if (run->way)
+        way_end(run->way, on_way_ended, run);
 }
 
 static void lose(struct run *run, const error *cause)
@@ -280,6 +320,7 @@ static void send_collect(struct run *run)
 
 static void collect(struct run *run)
 {
+    end_way(run);
     become(run, RUN_COLLECTING);
     run->harvest.phase = HARVEST_COLLECTING;
     if (run->collect_is_sent)
@@ -400,6 +441,38 @@ static void begin_code(struct run *run)
     run->request = NULL;
 }
 
+static bool has_way(const struct run *run)
+{
+    return run->spec.policy->network == POLICY_NETWORK_RULES;
+}
+
+/* Everything that the code may count on is there before its first line. */
+static void begin_if_ready(struct run *run)
+{
+    if (run->state == RUN_LOADING && run->inputs_are_in && (run->way || !has_way(run)))
+        begin_code(run);
+}
+
+/* The sockets inside have come: from now on glovebox-egress listens there. */
+static void open_way(struct run *run)
+{
+    error err;
+    int sockets[SANDBOX_SOCKETS_MOST];
+    unsigned count = sandbox_take_sockets(run->sandbox, sockets);
+    if (count == 0)
+        return;
+    if (way_open(run->runs->network, &run->spec.policy->way, sockets, count, &run->way, &err) < 0)
+        lose(run, &err);
+}
+
+static void on_way(void *context)
+{
+    struct run *run = context;
+    open_way(run);
+    if (run->state != RUN_DONE)
+        begin_if_ready(run);
+}
+
 static void on_loaded(struct run *run)
 {
     if (!run->inputs_are_sent)
@@ -415,8 +488,8 @@ static void on_loaded(struct run *run)
         }
         return;
     }
-    if (run->state == RUN_LOADING)
-        begin_code(run);
+    run->inputs_are_in = true;
+    begin_if_ready(run);
 }
 
 /* The program itself could not be executed: to its caller that is how shells have always told it.
@@ -489,8 +562,12 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
         collect(run);
         break;
     case HARVEST_COLLECTED:
-        finish(run);
-        return 1; /* the sandbox has been given back */
+        run->is_collected = true;
+        if (!run->way || way_has_ended(run->way)) {
+            finish(run);
+            return 1; /* the sandbox has been given back */
+        }
+        break; /* glovebox-egress has the last word */
     }
     return run->state == RUN_DONE;
 }
@@ -527,15 +604,21 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
     run->start = start;
     run->walls = sandbox_walls(sandbox);
     run->degraded = sandbox_degraded(sandbox);
-    struct sandbox_user user = {
-        .context = run, .frame = on_frame, .room = on_room, .broken = on_broken
-    };
+    struct sandbox_user user = { .context = run,
+                                 .frame = on_frame,
+                                 .room = on_room,
+                                 .way = has_way(run) ? on_way : NULL,
+                                 .broken = on_broken };
     sandbox_use(sandbox, &user);
     become(run, RUN_LOADING);
+    if (has_way(run))
+        open_way(run);
+    if (run->state == RUN_DONE)
+        return;
     run_load(run);
-    if (run->inputs_are_sent && run->next_input == 0)
-        begin_code(run); /* without inputs there is nothing to wait for */
-    else
+    run->inputs_are_in = run->inputs_are_sent && run->next_input == 0; /* there are none */
+    begin_if_ready(run);
+    if (run->state == RUN_LOADING)
         sandbox_flush(run->sandbox);
 }
 
@@ -544,8 +627,8 @@ bool run_begin(struct run *run)
     error err;
     struct lease lease = {
         .template = run->spec.template_index,
-        .network = run->spec.policy->network == POLICY_NETWORK_LOOPBACK ? SPAWN_NETWORK_LOOPBACK
-                                                                        : SPAWN_NETWORK_NONE,
+        .network = spec_network(run->spec.policy),
+        .way = spec_way(run->spec.policy),
         .tenant = run->account->tenant,
         .set = run->spec.set,
         .limits = &run->spec.limits,
@@ -648,6 +731,7 @@ void run_free(struct run *run)
     run->is_detached = false;
     run_slim(run);
     run_record_free(run);
+    way_free(run->way);
     uv_close((uv_handle_t *) &run->timer, on_timer_closed);
 }
 

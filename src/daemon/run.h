@@ -45,6 +45,8 @@ struct run {
     struct sandbox *sandbox;
     enum pool_start start;
     uint64_t walls, degraded;
+    struct way *way; /* out of the sandbox, where the policy has one */
+    bool inputs_are_in, is_collected;
 
     uv_timer_t timer; /* for the next of these moments */
     bool timer_is_open;

@@ -34,6 +34,7 @@ struct runs {
     const struct templates *templates;
     struct blob_store *blobs;
     struct receipts *receipts; /* NULL: none are written (tests) */
+    struct network *network;   /* NULL: nothing leads out */
     unsigned processors;
     bool is_closing; /* no new run is taken */
 

@@ -25,8 +25,10 @@ struct sandbox {
     bool is_closed;
     bool wants_room;
     struct sandbox_user user;
-    struct bytes waiting; /* frames on their way to init */
-    size_t sent;          /* of them */
+    struct bytes waiting;  /* frames on their way to init */
+    size_t sent;           /* of them */
+    unsigned socket_count; /* of the way out */
+    int sockets[SANDBOX_SOCKETS_MOST];
     struct inside_reader reader;
 };
 
@@ -70,12 +72,58 @@ static int frame_came(void *context, const struct inside_frame *frame, const uns
     return sandbox->is_broken || sandbox->is_closed ? 1 : result;
 }
 
+/* Descriptors come with init's first word, before any code has run, and never again. */
+static void take_sockets(struct sandbox *sandbox, struct msghdr *message)
+{
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
+         header = CMSG_NXTHDR(message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int came;
+            memcpy(&came, CMSG_DATA(header) + i * sizeof came, sizeof came);
+            if (sandbox->socket_count < SANDBOX_SOCKETS_MOST)
+                sandbox->sockets[sandbox->socket_count++] = came;
+            else
+                (void) close(came);
+        }
+    }
+}
+
+static ssize_t receive(struct sandbox *sandbox, void *place, size_t room)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof sandbox->sockets)];
+    } rights;
+    struct iovec part = { place, room };
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = rights.space,
+                              .msg_controllen = sizeof rights.space };
+    if (sandbox->reader.said_hello)
+        return recv(sandbox->stream, place, room, MSG_DONTWAIT);
+    ssize_t got = recvmsg(sandbox->stream, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got > 0)
+        take_sockets(sandbox, &message);
+    return got;
+}
+
+unsigned sandbox_take_sockets(struct sandbox *sandbox, int ret_sockets[SANDBOX_SOCKETS_MOST])
+{
+    unsigned count = sandbox->socket_count;
+    memcpy(ret_sockets, sandbox->sockets, count * sizeof sandbox->sockets[0]);
+    sandbox->socket_count = 0;
+    return count;
+}
+
 /* Returns 1 while there may be more to read. */
 static int read_once(struct sandbox *sandbox, error *err)
 {
     size_t room;
     unsigned char *place = inside_reader_room(&sandbox->reader, &room);
-    ssize_t got = recv(sandbox->stream, place, room, MSG_DONTWAIT);
+    ssize_t got = receive(sandbox, place, room);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (got < 0)
@@ -85,7 +133,9 @@ static int read_once(struct sandbox *sandbox, error *err)
     int result = inside_reader_took(&sandbox->reader, (size_t) got, frame_came, sandbox, err);
     if (result < 0)
         return -1;
-    return result == 0 && (size_t) got == room;
+    if (sandbox->socket_count > 0 && sandbox->user.way && !sandbox->is_closed)
+        sandbox->user.way(sandbox->user.context);
+    return result == 0 && (size_t) got == room && !sandbox->is_closed;
 }
 
 static void write_waiting(struct sandbox *sandbox)
@@ -184,6 +234,8 @@ static void on_closed(uv_handle_t *handle)
 {
     struct sandbox *sandbox = handle->data;
     (void) close(sandbox->stream);
+    for (unsigned i = 0; i < sandbox->socket_count; i++)
+        (void) close(sandbox->sockets[i]);
     group_directories_done(&sandbox->groups);
     bytes_done(&sandbox->waiting);
     free(sandbox);

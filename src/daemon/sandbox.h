@@ -19,7 +19,8 @@ struct sandbox_user {
     /* As inside_frame_came: -1 gives the sandbox up as misbehaving. */
     int (*frame)(void *context, const struct inside_frame *frame, const unsigned char *payload,
                  error *err);
-    void (*room)(void *context);                       /* more may be sent */
+    void (*room)(void *context); /* more may be sent */
+    void (*way)(void *context);  /* the sockets of the way out have come; may be NULL */
     void (*broken)(void *context, const error *cause); /* it ended or misbehaved: close it now */
 };
 
@@ -49,6 +50,11 @@ bool sandbox_has_room(const struct sandbox *sandbox);
 /* Gives it up, for an init that is deaf: `broken` follows, and whoever is told closes it, which
  * ends every process in it from outside. */
 void sandbox_kill(struct sandbox *sandbox, const error *cause);
+
+/* Gives the sockets that came with init's first word, which the caller owns then. Returns how many:
+ * 0 if they have not come yet, or have been taken. */
+enum { SANDBOX_SOCKETS_MOST = 3 + SPAWN_PORTS_MOST };
+unsigned sandbox_take_sockets(struct sandbox *sandbox, int ret_sockets[SANDBOX_SOCKETS_MOST]);
 
 const struct spawn_slot *sandbox_name(const struct sandbox *sandbox);
 const struct group_directories *sandbox_groups(const struct sandbox *sandbox);

@@ -221,8 +221,7 @@ int session_lease(struct session *session, error *err)
 {
     struct lease lease = {
         .template = session->spec.template_index,
-        .network = session->spec.policy->network == POLICY_NETWORK_LOOPBACK ? SPAWN_NETWORK_LOOPBACK
-                                                                            : SPAWN_NETWORK_NONE,
+        .network = spec_network(session->spec.policy),
         .tenant = session->account->tenant,
         .set = session->spec.set,
         .limits = &session->spec.limits,

@@ -33,6 +33,18 @@ static const struct request_variable fixed_variables[] = {
     /* clang-format on */
 };
 
+/* Where the policy has a way out, for programs that ask for a proxy; others need none of it. */
+static const struct request_variable proxy_variables[] = {
+    /* clang-format off */
+    { "http_proxy",  "http://127.0.0.1:3128" },
+    { "https_proxy", "http://127.0.0.1:3128" },
+    { "HTTP_PROXY",  "http://127.0.0.1:3128" },
+    { "HTTPS_PROXY", "http://127.0.0.1:3128" },
+    { "no_proxy",    "localhost,127.0.0.1,::1" },
+    { "NO_PROXY",    "localhost,127.0.0.1,::1" },
+    /* clang-format on */
+};
+
 struct environment {
     size_t count;
     struct request_variable list[VARIABLES_MOST];
@@ -83,6 +95,10 @@ static int gather_environment(struct environment *environment, const struct run_
     for_each(variable, fixed_variables)
         if (set_variable(environment, variable->name, variable->value, err) < 0)
             return -1;
+    if (spec->policy->network == POLICY_NETWORK_RULES)
+        for_each(variable, proxy_variables)
+            if (set_variable(environment, variable->name, variable->value, err) < 0)
+                return -1;
     const struct template *template = spec->template;
     for (size_t i = 0; i < template->variable_count; i++)
         if (set_variable(environment, template->variables[i], template->values[i], err) < 0)
@@ -404,4 +420,17 @@ void spec_done(struct run_spec *spec)
     bytes_done(&spec->compile);
     bytes_done(&spec->program);
     bytes_done(&spec->execute);
+}
+
+enum spawn_network spec_network(const struct policy *policy)
+{
+    return policy->network <= POLICY_NETWORK_NONE ? SPAWN_NETWORK_NONE : SPAWN_NETWORK_LOOPBACK;
+}
+
+struct spawn_way spec_way(const struct policy *policy)
+{
+    struct spawn_way way = { .is_open = policy->network == POLICY_NETWORK_RULES };
+    if (way.is_open)
+        way.port_count = (uint16_t) network_policy_ports(&policy->way, way.ports);
+    return way;
 }

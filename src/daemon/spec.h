@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "contract/spawn.h"
 #include "daemon/bytes.h"
 #include "daemon/policies.h"
 #include "daemon/request.h"
@@ -41,5 +42,9 @@ int spec_language(const struct run_spec *spec, const char *name,
 int spec_environment(const struct run_spec *spec, const struct run_request *request,
                      const struct run_request *more, struct bytes *ret_variables,
                      uint16_t *ret_count, error *err);
+
+/* What a sandbox of this policy has of the network. */
+enum spawn_network spec_network(const struct policy *policy);
+struct spawn_way spec_way(const struct policy *policy);
 
 void spec_done(struct run_spec *spec);

@@ -41,6 +41,14 @@ void link_tell_closed(struct channel *channel)
     (void) fcntl(channel->egress->daemon, F_SETFL, O_NONBLOCK);
 }
 
+/* Of a channel that is not there: it ended with another life of this program. */
+static void tell_unknown(struct egress *egress, uint32_t channel)
+{
+    struct egress_closed closed = { .channel = channel };
+    bool sent;
+    send_packet(egress, EGRESS_CLOSED, &closed, sizeof closed, &sent);
+}
+
 static int take_rule(struct egress *egress, struct packet *packet, error *err)
 {
     struct egress_rule rule;
@@ -60,10 +68,13 @@ static int take_open(struct egress *egress, struct packet *packet, error *err)
         return fail(err, ERR_PROTOCOL, "the terms of a channel are misshapen");
     memcpy(&terms, packet->body, sizeof terms);
     if (terms.port_count > EGRESS_PORTS_MOST || packet->fds != 3U + terms.port_count ||
-        terms.rules != egress->coming.count || terms.channel != egress->coming_for ||
         channel_find(egress, terms.channel))
-        return fail(err, ERR_PROTOCOL, "channel %u has %u sockets and %u rules", terms.channel,
-                    packet->fds, egress->coming.count);
+        return fail(err, ERR_PROTOCOL, "channel %u has %u sockets", terms.channel, packet->fds);
+    if (terms.rules != egress->coming.count || terms.channel != egress->coming_for) {
+        egress->coming.count = 0; /* our predecessor had its rules when it ended */
+        tell_unknown(egress, terms.channel);
+        return 0;
+    }
     int sockets[EGRESS_LISTENERS_MOST];
     for (unsigned i = 0; i < packet->fds; i++)
         sockets[i] = packet_take_fd(packet, i);
@@ -79,9 +90,10 @@ static int take_close(struct egress *egress, struct packet *packet, error *err)
         return fail(err, ERR_PROTOCOL, "the end of a channel is misshapen");
     memcpy(&named, packet->body, sizeof named);
     struct channel *channel = channel_find(egress, named.channel);
-    if (!channel)
-        return fail(err, ERR_PROTOCOL, "channel %u does not exist", named.channel);
-    channel_close(channel);
+    if (channel)
+        channel_close(channel);
+    else
+        tell_unknown(egress, named.channel);
     return 0;
 }
 

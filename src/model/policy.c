@@ -140,6 +140,26 @@ static void write_sessions(FILE *out, const struct policy_sessions *sessions)
         (void) fputc('}', out);
 }
 
+static void write_network(FILE *out, const struct policy *policy)
+{
+    const struct network_policy *way = &policy->way;
+    if (policy->network != POLICY_NETWORK_RULES) {
+        write_text(out, policy->network == POLICY_NETWORK_LOOPBACK ? "loopback" : "none");
+        return;
+    }
+    (void) fputs("{\"allow\":[", out);
+    for (unsigned i = 0; i < way->count; i++) {
+        char text[NETWORK_RULE_TEXT];
+        network_rule_write(&way->rules[i], text);
+        if (i > 0)
+            (void) fputc(',', out);
+        write_text(out, text);
+    }
+    (void) fprintf(out, "],\"bytes\":%llu,\"connections\":%u,\"received\":%llu}",
+                   (unsigned long long) way->sent, way->connections,
+                   (unsigned long long) way->received);
+}
+
 static void write_policy(FILE *out, const struct policy *policy)
 {
     (void) fputs("{\"description\":", out);
@@ -164,8 +184,8 @@ static void write_policy(FILE *out, const struct policy *policy)
     write_limits(out, &policy->maximum);
     (void) fputs(",\"name\":", out);
     write_text(out, policy->name);
-    (void) fprintf(out, ",\"network\":\"%s\"",
-                   policy->network == POLICY_NETWORK_LOOPBACK ? "loopback" : "none");
+    (void) fputs(",\"network\":", out);
+    write_network(out, policy);
     write_sessions(out, &policy->sessions);
     (void) fputs(",\"template\":", out);
     write_text(out, policy->template);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "model/limits.h"
+#include "model/network_policy.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +27,12 @@ enum {
 
 /* What a sandbox can reach. The loopback is its own: nothing leads out of it, but servers inside
  * can be tried, and reached through gloveboxd (docs/sessions.md, ports). */
-enum policy_network { POLICY_NETWORK_UNSAID, POLICY_NETWORK_NONE, POLICY_NETWORK_LOOPBACK };
+enum policy_network {
+    POLICY_NETWORK_UNSAID,
+    POLICY_NETWORK_NONE,
+    POLICY_NETWORK_LOOPBACK,
+    POLICY_NETWORK_RULES, /* and what `way` lists, by way of glovebox-egress */
+};
 
 struct policy_variable {
     char name[POLICY_VARIABLE_NAME_SIZE];
@@ -55,6 +61,7 @@ struct policy {
     char template[POLICY_NAME_SIZE];
     enum policy_network network;
     struct policy_sessions sessions;
+    struct network_policy way; /* with POLICY_NETWORK_RULES */
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct limits limits;  /* what a run gets that asks for nothing */

@@ -4,6 +4,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
+#include "model/network_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -190,12 +191,14 @@ static int read_network(const struct yaml *yaml, const struct yaml_node *value,
         file->network = POLICY_NETWORK_LOOPBACK;
         return 0;
     }
-    if (value->kind == YAML_MAPPING)
-        return yaml_fail(yaml, value, err,
-                         "network access is not available in this build; write network: none or "
-                         "loopback");
+    if (value->kind == YAML_MAPPING) {
+        if (network_file_read(yaml, value, &file->way, err) < 0)
+            return -1;
+        file->network = file->way.count > 0 ? POLICY_NETWORK_RULES : POLICY_NETWORK_NONE;
+        return 0;
+    }
     return yaml_fail(yaml, value, err,
-                     "network has a wrong value; write network: none or loopback");
+                     "network has a wrong value; write network: none, loopback or {allow: [...]}");
 }
 
 /* A row for each bound; it is written as the limit of the same kind is. */

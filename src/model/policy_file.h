@@ -24,6 +24,7 @@ struct policy_file {
     enum policy_network network;
     struct policy_sessions sessions;
     struct place sessions_place;
+    struct network_policy way;
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct stated_limits limits;

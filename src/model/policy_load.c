@@ -274,8 +274,10 @@ static int merge(const struct link *link, struct policy *policy, error *err)
         memcpy(policy->description, file->description, sizeof policy->description);
     if (file->template[0])
         memcpy(policy->template, file->template, sizeof policy->template);
-    if (file->network != POLICY_NETWORK_UNSAID)
+    if (file->network != POLICY_NETWORK_UNSAID) {
         policy->network = file->network;
+        policy->way = file->way;
+    }
     if (file->language_count > 0) {
         policy->language_count = file->language_count;
         memcpy(policy->languages, file->languages, sizeof policy->languages);

@@ -1,137 +1,32 @@
 """glovebox-egress, the way out, tried from inside by everything that has fooled others (egress_rig.py)."""
 
-import http.server
 import os
 import shutil
 import socket
 import ssl
 import struct
-import subprocess
 import threading
 import time
 
 import pytest
 
-from egress_rig import GATE, PUBLIC, Egress
-
-NAMES = {"api.example.org": PUBLIC, "files.example.org": PUBLIC, "deep.files.example.org": PUBLIC, "raw.example.org": PUBLIC,
-         "private.example.org": "10.1.2.3", "loop.example.org": "127.0.0.1", "meta.example.org": "169.254.169.254",
-         "zero.example.org": "0.0.0.0", "shared.example.org": "100.64.1.1", "own.example.org": GATE,
-         "opened.example.org": PUBLIC}
-SIX = {"six-private.example.org": "fd00::1", "six-loop.example.org": "::1", "six-mapped.example.org": "::ffff:127.0.0.1",
-       "six-nat64.example.org": "64:ff9b::7f00:1", "six-6to4.example.org": "2002:7f00:1::1", "six-link.example.org": "fe80::1"}
-
-
-class NameServer(threading.Thread):
-    """The internet's DNS; `rebinds` gives another answer each time it is asked."""
-
-    def __init__(self, place):
-        super().__init__(daemon=True)
-        with place:
-            self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind((PUBLIC, 53))
-        self.asked = []
-
-    def run(self):
-        while True:
-            try:
-                question, peer = self.socket.recvfrom(4096)
-            except OSError:
-                return
-            labels, at = [], 12
-            while question[at]:
-                labels.append(question[at + 1:at + 1 + question[at]].decode())
-                at += 1 + question[at]
-            kind = struct.unpack(">H", question[at + 1:at + 3])[0]
-            name = ".".join(labels).lower()
-            self.asked.append(name)
-            found = []
-            if name == "rebinds.example.org":
-                found = [socket.inet_aton(PUBLIC if self.asked.count(name) <= 2 else "127.0.0.1")] if kind == 1 else []
-            elif kind == 1 and name in NAMES:
-                found = [socket.inet_aton(NAMES[name])]
-            elif kind == 28 and name in SIX:
-                found = [socket.inet_pton(socket.AF_INET6, SIX[name])]
-            answer = question[:2] + struct.pack(">HHHHH", 0x8180, 1, len(found), 0, 0) + question[12:at + 5]
-            for data in found:
-                answer += struct.pack(">HHHIH", 0xc00c, kind, 1, 0, len(data)) + data
-            self.socket.sendto(answer, peer)
-
-
-class Web(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    seen = []
-
-    def do_GET(self):
-        length = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(length)
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            while (size := int(self.rfile.readline(), 16)) > 0:
-                body += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-        Web.seen.append((self.command, self.path, dict(self.headers), body))
-        answer = b"hello from " + self.headers["Host"].encode()
-        if self.path.startswith("/bytes/"):
-            answer = bytes(int(self.path[7:]))
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    do_POST = do_PUT = do_DELETE = do_HEAD = do_GET
-
-    def log_message(self, *_):
-        pass
-
-
-def serve_web(place, port, context=None):
-    with place:
-        server = http.server.ThreadingHTTPServer((PUBLIC, port), Web)
-    if context:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
-
-
-def serve_echo(place, port):
-    """A server that speaks first."""
-    with place:
-        listener = socket.create_server((PUBLIC, port))
-
-    def echo(peer):
-        with peer:
-            peer.sendall(b"welcome\n")
-            while block := peer.recv(65536):
-                peer.sendall(block)
-
-    def accept():
-        while True:
-            try:
-                peer, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=echo, args=(peer,), daemon=True).start()
-    threading.Thread(target=accept, daemon=True).start()
-    return listener
-
+from egress_rig import PUBLIC, Egress
+from internet import SIX, NameServer, Web, certificate, serve_echo, serve_web
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     if os.geteuid() != 0 or not shutil.which("ip"):
         pytest.skip("needs root and iproute2: network namespaces")
     folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", folder / "key", "-out",
-                    folder / "cert", "-subj", "/CN=api.example.org", "-addext",
-                    "subjectAltName=DNS:api.example.org,DNS:files.example.org"], check=True, capture_output=True)
+    cert, key = certificate(folder)
     egress = Egress(f"{PUBLIC}:53")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert", folder / "key")
+    context.load_cert_chain(cert, key)
     names = NameServer(egress.outside)
     names.start()
     kept = [serve_web(egress.outside, 80), serve_web(egress.outside, 8080), serve_web(egress.outside, 443, context),
             serve_echo(egress.outside, 5432), serve_echo(egress.outside, 22)]
-    egress.names, egress.cert = names, folder / "cert"
+    egress.names, egress.cert = names, cert
     yield egress
     egress.close()
     names.socket.close()

@@ -1,0 +1,283 @@
+/* network_file.c - see network_file.h. A rule that could not be kept is refused here, so that no
+ * file promises what glovebox-egress does not hold. */
+#include "model/network_file.h"
+
+#include "base/table.h"
+#include "base/text.h"
+#include "model/address.h"
+#include "model/limits.h"
+#include "model/network_methods.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PORT_TLS = 443 };
+
+/* What one item of `allow` says; each of its paths becomes a rule of its own. */
+struct item {
+    struct network_rule rule;
+    const struct yaml_node *paths;
+    bool has_host, has_ports, has_methods;
+};
+
+typedef int read_part(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                      error *err);
+
+static int read_host(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                     error *err)
+{
+    struct network_rule *rule = &item->rule;
+    if (value->kind != YAML_TEXT || value->empty)
+        return yaml_fail(yaml, value, err, "host is a name; write api.example.org");
+    const char *name = value->text;
+    rule->any_below = strncmp(name, "*.", 2) == 0;
+    name += rule->any_below ? 2 : 0;
+    if (host_name_is_literal(name, strlen(name)))
+        return yaml_fail(yaml, value, err, "'%.*s' is an address; write network: %.*s",
+                         text_head(name, 48), name, text_head(name, 48), name);
+    if (host_name_canonical(name, strlen(name), rule->host) < 0)
+        return yaml_fail(yaml, value, err,
+                         "'%.*s' is no host name; write letters, digits, hyphens and dots",
+                         text_head(value->text, 48), value->text);
+    if (rule->any_below && !strchr(rule->host, '.'))
+        return yaml_fail(yaml, value, err,
+                         "'*.%.*s' is everybody's; name at least two labels after the star",
+                         text_head(rule->host, 48), rule->host);
+    item->has_host = true;
+    return 0;
+}
+
+static int read_addresses(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                          error *err)
+{
+    struct network_rule *rule = &item->rule;
+    if (value->kind != YAML_TEXT || network_read(value->text, rule->network, &rule->prefix) < 0)
+        return yaml_fail(yaml, value, err,
+                         "network is a block of addresses; write 10.1.0.0/16, host bits zero");
+    rule->has_network = true;
+    return 0;
+}
+
+static int read_number(const struct yaml *yaml, const struct yaml_node *value, unsigned long most,
+                       unsigned long *ret_number, error *err)
+{
+    char *end = NULL;
+    errno = 0;
+    if (value->kind == YAML_TEXT && value->text[0] >= '0' && value->text[0] <= '9')
+        *ret_number = strtoul(value->text, &end, 10);
+    if (!end || *end || errno != 0 || *ret_number == 0 || *ret_number > most)
+        return yaml_fail(yaml, value, err, "no number from 1 to %lu", most);
+    return 0;
+}
+
+static int read_ports(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                      error *err)
+{
+    struct network_rule *rule = &item->rule;
+    if (value->kind != YAML_SEQUENCE || value->children == 0 ||
+        value->children > NETWORK_PORTS_MOST)
+        return yaml_fail(yaml, value, err, "ports is a list of 1 to %d; write [443]",
+                         NETWORK_PORTS_MOST);
+    for (const struct yaml_node *port = yaml_first(yaml, value); port;
+         port = yaml_next(yaml, port)) {
+        unsigned long number;
+        if (read_number(yaml, port, 65535, &number, err) < 0)
+            return -1;
+        if (number == 53 || number == 3128)
+            return yaml_fail(yaml, port, err,
+                             "port %lu is taken inside for names or the proxy; use another",
+                             number);
+        rule->ports[rule->port_count++] = (uint16_t) number;
+    }
+    item->has_ports = true;
+    return 0;
+}
+
+static int read_methods(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                        error *err)
+{
+    if (value->kind != YAML_SEQUENCE || value->children == 0)
+        return yaml_fail(yaml, value, err, "methods is a list; write [GET, HEAD]");
+    for (const struct yaml_node *name = yaml_first(yaml, value); name;
+         name = yaml_next(yaml, name)) {
+        uint32_t bit = 0;
+        for_each(row, network_methods)
+            if (name->kind == YAML_TEXT && strcmp(name->text, row->name) == 0)
+                bit = row->bit;
+        if (bit == 0)
+            return yaml_fail(yaml, name, err,
+                             "no method; they are GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+        item->rule.methods |= bit;
+    }
+    item->has_methods = true;
+    return 0;
+}
+
+static int read_paths(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                      error *err)
+{
+    if (value->kind != YAML_SEQUENCE || value->children == 0)
+        return yaml_fail(yaml, value, err, "paths is a list; write [\"/repos/\"]");
+    for (const struct yaml_node *path = yaml_first(yaml, value); path; path = yaml_next(yaml, path))
+        if (path->kind != YAML_TEXT || path->text[0] != '/' || path->length >= NETWORK_PATH_SIZE ||
+            strpbrk(path->text, "%?#\\ "))
+            return yaml_fail(yaml, path, err,
+                             "a path begins with a slash, has no %%, ? or #, and at most %d bytes",
+                             NETWORK_PATH_SIZE - 1);
+    item->paths = value;
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    read_part *read;
+} parts[] = {
+    { "host", read_host },       { "network", read_addresses }, { "ports", read_ports },
+    { "methods", read_methods }, { "paths", read_paths },
+};
+
+static int read_item(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                     error *err)
+{
+    if (value->kind == YAML_TEXT)
+        return read_host(yaml, value, item, err);
+    if (value->kind != YAML_MAPPING)
+        return yaml_fail(yaml, value, err, "no rule; write {host: api.example.org, ports: [443]}");
+    unsigned seen = 0;
+    for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
+        const struct yaml_node *part = yaml_next(yaml, key);
+        size_t index = 0;
+        while (index < COUNT_OF(parts) &&
+               (key->kind != YAML_TEXT || strcmp(key->text, parts[index].name) != 0))
+            index++;
+        if (index == COUNT_OF(parts))
+            return yaml_fail(yaml, key, err,
+                             "unknown key; keys are host, network, ports, methods, paths");
+        if (seen & (1U << index))
+            return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", parts[index].name);
+        seen |= 1U << index;
+        if (parts[index].read(yaml, part, item, err) < 0)
+            return -1;
+        key = yaml_next(yaml, part);
+    }
+    return 0;
+}
+
+static int check_item(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                      error *err)
+{
+    struct network_rule *rule = &item->rule;
+    if (!item->has_host && !rule->has_network)
+        return yaml_fail(yaml, value, err, "a rule names a host or a network; write host: NAME");
+    if (!item->has_ports) {
+        rule->ports[0] = PORT_TLS;
+        rule->port_count = 1;
+    }
+    bool looks_inside = item->has_methods || item->paths;
+    if (looks_inside && !item->has_host)
+        return yaml_fail(yaml, value, err, "methods and paths belong to a host; name it");
+    for (unsigned i = 0; i < rule->port_count; i++)
+        if (looks_inside && rule->ports[i] == PORT_TLS)
+            return yaml_fail(yaml, value, err,
+                             "methods and paths cannot be seen inside TLS; leave them out for port "
+                             "443, or allow the host's plain HTTP on another port");
+    return 0;
+}
+
+static int add_rule(const struct yaml *yaml, const struct yaml_node *value,
+                    const struct network_rule *rule, struct network_policy *policy, error *err)
+{
+    if (policy->count == NETWORK_RULES_MOST)
+        return yaml_fail(yaml, value, err, "more than %d rules (each path is one); remove some",
+                         NETWORK_RULES_MOST);
+    policy->rules[policy->count++] = *rule;
+    return 0;
+}
+
+static int read_allow(const struct yaml *yaml, const struct yaml_node *value,
+                      struct network_policy *policy, error *err)
+{
+    if (value->kind != YAML_SEQUENCE)
+        return yaml_fail(yaml, value, err,
+                         "allow is a list; write [{host: api.example.org, ports: [443]}]");
+    for (const struct yaml_node *entry = yaml_first(yaml, value); entry;
+         entry = yaml_next(yaml, entry)) {
+        struct item item = { 0 };
+        if (read_item(yaml, entry, &item, err) < 0 || check_item(yaml, entry, &item, err) < 0)
+            return -1;
+        const struct yaml_node *path = item.paths ? yaml_first(yaml, item.paths) : NULL;
+        do {
+            if (path)
+                memcpy(item.rule.path, path->text, path->length + 1);
+            if (add_rule(yaml, entry, &item.rule, policy, err) < 0)
+                return -1;
+            path = path ? yaml_next(yaml, path) : NULL;
+        } while (path);
+    }
+    return 0;
+}
+
+static int count_ports(const struct yaml *yaml, const struct yaml_node *value,
+                       const struct network_policy *policy, error *err)
+{
+    uint16_t ports[NETWORK_PORTS_MOST];
+    unsigned count = network_policy_ports(policy, ports);
+    for (unsigned i = 0; i < policy->count; i++)
+        for (unsigned p = 0; p < policy->rules[i].port_count; p++) {
+            unsigned at = 0;
+            while (at < count && ports[at] != policy->rules[i].ports[p])
+                at++;
+            if (at == count)
+                return yaml_fail(yaml, value, err, "more than %d ports in all rules; use fewer",
+                                 NETWORK_PORTS_MOST);
+        }
+    return 0;
+}
+
+static int read_bytes(const struct yaml *yaml, const struct yaml_node *value, uint64_t *ret_bytes,
+                      error *err)
+{
+    if (value->kind != YAML_TEXT || value->empty ||
+        limit_parse(LIMIT_disk, value->text, ret_bytes, err) < 0 || *ret_bytes == 0)
+        return yaml_fail(yaml, value, err, "no amount of bytes; write 10MiB");
+    return 0;
+}
+
+static int read_key(const struct yaml *yaml, const struct yaml_node *key,
+                    const struct yaml_node *value, struct network_policy *policy, error *err)
+{
+    unsigned long connections;
+    if (key->kind == YAML_TEXT && strcmp(key->text, "allow") == 0)
+        return read_allow(yaml, value, policy, err);
+    if (key->kind == YAML_TEXT && strcmp(key->text, "bytes") == 0)
+        return read_bytes(yaml, value, &policy->sent, err);
+    if (key->kind == YAML_TEXT && strcmp(key->text, "received") == 0)
+        return read_bytes(yaml, value, &policy->received, err);
+    if (key->kind != YAML_TEXT || strcmp(key->text, "connections") != 0)
+        return yaml_fail(yaml, key, err,
+                         "unknown key; keys are allow, bytes, received, connections");
+    if (read_number(yaml, value, 1024, &connections, err) < 0)
+        return -1;
+    policy->connections = (uint32_t) connections;
+    return 0;
+}
+
+int network_file_read(const struct yaml *yaml, const struct yaml_node *value,
+                      struct network_policy *ret_policy, error *err)
+{
+    *ret_policy = (struct network_policy){ .connections = NETWORK_CONNECTIONS };
+    const char *seen[4];
+    unsigned seen_count = 0;
+    for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
+        const struct yaml_node *part = yaml_next(yaml, key);
+        for (unsigned i = 0; i < seen_count; i++)
+            if (key->kind == YAML_TEXT && strcmp(seen[i], key->text) == 0)
+                return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", key->text);
+        if (read_key(yaml, key, part, ret_policy, err) < 0)
+            return -1;
+        seen[seen_count++] = key->text; /* one of the four: read_key() knows no other */
+        key = yaml_next(yaml, part);
+    }
+    return count_ports(yaml, value, ret_policy, err);
+}

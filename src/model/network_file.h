@@ -1,0 +1,9 @@
+/* network_file.h - the key `network` of a policy file, where it is a mapping. */
+#pragma once
+
+#include "model/network_policy.h"
+#include "model/yaml.h"
+
+/* Fails  ERR_BAD_REQUEST  with the place, the cause and the fix. */
+int network_file_read(const struct yaml *yaml, const struct yaml_node *value,
+                      struct network_policy *ret_policy, error *err);

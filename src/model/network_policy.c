@@ -1,0 +1,71 @@
+/* network_policy.c - see network_policy.h. */
+#include "model/network_policy.h"
+
+#include "base/table.h"
+#include "model/address.h"
+#include "model/network_methods.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct network_method_row network_methods[NETWORK_METHODS] = {
+    { "GET", METHOD_GET },         { "HEAD", METHOD_HEAD },   { "POST", METHOD_POST },
+    { "PUT", METHOD_PUT },         { "PATCH", METHOD_PATCH }, { "DELETE", METHOD_DELETE },
+    { "OPTIONS", METHOD_OPTIONS },
+};
+
+static void add_port(uint16_t port, uint16_t *ports, unsigned *count)
+{
+    unsigned at = 0;
+    while (at < *count && ports[at] < port)
+        at++;
+    if ((at < *count && ports[at] == port) || *count == NETWORK_PORTS_MOST)
+        return;
+    memmove(ports + at + 1, ports + at, (*count - at) * sizeof *ports);
+    ports[at] = port;
+    (*count)++;
+}
+
+unsigned network_policy_ports(const struct network_policy *policy,
+                              uint16_t ret_ports[NETWORK_PORTS_MOST])
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < policy->count; i++)
+        for (unsigned p = 0; p < policy->rules[i].port_count; p++)
+            add_port(policy->rules[i].ports[p], ret_ports, &count);
+    return count;
+}
+
+static size_t add_text(char *text, size_t used, const char *more, const char *before)
+{
+    int wrote = snprintf(text + used, NETWORK_RULE_TEXT - used, "%s%s", before, more);
+    used += wrote > 0 ? (size_t) wrote : 0;
+    return used < NETWORK_RULE_TEXT ? used : NETWORK_RULE_TEXT - 1;
+}
+
+void network_rule_write(const struct network_rule *rule, char ret_text[NETWORK_RULE_TEXT])
+{
+    char word[ADDRESS_TEXT + 8];
+    size_t used = add_text(ret_text, 0, rule->host, rule->any_below ? "*." : "");
+    if (rule->has_network) {
+        struct in6_addr network;
+        char address[ADDRESS_TEXT];
+        memcpy(&network, rule->network, sizeof network);
+        address_write(&network, address);
+        bool is_four = IN6_IS_ADDR_V4MAPPED(&network) && rule->prefix >= 96;
+        (void) snprintf(word, sizeof word, "%s/%u", address, rule->prefix - (is_four ? 96 : 0));
+        used = add_text(ret_text, used, word, used > 0 ? " in " : "");
+    }
+    for (unsigned i = 0; i < rule->port_count; i++) {
+        (void) snprintf(word, sizeof word, "%u", rule->ports[i]);
+        used = add_text(ret_text, used, word, i == 0 ? ":" : ",");
+    }
+    bool is_first = true;
+    for_each(row, network_methods)
+        if (rule->methods & row->bit) {
+            used = add_text(ret_text, used, row->name, is_first ? " " : ",");
+            is_first = false;
+        }
+    if (rule->path[0])
+        (void) add_text(ret_text, used, rule->path, " ");
+}

@@ -1,0 +1,54 @@
+/* network_policy.h - what of the network a policy lets a run reach, as plain values. What is not
+ * listed is refused; an empty list is no network (docs/network.md). */
+#pragma once
+
+#include "model/host_name.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    NETWORK_RULES_MOST = 16,
+    NETWORK_PORTS_MOST = 8, /* of one rule, and of all rules together */
+    NETWORK_PATH_SIZE = 64,
+    NETWORK_CONNECTIONS = 32, /* at once, where the policy does not say */
+};
+
+/* Bits, as names of methods stand in the table of network_policy.c. */
+enum network_method {
+    METHOD_GET = 1,
+    METHOD_HEAD = 2,
+    METHOD_POST = 4,
+    METHOD_PUT = 8,
+    METHOD_PATCH = 16,
+    METHOD_DELETE = 32,
+    METHOD_OPTIONS = 64,
+};
+
+struct network_rule {
+    char host[HOST_NAME_SIZE]; /* canonical; "" for a rule of addresses */
+    bool any_below;            /* "*.host": any number of labels below it */
+    bool has_network;          /* addresses that are allowed though they are not the internet's */
+    unsigned char network[16]; /* IPv4 mapped */
+    unsigned prefix;
+    unsigned port_count;
+    uint16_t ports[NETWORK_PORTS_MOST];
+    uint32_t methods;             /* bits of enum network_method; 0: all */
+    char path[NETWORK_PATH_SIZE]; /* what the path begins with; "": anything */
+};
+
+struct network_policy {
+    unsigned count;
+    struct network_rule rules[NETWORK_RULES_MOST];
+    uint64_t sent;     /* bytes that a run may send, all connections together; 0 = not limited */
+    uint64_t received; /* the same that it may receive */
+    uint32_t connections;
+};
+
+/* All ports of all rules, each once, in order. Returns how many. */
+unsigned network_policy_ports(const struct network_policy *policy,
+                              uint16_t ret_ports[NETWORK_PORTS_MOST]);
+
+/* A rule as a person writes it: "api.github.com:443", "*.debian.org:80 GET,HEAD /debian/". */
+enum { NETWORK_RULE_TEXT = 448 };
+void network_rule_write(const struct network_rule *rule, char ret_text[NETWORK_RULE_TEXT]);

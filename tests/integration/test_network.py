@@ -1,0 +1,199 @@
+"""Policies with a way out, end to end: code in a sandbox under `glovebox serve`, which stands in a namespace of the test
+beside another that plays the internet."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from egress_rig import GATE, PUBLIC, Namespace
+from internet import NameServer, Web, certificate, serve_echo, serve_web
+from test_rest import Daemon
+
+POLICY = """name: web
+extends: minimal
+description: two hosts of the test
+network:
+  allow:
+    - {host: api.example.org, ports: [80, 443]}
+    - {host: files.example.org, ports: [8080], methods: [GET], paths: ["/public/"]}
+    - {host: raw.example.org, ports: [5432]}
+  bytes: 1MiB
+"""
+
+
+class Served(Daemon):
+    """`glovebox serve` in the namespace of the gate."""
+
+    def __init__(self, glovebox, folder, gate):
+        policies = folder / "policies"
+        shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "policies", policies)
+        (policies / "web.yaml").write_text(POLICY)
+        self.glovebox, self.path = glovebox, str(folder / "s")
+        self.log = open(folder / "log", "w+", encoding="utf-8")
+        with gate:
+            self.process = glovebox.start("serve", "--socket", self.path, "--slots", "8", "--resolver", f"{PUBLIC}:53",
+                                          env={"GLOVEBOX_POLICIES": str(policies)}, stderr=self.log)
+        for _ in range(200):
+            try:
+                if self.get("/healthz")[0] == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.05)
+        raise AssertionError((folder / "log").read_text())
+
+    def run(self, code, **request):
+        return super().run(code, policy="web", **request)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        pytest.skip("needs root and iproute2: network namespaces")
+    from conftest import Glovebox
+    folder = tmp_path_factory.mktemp("net")
+    gate, outside = Namespace(), Namespace()
+    with gate:
+        subprocess.run(["ip", "link", "add", "gate", "type", "veth", "peer", "name", "servers", "netns",
+                        f"/proc/self/fd/{outside.fd}"], check=True, pass_fds=[outside.fd])
+    for place, name, address in ((gate, "gate", GATE), (outside, "servers", PUBLIC)):
+        place.run("ip", "address", "add", f"{address}/24", "dev", name)
+        place.run("ip", "link", "set", name, "up")
+    cert, key = certificate(folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    names = NameServer(outside)
+    names.start()
+    servers = [serve_web(outside, 80), serve_web(outside, 8080), serve_web(outside, 443, context), serve_echo(outside, 5432)]
+    daemon = Served(Glovebox(folder), folder, gate)
+    daemon.cert = cert.read_text()
+    yield daemon
+    daemon.process.send_signal(signal.SIGTERM)
+    daemon.process.wait(30)
+    names.socket.close()
+    for server in servers:
+        server.server_close() if hasattr(server, "server_close") else server.close()
+    for place in (gate, outside):
+        place.close()
+
+
+def test_code_that_knows_nothing_of_proxies(world):
+    for how in ({}, {"cold": True}, {"mode": "cell"}):
+        result = world.run("import socket\ns = socket.create_connection(('api.example.org', 80), 5)\n"
+                           "s.sendall(b'GET /x?secret=1 HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n')\n"
+                           "print(s.makefile('rb').read().decode().splitlines()[-1])", **how)
+        assert (result["status"], result["stdout"]) == ("ok", "hello from api.example.org\n"), result
+        [connection] = result["network"]
+        assert connection["ms"] >= 0 and connection["received"] > 40 and connection["sent"] > 40
+        assert {key: connection[key] for key in ("host", "port", "decision", "rule", "reason", "address", "method", "path",
+                                                 "status")} == {
+            "host": "api.example.org", "port": 80, "decision": "allow", "rule": "api.example.org:80,443", "reason": None,
+            "address": PUBLIC, "method": "GET", "path": "/x", "status": 200}
+        assert result["denials"] == []
+
+
+def test_libraries_find_their_way(world):
+    result = world.run("import urllib.request, ssl\nprint(urllib.request.urlopen('http://api.example.org/').read().decode())\n"
+                       "tls = ssl.create_default_context(cafile='cert')\n"
+                       "print(urllib.request.urlopen('https://api.example.org/', context=tls).read().decode())\n"
+                       "direct = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls))\n"
+                       "print(direct.open('https://api.example.org/').read().decode())",
+                       files=[{"path": "cert", "content": world.cert}])
+    assert result["stdout"] == 3 * "hello from api.example.org\n", result
+    assert [connection["port"] for connection in result["network"]] == [80, 443, 443]
+
+
+def test_what_is_refused_says_so_and_is_a_denial(world):
+    result = world.run("import socket, urllib.request\n"
+                       "for url in ('http://evil.example.org/', 'http://files.example.org:8080/secret'):\n"
+                       "  try: urllib.request.urlopen(url)\n"
+                       "  except urllib.error.HTTPError as e: print(e.code, e.read().decode().strip())\n"
+                       "for target in (('evil.example.org', 80), ('169.254.169.254', 80), ('api.example.org', 22)):\n"
+                       "  try: print(socket.create_connection(target, 5).recv(12))\n"
+                       "  except OSError as e: print(type(e).__name__)\n"
+                       "print(urllib.request.urlopen('http://files.example.org:8080/public/a').read().decode())")
+    lines = result["stdout"].splitlines()
+    assert lines[0].startswith("403 glovebox: evil.example.org:80 is refused: no rule of the policy"), result
+    assert lines[1].startswith("403 glovebox: files.example.org:8080 is refused: the policy does not allow this path")
+    assert lines[2:5] == ["gaierror", "b'HTTP/1.1 408'" if "408" in lines[3] else lines[3], "ConnectionRefusedError"]
+    assert lines[5] == "hello from files.example.org:8080"
+    targets = {denial["target"]: denial["message"] for denial in result["denials"] if denial["layer"] == "network"}
+    assert "evil.example.org:80" in targets and "files.example.org:8080" in targets, result["denials"]
+    assert "evil.example.org:53" in targets and "169.254.169.254:80" in targets
+
+
+def test_policies_without_a_network_pay_nothing(world):
+    _, result = world.post({"code": "import socket\nsocket.create_connection(('api.example.org', 80))", "language": "python",
+                            "policy": "minimal"})
+    assert result["status"] == "error" and result["network"] == []
+    assert any(denial["layer"] == "network" for denial in result["denials"])
+
+
+def test_neither_runs_nor_their_names_mix(world):
+    code = ("import socket\na = socket.gethostbyname('api.example.org')\nprint(a)\n"
+            "try: socket.create_connection(('198.18.0.9', 80), 5).recv(1)\nexcept OSError: pass")
+    assert world.run(code)["stdout"] == world.run(code)["stdout"] == "198.18.0.1\n"
+
+
+def test_uploads_end_at_their_cap(world):
+    result = world.run("import socket\ns = socket.create_connection(('raw.example.org', 5432), 5)\nsent = 0\ntry:\n"
+                       "  while True: sent += s.send(bytes(65536))\nexcept OSError: print('ended')")
+    assert result["stdout"] == "ended\n", result
+    [connection] = result["network"]
+    assert connection["reason"] == "the run has sent as many bytes as its policy allows" and connection["sent"] == 1 << 20
+
+
+def test_a_run_that_ends_ends_its_connections(world):
+    result = world.run("import socket\nkept = socket.create_connection(('raw.example.org', 5432), 5)\nprint(kept.recv(20))\n"
+                       "import time\ntime.sleep(60)", limits={"wall_ms": 500})
+    assert result["status"] == "limit" and result["limit"]["name"] == "wall"
+    [connection] = result["network"]
+    assert connection["decision"] == "allow" and connection["received"] == 8
+
+
+def egress_of(world):
+    children = pathlib.Path(f"/proc/{world.process.pid}/task/{world.process.pid}/children").read_text().split()
+    [pid] = [int(pid) for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("glovebox-egress")]
+    return pid
+
+
+def test_the_program_has_nothing_to_take_out(world):
+    status = pathlib.Path(f"/proc/{egress_of(world)}/status").read_text()
+    assert "Uid:\t1879113729" in status and "Seccomp:\t2" in status and "NoNewPrivs:\t1" in status
+    assert "CapEff:\t0000000000000000" in status
+
+
+def test_killed_it_comes_back_and_nothing_opens(world):
+    peer = world.connect()
+    body = json.dumps({"code": "import socket, time\ns = socket.create_connection(('raw.example.org', 5432), 5)\nprint(s.recv(8))\n"
+                               "print('ready', flush=True)\ns.settimeout(20)\ntry: print(s.recv(8))\nexcept OSError as e: print(type(e).__name__)\n"
+                               "try: socket.create_connection(('api.example.org', 80), 5)\nexcept OSError as e: print('lost', type(e).__name__)\n",
+                       "language": "python", "policy": "web"}).encode()
+    peer.sendall(b"POST /v1/runs?stream=1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    got = b""
+    while b"ready" not in got:
+        got += peer.recv(65536)
+    os.kill(egress_of(world), signal.SIGKILL)
+    while b'"receipt"' not in got:
+        block = peer.recv(65536)
+        assert block, got
+        got += block
+    peer.close()
+    assert b"lost" in got and b"glovebox-egress" in got
+    for _ in range(100):
+        status, result = world.post({"code": "import urllib.request\nprint(urllib.request.urlopen('http://api.example.org/').status)",
+                                     "language": "python", "policy": "web"})
+        if status == 200 and result["stdout"] == "200\n":
+            break
+        assert status != 200 or result["status"] in ("lost", "error"), result
+        time.sleep(0.1)
+    else:
+        raise AssertionError(result)
