@@ -125,7 +125,7 @@ static int readable_folder(struct program *program, const char *folder, char *te
 {
     size_t used = strlen(text);
     int length;
-    if (!program->drop_root || access(folder, F_OK) < 0 || others_can_enter(folder)) {
+    if (program->becomes == 0 || access(folder, F_OK) < 0 || others_can_enter(folder)) {
         length = snprintf(text + used, size - used, "%s", folder);
     } else {
         if (program->fd_count == FDS_MOST)

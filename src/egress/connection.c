@@ -53,8 +53,9 @@ struct connection {
     struct connection *next, **place;
     enum state state;
     enum speech speech;
-    bool is_http;   /* a plain request: one, then the end */
-    bool is_direct; /* to an address, not to a name */
+    bool has_status; /* of the answer: it has begun */
+    bool is_http;    /* a plain request: one, then the end */
+    bool is_direct;  /* to an address, not to a name */
     int inner;
     uv_poll_t inner_poll;
     struct outer *outer; /* NULL while there is none */
@@ -187,15 +188,20 @@ static void refuse(struct connection *connection, enum egress_reason reason)
 /* --- passing on ----------------------------------------------------------------------------------
  */
 
-/* What the server answered, seen without taking it: "HTTP/1.1 200". */
-static void note_status(struct connection *connection)
+/* What the server answered, seen without taking it: "HTTP/1.1 200". Returns false while nothing has
+ * come, so that no byte passes before it was looked at. */
+static bool note_status(struct connection *connection)
 {
     char first[13] = "";
-    if (!connection->is_http || connection->record.status != 0)
-        return;
-    if (recv(connection->outer->socket, first, sizeof first - 1, MSG_PEEK | MSG_DONTWAIT) == 12 &&
-        strncmp(first, "HTTP/1.", 7) == 0)
+    if (!connection->is_http || connection->has_status)
+        return true;
+    ssize_t got = recv(connection->outer->socket, first, sizeof first - 1, MSG_PEEK | MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (got == sizeof first - 1 && strncmp(first, "HTTP/1.", 7) == 0)
         connection->record.status = (uint16_t) strtoul(first + 9, NULL, 10);
+    connection->has_status = true;
+    return true;
 }
 
 static void watch_both(struct connection *connection)
@@ -232,10 +238,10 @@ static void relay(struct connection *connection)
 {
     struct channel *channel = connection->channel;
     struct egress_record *record = &connection->record;
-    note_status(connection);
     bool may_send = pump(&connection->up, &channel->sent, channel->terms.sent_most, &record->sent);
-    bool may_receive = pump(&connection->down, &channel->received, channel->terms.received_most,
-                            &record->received);
+    bool may_receive =
+        !note_status(connection) || pump(&connection->down, &channel->received,
+                                         channel->terms.received_most, &record->received);
     if (!may_send)
         connection_end(connection, EGRESS_SENT_TOO_MUCH);
     else if (!may_receive)

@@ -153,7 +153,8 @@ def test_uploads_end_at_their_cap(world):
 
 def test_a_run_that_ends_ends_its_connections(world):
     result = world.run("import socket\nkept = socket.create_connection(('raw.example.org', 5432), 5)\nprint(kept.recv(20))\n"
-                       "import time\ntime.sleep(60)", limits={"wall_ms": 500})
+                       "import time\ntime.sleep(60)", limits={"wall_ms": 4000})
+    assert result["stdout"] == "b'welcome\\n'\n", result
     assert result["status"] == "limit" and result["limit"]["name"] == "wall"
     [connection] = result["network"]
     assert connection["decision"] == "allow" and connection["received"] == 8
