@@ -61,7 +61,7 @@ TEST(a_wrong_policy_is_refused_with_its_place)
         const char *place_and_cause;
     } facts[] = {
         /* clang-format off */
-        { "widens_network",      ":3:20: methods and paths cannot be seen inside TLS; " },
+        { "widens_network",      ":3:19: methods and paths cannot be seen inside TLS; " },
         { "widens_maximum",      ":3:19: maximum.memory 2 GiB is above the maximum 1 GiB of policy base-ok; " },
         { "widens_limit",        ":3:16: limits.wall 61 s is above the maximum 1 min of policy base-ok; " },
         { "widens_to_unlimited", ":3:16: limits.cpus 0 is above the maximum 2 of policy base-ok; " },
