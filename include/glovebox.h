@@ -243,10 +243,9 @@ GLB_API int32_t glb_artifact_write(glb_client *client, const glb_outcome *outcom
 /* The id of the outcome's receipt, "" if it has none. */
 GLB_API const char *glb_outcome_receipt(const glb_outcome *outcome);
 
-/* Fetches the outcome's receipt, a signed envelope (docs/receipts.md), and writes it to a descriptor.
- *   Fails    GLB_E_NOT_FOUND  the outcome has none
- *            GLB_E_SYSTEM     the descriptor does not take it; the text says why
- *   Since    1.1 */
+/* Fetches the outcome's receipt, a signed envelope (docs/receipts.md), and writes it to a
+ * descriptor. Fails    GLB_E_NOT_FOUND  the outcome has none GLB_E_SYSTEM     the descriptor does
+ * not take it; the text says why Since    1.1 */
 GLB_API int32_t glb_receipt_write(glb_client *client, const glb_outcome *outcome, int fd);
 
 #ifdef __cplusplus

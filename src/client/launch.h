@@ -18,11 +18,11 @@ enum { LAUNCH_FDS_MOST = 8 };
 
 /* What to start. Zero-fill it, set what you need. */
 struct launch_plan {
-    const char *state;          /* where templates are; NULL: the default */
-    bool private;               /* ends with its last connection and keeps nothing on disk */
-    unsigned slots;             /* sandboxes at once; 0: a few */
+    const char *state; /* where templates are; NULL: the default */
+    bool private;      /* ends with its last connection and keeps nothing on disk */
+    unsigned slots;    /* sandboxes at once; 0: a few */
     const char *log_sync, *log_keep, *log_witness; /* of the log of receipts; NULL: not given */
-    bool no_keys;               /* TCP without a key, the operator said so */
+    bool no_keys;                                  /* TCP without a key, the operator said so */
     int control;                /* a socket on which it hears of new settings; 0: none */
     const char *settings;       /* "key=value" a line; NULL: none */
     bool network;               /* glovebox-egress as well: policies may name destinations */
@@ -42,7 +42,7 @@ struct launch {
     pid_t egress;          /* 0 if the plan has no network */
     int egress_pidfd;
     int egress_socket; /* its end, for the next one should it end; -1 if there is none */
-    pid_t waker;           /* see groups_wake() */
+    pid_t waker;       /* see groups_wake() */
     int spawner_pidfd, daemon_pidfd;
     int log; /* memory that both write to; -1 if the plan named a log */
 };

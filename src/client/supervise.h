@@ -14,7 +14,7 @@ struct supervised {
     unsigned slots;
     const char *log_sync, *log_keep, *log_witness; /* as gloveboxd takes them; NULL: not given */
     const char *resolver; /* ADDRESS:PORT for names of policies; NULL: the host's own */
-    bool no_keys;                      /* whoever reaches the TCP port may run code */
+    bool no_keys;         /* whoever reaches the TCP port may run code */
     char settings[SETTINGS_TEXT_MOST]; /* for gloveboxd: "key=value" a line */
 
     /* On SIGHUP: gives the settings of now, and in ret_restart those that only a restart changes.

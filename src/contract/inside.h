@@ -97,8 +97,8 @@ enum inside_kind {
                          anything else; the listener of its filter comes with it. Not passed on */
     INSIDE_RESULT,   /* struct inside_result + a piece of JSON: what a cell showed, or why it failed
                       */
-    INSIDE_EXECUTED, /* struct inside_executed: after the last RESULT of that execution; in a session
-                        a MEASURED of the same id goes before it */
+    INSIDE_EXECUTED, /* struct inside_executed: after the last RESULT of that execution; in a
+                        session a MEASURED of the same id goes before it */
     INSIDE_OPENED = 96, /* the operation stands: bytes may flow */
     INSIDE_CHANGE,      /* struct inside_change + path below the watched folder */
 };

@@ -37,8 +37,8 @@ struct context {
     struct run *running;
     struct run *first_queued, *last_queued;
     unsigned queued;
-    uint32_t cells;       /* begun */
-    struct bytes between; /* printed while no cell ran: it goes to the next one */
+    uint32_t cells;                /* begun */
+    struct bytes between;          /* printed while no cell ran: it goes to the next one */
     struct session_operation file; /* the code of a cell on its way in, for a driver */
     struct context *next;
 };

@@ -1,13 +1,13 @@
 /* drivers.c - how an interpreter of each language that has contexts comes to be. */
 #include "base/table.h"
-#include "daemon/contexts.h"
 #include "cells_bash.h"
 #include "cells_js.h"
+#include "daemon/contexts.h"
 
 #include <string.h>
 
-/* Bash reads its driver from a variable: what it does before its first prompt. What it says about the
- * terminal that it does not have goes nowhere; the driver gives it its stderr back. */
+/* Bash reads its driver from a variable: what it does before its first prompt. What it says about
+ * the terminal that it does not have goes nowhere; the driver gives it its stderr back. */
 static const char begin_bash[] = "PROMPT_COMMAND=$0 exec bash --norc --noprofile +m -i "
                                  "4>&2 2>/dev/null";
 

@@ -74,8 +74,8 @@ void pool_keep(struct pool *pool, const struct lease *lease);
 enum { POOL_LEASED = 0, POOL_FULL = 1 };
 
 /* Gives either *ret_parked, a sandbox that is ready now, or *ret_ticket, and the sandbox comes
- * later. Returns POOL_LEASED, or POOL_FULL: every slot is taken, or, for who has a queue, as many are
- * being built as the processors can do at once; ask again when the pool has `changed`. */
+ * later. Returns POOL_LEASED, or POOL_FULL: every slot is taken, or, for who has a queue, as many
+ * are being built as the processors can do at once; ask again when the pool has `changed`. */
 int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket **ret_ticket,
                struct sandbox **ret_parked, error *err);
 

@@ -29,7 +29,8 @@ struct request_variable {
 struct account;
 
 struct run_request {
-    const char *request_id;  /* of the door, for logs; NULL: none; borrowed until runs_submit() returns */
+    const char
+        *request_id; /* of the door, for logs; NULL: none; borrowed until runs_submit() returns */
     struct account *account; /* who asks: the door says it, request_read() does not */
     struct json_object *json;
     const char *language; /* NULL: not given; so for each text */

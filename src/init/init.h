@@ -49,9 +49,9 @@ struct sandbox {
     int inside; /* stream to gloveboxd */
     int report; /* to the spawner, until the sandbox stands */
     int holders[GROUPS];
-    int procs[GROUPS]; /* procs files of the program's control group */
-    int listener;      /* refused system calls of init and what it starts */
-    int ends[4];       /* its sides of stdin, stdout, stderr, control, until they are reported */
+    int procs[GROUPS];  /* procs files of the program's control group */
+    int listener;       /* refused system calls of init and what it starts */
+    int ends[4];        /* its sides of stdin, stdout, stderr, control, until they are reported */
     unsigned way_count; /* sockets that listen for the way out, until hello has been said */
     int way[3 + SPAWN_PORTS_MOST];
     int root; /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
@@ -65,8 +65,8 @@ struct sandbox {
 
     struct inside_measured measured;
     uint32_t denials;
-    bool is_kept;                /* it is a session's: see INSIDE_KEEP */
-    bool code_has_ended;         /* the interpreter has said EXECUTED, and that it goes */
+    bool is_kept;        /* it is a session's: see INSIDE_KEEP */
+    bool code_has_ended; /* the interpreter has said EXECUTED, and that it goes */
     struct program programs[INSIDE_PROCESSES_MOST];
 };
 

@@ -189,7 +189,8 @@ _Noreturn static void become_program(const struct sandbox *sandbox,
     }
     /* Everything of ours is close-on-exec; what is not would be a mistake, and goes as well. */
     if (syscall(SYS_close_range, ends->control[1] >= 0 ? CONTROL + 1 : CONTROL, ~0U,
-                CLOSE_RANGE_CLOEXEC) < 0 && errno != ENOSYS)
+                CLOSE_RANGE_CLOEXEC) < 0 &&
+        errno != ENOSYS)
         goto failed;
     execute(command);
     (void) fail_os(&err, "execute '%s'", command->arguments[0]);

@@ -39,11 +39,11 @@ struct api_key {
     char id[API_KEY_ID_SIZE];
     char name[API_KEY_NAME_SIZE];
     char tenant[API_KEY_NAME_SIZE]; /* whose runs and files it sees; its own id if none was given */
-    uint32_t scopes;            /* SCOPE_… */
+    uint32_t scopes;                /* SCOPE_… */
     char policies[API_KEY_POLICIES_SIZE]; /* "data,minimal"; "": every one */
-    int64_t created_s, expires_s;     /* since 1970; expires_s 0: never */
-    int64_t revoked_s;                /* 0: it is good */
-    uint32_t concurrency;             /* runs at once */
+    int64_t created_s, expires_s;         /* since 1970; expires_s 0: never */
+    int64_t revoked_s;                    /* 0: it is good */
+    uint32_t concurrency;                 /* runs at once */
     uint32_t runs_per_minute;
     uint32_t cpu_seconds_per_day;
 };

@@ -213,8 +213,8 @@ bool payload_place(const struct bytes *payload, struct signed_place *ret_place)
         index = 10 * index + (uint64_t) (*at - '0');
     ret_place->index = index;
     return after(&at, end, "\"root_before\":\"") && end - at > MERKLE_HEX_SIZE &&
-           sodium_hex2bin(ret_place->root_before.bytes, MERKLE_HASH_SIZE, at, MERKLE_HEX_SIZE,
-                          NULL, &size, NULL) == 0 &&
+           sodium_hex2bin(ret_place->root_before.bytes, MERKLE_HASH_SIZE, at, MERKLE_HEX_SIZE, NULL,
+                          &size, NULL) == 0 &&
            size == MERKLE_HASH_SIZE;
 }
 

@@ -1,9 +1,10 @@
-/* receipt_writer.c - writes receipts as gloveboxd does, as fast as it can, to be killed at any moment:
+/* receipt_writer.c - writes receipts as gloveboxd does, as fast as it can, to be killed at any
+ * moment:
  *
  *     receipt_writer FOLDER COUNT SYNC_EVERY
  *
- * Each execution is noted, its receipt is written, and only then it is answered: a line on stdout with
- * its id and the index of its record. */
+ * Each execution is noted, its receipt is written, and only then it is answered: a line on stdout
+ * with its id and the index of its record. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "receipt/envelope.h"

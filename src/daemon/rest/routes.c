@@ -1,5 +1,5 @@
-/* routes.c - everything that the native door serves: one table for each area, each in the file of its
- * handlers. */
+/* routes.c - everything that the native door serves: one table for each area, each in the file of
+ * its handlers. */
 #include "daemon/rest/rest.h"
 
 #include <stddef.h>

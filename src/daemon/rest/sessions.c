@@ -223,8 +223,7 @@ static void get_sessions(struct exchange *exchange)
     json_key(&json, "sessions");
     json_open(&json, '[');
     for (; session && !next; session = session->older) {
-        if (!session_is_seen(session, exchange->account) ||
-            !is_wanted(session, state, metadata))
+        if (!session_is_seen(session, exchange->account) || !is_wanted(session, state, metadata))
             continue;
         if (most == 0) {
             next = last;
