@@ -54,10 +54,11 @@ const char *network_reason_text(unsigned reason)
 
 static void unlink_way(struct way *way)
 {
-    struct way **place = &way->network->ways;
-    while (*place != way)
-        place = &(*place)->next;
-    *place = way->next;
+    for (struct way **place = &way->network->ways; *place; place = &(*place)->next)
+        if (*place == way) {
+            *place = way->next;
+            break;
+        }
     way->network = NULL;
 }
 
@@ -67,9 +68,9 @@ static void destroy(struct way *way)
     free(way);
 }
 
+/* It hears nothing more: nobody wants to know, or its owner is told. */
 static void conclude(struct way *way)
 {
-    unlink_way(way);
     if (way->is_freed)
         destroy(way);
     else if (way->is_ending)
@@ -79,8 +80,11 @@ static void conclude(struct way *way)
 static void lose_all(struct network *network, const char *why)
 {
     while (network->ways) {
-        network->ways->failure = why;
-        conclude(network->ways);
+        struct way *way = network->ways;
+        network->ways = way->next;
+        way->network = NULL;
+        way->failure = why;
+        conclude(way);
     }
 }
 
@@ -148,6 +152,7 @@ static int take_closed(struct network *network, const struct packet *packet, err
     way->unlisted += closed.lost;
     if (!way->is_ending)
         way->failure = "glovebox-egress could not open the way out; run it again";
+    unlink_way(way);
     conclude(way);
     return 0;
 }
@@ -250,7 +255,7 @@ static int send_rule(const struct way *way, const struct network_rule *rule, uns
 }
 
 static int send_terms(const struct way *way, const struct network_policy *policy,
-                      const int *sockets, unsigned count, error *err)
+                      const struct way_sockets *sockets, error *err)
 {
     struct egress_open terms = {
         .channel = way->channel,
@@ -260,14 +265,15 @@ static int send_terms(const struct way *way, const struct network_policy *policy
         .received_most = policy->received ? policy->received : UINT64_MAX,
     };
     terms.port_count = (uint16_t) network_policy_ports(policy, terms.ports);
-    if (count != (unsigned) EGRESS_LISTEN_PORT + terms.port_count)
-        return fail(err, ERR_PROTOCOL, "the sandbox came with %u sockets for its way out", count);
-    return packet_send(way->network->socket, EGRESS_OPEN, &terms, sizeof terms, sockets, count,
-                       err);
+    if (sockets->count != (unsigned) EGRESS_LISTEN_PORT + terms.port_count)
+        return fail(err, ERR_PROTOCOL, "the sandbox came with %u sockets for its way out",
+                    sockets->count);
+    return packet_send(way->network->socket, EGRESS_OPEN, &terms, sizeof terms, sockets->list,
+                       sockets->count, err);
 }
 
 static int open_channel(struct network *network, const struct network_policy *policy,
-                        const int *sockets, unsigned count, struct way **ret_way, error *err)
+                        const struct way_sockets *sockets, struct way **ret_way, error *err)
 {
     if (!network || !network->is_up)
         return fail(err, ERR_UNAVAILABLE,
@@ -282,7 +288,7 @@ static int open_channel(struct network *network, const struct network_policy *po
     for (unsigned i = 0; i < policy->count && done == 0; i++)
         done = send_rule(way, &policy->rules[i], i, err);
     if (done == 0)
-        done = send_terms(way, policy, sockets, count, err);
+        done = send_terms(way, policy, sockets, err);
     if (done < 0) {
         free(way);
         return under(err, "open the way out");
@@ -293,12 +299,12 @@ static int open_channel(struct network *network, const struct network_policy *po
     return 0;
 }
 
-int way_open(struct network *network, const struct network_policy *policy, const int *sockets,
-             unsigned count, struct way **ret_way, error *err)
+int way_open(struct network *network, const struct network_policy *policy,
+             const struct way_sockets *sockets, struct way **ret_way, error *err)
 {
-    int done = open_channel(network, policy, sockets, count, ret_way, err);
-    for (unsigned i = 0; i < count; i++)
-        (void) close(sockets[i]);
+    int done = open_channel(network, policy, sockets, ret_way, err);
+    for (unsigned i = 0; i < sockets->count; i++)
+        (void) close(sockets->list[i]);
     return done;
 }
 

@@ -20,10 +20,16 @@ void network_close(struct network *network); /* NULL: nothing */
 /* Told once, after way_end(): every record is there, or glovebox-egress has gone. */
 typedef void way_ended(void *context);
 
+/* What listens inside a sandbox, in the order of struct egress_open. */
+struct way_sockets {
+    unsigned count;
+    int list[EGRESS_LISTENERS_MOST];
+};
+
 /* Opens a way. Takes the sockets, also when it fails. `network` may be NULL: this daemon has none.
  * Fails  ERR_UNAVAILABLE  glovebox-egress is not there. */
-int way_open(struct network *network, const struct network_policy *policy, const int *sockets,
-             unsigned count, struct way **ret_way, error *err);
+int way_open(struct network *network, const struct network_policy *policy,
+             const struct way_sockets *sockets, struct way **ret_way, error *err);
 
 /* Ends its connections; asks for what is still to be told. */
 void way_end(struct way *way, way_ended *ended, void *context);

@@ -457,11 +457,11 @@ static void begin_if_ready(struct run *run)
 static void open_way(struct run *run)
 {
     error err;
-    int sockets[SANDBOX_SOCKETS_MOST];
-    unsigned count = sandbox_take_sockets(run->sandbox, sockets);
-    if (count == 0)
+    struct way_sockets sockets;
+    sockets.count = sandbox_take_sockets(run->sandbox, sockets.list);
+    if (sockets.count == 0)
         return;
-    if (way_open(run->runs->network, &run->spec.policy->way, sockets, count, &run->way, &err) < 0)
+    if (way_open(run->runs->network, &run->spec.policy->way, &sockets, &run->way, &err) < 0)
         lose(run, &err);
 }
 

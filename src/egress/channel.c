@@ -56,25 +56,32 @@ static int listen_at(struct channel *channel, unsigned index, int socket, error 
     return 0;
 }
 
+static struct channel *make_channel(struct egress *egress, const struct egress_open *terms,
+                                    const struct rules *rules)
+{
+    struct channel *channel = calloc(1, sizeof *channel);
+    if (!channel)
+        return NULL;
+    channel->egress = egress;
+    channel->id = terms->channel;
+    channel->terms = *terms;
+    channel->rules = *rules;
+    channel->next = egress->channels;
+    egress->channels = channel;
+    return channel;
+}
+
 struct channel *channel_open(struct egress *egress, const struct egress_open *terms,
                              const struct rules *rules, const int *sockets, error *err)
 {
     unsigned count = EGRESS_LISTEN_PORT + terms->port_count;
-    struct channel *channel = calloc(1, sizeof *channel);
     unsigned next = 0;
-    int done = channel ? 0 : fail(err, ERR_SYSTEM, "no memory for a channel");
-    if (channel) {
-        channel->egress = egress;
-        channel->id = terms->channel;
-        channel->terms = *terms;
-        channel->rules = *rules;
-        channel->next = egress->channels;
-        egress->channels = channel;
-    }
-    while (done == 0 && next < count) {
+    struct channel *channel = make_channel(egress, terms, rules);
+    if (!channel)
+        (void) fail(err, ERR_SYSTEM, "no memory for a channel");
+    int done = channel ? 0 : -1;
+    for (; channel && done == 0 && next < count; next++)
         done = listen_at(channel, next, sockets[next], err);
-        next++;
-    }
     for (; next < count; next++)
         (void) close(sockets[next]);
     return done == 0 ? channel : NULL; /* one that is half open ends with the program */

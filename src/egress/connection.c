@@ -709,7 +709,7 @@ static void begin_transparent(struct connection *connection, const struct in6_ad
 
 static void begin(struct connection *connection, const struct listener *listener)
 {
-    struct sockaddr_storage local;
+    struct sockaddr_storage local = { 0 };
     socklen_t size = sizeof local;
     struct in6_addr to = IN6ADDR_ANY_INIT;
     if (getsockname(connection->inner, (struct sockaddr *) &local, &size) < 0) {

@@ -44,7 +44,7 @@ static long read_name(const unsigned char *at, size_t size, struct dns_question 
             bool is_host = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
                            (byte >= 'A' && byte <= 'Z') || byte == '-' || byte == '_';
             is_plain &= is_host;
-            text[length++] = is_host ? (char) byte : '?';
+            text[length++] = (char) (is_host ? byte : '?');
         }
         used += label;
     }

@@ -101,7 +101,7 @@ int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload
     auto_fd parent = -1;
     const char *name = NULL;
     int folder = put.flags & INSIDE_PUT_SYSTEM ? sandbox->root : sandbox->workspace;
-    if (open_parent(folder, path, true, &parent, &name, err) < 0)
+    if (open_parent(folder, path, true, &parent, &name, err) < 0 || !name)
         return -1;
     /* A new file beside the old one's name: what was there (a link, a FIFO) is never opened. */
     if (unlinkat(parent, name, 0) < 0 && errno != ENOENT)

@@ -180,7 +180,7 @@ void answer_denial(struct sandbox *sandbox, uint32_t id, int *listener);
 /* interpreter.c: the interpreter that a zygote forks into this sandbox. */
 int expect_interpreter(struct sandbox *sandbox, struct program *interpreter, error *err);
 void expect_another(struct sandbox *sandbox); /* the spawner has said that one comes */
-void report_ready(struct sandbox *sandbox, const error *err);
+void report_ready(struct sandbox *stands, const error *err);
 int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
                  error *err);
 /* False: it has said nothing. */

@@ -109,8 +109,9 @@ unsigned operations_gather(struct pollfd *watched)
 {
     unsigned count = 0;
     for_each(operation, operations) {
-        short wanted =
-            operation->id != 0 && operation->kind->wants ? operation->kind->wants(operation) : 0;
+        short wanted = 0;
+        if (operation->id != 0 && operation->kind->wants)
+            wanted = operation->kind->wants(operation);
         watched[count++] =
             (struct pollfd){ .fd = wanted != 0 ? operation->fd : -1, .events = wanted };
     }

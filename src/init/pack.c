@@ -78,7 +78,9 @@ static void put_header(struct packing *packing, const char *name, char type,
     header[156] = type;
     memcpy(header + 157, link, strnlen(link, 100));
     memcpy(header + 257, "ustar  ", 8); /* GNU's */
+    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the header is zero already */
     memcpy(header + 265, "user", 4);
+    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the same */
     memcpy(header + 297, "user", 4);
     for (unsigned i = 0; i < TAR_BLOCK; i++)
         sum += (unsigned char) header[i];

@@ -295,6 +295,7 @@ static int extension_ends(struct tar_reader *reader, error *err)
 }
 
 /* What is not a header: bytes of a member or an extension, then padding. */
+/* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
 static size_t take_bytes(struct tar_reader *reader, const unsigned char *bytes, size_t size,
                          const struct tar_user *user, int *ret_failed, error *err)
 {

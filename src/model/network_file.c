@@ -81,7 +81,7 @@ static int read_ports(const struct yaml *yaml, const struct yaml_node *value, st
                          NETWORK_PORTS_MOST);
     for (const struct yaml_node *port = yaml_first(yaml, value); port;
          port = yaml_next(yaml, port)) {
-        unsigned long number;
+        unsigned long number = 0;
         if (read_number(yaml, port, 65535, &number, err) < 0)
             return -1;
         if (number == 53 || number == 3128)
@@ -247,7 +247,7 @@ static int read_bytes(const struct yaml *yaml, const struct yaml_node *value, ui
 static int read_key(const struct yaml *yaml, const struct yaml_node *key,
                     const struct yaml_node *value, struct network_policy *policy, error *err)
 {
-    unsigned long connections;
+    unsigned long connections = 0;
     if (key->kind == YAML_TEXT && strcmp(key->text, "allow") == 0)
         return read_allow(yaml, value, policy, err);
     if (key->kind == YAML_TEXT && strcmp(key->text, "bytes") == 0)

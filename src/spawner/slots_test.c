@@ -4,6 +4,7 @@
 
 #include "spawner/spawner.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -12,39 +13,39 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct spawner spawner;
+static struct spawner root;
 static int daemon_side;
 static bool groups_are_busy;
 
-int remove_leaves(const struct spawner *from, const struct slot *slot)
+int remove_leaves(const struct spawner *spawner, const struct slot *slot)
 {
-    (void) from;
+    (void) spawner;
     (void) slot;
     return groups_are_busy ? -1 : 0;
 }
 
-uint32_t sweep_groups(struct spawner *from, bool (*is_abandoned)(uint32_t slot))
+uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot))
 {
-    (void) from;
+    (void) spawner;
     (void) is_abandoned;
     return 0;
 }
 
-void build_failed(struct spawner *from, struct slot *slot, const error *cause)
+void build_failed(struct spawner *spawner, struct slot *slot, const error *cause)
 {
     (void) cause;
-    slot_leave(from, slot);
+    slot_leave(spawner, slot);
 }
 
 static void begin(void)
 {
     int pair[2];
     require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair) == 0, "a socket");
-    memset(&spawner, 0, sizeof spawner);
-    spawner.daemon = pair[0];
+    memset(&root, 0, sizeof root);
+    root.daemon = pair[0];
     daemon_side = pair[1];
-    spawner.epoll = epoll_create1(0);
-    spawner.slot_count = 2;
+    root.epoll = epoll_create1(EPOLL_CLOEXEC);
+    root.slot_count = 2;
     groups_are_busy = false;
 }
 
@@ -63,44 +64,45 @@ static int leftovers_told(void)
 TEST(a_stuck_slot_answers_every_release)
 {
     begin();
-    struct slot *slot = slot_take(&spawner);
+    struct slot *slot = slot_take(&root);
     groups_are_busy = true;
-    slot_leave(&spawner, slot);
+    slot_leave(&root, slot);
     slot->until_ms = 0; /* its time is over */
-    slots_tend(&spawner);
+    slots_tend(&root);
     expect(slot->state == SLOT_LEAVING && leftovers_told() == -1, "nobody has asked yet");
 
     slot->asked_to_leave = true;
-    slots_tend(&spawner);
+    slots_tend(&root);
     expect(leftovers_told() == 1, "it is stuck, and that is told");
-    slots_tend(&spawner);
+    slots_tend(&root);
     expect(leftovers_told() == -1, "once");
 
     groups_are_busy = false;
     slot->asked_to_leave = true;
-    slots_tend(&spawner);
+    slots_tend(&root);
     expect(leftovers_told() == 0 && slot->state == SLOT_FREE, "it went in the end");
 }
 
 TEST(a_slot_that_is_free_has_no_events)
 {
     begin();
-    struct slot *slot = slot_take(&spawner);
+    struct slot *slot = slot_take(&root);
     pid_t child = fork();
     if (child == 0)
         _exit(0);
     slot->init = (int) syscall(SYS_pidfd_open, child, 0);
     require(slot->init >= 0 && waitpid(child, NULL, 0) == child, "a process");
-    int held = dup(slot->init); /* as a holder's clone, or gloveboxd, may hold it for a moment */
+    int held = fcntl(slot->init, F_DUPFD_CLOEXEC,
+                     0); /* as a holder's clone, or gloveboxd, may hold it for a moment */
     struct epoll_event event = { .events = EPOLLIN };
-    require(epoll_ctl(spawner.epoll, EPOLL_CTL_ADD, slot->init, &event) == 0, "epoll");
-    expect(epoll_wait(spawner.epoll, &event, 1, 0) == 1, "its end is an event");
+    require(epoll_ctl(root.epoll, EPOLL_CTL_ADD, slot->init, &event) == 0, "epoll");
+    expect(epoll_wait(root.epoll, &event, 1, 0) == 1, "its end is an event");
 
     slot->asked_to_leave = true;
-    slot_leave(&spawner, slot);
-    slots_tend(&spawner);
+    slot_leave(&root, slot);
+    slots_tend(&root);
     require(slot->state == SLOT_FREE && leftovers_told() == 0, "it is free");
-    expect(epoll_wait(spawner.epoll, &event, 1, 0) == 0, "an event of a slot that is free");
+    expect(epoll_wait(root.epoll, &event, 1, 0) == 0, "an event of a slot that is free");
     (void) close(held);
 }
 

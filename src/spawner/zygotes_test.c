@@ -10,13 +10,13 @@
 
 enum { SLOTS = ZYGOTES_MOST + 2 };
 
-static struct spawner spawner;
+static struct spawner root;
 static int holder_side;
 static bool has_failed[SLOTS], stands[SLOTS];
 
-int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index, error *err)
+int watch(const struct spawner *spawner, int fd, enum watched kind, uint32_t index, error *err)
 {
-    (void) from;
+    (void) spawner;
     (void) fd;
     (void) kind;
     (void) index;
@@ -24,15 +24,15 @@ int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index,
     return 0;
 }
 
-uint32_t slot_number(const struct spawner *from, const struct slot *slot)
+uint32_t slot_number(const struct spawner *spawner, const struct slot *slot)
 {
-    return (uint32_t) (slot - from->slots);
+    return (uint32_t) (slot - spawner->slots);
 }
 
-struct slot *slot_at(struct spawner *from, uint32_t number, uint32_t generation)
+struct slot *slot_at(struct spawner *spawner, uint32_t number, uint32_t generation)
 {
     (void) generation;
-    return number < SLOTS ? &from->slots[number] : NULL;
+    return number < SLOTS ? &spawner->slots[number] : NULL;
 }
 
 void slot_close_ends(struct slot *slot)
@@ -40,22 +40,22 @@ void slot_close_ends(struct slot *slot)
     (void) slot;
 }
 
-uint64_t processes_backstop(const struct spawner *from, const struct spawn_build *build)
+uint64_t processes_backstop(const struct spawner *spawner, const struct spawn_build *build)
 {
-    (void) from;
+    (void) spawner;
     return build->processes;
 }
 
-void build_failed(struct spawner *from, struct slot *slot, const error *cause)
+void build_failed(struct spawner *spawner, struct slot *slot, const error *cause)
 {
     (void) cause;
-    has_failed[slot_number(from, slot)] = true;
+    has_failed[slot_number(spawner, slot)] = true;
     slot->state = SLOT_LEAVING;
 }
 
-void sandbox_stands(struct spawner *from, struct slot *slot)
+void sandbox_stands(struct spawner *spawner, struct slot *slot)
 {
-    stands[slot_number(from, slot)] = true;
+    stands[slot_number(spawner, slot)] = true;
     slot->state = SLOT_STANDING;
 }
 
@@ -63,26 +63,26 @@ static void begin(void)
 {
     int pair[2];
     require(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0, "a socket");
-    memset(&spawner, 0, sizeof spawner);
+    memset(&root, 0, sizeof root);
     memset(has_failed, 0, sizeof has_failed);
     memset(stands, 0, sizeof stands);
     for (unsigned i = 0; i < ZYGOTES_MOST; i++)
-        spawner.zygotes[i].socket = -1;
-    spawner.templates[0].holder_socket = pair[0];
+        root.zygotes[i].socket = -1;
+    root.templates[0].holder_socket = pair[0];
     holder_side = pair[1];
-    spawner.template_count = 1;
-    spawner.slot_count = SLOTS;
+    root.template_count = 1;
+    root.slot_count = SLOTS;
 }
 
 static int fork_for(unsigned index, uint32_t tenant, error *err)
 {
-    struct slot *slot = &spawner.slots[index];
+    struct slot *slot = &root.slots[index];
     slot->state = SLOT_BUILDING;
     slot->build.start = SPAWN_FORKED;
     slot->build.tenant = tenant;
     slot->init = 0; /* any descriptor will do */
     memset(slot->ends, 0, sizeof slot->ends);
-    return fork_interpreter(&spawner, slot, err);
+    return fork_interpreter(&root, slot, err);
 }
 
 /* The other side of the zygote that was started last. */
@@ -101,17 +101,17 @@ TEST(only_those_who_wait_for_a_zygote_fail_with_it)
     begin();
     require(fork_for(0, 1, &err) == 0, "%s", err.text);
     int old = take_zygote();
-    spawner.zygotes[0].is_old = true; /* a fresh one of the same set takes over */
+    root.zygotes[0].is_old = true; /* a fresh one of the same set takes over */
     require(fork_for(1, 1, &err) == 0, "%s", err.text);
     int fresh = take_zygote();
     (void) close(old);
-    zygote_speaks(&spawner, 0);
+    zygote_speaks(&root, 0);
     expect(has_failed[0] && !has_failed[1], "slot 0 %d, slot 1 %d", has_failed[0], has_failed[1]);
 
     struct zygote_forked forked = { .slot = 1 };
     require(packet_send(fresh, ZYGOTE_FORKED, &forked, sizeof forked, NULL, 0, &err) == 0, "%s",
             err.text);
-    zygote_speaks(&spawner, 1);
+    zygote_speaks(&root, 1);
     expect(stands[1], "the other zygote serves on");
     (void) close(fresh);
 }
@@ -127,14 +127,14 @@ TEST(a_zygote_makes_room_only_if_nobody_waits_for_it)
     }
     expect(fork_for(ZYGOTES_MOST, 1000, &err) < 0 && err.code == ERR_BUSY, "'%s'", err.text);
     for (unsigned i = 0; i < ZYGOTES_MOST; i++)
-        expect(spawner.zygotes[i].socket >= 0 && !has_failed[i], "zygote %u", i);
+        expect(root.zygotes[i].socket >= 0 && !has_failed[i], "zygote %u", i);
 
     struct zygote_forked forked = { .slot = 7 };
     require(packet_send(sides[7], ZYGOTE_FORKED, &forked, sizeof forked, NULL, 0, &err) == 0, "%s",
             err.text);
-    zygote_speaks(&spawner, 7);
+    zygote_speaks(&root, 7);
     require(fork_for(ZYGOTES_MOST, 1000, &err) == 0, "%s", err.text);
-    expect(spawner.zygotes[7].tenant == 1000, "it has tenant %u", spawner.zygotes[7].tenant);
+    expect(root.zygotes[7].tenant == 1000, "it has tenant %u", root.zygotes[7].tenant);
     for (unsigned i = 0; i < ZYGOTES_MOST; i++)
         (void) close(sides[i]);
 }
