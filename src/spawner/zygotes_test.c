@@ -14,9 +14,9 @@ static struct spawner root;
 static int holder_side;
 static bool has_failed[SLOTS], stands[SLOTS];
 
-int watch(const struct spawner *spawner, int fd, enum watched kind, uint32_t index, error *err)
+int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index, error *err)
 {
-    (void) spawner;
+    (void) from;
     (void) fd;
     (void) kind;
     (void) index;
