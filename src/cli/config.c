@@ -35,13 +35,18 @@ static int read_file(struct settings *settings, const char *path, error *err)
     return settings_read(settings, path, text, (size_t) size, err);
 }
 
+static char capital(char letter)
+{
+    return (char) toupper((unsigned char) letter);
+}
+
 static int read_environment(struct settings *settings, error *err)
 {
     for (enum setting_id id = 0; id < SETTINGS; id++) {
-        char name[64] = "GLOVEBOX_";
-        size_t used = strlen(name);
-        for (const char *key = setting_rows[id].key; *key && used < sizeof name - 1; key++)
-            name[used++] = (char) toupper((unsigned char) *key);
+        char name[64];
+        (void) snprintf(name, sizeof name, "GLOVEBOX_%s", setting_rows[id].key);
+        for (char *letter = name; *letter; letter++)
+            *letter = capital(*letter);
         const char *value = variable(name);
         if (value && settings_set(settings, id, value, name, err) < 0)
             return under(err, "%s", name);

@@ -206,7 +206,7 @@ static int create_key(struct key_arguments *arguments, const char *id, error *er
                            .runs_per_minute = arguments->runs_per_minute,
                            .cpu_seconds_per_day = arguments->cpu_seconds_per_day };
     char text[API_KEY_TEXT_SIZE];
-    struct key_store *store;
+    struct key_store *store = NULL;
     if ((arguments->scope && scopes_read(arguments->scope, &key.scopes, err) < 0) ||
         (arguments->expires &&
          read_moment("expires", arguments->expires, &key.expires_s, err) < 0) ||
@@ -233,7 +233,7 @@ static int rotate_key(struct key_arguments *arguments, const char *id, error *er
 {
     char text[API_KEY_TEXT_SIZE];
     int64_t until_s = 0;
-    struct key_store *store;
+    struct key_store *store = NULL;
     if ((arguments->grace && read_moment("grace", arguments->grace, &until_s, err) < 0) ||
         open_store(arguments, &store, err) < 0)
         return -1;
@@ -247,7 +247,7 @@ static int rotate_key(struct key_arguments *arguments, const char *id, error *er
 
 static int revoke_key(struct key_arguments *arguments, const char *id, error *err)
 {
-    struct key_store *store;
+    struct key_store *store = NULL;
     if (open_store(arguments, &store, err) < 0)
         return -1;
     int result = key_store_revoke(store, id, err);
@@ -286,7 +286,7 @@ static int list_keys(struct key_arguments *arguments, const char *id, error *err
 {
     (void) id;
     struct listing listing = { .json = arguments->json };
-    struct key_store *store;
+    struct key_store *store = NULL;
     if (open_store(arguments, &store, err) < 0)
         return -1;
     (void) fputs(arguments->json ? "[" : "", stdout);

@@ -308,7 +308,7 @@ static int print_key(const struct log_arguments *arguments, int folder, error *e
 {
     struct public_key key;
     bool is_own;
-    char text[KEY_TEXT_SIZE];
+    char text[KEY_TEXT_SIZE] = "";
     if (log_key_read(arguments, folder, &key, &is_own, err) < 0)
         return -1;
     (arguments->pem ? public_key_print_pem : public_key_print)(&key, text);

@@ -260,6 +260,11 @@ static int make_bundle(const struct log_arguments *arguments, const struct found
     return 0;
 }
 
+static bool write_all(FILE *file, const struct bytes *bytes)
+{
+    return fwrite(bytes->data, 1, bytes->size, file) == bytes->size && fflush(file) == 0;
+}
+
 static int export_receipt(const struct log_arguments *arguments, struct found_receipt *found,
                           error *err)
 {
@@ -268,11 +273,13 @@ static int export_receipt(const struct log_arguments *arguments, struct found_re
         bytes_add(&out, found->text.data, found->text.size);
     else if (make_bundle(arguments, found, &out, err) < 0)
         return -1;
-    FILE *file = arguments->out ? fopen(arguments->out, "we") : stdout;
+    if (!arguments->out)
+        return write_all(stdout, &out) ? 0 : fail_os(err, "write the receipt");
+    FILE *file = fopen(arguments->out, "we");
     if (!file)
         return fail_os(err, "write '%s'", arguments->out);
-    bool is_written = fwrite(out.data, 1, out.size, file) == out.size && fflush(file) == 0;
-    if (arguments->out && fclose(file) != 0)
+    bool is_written = write_all(file, &out);
+    if (fclose(file) != 0)
         is_written = false;
     return is_written ? 0 : fail_os(err, "write the receipt");
 }

@@ -31,6 +31,7 @@ struct replay {
     char *texts[TEXTS_MOST]; /* those of them that are ours */
     struct run_arguments arguments;
     struct found_receipt found, again;
+    unsigned matched; /* inputs that were given again */
     glb_client *client;
     glb_outcome *outcome;
     json_object *differences; /* array of {what, was, is} */
@@ -194,8 +195,8 @@ static const char *input_hash(const struct replay *replay, const char *name)
     return NULL;
 }
 
-static int expect_input(const struct replay *replay, const char *name, const void *data,
-                        size_t size, unsigned *matched, error *err)
+static int expect_input(struct replay *replay, const char *name, const void *data, size_t size,
+                        error *err)
 {
     char hex[SHA256_TEXT_SIZE];
     const char *wanted = input_hash(replay, name);
@@ -205,24 +206,23 @@ static int expect_input(const struct replay *replay, const char *name, const voi
     if (strcmp(wanted, hex) != 0)
         return fail(err, ERR_BAD_REQUEST, "this is not the '%s' of the receipt: %.16s…, not %.16s…",
                     name, hex, wanted);
-    ++*matched;
+    replay->matched++;
     return 0;
 }
 
-static int expect_words(const struct replay *replay, const char *name, const char *const *words,
-                        unsigned *matched, error *err)
+static int expect_words(struct replay *replay, const char *name, const char *const *words,
+                        error *err)
 {
     auto_bytes text = { 0 };
     for (; words && *words; words++)
         bytes_add(&text, *words, strlen(*words) + 1);
-    return text.size == 0 ? 0 : expect_input(replay, name, text.data, text.size, matched, err);
+    return text.size == 0 ? 0 : expect_input(replay, name, text.data, text.size, err);
 }
 
 static int expect_inputs(struct replay *replay, error *err)
 {
     struct run_arguments *arguments = &replay->arguments;
     json_object *inputs = member_at(replay->found.payload, "predicate.inputs");
-    unsigned matched = 0;
     if (!inputs || !json_object_is_type(inputs, json_type_array))
         return fail(err, ERR_BAD_REQUEST, "the receipt does not list its inputs");
     if (!input_hash(replay, "filename")) {
@@ -230,27 +230,27 @@ static int expect_inputs(struct replay *replay, error *err)
         arguments->file_name = NULL;
     } else if (arguments->file_name) {
         const char *const names[] = { arguments->file_name, NULL };
-        if (expect_words(replay, "filename", names, &matched, err) < 0)
+        if (expect_words(replay, "filename", names, err) < 0)
             return -1;
     }
-    if ((arguments->code && expect_input(replay, "code", arguments->code, arguments->code_length,
-                                         &matched, err) < 0) ||
-        expect_words(replay, "command", arguments->command, &matched, err) < 0 ||
-        expect_words(replay, "arguments", arguments->arguments, &matched, err) < 0 ||
-        (arguments->input && expect_input(replay, "stdin", arguments->input,
-                                          arguments->input_length, &matched, err) < 0))
+    if ((arguments->code &&
+         expect_input(replay, "code", arguments->code, arguments->code_length, err) < 0) ||
+        expect_words(replay, "command", arguments->command, err) < 0 ||
+        expect_words(replay, "arguments", arguments->arguments, err) < 0 ||
+        (arguments->input &&
+         expect_input(replay, "stdin", arguments->input, arguments->input_length, err) < 0))
         return -1;
     for (size_t i = 0; i < arguments->file_count; i++) {
         char name[4200];
         (void) snprintf(name, sizeof name, "file/%s", arguments->files[i].path);
         if (expect_input(replay, name, arguments->files[i].content, arguments->files[i].length,
-                         &matched, err) < 0)
+                         err) < 0)
             return -1;
     }
-    if (matched < json_object_array_length(inputs))
+    if (replay->matched < json_object_array_length(inputs))
         return fail(err, ERR_BAD_REQUEST,
                     "the receipt has %zu inputs, %u were given; see glovebox receipt show",
-                    json_object_array_length(inputs), matched);
+                    json_object_array_length(inputs), replay->matched);
     return 0;
 }
 

@@ -79,7 +79,7 @@ static int ask(const char *path, char **ret_text, json_object **ret_value, error
     struct http_request request = { .method = "GET",
                                     .path = "/v1/status",
                                     .accept = "application/json" };
-    int fd;
+    int fd = -1;
     size_t size;
     if (connect_socket(path, &fd, err) < 0)
         return -1;
@@ -170,9 +170,11 @@ int command_top(int argc, char **argv)
     if (outcome == 0)
         outcome = arguments.socket ? format_text(&path, &err, "%s", arguments.socket)
                                    : path_of_socket(NULL, &path, &err);
-    if (outcome == 0 && !arguments.once && !arguments.json && isatty(STDOUT_FILENO))
+    if (outcome < 0 || !path)
+        return complain_of(&err);
+    if (!arguments.once && !arguments.json && isatty(STDOUT_FILENO))
         return watch(path, &err) < 0 ? complain_of(&err) : 0;
-    if (outcome < 0 || ask(path, &text, &value, &err) < 0)
+    if (ask(path, &text, &value, &err) < 0)
         return complain_of(&err);
     if (arguments.json)
         (void) fputs(text, stdout);

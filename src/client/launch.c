@@ -625,6 +625,18 @@ int launch_egress(const struct launch_plan *plan, struct launch *launch, error *
     return start_program(&egress, &launch->egress, &launch->egress_pidfd, err);
 }
 
+/* To what runs already; that ends with it, should it fail. */
+static int add_egress(const struct launch_plan *plan, struct launch *launch, error *err)
+{
+    if (launch_egress(plan, launch, err) == 0)
+        return 0;
+    error cause = *err;
+    (void) kill(launch->daemon, SIGTERM);
+    (void) launch_end(launch, deadline_in(5000));
+    *err = cause;
+    return -1;
+}
+
 int launch_start(const struct launch_plan *plan, struct launch *ret_launch, error *err)
 {
     struct launch launch = {
@@ -683,13 +695,7 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
     if (!plan->network)
         return 0;
     ret_launch->egress_socket = take_fd(&egress_end);
-    if (launch_egress(plan, ret_launch, err) == 0)
-        return 0;
-    error cause = *err;
-    (void) kill(ret_launch->daemon, SIGTERM);
-    (void) launch_end(ret_launch, deadline_in(5000));
-    *err = cause;
-    return -1;
+    return add_egress(plan, ret_launch, err);
 }
 
 /* Waits for one process; kills it when the time is over. Returns whether it went by itself. */

@@ -30,6 +30,7 @@
 
 enum {
     FIRST_PAUSE_MS = 100,
+    EGRESS_PAUSE_MS = 1000,
     LONGEST_PAUSE_MS = 1600,
     STEADY_MS = 10000, /* who lived that long starts again with the first pause */
     EARLY_DEATHS_MOST = 5,
@@ -234,8 +235,8 @@ static void restart_egress(struct keeper *keeper)
     launch->egress_pidfd = -1;
     if (keeper->leaving)
         return;
-    if (now_ms() - keeper->egress_started_ms < FIRST_PAUSE_MS * 10)
-        (void) poll(NULL, 0, FIRST_PAUSE_MS * 10);
+    if (now_ms() - keeper->egress_started_ms < EGRESS_PAUSE_MS)
+        (void) poll(NULL, 0, EGRESS_PAUSE_MS);
     keeper->egress_started_ms = now_ms();
     say("glovebox-egress ended; starting it again");
     if (launch_egress(&keeper->plan, launch, &err) < 0)

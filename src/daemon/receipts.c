@@ -265,12 +265,12 @@ int receipt_note(struct receipts *receipts, const struct receipt_facts *facts, u
 {
     auto_bytes opened = { 0 };
     struct receipt_facts few = *facts;
+    struct intent intent = { facts->id, &opened, receipts->is_durable };
     if (few.input_count > 1)
         few.input_count = 1; /* the code, or the command: a note has room for no more */
     return receipts_have_room(receipts, err) < 0 ||
                    statement_write_opened(&few, &opened, err) < 0 ||
-                   intents_note(receipts->intents, facts->id, &opened, receipts->is_durable,
-                                ret_note, err) < 0
+                   intents_note(receipts->intents, &intent, ret_note, err) < 0
                ? -1
                : 0;
 }

@@ -156,8 +156,8 @@ void key_store_close(struct key_store *store)
 {
     if (!store)
         return;
-    for_each(statement, store->statements)
-        (void) sqlite3_finalize(*statement);
+    for (enum statement which = 0; which < STATEMENTS; which++)
+        (void) sqlite3_finalize(store->statements[which]);
     (void) sqlite3_close(store->database);
     sodium_memzero(store, sizeof *store);
     free(store);

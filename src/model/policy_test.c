@@ -109,60 +109,61 @@ TEST(a_wrong_policy_is_refused_with_its_place)
 
 #define HEAD "name: a\ntemplate: t\nlanguages: [python]\n"
 
+static const struct {
+    const char *text;
+    const char *place_and_cause; /* NULL: it is read */
+} strict_keys[] = {
+    { HEAD, NULL },
+    { HEAD "network: none\nprecheck: {}\napproval:\nenv: {}\nlimits: {}\n", NULL },
+    { "name: a\ntemplate: t\nlanguages: []\n", "f:3:12: languages is a list" },
+    { "name: a\ntemplate: t\nlanguages: [python, Bash]\n", "f:3:21: 'Bash' is no language" },
+    { "name: a\ntemplate: t\nlanguages: [bash, bash]\n", "f:3:19: 'bash' is listed twice" },
+    { "name: a\ntemplate: t\nlanguages: [[bash]]\n", "f:3:13: a list or a mapping where" },
+    { "name: a\ntemplate: t\nlanguages: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q]\n",
+      "f:3:12: more than 16 languages" },
+    { "name: A\n", "f:1:7: 'A' is no name" },
+    { "name: {a: b}\n", "f:1:7: a list or a mapping where" },
+    { "[name]\n", "f:1:1: no mapping" },
+    { "text\n", "f:1:1: no mapping" },
+    { "[a]: b\n", "f:1:1: unknown key ''" },
+    { "? [name]\n: a\n", "f:1:3: unknown key" },
+    { HEAD "limits: 5s\n", "f:4:9: no mapping" },
+    { HEAD "limits: {[wall]: 5s}\n", "f:4:10: a key is a word" },
+    { HEAD "limits: {wall_ms: 5}\n", "f:4:10: no limit is named 'wall_ms'" },
+    { HEAD "limits: {wall: [5s]}\n", "f:4:16: a list or a mapping where" },
+    { HEAD "limits: {wall: 5 s}\n", "f:4:16: limit wall cannot be '5 s'" },
+    { HEAD "limits: {wall: '5s'}\n", NULL },
+    { HEAD "limits: {wall: ''}\n", "f:4:16: limit wall cannot be ''" },
+    { HEAD "limits: {wall: }\n", "f:4:" },
+    { HEAD "network: loopback\n", NULL },
+    { HEAD "sessions: {most: 4, idle: 10m, age: 24h, memory: 1GiB}\n", NULL },
+    { HEAD "sessions: {most: 0}\n", "f:4:18: sessions.most cannot be '0'" },
+    { HEAD "sessions: {idle: 10}\n", "f:4:18: sessions.idle cannot be '10'" },
+    { HEAD "sessions: {most: 1, most: 2}\n", "f:4:" },
+    { HEAD "sessions: {number: 1}\n", "f:4:12: sessions has most, idle, age, memory" },
+    { HEAD "sessions: 4\n", "f:4:11: sessions is a mapping" },
+    { HEAD "network: all\n", "f:4:10: network has a wrong value" },
+    { HEAD "network: [none]\n", "f:4:10: network has a wrong value" },
+    { HEAD "network:\n", "f:4:" },
+    { HEAD "approval: never\n", "f:4:11: approval is a mapping" },
+    { HEAD "precheck: []\n", "f:4:11: precheck is a mapping" },
+    { HEAD "env: [A]\n", "f:4:6: env is a mapping" },
+    { HEAD "env: {A: 1, A: 2}\n", "f:4:13: 'A' is there twice" },
+    { HEAD "env: {A: [1]}\n", "f:4:10: a list or a mapping where" },
+    { HEAD "env: {A: }\n", "f:4:" },
+    { HEAD "env: {A: ''}\n", NULL },
+    { HEAD "env: {1A: x}\n", "f:4:7: '1A' is no name of a variable" },
+    { HEAD "env: {a: 1,b: 1,c: 1,d: 1,e: 1,f: 1,g: 1,h: 1,i: 1,j: 1,k: 1,l: 1,m: 1,n: 1,o: 1,"
+           "p: 1,q: 1}\n",
+      "f:4:87: more than 16 variables" },
+    { HEAD "<<: {name: b}\n", "f:4:1: unknown key '<<'" },
+    { HEAD "extends: a\n", "f:4:10: a circle" },
+    { HEAD "extends: b\n", "f:4:10: there is no policy 'b'" },
+};
+
 TEST(each_key_is_strict)
 {
-    static const struct {
-        const char *text;
-        const char *place_and_cause; /* NULL: it is read */
-    } facts[] = {
-        { HEAD, NULL },
-        { HEAD "network: none\nprecheck: {}\napproval:\nenv: {}\nlimits: {}\n", NULL },
-        { "name: a\ntemplate: t\nlanguages: []\n", "f:3:12: languages is a list" },
-        { "name: a\ntemplate: t\nlanguages: [python, Bash]\n", "f:3:21: 'Bash' is no language" },
-        { "name: a\ntemplate: t\nlanguages: [bash, bash]\n", "f:3:19: 'bash' is listed twice" },
-        { "name: a\ntemplate: t\nlanguages: [[bash]]\n", "f:3:13: a list or a mapping where" },
-        { "name: a\ntemplate: t\nlanguages: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q]\n",
-          "f:3:12: more than 16 languages" },
-        { "name: A\n", "f:1:7: 'A' is no name" },
-        { "name: {a: b}\n", "f:1:7: a list or a mapping where" },
-        { "[name]\n", "f:1:1: no mapping" },
-        { "text\n", "f:1:1: no mapping" },
-        { "[a]: b\n", "f:1:1: unknown key ''" },
-        { "? [name]\n: a\n", "f:1:3: unknown key" },
-        { HEAD "limits: 5s\n", "f:4:9: no mapping" },
-        { HEAD "limits: {[wall]: 5s}\n", "f:4:10: a key is a word" },
-        { HEAD "limits: {wall_ms: 5}\n", "f:4:10: no limit is named 'wall_ms'" },
-        { HEAD "limits: {wall: [5s]}\n", "f:4:16: a list or a mapping where" },
-        { HEAD "limits: {wall: 5 s}\n", "f:4:16: limit wall cannot be '5 s'" },
-        { HEAD "limits: {wall: '5s'}\n", NULL },
-        { HEAD "limits: {wall: ''}\n", "f:4:16: limit wall cannot be ''" },
-        { HEAD "limits: {wall: }\n", "f:4:" },
-        { HEAD "network: loopback\n", NULL },
-        { HEAD "sessions: {most: 4, idle: 10m, age: 24h, memory: 1GiB}\n", NULL },
-        { HEAD "sessions: {most: 0}\n", "f:4:18: sessions.most cannot be '0'" },
-        { HEAD "sessions: {idle: 10}\n", "f:4:18: sessions.idle cannot be '10'" },
-        { HEAD "sessions: {most: 1, most: 2}\n", "f:4:" },
-        { HEAD "sessions: {number: 1}\n", "f:4:12: sessions has most, idle, age, memory" },
-        { HEAD "sessions: 4\n", "f:4:11: sessions is a mapping" },
-        { HEAD "network: all\n", "f:4:10: network has a wrong value" },
-        { HEAD "network: [none]\n", "f:4:10: network has a wrong value" },
-        { HEAD "network:\n", "f:4:" },
-        { HEAD "approval: never\n", "f:4:11: approval is a mapping" },
-        { HEAD "precheck: []\n", "f:4:11: precheck is a mapping" },
-        { HEAD "env: [A]\n", "f:4:6: env is a mapping" },
-        { HEAD "env: {A: 1, A: 2}\n", "f:4:13: 'A' is there twice" },
-        { HEAD "env: {A: [1]}\n", "f:4:10: a list or a mapping where" },
-        { HEAD "env: {A: }\n", "f:4:" },
-        { HEAD "env: {A: ''}\n", NULL },
-        { HEAD "env: {1A: x}\n", "f:4:7: '1A' is no name of a variable" },
-        { HEAD "env: {a: 1,b: 1,c: 1,d: 1,e: 1,f: 1,g: 1,h: 1,i: 1,j: 1,k: 1,l: 1,m: 1,n: 1,o: 1,"
-               "p: 1,q: 1}\n",
-          "f:4:87: more than 16 variables" },
-        { HEAD "<<: {name: b}\n", "f:4:1: unknown key '<<'" },
-        { HEAD "extends: a\n", "f:4:10: a circle" },
-        { HEAD "extends: b\n", "f:4:10: there is no policy 'b'" },
-    };
-    for_each(fact, facts) {
+    for_each(fact, strict_keys) {
         static struct policy policy;
         error err = { 0 };
         struct policy_source source = { fact->text, strlen(fact->text), "f", "" };

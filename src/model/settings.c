@@ -93,9 +93,9 @@ int settings_set(struct settings *settings, enum setting_id id, const char *valu
 }
 
 static int read_entry(struct settings *settings, const struct yaml *yaml,
-                      const struct yaml_node *key, const struct yaml_node *value, uint64_t *seen,
-                      error *err)
+                      const struct yaml_node *key, uint64_t *seen, error *err)
 {
+    const struct yaml_node *value = yaml_next(yaml, key);
     enum setting_id id = key->kind == YAML_TEXT ? setting_find(key->text) : SETTINGS;
     char origin[SETTING_ORIGIN_SIZE];
     if (id == SETTINGS)
@@ -130,9 +130,8 @@ int settings_read(struct settings *settings, const char *label, const char *text
                            "the file holds no settings; write \"name: value\" on each line");
     const struct yaml_node *key = result == 0 ? yaml_first(&yaml, root) : NULL;
     while (key && result == 0) {
-        const struct yaml_node *value = yaml_next(&yaml, key);
-        result = read_entry(settings, &yaml, key, value, &seen, err);
-        key = yaml_next(&yaml, value);
+        result = read_entry(settings, &yaml, key, &seen, err);
+        key = yaml_next(&yaml, yaml_next(&yaml, key));
     }
     yaml_done(&yaml);
     return result;

@@ -32,7 +32,10 @@ static void add_base64(struct bytes *out, const unsigned char *data, size_t size
     unsigned char second = size > 1 ? data[1] : 0;
     *place++ = digits[data[0] >> 2];
     *place++ = digits[(data[0] & 3) << 4 | second >> 4];
-    *place++ = size > 1 ? digits[(second & 15) << 2] : '=';
+    *place = '=';
+    if (size > 1)
+        *place = digits[(second & 15) << 2];
+    place++;
     *place++ = '=';
 }
 

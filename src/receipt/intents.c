@@ -119,23 +119,24 @@ static int take_slot(struct intents *intents, unsigned *ret_slot, error *err)
     return 0;
 }
 
-int intents_note(struct intents *intents, const char *id, const struct bytes *opened,
-                 bool is_durable, unsigned *ret_slot, error *err)
+int intents_note(struct intents *intents, const struct intent *intent, unsigned *ret_slot,
+                 error *err)
 {
+    const struct bytes *opened = intent->opened;
     struct slot slot = { .is_open = 1, .log_size = ledger_size(intents->ledger) };
-    if (opened->size > INTENT_MOST || strlen(id) >= INTENT_ID_SIZE)
+    if (opened->size > INTENT_MOST || strlen(intent->id) >= INTENT_ID_SIZE)
         return fail(err, ERR_INTERNAL, "a note of %zu bytes on an open run", opened->size);
     slot.size = (uint32_t) opened->size;
-    (void) snprintf(slot.id, sizeof slot.id, "%s", id);
+    (void) snprintf(slot.id, sizeof slot.id, "%s", intent->id);
     memcpy(slot.text, opened->data, opened->size);
     check_slot(&slot, slot.check);
-    unsigned number;
+    unsigned number = 0;
     if (take_slot(intents, &number, err) < 0)
         return -1;
     off_t place = (off_t) (number * sizeof slot);
     errno = 0;
     if (pwrite(intents->file, &slot, sizeof slot, place) != sizeof slot ||
-        (is_durable && fdatasync(intents->file) < 0)) {
+        (intent->is_durable && fdatasync(intents->file) < 0)) {
         if (errno == 0)
             errno = ENOSPC;
         (void) fail_os(err, "note an open run");
@@ -225,7 +226,7 @@ static int recover_file(int folder, const char *name, struct ledger *ledger, uns
 
 int intents_recover(int folder, struct ledger *ledger, unsigned *ret_lost, error *err)
 {
-    int copy;
+    int copy = -1;
     *ret_lost = 0;
     if (open_folder(folder, &copy, err) < 0)
         return -1;

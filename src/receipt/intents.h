@@ -16,10 +16,15 @@ enum { INTENT_MOST = 1000 }; /* bytes of a note */
 int intents_open(int folder, struct ledger *ledger, struct intents **ret_intents, error *err);
 void intents_close(struct intents *intents); /* removes the file if nothing is open */
 
-/* Notes an execution: its id ("run_…") and canonical JSON about it (statement_write_opened()).
- * Gives *ret_slot for intents_strike(). With `is_durable` it is on disk before this returns. */
-int intents_note(struct intents *intents, const char *id, const struct bytes *opened,
-                 bool is_durable, unsigned *ret_slot, error *err);
+struct intent {
+    const char *id;             /* "run_…" */
+    const struct bytes *opened; /* canonical JSON about it: statement_write_opened() */
+    bool is_durable;            /* on disk before intents_note() returns */
+};
+
+/* Notes an execution. Gives *ret_slot for intents_strike(). */
+int intents_note(struct intents *intents, const struct intent *intent, unsigned *ret_slot,
+                 error *err);
 void intents_strike(struct intents *intents, unsigned slot);
 
 /* Writes `lost` receipts for what dead daemons have left open. Gives *ret_lost, how many. */

@@ -75,7 +75,7 @@ int public_key_read(const char *text, struct public_key *ret_key, error *err)
     if (size == head + PUBLIC_KEY_SIZE) {
         memcpy(key.bytes, decoded + head, PUBLIC_KEY_SIZE);
         public_key_fill(&key);
-        char again[KEY_TEXT_SIZE];
+        char again[KEY_TEXT_SIZE] = "";
         (is_pem ? public_key_print_pem : public_key_print)(&key, again);
         size_t length = strlen(again);
         if (strncmp(text, again, length) == 0 &&
@@ -161,7 +161,7 @@ int key_open(int folder, struct signing_key *ret_key, error *err)
         return 0;
     char text[KEY_TEXT_SIZE + 1];
     public_key_print(&ret_key->public, text);
-    (void) strcat(text, "\n");
+    memcpy(text + strlen(text), "\n", 2);
     return write_file(folder, "key.pub", text, 0644, err);
 }
 

@@ -256,13 +256,11 @@ static void fill_reserve(struct ledger *ledger)
     struct stat status;
     if (ledger->reserve < 0)
         ledger->reserve = openat(ledger->folder, "reserve", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    ledger->is_short = false;
-    if (ledger->reserve < 0 || fstat(ledger->reserve, &status) < 0)
-        ledger->is_short = true;
-    else if ((uint64_t) status.st_blocks * 512 < size &&
-             fallocate(ledger->reserve, 0, 0, (off_t) size) < 0 &&
-             (errno == ENOSPC || errno == EDQUOT))
-        ledger->is_short = true; /* a file system without fallocate() keeps no reserve */
+    /* A file system without fallocate() keeps no reserve, and is not short of it. */
+    ledger->is_short = ledger->reserve < 0 || fstat(ledger->reserve, &status) < 0 ||
+                       ((uint64_t) status.st_blocks * 512 < size &&
+                        fallocate(ledger->reserve, 0, 0, (off_t) size) < 0 &&
+                        (errno == ENOSPC || errno == EDQUOT));
     ledger->next_look = deadline_in(ROOM_LOOK_MS);
 }
 

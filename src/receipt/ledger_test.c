@@ -36,10 +36,10 @@ static void remove_folder(int folder)
             (void) closedir(entries);
         (void) unlinkat(folder, "open", AT_REMOVEDIR);
     }
-    char link[64], path[128] = "";
-    (void) snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
-    if (readlink(link, path, sizeof path - 1) > 0)
-        (void) rmdir(path);
+    char descriptor[64], name[128] = "";
+    (void) snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", folder);
+    if (readlink(descriptor, name, sizeof name - 1) > 0)
+        (void) rmdir(name);
     (void) close(folder);
 }
 
@@ -209,12 +209,29 @@ static void expect_named(int folder, const struct public_key *key, const char *w
            (long long) at, told.first, what ? what : "");
 }
 
+struct place {
+    const char *file;
+    const char *named[2]; /* in the first half, and in the second */
+};
+
+static void change_each_byte(int folder, const struct public_key *key, const struct place *place)
+{
+    auto_fd file = openat(folder, place->file, O_RDWR | O_CLOEXEC);
+    struct stat status;
+    require(fstat(file, &status) == 0, "no %s", place->file);
+    for (off_t at = 0; at < status.st_size; at++) {
+        unsigned char byte;
+        require(pread(file, &byte, 1, at) == 1, "cannot read");
+        unsigned char other = byte ^ (unsigned char) (1 << at % 8);
+        require(pwrite(file, &other, 1, at) == 1, "cannot write");
+        expect_named(folder, key, place->named[at >= status.st_size / 2], at);
+        require(pwrite(file, &byte, 1, at) == 1, "cannot write");
+    }
+}
+
 TEST(no_byte_of_a_log_changes_unseen)
 {
-    static const struct {
-        const char *file;
-        const char *named[2]; /* in the first half, and in the second */
-    } facts[] = {
+    static const struct place facts[] = {
         { "00000000000000000000.log", { "record 0", "record 1" } },
         { "tree", { "tree", "tree" } },
         { "checkpoint", { "checkpoint", "checkpoint" } },
@@ -226,19 +243,8 @@ TEST(no_byte_of_a_log_changes_unseen)
     struct public_key key = *ledger_key(ledger);
     ledger_close(ledger);
     expect_named(folder, &key, NULL, -1);
-    for_each(fact, facts) {
-        auto_fd file = openat(folder, fact->file, O_RDWR | O_CLOEXEC);
-        struct stat status;
-        require(fstat(file, &status) == 0, "no %s", fact->file);
-        for (off_t at = 0; at < status.st_size; at++) {
-            unsigned char byte;
-            require(pread(file, &byte, 1, at) == 1, "cannot read");
-            unsigned char other = byte ^ (unsigned char) (1 << at % 8);
-            require(pwrite(file, &other, 1, at) == 1, "cannot write");
-            expect_named(folder, &key, fact->named[at >= status.st_size / 2], at);
-            require(pwrite(file, &byte, 1, at) == 1, "cannot write");
-        }
-    }
+    for_each(fact, facts)
+        change_each_byte(folder, &key, fact);
     remove_folder(folder);
 }
 
@@ -246,9 +252,10 @@ static void note(struct intents *intents, const char *id, unsigned *ret_slot)
 {
     struct receipt_facts facts = { .id = id, .kind = "run", .submitted_ms = 5 };
     auto_bytes opened = { 0 };
+    struct intent intent = { .id = id, .opened = &opened };
     error err;
     require(statement_write_opened(&facts, &opened, &err) == 0 &&
-                intents_note(intents, id, &opened, false, ret_slot, &err) == 0,
+                intents_note(intents, &intent, ret_slot, &err) == 0,
             "%s", err.text);
 }
 

@@ -95,19 +95,24 @@ static uint64_t split(uint64_t size)
 }
 
 /* Leaves from `first` on; `first` is a multiple of the power of two that `size` does not exceed.
- * Goes down at most 64 times: each step halves what is not stored. */
+ * For each bit of `size` a subtree is stored, the largest first; joined from the last on. */
 static int hash_range(const struct merkle_tree *tree, uint64_t first, uint64_t size,
                       struct merkle_hash *ret, error *err)
 {
-    unsigned level = 63 - (unsigned) __builtin_clzll(size);
-    if (size == UINT64_C(1) << level)
-        return tree->read(tree->context, merkle_position(level, first >> level), ret, err);
-    uint64_t half = split(size);
-    struct merkle_hash left, right;
-    if (hash_range(tree, first, half, &left, err) < 0 ||
-        hash_range(tree, first + half, size - half, &right, err) < 0)
-        return -1;
-    merkle_node(&left, &right, ret);
+    unsigned smallest = (unsigned) __builtin_ctzll(size);
+    for (unsigned level = smallest; level < 64; level++) {
+        struct merkle_hash subtree;
+        uint64_t before = level < 63 ? size >> (level + 1) << (level + 1) : 0;
+        if (!(size >> level & 1))
+            continue;
+        if (tree->read(tree->context, merkle_position(level, (first + before) >> level), &subtree,
+                       err) < 0)
+            return -1;
+        if (level == smallest)
+            *ret = subtree;
+        else
+            merkle_node(&subtree, ret, ret);
+    }
     return 0;
 }
 

@@ -102,6 +102,25 @@ static int compare(const void *left, const void *right)
     return one < other ? -1 : one > other;
 }
 
+struct firsts {
+    uint64_t *list;
+    size_t count, room;
+};
+
+static bool add_first(struct firsts *firsts, uint64_t first)
+{
+    if (firsts->count == firsts->room) {
+        size_t room = firsts->room ? 2 * firsts->room : 64;
+        uint64_t *more = reallocarray(firsts->list, room, sizeof *more);
+        if (!more)
+            return false;
+        firsts->list = more;
+        firsts->room = room;
+    }
+    firsts->list[firsts->count++] = first;
+    return true;
+}
+
 int segments_list(int folder, uint64_t **ret_firsts, size_t *ret_count, error *err)
 {
     int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -110,36 +129,33 @@ int segments_list(int folder, uint64_t **ret_firsts, size_t *ret_count, error *e
         close_fd(&copy);
         return fail_os(err, "list the segments of the log");
     }
-    uint64_t *firsts = NULL;
-    size_t count = 0, room = 0;
+    struct firsts firsts = { 0 };
     const struct dirent *entry;
     while ((entry = readdir(entries))) { /* NOLINT(concurrency-mt-unsafe): a stream of our own */
         uint64_t first;
         if (!segment_name_read(entry->d_name, &first))
             continue;
-        if (count == room) {
-            room = room ? 2 * room : 64;
-            uint64_t *more = reallocarray(firsts, room, sizeof *firsts);
-            if (!more) {
-                free(firsts);
-                (void) closedir(entries);
-                return fail(err, ERR_SYSTEM, "no memory to list the segments of the log");
-            }
-            firsts = more;
+        if (!add_first(&firsts, first)) {
+            free(firsts.list);
+            (void) closedir(entries);
+            return fail(err, ERR_SYSTEM, "no memory to list the segments of the log");
         }
-        firsts[count++] = first;
     }
     (void) closedir(entries);
-    if (count > 0)
-        qsort(firsts, count, sizeof *firsts, compare);
-    *ret_firsts = firsts;
-    *ret_count = count;
+    if (firsts.count > 0)
+        qsort(firsts.list, firsts.count, sizeof *firsts.list, compare);
+    *ret_firsts = firsts.list;
+    *ret_count = firsts.count;
     return 0;
 }
 
-static int each_in(int file, uint64_t first, uint64_t from,
-                   int (*each)(void *context, const struct record *record, error *err),
-                   void *context, error *err)
+struct reader {
+    uint64_t from;
+    int (*each)(void *context, const struct record *record, error *err);
+    void *context;
+};
+
+static int each_in(int file, uint64_t first, const struct reader *reader, error *err)
 {
     struct segment segment;
     struct record record;
@@ -151,8 +167,8 @@ static int each_in(int file, uint64_t first, uint64_t from,
         if (segment_next(&segment, offset, index, &record) != SEGMENT_RECORD)
             break;
         offset = record.offset + FRAME_SIZE + record.size;
-        if (index >= from)
-            result = each(context, &record, err);
+        if (index >= reader->from)
+            result = reader->each(reader->context, &record, err);
     }
     segment_unmap(&segment);
     return result;
@@ -162,6 +178,7 @@ int segments_each(int folder, uint64_t from,
                   int (*each)(void *context, const struct record *record, error *err),
                   void *context, error *err)
 {
+    const struct reader reader = { from, each, context };
     uint64_t *firsts = NULL;
     size_t count = 0;
     if (segments_list(folder, &firsts, &count, err) < 0)
@@ -174,7 +191,7 @@ int segments_each(int folder, uint64_t from,
         segment_name(firsts[i], name);
         auto_fd file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         result = file < 0 ? fail_os(err, "open segment %s of the log", name)
-                          : each_in(file, firsts[i], from, each, context, err);
+                          : each_in(file, firsts[i], &reader, err);
     }
     free(firsts);
     return result;

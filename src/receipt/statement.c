@@ -136,6 +136,16 @@ static void write_walls(struct jcs *json, const char *key, uint64_t walls)
     jcs_close(json, ']');
 }
 
+static void write_filter(struct jcs *json, const struct fact_named *filter)
+{
+    if (!filter->digest)
+        return;
+    jcs_open(json, '{');
+    jcs_text_field(json, "digest", filter->digest);
+    jcs_text_field(json, "name", filter->name);
+    jcs_close(json, '}');
+}
+
 static void write_isolation(struct jcs *json, const struct receipt_facts *facts,
                             const struct fact_place *machine)
 {
@@ -145,15 +155,8 @@ static void write_isolation(struct jcs *json, const struct receipt_facts *facts,
     jcs_text_field(json, "kernel", machine->kernel);
     jcs_key(json, "seccomp");
     jcs_open(json, '[');
-    const struct fact_named *const filters[] = { &machine->filter, &machine->loopback_filter };
-    for_each(filter, filters) {
-        if (!(*filter)->digest)
-            continue;
-        jcs_open(json, '{');
-        jcs_text_field(json, "digest", (*filter)->digest);
-        jcs_text_field(json, "name", (*filter)->name);
-        jcs_close(json, '}');
-    }
+    write_filter(json, &machine->filter);
+    write_filter(json, &machine->loopback_filter);
     jcs_close(json, ']');
     jcs_key(json, "self_test");
     if (machine->self_test) {

@@ -204,9 +204,11 @@ static bool after(const char **at, const char *end, const char *words)
  * where the member itself stands. */
 bool payload_place(const struct bytes *payload, struct signed_place *ret_place)
 {
+    if (!payload->data)
+        return false;
     const char *at = payload->data, *end = payload->data + payload->size;
     size_t size = 0;
-    if (!at || !after(&at, end, "\"log\":{\"index\":"))
+    if (!after(&at, end, "\"log\":{\"index\":"))
         return false;
     uint64_t index = 0;
     for (; at < end && *at >= '0' && *at <= '9' && index < UINT64_MAX / 100; at++)
@@ -216,6 +218,17 @@ bool payload_place(const struct bytes *payload, struct signed_place *ret_place)
            sodium_hex2bin(ret_place->root_before.bytes, MERKLE_HASH_SIZE, at, MERKLE_HEX_SIZE, NULL,
                           &size, NULL) == 0 &&
            size == MERKLE_HASH_SIZE;
+}
+
+/* The first record that is kept, if this tells of older ones that are not; else `otherwise`. */
+static uint64_t payload_trim(const struct bytes *payload, uint64_t otherwise)
+{
+    if (!payload->data)
+        return otherwise;
+    const char *at = payload->data, *end = payload->data + payload->size;
+    if (!after(&at, end, "\"event\":\"log.trimmed\",\"facts\":{\"first_kept\":"))
+        return otherwise;
+    return strtoull(at, NULL, 10);
 }
 
 static void check_signature(const struct checking *checking, const struct record *record,
@@ -230,9 +243,7 @@ static void check_signature(const struct checking *checking, const struct record
     }
     finding->is_forged = envelope_check(&envelope, checking->order->key, &err) < 0;
     finding->has_no_place = !payload_place(&envelope.payload, &finding->place);
-    const char *at = envelope.payload.data, *end = at + envelope.payload.size;
-    if (at && after(&at, end, "\"event\":\"log.trimmed\",\"facts\":{\"first_kept\":"))
-        finding->trimmed = strtoull(at, NULL, 10);
+    finding->trimmed = payload_trim(&envelope.payload, finding->trimmed);
     envelope_done(&envelope);
 }
 

@@ -52,9 +52,10 @@ static int execute(error *err)
     struct statement_place place = { .origin = ledger_key(ledger)->name, .at_ms = wall_clock_ms() };
     auto_bytes opened = { 0 };
     auto_bytes statement = { 0 };
-    unsigned note;
+    struct intent intent = { .id = id, .opened = &opened };
+    unsigned note = 0;
     if (statement_write_opened(&facts, &opened, err) < 0 ||
-        intents_note(intents, id, &opened, false, &note, err) < 0)
+        intents_note(intents, &intent, &note, err) < 0)
         return -1;
     say("noted", id, 0);
     if (ledger_begin(ledger, &place.before, err) < 0)
