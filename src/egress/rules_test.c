@@ -1,0 +1,158 @@
+/* rules_test.c - facts about names, addresses, heads and rules of the way out. */
+#include "base/table.h"
+#include "base/test.h"
+#include "egress/http_head.h"
+#include "egress/rules.h"
+#include "model/address.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+TEST(a_name_has_one_form)
+{
+    static const struct {
+        const char *text;
+        const char *name; /* NULL: none */
+    } facts[] = {
+        { "api.example.org", "api.example.org" },
+        { "API.Example.ORG.", "api.example.org" },
+        { "xn--bcher-kva.example", "xn--bcher-kva.example" },
+        { "a", "a" },
+        { "1.example", "1.example" },
+        { "", NULL },
+        { ".", NULL },
+        { "a..b", NULL },
+        { ".a", NULL },
+        { "a.b..", NULL },
+        { "-a.b", NULL },
+        { "a-.b", NULL },
+        { "a_b.c", NULL },
+        { "a b", NULL },
+        { "a%2e.b", NULL },
+        { "127.0.0.1", NULL },
+        { "10.1", NULL },
+        { "a.0x7f", NULL },
+        { "a.123", NULL },
+        { "b\xc3\xbc.de", NULL },
+        { "[::1]", NULL },
+        { "a@b.c", NULL },
+    };
+    for_each(fact, facts) {
+        char name[HOST_NAME_SIZE] = "";
+        int done = host_name_canonical(fact->text, strlen(fact->text), name);
+        expect((done == 0) == (fact->name != NULL), "'%s' gave %d", fact->text, done);
+        expect(!fact->name || strcmp(name, fact->name) == 0, "'%s' gave '%s'", fact->text, name);
+    }
+}
+
+TEST(what_is_special_is_nobodys_host)
+{
+    static const struct {
+        const char *address;
+        bool is_special;
+    } facts[] = {
+        { "93.184.216.34", false },
+        { "8.8.8.8", false },
+        { "2606:2800:220:1::1", false },
+        { "0.0.0.0", true },
+        { "10.0.0.1", true },
+        { "100.64.0.1", true },
+        { "100.63.255.255", false },
+        { "127.0.0.1", true },
+        { "169.254.169.254", true },
+        { "172.16.0.1", true },
+        { "172.32.0.1", false },
+        { "192.168.1.1", true },
+        { "198.18.0.1", true },
+        { "198.20.0.1", false },
+        { "224.0.0.1", true },
+        { "255.255.255.255", true },
+        { "::", true },
+        { "::1", true },
+        { "64:ff9b::7f00:1", true },
+        { "2002:7f00:1::", true },
+        { "2001::1", true },
+        { "2001:db8::1", true },
+        { "fd00::1", true },
+        { "fe80::1", true },
+        { "fec0::1", true },
+        { "ff02::1", true },
+        { "::ffff:0:7f00:1", true },
+        { "4000::1", true },
+        { "2001:4860:4860::8888", false },
+    };
+    for_each(fact, facts) {
+        struct in_addr four;
+        struct in6_addr address;
+        if (inet_pton(AF_INET, fact->address, &four) == 1)
+            address_map(&four, &address);
+        else
+            require(inet_pton(AF_INET6, fact->address, &address) == 1, "an address");
+        expect(address_is_special(&address) == fact->is_special, "%s", fact->address);
+    }
+}
+
+TEST(a_path_cannot_climb)
+{
+    static const struct {
+        const char *path;
+        bool is_below;
+    } facts[] = {
+        { "/repos/", true },          { "/repos/a/b?x=..", true },
+        { "/repos/a%20b", true },     { "/repos", false },
+        { "/repos2/", false },        { "/", false },
+        { "/repos/../x", false },     { "/repos/./x", false },
+        { "/repos/%2e%2e/x", false }, { "/repos/.%2E/x", false },
+        { "/repos/..%2fx", false },   { "/repos/%5c..%5c", false },
+        { "/repos/..;a/x", false },   { "/repos/%", false },
+        { "/repos/%zz", false },      { "/repos/%252e%252e/", false },
+        { "/repos/...", true },       { "/repos/a..b", true },
+        { "/repos/..", false },
+    };
+    for_each(fact, facts) {
+        struct http_text path = { fact->path, strlen(fact->path) };
+        expect(http_path_is_below(path, "/repos/") == fact->is_below, "%s", fact->path);
+    }
+}
+
+TEST(the_rule_that_came_closest_says_why)
+{
+    static struct rules rules;
+    static const struct egress_rule list[] = {
+        { .host = "api.example.org",
+          .port_count = 1,
+          .ports = { 80 },
+          .methods = EGRESS_GET,
+          .path = "/a/" },
+        { .host = "example.org", .flags = EGRESS_ANY_BELOW, .port_count = 1, .ports = { 443 } },
+    };
+    error err;
+    for_each(rule, list)
+        require(rules_add(&rules, rule, &err) == 0, "%s", err.text);
+    static const struct {
+        const char *request;
+        enum egress_reason reason;
+    } facts[] = {
+        { "GET /a/x HTTP/1.1\r\nHost: api.example.org\r\n\r\n", EGRESS_ALLOWED },
+        { "GET /b HTTP/1.1\r\nHost: api.example.org\r\n\r\n", EGRESS_PATH },
+        { "PUT /a/x HTTP/1.1\r\nHost: api.example.org\r\n\r\n", EGRESS_METHOD },
+        { "GET /a/x HTTP/1.1\r\nHost: other.example.org\r\n\r\n", EGRESS_NO_RULE },
+        { "GET /a/x HTTP/1.1\r\nHost: api.example.org:81\r\n\r\n", EGRESS_NO_RULE },
+    };
+    for_each(fact, facts) {
+        struct http_head head;
+        enum egress_reason reason;
+        require(http_head_read(fact->request, strlen(fact->request), 80, &head, &reason) ==
+                    HTTP_WHOLE,
+                "a request");
+        struct decision decision = rules_for_request(&rules, &head);
+        expect((decision.rule ? EGRESS_ALLOWED : decision.reason) == fact->reason, "%s gave %u",
+               fact->request, decision.reason);
+    }
+    expect(rules_for_stream(&rules, "api.example.org", 80).rule == NULL, "looks inside");
+    expect(rules_for_stream(&rules, "api.example.org", 443).rule != NULL, "by the second rule");
+    expect(!rules_know(&rules, "example.org") && rules_know(&rules, "a.b.example.org"), "below");
+}
+
+TESTS(CASE(a_name_has_one_form), CASE(what_is_special_is_nobodys_host), CASE(a_path_cannot_climb),
+      CASE(the_rule_that_came_closest_says_why))
