@@ -33,6 +33,7 @@ enum {
     HEAD_MS = 5000,     /* a greeting or the head of a request must have come */
     CONNECT_MS = 10000, /* for each address */
     LINGER_MS = 2000,
+    LINGERING_MOST = 64, /* connections beyond the most that are told so; others are just closed */
     PORT_TLS = 443,
 };
 
@@ -56,6 +57,7 @@ struct connection {
     bool has_status; /* of the answer: it has begun */
     bool is_http;    /* a plain request: one, then the end */
     bool is_direct;  /* to an address, not to a name */
+    bool in_tunnel;  /* a CONNECT was granted, to a port where HTTP is read */
     int inner;
     uv_poll_t inner_poll;
     struct outer *outer; /* NULL while there is none */
@@ -493,7 +495,11 @@ static void open_tunnel(struct connection *connection, const struct http_head *h
         connection_end(connection, EGRESS_UNREACHABLE);
     else if (head->port == PORT_TLS)
         await_hello(connection, decision.rule);
-    else {
+    else if (rules_mean_http(&connection->channel->rules, head->port)) {
+        connection->in_tunnel =
+            true; /* or its Host could be any, which it cannot without CONNECT */
+        (void) uv_timer_start(&connection->timer, time_is_up, HEAD_MS, 0);
+    } else {
         connection->speech = SPEAKS_NOTHING_WE_KNOW;
         go_out(connection, decision.rule);
     }
@@ -531,7 +537,7 @@ static void send_request(struct connection *connection, const struct http_head *
 
 static void decide_request(struct connection *connection, const struct http_head *head)
 {
-    bool is_proxy = connection->record.way != EGRESS_BY_NAME;
+    bool is_proxy = connection->record.way != EGRESS_BY_NAME && !connection->in_tunnel;
     note_request(connection, head);
     if (!is_proxy && (strcmp(head->name, connection->record.name) != 0 ||
                       head->port != connection->record.port)) {
@@ -559,21 +565,31 @@ static void decide_request(struct connection *connection, const struct http_head
         refuse(connection, decision.reason);
 }
 
-static void read_request(struct connection *connection)
+/* Returns true if what follows is another head: that of a request inside a tunnel. */
+static bool take_request(struct connection *connection)
 {
     struct http_head head;
     enum egress_reason reason;
-    uint16_t port = connection->record.way == EGRESS_BY_NAME ? connection->record.port : 80;
-    switch (http_head_read((const char *) connection->head, connection->head_size, port, &head,
-                           &reason)) {
+    bool was_in_tunnel = connection->in_tunnel;
+    bool is_proxy = connection->record.way != EGRESS_BY_NAME && !was_in_tunnel;
+    switch (http_head_read((const char *) connection->head, connection->head_size,
+                           is_proxy ? 80 : connection->record.port, &head, &reason)) {
     case HTTP_MORE:
-        return;
+        break;
     case HTTP_BAD:
         refuse(connection, reason);
-        return;
+        break;
     case HTTP_WHOLE:
         decide_request(connection, &head);
+        break;
     }
+    return connection->in_tunnel != was_in_tunnel && connection->head_size > 0;
+}
+
+static void read_request(struct connection *connection)
+{
+    while (take_request(connection))
+        ;
 }
 
 /* DNS by TCP: one question, its length in front (RFC 1035 section 4.2.2). */
@@ -782,11 +798,12 @@ void connection_accept(struct listener *listener)
         if (accepted < 0)
             return;
         (void) setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        struct connection *connection = make(channel, accepted);
+        bool has_room = channel->connections < channel->terms.connections_most + LINGERING_MOST;
+        struct connection *connection = has_room ? make(channel, accepted) : NULL;
         if (!connection) {
             (void) close(accepted);
             channel->lost++;
-            return;
+            continue;
         }
         (void) uv_timer_start(&connection->timer, time_is_up, HEAD_MS, 0);
         (void) uv_poll_start(&connection->inner_poll, UV_READABLE, inner_is_ready);

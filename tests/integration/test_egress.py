@@ -269,6 +269,30 @@ class TestProxy:
                 request = f"GET http://{where}/x HTTP/1.1\r\nHost: {where}\r\n\r\n".encode()
                 assert b"hello from api.example.org" in self.request(world, request), where
 
+    @pytest.mark.parametrize("host, way", [("api.example.org", "ALLOWED"), ("files.example.org", "HOST_DIFFERS"),
+                                           ("evil.example.org", "HOST_DIFFERS"), ("api.example.org:8080", "HOST_DIFFERS")])
+    def test_a_tunnel_to_a_port_of_http_carries_a_request_for_that_host(self, world, host, way):
+        records, before = [], len(Web.seen)
+        head = b"CONNECT api.example.org:80 HTTP/1.1\r\nHost: api.example.org:80\r\n\r\n"
+        inner = f"GET /in HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        with world.channel([WEB, {"host": "files.example.org", "ports": [80]}], records):
+            at_once = self.request(world, head + inner)
+            peer = world.connect("127.0.0.1", 3128)
+            peer.sendall(head)
+            assert peer.recv(4096).startswith(b"HTTP/1.1 200")
+            later = talk(peer, inner)
+        passed = way == "ALLOWED"
+        assert (b"hello from api.example.org" in at_once, b"hello from api.example.org" in later) == (passed, passed)
+        assert len(Web.seen) == before + (2 if passed else 0), "it reached the server"
+        assert [record["reason"] for record in records] == [way] * 2
+
+    def test_a_tunnel_in_a_tunnel_is_refused(self, world):
+        records = []
+        head = b"CONNECT api.example.org:80 HTTP/1.1\r\nHost: api.example.org:80\r\n\r\n"
+        with world.channel([WEB], records):
+            assert b"HTTP/1.1 400" in self.request(world, head + head)
+        assert only(records)["reason"] == "BAD_REQUEST"
+
     @pytest.mark.parametrize("where", ["evil.example.org:443", "api.example.org:22", "api.example.org.evil.org:443",
                                        "xapi.example.org:443", PUBLIC + ":443", "127.0.0.1:443", "[::1]:443", "0x7f.1:443",
                                        "2130706433:443", "0177.0.0.1:443", "127.1:443", "[::ffff:127.0.0.1]:443",

@@ -102,6 +102,8 @@ ROUTES = [
     ("GET",    "/v1/sessions/{session}/contexts", "sessions", 200, 404),
     ("POST",   "/v1/sessions/{session}/contexts/python/run", "sessions", 200, 404),
     ("POST",   "/v1/sessions/{session}/contexts/python/interrupt", "sessions", 200, 404),
+    ("GET",    "/v1/sessions/{session}/ports:token", "sessions", 200, 404),
+    ("GET",    "/v1/sessions/{session}/ports/8080/", "sessions", 403, 404),  # this policy has no loopback
     ("GET",    "/v1/policies",               None,       200, 200),
     ("GET",    "/v1/templates",              None,       200, 200),
     ("GET",    "/v1/limits",                 None,       200, 200),

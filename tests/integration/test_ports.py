@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import socket
 import time
 
@@ -134,6 +135,30 @@ def test_raw_bytes(session):
     while data := sock.recv(65536):
         got += data
     assert got == b"ABC" * 100000
+
+
+def processor_time(pid):
+    fields = open(f"/proc/{pid}/stat", encoding="ascii").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_one_who_only_sends_no_more_costs_nothing(session):
+    """The server answers nothing and keeps the connection: half of it is closed, and nothing is to be done."""
+    made = "import socket, time; s = socket.create_server(('127.0.0.1', 9191)); print('up', flush=True); c = s.accept()[0]; time.sleep(600)"
+    _, process = session.call("POST", "/processes", {"command": ["python3", "-c", made]})
+    while session.call("GET", f"/processes/{process['id']}")[1]["end_offset"] == 0:
+        time.sleep(0.02)
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(session.daemon.path)
+    sock.sendall(f"GET {session.place}/ports/9191/ HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n".encode())
+    assert sock.recv(12) == b"HTTP/1.1 101"
+    sock.shutdown(socket.SHUT_WR)
+    time.sleep(0.2)
+    before = processor_time(session.daemon.daemon_pid())
+    time.sleep(1.5)
+    assert processor_time(session.daemon.daemon_pid()) - before < 0.3, "the daemon turns in circles"
+    sock.close()
+    session.call("POST", f"/processes/{process['id']}/signal", {"signal": "KILL"})
 
 
 def test_what_nobody_answers_is_said(session):

@@ -66,15 +66,16 @@ static struct session *find_session(const struct exchange *exchange, error *err)
 {
     const struct door *door = exchange->door;
     const char *id = exchange->parameters[0];
-    struct session *session =
-        exchange->account ? sessions_find(door->sessions, exchange->account, id) : NULL;
+    bool has_key =
+        exchange->account && account_check_scope(exchange->account, SCOPE_SESSIONS, err) == 0;
+    struct session *session = has_key ? sessions_find(door->sessions, exchange->account, id) : NULL;
     for (struct session *each = door->sessions->newest; each && !session; each = each->older)
         if (strcmp(each->id, id) == 0 && token_fits(exchange, id))
             session = each;
     if (!session && !exchange->account)
         (void) fail(err, ERR_UNAUTHORIZED, "a key, or %s, is needed for the ports of a session",
                     token_header);
-    else if (!session)
+    else if (!session && has_key) /* else the scope is what is told */
         (void) fail(err, ERR_NOT_FOUND, "no session has the id '%.60s'", id);
     return session;
 }
@@ -382,14 +383,16 @@ static void on_relay(uv_poll_t *poll, int status, int events)
     struct call *call = poll->data;
     if (!call)
         return;
-    if (status < 0 || ((events & UV_READABLE) && !call->peer_ended && !receive(call))) {
+    if (status < 0 || (events & UV_PRIORITIZED) ||
+        ((events & UV_READABLE) && !call->peer_ended && !receive(call))) {
         hang_up(call);
         return;
     }
     look(call);
 }
 
-/* Sends what has come, and watches for what can go on. */
+/* Sends what has come, and watches for what can go on. A peer that only sends no more would be
+ * reported again and again by UV_DISCONNECT; with UV_PRIORITIZED just its whole end is. */
 static void look(struct call *call)
 {
     bool went_well = transmit(call);
@@ -401,7 +404,7 @@ static void look(struct call *call)
     int wanted = has_more ? UV_WRITABLE : 0;
     if (!call->peer_ended && port_link_has_room(&call->link))
         wanted |= UV_READABLE;
-    (void) uv_poll_start(call->poll, wanted ? wanted : UV_DISCONNECT, on_relay);
+    (void) uv_poll_start(call->poll, wanted ? wanted : UV_PRIORITIZED, on_relay);
 }
 
 static void relay_opened(struct exchange *exchange, int socket, const char *early,
