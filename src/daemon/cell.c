@@ -212,15 +212,15 @@ static void send_execute(struct run *run, const char *path)
     bool is_fresh = context->is_fresh && !is_driver; /* a driver was told when it started */
     struct inside_execute execute = { .mode = INSIDE_MODE_CELL,
                                       .arguments = path ? 1 : 0,
-                                      .variables = is_fresh ? context->variable_count : 0,
+                                      .variables = is_fresh ? context->variables.count : 0,
                                       .code_size = path ? 0 : (uint32_t) given->code.text_size };
-    const char *texts[] = { is_fresh ? context->folder : "", is_driver ? path : "", path };
+    const char *texts[] = { is_fresh ? context->folder : "", is_driver && path ? path : "", path };
     auto_bytes payload = { 0 };
     bytes_add(&payload, &execute, sizeof execute);
     for (unsigned i = 0; i < (path ? 3 : 2); i++)
         bytes_add(&payload, texts[i], strlen(texts[i]) + 1);
     if (is_fresh)
-        bytes_add(&payload, context->variables.data, context->variables.size);
+        bytes_add(&payload, context->variables.text.data, context->variables.text.size);
     if (!path)
         bytes_add(&payload, given->code.text, given->code.text_size);
     struct iovec part = { payload.data, payload.size };
@@ -313,7 +313,7 @@ void cell_begin(struct run *run)
     const struct content *code = &cell->request.given->code;
     bool fits =
         !context->kind->driver &&
-        code->text_size + context->variables.size + strlen(context->folder) < FRAME_CODE_MOST;
+        code->text_size + context->variables.text.size + strlen(context->folder) < FRAME_CODE_MOST;
     if (fits) {
         send_execute(run, NULL);
     } else if (send_file(run, &err) < 0) {
@@ -339,7 +339,7 @@ static void stop(struct run *run)
 {
     if (run->state != RUN_RUNNING)
         return;
-    bool is_early = now_us() - run->started_us < EARLY_MS * 1000;
+    bool is_early = now_us() - run->started_us < EARLY_MS * INT64_C(1000);
     run->state = RUN_STOPPING;
     run->cell->is_interrupted = true;
     run->state_ends = deadline_in(HEED_MS);

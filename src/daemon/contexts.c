@@ -69,7 +69,7 @@ static int start_driver(struct context *context, error *err)
 {
     struct session *session = context->session;
     struct inside_start order = { .flags = INSIDE_START_CELLS,
-                                  .variables = context->variable_count };
+                                  .variables = context->variables.count };
     auto_bytes payload = { 0 };
     bytes_add(&payload, &order, sizeof order);
     bytes_add(&payload, context->folder, strlen(context->folder) + 1);
@@ -79,7 +79,7 @@ static int start_driver(struct context *context, error *err)
     }
     bytes_add(&payload, context->kind->driver, strlen(context->kind->driver) + 1);
     order.arguments++;
-    bytes_add(&payload, context->variables.data, context->variables.size);
+    bytes_add(&payload, context->variables.text.data, context->variables.text.size);
     if (payload.failed || payload.size > INSIDE_PAYLOAD_MOST)
         return fail(err, ERR_TOO_LARGE, "the environment of the context is too large");
     memcpy(payload.data, &order, sizeof order);
@@ -328,7 +328,7 @@ static struct context *context_new(struct session *session, const char *id,
         (void) fail(err, ERR_SYSTEM, "no memory for a context");
     else if (spec_language(&session->spec, name, &context->language, err) == 0 &&
              spec_environment(&session->spec, session->request.place, request->given,
-                              &context->variables, &context->variable_count, err) == 0) {
+                              &context->variables, err) == 0) {
         struct context **end = &session->contexts;
         while (*end)
             end = &(*end)->next;
@@ -350,7 +350,7 @@ void context_free(struct context *context)
             break;
         }
     free(context->folder);
-    bytes_done(&context->variables);
+    bytes_done(&context->variables.text);
     bytes_done(&context->between);
     free(context);
 }

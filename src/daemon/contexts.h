@@ -22,8 +22,7 @@ struct context {
     const struct language *language; /* of the template */
     const struct context_kind *kind;
     char *folder;
-    struct bytes variables; /* its whole environment: NAME=value, each ended by NUL */
-    uint16_t variable_count;
+    struct variables variables; /* its whole environment */
 
     enum context_state state;
     struct session_operation process; /* what its interpreter says */

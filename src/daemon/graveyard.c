@@ -2,6 +2,7 @@
 #include "daemon/graveyard.h"
 
 #include "base/cleanup.h"
+#include "base/table.h"
 #include "daemon/json_writer.h"
 #include "daemon/log.h"
 
@@ -19,7 +20,7 @@ static void add_line(int fd, struct bytes *line)
         return;
     bytes_add_text(line, "\n");
     if (write(fd, line->data, line->size) != (ssize_t) line->size)
-        log_event(LOG_WARNING, "sessions.not_noted", TEXT("cause", strerror(errno)));
+        log_event(LOG_WARNING, "sessions.not_noted", TEXT("cause", strerrordesc_np(errno)));
 }
 
 static void write_grave(const struct grave *grave, struct bytes *out)
@@ -102,7 +103,7 @@ static void keep_grave(struct graves *graves, const struct grave *grave)
             graves->list[i] = *grave;
             return;
         }
-    if (graves->count == 2 * GRAVES_MOST) {
+    if (graves->count == COUNT_OF(graves->list)) {
         memmove(graves->list, graves->list + GRAVES_MOST, GRAVES_MOST * sizeof *graves->list);
         graves->count = GRAVES_MOST;
     }
@@ -137,19 +138,20 @@ static int write_graves(int folder, const struct graves *graves, size_t first, e
     return take_fd(&file);
 }
 
-int graveyard_open(const char *state, grave_found *found, void *context, int *ret_fd, int *ret_lock,
-                   error *err)
+int graveyard_open(const char *state, grave_found *found, void *context,
+                   struct graveyard *ret_graveyard, error *err)
 {
-    *ret_fd = *ret_lock = -1;
+    *ret_graveyard = (struct graveyard){ .file = -1, .lock = -1 };
     if (!state)
         return 0;
     auto_fd folder = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return fail_os(err, "open the state folder '%.100s'", state);
-    *ret_lock = openat(folder, "sessions.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (*ret_lock < 0)
+    ret_graveyard->lock =
+        openat(folder, "sessions.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (ret_graveyard->lock < 0)
         return fail_os(err, "open the lock of the list of sessions");
-    if (flock(*ret_lock, LOCK_EX | LOCK_NB) < 0) {
+    if (flock(ret_graveyard->lock, LOCK_EX | LOCK_NB) < 0) {
         log_event(LOG_NOTICE, "sessions.shared_state",
                   TEXT("cause", "another daemon notes its sessions in this state folder"));
         return 0;
@@ -174,7 +176,7 @@ int graveyard_open(const char *state, grave_found *found, void *context, int *re
         }
         found(context, grave);
     }
-    *ret_fd = write_graves(folder, graves, first, err);
+    ret_graveyard->file = write_graves(folder, graves, first, err);
     free(graves);
-    return *ret_fd < 0 ? -1 : 0;
+    return ret_graveyard->file < 0 ? -1 : 0;
 }

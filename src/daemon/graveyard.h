@@ -9,8 +9,8 @@
 #include "daemon/sessions.h"
 
 /* Reads what earlier daemons left and tells `found` of each, the oldest first; what is older than
- * the last GRAVES_MOST is forgotten. Gives *ret_fd, to write to, and *ret_lock,
- * that nobody else does; -1 if somebody does already. */
+ * the last GRAVES_MOST is forgotten. Gives the file to write to, -1 if somebody else does
+ * already. */
 enum { GRAVES_MOST = 1000 };
 
 struct grave {
@@ -22,8 +22,8 @@ struct grave {
 };
 
 typedef void grave_found(void *context, const struct grave *grave);
-int graveyard_open(const char *state, grave_found *found, void *context, int *ret_fd, int *ret_lock,
-                   error *err);
+int graveyard_open(const char *state, grave_found *found, void *context,
+                   struct graveyard *ret_graveyard, error *err);
 
 /* A failure is logged: a session does not end for it. */
 void graveyard_note_begin(int fd, const struct session *session);

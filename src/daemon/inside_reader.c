@@ -26,7 +26,7 @@ static const struct saying {
     SAYS(DATA,     1,                              INSIDE_PAYLOAD_MOST),
     SAYS(END,      0,                              0),
     SAYS(SKIPPED,  sizeof(struct inside_skipped),  sizeof(struct inside_skipped) + INSIDE_PATH_MOST),
-    SAYS(ENTRY,    sizeof(struct inside_entry),    sizeof(struct inside_entry) + 2 * INSIDE_PATH_MOST),
+    SAYS(ENTRY,    sizeof(struct inside_entry),    sizeof(struct inside_entry) + 2UL * INSIDE_PATH_MOST),
     SAYS(OPENED,   0,                              0),
     SAYS(CHANGE,   sizeof(struct inside_change),   sizeof(struct inside_change) + INSIDE_PATH_MOST),
     SAYS(MEASURED, sizeof(struct inside_measured), sizeof(struct inside_measured)),

@@ -28,7 +28,7 @@ struct log_field {
 void log_fields(enum log_level level, const char *event, const struct log_field *fields);
 
 /* One JSON object a line instead: {"time":…,"level":…,"event":…, and the fields}. */
-void log_as_json(bool is_json);
+void log_as_json(bool wanted);
 
 /* Lines above this level are not written; LOG_NOTICE at the start. */
 void log_until(enum log_level level);

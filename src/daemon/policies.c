@@ -28,7 +28,8 @@ static int read_rows(const char *path, struct policy_row ***ret_rows, size_t *re
     size_t count;
     if (policy_list(path, names, &count, err) < 0)
         return under(err, "policies in '%s'", path);
-    struct policy_row **rows = (struct policy_row **) calloc(count + 1, sizeof *rows);
+    struct policy_row **rows =
+        (struct policy_row **) calloc(count + 1, sizeof(struct policy_row *));
     for (size_t i = 0; rows && i < count; i++) {
         struct policy_row *row = rows[i] = calloc(1, sizeof *row);
         if (!row)

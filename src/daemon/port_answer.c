@@ -209,9 +209,10 @@ static int take_line(struct port_answer *answer, const char *line, size_t size, 
     return 0;
 }
 
-int port_answer_body(struct port_answer *answer, char *bytes, size_t size, size_t *ret_used,
-                     size_t *ret_kept, error *err)
+int port_answer_body(struct port_answer *answer, struct port_piece *piece, error *err)
 {
+    char *bytes = piece->bytes;
+    size_t size = piece->size;
     size_t at = 0;
     size_t kept = 0;
     while (at < size && answer->chunk != CHUNKS_END) {
@@ -235,7 +236,7 @@ int port_answer_body(struct port_answer *answer, char *bytes, size_t size, size_
             return -1;
         at += length + 1;
     }
-    *ret_used = at;
-    *ret_kept = kept;
+    piece->used = at;
+    piece->kept = kept;
     return 0;
 }

@@ -54,10 +54,16 @@ enum { ANSWER_CUT = 0, ANSWER_WHOLE = 1 };
 int port_answer_read(struct port_answer *answer, const char *bytes, size_t size, size_t *ret_used,
                      error *err);
 
-/* Takes chunks apart in place. Gives *ret_kept bytes of the body at the beginning, and how many of
- * the bytes were used. Fails  ERR_UNREACHED. */
-int port_answer_body(struct port_answer *answer, char *bytes, size_t size, size_t *ret_used,
-                     size_t *ret_kept, error *err);
+/* Some bytes of a body in chunks. */
+struct port_piece {
+    char *bytes;
+    size_t size;
+    size_t used; /* of the bytes; the rest comes again, with more */
+    size_t kept; /* bytes of the body itself, at the beginning */
+};
+
+/* Takes chunks apart in place. Gives  piece->used and piece->kept. Fails  ERR_UNREACHED. */
+int port_answer_body(struct port_answer *answer, struct port_piece *piece, error *err);
 
 /* Whether a header belongs to one connection only (RFC 9110, 7.6.1), or to glovebox itself. */
 bool port_header_is_ours(const char *name);

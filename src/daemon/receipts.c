@@ -281,12 +281,17 @@ void receipt_strike(struct receipts *receipts, unsigned note)
         intents_strike(receipts->intents, note);
 }
 
-/* A record between the two steps of the ledger; `write` makes its payload. */
-static int add_record(struct receipts *receipts, const char *type, struct statement_place *place,
-                      int (*write)(const void *what, const struct receipts *receipts,
-                                   const struct statement_place *place, struct bytes *out,
-                                   error *err),
-                      const void *what, error *err)
+/* What becomes a record: `write` makes its payload of `what`. */
+struct matter {
+    const char *type;
+    int (*write)(const void *what, const struct receipts *receipts,
+                 const struct statement_place *place, struct bytes *out, error *err);
+    const void *what;
+};
+
+/* A record between the two steps of the ledger. */
+static int add_record(struct receipts *receipts, const struct matter *matter,
+                      struct statement_place *place, error *err)
 {
     auto_bytes payload = { 0 };
     place->origin = ledger_key(receipts->ledger)->name;
@@ -294,11 +299,11 @@ static int add_record(struct receipts *receipts, const char *type, struct statem
     if (ledger_begin(receipts->ledger, &place->before, err) < 0)
         return -1;
     receipt_make_id(place->before.size, place->id);
-    if (write(what, receipts, place, &payload, err) < 0) {
+    if (matter->write(matter->what, receipts, place, &payload, err) < 0) {
         ledger_abandon(receipts->ledger);
         return -1;
     }
-    if (ledger_commit(receipts->ledger, type, &payload, err) < 0)
+    if (ledger_commit(receipts->ledger, matter->type, &payload, err) < 0)
         return -1;
     sync_soon(receipts);
     return 0;
@@ -314,7 +319,8 @@ int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, 
                   char ret_id[RECEIPT_ID_SIZE], error *err)
 {
     struct statement_place place;
-    if (add_record(receipts, TYPE_STATEMENT, &place, write_facts, facts, err) < 0)
+    const struct matter matter = { TYPE_STATEMENT, write_facts, facts };
+    if (add_record(receipts, &matter, &place, err) < 0)
         return under(err, "write the receipt of %s", facts->id);
     receipt_strike(receipts, note);
     memcpy(ret_id, place.id, RECEIPT_ID_SIZE);
@@ -339,7 +345,8 @@ int audit_write(struct receipts *receipts, const char *kind, const struct event_
 {
     struct statement_place place;
     const struct event event = { kind, fields };
-    if (add_record(receipts, TYPE_EVENT, &place, write_event, &event, err) < 0)
+    const struct matter matter = { TYPE_EVENT, write_event, &event };
+    if (add_record(receipts, &matter, &place, err) < 0)
         return under(err, "write the event %s", kind);
     return 0;
 }

@@ -55,8 +55,7 @@ TEST(a_request_is_refused_with_its_cause)
         { "{\"code\":\"1\",\"limits\":{\"wall_ms\":1.5}}", ERR_LIMIT, "whole number" },
         { "{\"code\":\"1\",\"limits\":{\"wall_ms\":\"1\"}}", ERR_LIMIT, "number" },
         { "{\"code\":\"1\",\"limits\":{\"wall_ms\":1e300}}", ERR_LIMIT, "number" },
-        { "{\"code\":\"1\",\"limits\":{\"cpus\":0.0001}}", ERR_LIMIT,
-          "at least" }, /* 0 would lift it */
+        { "{\"code\":\"1\",\"limits\":{\"cpus\":0.0001}}", ERR_LIMIT, "least" }, /* 0 lifts it */
         { "{\"code\":\"1\",\"files\":[{\"path\":\"a\"}]}", ERR_BAD_REQUEST, "lacks its 'content'" },
         { "{\"code\":\"1\",\"files\":[{\"content\":\"a\"}]}", ERR_BAD_REQUEST, "lacks its 'path'" },
         { "{\"code\":\"1\",\"files\":[{\"path\":\"a\",\"mode\":1}]}", ERR_BAD_REQUEST,

@@ -314,7 +314,7 @@ static void send_collect(struct run *run)
                  &part, 1);
     run->collect_is_sent = true;
     sandbox_flush(run->sandbox);
-    if (run->sandbox)
+    if (run->state != RUN_DONE)
         read_counters(run); /* while init is at it */
 }
 

@@ -187,7 +187,7 @@ int context_request_read(struct json_object *json, bool is_cell,
         if (result < 0)
             break;
     }
-    if (result == 0 && is_cell && !request.given->has_code)
+    if (result == 0 && is_cell && request.given && !request.given->has_code)
         result = fail(err, ERR_BAD_REQUEST, "the cell has no 'code'; send its text");
     if (result < 0) {
         context_request_done(&request);

@@ -1,6 +1,7 @@
 /* sessions.c - which sessions there are, how many there may be, and when each one ends. */
 #include "daemon/sessions.h"
 
+#include "base/cleanup.h"
 #include "daemon/contexts.h"
 #include "daemon/graveyard.h"
 #include "daemon/log.h"
@@ -110,7 +111,7 @@ void sessions_ended(struct sessions *sessions, struct session *session)
 {
     sessions->alive--;
     sessions->ended++;
-    graveyard_note_end(sessions->graves, session);
+    graveyard_note_end(sessions->graveyard.file, session);
 }
 
 bool session_is_seen(const struct session *session, const struct account *account)
@@ -271,7 +272,7 @@ int session_create(struct sessions *sessions, struct session_request *request,
             log_event(LOG_NOTICE, "session.created", TEXT("session", session->id),
                       TEXT("policy", session->spec.policy->name));
             set_timer(sessions);
-            graveyard_note_begin(sessions->graves, session);
+            graveyard_note_begin(sessions->graveyard.file, session);
             *ret_session = session;
             return 0;
         }
@@ -326,8 +327,7 @@ static void remember(void *context, const struct grave *grave)
 
 int sessions_open(struct sessions *sessions, const char *state, error *err)
 {
-    if (graveyard_open(state, remember, sessions, &sessions->graves, &sessions->graves_lock, err) <
-        0)
+    if (graveyard_open(state, remember, sessions, &sessions->graveyard, err) < 0)
         return -1;
     sessions->timer.data = sessions;
     (void) uv_timer_init(sessions->loop, &sessions->timer);
@@ -366,9 +366,7 @@ void sessions_close(struct sessions *sessions)
         if (!session->listeners)
             forget(sessions, session);
     }
-    if (sessions->graves >= 0)
-        (void) close(sessions->graves);
-    if (sessions->graves_lock >= 0)
-        (void) close(sessions->graves_lock);
+    close_fd(&sessions->graveyard.file);
+    close_fd(&sessions->graveyard.lock);
     uv_close((uv_handle_t *) &sessions->timer, NULL);
 }

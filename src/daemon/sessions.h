@@ -104,6 +104,11 @@ struct session {
     struct session *older, *newer;
 };
 
+/* The file of graveyard.h and its lock; -1: none. */
+struct graveyard {
+    int file, lock;
+};
+
 struct sessions {
     uv_loop_t *loop;
     struct runs *runs; /* cells are runs, and share their memory */
@@ -112,8 +117,8 @@ struct sessions {
     const struct templates *templates;
     unsigned alive, ended;
     struct session *newest, *oldest;
-    uv_timer_t timer;        /* for the next deadline */
-    int graves, graves_lock; /* graveyard.h; -1: none */
+    uv_timer_t timer; /* for the next deadline */
+    struct graveyard graveyard;
 };
 
 /* The first five have been set, all borrowed. `state` is the daemon's folder, NULL for none. */

@@ -393,9 +393,9 @@ int spec_grant_place(struct run_spec *spec, const struct run_request *request,
 }
 
 int spec_environment(const struct run_spec *spec, const struct run_request *request,
-                     const struct run_request *more, struct bytes *ret_variables,
-                     uint16_t *ret_count, error *err)
+                     const struct run_request *more, struct variables *ret_variables, error *err)
 {
+    struct bytes *text = &ret_variables->text;
     struct environment environment = { 0 };
     if (gather_environment(&environment, spec, request, err) < 0)
         return -1;
@@ -403,15 +403,15 @@ int spec_environment(const struct run_spec *spec, const struct run_request *requ
         if (set_variable(&environment, more->variables[i].name, more->variables[i].value, err) < 0)
             return -1;
     for (size_t i = 0; i < environment.count; i++) {
-        bytes_add_text(ret_variables, environment.list[i].name);
-        bytes_add_text(ret_variables, "=");
-        add_string(ret_variables, environment.list[i].value, NULL);
+        bytes_add_text(text, environment.list[i].name);
+        bytes_add_text(text, "=");
+        add_string(text, environment.list[i].value, NULL);
     }
-    *ret_count = (uint16_t) environment.count;
-    if (ret_variables->size > INSIDE_PAYLOAD_MOST / 2)
-        return fail(err, ERR_TOO_LARGE, "the environment has %zu bytes, %d are allowed",
-                    ret_variables->size, INSIDE_PAYLOAD_MOST / 2);
-    return ret_variables->failed ? fail(err, ERR_SYSTEM, "no memory for an environment") : 0;
+    ret_variables->count = (uint16_t) environment.count;
+    if (text->size > INSIDE_PAYLOAD_MOST / 2)
+        return fail(err, ERR_TOO_LARGE, "the environment has %zu bytes, %d are allowed", text->size,
+                    INSIDE_PAYLOAD_MOST / 2);
+    return text->failed ? fail(err, ERR_SYSTEM, "no memory for an environment") : 0;
 }
 
 void spec_done(struct run_spec *spec)

@@ -25,6 +25,11 @@ struct run_spec {
     struct bytes program;  /* payload of the START of the program itself */
 };
 
+struct variables {
+    struct bytes text; /* NAME=value, each ended by NUL */
+    uint16_t count;
+};
+
 /* Grants a request. Fails  ERR_NOT_FOUND  for a policy, template or language that is unknown,
  * ERR_POLICY  for a language that the policy forbids, ERR_LIMIT, ERR_TOO_LARGE. */
 int spec_grant(struct run_spec *spec, const struct run_request *request,
@@ -37,11 +42,10 @@ int spec_grant_place(struct run_spec *spec, const struct run_request *request,
 int spec_language(const struct run_spec *spec, const char *name,
                   const struct language **ret_language, error *err);
 
-/* Gives the whole environment: NAME=value, each ended by NUL; `more` (may be NULL) goes over
- * `request`. */
+/* Gives the whole environment; `more` (may be NULL) goes over `request`. The text is the caller's,
+ * also on failure. */
 int spec_environment(const struct run_spec *spec, const struct run_request *request,
-                     const struct run_request *more, struct bytes *ret_variables,
-                     uint16_t *ret_count, error *err);
+                     const struct run_request *more, struct variables *ret_variables, error *err);
 
 /* What a sandbox of this policy has of the network. */
 enum spawn_network spec_network(const struct policy *policy);

@@ -244,7 +244,8 @@ static const struct route *next_route(struct place_in_tables *at)
 static bool came_before(const struct route_table *const *tables, const struct route *route)
 {
     struct place_in_tables at = { tables, 0 };
-    for (const struct route *other = next_route(&at); other != route; other = next_route(&at))
+    for (const struct route *other = next_route(&at); other && other != route;
+         other = next_route(&at))
         if (strcmp(other->path, route->path) == 0)
             return true;
     return false;
@@ -386,8 +387,10 @@ static size_t join_words(const char *path, char *name, size_t size)
     bool is_start = true;
     for (; *path && used < size; path++) {
         bool is_word = isalnum((unsigned char) *path);
-        if (is_word)
-            name[used++] = is_start ? capital(*path) : *path;
+        if (is_word && is_start)
+            name[used++] = capital(*path);
+        else if (is_word)
+            name[used++] = *path;
         is_start = !is_word;
     }
     return used;

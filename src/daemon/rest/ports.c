@@ -248,16 +248,14 @@ static ssize_t read_answer(struct exchange *exchange, char *bytes, size_t size)
             return (ssize_t) got;
         }
         error err;
-        size_t used;
-        size_t kept;
-        size_t part = waiting < size ? waiting : size;
-        memcpy(bytes, call->link.in.data + call->link.taken, part);
-        if (port_answer_body(answer, bytes, part, &used, &kept, &err) < 0)
+        struct port_piece piece = { .bytes = bytes, .size = waiting < size ? waiting : size };
+        memcpy(bytes, call->link.in.data + call->link.taken, piece.size);
+        if (port_answer_body(answer, &piece, &err) < 0)
             return STREAM_BROKEN;
-        (void) port_link_take(&call->link, NULL, used);
-        if (kept > 0)
-            return (ssize_t) kept;
-        if (used == 0)
+        (void) port_link_take(&call->link, NULL, piece.used);
+        if (piece.kept > 0)
+            return (ssize_t) piece.kept;
+        if (piece.used == 0)
             break; /* the rest of a line has not come */
     }
     if (!call->link.has_ended)

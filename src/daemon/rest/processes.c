@@ -189,8 +189,7 @@ static int start(struct exchange *exchange, struct session *session, struct proc
     struct json_object *json = NULL;
     struct json_object *terminal = NULL;
     struct process_request request = { 0 };
-    auto_bytes variables = { 0 };
-    uint16_t count;
+    struct variables variables = { 0 };
     const struct field fields[] = {
         { "command", FIELD_JSON, &request.command, 0 },
         { "shell", FIELD_TEXT, &request.shell, INSIDE_PAYLOAD_MOST / 2 },
@@ -209,17 +208,17 @@ static int start(struct exchange *exchange, struct session *session, struct proc
     if (done == 0 && !session_is_running(session))
         done = fail(err, ERR_CONFLICT, "the session does not run");
     if (done == 0)
-        done =
-            spec_environment(&session->spec, session->request.place, NULL, &variables, &count, err);
-    request.variables = &variables;
+        done = spec_environment(&session->spec, session->request.place, NULL, &variables, err);
+    request.variables = &variables.text;
     if (done == 0)
         done = process_start(door->processes, session, &request, ret_process, err);
     bytes_done(&request.shell);
     bytes_done(&request.folder);
     bytes_done(&request.tag);
+    bytes_done(&variables.text);
     json_object_put(json);
     json_reader_close(&exchange->body);
-    return done;
+    return done == 0 ? 0 : -1;
 }
 
 static void post_process(struct exchange *exchange)

@@ -107,19 +107,23 @@ static void get_key(struct exchange *exchange)
 
 /* What both proofs are asked with: a first number, and a size that is the log's if it is not given.
  */
-static int read_range(struct exchange *exchange, const char *first, const char *second,
-                      uint64_t *ret_first, uint64_t *ret_second, error *err)
+struct range {
+    uint64_t from, to;
+};
+
+static int read_range(struct exchange *exchange, const char *from, const char *to,
+                      struct range *ret_range, error *err)
 {
     const struct door *door = exchange->door;
     struct merkle_head head;
     char text[CHECKPOINT_SIZE];
     if (ledger_checkpoint(receipts_ledger(door->receipts), text, &head, err) < 0)
         return -1;
-    if (!exchange_query(exchange, first))
-        return fail(err, ERR_BAD_REQUEST, "the query lacks '%s'", first);
-    return exchange_query_count(exchange, first, head.size, 0, ret_first, err) < 0
+    if (!exchange_query(exchange, from))
+        return fail(err, ERR_BAD_REQUEST, "the query lacks '%s'", from);
+    return exchange_query_count(exchange, from, head.size, 0, &ret_range->from, err) < 0
                ? -1
-               : exchange_query_count(exchange, second, head.size, head.size, ret_second, err);
+               : exchange_query_count(exchange, to, head.size, head.size, &ret_range->to, err);
 }
 
 static void get_inclusion(struct exchange *exchange)
@@ -128,19 +132,19 @@ static void get_inclusion(struct exchange *exchange)
     const struct merkle_tree *tree = ledger_tree(receipts_ledger(door->receipts));
     struct merkle_proof proof;
     struct merkle_hash leaf, root;
-    uint64_t index, size;
+    struct range range = { 0 }; /* from the leaf to the size of the tree */
     error err;
-    if (read_range(exchange, "index", "size", &index, &size, &err) < 0 ||
-        merkle_inclusion(tree, index, size, &proof, &err) < 0 ||
-        tree->read(tree->context, merkle_position(0, index), &leaf, &err) < 0 ||
-        merkle_root(tree, size, &root, &err) < 0) {
+    if (read_range(exchange, "index", "size", &range, &err) < 0 ||
+        merkle_inclusion(tree, range.from, range.to, &proof, &err) < 0 ||
+        tree->read(tree->context, merkle_position(0, range.from), &leaf, &err) < 0 ||
+        merkle_root(tree, range.to, &root, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
     struct bytes json = { 0 };
     json_open(&json, '{');
-    json_count_field(&json, "index", index);
-    json_count_field(&json, "size", size);
+    json_count_field(&json, "index", range.from);
+    json_count_field(&json, "size", range.to);
     json_key(&json, "leaf");
     write_hash(&json, &leaf);
     json_key(&json, "root");
@@ -156,20 +160,21 @@ static void get_consistency(struct exchange *exchange)
     const struct merkle_tree *tree = ledger_tree(receipts_ledger(door->receipts));
     struct merkle_proof proof;
     struct merkle_hash old, new;
-    uint64_t from, to;
+    struct range range = { 0 };
     error err;
-    if (read_range(exchange, "from", "to", &from, &to, &err) < 0 ||
-        merkle_consistency(tree, from, to, &proof, &err) < 0 ||
-        merkle_root(tree, from, &old, &err) < 0 || merkle_root(tree, to, &new, &err) < 0) {
+    if (read_range(exchange, "from", "to", &range, &err) < 0 ||
+        merkle_consistency(tree, range.from, range.to, &proof, &err) < 0 ||
+        merkle_root(tree, range.from, &old, &err) < 0 ||
+        merkle_root(tree, range.to, &new, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
     struct bytes json = { 0 };
     json_open(&json, '{');
-    json_count_field(&json, "from", from);
+    json_count_field(&json, "from", range.from);
     json_key(&json, "from_root");
     write_hash(&json, &old);
-    json_count_field(&json, "to", to);
+    json_count_field(&json, "to", range.to);
     json_key(&json, "to_root");
     write_hash(&json, &new);
     write_hashes(&json, "consistency", &proof);
