@@ -86,7 +86,7 @@ int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
     struct zygote *zygote = zygote_find(spawner, &wanted);
     if (!zygote) {
         zygote = find_place(spawner);
-        if (!zygote || zygote_start(spawner, &wanted, zygote, err) < 0)
+        if (zygote_start(spawner, &wanted, zygote, err) < 0 || !zygote)
             return -1;
     }
     struct zygote_fork order = {
