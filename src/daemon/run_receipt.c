@@ -52,13 +52,22 @@ static void hash_words(const char *const *words, size_t count, struct fact_file 
 
 static struct fact_file *next_input(struct run_record *record, const char *name)
 {
-    struct fact_file *file = &record->inputs[record->input_count];
     char *copy = strdup(name);
     if (!copy)
         return NULL;
-    record->input_count++;
-    file->name = copy;
-    return file;
+    record->inputs[record->input_count] = (struct fact_file){ .name = copy };
+    return &record->inputs[record->input_count++];
+}
+
+static int gather_file(struct run_record *record, const struct request_file *given)
+{
+    auto_bytes name = { 0 };
+    bytes_print(&name, "file/%s", given->path);
+    struct fact_file *file = next_input(record, bytes_text(&name));
+    if (!file)
+        return -1;
+    hash_content(&given->content, file);
+    return 0;
 }
 
 static int gather_inputs(struct run_record *record, const struct run_request *request)
@@ -93,13 +102,9 @@ static int gather_inputs(struct run_record *record, const struct run_request *re
             return -1;
         hash_content(&request->stdin_content, file);
     }
-    for (size_t i = 0; i < request->file_count; i++) {
-        auto_bytes name = { 0 };
-        bytes_print(&name, "file/%s", request->files[i].path);
-        if (!(file = next_input(record, bytes_text(&name))))
+    for (size_t i = 0; i < request->file_count; i++)
+        if (gather_file(record, &request->files[i]) < 0)
             return -1;
-        hash_content(&request->files[i].content, file);
-    }
     for (size_t i = 0; i < request->variable_count; i++) {
         record->variables[i] = strdup(request->variables[i].name);
         if (!record->variables[i])
