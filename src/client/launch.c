@@ -396,16 +396,16 @@ static int make_daemon_folder(const char *state, char **ret_folder, error *err)
     if (path_of_state(state, &above, err) < 0 || format_text(&folder, err, "%s/daemon", above) < 0)
         return -1;
     bool is_made = make_folder(folder, 0700, err) == 0 && access(folder, W_OK | X_OK) == 0;
-    if (!is_made && geteuid() != 0) {
+    if (!is_made && !can_be_privileged()) {
         free(folder);
         free(above);
         folder = above = NULL;
         if (path_of_own_state(&above, err) < 0 || format_text(&folder, err, "%s/daemon", above) < 0)
             return -1;
-        is_made = make_folder(folder, 0700, err) == 0;
+        is_made = make_folder(folder, 0700, err) == 0 && access(folder, W_OK | X_OK) == 0;
     }
     if (!is_made)
-        return -1;
+        return fail_os(err, "use '%s', where the log of receipts lies", folder);
     *ret_folder = take_text(&folder);
     return 0;
 }

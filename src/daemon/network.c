@@ -277,8 +277,10 @@ static int open_channel(struct network *network, const struct network_policy *po
 {
     if (!network || !network->is_up)
         return fail(err, ERR_UNAVAILABLE,
-                    "glovebox-egress is not there, and the policy allows a network; try again, or "
-                    "choose a policy with network: none");
+                    network
+                        ? "glovebox-egress is not there at the moment; try again"
+                        : "the policy lets something out, which needs glovebox serve; start it, "
+                          "or choose a policy with network: none");
     struct way *way = calloc(1, sizeof *way);
     if (!way)
         return fail(err, ERR_SYSTEM, "no memory for a way out");

@@ -111,6 +111,15 @@ def serve_echo(place, port):
     return listener
 
 
+def close_server(server):
+    """A web server has to leave its loop first, or that spins on a closed socket."""
+    if hasattr(server, "shutdown") and hasattr(server, "server_close"):
+        server.shutdown()
+        server.server_close()
+    else:
+        server.close()
+
+
 def certificate(folder):
     """For api.example.org and files.example.org; gives (certificate, key)."""
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", folder / "key", "-out",

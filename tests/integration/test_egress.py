@@ -11,7 +11,7 @@ import time
 import pytest
 
 from egress_rig import PUBLIC, Egress
-from internet import SIX, NameServer, Web, certificate, serve_echo, serve_web
+from internet import SIX, NameServer, Web, certificate, close_server, serve_echo, serve_web
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
@@ -31,7 +31,7 @@ def world(tmp_path_factory):
     egress.close()
     names.socket.close()
     for server in kept:
-        server.server_close() if hasattr(server, "server_close") else server.close()
+        close_server(server)
 
 
 WEB = {"host": "api.example.org", "ports": [80]}

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from egress_rig import GATE, PUBLIC, Namespace
-from internet import NameServer, Web, certificate, serve_echo, serve_web
+from internet import NameServer, Web, certificate, close_server, serve_echo, serve_web
 from test_rest import Daemon
 
 POLICY = """name: web
@@ -80,7 +80,7 @@ def world(tmp_path_factory):
     daemon.process.wait(30)
     names.socket.close()
     for server in servers:
-        server.server_close() if hasattr(server, "server_close") else server.close()
+        close_server(server)
     for place in (gate, outside):
         place.close()
 
