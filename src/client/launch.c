@@ -405,7 +405,7 @@ static int make_daemon_folder(const char *state, char **ret_folder, error *err)
         is_made = make_folder(folder, 0700, err) == 0 && access(folder, W_OK | X_OK) == 0;
     }
     if (!is_made)
-        return fail_os(err, "use '%s', where the log of receipts lies", folder);
+        return fail_os(err, "use '%s' for the log of receipts; give another --state", folder);
     *ret_folder = take_text(&folder);
     return 0;
 }
