@@ -15,7 +15,12 @@
 #include <sys/time.h>
 #include <time.h>
 
-enum { RECORD_HEAD = 5, RECORD_MOST = 16384, UNREAD_MOST = PROCESS_OUTPUT_KEPT / 2 };
+enum {
+    RECORD_HEAD = 5,
+    RECORD_MOST = 16384,
+    UNREAD_MOST = PROCESS_OUTPUT_KEPT / 2,
+    ENDED_BYTES_MOST = 64 << 20, /* of output, of ended processes of all sessions */
+};
 
 static int64_t wall_ms(void)
 {
@@ -465,6 +470,25 @@ static struct process *process_new(struct processes *processes, struct session *
     return process;
 }
 
+/* Room for one that begins: of its session the oldest that has ended is forgotten before its time
+ * once there are PROCESSES_MOST, and of all sessions' once their output is too much. */
+static void make_room(const struct processes *processes, const struct session *session)
+{
+    unsigned count = 0;
+    size_t bytes = 0;
+    for (struct process *process = processes->first, *next; process; process = next) {
+        next = process->next; /* older ones come later */
+        count += strcmp(process->session_id, session_id(session)) == 0;
+        if (process->state != PROCESS_ENDED)
+            continue;
+        bool is_last =
+            count >= PROCESSES_MOST && strcmp(process->session_id, session_id(session)) == 0;
+        bytes += process->log.size;
+        if (process->uses == 0 && (is_last || bytes > ENDED_BYTES_MOST))
+            forget(process);
+    }
+}
+
 static int check_count(const struct processes *processes, const struct session *session, error *err)
 {
     unsigned count = 0;
@@ -481,6 +505,7 @@ int process_start(struct processes *processes, struct session *session,
     auto_bytes wanted = { 0 };
     if (write_order(request, &wanted, err) < 0 || check_count(processes, session, err) < 0)
         return -1;
+    make_room(processes, session);
     struct process *process = process_new(processes, session, request);
     if (!process)
         return fail(err, ERR_SYSTEM, "no memory for a process");

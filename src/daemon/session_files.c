@@ -11,7 +11,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SKIPPED_MOST = 64 * 1024, CREDIT_STEP = 128 * 1024, NAMES_MOST = 32 << 20 };
+enum {
+    SKIPPED_MOST = 64 * 1024,
+    CREDIT_STEP = 128 * 1024,
+    NAMES_MOST = 32 << 20,
+    CHANGES_MOST = 1 << 20
+};
 
 int error_of_inside(const struct inside_frame *frame, const unsigned char *payload, error *err)
 {
@@ -115,6 +120,14 @@ static int keep_change(struct file_task *task, const struct inside_frame *frame,
     memcpy(&change, payload, sizeof change);
     if (change.what == 0 || change.what >= COUNT_OF(names))
         return fail(err, ERR_PROTOCOL, "glovebox-init told a change of no kind");
+    task->change_bytes += frame->size;
+    if (task->bytes.size > CHANGES_MOST) { /* a folder of any size moved in is one turn of init's */
+        if (!task->loses_changes)
+            bytes_add_text(&task->bytes, "event: lost\ndata: {\"path\":\"\"}\n\n");
+        task->loses_changes = true;
+        return 0;
+    }
+    task->loses_changes = false;
     auto_bytes json = { 0 };
     struct bytes *out = &json;
     json_open(out, '{');
@@ -133,7 +146,6 @@ static int keep_change(struct file_task *task, const struct inside_frame *frame,
     bytes_print(&task->bytes, "event: %s\ndata: ", names[change.what]);
     bytes_add(&task->bytes, json.data, json.size);
     bytes_add_text(&task->bytes, "\n\n");
-    task->change_bytes += frame->size;
     return 0;
 }
 

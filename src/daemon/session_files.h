@@ -42,6 +42,7 @@ struct file_task {
     size_t taken;       /* of them */
     uint64_t owed;      /* credit that init has not been given back */
     uint64_t change_bytes;
+    bool loses_changes; /* more of them have come than are kept for whoever reads */
 };
 
 /* What is asked: the order's own struct, a path, and a second one for MOVE. */

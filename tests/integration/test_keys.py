@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import socket
 import threading
 import time
 
@@ -201,6 +202,25 @@ def test_concurrency_of_a_key_is_held_and_its_others_wait(service):
         thread.join()
     spans = sorted((float(first), float(last)) for first, last in spans)
     assert all(before[1] <= after[0] for before, after in zip(spans, spans[1:])), spans
+
+
+def test_one_tenant_cannot_hold_every_connection(service):
+    """Requests that wait hold theirs for as long as they like."""
+    mine = [service.key("--tenant", "a") for _ in range(2)]
+    other = service.key("--tenant", "b")
+    run = service.call("POST", "/v1/runs", {"code": "import time; time.sleep(60)", "policy": "minimal"}, key=mine[0],
+                       headers={"Prefer": "respond-async"}).json
+    held = []
+    for turn in range(530):
+        peer = socket.create_connection(("127.0.0.1", service.port))
+        peer.sendall(f"GET /v1/runs/{run['id']}/events HTTP/1.1\r\nHost: localhost\r\n"
+                     f"Authorization: Bearer {mine[turn % 2]['key']}\r\n\r\n".encode())
+        held.append(peer)
+    answers = [peer.recv(12) for peer in held[:300]]
+    assert (answers.count(b"HTTP/1.1 200"), answers.count(b"HTTP/1.1 429")) == (256, 44)
+    assert service.call("GET", "/v1/limits", key=other).status == 200, "another tenant is served"
+    for peer in held:
+        peer.close()
 
 
 def test_one_who_floods_keeps_nobody_else_waiting(glovebox):

@@ -90,6 +90,19 @@ def test_a_program_prints_and_ends(session):
     assert (seen[-1]["data"]["exit_code"], seen[-1]["data"]["signal"], seen[-1]["data"]["state"]) == (3, None, "ended")
 
 
+def test_those_that_have_ended_are_kept_in_bounds(daemon):
+    """What a program printed is kept for a minute; one who starts many does not fill the daemon with it."""
+    session = daemon.session()
+    made = []
+    for turn in range(60):
+        made.append(Process(session, command=["echo", str(turn)]))
+        made[-1].ended()
+    kept = [process["id"] for process in session.call("GET", "/processes?all=1")[1]["processes"]]
+    assert len(kept) == 48 and kept == [process.answer["id"] for process in made[:11:-1]], "the newest"
+    assert session.call("GET", made[0].place)[0] == 404
+    session.end()
+
+
 def test_a_stream_begins_with_the_program(session):
     response = session.daemon.open("POST", f"{session.place}/processes", {"shell": "echo $A; cat", "env": {"A": "b"}},
                                    {"Accept": "text/event-stream"})

@@ -226,12 +226,31 @@ class TestWatch:
     def test_changes_are_events(self, files):
         events = Events(files.raw("GET", f"{files.session.place}/files:watch?recursive=1"))
         assert events.response.status == 200
-        files.session.run("import os\nos.makedirs('a/b')\nopen('a/b/c', 'w').write('1')\nos.rename('a/b/c', 'd')\nos.remove('d')")
         seen = []
-        while ("remove", "d") not in seen:
-            name, data = events.next()
-            seen.append((name, data["path"]))
+
+        def wait_for(*change):
+            while change not in seen:
+                name, data = events.next()
+                seen.append((name, data["path"]))
+
+        files.session.run("import os\nos.makedirs('a/b')")
+        wait_for("create", "a/b")
+        files.session.run("open('a/b/c', 'w').write('1')\nos.rename('a/b/c', 'd')\nos.remove('d')")
+        wait_for("remove", "d")
         assert {("create", "a"), ("create", "a/b"), ("create", "a/b/c"), ("rename", "a/b/c"), ("create", "d")} <= set(seen)
+        events.hang_up()
+
+    def test_more_changes_than_anybody_reads_are_lost_and_told(self, files):
+        """A folder that is moved in tells all that is below it at once."""
+        files.session.run("import os\nos.makedirs('seen')\nfor f in range(4):\n  os.makedirs(f's/{f}')\n"
+                          "  for i in range(2000): open(f's/{f}/' + 'n' * 200 + str(i), 'w')")
+        events = Events(files.raw("GET", f"{files.session.place}/files:watch?recursive=1&path=seen"))
+        files.session.run("import os, time\nos.rename('s', 'seen/s')\ntime.sleep(2)")
+        told = 0
+        while events.next()[0] != "lost":
+            told += 1
+        assert told < 8000
+        files.session.run("import shutil\nshutil.rmtree('seen')")
         events.hang_up()
 
     def test_what_is_no_folder_is_not_watched(self, files):

@@ -420,6 +420,18 @@ unsigned http_connection_count(const struct http *http)
     return http->connection_count;
 }
 
+unsigned http_count_alike(const struct exchange *exchange,
+                          bool (*is_alike)(const struct account *, const struct account *))
+{
+    unsigned count = 0;
+    for (const struct connection *connection = exchange->http->connections; connection;
+         connection = connection->next) {
+        const struct exchange *other = connection->exchange;
+        count += other && other->account && is_alike(exchange->account, other->account);
+    }
+    return count;
+}
+
 int64_t http_began_ms(const struct http *http)
 {
     return http->began_ms;

@@ -156,6 +156,10 @@ void http_close(struct http *http);
 void http_stop_listening(struct http *http);
 
 unsigned http_connection_count(const struct http *http);
+
+/* How many exchanges are under way, this one included, whose callers are alike. */
+unsigned http_count_alike(const struct exchange *exchange,
+                          bool (*is_alike)(const struct account *, const struct account *));
 int64_t http_began_ms(const struct http *http); /* now_ms() when it was opened */
 
 /* True if no request is being answered. */

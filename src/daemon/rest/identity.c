@@ -11,6 +11,8 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+enum { TENANT_CONNECTIONS_MOST = 256 };
+
 static const uint32_t scopes_of[] = {
     [RIGHT_OF_TABLE] = SCOPE_ADMIN,
     [RIGHT_ADMIN] = SCOPE_ADMIN,
@@ -50,6 +52,19 @@ static int find_key(const struct exchange *exchange, const char **ret_key, error
     return 0;
 }
 
+/* A tenant who waits on half of all connections gets no more of them: the others need some, too. */
+static int check_share(const struct exchange *exchange, error *err)
+{
+    const struct account *account = exchange->account;
+    if (account->key.id[0] == '\0' ||
+        http_connection_count(exchange->http) <= TENANT_CONNECTIONS_MOST ||
+        http_count_alike(exchange, account_sees) <= TENANT_CONNECTIONS_MOST)
+        return 0;
+    return fail(err, ERR_BUSY,
+                "%d requests of tenant '%.40s' are under way; try again when some have ended",
+                TENANT_CONNECTIONS_MOST, account->key.tenant);
+}
+
 int identify(struct exchange *exchange, error *err)
 {
     struct door *door = exchange->door;
@@ -58,7 +73,8 @@ int identify(struct exchange *exchange, error *err)
     if (find_key(exchange, &key, err) < 0)
         return -1;
     if (key) {
-        if (accounts_identify(door->accounts, key, &exchange->account, err) < 0)
+        if (accounts_identify(door->accounts, key, &exchange->account, err) < 0 ||
+            check_share(exchange, err) < 0)
             return -1;
     } else if (needs_no_key) {
         exchange->account = &door->accounts->local;

@@ -8,7 +8,8 @@
 bool peer_is_owner(int socket, unsigned owner);
 
 /* http_settings.admit: sets exchange->account and holds it against the route.
- * Fails  ERR_UNAUTHORIZED  no key, or none that is good; ERR_FORBIDDEN  it lacks the scope. */
+ * Fails  ERR_UNAUTHORIZED  no key, or none that is good; ERR_FORBIDDEN  it lacks the scope;
+ *        ERR_BUSY  its tenant holds half of all connections. */
 int identify(struct exchange *exchange, error *err);
 
 /* http_settings.answering: WWW-Authenticate, Retry-After, RateLimit
