@@ -133,9 +133,6 @@ int path_of_policies(char **ret_path, error *err)
 
 int path_of_own_state(char **ret_path, error *err)
 {
-    /* A root of a user namespace only has no right to it. */
-    if (geteuid() == 0 && access("/var/lib", W_OK) == 0)
-        return format_text(ret_path, err, "/var/lib/glovebox");
     const char *states = variable("XDG_STATE_HOME");
     if (states && states[0] == '/')
         return format_text(ret_path, err, "%s/glovebox", states);

@@ -34,7 +34,8 @@ int path_of_policies(char **ret_path, error *err);
 /* The state folder; `chosen` (from --state) wins over everything, NULL if not given. */
 int path_of_state(const char *chosen, char **ret_path, error *err);
 
-/* The state folder of this very user, whatever GLOVEBOX_STATE says; without a home, one in /tmp. */
+/* The state folder of this very user, whatever GLOVEBOX_STATE says, for one who is not root or only
+ * of a user namespace; without a home, one in /tmp. */
 int path_of_own_state(char **ret_path, error *err);
 
 /* STATE/templates. */
