@@ -132,6 +132,7 @@ void connection_end(struct connection *connection, enum egress_reason reason)
     if (connection->next)
         connection->next->place = connection->place;
     connection->channel->connections--;
+    connection->channel->egress->connections--;
     flow_close(&connection->up);
     flow_close(&connection->down);
     free(connection->head);
@@ -214,8 +215,6 @@ static void watch_both(struct connection *connection)
         (flow_wants_read(up) ? UV_READABLE : 0) | (flow_wants_write(down) ? UV_WRITABLE : 0);
     int outer =
         (flow_wants_read(down) ? UV_READABLE : 0) | (flow_wants_write(up) ? UV_WRITABLE : 0);
-    if (connection->is_http && up->is_done)
-        inner |= UV_DISCONNECT; /* nobody waits for the answer any more */
     if (inner)
         (void) uv_poll_start(&connection->inner_poll, inner, inner_is_ready);
     else
@@ -265,7 +264,7 @@ static int put_head(struct connection *connection, enum flow_body body, uint64_t
     size_t head = connection->is_http ? connection->body_from : connection->head_size;
     up->body = body;
     up->left = left;
-    if (connection->head_size > HTTP_HEAD_MOST &&
+    if (connection->head_size > HTTP_HEAD_MOST / 2 &&
         fcntl(up->pipe[1], F_SETPIPE_SZ, 4 * HTTP_HEAD_MOST) < 0)
         return -1;
     if (flow_put(up, connection->head, head) < 0)
@@ -654,8 +653,8 @@ static void inner_is_ready(uv_poll_t *poll, int status, int events)
     struct connection *connection = poll->data;
     if (connection->state == OVER)
         return;
-    if (status < 0 || (connection->state == RELAYING && connection->is_http &&
-                       connection->up.is_done && (events & UV_DISCONNECT)))
+    (void) events;
+    if (status < 0)
         connection_end(connection, EGRESS_ALLOWED);
     else if (connection->state == RELAYING)
         relay(connection);
@@ -785,6 +784,7 @@ static struct connection *make(struct channel *channel, int socket)
         channel->first->place = &connection->next;
     channel->first = connection;
     channel->connections++;
+    channel->egress->connections++;
     channel->open_handles++;
     return connection;
 }
@@ -798,7 +798,8 @@ void connection_accept(struct listener *listener)
         if (accepted < 0)
             return;
         (void) setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        bool has_room = channel->connections < channel->terms.connections_most + LINGERING_MOST;
+        bool has_room = channel->connections < channel->terms.connections_most + LINGERING_MOST &&
+                        channel->egress->connections < channel->egress->connections_most;
         struct connection *connection = has_room ? make(channel, accepted) : NULL;
         if (!connection) {
             (void) close(accepted);

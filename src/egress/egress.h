@@ -45,6 +45,7 @@ struct egress {
     struct rules coming; /* of the channel that is opened next */
     uint32_t coming_for;
     struct channel *channels;
+    unsigned connections, connections_most; /* of all channels */
     struct resolver *resolver;
 };
 

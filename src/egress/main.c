@@ -13,14 +13,20 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Each connection takes six descriptors. */
-static void raise_descriptors(void)
+enum { CONNECTIONS_MOST = 1000, FDS_EACH = 6, FDS_OURS = 256 /* listeners come with channels */ };
+
+/* Gives how many connections there may be at once, so that descriptors never run out. */
+static unsigned raise_descriptors(void)
 {
     struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        (void) setrlimit(RLIMIT_NOFILE, &files);
-    }
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return 1;
+    files.rlim_cur = files.rlim_max;
+    (void) setrlimit(RLIMIT_NOFILE, &files);
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < 2 * FDS_OURS)
+        return 1;
+    rlim_t most = (files.rlim_cur - FDS_OURS) / (2 * FDS_EACH); /* the other half: listeners */
+    return most < CONNECTIONS_MOST ? (unsigned) most : CONNECTIONS_MOST;
 }
 
 static int read_arguments(int count, char **arguments, int *ret_socket, const char **ret_server,
@@ -60,7 +66,7 @@ int main(int count, char **arguments)
     const char *server;
     (void) signal(SIGPIPE, SIG_IGN);
     (void) signal(SIGINT, SIG_IGN); /* a Ctrl-C is for whoever started us; our end follows theirs */
-    raise_descriptors();
+    egress.connections_most = raise_descriptors();
     if (read_arguments(count, arguments, &socket, &server, &err) == 0 &&
         serve(&egress, socket, server, &err) == 0)
         return 0;

@@ -107,12 +107,14 @@ int resolver_open(uv_loop_t *loop, const char *server, struct resolver **ret_res
     if (!resolver)
         return fail(err, ERR_SYSTEM, "no memory for the resolver");
     static char lookups[] = "b";
-    struct ares_options options = { .timeout = 2000,
+    struct ares_options options = { .flags = ARES_FLAG_NOSEARCH, /* a name is what it says */
+                                    .timeout = 2000,
                                     .tries = 2,
                                     .lookups = lookups,
                                     .sock_state_cb = socket_changes,
                                     .sock_state_cb_data = resolver };
-    int mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB;
+    int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
+               ARES_OPT_SOCK_STATE_CB;
     resolver->loop = loop;
     resolver->timer.data = resolver;
     int done = ares_library_init(ARES_LIB_INIT_ALL);
