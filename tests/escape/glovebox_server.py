@@ -85,7 +85,12 @@ class Server:
         self.log = open(self.folder / "serve.log", "wb")
         self.process = subprocess.Popen(command, env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=self.log,
                                         stderr=self.log, **identity)
-        self.wait_until_ready()
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.process.terminate()
+            self.process.wait(30)
+            raise
         return self
 
     def open_way(self):
