@@ -13,7 +13,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { CONNECTIONS_MOST = 1000, FDS_EACH = 6, FDS_OURS = 256 /* listeners come with channels */ };
+enum { CONNECTIONS_MOST = 1000 };
+
+static const rlim_t fds_ours = 256; /* listeners come with channels */
+static const rlim_t fds_each = 6;
 
 /* Gives how many connections there may be at once, so that descriptors never run out. */
 static unsigned raise_descriptors(void)
@@ -23,9 +26,9 @@ static unsigned raise_descriptors(void)
         return 1;
     files.rlim_cur = files.rlim_max;
     (void) setrlimit(RLIMIT_NOFILE, &files);
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < 2 * FDS_OURS)
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < 2 * fds_ours)
         return 1;
-    rlim_t most = (files.rlim_cur - FDS_OURS) / (2 * FDS_EACH); /* the other half: listeners */
+    rlim_t most = (files.rlim_cur - fds_ours) / (2 * fds_each); /* the other half: listeners */
     return most < CONNECTIONS_MOST ? (unsigned) most : CONNECTIONS_MOST;
 }
 
