@@ -6,6 +6,7 @@ import io
 import os
 import struct
 import tarfile
+import time
 
 import pytest
 from conftest import BUILD, STATE
@@ -315,13 +316,15 @@ def test_a_terminal_is_one(inside):
 
 def test_control_c_and_resize_reach_the_program_in_front(inside):
     number = inside.start("bash", "--norc", "-i", flags=TERMINAL | BY_CREDIT)
-    inside.send(DATA, number, b"PS1='> '; trap 'stty size' WINCH; echo rea'dy'\n")
+    inside.send(DATA, number, b"PS1='> '; echo rea'dy'\n")
     inside.said(number, b"ready")
-    inside.send(DATA, number, b"sleep 100\n")
-    inside.said(number, b"sleep 100")
+    inside.send(DATA, number, b"echo st'arted'; sleep 100\n")
+    inside.said(number, b"started")
+    time.sleep(0.5)  # until sleep is in front: what comes earlier is bash's own
     inside.send(DATA, number, b"\x03")
     inside.said(number, b"^C")
     inside.send(RESIZE, number, struct.pack("<HH", 11, 22))
+    inside.send(DATA, number, b"stty size\n")
     inside.said(number, b"11 22")
     inside.send(DATA, number, b"sleep 100 &\njobs; exit 7\n")
     text, ended = inside.output(number)
