@@ -64,12 +64,12 @@ def network_namespaces():
 
 def files():
     """Files in the places where glovebox could drop some. What stays by design is not counted: the file `slots`,
-    in which instances of one user lock their slots, and its folder."""
+    in which instances of one user lock their slots, and `state`, the records of a user without a home."""
     found = []
     for folder in ("/run/glovebox", *map(str, pathlib.Path("/tmp").glob(".glovebox-*")), "/tmp"):
         with contextlib.suppress(OSError):
             found += [f"{folder}/{name}" for name in os.listdir(folder)
-                      if name != "slots" and (folder != "/tmp" or name.startswith("glovebox"))]
+                      if name not in ("slots", "state") and (folder != "/tmp" or name.startswith("glovebox"))]
     return found
 
 
