@@ -34,22 +34,15 @@ struct network {
     struct way *ways;
 };
 
-static const struct {
-    const char *name, *text;
-} reasons[EGRESS_REASONS] = {
-    [EGRESS_ALLOWED] = { "ALLOWED", "allowed" },
-#define REASON(name, status, text) [EGRESS_##name] = { #name, text },
+static const char *const reasons[EGRESS_REASONS] = {
+    [EGRESS_ALLOWED] = "allowed",
+#define REASON(name, status, text) [EGRESS_##name] = text,
 #include "contract/egress_reasons.def"
 };
 
-const char *network_reason_name(unsigned reason)
-{
-    return reason < EGRESS_REASONS ? reasons[reason].name : "UNKNOWN";
-}
-
 const char *network_reason_text(unsigned reason)
 {
-    return reason < EGRESS_REASONS ? reasons[reason].text : "refused";
+    return reason < EGRESS_REASONS ? reasons[reason] : "refused";
 }
 
 static void unlink_way(struct way *way)

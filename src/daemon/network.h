@@ -45,5 +45,4 @@ uint64_t way_unlisted(const struct way *way);
 /* Why it ended early: glovebox-egress has gone. NULL if it has not. */
 const char *way_failure(const struct way *way);
 
-const char *network_reason_name(unsigned reason);
 const char *network_reason_text(unsigned reason);

@@ -11,6 +11,7 @@
  * have been decided on; what is connected to is that very address. */
 #include "egress/egress.h"
 
+#include "base/clock.h"
 #include "base/table.h"
 #include "egress/client_hello.h"
 #include "egress/dns.h"
@@ -26,7 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -750,13 +750,6 @@ static void begin(struct connection *connection, const struct listener *listener
         begin_transparent(connection, &to, listener->port);
 }
 
-static uint64_t wall_clock_ms(void)
-{
-    struct timespec now;
-    (void) clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
-}
-
 static struct connection *make(struct channel *channel, int socket)
 {
     struct connection *connection = calloc(1, sizeof *connection);
@@ -777,7 +770,7 @@ static struct connection *make(struct channel *channel, int socket)
     connection->began_us = uv_hrtime() / 1000;
     connection->record = (struct egress_record){ .channel = channel->id,
                                                  .way = EGRESS_BY_NAME,
-                                                 .began_ms = wall_clock_ms() };
+                                                 .began_ms = (uint64_t) wall_clock_ms() };
     connection->next = channel->first;
     connection->place = &channel->first;
     if (channel->first)

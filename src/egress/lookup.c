@@ -3,18 +3,11 @@
  * carries anything out (DNS tunnels). */
 #include "egress/egress.h"
 
+#include "base/clock.h"
 #include "egress/dns.h"
 
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
-
-static uint64_t wall_clock_ms(void)
-{
-    struct timespec now;
-    (void) clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
-}
 
 static void tell_refusal(struct channel *channel, const char *name, enum egress_reason reason)
 {
@@ -23,7 +16,7 @@ static void tell_refusal(struct channel *channel, const char *name, enum egress_
                                     .label = EGRESS_NO_LABEL,
                                     .way = EGRESS_BY_DNS,
                                     .port = EGRESS_DNS_PORT,
-                                    .began_ms = wall_clock_ms() };
+                                    .began_ms = (uint64_t) wall_clock_ms() };
     memcpy(record.name, name, strnlen(name, sizeof record.name - 1));
     link_tell(channel, &record);
 }
