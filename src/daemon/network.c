@@ -36,7 +36,7 @@ struct network {
 
 static const char *const reasons[EGRESS_REASONS] = {
     [EGRESS_ALLOWED] = "allowed",
-#define REASON(name, status, text) [EGRESS_##name] = text,
+#define REASON(name, status, text) [EGRESS_##name] = (text),
 #include "contract/egress_reasons.def"
 };
 
