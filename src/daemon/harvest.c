@@ -6,7 +6,7 @@
 #include "daemon/json_reader.h"
 #include "daemon/request.h"
 #include "daemon/shown.h"
-#include "daemon/utf8.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

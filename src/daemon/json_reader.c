@@ -3,7 +3,7 @@
  * become a huge tree). */
 #include "daemon/json_reader.h"
 
-#include "daemon/utf8.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -1,10 +1,9 @@
 /* json_writer.c - the last byte written tells whether a comma is due. */
 #include "daemon/json_writer.h"
 
-#include "daemon/utf8.h"
+#include "base/json_text.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 static void comma(struct bytes *out)
@@ -33,57 +32,10 @@ void json_key(struct bytes *out, const char *key)
     bytes_add(out, ":", 1);
 }
 
-/* Bytes that stand for themselves between the quotes. */
-static bool is_plain(unsigned char byte)
-{
-    return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
-}
-
-static void escape(struct bytes *out, unsigned char byte)
-{
-    static const char short_forms[] = "\"\"\\\\\bb\ff\nn\rr\tt";
-    for (const char *form = short_forms; *form; form += 2)
-        if ((unsigned char) form[0] == byte) {
-            char escaped[2] = { '\\', form[1] };
-            bytes_add(out, escaped, sizeof escaped);
-            return;
-        }
-    char escaped[8];
-    (void) snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned) byte);
-    bytes_add(out, escaped, 6);
-}
-
 static void text_begin(struct bytes *out)
 {
     comma(out);
     bytes_add(out, "\"", 1);
-}
-
-static void text_part(struct bytes *out, const char *text, size_t size)
-{
-    const unsigned char *at = (const unsigned char *) text;
-    const unsigned char *end = at + size;
-    while (at < end) {
-        const unsigned char *plain = at;
-        while (plain < end && is_plain(*plain))
-            plain++;
-        bytes_add(out, at, (size_t) (plain - at));
-        at = plain;
-        if (at == end)
-            break;
-        if (*at < 0x80) {
-            escape(out, *at++);
-            continue;
-        }
-        int length = utf8_character(at, (size_t) (end - at));
-        if (length > 0) {
-            bytes_add(out, at, (size_t) length);
-            at += length;
-        } else {
-            bytes_add(out, "\xEF\xBF\xBD", 3); /* U+FFFD */
-            at++;
-        }
-    }
 }
 
 static void text_end(struct bytes *out)
@@ -93,9 +45,8 @@ static void text_end(struct bytes *out)
 
 void json_text(struct bytes *out, const char *text, size_t size)
 {
-    text_begin(out);
-    text_part(out, text, size);
-    text_end(out);
+    comma(out);
+    json_text_quote(out, text, size, JSON_DELETE_ESCAPED);
 }
 
 void json_string(struct bytes *out, const char *text)

@@ -3,7 +3,7 @@
 
 #include "base/table.h"
 #include "daemon/json_writer.h"
-#include "daemon/utf8.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,6 +2,9 @@
  */
 #include "receipt/jcs.h"
 
+#include "base/json_text.h"
+#include "base/utf8.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,29 +23,14 @@ static void mistake(struct jcs *json, const char *what)
 /* The code point at `text`, and how many bytes it takes; a byte that begins none is U+FFFD. */
 static uint32_t decode(const unsigned char *text, size_t size, size_t *ret_size)
 {
-    static const struct {
-        unsigned char mask, mark;
-        uint32_t least;
-    } forms[] = {
-        { 0x80, 0x00, 0 }, { 0xE0, 0xC0, 0x80 }, { 0xF0, 0xE0, 0x800 }, { 0xF8, 0xF0, 0x10000 }
-    };
-    for (size_t length = 1; length <= 4 && length <= size; length++) {
-        if ((text[0] & forms[length - 1].mask) != forms[length - 1].mark)
-            continue;
-        uint32_t code = text[0] & (unsigned char) ~forms[length - 1].mask;
-        bool is_whole = true;
-        for (size_t i = 1; i < length; i++) {
-            is_whole = is_whole && (text[i] & 0xC0) == 0x80;
-            code = code << 6 | (text[i] & 0x3F);
-        }
-        if (!is_whole || code < forms[length - 1].least || code > 0x10FFFF ||
-            (code >= 0xD800 && code <= 0xDFFF))
-            break;
-        *ret_size = length;
-        return code;
-    }
-    *ret_size = 1;
-    return NOT_UTF8;
+    int length = utf8_character(text, size);
+    *ret_size = length > 0 ? (size_t) length : 1;
+    if (length <= 1)
+        return length == 1 ? text[0] : NOT_UTF8;
+    uint32_t code = text[0] & (0xFFU >> (length + 1)); /* n leading ones and a zero mark n bytes */
+    for (int i = 1; i < length; i++)
+        code = code << 6 | (text[i] & 0x3F);
+    return code;
 }
 
 /* Beyond the first plane a character begins with a surrogate (0xD800…), which sorts before 0xE000;
@@ -70,52 +58,6 @@ int jcs_compare(const char *left, const char *right)
         b_left -= b_size;
     }
     return a_left == b_left ? 0 : a_left == 0 ? -1 : 1;
-}
-
-static void escape(struct bytes *out, unsigned char byte)
-{
-    static const char short_forms[] = "\"\"\\\\\bb\ff\nn\rr\tt";
-    for (const char *form = short_forms; *form; form += 2)
-        if ((unsigned char) form[0] == byte) {
-            char escaped[2] = { '\\', form[1] };
-            bytes_add(out, escaped, sizeof escaped);
-            return;
-        }
-    char escaped[8];
-    (void) snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned) byte);
-    bytes_add(out, escaped, 6);
-}
-
-static bool is_plain(unsigned char byte)
-{
-    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
-}
-
-static void write_text(struct bytes *out, const char *text, size_t size)
-{
-    const unsigned char *at = (const unsigned char *) text;
-    bytes_add(out, "\"", 1);
-    for (size_t done = 0; done < size;) {
-        size_t plain = done;
-        while (plain < size && is_plain(at[plain]))
-            plain++;
-        bytes_add(out, text + done, plain - done);
-        done = plain;
-        if (done == size)
-            break;
-        if (at[done] < 0x80) {
-            escape(out, at[done++]);
-            continue;
-        }
-        size_t length;
-        uint32_t code = decode(at + done, size - done, &length);
-        if (code == NOT_UTF8 && length == 1)
-            bytes_add_text(out, "\xEF\xBF\xBD");
-        else
-            bytes_add(out, text + done, length);
-        done += length;
-    }
-    bytes_add(out, "\"", 1);
 }
 
 /* What stands before a value: nothing behind a key, a comma behind another value. */
@@ -160,7 +102,7 @@ void jcs_key(struct jcs *json, const char *key)
     level->has_values = true;
     json->members[json->member_count++] =
         (struct jcs_member){ .key = key, .start = json->out.size };
-    write_text(&json->out, key, strlen(key));
+    json_text_quote(&json->out, key, strlen(key), JSON_DELETE_AS_IT_IS);
     bytes_add(&json->out, ":", 1);
     json->key_is_written = true;
 }
@@ -218,7 +160,7 @@ void jcs_close(struct jcs *json, char bracket)
 void jcs_text(struct jcs *json, const char *text, size_t size)
 {
     begin_value(json);
-    write_text(&json->out, text, size);
+    json_text_quote(&json->out, text, size, JSON_DELETE_AS_IT_IS);
 }
 
 void jcs_integer(struct jcs *json, int64_t value)

@@ -9,6 +9,8 @@ import pathlib
 import subprocess
 
 import pytest
+import session_rig
+import zygote_rig
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GLOVEBOX_BUILD", TOP / "build")).resolve()
@@ -56,3 +58,40 @@ def python_template():
     assert (STATE / "templates" / "python" / "manifest.json").exists() or (
         STATE / "templates" / "minimal" / "manifest.json").exists(), \
         f"no template in {STATE}: run glovebox template build minimal"
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    """A service of its own for each file of tests that asks for one."""
+    folder = tmp_path_factory.mktemp("d")
+    started = session_rig.Daemon(Glovebox(folder), folder)
+    yield started
+    started.stop()
+
+
+def zygote_of(template, modules):
+    """A zygote of a template with a stand-in for init, without a daemon; to be closed."""
+    root = STATE / "templates" / template / "root"
+    if not (root / "usr/bin/python3").exists():
+        pytest.skip(f"template {template} is not built")
+    compiled = BUILD / "seccomp" / "default.bpf"
+    rig = zygote_rig.Rig(str(root), str(BUILD / "python"), modules,
+                         compiled.read_bytes() if compiled.exists() else zygote_rig.ALLOW_ALL)
+    assert rig.failure is None, rig.failure
+    return rig
+
+
+@pytest.fixture(scope="module")
+def light():
+    """A zygote that has imported nothing more than Python does."""
+    rig = zygote_of("minimal", [])
+    yield rig
+    rig.close()
+
+
+@pytest.fixture(scope="module")
+def data():
+    """A zygote that has imported what most analyses need."""
+    rig = zygote_of("python", ["numpy", "pandas", "matplotlib.pyplot"])
+    yield rig
+    rig.close()

@@ -11,8 +11,6 @@ import threading
 
 import pytest
 
-from test_zygote import DATA, host_pid, make_rig
-
 CONFORMANCE = pathlib.Path(__file__).resolve().parents[1] / "conformance"
 sys.path.insert(0, str(CONFORMANCE))
 import cells  # noqa: E402  pylint: disable=wrong-import-position
@@ -21,20 +19,6 @@ RECORDED = json.loads((CONFORMANCE / "ipykernel.json").read_text())
 ROWS = list(cells.rows())
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="maps a block of ids, as root")
-
-
-@pytest.fixture(scope="module")
-def light():
-    rig = make_rig("minimal", [])
-    yield rig
-    rig.close()
-
-
-@pytest.fixture(scope="module")
-def data():
-    rig = make_rig("python", DATA)
-    yield rig
-    rig.close()
 
 
 def answer_of(rig, codes, interrupt):
@@ -46,7 +30,7 @@ def answer_of(rig, codes, interrupt):
     os.close(one.stdin)
     one.stdin = -1
     if interrupt:
-        threading.Timer(0.3, os.kill, (host_pid(one), 2)).start()
+        threading.Timer(0.3, os.kill, (one.host_pid(), 2)).start()
     outcome = one.execute(codes[-1], mode="CELL", stdin=None, folder=folders[len(codes) - 1])
     one.close()
     assert outcome["executed"] is not None, "the interpreter ended without a word"

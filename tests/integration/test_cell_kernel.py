@@ -8,25 +8,9 @@ import threading
 
 import pytest
 
-from test_zygote import DATA, host_pid, make_rig
-
 TABLE = "application/vnd.glovebox.table+json"
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="maps a block of ids, as root")
-
-
-@pytest.fixture(scope="module")
-def light():
-    rig = make_rig("minimal", [])
-    yield rig
-    rig.close()
-
-
-@pytest.fixture(scope="module")
-def data():
-    rig = make_rig("python", DATA)
-    yield rig
-    rig.close()
 
 
 @pytest.fixture
@@ -198,7 +182,7 @@ def test_threads_that_show_do_not_mix_their_results(cell):
 # --- state and interrupts ---------------------------------------------------------------------------
 
 def interrupt_later(cell, after=0.3):
-    threading.Timer(after, os.kill, (host_pid(cell.interpreter), 2)).start()
+    threading.Timer(after, os.kill, (cell.interpreter.host_pid(), 2)).start()
 
 
 @pytest.mark.parametrize("code", [

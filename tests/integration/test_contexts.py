@@ -5,17 +5,6 @@ import concurrent.futures
 import time
 
 import pytest
-from session_rig import Daemon
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    from conftest import Glovebox  # pylint: disable=import-outside-toplevel
-
-    folder = tmp_path_factory.mktemp("d")
-    started = Daemon(Glovebox(folder), folder)
-    yield started
-    started.stop()
 
 
 @pytest.fixture

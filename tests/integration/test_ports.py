@@ -7,7 +7,6 @@ import socket
 import time
 
 import pytest
-from session_rig import Daemon
 
 SERVER = r'''
 import hashlib, http.server, json, socket, threading
@@ -50,16 +49,6 @@ while True:
     while data := c.recv(65536): c.sendall(data.upper())
     c.close()
 '''
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    from conftest import Glovebox  # pylint: disable=import-outside-toplevel
-
-    folder = tmp_path_factory.mktemp("d")
-    started = Daemon(Glovebox(folder), folder)
-    yield started
-    started.stop()
 
 
 @pytest.fixture(scope="module")

@@ -12,17 +12,7 @@ import time
 import urllib.parse
 
 import pytest
-from session_rig import Daemon, Events
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    from conftest import Glovebox  # pylint: disable=import-outside-toplevel
-
-    folder = tmp_path_factory.mktemp("d")
-    started = Daemon(Glovebox(folder), folder)
-    yield started
-    started.stop()
+from session_rig import Events
 
 
 @pytest.fixture

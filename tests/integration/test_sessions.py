@@ -13,16 +13,6 @@ import pytest
 from session_rig import Daemon
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    from conftest import Glovebox  # pylint: disable=import-outside-toplevel
-
-    folder = tmp_path_factory.mktemp("d")
-    started = Daemon(Glovebox(folder), folder)
-    yield started
-    started.stop()
-
-
 @pytest.fixture
 def session(daemon):
     made = daemon.session()

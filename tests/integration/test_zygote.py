@@ -3,44 +3,15 @@
 import json
 import os
 import pathlib
-import subprocess
 import time
 
 import pytest
 
 import zygote_rig
+from conftest import BUILD, STATE, zygote_of
 from zygote_rig import Rig
 
-BUILD = pathlib.Path(os.environ.get("GLOVEBOX_BUILD", "build"))
-STATE = pathlib.Path(os.environ.get("GLOVEBOX_STATE", "/var/lib/glovebox"))
-DATA = ["numpy", "pandas", "matplotlib.pyplot"]
-
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="maps a block of ids, as root")
-
-
-def make_rig(template, modules):
-    root = STATE / "templates" / template / "root"
-    if not (root / "usr/bin/python3").exists():
-        pytest.skip(f"template {template} is not built")
-    compiled = BUILD / "seccomp" / "default.bpf"
-    rig = Rig(str(root), str(BUILD / "python"), modules,
-              compiled.read_bytes() if compiled.exists() else zygote_rig.ALLOW_ALL)
-    assert rig.failure is None, rig.failure
-    return rig
-
-
-@pytest.fixture(scope="module")
-def light():
-    rig = make_rig("minimal", [])
-    yield rig
-    rig.close()
-
-
-@pytest.fixture(scope="module")
-def data():
-    rig = make_rig("python", DATA)
-    yield rig
-    rig.close()
 
 
 @pytest.fixture
@@ -250,7 +221,7 @@ def test_an_interrupt_ends_a_cell_and_not_the_context(interpreter):
 
 def test_an_interrupt_between_cells_is_nothing(interpreter):
     interpreter.execute("import os; pid = os.getpid()", mode="CELL")
-    os.kill(host_pid(interpreter), 2)
+    os.kill(interpreter.host_pid(), 2)
     time.sleep(0.02)
     assert interpreter.execute("1", mode="CELL")["executed"]["code"] == 0
 
@@ -289,13 +260,6 @@ def test_pyplot_that_is_imported_late_is_met(data):
 
 # --- walls and freshness ------------------------------------------------------------------------
 
-def host_pid(interpreter):
-    """Its process id out here: the only process that has this pidfd's init for a parent."""
-    info = pathlib.Path(f"/proc/self/fdinfo/{interpreter.pidfd}").read_text()
-    init = int([line.split()[1] for line in info.splitlines() if line.startswith("Pid:")][0])
-    return int(pathlib.Path(f"/proc/{init}/task/{init}/children").read_text().split()[0])
-
-
 LOOK = """
 import json, os, resource
 status = dict(line.split(":\\t") for line in open("/proc/self/status").read().splitlines())
@@ -332,7 +296,7 @@ def test_every_wall_stands_before_code_is_read(light):
 
 def test_it_stands_in_the_namespaces_of_its_init(light):
     one = light.fork()
-    pid = host_pid(one)
+    pid = one.host_pid()
     init = int(pathlib.Path(f"/proc/{pid}/status").read_text().split("PPid:\t")[1].split()[0])
     for name in ("user", "mnt", "pid", "ipc", "uts", "net"):
         assert os.readlink(f"/proc/{pid}/ns/{name}") == os.readlink(f"/proc/{init}/ns/{name}")
@@ -349,7 +313,7 @@ def test_it_joins_the_control_groups_first(light):
     procs = os.open(group / "cgroup.procs", os.O_WRONLY)
     one = light.fork(procs=[procs])
     os.close(procs)
-    assert (group / "cgroup.procs").read_text().split() == [str(host_pid(one))]
+    assert (group / "cgroup.procs").read_text().split() == [str(one.host_pid())]
     one.close()
     for _ in range(100):
         try:
@@ -373,7 +337,7 @@ RANDOM_NUMPY = RANDOM + "import numpy\nprint(numpy.random.rand(), numpy.random.d
     ("python", ["numpy", "pandas", "ssl", "tempfile", "uuid", "multiprocessing"], RANDOM_NUMPY),
 ])
 def test_no_two_interpreters_share_a_stream(template, modules, code):
-    rig = make_rig(template, modules)
+    rig = zygote_of(template, modules)
     try:
         streams = [run(rig, code)["stdout"].decode().splitlines() for _ in range(6)]
         for row in zip(*streams):

@@ -15,6 +15,7 @@ import socket
 import struct
 import sys
 import time
+from pathlib import Path
 
 HERE = os.path.dirname(os.path.abspath(globals().get("__file__", "/")))
 SOURCE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "src")
@@ -168,6 +169,12 @@ class Interpreter:
         self.failure = body[FRAME.size + 8:].decode()
         if got:
             self.listener = got[0]
+
+    def host_pid(self):
+        """Its process id out here: the only child of the init that this pidfd stands for."""
+        info = Path(f"/proc/self/fdinfo/{self.pidfd}").read_text(encoding="ascii")
+        init = int([line.split()[1] for line in info.splitlines() if line.startswith("Pid:")][0])
+        return int(Path(f"/proc/{init}/task/{init}/children").read_text(encoding="ascii").split()[0])
 
     def execute(self, code="", mode="SCRIPT", path=None, arguments=(), variables=None, folder="/workspace",
                 flags=0, timeout=20, stdin=b"", prepare=True):

@@ -6,7 +6,7 @@
 #include "base/table.h"
 #include "daemon/json_writer.h"
 #include "daemon/rest/rest.h"
-#include "daemon/utf8.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <microhttpd.h>

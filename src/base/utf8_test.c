@@ -2,7 +2,7 @@
 #include "base/test.h"
 
 #include "base/table.h"
-#include "daemon/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* utf8.c - the table of well-formed byte sequences (Unicode 15, table 3-7). */
-#include "daemon/utf8.h"
+#include "base/utf8.h"
 
 #include "base/table.h"
 
