@@ -273,24 +273,7 @@ static int run_again(struct replay *replay, error *err)
                                 : GLB_CONNECT_ANY,
         .template_name = arguments->template_name,
     };
-    glb_run_options options = {
-        .code = arguments->code,
-        .code_length = arguments->code_length,
-        .language = arguments->command ? NULL : arguments->language,
-        .file_name = arguments->file_name,
-        .command = arguments->command,
-        .arguments = arguments->arguments,
-        .policy = arguments->policy,
-        .template_name = arguments->template_name,
-        .limits = arguments->limits,
-        .limit_count = arguments->limit_count,
-        .environment = arguments->variables,
-        .input = arguments->input,
-        .input_length = arguments->input_length,
-        .files = arguments->files,
-        .file_count = arguments->file_count,
-        .file_size = sizeof *arguments->files,
-    };
+    glb_run_options options = run_arguments_options(arguments);
     int32_t code = glb_connect(&connect, sizeof connect, &replay->client);
     if (code == GLB_OK)
         code = glb_run(replay->client, &options, sizeof options, &replay->outcome);

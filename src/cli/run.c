@@ -132,26 +132,10 @@ static int32_t connect_daemon(struct call *call)
 static int32_t run_call(struct call *call)
 {
     struct run_arguments *arguments = &call->arguments;
-    glb_run_options options = {
-        .code = arguments->code,
-        .code_length = arguments->code_length,
-        .language = arguments->command ? NULL : arguments->language,
-        .file_name = arguments->file_name,
-        .command = arguments->command,
-        .arguments = arguments->arguments,
-        .policy = default_policy(call),
-        .template_name = arguments->template_name,
-        .limits = arguments->limits,
-        .limit_count = arguments->limit_count,
-        .environment = arguments->variables,
-        .input = arguments->input,
-        .input_length = arguments->input_length,
-        .files = arguments->files,
-        .file_count = arguments->file_count,
-        .file_size = sizeof *arguments->files,
-        .on_output = arguments->json ? NULL : show_output,
-        .context = call,
-    };
+    glb_run_options options = run_arguments_options(arguments);
+    options.policy = default_policy(call);
+    options.on_output = arguments->json ? NULL : show_output;
+    options.context = call;
     if (arguments->verbose)
         (void) complain("policy %s%s", options.policy, arguments->policy ? "" : " (default)");
     terminal_init(&call->terminals[0], STDOUT_FILENO);

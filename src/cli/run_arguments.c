@@ -223,3 +223,25 @@ void run_arguments_done(struct run_arguments *arguments)
     free(arguments->file_name);
     free(arguments->input);
 }
+
+glb_run_options run_arguments_options(const struct run_arguments *arguments)
+{
+    return (glb_run_options){
+        .code = arguments->code,
+        .code_length = arguments->code_length,
+        .language = arguments->command ? NULL : arguments->language,
+        .file_name = arguments->file_name,
+        .command = arguments->command,
+        .arguments = arguments->arguments,
+        .policy = arguments->policy,
+        .template_name = arguments->template_name,
+        .limits = arguments->limits,
+        .limit_count = arguments->limit_count,
+        .environment = arguments->variables,
+        .input = arguments->input,
+        .input_length = arguments->input_length,
+        .files = arguments->files,
+        .file_count = arguments->file_count,
+        .file_size = sizeof *arguments->files,
+    };
+}

@@ -48,3 +48,6 @@ struct run_arguments {
 int run_arguments_read(struct run_arguments *arguments, bool is_exec, int argc, char **argv,
                        error *err);
 void run_arguments_done(struct run_arguments *arguments);
+
+/* What the library is asked; borrows from `arguments`. */
+glb_run_options run_arguments_options(const struct run_arguments *arguments);

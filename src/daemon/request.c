@@ -415,7 +415,7 @@ static int check_whole(const struct run_request *request, error *err)
     return check_places(request, err);
 }
 
-int request_read(struct json_object *json, struct run_request **ret_request, error *err)
+int request_open(struct json_object *json, struct run_request **ret_request, error *err)
 {
     struct run_request *request = calloc(1, sizeof *request);
     if (!request) {
@@ -427,6 +427,15 @@ int request_read(struct json_object *json, struct run_request **ret_request, err
         request_free(request);
         return fail(err, ERR_BAD_REQUEST, "the body is not a JSON object");
     }
+    *ret_request = request;
+    return 0;
+}
+
+int request_read(struct json_object *json, struct run_request **ret_request, error *err)
+{
+    struct run_request *request;
+    if (request_open(json, &request, err) < 0)
+        return -1;
     int result = 0;
     json_object_object_foreach(json, name, value)
     {

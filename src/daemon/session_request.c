@@ -117,28 +117,11 @@ static int read_key(struct session_request *request, bool is_new, const char *na
                 name);
 }
 
-/* A request that owns the texts and holds what runs have too. */
-static int open_request(struct json_object *json, struct run_request **ret_request, error *err)
-{
-    struct run_request *request = calloc(1, sizeof *request);
-    if (!request) {
-        (void) json_object_put(json);
-        return fail(err, ERR_SYSTEM, "no memory for a request");
-    }
-    request->json = json;
-    if (!json_object_is_type(json, json_type_object)) {
-        request_free(request);
-        return fail(err, ERR_BAD_REQUEST, "the body is not a JSON object");
-    }
-    *ret_request = request;
-    return 0;
-}
-
 int session_request_read(struct json_object *json, bool is_new, struct session_request *ret_request,
                          error *err)
 {
     struct session_request request = { 0 };
-    if (open_request(json, &request.place, err) < 0)
+    if (request_open(json, &request.place, err) < 0)
         return -1;
     json_object_object_foreach(json, name, value)
     {
@@ -166,7 +149,7 @@ int context_request_read(struct json_object *json, bool is_cell,
     static const char *const of_context[] = { "language", "env" };
     static const char *const of_cell[] = { "code", "limits", "env" };
     struct context_request request = { 0 };
-    if (open_request(json, &request.given, err) < 0)
+    if (request_open(json, &request.given, err) < 0)
         return -1;
     const char *const *names = is_cell ? of_cell : of_context;
     size_t count = is_cell ? COUNT_OF(of_cell) : COUNT_OF(of_context);
