@@ -115,7 +115,7 @@ static int show(const struct request *request)
 {
     error err;
     auto_text path = NULL;
-    struct policy policy;
+    static struct policy policy; /* too large for a stack */
     if (path_of_policies(&path, &err) < 0 ||
         policy_load(path, request->words[0], &policy, &err) < 0)
         return complain_of(&err);
@@ -161,7 +161,7 @@ static int validate(const struct request *request)
     int status = 0;
     for (int i = 0; i < request->count; i++) {
         const char *file = request->words[i];
-        struct policy policy;
+        static struct policy policy; /* the same */
         bool valid = read_beside(file, path, &policy, &err) == 0;
         if (request->json) {
             (void) putchar(i == 0 ? '[' : ',');
@@ -189,7 +189,7 @@ static int list(const struct request *request)
     int status = 0;
     const char *between = "[";
     for (size_t i = 0; i < count; i++) {
-        struct policy policy;
+        static struct policy policy; /* the same */
         /* A wrong file is said and does not hide the others. */
         if (policy_load(path, names[i], &policy, &err) < 0) {
             status = complain_of(&err);

@@ -281,6 +281,16 @@ static int name_code(struct run_spec *spec, const struct run_request *request, e
     return spec->code_path_text.failed ? fail(err, ERR_SYSTEM, "no memory for a path") : 0;
 }
 
+/* What cannot be kept must not look as if it were kept. */
+static int refuse_precheck(const struct policy *policy, error *err)
+{
+    if (!policy->precheck.is_on)
+        return 0;
+    return fail(err, ERR_UNAVAILABLE,
+                "policy %s has a precheck, which is not available in this build; remove it",
+                policy->name);
+}
+
 static int find_template(struct run_spec *spec, const struct run_request *request,
                          const struct templates *templates, error *err)
 {
@@ -353,6 +363,7 @@ int spec_grant(struct run_spec *spec, const struct run_request *request,
     *spec = (struct run_spec){ .set = -1 };
     const char *policy = request->policy ? request->policy : default_policy;
     if (policies_find(policies, policy, &spec->policy, err) < 0 ||
+        refuse_precheck(spec->policy, err) < 0 ||
         policy_narrow(spec->policy, &request->limits, &spec->limits, err) < 0 ||
         find_template(spec, request, templates, err) < 0 || find_language(spec, request, err) < 0 ||
         check_sizes(spec, request, err) < 0)
@@ -383,6 +394,7 @@ int spec_grant_place(struct run_spec *spec, const struct run_request *request,
     *spec = (struct run_spec){ .set = -1 };
     const char *policy = request->policy ? request->policy : default_policy;
     if (policies_find(policies, policy, &spec->policy, err) < 0 ||
+        refuse_precheck(spec->policy, err) < 0 ||
         policy_narrow(spec->policy, &request->limits, &spec->limits, err) < 0 ||
         find_template(spec, request, templates, err) < 0)
         return -1;

@@ -160,6 +160,27 @@ static void write_network(FILE *out, const struct policy *policy)
                    (unsigned long long) way->received);
 }
 
+/* Nothing, if no file has the key. Words of modules have nothing to escape. */
+static void write_precheck(FILE *out, const struct precheck *precheck)
+{
+    if (!precheck->is_on)
+        return;
+    const char *between = ",\"precheck\":{\"modules\":{";
+    for (size_t i = 0; i < precheck->module_count; i++) {
+        const struct precheck_module *module = &precheck->modules[i];
+        (void) fprintf(out, "%s\"%s\":\"%s\"", between, module->name,
+                       check_decision_name((enum check_decision) module->decision));
+        between = ",";
+    }
+    between = precheck->module_count > 0 ? "},\"rules\":{" : ",\"precheck\":{\"rules\":{";
+    for_each(row, check_rows) {
+        enum check_decision decision = (enum check_decision) precheck->rules[row - check_rows];
+        (void) fprintf(out, "%s\"%s\":\"%s\"", between, row->name, check_decision_name(decision));
+        between = ",";
+    }
+    (void) fputs("}}", out);
+}
+
 static void write_policy(FILE *out, const struct policy *policy)
 {
     (void) fputs("{\"description\":", out);
@@ -186,6 +207,7 @@ static void write_policy(FILE *out, const struct policy *policy)
     write_text(out, policy->name);
     (void) fputs(",\"network\":", out);
     write_network(out, policy);
+    write_precheck(out, &policy->precheck);
     write_sessions(out, &policy->sessions);
     (void) fputs(",\"template\":", out);
     write_text(out, policy->template);

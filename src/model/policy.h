@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "model/limits.h"
 #include "model/network_policy.h"
+#include "model/precheck.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,6 +63,7 @@ struct policy {
     enum policy_network network;
     struct policy_sessions sessions;
     struct network_policy way; /* with POLICY_NETWORK_RULES */
+    struct precheck precheck;  /* a look at code before it runs */
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct limits limits;  /* what a run gets that asks for nothing */

@@ -15,23 +15,22 @@ typedef int read_value(const struct yaml *yaml, const struct yaml_node *value,
 static read_value read_name, read_extends, read_description, read_template, read_languages,
     read_limits, read_maximum, read_network, read_sessions, read_precheck, read_approval, read_env;
 
-/* Every key of a policy, in the order in which a person writes them. */
 static const struct key {
     const char *name;
     read_value *read;
-} keys[] = {
-    { "name", read_name },
-    { "extends", read_extends },
-    { "description", read_description },
-    { "template", read_template },
-    { "languages", read_languages },
-    { "limits", read_limits },
-    { "maximum", read_maximum },
-    { "network", read_network },
-    { "sessions", read_sessions },
-    { "precheck", read_precheck },
-    { "approval", read_approval },
-    { "env", read_env },
+} keys[POLICY_KEYS] = {
+    [POLICY_KEY_NAME] = { "name", read_name },
+    [POLICY_KEY_EXTENDS] = { "extends", read_extends },
+    [POLICY_KEY_DESCRIPTION] = { "description", read_description },
+    [POLICY_KEY_TEMPLATE] = { "template", read_template },
+    [POLICY_KEY_LANGUAGES] = { "languages", read_languages },
+    [POLICY_KEY_LIMITS] = { "limits", read_limits },
+    [POLICY_KEY_MAXIMUM] = { "maximum", read_maximum },
+    [POLICY_KEY_NETWORK] = { "network", read_network },
+    [POLICY_KEY_SESSIONS] = { "sessions", read_sessions },
+    [POLICY_KEY_PRECHECK] = { "precheck", read_precheck },
+    [POLICY_KEY_APPROVAL] = { "approval", read_approval },
+    [POLICY_KEY_ENV] = { "env", read_env },
 };
 
 /* Reads a text of at most size - 1 bytes that is really written there. */
@@ -266,8 +265,8 @@ static int refuse_content(const struct yaml *yaml, const struct yaml_node *value
 static int read_precheck(const struct yaml *yaml, const struct yaml_node *value,
                          struct policy_file *file, error *err)
 {
-    (void) file;
-    return refuse_content(yaml, value, "precheck", err);
+    file->precheck_place = (struct place){ value->line, value->column };
+    return precheck_file_read(yaml, value, &file->precheck, &file->precheck_lines, err);
 }
 
 static int read_approval(const struct yaml *yaml, const struct yaml_node *value,
@@ -348,6 +347,7 @@ int policy_file_read(const struct yaml *yaml, struct policy_file *ret_file, erro
         if (seen[key - keys])
             return yaml_fail(yaml, name, err, "'%s' is there twice; remove one", key->name);
         seen[key - keys] = true;
+        ret_file->key_lines[key - keys] = name->line;
         if (key->read(yaml, value, ret_file, err) < 0)
             return -1;
         name = yaml_next(yaml, value);

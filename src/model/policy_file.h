@@ -3,6 +3,8 @@
 #pragma once
 
 #include "model/policy.h"
+#include "model/policy_origins.h"
+#include "model/precheck_file.h"
 #include "model/yaml.h"
 
 struct place {
@@ -25,12 +27,16 @@ struct policy_file {
     struct policy_sessions sessions;
     struct place sessions_place;
     struct network_policy way;
+    struct precheck precheck;
+    struct precheck_lines precheck_lines;
+    struct place precheck_place;
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct stated_limits limits;
     struct stated_limits maximum;
     size_t variable_count;
     struct policy_variable variables[POLICY_VARIABLES_MOST];
+    int key_lines[POLICY_KEYS]; /* 0: the file does not have the key */
     struct place name_place;
     struct place extends_place;
 };

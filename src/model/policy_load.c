@@ -23,6 +23,7 @@ struct link {
 struct chain {
     size_t count;
     struct link links[POLICY_PARENTS_MOST + 1]; /* [0] is the policy itself */
+    struct policy merged;                       /* too large for a stack */
 };
 
 static int fail_at(const struct link *link, struct place place, error *err, const char *text)
@@ -261,12 +262,20 @@ static int merge_sessions(const struct link *link, struct policy *policy, error 
     return 0;
 }
 
+static int merge_precheck(const struct link *link, struct policy *policy, error *err)
+{
+    error cause;
+    if (precheck_merge(&policy->precheck, &link->file.precheck, &cause) == 0)
+        return 0;
+    return fail_at(link, link->file.precheck_place, err, cause.text);
+}
+
 /* Lays one file over what those that it extends have given. */
 static int merge(const struct link *link, struct policy *policy, error *err)
 {
     const struct policy_file *file = &link->file;
     if (merge_limits(link, policy, err) < 0 || merge_variables(link, policy, err) < 0 ||
-        merge_sessions(link, policy, err) < 0)
+        merge_sessions(link, policy, err) < 0 || merge_precheck(link, policy, err) < 0)
         return -1;
     memcpy(policy->name, file->name, sizeof policy->name);
     memcpy(policy->extends, file->extends, sizeof policy->extends);
@@ -299,27 +308,70 @@ static int set_digest(struct policy *policy, error *err)
     return 0;
 }
 
-/* Completes a chain that holds its first link, and merges it. */
-static int complete(struct chain *chain, const char *path, struct policy *ret_policy, error *err)
+static void note(struct policy_origin *origin, size_t file, int line)
+{
+    if (line > 0)
+        *origin = (struct policy_origin){ (unsigned) file, line };
+}
+
+/* Where each module of the whole list is spoken of last. */
+static void note_modules(const struct precheck *whole, const struct policy_file *file, size_t index,
+                         struct policy_origins *origins)
+{
+    for (size_t i = 0; i < whole->module_count; i++)
+        for (size_t k = 0; k < file->precheck.module_count; k++)
+            if (strcmp(whole->modules[i].name, file->precheck.modules[k].name) == 0)
+                note(&origins->modules[i], index, file->precheck_lines.modules[k]);
+}
+
+/* The far end first, as files are merged: who speaks later has the last word. */
+static void gather_origins(const struct chain *chain, const struct policy *policy,
+                           struct policy_origins *ret_origins)
+{
+    *ret_origins = (struct policy_origins){ .file_count = chain->count };
+    for (size_t i = chain->count; i-- > 0;) {
+        const struct policy_file *file = &chain->links[i].file;
+        (void) snprintf(ret_origins->files[i], POLICY_LABEL_SIZE, "%.*s", POLICY_LABEL_SIZE - 1,
+                        chain->links[i].label);
+        for (unsigned key = 0; key < POLICY_KEYS; key++)
+            note(&ret_origins->keys[key], i, file->key_lines[key]);
+        for (unsigned id = 0; id < LIMITS; id++) {
+            uint64_t bit = UINT64_C(1) << id;
+            if (file->limits.given & bit)
+                note(&ret_origins->limits[id], i, file->limits.places[id].line);
+            if (file->maximum.given & bit)
+                note(&ret_origins->maximum[id], i, file->maximum.places[id].line);
+        }
+        for (unsigned rule = 0; rule < CHECK_RULES; rule++)
+            note(&ret_origins->rules[rule], i, file->precheck_lines.rules[rule]);
+        note_modules(&policy->precheck, file, i, ret_origins);
+    }
+}
+
+/* Completes a chain that holds its first link, and merges it. `ret_origins` may be NULL. */
+static int complete(struct chain *chain, const char *path, struct policy *ret_policy,
+                    struct policy_origins *ret_origins, error *err)
 {
     if (follow(chain, path, err) < 0)
         return -1;
-    struct policy policy = { 0 };
-    limits_init(&policy.limits);
+    struct policy *policy = &chain->merged;
+    limits_init(&policy->limits);
     for (size_t i = chain->count; i-- > 0;)
-        if (merge(&chain->links[i], &policy, err) < 0)
+        if (merge(&chain->links[i], policy, err) < 0)
             return -1;
 
     const struct link *self = &chain->links[0];
-    if (!policy.template[0])
+    if (!policy->template[0])
         return fail_at(self, self->file.name_place, err,
                        "the policy has no template; write a line 'template: NAME'");
-    if (policy.language_count == 0)
+    if (policy->language_count == 0)
         return fail_at(self, self->file.name_place, err,
                        "the policy has no languages; write a line 'languages: [python]'");
-    if (set_digest(&policy, err) < 0)
+    if (set_digest(policy, err) < 0)
         return -1;
-    *ret_policy = policy;
+    if (ret_origins)
+        gather_origins(chain, policy, ret_origins);
+    *ret_policy = *policy;
     return 0;
 }
 
@@ -331,7 +383,8 @@ static struct chain *new_chain(error *err)
     return chain;
 }
 
-int policy_load(const char *path, const char *name, struct policy *ret_policy, error *err)
+int policy_load_origins(const char *path, const char *name, struct policy *ret_policy,
+                        struct policy_origins *ret_origins, error *err)
 {
     if (!policy_name_is_valid(name))
         return fail(err, ERR_BAD_REQUEST,
@@ -342,9 +395,14 @@ int policy_load(const char *path, const char *name, struct policy *ret_policy, e
         return -1;
     int result = add_named(chain, path, name, err);
     if (result == 0)
-        result = complete(chain, path, ret_policy, err);
+        result = complete(chain, path, ret_policy, ret_origins, err);
     free(chain);
     return result;
+}
+
+int policy_load(const char *path, const char *name, struct policy *ret_policy, error *err)
+{
+    return policy_load_origins(path, name, ret_policy, NULL, err);
 }
 
 int policy_read(const char *file, const char *path, struct policy *ret_policy, error *err)
@@ -358,7 +416,7 @@ int policy_read(const char *file, const char *path, struct policy *ret_policy, e
     (void) snprintf(chain->links[0].label, sizeof chain->links[0].label, "%s", file);
     int result = add_file(chain, fd, err);
     if (result == 0)
-        result = complete(chain, path, ret_policy, err);
+        result = complete(chain, path, ret_policy, NULL, err);
     free(chain);
     return result;
 }
@@ -371,7 +429,7 @@ int policy_parse(const struct policy_source *source, struct policy *ret_policy, 
     (void) snprintf(chain->links[0].label, sizeof chain->links[0].label, "%s", source->label);
     int result = add_text(chain, source->text, source->length, err);
     if (result == 0)
-        result = complete(chain, source->path, ret_policy, err);
+        result = complete(chain, source->path, ret_policy, NULL, err);
     free(chain);
     return result;
 }
