@@ -7,6 +7,7 @@
 #include "model/limits.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,6 +15,8 @@
 enum {
     WAIT_MS = 25 * 3600 * 1000, /* longer than any wall limit: the daemon holds that one */
     CANCEL_MS = 5000,           /* from the wish to cancel to the end of the run */
+    BACK_MS = 10000,            /* how long a service that went away is waited for */
+    BACK_LOOK_MS = 100,
     ANSWER_MOST = 64 << 20,
 };
 
@@ -284,15 +287,18 @@ static int event_has_come(void *context, const char *name, const char *data, err
     return 0;
 }
 
+static bool id_is_plain(const char *id)
+{
+    return *id && strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
+                      strlen(id);
+}
+
 /* Asks for the end of the run over the other connection. The stream then brings its `end`. */
 static int cancel_run(struct glb_client *client, const struct follower *follower, error *err)
 {
     struct http *http = NULL;
     char path[RUN_ID_SIZE + 16];
-    bool plain =
-        follower->id[0] && strspn(follower->id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO"
-                                                "PQRSTUVWXYZ0123456789_-") == strlen(follower->id);
-    if (!plain)
+    if (!id_is_plain(follower->id))
         return fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled before the run began");
     (void) snprintf(path, sizeof path, "/v1/runs/%s", follower->id);
     if (client_spare(client, &http, err) < 0)
@@ -311,6 +317,62 @@ static int cancel_run(struct glb_client *client, const struct follower *follower
     if (http_receive(http, err) != 0 || http_read_all(http, ANSWER_MOST, &body, &size, err) != 0)
         http->keep = false;
     return 0;
+}
+
+/* One try to hear from the service how the run ended. Returns HTTP_CLOSED if it is not back yet. */
+static int ask_again(struct glb_client *client, struct follower *follower, error *err)
+{
+    struct http *http = NULL;
+    char path[RUN_ID_SIZE + 32];
+    size_t size = 0;
+    (void) snprintf(path, sizeof path, "/v1/runs/%s?wait=60", follower->id);
+    struct http_request request = { .method = "GET", .path = path, .accept = "application/json" };
+    http_done(&client->spare);
+    if (client_spare(client, &http, err) < 0)
+        return -1;
+    http->interrupt = client->interrupt;
+    http->until = deadline_in(BACK_MS);
+    if (http_send(http, &request, err) < 0)
+        return HTTP_CLOSED;
+    auto_text body = NULL;
+    int outcome = http_receive(http, err);
+    if (outcome == 0)
+        outcome = http_read_all(http, ANSWER_MOST, &body, &size, err);
+    if (outcome != 0)
+        return outcome;
+    if (http->status != 200)
+        return answer_failed(http->status, body, err);
+    follower->end = take_text(&body);
+    return 0;
+}
+
+/* The connection ended before the run did. A service that is started again knows from its log of
+ * receipts that the run was lost; who does not come back cannot say so. */
+static int ask_how_it_ended(struct glb_client *client, struct follower *follower, error *err)
+{
+    if (client->private)
+        return client_lost(client, err);
+    if (!id_is_plain(follower->id))
+        return fail(err, ERR_UNAVAILABLE,
+                    "gloveboxd at %.80s went away before it said that the run had begun; if it "
+                    "had, its receipt will say lost (glovebox log search lost); run it again",
+                    client->socket);
+    deadline end = deadline_in(BACK_MS);
+    int outcome = HTTP_CLOSED;
+    while (outcome == HTTP_CLOSED && !deadline_has_passed(end)) {
+        outcome = ask_again(client, follower, err);
+        if (outcome == HTTP_CLOSED)
+            (void) poll(NULL, 0, BACK_LOOK_MS);
+    }
+    http_done(&client->spare);
+    if (outcome == HTTP_INTERRUPTED)
+        return fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled");
+    if (outcome == 0)
+        return 0;
+    return fail(err, ERR_UNAVAILABLE,
+                "gloveboxd at %.60s went away while %s was under way, and is not there to say how "
+                "it ended; its receipt will say lost",
+                client->socket, follower->id);
 }
 
 /* Reads events until `end`; turns the first wish to cancel into a request and waits on. */
@@ -343,7 +405,7 @@ static int follow(struct glb_client *client, struct http *http, struct follower 
     }
     event_reader_done(&reader);
     if (result == HTTP_CLOSED && !follower->end)
-        return client_lost(client, err);
+        return ask_how_it_ended(client, follower, err);
     return result < 0 ? -1 : 0;
 }
 
@@ -352,7 +414,7 @@ static int receive_outcome(struct glb_client *client, struct http *http, struct 
 {
     int result = http_receive(http, err);
     if (result == HTTP_CLOSED)
-        return client_lost(client, err);
+        return ask_how_it_ended(client, follower, err);
     if (result == HTTP_INTERRUPTED)
         return fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled");
     if (result < 0)
@@ -372,7 +434,7 @@ static int receive_outcome(struct glb_client *client, struct http *http, struct 
     size_t size = 0;
     result = http_read_all(http, ANSWER_MOST, &body, &size, err);
     if (result != 0)
-        return result < 0 ? -1 : client_lost(client, err);
+        return result < 0 ? -1 : ask_how_it_ended(client, follower, err);
     if (http->status < 200 || http->status > 299)
         return answer_failed(http->status, body, err);
     follower->end = take_text(&body); /* 202: it waits for an approval */

@@ -263,11 +263,11 @@ static int open_doors(error *err)
                                   .policies = &daemon_.policies,
                                   .templates = &daemon_.templates,
                                   .blobs = daemon_.blobs,
-                                  .replays = replays_new(),
                                   .receipts = daemon_.receipts,
                                   .processes = &daemon_.processes };
-    if (!daemon_.door.replays)
-        return fail(err, ERR_SYSTEM, "no memory for the keys of requests");
+    if (replays_open(settings.is_private ? NULL : settings.state, &daemon_.door.replays, err) < 0 ||
+        (!settings.is_private && past_open(daemon_.receipts, &daemon_.door.past, err) < 0))
+        return -1;
     struct http_settings http = { .tables = route_tables,
                                   .door = &daemon_.door,
                                   .body_most = settings.is_private ? body_most_private : body_most,
@@ -390,6 +390,7 @@ int main(int argc, char **argv)
     (void) uv_loop_close(&daemon_.loop);
     accounts_done(&daemon_.accounts);
     replays_free(daemon_.door.replays);
+    past_free(daemon_.door.past);
     blobs_close(daemon_.blobs);
     receipts_close(daemon_.receipts);
     policies_done(&daemon_.policies);

@@ -30,6 +30,8 @@ struct account;
 
 struct run_request {
     const char
+        *run; /* the id that it shall have, of run_choose_id(); NULL: any. Borrowed likewise */
+    const char
         *request_id; /* of the door, for logs; NULL: none; borrowed until runs_submit() returns */
     struct account *account; /* who asks: the door says it, request_read() does not */
     struct json_object *json;

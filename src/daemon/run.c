@@ -649,7 +649,7 @@ bool run_begin(struct run *run)
     return true;
 }
 
-static void make_id(char id[RUN_ID_SIZE])
+void run_choose_id(char id[RUN_ID_SIZE])
 {
     unsigned char random[16];
     randombytes_buf(random, sizeof random);
@@ -665,7 +665,7 @@ struct run *run_make(struct runs *runs)
     run->runs = runs;
     run->submitted_us = now_us();
     run->created_ms = wall_clock_ms();
-    make_id(run->id);
+    run_choose_id(run->id);
     evidence_init(&run->evidence);
     run->timer.data = run;
     (void) uv_timer_init(runs->loop, &run->timer);
@@ -681,6 +681,8 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
         return fail(err, ERR_SYSTEM, "no memory for a run");
     }
     run->account = request->account;
+    if (request->run)
+        (void) snprintf(run->id, sizeof run->id, "%s", request->run);
     (void) snprintf(run->request_id, sizeof run->request_id, "%s",
                     request->request_id ? request->request_id : "");
     if (spec_grant(&run->spec, request, runs->policies, runs->templates, err) < 0 ||

@@ -65,6 +65,9 @@ void runs_cancel(struct runs *runs);
  *        else as spec_grant() */
 int runs_submit(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
 
+/* For a door that must note the id of a run before it begins. */
+void run_choose_id(char ret_id[RUN_ID_SIZE]);
+
 /* NULL if no run that this account may see has this id, or it ended so long ago that it is
  * forgotten. */
 struct run *runs_find(const struct runs *runs, const struct account *account, const char *id);

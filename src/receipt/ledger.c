@@ -530,6 +530,14 @@ int ledger_read(struct ledger *ledger, uint64_t index, struct bytes *out, error 
     return segments_read(ledger->folder, index, out, err);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): as segments_each(), whose folder is ours */
+int ledger_each(struct ledger *ledger, uint64_t from,
+                int (*each)(void *context, const struct record *record, error *err), void *context,
+                error *err)
+{
+    return segments_each(ledger->folder, from, each, context, err);
+}
+
 /* --- retention ----------------------------------------------------------------------------------
  */
 

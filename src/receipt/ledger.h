@@ -63,6 +63,14 @@ uint64_t ledger_take_torn(struct ledger *ledger);
 /* Adds record `index` to `out`. Fails  ERR_NOT_FOUND  it does not exist, or retention took it. */
 int ledger_read(struct ledger *ledger, uint64_t index, struct bytes *out, error *err);
 
+struct record;
+
+/* Hands out every record from `from` on, in order, until `each` returns other than 0: cheaper than
+ * reading them one by one. Returns and fails as `each` does. See receipt/segment.h. */
+int ledger_each(struct ledger *ledger, uint64_t from,
+                int (*each)(void *context, const struct record *record, error *err), void *context,
+                error *err);
+
 /* The tree as far as the last checkpoint goes, for proofs. */
 const struct merkle_tree *ledger_tree(const struct ledger *ledger);
 int ledger_checkpoint(struct ledger *ledger, char ret_text[CHECKPOINT_SIZE],

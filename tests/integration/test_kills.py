@@ -30,5 +30,7 @@ def test_what_is_killed_comes_back_and_every_caller_is_told(service, what):
     assert load.told["ok"] > 0
     if what in ("zygote", "holder"):
         assert load.told["hung up"] == 0, load.told
+    if what == "gloveboxd":
+        assert load.told["lost, by its receipt"] > 0, load.told
     if what in ("holder", "spawner"):
         assert load.told["lost"] > 0, load.told

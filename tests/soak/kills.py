@@ -3,8 +3,8 @@
 
 Under load from eight clients each process of the service is killed (SIGKILL), TIMES times each in turns. For each kill:
 how long until a new run is answered well; and every run that was under way must have been answered well or as `lost`
-with its cause (by gloveboxd itself, unless that was what died), and must have begun no more than once, as its own
-stream of events tells. It ends with 1 if a caller heard something else or it took longer than 2 s."""
+with its cause, and must have begun no more than once, as its own stream of events tells. Where gloveboxd itself was
+what died the caller asks the next one, by the id of the run: it must know from its receipts how the run ended. It ends with 1 if a caller heard something else or it took longer than 2 s."""
 
 import collections
 import contextlib
@@ -56,7 +56,7 @@ class Stream:
 
     def __init__(self, path, code):
         self.events, self.result, self.broken, self.status = collections.Counter(), None, None, None
-        self.output = ""
+        self.output, self.id = "", None
         connection = http.client.HTTPConnection("localhost", timeout=30)
         try:
             connection.sock = socket.socket(socket.AF_UNIX)
@@ -82,12 +82,28 @@ class Stream:
             if word == "event":
                 event = rest
                 self.events[event] += 1
+            elif word == "data" and event == "started":
+                self.id = json.loads(rest)["id"]
             elif word == "data" and event == "stdout":
                 self.output += json.loads(rest).get("data", "")
             elif word == "data" and event == "end":
                 self.result = json.loads(rest)
                 return
         self.broken = "the stream ended without an end"
+
+
+def told_afterwards(path, run):
+    """What the next gloveboxd says of a run that its caller had no answer of: lost, or which receipt there is."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            status, answer = Caller(path).call("GET", f"/v1/runs/{run}?wait=20")
+            if status == 200 and answer["status"] == "lost" and answer["receipt"]:
+                return "lost, by its receipt"
+            if status == 404 and "its receipt rcp_" in answer["error"]["message"]:
+                return "ended, by its receipt"
+            return f"HTTP {status}: {answer}"
+    return "nothing"
 
 
 class Load:
@@ -106,15 +122,20 @@ class Load:
                 self.number += 1
                 number = self.number
             one = Stream(self.path, code.format(n=number))
+            afterwards = told_afterwards(self.path, one.id) if one.broken and one.id else None
             with self.lock:
-                self.judge(number, one)
+                self.judge(number, one, afterwards)
             if one.broken or one.status != 200:
                 time.sleep(0.02)
 
-    def judge(self, number, one):
+    def judge(self, number, one, afterwards):
         if one.events["started"] > 1 or one.output.count("begun") > 1:
             self.wrong.append(f"run {number} began twice: {dict(one.events)} {one.output!r}")
-        if one.broken:
+        if afterwards:
+            self.told[afterwards] += 1
+            if "by its receipt" not in afterwards:
+                self.wrong.append(f"run {number} ({one.id}) broke off, and then: {afterwards}")
+        elif one.broken:
             self.told["hung up"] += 1
         elif one.status != 200:
             self.told[f"HTTP {one.status}"] += 1

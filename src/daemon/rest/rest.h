@@ -3,6 +3,7 @@
 
 #include "daemon/blobs.h"
 #include "daemon/fields.h"
+#include "daemon/past.h"
 #include "daemon/policies.h"
 #include "daemon/replays.h"
 #include "daemon/rest/http.h"
@@ -22,6 +23,7 @@ struct door {
     struct templates *templates;
     struct blob_store *blobs;
     struct replays *replays;
+    struct past *past; /* NULL: nothing is known of daemons before */
     struct receipts *receipts;
     struct processes *processes;
 };
@@ -41,7 +43,8 @@ extern const struct route_table receipt_routes;
 extern const struct route_table status_routes;
 
 /* runs.c */
-struct run *exchange_run(struct exchange *exchange); /* NULL: that was answered */
+/* NULL: that was answered: there is none, or it was lost with the daemon before this one. */
+struct run *exchange_run(struct exchange *exchange);
 
 /* metrics.c: http_settings.ended. */
 void metrics_request_ended(const struct exchange *exchange);

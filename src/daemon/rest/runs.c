@@ -3,6 +3,7 @@
 
 #include "base/table.h"
 #include "daemon/json_writer.h"
+#include "daemon/receipts.h"
 #include "daemon/replays.h"
 #include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
@@ -29,56 +30,68 @@ static void digest_body(struct json_object *json, unsigned char digest[REPLAY_DI
                               text ? size : 0, NULL, 0);
 }
 
-/* Gives  the run that this very request has begun before, or NULL if it has not. */
+/* Gives  the run that this very request has begun before, or NULL: it is new, or that is answered.
+ */
 static int find_replayed(struct exchange *exchange, const struct replay *replay,
                          struct run **ret_run, error *err)
 {
     const struct door *door = exchange->door;
-    char id[RUN_ID_SIZE];
+    struct replayed known = { .log_size = 0 };
+    error unknown;
     *ret_run = NULL;
-    int known = replays_find(door->replays, replay, id, err);
-    if (known != REPLAY_KNOWN)
-        return known;
-    *ret_run = runs_find(door->runs, exchange->account, id);
-    if (!*ret_run)
-        return fail(err, ERR_CONFLICT,
-                    "%s, which this Idempotency-Key has begun, is over and its result forgotten; "
-                    "use a new key to run it again",
-                    id);
+    int result = replays_find(door->replays, replay, &known, err);
+    if (result != REPLAY_KNOWN)
+        return result;
+    *ret_run = runs_find(door->runs, exchange->account, known.run);
+    if (!*ret_run && known.is_of_earlier && past_never_began(door->past, known.run, known.log_size))
+        return 0;
     exchange_add_header(exchange, "Idempotency-Replayed", "true");
-    return 0;
+    if (*ret_run || exchange_tell_lost(exchange, known.run, &unknown) == 0)
+        return 0;
+    return fail(err, ERR_CONFLICT,
+                "%s, which this Idempotency-Key has begun, is over and its result forgotten; "
+                "use a new key to run it again",
+                known.run);
 }
 
-static int submit_new(struct exchange *exchange, struct json_object *json, struct run **ret_run,
-                      error *err)
+static int submit_new(struct exchange *exchange, struct json_object *json, const char *id,
+                      struct run **ret_run, error *err)
 {
     const struct door *door = exchange->door;
     struct run_request *request;
     if (request_read(json, &request, err) < 0)
         return -1;
+    request->run = id;
     request->account = exchange->account;
     request->request_id = exchange->id;
     return runs_submit(door->runs, request, ret_run, err);
 }
 
+/* The key is noted before the run can begin: whatever ends the daemon, nothing runs twice. */
 static int submit_once(struct exchange *exchange, struct json_object *json, const char *key,
                        struct run **ret_run, error *err)
 {
     const struct door *door = exchange->door;
     struct replay replay = { .caller = exchange->account->key.id, .key = key };
-    if (replay_check_key(key, err) < 0) {
+    int result = replay_check_key(key, err);
+    if (result == 0) {
+        digest_body(json, replay.digest);
+        result = find_replayed(exchange, &replay, ret_run, err);
+    }
+    if (result < 0 || *ret_run || exchange->is_answered) {
+        (void) json_object_put(json);
+        return result;
+    }
+    struct replayed begun = { .log_size = ledger_size(receipts_ledger(door->receipts)) };
+    run_choose_id(begun.run);
+    if (replays_keep(door->replays, &replay, &begun, err) < 0) {
         (void) json_object_put(json);
         return -1;
     }
-    digest_body(json, replay.digest);
-    if (find_replayed(exchange, &replay, ret_run, err) < 0 || *ret_run) {
-        (void) json_object_put(json);
-        return *ret_run ? 0 : -1;
-    }
-    if (submit_new(exchange, json, ret_run, err) < 0)
-        return -1;
-    replays_keep(door->replays, &replay, (*ret_run)->id);
-    return 0;
+    if (submit_new(exchange, json, begun.run, ret_run, err) == 0)
+        return 0;
+    replays_drop_last(door->replays);
+    return -1;
 }
 
 static int submit(struct exchange *exchange, error *err)
@@ -89,10 +102,10 @@ static int submit(struct exchange *exchange, error *err)
     if (json_reader_end(&exchange->body, &json, err) < 0)
         return -1;
     json_reader_close(&exchange->body);
-    int result =
-        key ? submit_once(exchange, json, key, &run, err) : submit_new(exchange, json, &run, err);
-    if (result < 0)
-        return -1;
+    int result = key ? submit_once(exchange, json, key, &run, err)
+                     : submit_new(exchange, json, NULL, &run, err);
+    if (result < 0 || exchange->is_answered)
+        return result;
     if (exchange_join_run(exchange, run, true, err) < 0) {
         run_cancel(run);
         return -1;
@@ -105,7 +118,7 @@ static void post_run(struct exchange *exchange)
     error err;
     if (!exchange->user && submit(exchange, &err) < 0)
         exchange_fail(exchange, &err);
-    else
+    else if (!exchange->is_answered)
         exchange_tell_run(exchange);
 }
 
@@ -116,13 +129,9 @@ struct run *exchange_run(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
     struct run *run = runs_find(door->runs, exchange->account, exchange->parameters[0]);
-    if (!run) {
-        error err;
-        (void) fail(&err, ERR_NOT_FOUND,
-                    "no run has the id '%.60s'; results are kept for the last thousand runs only",
-                    exchange->parameters[0]);
+    error err;
+    if (!run && exchange_tell_lost(exchange, exchange->parameters[0], &err) < 0)
         exchange_fail(exchange, &err);
-    }
     return run;
 }
 

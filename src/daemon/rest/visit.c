@@ -157,6 +157,31 @@ static bool wants_events(const struct exchange *exchange)
     return (accept && strstr(accept, "text/event-stream")) || (stream && strcmp(stream, "1") == 0);
 }
 
+int exchange_tell_lost(struct exchange *exchange, const char *id, error *err)
+{
+    const struct door *door = exchange->door;
+    const char *mime = exchange->route->mime;
+    struct bytes result = { 0 };
+    int known = past_result(door->past, exchange->account, id, &result, err);
+    if (known == 0 && mime && strcmp(mime, "text/event-stream") != 0)
+        known = fail(err, ERR_NOT_FOUND, "%.60s was lost, and what it made with it", id);
+    if (known < 0) {
+        bytes_done(&result);
+        return -1;
+    }
+    if (!mime && !wants_events(exchange)) {
+        exchange_answer(exchange, MHD_HTTP_OK, &result);
+        return 0;
+    }
+    struct bytes event = { 0 };
+    bytes_add_text(&event, "event: end\ndata: ");
+    bytes_add(&event, result.data, result.size);
+    bytes_add_text(&event, "\n\n");
+    bytes_done(&result);
+    exchange_answer_as(exchange, MHD_HTTP_OK, "text/event-stream", &event);
+    return 0;
+}
+
 void exchange_tell_run(struct exchange *exchange)
 {
     const struct visit *visit = exchange->user;
