@@ -136,6 +136,7 @@ def run(request, count):
 
 def tell(request, error):
     _glovebox_errors.tell(error, lambda json: _glovebox.result(request.number, _glovebox.ERROR, json))
+    request.is_told = True
 
 
 def evaluate(text, name, interactivity):

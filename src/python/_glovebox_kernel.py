@@ -36,6 +36,7 @@ class Request:
             write_code(self.path, code)
         self.code = code if code_size else read_code(self.arguments[0] if arguments else self.path)
         self.ends = self.mode == _glovebox.SCRIPT or bool(self.flags & _glovebox.LAST)
+        self.is_told = False  # what it has raised
 
 
 def write_code(path, code):
@@ -134,8 +135,11 @@ def run_interruptibly(request, count):
             return _glovebox_script.run(request.path, request.arguments, request.code)
         code = _glovebox_cell.run(request, count)
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-    except KeyboardInterrupt:  # it came after the last line had run
+    except KeyboardInterrupt as error:  # it came before the first line, after the last, or while another was told
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
         code = 1
+        if request.mode != _glovebox.SCRIPT and not request.is_told:
+            _glovebox_cell.tell(request, error)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     return code
 

@@ -113,6 +113,14 @@ class TestInterrupt:
         end = events.until("end")
         assert end["error"]["name"] == "KeyboardInterrupt" and end["cell"]["context_state"] == "kept"
 
+    def test_many_times_while_the_first_is_being_told(self, session):
+        for _ in range(5):
+            end = session.run("import os\nme = os.getpid()\nif os.fork() == 0:\n"
+                              "  for _ in range(20000): os.kill(me, 2)\n"
+                              "  os._exit(0)\nwhile True: pass")
+            assert end["status"] == "error" and end["error"]["name"] == "KeyboardInterrupt", end
+            assert end["cell"]["context_state"] == "kept"
+
     def test_who_does_not_heed_it_is_killed_and_that_is_said(self, session):
         events = session.begin("import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
                                "print('deaf', flush=True)\nwhile True: time.sleep(1)")
