@@ -29,11 +29,13 @@ enum egress_kind {
     EGRESS_HELLO = 1, /* struct egress_hello, once */
     EGRESS_RECORD,    /* struct egress_record: a connection has ended, or something was refused */
     EGRESS_CLOSED,    /* struct egress_closed: no record of this channel follows */
+    EGRESS_TOLD,      /* struct egress_closed: all that had ended when TELL came has been told */
 
     /* daemon -> egress */
     EGRESS_RULE = 32, /* struct egress_rule: belongs to the channel that is opened next */
     EGRESS_OPEN,      /* struct egress_open; fds: the listening sockets, in the order of `ports` */
     EGRESS_CLOSE,     /* struct egress_channel: ends its connections -> EGRESS_CLOSED */
+    EGRESS_TELL,      /* struct egress_channel: -> EGRESS_TOLD, once; the channel goes on */
 };
 
 struct egress_hello {

@@ -80,6 +80,13 @@ static void read_counters(struct run *run, struct session *session)
     counters_subtract(&run->counters, &before);
 }
 
+void cell_conclude(struct run *run)
+{
+    (void) uv_timer_stop(&run->timer);
+    run_conclude(run);
+    runs_ended(run->runs, run);
+}
+
 /* The context is free for the next cell before this one is told: its answer costs nobody time. */
 static void finish(struct run *run)
 {
@@ -99,9 +106,12 @@ static void finish(struct run *run)
         context->state = CONTEXT_IDLE;
     }
     session_done(session, &context->file);
-    (void) uv_timer_stop(&run->timer);
-    run_conclude(run);
-    runs_ended(run->runs, run);
+    run->state_ends = (deadline){ 0 };
+    run->cpu_look = (deadline){ 0 };
+    if (!had_begun || session_way_ends(session, run))
+        cell_conclude(run);
+    else if (run->state == RUN_COLLECTING)
+        set_timer(run);
 }
 
 /* Says as an error of the code what has become of its context, if the code itself said nothing. */
@@ -306,6 +316,7 @@ void cell_begin(struct run *run)
     run->wall_ends = deadline_in((int64_t) run->spec.limits.wall + 1);
     run->cpu_look = deadline_in(CPU_LOOK_MS);
     session_hold(session);
+    session_way_begins(session, run);
     if (context->between.size > 0)
         output_add(&run->harvest.output[0], context->between.data, context->between.size);
     bytes_done(&context->between);
@@ -363,7 +374,7 @@ static void stop_for(struct run *run, enum limit_id limit)
 
 void cell_cancel(struct run *run)
 {
-    if (run->state == RUN_DONE || run->state == RUN_STOPPING)
+    if (run->state >= RUN_STOPPING)
         return;
     run->evidence.cancelled = true;
     if (run->state == RUN_QUEUED)
@@ -405,6 +416,10 @@ static void look_at_cpu(struct run *run)
 static void on_timer(uv_timer_t *timer)
 {
     struct run *run = timer->data;
+    if (run->state == RUN_COLLECTING) {
+        session_way_is_late(run);
+        return;
+    }
     if (run->state == RUN_RUNNING && deadline_has_passed(run->wall_ends)) {
         stop_for(run, LIMIT_wall);
     } else if (run->state == RUN_RUNNING && deadline_has_passed(run->cpu_look)) {

@@ -62,6 +62,8 @@ struct cell {
     bool is_interrupted;
     bool is_killed;          /* it did not heed that */
     const char *context_end; /* NULL: the interpreter lives on with its names */
+    struct session *session; /* whose way out it uses, until that has been told; else NULL */
+    size_t records_told;     /* of that way, before it began */
 };
 
 /* contexts.c */
@@ -84,4 +86,16 @@ void cell_interrupt(struct run *run);
 /* It has not begun, or its session has ended: `why` says it. */
 void cell_lost_session(struct run *run, const error *why);
 void cell_write(const struct run *run, struct bytes *out);
+void cell_conclude(struct run *run); /* its context is free already: it is done, and told */
 void cell_free(struct cell *cell);
+
+/* session_way.c: the way out of a session, which its cells tell of. */
+bool session_has_way(const struct session *session);
+enum { WAY_IS_AWAITED = 1 };
+int session_open_way(struct session *session, error *err); /* 0, -1, or its sockets come later */
+void session_close_way(struct session *session);
+void session_way_begins(struct session *session, struct run *run);
+
+/* Returns whether the cell may conclude now; else it will be, by cell_conclude(). */
+bool session_way_ends(struct session *session, struct run *run);
+void session_way_is_late(struct run *run); /* it concludes with what is known */

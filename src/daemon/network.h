@@ -1,5 +1,6 @@
 /* network.h - the ways out of sandboxes: gloveboxd's side of glovebox-egress. A way belongs to one
- * run; what passed and what was refused is kept with it until the run has told its caller. */
+ * run or one session; what passed and what was refused is kept with it until a run or a cell has
+ * told its caller. */
 #pragma once
 
 #include "base/error.h"
@@ -31,18 +32,42 @@ struct way_sockets {
 int way_open(struct network *network, const struct network_policy *policy,
              const struct way_sockets *sockets, struct way **ret_way, error *err);
 
-/* Ends its connections; asks for what is still to be told. */
+/* Told of every record that was there when way_ask() was called, as often as it was; at once, from
+ * within that call, if glovebox-egress is not there. */
+typedef void way_told(void *context);
+
+/* A way of a session: glovebox-egress may end, and when it is back the way is opened again, with
+ * what is left of its bytes. The policy is borrowed as long as the way lives. */
+struct way_terms {
+    const struct network_policy *policy;
+    struct way_sockets sockets;
+    way_told *told;
+    void *context;
+};
+/* Takes the sockets; fails as way_open(). */
+int way_keep(struct network *network, const struct way_terms *terms, struct way **ret_way,
+             error *err);
+void way_ask(struct way *way);    /* of a way that is kept */
+void way_forget(struct way *way); /* its records and failure: they have been told */
+
+/* Ends its connections; asks for what is still to be told. Not for a way that is kept. */
 void way_end(struct way *way, way_ended *ended, void *context);
 bool way_has_ended(const struct way *way);
 void way_free(struct way *way); /* nobody is told any more; NULL: nothing */
 
-/* Borrowed, while the way lives. */
-const struct egress_record *way_records(const struct way *way, size_t *ret_count);
+/* What is told of a way: its records, a copy; and those that were not kept, since they were more
+ * than anybody reads. `failure` says why connections ended early, NULL if none did. */
+struct way_story {
+    struct egress_record *records;
+    size_t count;
+    uint64_t unlisted;
+    const char *failure;
+};
 
-/* Records that were not kept: more than anybody reads. */
-uint64_t way_unlisted(const struct way *way);
+size_t way_record_count(const struct way *way);
 
-/* Why it ended early: glovebox-egress has gone. NULL if it has not. */
-const char *way_failure(const struct way *way);
+/* All records but the first `told`. A story that memory is missing for has them unlisted. */
+void way_tell(const struct way *way, size_t told, struct way_story *ret_story);
+void way_story_done(struct way_story *story);
 
 const char *network_reason_text(unsigned reason);

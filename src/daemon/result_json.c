@@ -225,12 +225,10 @@ static void write_connection(const struct run *run, const struct egress_record *
 
 static void write_network(const struct run *run, struct bytes *out)
 {
-    size_t count = 0;
-    const struct egress_record *records = run->way ? way_records(run->way, &count) : NULL;
     json_key(out, "network");
     json_open(out, '[');
-    for (size_t i = 0; i < count; i++)
-        write_connection(run, &records[i], out);
+    for (size_t i = 0; i < run->story.count; i++)
+        write_connection(run, &run->story.records[i], out);
     json_close(out, ']');
 }
 

@@ -105,13 +105,11 @@ static void tell(struct run *run)
 /* What was refused on the way out is a denial like any other. */
 static void gather_way(struct run *run)
 {
-    size_t count;
     struct denials *denials = &run->harvest.denials;
-    if (!run->way)
-        return;
-    const struct egress_record *records = way_records(run->way, &count);
-    for (size_t i = 0; i < count; i++) {
-        const struct egress_record *record = &records[i];
+    if (run->way)
+        way_tell(run->way, 0, &run->story);
+    for (size_t i = 0; i < run->story.count; i++) {
+        const struct egress_record *record = &run->story.records[i];
         char target[DENIAL_TARGET_SIZE];
         if (record->reason == EGRESS_ALLOWED || record->reason == EGRESS_ENDED)
             continue;
@@ -119,11 +117,11 @@ static void gather_way(struct run *run)
                         record->port);
         denials_add(denials, "network", target, network_reason_text(record->reason), 1);
     }
-    if (way_unlisted(run->way) > 0)
+    if (run->story.unlisted > 0)
         denials_add(denials, "network", "more", "connections that are not listed one by one",
-                    way_unlisted(run->way));
-    if (way_failure(run->way))
-        denials_add(denials, "network", "glovebox-egress", way_failure(run->way), 1);
+                    run->story.unlisted);
+    if (run->story.failure)
+        denials_add(denials, "network", "glovebox-egress", run->story.failure, 1);
 }
 
 static void gather_hits(struct run *run)
@@ -714,6 +712,7 @@ void run_slim(struct run *run)
         return;
     run->has_harvest = false;
     harvest_done(&run->harvest);
+    way_story_done(&run->story);
     spec_done(&run->spec);
     request_free(run->request);
     run->request = NULL;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "daemon/accounts.h"
 #include "daemon/harvest.h"
+#include "daemon/network.h"
 #include "daemon/pool.h"
 #include "daemon/runs.h"
 #include "daemon/spec.h"
@@ -45,7 +46,9 @@ struct run {
     struct sandbox *sandbox;
     enum pool_start start;
     uint64_t walls, degraded;
-    struct way *way; /* out of the sandbox, where the policy has one */
+    struct way
+        *way; /* out of the sandbox, where the policy has one; a session has that of its cells */
+    struct way_story story; /* what is told of it */
     bool inputs_are_in, is_collected;
 
     uv_timer_t timer; /* for the next of these moments */

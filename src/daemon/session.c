@@ -191,6 +191,26 @@ void session_unlisten(struct session *session, struct session_listener *listener
 /* --- life ---------------------------------------------------------------------------------------
  */
 
+static void stand(struct session *session)
+{
+    session->state = SESSION_RUNNING;
+    session_touch(session);
+    tell(session);
+}
+
+/* A session stands when its way out is open, as the code of a run begins when it is. */
+static void on_way(void *context)
+{
+    struct session *session = context;
+    error err;
+    int opened =
+        session->state == SESSION_STARTING ? session_open_way(session, &err) : WAY_IS_AWAITED;
+    if (opened < 0)
+        session_end(session, END_FAILED, &err);
+    else if (opened == 0)
+        stand(session);
+}
+
 static void on_leased(void *context, struct sandbox *sandbox, enum pool_start start,
                       const error *cause)
 {
@@ -206,15 +226,18 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
     session->start = start;
     session->walls = sandbox_walls(sandbox);
     session->degraded = sandbox_degraded(sandbox);
-    session->state = SESSION_RUNNING;
     session->has_parked_interpreter = session->spec.set >= 0;
-    struct sandbox_user user = {
-        .context = session, .frame = on_frame, .room = on_room, .broken = on_broken
-    };
+    struct sandbox_user user = { .context = session,
+                                 .frame = on_frame,
+                                 .room = on_room,
+                                 .way = session_has_way(session) ? on_way : NULL,
+                                 .broken = on_broken };
     sandbox_use(sandbox, &user);
     sandbox_send(sandbox, &(struct inside_frame){ .kind = INSIDE_KEEP }, NULL, 0);
-    session_touch(session);
-    tell(session);
+    if (session_has_way(session))
+        on_way(session);
+    else
+        stand(session);
 }
 
 int session_lease(struct session *session, error *err)
@@ -222,6 +245,7 @@ int session_lease(struct session *session, error *err)
     struct lease lease = {
         .template = session->spec.template_index,
         .network = spec_network(session->spec.policy),
+        .way = spec_way(session->spec.policy),
         .tenant = session->account->tenant,
         .set = session->spec.set,
         .limits = &session->spec.limits,
@@ -261,6 +285,7 @@ void session_end(struct session *session, enum session_end end, const error *why
     if (session->sandbox)
         counters_read(sandbox_groups(session->sandbox), &session->counters);
     contexts_session_ended(session, why);
+    session_close_way(session);
     end_operations(session, why);
     if (session->ticket)
         pool_abandon(session->ticket);

@@ -91,6 +91,12 @@ struct session {
     uint64_t idle_ms;             /* it ends when nobody has used it for so long */
     deadline idle_ends, age_ends;
 
+    struct way *way;     /* out of the sandbox, where the policy has one */
+    size_t records_told; /* of it, by cells that have ended */
+    struct run
+        *first_untold; /* cells that have ended, in order; glovebox-egress has the last word */
+    unsigned cells_running;
+
     struct context *contexts;
     bool has_parked_interpreter; /* it came with the sandbox, and no context has taken it */
     unsigned context_count;

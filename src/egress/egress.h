@@ -34,6 +34,7 @@ struct channel {
     unsigned connections;
     uint64_t sent, received;
     uint32_t records, lost;
+    unsigned tell_turns; /* of the loop, until EGRESS_TOLD may be said; 0: nobody asks */
     bool is_closing;
     struct channel *next;
 };
@@ -42,6 +43,8 @@ struct egress {
     uv_loop_t loop;
     int daemon;
     uv_poll_t daemon_poll;
+    uv_check_t turn; /* while somebody waits for EGRESS_TOLD */
+    uv_idle_t no_rest;
     struct rules coming; /* of the channel that is opened next */
     uint32_t coming_for;
     struct channel *channels;

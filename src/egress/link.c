@@ -32,13 +32,50 @@ void link_tell(struct channel *channel, const struct egress_record *record)
         channel->lost++;
 }
 
+/* A word that must arrive. */
+static void send_surely(struct egress *egress, uint32_t kind, uint32_t channel, uint32_t lost)
+{
+    struct egress_closed closed = { .channel = channel, .lost = lost };
+    bool sent;
+    (void) fcntl(egress->daemon, F_SETFL, 0);
+    send_packet(egress, kind, &closed, sizeof closed, &sent);
+    (void) fcntl(egress->daemon, F_SETFL, O_NONBLOCK);
+}
+
 void link_tell_closed(struct channel *channel)
 {
-    struct egress_closed closed = { .channel = channel->id, .lost = channel->lost };
-    bool sent;
-    (void) fcntl(channel->egress->daemon, F_SETFL, 0); /* this word must arrive */
-    send_packet(channel->egress, EGRESS_CLOSED, &closed, sizeof closed, &sent);
-    (void) fcntl(channel->egress->daemon, F_SETFL, O_NONBLOCK);
+    send_surely(channel->egress, EGRESS_CLOSED, channel->id, channel->lost);
+}
+
+/* --- EGRESS_TELL: what had ended when it was sent may still lie before us. Two turns of the loop
+ * later everything that lay there has been heard: the first may have begun without it. */
+
+enum { TELL_TURNS = 2 };
+
+static void on_turn(uv_check_t *turn)
+{
+    struct egress *egress = turn->data;
+    bool is_awaited = false;
+    for (struct channel *channel = egress->channels; channel; channel = channel->next) {
+        if (channel->tell_turns == 0)
+            continue;
+        if (--channel->tell_turns > 0) {
+            is_awaited = true;
+            continue;
+        }
+        send_surely(egress, EGRESS_TOLD, channel->id, channel->lost);
+        channel->records = channel->lost =
+            0; /* whoever asks now and then is told of as many anew */
+    }
+    if (!is_awaited) {
+        (void) uv_check_stop(&egress->turn);
+        (void) uv_idle_stop(&egress->no_rest);
+    }
+}
+
+static void not_at_rest(uv_idle_t *idle)
+{
+    (void) idle; /* the loop does not wait while it is active */
 }
 
 /* Of a channel that is not there: it ended with another life of this program. */
@@ -97,6 +134,21 @@ static int take_close(struct egress *egress, struct packet *packet, error *err)
     return 0;
 }
 
+static int take_tell(struct egress *egress, struct packet *packet, error *err)
+{
+    struct egress_channel named;
+    if (packet->size != sizeof named || packet->fds != 0)
+        return fail(err, ERR_PROTOCOL, "a question about a channel is misshapen");
+    memcpy(&named, packet->body, sizeof named);
+    struct channel *channel = channel_find(egress, named.channel);
+    if (!channel)
+        return 0; /* it ended with another life of this program, and who asks has been told so */
+    channel->tell_turns = TELL_TURNS;
+    (void) uv_check_start(&egress->turn, on_turn);
+    (void) uv_idle_start(&egress->no_rest, not_at_rest);
+    return 0;
+}
+
 static int take_packet(struct egress *egress, struct packet *packet, error *err)
 {
     if (packet->kind == EGRESS_RULE)
@@ -105,6 +157,8 @@ static int take_packet(struct egress *egress, struct packet *packet, error *err)
         return take_open(egress, packet, err);
     if (packet->kind == EGRESS_CLOSE)
         return take_close(egress, packet, err);
+    if (packet->kind == EGRESS_TELL)
+        return take_tell(egress, packet, err);
     return fail(err, ERR_PROTOCOL, "message %u does not exist", packet->kind);
 }
 
@@ -143,7 +197,9 @@ int link_open(struct egress *egress, int socket, error *err)
     struct egress_hello hello = { .version = EGRESS_VERSION };
     if (packet_send(socket, EGRESS_HELLO, &hello, sizeof hello, NULL, 0, err) < 0)
         return -1;
-    egress->daemon_poll.data = egress;
+    egress->daemon_poll.data = egress->turn.data = egress;
+    (void) uv_check_init(&egress->loop, &egress->turn);
+    (void) uv_idle_init(&egress->loop, &egress->no_rest);
     if (uv_poll_init(&egress->loop, &egress->daemon_poll, socket) < 0 ||
         uv_poll_start(&egress->daemon_poll, UV_READABLE | UV_DISCONNECT, daemon_speaks) < 0)
         return fail(err, ERR_SYSTEM, "watch the socket to gloveboxd");

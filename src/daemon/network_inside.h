@@ -1,0 +1,52 @@
+/* network_inside.h - what network.c, which hears glovebox-egress, and ways.c share. */
+#pragma once
+
+#include "daemon/network.h"
+
+struct way {
+    struct network *network; /* NULL once it cannot hear anything more */
+    struct way *next;
+    uint32_t channel;
+    bool is_freed; /* its end is awaited, and nobody wants to know */
+    bool is_ending;
+    bool is_shut; /* kept, and glovebox-egress does not know it (yet) */
+    const char *failure;
+    way_ended *ended;
+    void *context;
+
+    struct way_terms kept;     /* all zero: it is not, and ends with glovebox-egress */
+    unsigned questions, asked; /* of way_ask(): all that are open, those that have been sent */
+    uint64_t sent, received;   /* by connections that have ended */
+
+    size_t count, room;
+    struct egress_record *records;
+    uint64_t unlisted;
+};
+
+struct network {
+    int socket;
+    uv_poll_t poll;
+    bool is_up;        /* it has said hello */
+    uv_timer_t reopen; /* ways that are shut, once there is room on the socket */
+    uint32_t last_channel;
+    struct way *ways;
+};
+
+void way_unlink(struct way *way);
+
+/* Tells those that have waited so far; who is told may ask again, or free the way. */
+void way_answer(struct way *way, unsigned count);
+
+/* It hears nothing more: nobody wants to know, or its owner is told. */
+void way_conclude(struct way *way);
+
+/* glovebox-egress knows nothing of it: who asks from now on is answered at once. */
+void way_shut(struct way *way, const char *why);
+
+/* Nor will it again. */
+void way_lose(struct way *way, const char *why);
+
+void ways_reopen(struct network *network); /* those that are shut */
+void ways_reopen_later(struct network *network);
+void way_send_question(struct way *way);
+void way_send_close(const struct way *way);

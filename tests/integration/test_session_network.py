@@ -1,0 +1,147 @@
+"""The way out of a session: the rules of its policy hold for its whole life, and each cell tells what passed while it ran."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from session_rig import Session
+from test_network import egress_of, world  # noqa: F401  (a fixture)
+
+FETCH = "import urllib.request\nprint(urllib.request.urlopen('http://api.example.org{}').status)"
+
+
+class Place:
+    """What session_rig asks of a daemon."""
+
+    def __init__(self, served):
+        self.served = served
+
+    def call(self, method, path, body=None):
+        status, text = self.served.call(method, path, b"" if body is None else json.dumps(body).encode())
+        return status, json.loads(text or "null")
+
+
+@pytest.fixture
+def begin(world):
+    begun = []
+
+    def begin(**request):
+        status, answer = Place(world).call("POST", "/v1/sessions", {"policy": "web"} | request)
+        assert status == 201, answer
+        begun.append(Session(Place(world), answer))
+        return begun[-1]
+    yield begin
+    for session in begun:
+        session.end()
+
+
+def targets(result):
+    return [(connection["host"], connection["port"], connection["decision"]) for connection in result["network"]]
+
+
+def test_each_cell_tells_its_own_connections(begin):
+    session = begin()
+    first = session.run(FETCH.format("/a"))
+    assert first["stdout"] == "200\n" and targets(first) == [("api.example.org", 80, "allow")], first
+    assert first["network"][0]["path"] == "/a" and first["denials"] == []
+    quiet = session.run("1 + 1")
+    assert quiet["network"] == [] and quiet["denials"] == []
+    refused = session.run("try: urllib.request.urlopen('http://evil.example.org/')\nexcept OSError as e: print(e.code)")
+    assert refused["stdout"] == "403\n" and targets(refused) == [("evil.example.org", 80, "deny")], refused
+    assert [denial["target"] for denial in refused["denials"]] == ["evil.example.org:80"]
+    again = session.run(FETCH.format("/b"))
+    assert [connection["path"] for connection in again["network"]] == ["/b"] and again["denials"] == []
+
+
+def test_everything_in_it_goes_the_same_way(begin):
+    session = begin()
+    code = ("exec 3<>/dev/tcp/api.example.org/80; printf 'GET /x HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n' >&3; head -c 12 <&3;"
+            " echo; (exec 4<>/dev/tcp/evil.example.org/80) 2>/dev/null || echo refused")
+    result = session.run(code, "bash")
+    assert result["stdout"] == "HTTP/1.1 200\nrefused\n", result
+    status, process = session.call("POST", "/processes", {"shell": "echo $HTTP_PROXY; " + code})
+    assert status in (200, 201), process
+    for _ in range(200):
+        shown = session.call("GET", f"/processes/{process['id']}")[1]
+        if shown["state"] != "running":
+            break
+        time.sleep(0.02)
+    told = session.run("1")  # nothing ran when it passed: the next cell tells it
+    assert ("api.example.org", 80, "allow") in targets(told), told
+    assert ("evil.example.org", 53, "deny") in targets(told), told
+
+
+def test_two_contexts_at_once_are_told_both(begin):
+    session = begin()
+    slow = session.run  # python waits while bash connects
+    status, context = session.call("POST", "/contexts", {"language": "python"})
+    assert status in (200, 201), context
+    import threading
+    results = {}
+    code = "import time\ntime.sleep(0.4)\n"
+    threads = [threading.Thread(target=lambda name=name: results.update({name: slow(code + FETCH.format("/" + name), name)}))
+               for name in ("python", context["id"])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name, result in results.items():
+        assert result["stdout"] == "200\n" and "/" + name in [one["path"] for one in result["network"]], results
+
+
+def test_neighbours_share_neither_names_nor_connections(begin):
+    one, other = begin(), begin()
+    assert one.run(FETCH.format("/one"))["stdout"] == "200\n"
+    code = ("import socket\ntry:\n  s = socket.create_connection(('198.18.0.1', 80), 5)\n  s.sendall(b'GET / HTTP/1.1\\r\\n\\r\\n')\n"
+            "  print(s.recv(12))\nexcept OSError as e: print(type(e).__name__)")
+    result = other.run(code)
+    assert b"200" not in result["stdout"].encode() and all(one["decision"] == "deny" for one in result["network"]), result
+    assert one.run("1")["network"] == []
+
+
+def test_bytes_are_counted_for_its_whole_life(begin):
+    session = begin()
+    flood = ("import socket\ndef flood():\n  s = socket.create_connection(('raw.example.org', 5432), 5)\n  sent = 0\n  try:\n"
+             "    while True: sent += s.send(bytes(65536))\n  except OSError: pass\n  s.close()\n")
+    first = session.run(flood + "flood()")
+    assert [connection["sent"] for connection in first["network"]] == [1 << 20], first
+    second = session.run("flood()")
+    assert sum(connection["sent"] for connection in second["network"]) == 0, second
+
+
+def test_it_has_its_way_again_when_egress_comes_back(world, begin):
+    session = begin()
+    quiet = begin(policy="minimal")
+    assert session.run(FETCH.format("/before"))["stdout"] == "200\n"
+    session.run("import socket\nkept = socket.create_connection(('raw.example.org', 5432), 5)\nkept.recv(8)")
+    killed = egress_of(world)
+    os.kill(killed, signal.SIGKILL)
+    # nothing says no meanwhile: what listens in the session is kept, and whoever connects waits
+    told = session.run("kept.settimeout(20)\ntry: print('lost', kept.recv(8))\nexcept OSError as e: print('lost', type(e).__name__)\n"
+                       "for _ in range(100):\n"
+                       "  try:\n"
+                       "    print(urllib.request.urlopen('http://api.example.org/after', timeout=20).status)\n    break\n"
+                       "  except OSError: pass\n")
+    assert told["stdout"].startswith("lost") and told["stdout"].endswith("200\n"), told
+    assert "glovebox-egress" in [denial["target"] for denial in told["denials"]], told
+    assert egress_of(world) != killed
+    after = session.run(FETCH.format("/later"))
+    assert [connection["path"] for connection in after["network"]] == ["/later"] and after["denials"] == [], after
+    refused = session.run("try: urllib.request.urlopen('http://evil.example.org/')\nexcept OSError as e: print(e.code)")
+    assert refused["stdout"] == "403\n"
+    assert quiet.run("import socket\ntry: socket.socket()\nexcept OSError as e: print(e.errno)")["stdout"] == "101\n"
+
+
+def test_ended_nothing_of_it_goes_on(world, begin):
+    session = begin()
+    session.run("import socket\nkept = socket.create_connection(('raw.example.org', 5432), 5)\nprint(kept.recv(8))")
+    sockets = len(os.listdir(f"/proc/{egress_of(world)}/fd"))
+    session.end()
+    for _ in range(200):
+        if len(os.listdir(f"/proc/{egress_of(world)}/fd")) <= sockets - 6:
+            return
+        time.sleep(0.02)
+    raise AssertionError("glovebox-egress keeps sockets of a session that has ended")
