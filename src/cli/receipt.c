@@ -53,6 +53,7 @@ static const struct line {
     { "used",          "predicate.limits.used" },
     { "hits",          "predicate.limits.hits" },
     { "evidence",      "predicate.limits.evidence" },
+    { "checks",        "predicate.checks" },
     { "denials",       "predicate.denials" },
     { "network",       "predicate.network" },
     { "walls",         "predicate.isolation.walls" },

@@ -372,13 +372,26 @@ static void stop_for(struct run *run, enum limit_id limit)
     stop(run);
 }
 
+/* It never began, and whoever stands behind it does not wait any longer. */
+static void leave(struct run *run)
+{
+    struct context *context = run->cell->context;
+    finish(run);
+    context_proceed(context);
+}
+
+void cell_refuse(struct run *run)
+{
+    leave(run);
+}
+
 void cell_cancel(struct run *run)
 {
     if (run->state >= RUN_STOPPING)
         return;
     run->evidence.cancelled = true;
     if (run->state == RUN_QUEUED)
-        finish(run);
+        leave(run);
     else
         stop(run);
 }

@@ -9,7 +9,7 @@
  *                        +------> done, denied  (deny; nothing has run) */
 #pragma once
 
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "model/precheck.h"
 
 #include <stdbool.h>
@@ -33,24 +33,37 @@ struct check_outcome {
     size_t count;                 /* of findings that are not simply allowed, by line */
     struct check_finding findings[CHECK_FINDINGS_MOST];
     uint64_t unlisted; /* findings beyond those */
+    int64_t took_ms;
     char failure[200]; /* why the checker itself gave no answer; "": it did */
 };
 
+struct denials;
 struct run;
+struct run_request;
 
 /* True if the policy of this run wants a look at it first. */
 bool check_is_wanted(const struct run *run);
 
-/* Begins it. `told` is called once, later or at once, when run->checks is there.
- * Fails  ERR_SYSTEM  no memory, ERR_UNAVAILABLE: the run must not go on. */
+/* Begins it, of the code in `given`, which is borrowed until it ends or is abandoned. `told` is
+ * called once, later or at once, when there is an outcome: in run->checks, NULL if there was no
+ * memory for one; check_decision_of() says what it comes to in any case. */
 typedef void check_told(struct run *run);
-int check_begin(struct run *run, check_told *told, error *err);
+void check_begin(struct run *run, const struct run_request *given, bool is_cell, check_told *told);
+enum check_decision check_decision_of(const struct run *run);
+
+/* Reads what a checker has said, which is changed by it; what it found is added to `outcome`.
+ * Returns whether all of it is sound, and whole: a checker that has found more than it may tell has
+ * not been heard. */
+bool check_read_answer(char *text, const struct precheck *precheck, struct check_outcome *outcome);
 
 /* Nobody waits for it any more. Does nothing if it has ended, or never began. */
 void check_abandon(struct run *run);
 
-/* One line of words: "line 3: ctypes calls native code …". */
+/* What was refused, as denials of the layer "precheck". */
+void check_refuse(const struct run *run, struct denials *denials);
+
+/* One line of words: "line 3 starts other programs: os.system". */
 void check_finding_write(const struct check_finding *finding, char *text, size_t size);
 
-/* The value of `checks` in results: null without an outcome. */
+/* The field `checks` of results: null without an outcome. */
 void check_write(const struct check_outcome *outcome, struct bytes *out);

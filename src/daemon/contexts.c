@@ -118,7 +118,8 @@ static void refuse_waiting(struct context *context, const error *why)
 void context_proceed(struct context *context)
 {
     error err;
-    if (!session_is_running(context->session) || !context->first_queued || context->is_ending)
+    if (!session_is_running(context->session) || !context->first_queued || context->is_ending ||
+        context->first_queued->check)
         return;
     if (context->state == CONTEXT_COLD && start(context, &err) < 0) {
         context->state = CONTEXT_COLD;
@@ -391,6 +392,14 @@ int context_find(struct session *session, const char *id, struct context **ret_c
     return *ret_context ? 0 : -1;
 }
 
+static void on_checked(struct run *run)
+{
+    if (check_decision_of(run) < CHECK_ASK)
+        context_proceed(run->cell->context);
+    else
+        run_refuse(run);
+}
+
 int context_run(struct context *context, struct context_request *request, struct run **ret_run,
                 error *err)
 {
@@ -412,7 +421,10 @@ int context_run(struct context *context, struct context_request *request, struct
     context->last_queued = *ret_run;
     context->queued++;
     session_touch(session);
-    context_proceed(context);
+    if (check_is_wanted(*ret_run))
+        check_begin(*ret_run, (*ret_run)->cell->request.given, true, on_checked);
+    else
+        context_proceed(context);
     return 0;
 }
 

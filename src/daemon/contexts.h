@@ -82,6 +82,7 @@ void cell_begin(struct run *run);
 int cell_hears(struct run *run, const struct inside_frame *frame, const unsigned char *payload,
                error *err);
 void cell_cancel(struct run *run);
+void cell_refuse(struct run *run); /* what was found in it is not allowed */
 void cell_interrupt(struct run *run);
 /* It has not begun, or its session has ended: `why` says it. */
 void cell_lost_session(struct run *run, const error *why);

@@ -499,11 +499,24 @@ static int check_count(const struct processes *processes, const struct session *
     return 0;
 }
 
+/* Nobody can look at what a command is going to do. */
+static int check_policy(const struct policy *policy, error *err)
+{
+    if (!policy->precheck.is_on ||
+        precheck_decide(&policy->precheck, CHECK_unchecked, NULL) < CHECK_ASK)
+        return 0;
+    return fail(err, ERR_POLICY,
+                "policy %s wants code to be checked before it runs, and a command cannot be; run "
+                "cells in a context instead",
+                policy->name);
+}
+
 int process_start(struct processes *processes, struct session *session,
                   const struct process_request *request, struct process **ret_process, error *err)
 {
     auto_bytes wanted = { 0 };
-    if (write_order(request, &wanted, err) < 0 || check_count(processes, session, err) < 0)
+    if (check_policy(session->spec.policy, err) < 0 || write_order(request, &wanted, err) < 0 ||
+        check_count(processes, session, err) < 0)
         return -1;
     make_room(processes, session);
     struct process *process = process_new(processes, session, request);

@@ -255,6 +255,7 @@ static void write_lists(const struct run *run, struct bytes *out)
     json_close(out, ']');
 
     write_network(run, out);
+    check_write(run->checks, out);
 }
 
 static void write_usage(const struct run *run, struct bytes *out)

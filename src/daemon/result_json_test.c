@@ -71,6 +71,7 @@ static const char names[] =
     "mime\nartifacts[].url\n"
     "denials\ndenials[].layer\ndenials[].target\ndenials[].count\ndenials[].message\n"
     "network\n"
+    "checks\n"
     "usage\nusage.wall_ms\nusage.cpu_ms\nusage.memory_peak_bytes\nusage.disk_peak_bytes\n"
     "usage.processes_peak\nusage.queued_ms\nusage.start\n"
     "limits\nlimits.wall_ms\nlimits.cpu_ms\nlimits.cpus\nlimits.memory_bytes\nlimits.processes\n"

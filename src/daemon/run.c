@@ -170,6 +170,7 @@ static void prove(struct run *run)
 
 void run_conclude(struct run *run)
 {
+    check_abandon(run);
     run->done_us = now_us();
     if (run->started_us != 0 && run->ended_us == 0)
         run->ended_us = run->done_us;
@@ -285,6 +286,16 @@ static void stop_for(struct run *run, enum limit_id limit)
         return;
     run->evidence.stopped_for = limit;
     stop(run);
+}
+
+void run_refuse(struct run *run)
+{
+    run->evidence.denied = true;
+    check_refuse(run, &run->harvest.denials);
+    if (run->cell)
+        cell_refuse(run);
+    else
+        finish(run);
 }
 
 void run_cancel(struct run *run)
@@ -671,6 +682,16 @@ struct run *run_make(struct runs *runs)
     return run;
 }
 
+static void prepare(struct run *run, struct run_request *request)
+{
+    run->request = request;
+    run->state_ends = deadline_in(states[RUN_QUEUED].most_ms);
+    harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, run->runs->blobs);
+    run->harvest.owner = run->account->owner;
+    run->has_harvest = true;
+    set_timer(run);
+}
+
 int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err)
 {
     struct run *run = run_make(runs);
@@ -696,12 +717,27 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
         run_free(run);
         return -1;
     }
-    run->request = request;
-    run->state_ends = deadline_in(states[RUN_QUEUED].most_ms);
-    harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, runs->blobs);
-    run->harvest.owner = run->account->owner;
-    run->has_harvest = true;
-    set_timer(run);
+    prepare(run, request);
+    *ret_run = run;
+    return 0;
+}
+
+int run_new_checker(const struct run *beside, const struct policy *policy,
+                    struct run_request *request, struct run **ret_run, error *err)
+{
+    struct run *run = run_make(beside->runs);
+    if (!run) {
+        request_free(request);
+        return fail(err, ERR_SYSTEM, "no memory for a run");
+    }
+    run->account = beside->account;
+    run->is_checker = true;
+    if (spec_grant_checker(&run->spec, request, policy, &beside->spec, err) < 0) {
+        request_free(request);
+        run_free(run);
+        return -1;
+    }
+    prepare(run, request);
     *ret_run = run;
     return 0;
 }
@@ -711,6 +747,8 @@ void run_slim(struct run *run)
     if (run->state != RUN_DONE || run->listeners || !run->has_harvest || run->is_detached)
         return;
     run->has_harvest = false;
+    free(run->checks);
+    run->checks = NULL;
     harvest_done(&run->harvest);
     way_story_done(&run->story);
     spec_done(&run->spec);

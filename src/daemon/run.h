@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "daemon/accounts.h"
+#include "daemon/checks.h"
 #include "daemon/harvest.h"
 #include "daemon/network.h"
 #include "daemon/pool.h"
@@ -69,6 +70,10 @@ struct run {
     error fault;         /* what glovebox itself could not do, with a run that is lost */
     bool files_are_lost; /* the sandbox had to be killed before its files were taken */
 
+    struct check *check;          /* under way: it does not begin before that has ended */
+    struct check_outcome *checks; /* of it */
+    uint64_t checks_cpu_us;
+    bool is_checker;   /* of another run: nobody but that one knows it (checks.c) */
     struct cell *cell; /* it is one of a session (contexts.h); NULL: it has a sandbox of its own */
     struct run_record *record; /* what its receipt will say of its inputs */
     char receipt[RECEIPT_ID_SIZE];
@@ -86,11 +91,16 @@ struct run *run_make(struct runs *runs); /* NULL: no memory */
 void run_conclude(struct run *run);      /* judges it and writes its result: it is done */
 bool run_begin(struct run *run); /* into a sandbox; false: there is no room, it stays where it is */
 void run_free(struct run *run);
-void run_slim(struct run *run); /* keeps only the result, if it is done and nobody listens */
+/* A run of our own beside another one. As run_new(). */
+int run_new_checker(const struct run *beside, const struct policy *policy,
+                    struct run_request *request, struct run **ret_run, error *err);
+void run_refuse(struct run *run); /* what was found in it is not allowed: nothing of it runs */
+void run_slim(struct run *run);   /* keeps only the result, if it is done and nobody listens */
 
 /* runs.c: the run is known from now on; it has reached its end. */
 void runs_list(struct runs *runs, struct run *run);
 void runs_ended(struct runs *runs, struct run *run);
+void runs_enqueue(struct run *run); /* it waits for its turn from now on */
 
 /* load.c: puts inputs on their way while there is room, the caller flushes; sets inputs_are_sent.
  */

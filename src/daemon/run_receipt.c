@@ -200,6 +200,12 @@ static void hash_output(const struct output *output, struct fact_output *fact)
     fact->bytes = output->total;
 }
 
+/* A denial names what the code said; in a receipt the place is enough. */
+static const char *target_in_receipt(const struct denial *denial)
+{
+    return strcmp(denial->layer, "precheck") == 0 ? "code" : denial->target;
+}
+
 /* Lists of the harvest, as facts. They live as long as the arrays given back. */
 static int list_harvest(const struct harvest *harvest, struct receipt_facts *facts)
 {
@@ -216,13 +222,33 @@ static int list_harvest(const struct harvest *harvest, struct receipt_facts *fac
     }
     for (size_t i = 0; i < harvest->denials.count; i++) {
         const struct denial *from = &harvest->denials.rows[i];
-        denials[i] = (struct fact_denial){ from->layer, from->target, from->count };
+        denials[i] = (struct fact_denial){ from->layer, target_in_receipt(from), from->count };
     }
     facts->artifact_count = harvest->artifact_count;
     facts->denial_count = harvest->denials.count;
     if (harvest->denials.unlisted > 0)
         denials[facts->denial_count++] =
             (struct fact_denial){ "other", "more", harvest->denials.unlisted };
+    return 0;
+}
+
+/* They live as long as the array given back. */
+static int list_checks(const struct check_outcome *outcome, struct receipt_facts *facts)
+{
+    if (!outcome)
+        return 0;
+    struct fact_check *checks = calloc(outcome->count + 1, sizeof *checks);
+    facts->checks = checks;
+    if (!checks)
+        return -1;
+    for (size_t i = 0; i < outcome->count; i++) {
+        const struct check_finding *from = &outcome->findings[i];
+        checks[i] = (struct fact_check){ check_rows[from->rule].name,
+                                         check_decision_name(from->decision), from->line };
+    }
+    facts->check_decision = check_decision_name(outcome->decision);
+    facts->check_count = outcome->count;
+    facts->checks_unlisted = outcome->unlisted;
     return 0;
 }
 
@@ -270,13 +296,14 @@ int run_write_receipt(struct run *run, error *err)
     facts.counter_count = counters_evidence(&run->counters, counters);
     facts.counters = counters;
     int result =
-        list_harvest(&run->harvest, &facts) < 0
+        list_harvest(&run->harvest, &facts) < 0 || list_checks(run->checks, &facts) < 0
             ? fail(err, ERR_SYSTEM, "no memory for a receipt")
             : receipt_write(run->runs->receipts, &facts, run->record->note, run->receipt, err);
     if (result == 0)
         run->record->is_noted = false;
     free((void *) (uintptr_t) facts.artifacts);
     free((void *) (uintptr_t) facts.denials);
+    free((void *) (uintptr_t) facts.checks);
     if (result < 0)
         log_event(LOG_ERROR, "run.without_receipt", TEXT("run", run->id), TEXT("cause", err->text));
     return result;

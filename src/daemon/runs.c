@@ -109,13 +109,15 @@ static bool leave_queue(struct runs *runs, struct run *run)
     return false;
 }
 
-static void join_queue(struct runs *runs, struct run *run)
+void runs_enqueue(struct run *run)
 {
+    struct runs *runs = run->runs;
     struct account *account = run->account;
     *(account->last_queued ? &account->last_queued->next_queued : &account->first_queued) = run;
     account->last_queued = run;
     turn_joins(&account->turn, runs->accounts->clock_us);
     runs->queued++;
+    runs_proceed(runs);
 }
 
 void runs_list(struct runs *runs, struct run *run)
@@ -144,6 +146,14 @@ static int admit(struct runs *runs, struct account *account, error *err)
     return fail(err, ERR_BUSY, "%u runs wait already; try again in a second", runs->queued);
 }
 
+static void on_checked(struct run *run)
+{
+    if (check_decision_of(run) < CHECK_ASK)
+        runs_enqueue(run);
+    else
+        run_refuse(run);
+}
+
 int runs_submit(struct runs *runs, struct run_request *request, struct run **ret_run, error *err)
 {
     struct account *account = request->account;
@@ -157,8 +167,10 @@ int runs_submit(struct runs *runs, struct run_request *request, struct run **ret
         return -1;
     rate_take(&account->rate);
     runs_list(runs, run);
-    join_queue(runs, run);
-    runs_proceed(runs);
+    if (check_is_wanted(run))
+        check_begin(run, run->request, run->request->is_cell, on_checked);
+    else
+        runs_enqueue(run);
     *ret_run = run;
     return 0;
 }
@@ -196,20 +208,23 @@ static void settle(struct runs *runs, struct run *run)
         runs->active--;
     else if (leave_queue(runs, run))
         turn_leaves(&account->turn); /* it was cancelled there, or could not begin */
-    else {
+    else if (run->leased_us != 0) {  /* else it was checked and never came there */
         runs->active--;
         turn_ends(&account->turn, run->charged_us, (int64_t) cpu_us);
         account->built += run->start == POOL_BUILT;
     }
-    account_charge(account, cpu_us, &run->verdict, run->evidence.hits);
+    if (!run->is_checker) /* whose time is charged with what it has looked at */
+        account_charge(account, cpu_us + run->checks_cpu_us, &run->verdict, run->evidence.hits);
 }
 
 void runs_ended(struct runs *runs, struct run *run)
 {
     settle(runs, run);
-    metrics_run_ended(run);
-    runs->kept++;
-    runs->kept_bytes += run->result.size;
+    if (!run->is_checker) {
+        metrics_run_ended(run);
+        runs->kept++;
+        runs->kept_bytes += run->result.size;
+    }
     for (struct run_listener *listener = run->listeners, *next; listener; listener = next) {
         next = listener->next;
         listener->changed(listener->context, run);

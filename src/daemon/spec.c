@@ -281,16 +281,6 @@ static int name_code(struct run_spec *spec, const struct run_request *request, e
     return spec->code_path_text.failed ? fail(err, ERR_SYSTEM, "no memory for a path") : 0;
 }
 
-/* What cannot be kept must not look as if it were kept. */
-static int refuse_precheck(const struct policy *policy, error *err)
-{
-    if (!policy->precheck.is_on)
-        return 0;
-    return fail(err, ERR_UNAVAILABLE,
-                "policy %s has a precheck, which is not available in this build; remove it",
-                policy->name);
-}
-
 static int find_template(struct run_spec *spec, const struct run_request *request,
                          const struct templates *templates, error *err)
 {
@@ -357,18 +347,12 @@ static int check_sizes(const struct run_spec *spec, const struct run_request *re
     return 0;
 }
 
-int spec_grant(struct run_spec *spec, const struct run_request *request,
-               const struct policies *policies, const struct templates *templates, error *err)
+/* Where it stands has been decided. */
+static int grant_there(struct run_spec *spec, const struct run_request *request, error *err)
 {
-    *spec = (struct run_spec){ .set = -1 };
-    const char *policy = request->policy ? request->policy : default_policy;
-    if (policies_find(policies, policy, &spec->policy, err) < 0 ||
-        refuse_precheck(spec->policy, err) < 0 ||
-        policy_narrow(spec->policy, &request->limits, &spec->limits, err) < 0 ||
-        find_template(spec, request, templates, err) < 0 || find_language(spec, request, err) < 0 ||
-        check_sizes(spec, request, err) < 0)
+    if (find_language(spec, request, err) < 0 || check_sizes(spec, request, err) < 0)
         return -1;
-
+    spec->set = -1; /* but for what a warm interpreter runs */
     struct environment environment = { 0 };
     uint32_t flags = INSIDE_START_MAIN | (request->has_stdin ? INSIDE_START_STDIN_FILE : 0);
     int result = gather_environment(&environment, spec, request, err);
@@ -388,13 +372,31 @@ int spec_grant(struct run_spec *spec, const struct run_request *request,
     return result;
 }
 
+int spec_grant(struct run_spec *spec, const struct run_request *request,
+               const struct policies *policies, const struct templates *templates, error *err)
+{
+    return spec_grant_place(spec, request, policies, templates, err) < 0
+               ? -1
+               : grant_there(spec, request, err);
+}
+
+int spec_grant_checker(struct run_spec *spec, const struct run_request *request,
+                       const struct policy *policy, const struct run_spec *beside, error *err)
+{
+    *spec = (struct run_spec){ .set = -1,
+                               .policy = policy,
+                               .limits = policy->limits,
+                               .template_index = beside->template_index,
+                               .template = beside->template };
+    return grant_there(spec, request, err);
+}
+
 int spec_grant_place(struct run_spec *spec, const struct run_request *request,
                      const struct policies *policies, const struct templates *templates, error *err)
 {
     *spec = (struct run_spec){ .set = -1 };
     const char *policy = request->policy ? request->policy : default_policy;
     if (policies_find(policies, policy, &spec->policy, err) < 0 ||
-        refuse_precheck(spec->policy, err) < 0 ||
         policy_narrow(spec->policy, &request->limits, &spec->limits, err) < 0 ||
         find_template(spec, request, templates, err) < 0)
         return -1;

@@ -33,6 +33,12 @@ struct fact_denial {
     uint64_t count;
 };
 
+/* What a look at the code found before it ran; never the text that it was about. */
+struct fact_check {
+    const char *rule, *decision;
+    uint32_t line; /* 0: the whole of it */
+};
+
 /* A number of the kernel's, and the file of which control group it was read from. */
 struct fact_counter {
     const char *name, *group, *file;
@@ -69,6 +75,10 @@ struct receipt_facts {
     size_t input_count, artifact_count, denial_count, counter_count, variable_count;
     const struct fact_file *inputs, *artifacts;
     const struct fact_denial *denials;
+    const char *check_decision; /* NULL: the policy asks for no check */
+    size_t check_count;
+    uint64_t checks_unlisted;
+    const struct fact_check *checks;
     const struct fact_counter *counters;
     const char *const *variables; /* names */
     struct fact_output output[2]; /* stdout, stderr */

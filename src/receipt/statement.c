@@ -187,6 +187,29 @@ static void write_denials(struct jcs *json, const struct receipt_facts *facts)
     jcs_close(json, ']');
 }
 
+static void write_checks(struct jcs *json, const struct receipt_facts *facts)
+{
+    if (!facts->check_decision) {
+        jcs_null_field(json, "checks");
+        return;
+    }
+    jcs_key(json, "checks");
+    jcs_open(json, '{');
+    jcs_text_field(json, "decision", facts->check_decision);
+    jcs_key(json, "findings");
+    jcs_open(json, '[');
+    for (size_t i = 0; i < facts->check_count; i++) {
+        jcs_open(json, '{');
+        jcs_text_field(json, "decision", facts->checks[i].decision);
+        jcs_count_field(json, "line", facts->checks[i].line);
+        jcs_text_field(json, "rule", facts->checks[i].rule);
+        jcs_close(json, '}');
+    }
+    jcs_close(json, ']');
+    jcs_count_field(json, "unlisted", facts->checks_unlisted);
+    jcs_close(json, '}');
+}
+
 static void write_outcome(struct jcs *json, const struct receipt_facts *facts)
 {
     jcs_key(json, "outcome");
@@ -337,6 +360,7 @@ int statement_write(const struct receipt_facts *facts, const struct fact_place *
     jcs_text_field(&json, "approval", facts->approval);
     write_files(&json, "artifacts", facts->artifacts, facts->artifact_count);
     write_caller(&json, facts);
+    write_checks(&json, facts);
     write_denials(&json, facts);
     write_variables(&json, facts);
     write_execution(&json, facts);

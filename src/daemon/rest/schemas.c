@@ -76,6 +76,23 @@ static const struct property denial[] = {
     { "message", "string", "why it was refused, and what to do" },
     { 0 },
 };
+static const struct property check_found[] = {
+    { "rule",     "string", "docs/reference/checks.md lists them" },
+    { "decision", "=warn,ask,deny", "by the policy" },
+    { "line",     "count",  "from 1; 0: the whole of it" },
+    { "column",   "count",  "from 1; 0: not known" },
+    { "subject",  "string", "what it is about" },
+    { "message",  "string", "the same in words" },
+    { 0 },
+};
+static const struct property checks[] = {
+    { "decision", "=allow,warn,ask,deny", "the strictest of all" },
+    { "findings", "[]CheckFound", "up to 100, by line" },
+    { "unlisted", "count",   "findings beyond those" },
+    { "failure",  "string?", "why the checker itself gave no answer: then nothing runs" },
+    { "took_ms",  "count",   "" },
+    { 0 },
+};
 static const struct property usage[] = {
     { "wall_ms",           "count", "by the clock" },
     { "cpu_ms",            "count", "of all processors" },
@@ -113,6 +130,7 @@ static const struct property run_result[] = {
     { "artifacts",  "[]Artifact",   "files that it made" },
     { "denials",    "[]Denial",     "what was tried and refused" },
     { "network",    "[]any",        "connections" },
+    { "checks",     "Checks?",      "what a look at the code found before it ran; null: the policy wants none" },
     { "usage",      "Usage",        "" },
     { "limits",     "Limits",       "that were granted" },
     { "policy",     "Named",        "" },
@@ -189,6 +207,8 @@ static const struct schema common[] = {
     { "Exception", "What ended the code", exception, .is_open = true },
     { "Artifact", "A file that a run made", artifact },
     { "Denial", "Something that was tried and refused", denial },
+    { "CheckFound", "Something that a look at code found", check_found },
+    { "Checks", "A look at code before it ran: a lint, the sandbox is the boundary", checks },
     { "Usage", "What a run used", usage, .is_open = true },
     { "Named", "A name and the digest of what it stood for", named },
     { "Isolation", "The walls around a run", isolation },

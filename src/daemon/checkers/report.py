@@ -1,0 +1,39 @@
+# report.py - what every checker says to gloveboxd: one line a finding, then how many there were. It reads a
+# text that somebody hostile may have written, in a sandbox of its own, and runs nothing of it.
+
+import gc
+import sys
+
+gc.disable()  # a syntax tree has no circles, and half a million of its nodes would be looked at again and again
+FINDINGS_MOST = 1000
+SUBJECT_MOST = 79
+
+
+class Report:
+    def __init__(self):
+        self.findings = set()
+
+    def add(self, rule, line, column, subject, is_import=False):
+        """`line` and `column` count from 1. The same thing twice in one line is one finding."""
+        text = "".join(sign if " " <= sign <= "~" else "?" for sign in str(subject))[:SUBJECT_MOST]
+        self.findings.add((max(int(line or 0), 0), rule, text, is_import, max(int(column or 0), 0)))
+
+    def end(self):
+        told = set()
+        lines = []
+        for line, rule, subject, is_import, column in sorted(self.findings, key=lambda row: (row[0], row[4], row)):
+            if (line, rule, subject) in told:
+                continue
+            told.add((line, rule, subject))
+            lines.append(f"{rule} {line} {column} {'import' if is_import else 'use'} {subject}\n")
+        for line in lines[:FINDINGS_MOST]:
+            sys.stdout.write(line)
+        sys.stdout.write(f"end {len(lines)}\n")
+        sys.stdout.flush()
+
+
+def read_text():
+    with open(sys.argv[1], "rb") as file:
+        return file.read()
+
+
