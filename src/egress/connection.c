@@ -351,6 +351,8 @@ static int connect_to(struct connection *connection, const struct in6_addr *addr
     if (made < 0)
         return -1;
     (void) setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (address_is_loopback(address))
+        flow_keeps_to_host(made);
     struct outer *outer = calloc(1, sizeof *outer);
     if (!outer || (connect(made, (struct sockaddr *) &to, size) < 0 && errno != EINPROGRESS) ||
         uv_poll_init(&connection->channel->egress->loop, &outer->poll, made) < 0) {
@@ -791,6 +793,7 @@ void connection_accept(struct listener *listener)
         if (accepted < 0)
             return;
         (void) setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        flow_keeps_to_host(accepted);
         bool has_room = channel->connections < channel->terms.connections_most + LINGERING_MOST &&
                         channel->egress->connections < channel->egress->connections_most;
         struct connection *connection = has_room ? make(channel, accepted) : NULL;

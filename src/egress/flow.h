@@ -23,12 +23,17 @@ struct flow {
     bool is_ended; /* nothing more is taken */
     bool is_done;  /* and everything has been passed on */
     bool fails;    /* the receiver is gone, or the chunks are wrong */
+    bool is_wide;  /* it passes much, and its pipe holds more */
     uint64_t passed;
 };
 
 /* Makes the pipe. -1 with errno if there is none. */
 int flow_open(struct flow *flow, int from, int to);
 void flow_close(struct flow *flow);
+
+/* Tells the kernel of a hop within this machine, which a congestion control that paces (BBR, where
+ * it is the default) would halve. See docs/decisions/0050. */
+void flow_keeps_to_host(int socket);
 
 /* Puts bytes that have been read already before everything else; at most 64 KiB. */
 int flow_put(struct flow *flow, const void *bytes, size_t size);

@@ -154,5 +154,70 @@ TEST(the_rule_that_came_closest_says_why)
     expect(!rules_know(&rules, "example.org") && rules_know(&rules, "a.b.example.org"), "below");
 }
 
+TEST(an_unsound_rule_is_not_taken)
+{
+    static const struct egress_rule sound = { .host = "a.b", .port_count = 1, .ports = { 443 } };
+    static struct rules rules;
+    error err;
+    struct egress_rule wrong[6];
+    for_each(rule, wrong)
+        *rule = sound;
+    memset(wrong[0].host, 'a', sizeof wrong[0].host);
+    memset(wrong[1].path, '/', sizeof wrong[1].path);
+    wrong[2].port_count = 0;
+    wrong[3].port_count = EGRESS_PORTS_MOST + 1;
+    wrong[4].prefix = 129;
+    wrong[5].host[0] = 'A'; /* not canonical */
+    for_each(rule, wrong)
+        expect(rules_add(&rules, rule, &err) < 0 && rules.count == 0, "row %ld",
+               (long) (rule - wrong));
+    for (unsigned i = 0; i < EGRESS_RULES_MOST; i++)
+        expect(rules_add(&rules, &sound, &err) == 0, "%s", err.text);
+    expect(rules_add(&rules, &sound, &err) < 0, "one too many");
+}
+
+static struct in6_addr four(const char *text)
+{
+    struct in_addr number = { 0 };
+    struct in6_addr address;
+    require(inet_pton(AF_INET, text, &number) == 1, "%s", text);
+    address_map(&number, &address);
+    return address;
+}
+
+TEST(a_network_is_opened_by_its_number_only)
+{
+    static struct rules rules;
+    error err;
+    struct in6_addr inside = four("10.1.2.3");
+    struct in6_addr outside = four("10.2.0.0");
+    struct in6_addr public = four("93.184.216.34");
+    struct egress_rule by_number = {
+        .flags = EGRESS_NETWORK, .port_count = 1, .ports = { 9200 }, .prefix = 96 + 16
+    };
+    struct egress_rule by_both = by_number;
+    struct egress_rule by_name = { .host = "a.b", .port_count = 1, .ports = { 81 }, .path = "/x" };
+    memcpy(by_number.network, &inside, sizeof inside);
+    memcpy(by_both.network, &inside, sizeof inside);
+    by_both.flags = EGRESS_PRIVATE;
+    memcpy(by_both.host, "db.b", 5);
+    require(rules_add(&rules, &by_number, &err) == 0 && rules_add(&rules, &by_both, &err) == 0 &&
+                rules_add(&rules, &by_name, &err) == 0,
+            "%s", err.text);
+    expect(rules_for_address(&rules, &inside, 9200).rule == &rules.list[0], "inside");
+    expect(rules_for_address(&rules, &inside, 9201).reason == EGRESS_LITERAL, "another port");
+    expect(rules_for_address(&rules, &outside, 9200).reason == EGRESS_LITERAL, "outside");
+    expect(rules_for_stream(&rules, "db.b", 9200).rule == &rules.list[1], "by its name");
+    expect(rule_accepts_address(&by_both, &inside) && !rule_accepts_address(&by_both, &outside) &&
+               !rule_accepts_address(&by_both, &public),
+           "a name in a network");
+    expect(rule_accepts_address(&by_name, &public) && !rule_accepts_address(&by_name, &inside),
+           "a name on the internet");
+    expect(rules_mean_http(&rules, 80) && rules_mean_http(&rules, 81) &&
+               !rules_mean_http(&rules, 9200),
+           "which ports carry HTTP");
+}
+
 TESTS(CASE(a_name_has_one_form), CASE(what_is_special_is_nobodys_host), CASE(a_path_cannot_climb),
-      CASE(the_rule_that_came_closest_says_why))
+      CASE(the_rule_that_came_closest_says_why), CASE(an_unsound_rule_is_not_taken),
+      CASE(a_network_is_opened_by_its_number_only))

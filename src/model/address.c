@@ -75,6 +75,12 @@ bool address_is_within(const struct in6_addr *address, const unsigned char netwo
     return bits_agree(address->s6_addr, network, prefix > 128 ? 128 : prefix);
 }
 
+bool address_is_loopback(const struct in6_addr *address)
+{
+    return IN6_IS_ADDR_V4MAPPED(address) ? address->s6_addr[12] == 127
+                                         : IN6_IS_ADDR_LOOPBACK(address);
+}
+
 bool address_is_special(const struct in6_addr *address)
 {
     unsigned char network[16];

@@ -13,6 +13,9 @@
  * registries). */
 bool address_is_special(const struct in6_addr *address);
 
+/* True for what never leaves this machine: 127.0.0.0/8 and ::1. */
+bool address_is_loopback(const struct in6_addr *address);
+
 bool address_is_within(const struct in6_addr *address, const unsigned char network[16],
                        unsigned prefix);
 

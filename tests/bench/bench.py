@@ -18,6 +18,7 @@ import time
 import cells
 import load
 import memory
+import network
 import peers
 import report
 import starters
@@ -201,6 +202,16 @@ class Bench:
                 if os.geteuid() == 0 else None
         return rates, weights
 
+    def way_out(self):
+        if os.geteuid() != 0:
+            self.left_out.append('the way out: measured only when the bench runs as root')
+            return []
+        try:
+            return network.measure_all(self.build, self.scratch, 3 if self.quick else 8)[0]
+        except ImportError as missing:
+            self.left_out.append(f'the way out: {missing}')
+            return []
+
 
 def main():
     quick = '--quick' in sys.argv or bool(os.environ.get('QUICK'))
@@ -212,7 +223,7 @@ def main():
     loads.append(os.getloadavg()[0])
     rates, weights = bench.flat_out()
     loads.append(os.getloadavg()[0])
-    rows = report.rows_of(bench.samples, rates, weights)
+    rows = report.rows_of(bench.samples, rates, weights) + report.judge_all(bench.way_out())
     report.publish(rows, bench, rounds, loads)
 
 

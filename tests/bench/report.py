@@ -33,7 +33,7 @@ def judge(row, budget):
     if not budget:
         return
     facts = {'p50_ms': row.get('p50_ms'), 'ratio': row.get('ratio_to_bare'), 'mib': row.get('mib'),
-             'per_second_least': row.get('per_second')}
+             'per_second_least': row.get('per_second'), 'share_least': row.get('share'), 'share': row.get('share')}
     verdicts = {key: facts[key] >= limit if key.endswith('_least') else facts[key] <= limit
                 for key, limit in budget.items() if facts[key] is not None}
     row['held'] = verdicts.get('ratio', all(verdicts.values()) if verdicts else None)
@@ -41,7 +41,6 @@ def judge(row, budget):
 
 
 def rows_of(samples, rates, weights):
-    budgets = read_budgets()
     rows = []
     for name, values in samples.items():
         bare = samples.get(f"{name.split()[0]} bare")
@@ -59,6 +58,11 @@ def rows_of(samples, rates, weights):
         if weight:
             rows.append({'name': f'parked {kind}', **weight, 'p50_ms': None, 'p95_ms': None,
                          'min_ms': None, 'ratio_to_bare': None})
+    return judge_all(rows)
+
+
+def judge_all(rows):
+    budgets = read_budgets()
     for row in rows:
         row.setdefault('held', None)
         judge(row, budgets.get(row['name']))
@@ -73,7 +77,7 @@ def number(value, places=None):
 
 def spell(budget):
     texts = {'p50_ms': 'p50 ≤ {:g} ms', 'ratio': 'ratio ≤ {:g}', 'mib': '≤ {:g} MiB',
-             'per_second_least': '≥ {:g}/s'}
+             'per_second_least': '≥ {:g}/s', 'share_least': 'share ≥ {:g}', 'share': 'share ≤ {:g}'}
     return ', '.join(texts[key].format(value) for key, value in (budget or {}).items())
 
 
@@ -87,13 +91,13 @@ def verdict(row):
 
 
 def table(rows):
-    lines = ['| what | p50 ms | p95 ms | min ms | to bare | runs/s | MiB | runs | budget | verdict |',
-             '|---|--:|--:|--:|--:|--:|--:|--:|---|---|']
+    lines = ['| what | p50 ms | p95 ms | min ms | to bare | share | runs/s | MiB | runs | budget | verdict |',
+             '|---|--:|--:|--:|--:|--:|--:|--:|--:|---|---|']
     for row in rows:
         cells = [row['name'], number(row['p50_ms']), number(row['p95_ms']), number(row['min_ms']),
                  number(row['ratio_to_bare'], 3) if (row['ratio_to_bare'] or 9) < 1 else
                  number(row['ratio_to_bare']),
-                 number(row.get('per_second'), 0), number(row.get('mib')), str(row.get('runs', '')),
+                 number(row.get('share')), number(row.get('per_second'), 0), number(row.get('mib')), str(row.get('runs', '')),
                  spell(row['budget']), verdict(row)]
         lines.append(f"| {' | '.join(cells)} |")
     return '\n'.join(lines) + '\n'
@@ -103,7 +107,7 @@ def for_terminal(text):
     rows = [[cell.strip().replace('**', '') for cell in line.strip('|').split('|')]
             for line in text.splitlines() if '---' not in line]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return '\n'.join('  '.join(cell.ljust(width) if i in (0, 8, 9) else cell.rjust(width)
+    return '\n'.join('  '.join(cell.ljust(width) if i in (0, 9, 10) else cell.rjust(width)
                                for i, (cell, width) in enumerate(zip(row, widths))).rstrip()
                      for row in rows)
 

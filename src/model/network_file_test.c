@@ -1,0 +1,169 @@
+/* network_file_test.c - facts about the part of a policy file that speaks of the network. */
+#include "model/policy.h"
+
+#include "base/table.h"
+#include "base/test.h"
+#include "model/address.h"
+#include "model/network_policy.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#define HEAD  "name: t\ntemplate: t\nlanguages: [python]\nnetwork:\n"
+#define RULE  HEAD "  allow:\n    - "
+#define EIGHT "{host: a.b, ports: [1, 2, 3, 4, 5, 6, 7, 8]}"
+
+static int parse(const char *text, struct policy *policy, error *err)
+{
+    struct policy_source source = { text, strlen(text), "f", "" };
+    return policy_parse(&source, policy, err);
+}
+
+static const struct {
+    const char *text;
+    const char *failure;
+} wrong_rules[] = {
+    { HEAD "  alow: []\n", "f:5:3: unknown key; keys are allow" },
+    { HEAD "  allow: x\n", "allow is a list" },
+    { HEAD "  allow: []\n  allow: []\n", "twice" },
+    { HEAD "  bytes: 0\n", "no amount of bytes" },
+    { HEAD "  bytes: much\n", "no amount of bytes" },
+    { HEAD "  bytes:\n", "no amount of bytes" },
+    { HEAD "  received: [1]\n", "no amount of bytes" },
+    { HEAD "  connections: 0\n", "no number from 1 to 1024" },
+    { HEAD "  connections: 1025\n", "no number from 1 to 1024" },
+    { HEAD "  connections: +1\n", "no number" },
+    { HEAD "  connections: 99999999999999999999999\n", "no number" },
+    { HEAD "  connections: [1]\n", "no number" },
+    { RULE "[a]\n", "no rule; write {host:" },
+    { RULE "127.0.0.1\n", "is an address; write network: 127.0.0.1" },
+    { RULE "0x7f.1\n", "is an address" },
+    { RULE "a_b.org\n", "is no host name" },
+    { RULE "\"*.org\"\n", "is everybody's" },
+    { RULE "\"*.\"\n", "is no host name" },
+    { RULE "{host: [a.b]}\n", "host is a name" },
+    { RULE "{host: }\n", "host is a name" },
+    { RULE "{host: a.b, hots: c}\n", "unknown key; keys are host" },
+    { RULE "{host: a.b, host: c.d}\n", "'host' is there twice" },
+    { RULE "{ports: [1]}\n", "a rule names a host or a network" },
+    { RULE "{network: 10.0.0.1/8}\n", "network is a block" },
+    { RULE "{network: 10.0.0.0/33}\n", "network is a block" },
+    { RULE "{network: 010.0.0.0/8}\n", "network is a block" },
+    { RULE "{network: 10.0.0.0/}\n", "network is a block" },
+    { RULE "{network: 10.0.0.0/+8}\n", "network is a block" },
+    { RULE "{network: /8}\n", "network is a block" },
+    { RULE "{network: x/8}\n", "network is a block" },
+    { RULE "{network: \"fe80::1%eth0/64\"}\n", "network is a block" },
+    { RULE "{network: [10.0.0.0/8]}\n", "network is a block" },
+    { RULE "{host: a.b, ports: 443}\n", "ports is a list" },
+    { RULE "{host: a.b, ports: []}\n", "ports is a list" },
+    { RULE "{host: a.b, ports: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n", "ports is a list" },
+    { RULE "{host: a.b, ports: [0]}\n", "no number from 1 to 65535" },
+    { RULE "{host: a.b, ports: [65536]}\n", "no number from 1 to 65535" },
+    { RULE "{host: a.b, ports: [53]}\n", "port 53 is taken inside" },
+    { RULE "{host: a.b, ports: [3128]}\n", "port 3128 is taken inside" },
+    { RULE EIGHT "\n    - {host: c.d, ports: [9]}\n", "more than 8 ports in all rules" },
+    { RULE "{host: a.b, ports: [80], methods: GET}\n", "methods is a list" },
+    { RULE "{host: a.b, ports: [80], methods: [get]}\n", "no method; they are" },
+    { RULE "{host: a.b, ports: [80], methods: [[GET]]}\n", "no method" },
+    { RULE "{host: a.b, ports: [80], paths: /x}\n", "paths is a list" },
+    { RULE "{host: a.b, ports: [80], paths: [x]}\n", "a path begins with a slash" },
+    { RULE "{host: a.b, ports: [80], paths: [/a%20b]}\n", "a path begins with a slash" },
+    { RULE "{host: a.b, ports: [80], paths: [[/a]]}\n", "a path begins with a slash" },
+    { RULE "{host: a.b, methods: [GET]}\n", "cannot be seen inside TLS" },
+    { RULE "{host: a.b, ports: [80, 443], paths: [/a]}\n", "cannot be seen inside TLS" },
+    { RULE "{network: 10.0.0.0/8, ports: [80], methods: [GET]}\n", "belong to a host" },
+    { RULE "{host: a.b, ports: [80], paths: [/1, /2, /3, /4, /5, /6, /7, /8, /9, /10, /11, "
+           "/12, /13, /14, /15, /16, /17]}\n",
+      "more than 16 rules" },
+};
+
+TEST(a_wrong_rule_says_where_and_what_to_write)
+{
+    for_each(fact, wrong_rules) {
+        static struct policy policy;
+        error err = { 0 };
+        int result = parse(fact->text, &policy, &err);
+        expect(result < 0 && strstr(err.text, fact->failure), "'%s' gave %d, '%s'", fact->text,
+               result, err.text);
+    }
+}
+
+TEST(a_rule_is_written_as_it_holds)
+{
+    static const struct {
+        const char *text;
+        const char *written; /* of the last rule */
+        unsigned count;
+    } facts[] = {
+        { RULE "API.Example.ORG.\n", "api.example.org:443", 1 },
+        { RULE "\"*.example.org\"\n", "*.example.org:443", 1 },
+        { RULE "{host: a.b, ports: [80, 81], methods: [GET, HEAD], paths: [/x/, /y]}\n",
+          "a.b:80,81 GET,HEAD /y", 2 },
+        { RULE "{network: 10.2.3.4/32, ports: [9200]}\n", "10.2.3.4/32:9200", 1 },
+        { RULE "{network: 10.2.3.4, ports: [9200]}\n", "10.2.3.4/32:9200", 1 },
+        { RULE "{network: \"2001:db8::/32\"}\n", "2001:db8::/32:443", 1 },
+        { RULE "{host: db.b, network: 10.1.0.0/16}\n", "db.b in 10.1.0.0/16:443", 1 },
+        { HEAD "  allow: []\n", "", 0 },
+    };
+    for_each(fact, facts) {
+        static struct policy policy;
+        error err = { 0 };
+        char text[NETWORK_RULE_TEXT] = "";
+        int result = parse(fact->text, &policy, &err);
+        expect(result == 0, "'%s': %s", fact->text, err.text);
+        if (result < 0)
+            continue;
+        if (policy.way.count > 0)
+            network_rule_write(&policy.way.rules[policy.way.count - 1], text);
+        expect(policy.way.count == fact->count && strcmp(text, fact->written) == 0,
+               "'%s' gave %u rules, '%s'", fact->text, policy.way.count, text);
+    }
+}
+
+TEST(bounds_are_what_the_file_says)
+{
+    static struct policy policy;
+    error err = { 0 };
+    require(parse(HEAD "  allow: [a.b]\n  bytes: 10MiB\n  received: 1GiB\n  connections: 7\n",
+                  &policy, &err) == 0,
+            "%s", err.text);
+    expect(policy.network == POLICY_NETWORK_RULES && policy.way.sent == 10 << 20 &&
+               policy.way.received == 1 << 30 && policy.way.connections == 7,
+           "%u connections", policy.way.connections);
+    require(parse(HEAD "  allow: [a.b]\n", &policy, &err) == 0, "%s", err.text);
+    expect(policy.way.connections == NETWORK_CONNECTIONS && policy.way.sent == 0, "defaults");
+}
+
+TEST(a_block_of_addresses_holds_its_own)
+{
+    static const struct {
+        const char *network;
+        const char *address;
+        bool is_within;
+    } facts[] = {
+        { "10.1.0.0/16", "::ffff:10.1.255.255", true },
+        { "10.1.0.0/16", "::ffff:10.2.0.0", false },
+        { "10.1.128.0/17", "::ffff:10.1.127.255", false },
+        { "0.0.0.0/0", "::ffff:8.8.8.8", true },
+        { "0.0.0.0/0", "2001:db8::1", false },
+        { "2001:db8::/33", "2001:db8:7fff::", true },
+        { "2001:db8::/33", "2001:db8:8000::", false },
+    };
+    for_each(fact, facts) {
+        unsigned char network[16];
+        unsigned prefix;
+        struct in6_addr address;
+        require(network_read(fact->network, network, &prefix) == 0 &&
+                    inet_pton(AF_INET6, fact->address, &address) == 1,
+                "%s", fact->network);
+        expect(address_is_within(&address, network, prefix) == fact->is_within, "%s in %s",
+               fact->address, fact->network);
+    }
+    struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
+    struct in6_addr any = IN6ADDR_ANY_INIT;
+    expect(address_is_loopback(&loopback) && !address_is_loopback(&any), "::1");
+}
+
+TESTS(CASE(a_wrong_rule_says_where_and_what_to_write), CASE(a_rule_is_written_as_it_holds),
+      CASE(bounds_are_what_the_file_says), CASE(a_block_of_addresses_holds_its_own))
