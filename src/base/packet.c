@@ -37,7 +37,7 @@ int packet_send(int socket, uint32_t kind, const void *body, size_t size, const 
     ssize_t sent;
     do
         sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
+    while (sent < 0 && (errno == EINTR || errno == ECONNRESET)); /* the end itself comes next */
     if (sent < 0)
         return fail_os(err, "send message %u", kind);
     return 0;
@@ -81,14 +81,14 @@ int packet_receive(int socket, struct packet *packet, error *err)
         .msg_controllen = sizeof control.space,
     };
 
+    /* A peer that ends and leaves something unread resets the connection, and the kernel says that
+     * once, before what the peer had said last (unix(7) sockets, sk_err). */
     ssize_t got;
     do
         got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
+    while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     if (got < 0 && errno == EAGAIN)
         return PACKET_NONE;
-    if (got < 0 && errno == ECONNRESET)
-        return PACKET_CLOSED;
     if (got < 0)
         return fail_os(err, "receive a message");
     if (got == 0)

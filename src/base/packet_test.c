@@ -148,6 +148,26 @@ TEST(silence_and_the_end_are_told_apart)
     expect(packet_receive(-1, &packet, &err) == -1 && err.os == EBADF, "no socket");
 }
 
+TEST(the_last_word_is_heard_though_a_message_was_left_unread)
+{
+    for (int sends_first = 0; sends_first < 2; sends_first++) {
+        int ends[2];
+        pair_open(ends, SOCK_NONBLOCK);
+        auto_fd right = ends[1];
+        error err = { 0 };
+        struct packet packet;
+        expect(packet_send(right, 1, NULL, 0, NULL, 0, &err) == 0, "send: %s", err.text);
+        expect(packet_send(ends[0], 2, NULL, 0, NULL, 0, &err) == 0, "send: %s", err.text);
+        (void) close(ends[0]); /* the kernel resets the connection, for message 1 */
+        if (sends_first)
+            expect(packet_send(right, 3, NULL, 0, NULL, 0, &err) < 0 && err.os == EPIPE, "%s",
+                   err.text);
+        expect(packet_receive(right, &packet, &err) == PACKET_CAME && packet.kind == 2, "2 came");
+        expect(packet_receive(right, &packet, &err) == PACKET_CLOSED, "the peer is gone");
+    }
+}
+
 TESTS(CASE(a_message_comes_whole), CASE(descriptors_come_with_it_and_close_on_exec),
       CASE(too_much_is_not_sent), CASE(what_is_cut_short_or_overfull_is_refused_and_leaves_nothing),
-      CASE(silence_and_the_end_are_told_apart))
+      CASE(silence_and_the_end_are_told_apart),
+      CASE(the_last_word_is_heard_though_a_message_was_left_unread))

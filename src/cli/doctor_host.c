@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "client/paths.h"
+#include "client/reach.h"
 #include "model/ids.h"
 
 #include <dirent.h>
@@ -196,6 +197,12 @@ void check_state(struct finding *finding)
         (void) fail_os(&err, "use %s", state);
         found_weak(finding, HEALTH_MISSING, "%s", err.text);
         suggest(finding, "make it yours (chown), or choose another: export GLOVEBOX_STATE=/path");
+        return;
+    }
+    if (geteuid() == 0 && check_reach(state, HOST_ID_BASE, &err) < 0) {
+        found_weak(finding, HEALTH_MISSING, "%s", err.text);
+        suggest(finding, "open that folder (chmod o+x), or choose another: export "
+                         "GLOVEBOX_STATE=/path");
         return;
     }
     unsigned long long free_mib = (unsigned long long) space.f_bavail * space.f_frsize >> 20;

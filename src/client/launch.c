@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "client/groups.h"
 #include "client/paths.h"
+#include "client/reach.h"
 #include "client/zygotes.h"
 #include "model/ids.h"
 
@@ -654,7 +655,8 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
         return fail_os(err, "make a socket between spawner and daemon");
     auto_fd spawner_end = pair[0];
     auto_fd daemon_end = pair[1];
-    if (find_templates(plan->state, plan->first_template, &templates, err) < 0)
+    if (find_templates(plan->state, plan->first_template, &templates, err) < 0 ||
+        (here.privileged && check_reach(templates.folder, HOST_ID_BASE, err) < 0))
         return -1;
     if (plan->private)
         launch.waker = groups_wake(&here.places);

@@ -28,7 +28,12 @@
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
 #endif
 
-enum { KILL_MS = 2000, BLOCKS_AFTER_END = 64, CONTROL = 3 /* an interpreter's own end */ };
+enum {
+    EXEC_MS = 30000,
+    KILL_MS = 2000,
+    BLOCKS_AFTER_END = 64,
+    CONTROL = 3 /* an interpreter's own end */
+};
 
 struct program *program_of(struct sandbox *sandbox, uint32_t id)
 {
@@ -199,6 +204,18 @@ failed:
     _exit(127);
 }
 
+/* A group that is frozen or out of memory can hold a newborn back, but not us for ever. */
+static int wait_for_word(int failure_read)
+{
+    struct pollfd word = { .fd = failure_read, .events = POLLIN };
+    deadline end = deadline_in(EXEC_MS);
+    int ready;
+    do
+        ready = poll(&word, 1, (int) deadline_left_ms(end));
+    while (ready < 0 && errno == EINTR);
+    return ready;
+}
+
 /* Forks and waits until the new program has been executed, or has said why not. */
 static pid_t fork_program(const struct sandbox *sandbox, const struct inside_start *start,
                           const struct command *command, const struct ends *ends, error *err)
@@ -220,13 +237,17 @@ static pid_t fork_program(const struct sandbox *sandbox, const struct inside_sta
     close_fd(&failure_write);
     failure_write = -1;
     error cause = { 0 };
-    ssize_t got;
-    do
-        got = read(failure_read, &cause, sizeof cause);
-    while (got < 0 && errno == EINTR);
+    int ready = wait_for_word(failure_read);
+    ssize_t got = ready > 0 ? read(failure_read, &cause, sizeof cause) : -1;
     if (got == 0)
         return pid;
-    (void) waitpid(pid, NULL, 0);
+    if (ready > 0)
+        (void) waitpid(pid, NULL, 0);
+    else { /* it is reaped like any orphan when it has died: that may take as long as it likes */
+        (void) kill(pid, SIGKILL);
+        (void) fail(&cause, ERR_UNAVAILABLE, "the program was not executed within %d s",
+                    EXEC_MS / 1000);
+    }
     *err = cause;
     err->text[sizeof err->text - 1] = '\0';
     return -1;

@@ -153,8 +153,10 @@ static int order_sandbox(struct spawner *spawner, struct slot *slot, error *err)
     int fds[2 + 2 * GROUPS];
     unsigned count = list_descriptors(spawner, slot, inside_theirs, report_theirs, fds);
     struct build_sandbox order = order_for(spawner, slot, build, slot->procs_count);
+    /* EPIPE: the holder has ended. Its last word, which is read next, says why: holder_speaks(). */
     if (packet_send(spawner->templates[build->template].holder_socket, BUILD_SANDBOX, &order,
-                    sizeof order, fds, count, err) < 0)
+                    sizeof order, fds, count, err) < 0 &&
+        err->os != EPIPE)
         return under(err, "order a sandbox");
     return watch(spawner, slot->report, WATCH_REPORT,
                  slot_number(spawner, slot) - spawner->first_slot, err);
@@ -324,9 +326,10 @@ static int inject_interpreter(struct spawner *spawner, const struct packet *pack
     const struct slot *slot = slot_named_by(spawner, packet, err); /* it begins with its slot */
     if (!slot || slot->state != SLOT_STANDING || slot->build.start != SPAWN_FORKED)
         return fail(err, ERR_PROTOCOL, "there is no sandbox that takes an interpreter");
-    if (packet_send(slot->report, BUILD_EXPECT, packet->body, packet->size, NULL, 0, err) < 0)
-        return -1;
-    return watch(spawner, slot->report, WATCH_REPORT, (uint32_t) (slot - spawner->slots), err);
+    /* Watched before it is asked: while one is under way this fails, and init hears nothing. */
+    if (watch(spawner, slot->report, WATCH_REPORT, (uint32_t) (slot - spawner->slots), err) < 0)
+        return under(err, "one interpreter at a time");
+    return packet_send(slot->report, BUILD_EXPECT, packet->body, packet->size, NULL, 0, err);
 }
 
 static int drain(struct spawner *spawner, const struct packet *packet, error *err)

@@ -210,6 +210,7 @@ static void holder_is_ready(struct spawner *spawner, uint32_t index, const struc
         if (slot->state == SLOT_BUILDING && slot->template == index)
             build_failed(spawner, slot, &ready.err);
     }
+    holder_lost(spawner, index); /* whoever asks next starts another, and is told the same */
 }
 
 static void sandbox_is_cloned(struct spawner *spawner, struct packet *packet)

@@ -15,13 +15,18 @@ def free_port():
         return free.getsockname()[1]
 
 
+def let_others_in(path):
+    """pytest keeps other users out of its folders; sandboxes have users of their own."""
+    for folder in (path, *path.parents):
+        if not folder.stat().st_mode & 0o1:
+            folder.chmod(folder.stat().st_mode | 0o11)
+
+
 def state_of_its_own(glovebox):
     """Templates are shared with other tests, keys and artifacts are not."""
     state = glovebox.folder / "state"
     state.mkdir()
-    for folder in (glovebox.folder, *glovebox.folder.parents):
-        if not folder.stat().st_mode & 0o1:
-            folder.chmod(folder.stat().st_mode | 0o11)
+    let_others_in(glovebox.folder)
     (state / "templates").symlink_to(glovebox.state / "templates")
     glovebox.state = state
     return state

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+from serving import let_others_in
 
 MiB = 1 << 20
 
@@ -155,6 +156,35 @@ def test_no_template_at_all(glovebox, tmp_path):
     one_line(glovebox.run("--state", tmp_path / "missing", "-c", "1"), "glovebox template build")
 
 
+def template_in(state, name="minimal"):
+    """A template that looks whole, whose root is empty."""
+    (state / "templates" / name / "root").mkdir(parents=True)
+    manifest = {"name": name, "digest": "sha256:" + "0" * 64,
+                "languages": {"python": {"command": ["/usr/bin/python3"], "file": "main.py"}}}
+    (state / "templates" / name / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's sandboxes have the user's own id")
+def test_a_state_folder_that_lets_nobody_in(glovebox, tmp_path):
+    closed = tmp_path / "closed"
+    template_in(closed / "state")
+    closed.chmod(0o700)
+    for _ in range(2):
+        done = glovebox.run("--policy", "minimal", "-c", "1", env={"GLOVEBOX_STATE": str(closed / "state")})
+        one_line(done, "lets no other user in", "chmod o+x")
+    found = json.loads(glovebox("doctor", "--json", env={"GLOVEBOX_STATE": str(closed / "state")}).stdout)
+    state = next(check for check in found["checks"] if check["name"] == "state")
+    assert state["health"] == "missing" and "chmod o+x" in state["fix"], state
+
+
+def test_a_template_that_cannot_be_entered_says_so_every_time(glovebox, tmp_path):
+    state = tmp_path / "state"
+    template_in(state)
+    let_others_in(tmp_path)
+    for _ in range(5):
+        one_line(glovebox.run("--policy", "minimal", "-c", "1", env={"GLOVEBOX_STATE": str(state)}), "mount '/dev'")
+
+
 def test_a_part_of_glovebox_is_missing(glovebox, tmp_path):
     shutil.copy(glovebox.program, tmp_path / "glovebox")
     done = subprocess.run([tmp_path / "glovebox", "run", "--private", "-c", "1"], capture_output=True,
@@ -168,9 +198,7 @@ def test_no_root_and_no_user_namespaces(glovebox, tmp_path):
     """A user whom the kernel grants no user namespace: a limit of 0 in a namespace of their own."""
     if os.geteuid() != 0:
         pytest.skip("taking user namespaces away needs root")
-    for folder in [tmp_path, *tmp_path.parents]:
-        if not folder.stat().st_mode & 0o1:
-            folder.chmod(folder.stat().st_mode | 0o11)
+    let_others_in(tmp_path)
     script = ("echo 0 > /proc/sys/user/max_user_namespaces && "
               f"exec {glovebox.program} run --private -c 'print(1)'")
     done = subprocess.run(["unshare", "--user", "--map-root-user",
