@@ -3,10 +3,10 @@
 
 #include "base/table.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "daemon/json_reader.h"
 #include "daemon/request.h"
 #include "daemon/shown.h"
-#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "daemon/session_files.h"
 
 #include "base/table.h"
-#include "daemon/json_writer.h"
 #include "base/utf8.h"
+#include "daemon/json_writer.h"
 
 #include <errno.h>
 #include <inttypes.h>

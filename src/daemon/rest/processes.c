@@ -4,9 +4,9 @@
 #include "daemon/processes.h"
 
 #include "base/table.h"
+#include "base/utf8.h"
 #include "daemon/json_writer.h"
 #include "daemon/rest/rest.h"
-#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <microhttpd.h>
