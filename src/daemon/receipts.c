@@ -28,6 +28,10 @@ struct receipts {
     int folder;
     bool is_durable;
     uv_timer_t group;
+    uv_work_t work; /* brings `on_its_way` to disk */
+    struct ledger_group on_its_way;
+    bool is_working;
+    error work_failure;
     int witness;
     bool witness_is_syslog;
     struct fact_place machine;
@@ -156,19 +160,73 @@ static void retire_old(struct receipts *receipts)
         log_event(LOG_WARNING, "receipts.not_trimmed", TEXT("cause", err.text));
 }
 
+static void sync_soon(struct receipts *receipts);
+
+/* On libuv's thread: the disk may take its time, and the loop shall not wait for it. */
+static void sync_group(uv_work_t *work)
+{
+    struct receipts *receipts = work->data;
+    receipts->work_failure = (error){ 0 };
+    (void) ledger_group_sync(&receipts->on_its_way, &receipts->work_failure);
+}
+
+static void group_is_synced(uv_work_t *work, int status)
+{
+    struct receipts *receipts = work->data;
+    error err = receipts->work_failure;
+    receipts->is_working = false;
+    if (status < 0 || err.code != ERR_NONE ||
+        ledger_group_end(receipts->ledger, &receipts->on_its_way, &err) < 0)
+        log_event(LOG_WARNING, "receipts.not_on_disk", TEXT("cause", err.text));
+    ledger_group_done(&receipts->on_its_way);
+    retire_old(receipts);
+    sync_soon(receipts);
+}
+
 static void on_group(uv_timer_t *timer)
 {
     struct receipts *receipts = timer->data;
     error err;
-    if (ledger_sync(receipts->ledger, &err) < 0)
+    if (ledger_group_begin(receipts->ledger, &receipts->on_its_way, &err) < 0) {
         log_event(LOG_WARNING, "receipts.not_on_disk", TEXT("cause", err.text));
-    retire_old(receipts);
+        return;
+    }
+    receipts->is_working = true;
+    (void) uv_queue_work(timer->loop, &receipts->work, sync_group, group_is_synced);
 }
 
 static void sync_soon(struct receipts *receipts)
 {
-    if (ledger_is_dirty(receipts->ledger) && !uv_is_active((const uv_handle_t *) &receipts->group))
+    if (ledger_is_dirty(receipts->ledger) && !receipts->is_working &&
+        !uv_is_active((const uv_handle_t *) &receipts->group) &&
+        !uv_is_closing((const uv_handle_t *) &receipts->group))
         (void) uv_timer_start(&receipts->group, on_group, RECEIPTS_GROUP_MS, 0);
+}
+
+static void do_nothing(uv_work_t *work)
+{
+    (void) work;
+}
+
+static void thread_is_there(uv_work_t *work, int status)
+{
+    struct receipts *receipts = work->data;
+    (void) status;
+    receipts->is_working = false;
+    sync_soon(receipts);
+}
+
+/* libuv begins its threads with the first work: now, since the daemon's filter lets none begin
+ * later. One is enough. */
+static int start_thread(struct receipts *receipts, uv_loop_t *loop, error *err)
+{
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is no other thread yet */
+    (void) setenv("UV_THREADPOOL_SIZE", "1", 1);
+    int result = uv_queue_work(loop, &receipts->work, do_nothing, thread_is_there);
+    if (result < 0)
+        return fail(err, ERR_SYSTEM, "start the thread of the log: %s", uv_strerror(result));
+    receipts->is_working = true;
+    return 0;
 }
 
 /* --- opening and closing ------------------------------------------------------------------------
@@ -209,7 +267,7 @@ int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
         return fail(err, ERR_SYSTEM, "no memory for receipts");
     receipts->folder = receipts->witness = -1;
     receipts->is_durable = settings->sync && strcmp(settings->sync, "each") == 0;
-    receipts->group.data = receipts;
+    receipts->group.data = receipts->work.data = receipts;
     struct ledger_settings log = { .sync_each = receipts->is_durable,
                                    .keep_most = settings->keep_bytes,
                                    .witness = settings->witness ? tell_witness : NULL,
@@ -222,7 +280,7 @@ int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
                     settings->sync);
     if (settings->witness && open_witness(receipts, settings->witness, err) < 0)
         return -1;
-    if (learn_machine(receipts, settings, err) < 0 ||
+    if (start_thread(receipts, loop, err) < 0 || learn_machine(receipts, settings, err) < 0 ||
         open_folder(settings->state, &receipts->folder, err) < 0 ||
         ledger_open(receipts->folder, &log, &receipts->ledger, err) < 0)
         return -1;

@@ -283,36 +283,77 @@ static bool use_reserve(struct ledger *ledger)
 /* --- a record -----------------------------------------------------------------------------------
  */
 
-static int sync_files(const struct ledger *ledger, error *err)
+int ledger_group_begin(const struct ledger *ledger, struct ledger_group *group, error *err)
 {
-    if (fdatasync(ledger->segment) < 0 || fdatasync(ledger->tree_file) < 0)
+    *group = (struct ledger_group){ .head.size = ledger->edge.size };
+    merkle_edge_root(&ledger->edge, &group->head.root);
+    checkpoint_print(&ledger->key, &group->head, group->text);
+    group->segment = fcntl(ledger->segment, F_DUPFD_CLOEXEC, 0);
+    group->tree = fcntl(ledger->tree_file, F_DUPFD_CLOEXEC, 0);
+    group->note = openat(ledger->folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
+    if (group->segment >= 0 && group->tree >= 0 && group->note >= 0)
+        return 0;
+    (void) fail_os(err, "begin a checkpoint of the log");
+    ledger_group_done(group);
+    return -1;
+}
+
+int ledger_group_sync(const struct ledger_group *group, error *err)
+{
+    size_t size = strlen(group->text);
+    if (fdatasync(group->segment) < 0 || fdatasync(group->tree) < 0)
         return fail_os(err, "bring the log to disk");
+    if (write(group->note, group->text, size) != (ssize_t) size || fdatasync(group->note) < 0)
+        return fail_os(err, "write the log's checkpoint");
     return 0;
 }
 
-static int write_checkpoint(struct ledger *ledger, error *err)
+void ledger_group_done(struct ledger_group *group)
 {
-    struct merkle_head head = { .size = ledger->edge.size };
-    char text[CHECKPOINT_SIZE];
-    merkle_edge_root(&ledger->edge, &head.root);
-    checkpoint_print(&ledger->key, &head, text);
-    size_t size = strlen(text);
-    auto_fd file = openat(ledger->folder, "checkpoint.new",
-                          O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (file < 0 || write(file, text, size) != (ssize_t) size || fdatasync(file) < 0 ||
+    close_fd(&group->segment);
+    close_fd(&group->tree);
+    close_fd(&group->note);
+}
+
+/* Gives the checkpoint its name, in one step. */
+static int publish(struct ledger *ledger, const struct ledger_group *group, error *err)
+{
+    char path[64];
+    (void) snprintf(path, sizeof path, "/proc/self/fd/%d", group->note);
+    (void) unlinkat(ledger->folder, "checkpoint.new", 0); /* of a writer that was killed here */
+    if (linkat(AT_FDCWD, path, ledger->folder, "checkpoint.new", AT_SYMLINK_FOLLOW) < 0 ||
         renameat(ledger->folder, "checkpoint.new", ledger->folder, "checkpoint") < 0)
-        return fail_os(err, "write the log's checkpoint");
-    ledger->covered = head;
+        return fail_os(err, "name the log's checkpoint");
+    ledger->covered = group->head;
     if (ledger->settings.witness)
-        ledger->settings.witness(ledger->settings.witness_context, text, size);
+        ledger->settings.witness(ledger->settings.witness_context, group->text,
+                                 strlen(group->text));
     return 0;
+}
+
+/* Another writer's checkpoint may have come meanwhile, and cover more. */
+int ledger_group_end(struct ledger *ledger, const struct ledger_group *group, error *err)
+{
+    char text[CHECKPOINT_SIZE];
+    if (lock(ledger, err) < 0)
+        return -1;
+    int result = read_checkpoint(ledger, text, err);
+    if (result == 0 && ledger->covered.size < group->head.size)
+        result = publish(ledger, group, err);
+    unlock(ledger);
+    return result;
 }
 
 static int sync_locked(struct ledger *ledger, error *err)
 {
+    struct ledger_group group;
     if (ledger->edge.size == ledger->covered.size)
         return 0;
-    return sync_files(ledger, err) < 0 ? -1 : write_checkpoint(ledger, err);
+    if (ledger_group_begin(ledger, &group, err) < 0)
+        return -1;
+    int result = ledger_group_sync(&group, err) < 0 ? -1 : publish(ledger, &group, err);
+    ledger_group_done(&group);
+    return result;
 }
 
 /* Everything in the old segment is on disk before the new one begins: only the newest is torn ever.

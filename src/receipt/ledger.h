@@ -54,6 +54,20 @@ void ledger_abandon(struct ledger *ledger);
 int ledger_sync(struct ledger *ledger, error *err);
 bool ledger_is_dirty(const struct ledger *ledger);
 
+/* The same in three steps, of which the second waits for the disk: it touches nothing but the
+ * group, so that the writer goes on meanwhile. Records that are added after the first step belong
+ * to the next group. Threads  ledger_group_sync() on any one, while others use the ledger */
+struct ledger_group {
+    struct merkle_head head;
+    char text[CHECKPOINT_SIZE]; /* the checkpoint */
+    int segment, tree, note;
+};
+
+int ledger_group_begin(const struct ledger *ledger, struct ledger_group *group, error *err);
+int ledger_group_sync(const struct ledger_group *group, error *err);
+int ledger_group_end(struct ledger *ledger, const struct ledger_group *group, error *err);
+void ledger_group_done(struct ledger_group *group); /* after all that have begun, ended or not */
+
 /* False: the disk is full and what is left is for executions that have begun. */
 bool ledger_has_room(struct ledger *ledger);
 

@@ -289,6 +289,30 @@ TEST(what_was_open_is_told_as_lost_once)
     remove_folder(folder);
 }
 
+TEST(a_checkpoint_that_was_slow_replaces_no_newer_one)
+{
+    int folder = make_folder();
+    struct ledger *one = open_ledger(folder), *other = open_ledger(folder);
+    struct ledger_group group;
+    struct merkle_head head;
+    char text[CHECKPOINT_SIZE];
+    error err;
+    add(one, "first");
+    require(ledger_group_begin(one, &group, &err) == 0 && ledger_group_sync(&group, &err) == 0,
+            "%s", err.text);
+    add(one, "while the disk was slow");
+    expect(ledger_group_end(one, &group, &err) == 0 && ledger_is_dirty(one), "%s", err.text);
+    add(other, "another");
+    require(ledger_sync(other, &err) == 0, "%s", err.text);
+    expect(ledger_group_end(one, &group, &err) == 0, "%s", err.text);
+    ledger_group_done(&group);
+    require(ledger_checkpoint(one, text, &head, &err) == 0, "%s", err.text);
+    expect(head.size == 3, "the checkpoint covers %llu", (unsigned long long) head.size);
+    ledger_close(one);
+    ledger_close(other);
+    remove_folder(folder);
+}
+
 TEST(a_key_that_others_may_read_is_refused)
 {
     static const struct ledger_settings settings = { 0 };
@@ -323,5 +347,6 @@ TEST(ids_carry_their_index)
 TESTS(CASE(records_are_found_again_across_segments), CASE(no_byte_of_a_log_changes_unseen),
       CASE(several_writers_make_one_log), CASE(what_is_torn_is_cut_off_and_nothing_else),
       CASE(what_a_checkpoint_covers_is_not_cut_off_in_silence),
+      CASE(a_checkpoint_that_was_slow_replaces_no_newer_one),
       CASE(what_was_open_is_told_as_lost_once), CASE(a_key_that_others_may_read_is_refused),
       CASE(ids_carry_their_index))
