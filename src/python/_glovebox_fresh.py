@@ -3,11 +3,13 @@
 import os
 import sys
 
+import _glovebox
+
+numpy_bits = None  # of numpy.random, if their place in memory is known
 
 def reseed():
-    """Each row is a module that keeps state which two children would otherwise share. The random module
-    and threading look after themselves (os.register_at_fork); os.urandom, secrets and uuid4 read the
-    kernel. OpenSSL notices a fork by the process id, which is the same in every sandbox: it is told."""
+    """Each row is a module that keeps state which two children would otherwise share. os.urandom,
+    secrets and uuid4 read the kernel. OpenSSL notices a fork by the process id, which is the same in every sandbox: it is told."""
     for name, renew in RENEW:
         module = sys.modules.get(name)
         if module is not None:
@@ -19,7 +21,28 @@ def renew_random(module):
 
 
 def renew_numpy(module):
-    module.seed()
+    """seed() would touch 140 pages of numpy to do the same."""
+    if numpy_bits is None or not _glovebox.renew_bits(numpy_bits):
+        module.seed()
+
+
+def prepare_numpy():
+    """In the zygote: numpy.random draws from a Mersenne Twister whose 624 words lie where numpy's C interface says
+    (numpy/random/bitgen.h), if they are seen there; else each child calls seed()."""
+    global numpy_bits
+    module = sys.modules.get("numpy.random")
+    if module is None:
+        return
+    module.seed()  # and no half of a pair of normal numbers is kept back
+    name, words, position, *_ = module.get_state()
+    bits = module.mtrand._rand._bit_generator.capsule
+    if name == "MT19937" and _glovebox.has_bits(bits, words.tobytes(), int(position)):
+        numpy_bits = bits
+
+
+def renew_threading(module):
+    if hasattr(module._main_thread, "_native_id"):
+        module._main_thread._native_id = module.get_native_id()
 
 
 def renew_uuid(module):
@@ -44,6 +67,7 @@ def renew_multiprocessing(module):
 RENEW = (
     ("random", renew_random),
     ("numpy.random", renew_numpy),
+    ("threading", renew_threading),
     ("uuid", renew_uuid),
     ("tempfile", renew_tempfile),
     ("_ssl", renew_ssl),

@@ -212,4 +212,5 @@ def rehearse_in_zygote():
     for place in [place for place in sys.path_importer_cache if not place.startswith("/usr/")]:
         del sys.path_importer_cache[place]
     _glovebox_script.remember_modules()
+    _glovebox_fresh.prepare_numpy()
     gc.unfreeze()

@@ -11,6 +11,7 @@ import _glovebox
 
 INTERRUPTED = -2
 OUR_MODULES = frozenset()  # what the zygote had imported
+LAST_MAIN = None  # of the zygote: to let go of it would cost every child a hundred copied pages
 STANDARD_PATH = [place for place in sys.path if place != os.path.dirname(__file__)]
 
 
@@ -36,8 +37,9 @@ def set_path(path, arguments):
 
 def remember_modules():
     """In the zygote: what comes later belongs to the program."""
-    global OUR_MODULES
+    global OUR_MODULES, LAST_MAIN
     OUR_MODULES = frozenset(sys.modules)
+    LAST_MAIN = sys.modules["__main__"]
 
 
 def run(path, arguments, source):

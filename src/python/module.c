@@ -13,7 +13,10 @@
 #include "python/zygote.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 
 static PyObject *raise_error(const error *err)
 {
@@ -179,6 +182,50 @@ static PyObject *executed(PyObject *self, PyObject *arguments)
     return give_none();
 }
 
+/* What a numpy BitGenerator's capsule holds (numpy/random/bitgen.h); only the first word matters.
+ */
+struct bit_generator {
+    struct twister {
+        uint32_t words[624];
+        int position;
+    } * state;
+};
+
+static struct twister *twister_of(PyObject *capsule)
+{
+    const struct bit_generator *bits = PyCapsule_GetPointer(capsule, "BitGenerator");
+    if (!bits)
+        PyErr_Clear();
+    return bits ? bits->state : NULL;
+}
+
+/* has_bits(capsule, words, position): is the generator's state there, and is it this? */
+static PyObject *has_bits(PyObject *self, PyObject *arguments)
+{
+    (void) self;
+    PyObject *capsule;
+    const char *words;
+    Py_ssize_t size;
+    int position;
+    if (!PyArg_ParseTuple(arguments, "Oy#i", &capsule, &words, &size, &position))
+        return NULL;
+    const struct twister *state = twister_of(capsule);
+    return PyBool_FromLong(state && size == sizeof state->words &&
+                           memcmp(state->words, words, sizeof state->words) == 0 &&
+                           state->position == position);
+}
+
+/* renew_bits(capsule) fills it from the kernel; false if that gives too little. */
+static PyObject *renew_bits(PyObject *self, PyObject *capsule)
+{
+    (void) self;
+    struct twister *state = twister_of(capsule);
+    bool is_new = state && getrandom(state->words, sizeof state->words, 0) == sizeof state->words;
+    if (is_new)
+        state->position = 624; /* all words are used up: the next draw makes new ones of them */
+    return PyBool_FromLong(is_new);
+}
+
 static PyMethodDef methods[] = {
     { "open_channel", open_channel, METH_O, "Talk to init by this descriptor from now on." },
     { "receive", receive, METH_NOARGS, "Wait for what init passes on." },
@@ -188,6 +235,8 @@ static PyMethodDef methods[] = {
     { "settle", settle, METH_NOARGS, "Put the heap into huge pages; gives the bytes that moved." },
     { "fill_holes", fill_holes, METH_NOARGS, "Leave no free piece between live ones." },
     { "private_scratch", private_scratch, METH_NOARGS, "Mount folders that imports may write to." },
+    { "has_bits", has_bits, METH_VARARGS, "Is this what a bit generator of numpy holds?" },
+    { "renew_bits", renew_bits, METH_O, "Fill a bit generator of numpy from the kernel." },
     { "serve", serve, METH_NOARGS, "Fork interpreters; returns in each of them." },
     { "print_error", print_error, METH_VARARGS, "Do what Python does with an uncaught exception." },
     { NULL, NULL, 0, NULL },

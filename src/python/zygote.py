@@ -5,6 +5,9 @@ serve() happens in a forked interpreter, behind all walls."""
 
 import sys
 
+# Modules whose fork hooks have nothing to do in our children: they mend locks, lists of threads and files that a
+# zygote of one thread has left in order, at the price of two hundred copied pages. (random: _glovebox_fresh.)
+SPARED = ("threading", "logging", "random", "matplotlib.font_manager")
 OWN_DESCRIPTORS = 5  # 0, 1, 2, the socket, and the folder that is being listed
 HERE = sys.path.pop(0)  # programs shall not find our files among their modules
 
@@ -35,6 +38,26 @@ def import_native():
         return __import__("_glovebox")
     finally:
         sys.path.remove(HERE)
+
+
+def spare_hooks(is_zygote):
+    """Hooks that SPARED modules register from now on are not called while `is_zygote` holds something. What the
+    children fork in their turn has every hook, as ever."""
+    import os
+
+    register = os.register_at_fork
+
+    def spared(hook):
+        return lambda: None if is_zygote else hook()
+
+    def register_at_fork(**hooks):
+        for when, hook in hooks.items():
+            if getattr(hook, "__module__", None) in SPARED:
+                hooks[when] = spared(hook)
+        register(**hooks)
+
+    os.register_at_fork = register_at_fork
+    return register
 
 
 def load_ours(name):
@@ -94,7 +117,10 @@ def main():
         os.environ[name] = "1"
     native = import_native()
     native.private_scratch()
+    is_zygote = [True]
+    register_at_fork = spare_hooks(is_zygote)
     failure = import_modules(sys.argv[1:])
+    os.register_at_fork = register_at_fork
     load_all("text", "mime", "errors", "display", "ipython", "charts", "magics", "figures", "cell")
     gc.collect()
     # Our own objects, which every run touches, come to lie side by side.
@@ -116,6 +142,7 @@ def main():
     child = native.serve()
     if child is None:
         return 0
+    is_zygote.clear()
     control, prime, _slot, _generation = child
     kernel.live(control, prime)
 
