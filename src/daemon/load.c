@@ -75,6 +75,8 @@ void run_load(struct run *run)
     while (sandbox_has_room(run->sandbox) && !run->inputs_are_sent) {
         if (!input_at(run, run->next_input, &input)) {
             run->inputs_are_sent = true;
+            if (run->next_input == 0)
+                break; /* what lies in the workspace at the end is the program's, all of it */
             run->harvest.loads_open++;
             sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_SEAL, .id = ID_SEAL },
                          NULL, 0);

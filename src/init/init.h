@@ -3,6 +3,7 @@
  * One thread, no heap: whatever a sandbox needs has a fixed place in struct sandbox. */
 #pragma once
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "contract/build.h"
 #include "contract/inside.h"
@@ -39,7 +40,8 @@ struct program {
     uint64_t credit;           /* with INSIDE_START_CREDIT: bytes of output that may be passed on */
     unsigned blocks_after_end; /* passed on since it has ended */
     uint32_t waiting;          /* bytes of input that wait in pending */
-    char pending[65536];
+    char *pending;          /* INSIDE_WINDOW bytes, apart: else each program were a page to touch */
+    deadline is_left_alone; /* until then: what it prints is not looked at */
 };
 
 struct sandbox {

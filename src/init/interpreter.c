@@ -16,6 +16,8 @@
 
 enum {
     ROOM = 256 * 1024, /* of the control socket: a frame and what the kernel adds to it */
+    /* A short program is not interrupted by us with every line: its end comes with all of them. */
+    ALONE_MS = 2,
     WORDS_MOST = 1024, /* that fit into it: the kernel counts at least 512 bytes for each */
 };
 
@@ -87,6 +89,7 @@ int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payl
     if (sendmsg(interpreter->control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return fail_os(err, "hand the code to the interpreter");
     interpreter->is_busy = true;
+    interpreter->is_left_alone = deadline_in(ALONE_MS);
     return 0;
 }
 

@@ -334,7 +334,7 @@ int feed_program(struct sandbox *sandbox, uint32_t id, const void *bytes, size_t
     struct program *program = program_of(sandbox, id);
     if (!program)
         return fail(err, ERR_NOT_FOUND, "process %u does not run", id);
-    if (size > sizeof program->pending - program->waiting)
+    if (size > INSIDE_WINDOW - program->waiting)
         return fail(err, ERR_PROTOCOL, "more input than was granted");
     if (program->input < 0) {
         struct inside_amount taken = { .bytes = size };

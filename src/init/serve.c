@@ -37,7 +37,8 @@ static nfds_t gather(struct sandbox *sandbox, int children)
     (void) operations_gather(&watched[ON_OPERATIONS]);
     nfds_t count = ON_PROGRAMS;
     for_each(program, sandbox->programs) {
-        bool is_heard = program->id && output_may_pass(program);
+        bool is_heard =
+            program->id && output_may_pass(program) && deadline_has_passed(program->is_left_alone);
         struct pollfd its[OF_PROGRAM] = {
             [OF_STDOUT] = { .fd = is_heard ? program->outputs[0] : -1, .events = POLLIN },
             [OF_STDERR] = { .fd = is_heard ? program->outputs[1] : -1, .events = POLLIN },
@@ -96,6 +97,9 @@ static void look(struct sandbox *sandbox, nfds_t count)
 static int look_interval(const struct sandbox *sandbox)
 {
     for_each(program, sandbox->programs)
+        if (program->id != 0 && !deadline_has_passed(program->is_left_alone))
+            return 1;
+    for_each(program, sandbox->programs)
         if (program->id != 0 && (!sandbox->is_kept || program->control < 0 || program->is_busy))
             return LOOK_MS;
     return -1;
@@ -114,8 +118,10 @@ static int watch_children(void)
 _Noreturn void serve(struct sandbox *sandbox)
 {
     static struct frame frame;
+    static char pending[INSIDE_PROCESSES_MOST][INSIDE_WINDOW];
     int children = watch_children();
     for_each(program, sandbox->programs) {
+        program->pending = pending[program - sandbox->programs];
         program->listener = -1;
         if (program != sandbox->programs || sandbox->spec.start != SPAWN_FORKED)
             program->control = -1;
