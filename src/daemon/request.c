@@ -145,12 +145,22 @@ static int read_mode(struct run_request *request, struct json_object *value, err
     return fail(err, ERR_BAD_REQUEST, "mode '%.40s' does not exist; use 'script' or 'cell'", mode);
 }
 
-static int read_cold(struct run_request *request, struct json_object *value, error *err)
+static int read_flag(struct json_object *value, const char *key, bool *ret_flag, error *err)
 {
     if (!json_object_is_type(value, json_type_boolean))
-        return fail(err, ERR_BAD_REQUEST, "'cold' is true or false");
-    request->is_cold = json_object_get_boolean(value);
+        return fail(err, ERR_BAD_REQUEST, "'%s' is true or false", key);
+    *ret_flag = json_object_get_boolean(value);
     return 0;
+}
+
+static int read_cold(struct run_request *request, struct json_object *value, error *err)
+{
+    return read_flag(value, "cold", &request->is_cold, err);
+}
+
+static int read_check_only(struct run_request *request, struct json_object *value, error *err)
+{
+    return read_flag(value, "check_only", &request->check_only, err);
 }
 
 static int read_words(struct json_object *value, const char *key, const char **words,
@@ -340,6 +350,7 @@ static const struct key {
     { "filename",     read_filename },
     { "mode",         read_mode },
     { "cold",         read_cold },
+    { "check_only",   read_check_only },
     { "args",         read_arguments },
     { "command",      read_command },
     { "policy",       read_policy },
@@ -359,7 +370,7 @@ int request_read_key(struct run_request *request, const char *name, struct json_
         if (strcmp(key->name, name) == 0)
             return value ? key->read(request, value, err) : 0; /* null is "not given" */
     return fail(err, ERR_BAD_REQUEST,
-                "'%.60s' is unknown; a run has code, language, filename, mode, "
+                "'%.60s' is unknown; a run has code, language, filename, mode, check_only, "
                 "args, command, policy, template, limits, env, stdin, stdin_base64, files",
                 name);
 }

@@ -298,6 +298,12 @@ void run_refuse(struct run *run)
         finish(run);
 }
 
+void run_spare(struct run *run)
+{
+    run->evidence.exited = true;
+    finish(run);
+}
+
 void run_cancel(struct run *run)
 {
     if (run->cell) {
@@ -700,6 +706,7 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
         return fail(err, ERR_SYSTEM, "no memory for a run");
     }
     run->account = request->account;
+    run->check_only = request->check_only;
     if (request->run)
         (void) snprintf(run->id, sizeof run->id, "%s", request->run);
     (void) snprintf(run->request_id, sizeof run->request_id, "%s",

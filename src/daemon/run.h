@@ -70,6 +70,7 @@ struct run {
     error fault;         /* what glovebox itself could not do, with a run that is lost */
     bool files_are_lost; /* the sandbox had to be killed before its files were taken */
 
+    bool check_only;              /* nothing of it runs, whatever is found */
     struct check *check;          /* under way: it does not begin before that has ended */
     struct check_outcome *checks; /* of it */
     uint64_t checks_cpu_us;
@@ -95,6 +96,7 @@ void run_free(struct run *run);
 int run_new_checker(const struct run *beside, const struct policy *policy,
                     struct run_request *request, struct run **ret_run, error *err);
 void run_refuse(struct run *run); /* what was found in it is not allowed: nothing of it runs */
+void run_spare(struct run *run);  /* only the look at it was wanted */
 void run_slim(struct run *run);   /* keeps only the result, if it is done and nobody listens */
 
 /* runs.c: the run is known from now on; it has reached its end. */

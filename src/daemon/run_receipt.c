@@ -139,9 +139,10 @@ static void begin_facts(const struct run *run, struct receipt_facts *facts)
     bool is_command = record->input_count > 0 && strcmp(record->inputs[0].name, "command") == 0;
     *facts = (struct receipt_facts){
         .id = run->id,
-        .kind = run->cell    ? "cell"
-                : is_command ? "command"
-                             : "run",
+        .kind = run->cell         ? "cell"
+                : run->check_only ? "check"
+                : is_command      ? "command"
+                                  : "run",
         .language = run->spec.language ? run->spec.language->name : NULL,
         .session = run->cell ? run->cell->session_id : NULL,
         .context = run->cell ? run->cell->context_id : NULL,

@@ -148,10 +148,12 @@ static int admit(struct runs *runs, struct account *account, error *err)
 
 static void on_checked(struct run *run)
 {
-    if (check_decision_of(run) < CHECK_ASK)
-        runs_enqueue(run);
-    else
+    if (check_decision_of(run) >= CHECK_ASK)
         run_refuse(run);
+    else if (run->check_only)
+        run_spare(run);
+    else
+        runs_enqueue(run);
 }
 
 int runs_submit(struct runs *runs, struct run_request *request, struct run **ret_run, error *err)

@@ -62,7 +62,7 @@ struct fact_place {
 
 struct receipt_facts {
     const char *id;   /* "run_…": of the execution, not of the receipt */
-    const char *kind; /* "run", "cell", "command" */
+    const char *kind; /* "run", "cell", "command", "check": looked at, not run */
     const char *language, *session, *context, *approval;
     const char *start;        /* "parked", "built", "session" */
     const char *key, *tenant; /* ids of the caller's, never the key itself */

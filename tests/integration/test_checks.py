@@ -276,3 +276,32 @@ def test_private_runs_are_checked_too(daemon, glovebox):
                         env={"GLOVEBOX_POLICIES": str(daemon.policies)})
     assert done.returncode == 126 and done.stdout == b"", done
     assert b"refused: precheck line 1, ctypes: calls native code" in done.stderr, done.stderr
+
+
+def test_check_looks_and_runs_nothing(daemon, glovebox, tmp_path):
+    env = {"GLOVEBOX_POLICIES": str(daemon.policies)}
+    script = tmp_path / "script.py"
+    script.write_text("import os\nos.system('touch /workspace/made')\nprint('never')\n")
+    done = glovebox("check", "--daemon", daemon.path, "--policy", "strict", script, env=env)
+    assert done.returncode == 126 and done.stderr == b"", done
+    assert done.stdout.decode().splitlines() == [
+        f"{script}:2: deny: starts other programs: os.system [subprocess]", f"{script}: policy strict: deny"]
+    done = glovebox("check", "--private", "--policy", "minimal", "-", stdin=script.read_bytes(), env=env)
+    assert done.returncode == 0 and b"code:2: warn: starts other programs" in done.stdout, done
+    done = glovebox("check", "--daemon", daemon.path, "--json", "-c", "print(1)", env=env)
+    assert done.returncode == 0 and json.loads(done.stdout)["decision"] == "allow"
+
+    status, answer = daemon.call("POST", "/v1/runs", {"code": "print(1)", "policy": "data", "template": "minimal",
+                                                      "check_only": True})
+    assert status == 200 and answer["status"] == "ok" and answer["stdout"] == "" and answer["usage"]["cpu_ms"] == 0
+    assert answer["checks"]["decision"] == "allow"
+
+
+@pytest.mark.parametrize("arguments, says", [
+    ([], "give one file, - for stdin, or -c CODE"),
+    (["-c", "1", "x"], "give one file, - for stdin, or -c CODE"),
+    (["/nowhere.py"], "/nowhere.py"),
+])
+def test_slips_are_answered_in_one_line(glovebox, arguments, says):
+    done = glovebox("check", "--private", *arguments)
+    assert done.returncode in (125, 126) and done.stderr.startswith(b"glovebox: ") and says in done.stderr.decode()

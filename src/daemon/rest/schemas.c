@@ -19,6 +19,7 @@ static const struct property run_request[] = {
     { "filename",     "string?",       "where the code is kept beneath /workspace", true },
     { "args",         "[]string?",     "arguments of the code", true },
     { "mode",         "=script,cell?", "cell: as in a notebook, values come back in `results`", true },
+    { "check_only",   "boolean?",      "looks at the code and runs nothing; without `precheck` in the policy, by what is usual", true },
     { "cold",         "boolean?",      "an interpreter of its own, with its own address layout and hash seed", true },
     { "policy",       "string?",       "minimal if it is left out", true },
     { "template",     "string?",       "what the policy says if it is left out", true },
