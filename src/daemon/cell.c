@@ -193,7 +193,8 @@ int cell_new(struct context *context, struct context_request *request, struct ru
     run->cell = cell;
     run->account = session->account;
     run->spec.language = context->language;
-    if (run_note(run, cell->request.given, err) < 0) {
+    if (run_note(run, cell->request.given, err) < 0 ||
+        (!check_is_wanted(run) && run_ask(run, cell->request.given, err) < 0)) {
         run_free(run); /* with its cell */
         return -1;
     }

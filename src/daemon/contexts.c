@@ -394,7 +394,7 @@ int context_find(struct session *session, const char *id, struct context **ret_c
 
 static void on_checked(struct run *run)
 {
-    if (check_decision_of(run) < CHECK_ASK)
+    if (run_ask_checked(run, run->cell->request.given))
         context_proceed(run->cell->context);
     else
         run_refuse(run);
@@ -423,6 +423,8 @@ int context_run(struct context *context, struct context_request *request, struct
     session_touch(session);
     if (check_is_wanted(*ret_run))
         check_begin(*ret_run, (*ret_run)->cell->request.given, true, on_checked);
+    else if (run_is_held(*ret_run))
+        run_refuse(*ret_run);
     else
         context_proceed(context);
     return 0;

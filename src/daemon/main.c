@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/table.h"
 #include "daemon/accounts.h"
+#include "daemon/approvals.h"
 #include "daemon/confine.h"
 #include "daemon/log.h"
 #include "daemon/network.h"
@@ -58,6 +59,7 @@ static struct daemon {
     struct templates templates;
     struct blob_store *blobs;
     struct receipts *receipts;
+    struct approvals *approvals;
     struct network *network;
     struct accounts accounts;
     struct reload reload;
@@ -185,6 +187,7 @@ static void end(void)
     pool_close(&daemon_.pool);
     spawner_close(&daemon_.spawner);
     network_close(daemon_.network);
+    approvals_leave(daemon_.approvals);
     receipts_leave(daemon_.receipts);
     uv_close((uv_handle_t *) &daemon_.drained, NULL);
     uv_close((uv_handle_t *) &daemon_.terminated, NULL);
@@ -264,6 +267,7 @@ static int open_doors(error *err)
                                   .templates = &daemon_.templates,
                                   .blobs = daemon_.blobs,
                                   .receipts = daemon_.receipts,
+                                  .approvals = daemon_.approvals,
                                   .processes = &daemon_.processes };
     if (replays_open(settings.is_private ? NULL : settings.state, &daemon_.door.replays, err) < 0 ||
         (!settings.is_private && past_open(daemon_.receipts, &daemon_.door.past, err) < 0))
@@ -350,6 +354,9 @@ static int begin(error *err)
     if (accounts_open(&daemon_.accounts, &daemon_.loop, settings.is_private ? NULL : settings.state,
                       err) < 0)
         return -1;
+    if (approvals_open(&daemon_.loop, settings.is_private ? NULL : settings.state, daemon_.receipts,
+                       &daemon_.approvals, err) < 0)
+        return -1;
     if (settings.egress >= 0 &&
         network_open(&daemon_.loop, settings.egress, &daemon_.network, err) < 0)
         return -1;
@@ -360,6 +367,7 @@ static int begin(error *err)
                                   .templates = &daemon_.templates,
                                   .blobs = daemon_.blobs,
                                   .receipts = daemon_.receipts,
+                                  .approvals = daemon_.approvals,
                                   .accounts = &daemon_.accounts };
     reload_apply(&daemon_.reload);
     runs_open(&daemon_.runs);
@@ -392,6 +400,7 @@ int main(int argc, char **argv)
     replays_free(daemon_.door.replays);
     past_free(daemon_.door.past);
     blobs_close(daemon_.blobs);
+    approvals_close(daemon_.approvals);
     receipts_close(daemon_.receipts);
     policies_done(&daemon_.policies);
     templates_done(&daemon_.templates);

@@ -263,6 +263,11 @@ static int read_limit(struct limits_asked *asked, const char *key, struct json_o
     return limits_ask(asked, id, (uint64_t) (number + 0.5), err);
 }
 
+static int read_approval(struct run_request *request, struct json_object *value, error *err)
+{
+    return read_word(value, "approval", &request->approval, err);
+}
+
 static int read_limits(struct run_request *request, struct json_object *value, error *err)
 {
     if (!json_object_is_type(value, json_type_object))
@@ -360,6 +365,7 @@ static const struct key {
     { "stdin",        read_stdin },
     { "stdin_base64", read_stdin_base64 },
     { "files",        read_files },
+    { "approval",     read_approval },
     /* clang-format on */
 };
 
@@ -371,7 +377,8 @@ int request_read_key(struct run_request *request, const char *name, struct json_
             return value ? key->read(request, value, err) : 0; /* null is "not given" */
     return fail(err, ERR_BAD_REQUEST,
                 "'%.60s' is unknown; a run has code, language, filename, mode, check_only, "
-                "args, command, policy, template, limits, env, stdin, stdin_base64, files",
+                "args, command, policy, template, limits, env, stdin, stdin_base64, files, "
+                "approval",
                 name);
 }
 

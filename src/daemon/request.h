@@ -37,6 +37,7 @@ struct run_request {
     struct json_object *json;
     const char *language; /* NULL: not given; so for each text */
     const char *policy;
+    const char *approval; /* id of the one that it names */
     const char *template;
     const char *filename; /* beneath /workspace: the code is kept there */
     struct content code;

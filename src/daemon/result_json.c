@@ -148,7 +148,10 @@ static void write_error(const struct run *run, struct bytes *out)
     json_key(out, "error");
     if (run->fault.code != ERR_NONE) {
         json_open(out, '{');
-        json_string_field(out, "name", "GloveboxError");
+        json_string_field(out, "name",
+                          run->evidence.pending  ? "ApprovalNeeded"
+                          : run->evidence.denied ? "Denied"
+                                                 : "GloveboxError");
         json_string_field(out, "value", run->fault.text);
         json_string_field(out, "traceback", "");
         json_key(out, "frames");
@@ -353,6 +356,7 @@ void result_write(const struct run *run, struct bytes *out)
     write_lists(run, out);
     write_usage(run, out);
     result_write_place(&run->spec, run->walls, run->degraded, out);
+    json_string_field(out, "approval", run->approval[0] ? run->approval : NULL);
     json_string_field(out, "receipt", run->receipt[0] ? run->receipt : NULL);
     if (run->cell)
         cell_write(run, out);

@@ -80,7 +80,7 @@ static const char names[] =
     "policy\npolicy.name\npolicy.digest\n"
     "template\ntemplate.name\ntemplate.digest\n"
     "isolation\nisolation.tier\nisolation.walls\nisolation.degraded\n"
-    "receipt\n";
+    "approval\nreceipt\n";
 
 TEST(every_field_has_its_name_and_place)
 {

@@ -290,8 +290,9 @@ static void stop_for(struct run *run, enum limit_id limit)
 
 void run_refuse(struct run *run)
 {
-    run->evidence.denied = true;
-    check_refuse(run, &run->harvest.denials);
+    run->evidence.denied = !run->evidence.pending;
+    if (run->fault.code == ERR_NONE) /* nobody was asked: the pre-check alone has said no */
+        check_refuse(run, &run->harvest.denials);
     if (run->cell)
         cell_refuse(run);
     else
@@ -747,6 +748,12 @@ int run_new_checker(const struct run *beside, const struct policy *policy,
     prepare(run, request);
     *ret_run = run;
     return 0;
+}
+
+void run_drop(struct run *run)
+{
+    run->state = RUN_DONE;
+    run_free(run);
 }
 
 void run_slim(struct run *run)

@@ -77,6 +77,7 @@ struct run {
     bool is_checker;   /* of another run: nobody but that one knows it (checks.c) */
     struct cell *cell; /* it is one of a session (contexts.h); NULL: it has a sandbox of its own */
     struct run_record *record; /* what its receipt will say of its inputs */
+    char approval[40];         /* that it waits for, was refused, or runs under; "": none */
     char receipt[RECEIPT_ID_SIZE];
     struct run_listener *listeners;
     struct bytes result; /* JSON, once done */
@@ -95,8 +96,9 @@ void run_free(struct run *run);
 /* A run of our own beside another one. As run_new(). */
 int run_new_checker(const struct run *beside, const struct policy *policy,
                     struct run_request *request, struct run **ret_run, error *err);
-void run_refuse(struct run *run); /* what was found in it is not allowed: nothing of it runs */
+void run_refuse(struct run *run); /* it waits for a person, or may not run: nothing of it does */
 void run_spare(struct run *run);  /* only the look at it was wanted */
+void run_drop(struct run *run);   /* as run_free(), of one that nobody was told of */
 void run_slim(struct run *run);   /* keeps only the result, if it is done and nobody listens */
 
 /* runs.c: the run is known from now on; it has reached its end. */
@@ -113,6 +115,16 @@ void run_load(struct run *run);
 int run_note(struct run *run, const struct run_request *request, error *err);
 int run_write_receipt(struct run *run, error *err);
 void run_record_free(struct run *run); /* strikes the note, if no receipt was written */
+
+/* SHA-256 of the code or the command, as the receipt names it. */
+void run_code_hash(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE]);
+
+/* run_approval.c: asks for the approval that the policy wants. It may begin unless it is held then:
+ * run->evidence says pending or denied. Fails  it must not begin. */
+int run_ask(struct run *run, const struct run_request *request, error *err);
+bool run_is_held(const struct run *run);
+/* The same of one that was checked, and by what was found. Returns whether it may begin. */
+bool run_ask_checked(struct run *run, const struct run_request *request);
 
 /* result_json.c */
 uint64_t run_used(const struct run *run, enum limit_id limit);

@@ -131,6 +131,14 @@ void run_record_free(struct run *run)
     run->record = NULL;
 }
 
+void run_code_hash(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE])
+{
+    const struct run_record *record = run->record;
+    ret_sha256[0] = '\0';
+    if (record && record->input_count > 0)
+        (void) snprintf(ret_sha256, SHA256_TEXT_SIZE, "%s", record->inputs[0].sha256);
+}
+
 /* What is known from the beginning. */
 static void begin_facts(const struct run *run, struct receipt_facts *facts)
 {
@@ -149,6 +157,7 @@ static void begin_facts(const struct run *run, struct receipt_facts *facts)
         .start = run->cell                         ? "session"
                  : run->sandbox || run->started_us ? starts[run->start]
                                                    : NULL,
+        .approval = run->approval[0] ? run->approval : NULL,
         .key = run->account->key.id[0] ? run->account->key.id : NULL,
         .tenant = run->account->key.id[0] ? run->account->key.tenant : NULL,
         .policy = { run->spec.policy->name, run->spec.policy->digest },

@@ -148,7 +148,9 @@ static int admit(struct runs *runs, struct account *account, error *err)
 
 static void on_checked(struct run *run)
 {
-    if (check_decision_of(run) >= CHECK_ASK)
+    bool may_run =
+        run->check_only ? check_decision_of(run) < CHECK_ASK : run_ask_checked(run, run->request);
+    if (!may_run)
         run_refuse(run);
     else if (run->check_only)
         run_spare(run);
@@ -167,13 +169,20 @@ int runs_submit(struct runs *runs, struct run_request *request, struct run **ret
     }
     if (run_new(runs, request, &run, err) < 0)
         return -1;
+    bool is_checked = check_is_wanted(run);
+    if (!is_checked && run_ask(run, request, err) < 0) {
+        run_drop(run);
+        return -1;
+    }
     rate_take(&account->rate);
     runs_list(runs, run);
-    if (check_is_wanted(run))
+    *ret_run = run;
+    if (is_checked)
         check_begin(run, run->request, run->request->is_cell, on_checked);
+    else if (run_is_held(run))
+        run_refuse(run);
     else
         runs_enqueue(run);
-    *ret_run = run;
     return 0;
 }
 

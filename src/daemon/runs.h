@@ -17,6 +17,7 @@
 
 enum { RUN_ID_SIZE = 37 /* "run_", 32 hex digits and the end */ };
 
+struct approvals;
 struct receipts;
 struct run;
 
@@ -33,8 +34,9 @@ struct runs {
     const struct policies *policies;
     const struct templates *templates;
     struct blob_store *blobs;
-    struct receipts *receipts; /* NULL: none are written (tests) */
-    struct network *network;   /* NULL: nothing leads out */
+    struct receipts *receipts;   /* NULL: none are written (tests) */
+    struct approvals *approvals; /* NULL: nobody can be asked */
+    struct network *network;     /* NULL: nothing leads out */
     unsigned processors;
     bool is_closing; /* no new run is taken */
 

@@ -147,7 +147,7 @@ int context_request_read(struct json_object *json, bool is_cell,
                          struct context_request *ret_request, error *err)
 {
     static const char *const of_context[] = { "language", "env" };
-    static const char *const of_cell[] = { "code", "limits", "env" };
+    static const char *const of_cell[] = { "code", "limits", "env", "approval" };
     struct context_request request = { 0 };
     if (request_open(json, &request.given, err) < 0)
         return -1;
@@ -166,7 +166,7 @@ int context_request_read(struct json_object *json, bool is_cell,
         else
             result = fail(err, ERR_BAD_REQUEST, "'%.60s' is unknown; a %s has %s", name,
                           is_cell ? "cell" : "context",
-                          is_cell ? "code, limits, env" : "language, cwd, env");
+                          is_cell ? "code, limits, env, approval" : "language, cwd, env");
         if (result < 0)
             break;
     }

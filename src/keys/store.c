@@ -100,7 +100,7 @@ static int name_as_it_is(sqlite3_vfs *files, const char *name, int size, char *r
     return snprintf(ret_name, (size_t) size, "%s", name) < size ? SQLITE_OK : SQLITE_CANTOPEN;
 }
 
-static const char *own_files(void)
+const char *key_store_files(void)
 {
     static sqlite3_vfs files;
     if (!files.zName) {
@@ -124,7 +124,8 @@ static int open_database(struct key_store *store, const char *folder, enum key_s
         return fail_os(err, "open '%s'", path);
     (void) close(
         made); /* before SQLite has locks, which any close() of this file would end: fcntl(2) */
-    if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE, own_files()) != SQLITE_OK ||
+    if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE, key_store_files()) !=
+            SQLITE_OK ||
         sqlite3_busy_timeout(store->database, BUSY_MS) != SQLITE_OK ||
         sqlite3_exec(store->database, schema, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(store->database, synchronous[writes], NULL, NULL, NULL) != SQLITE_OK)

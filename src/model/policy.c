@@ -181,9 +181,35 @@ static void write_precheck(FILE *out, const struct precheck *precheck)
     (void) fputs("}}", out);
 }
 
+/* Nothing, if nobody is ever asked. */
+static void write_approval(FILE *out, const struct policy_approval *approval)
+{
+    const char *before = "";
+    if (approval->when == 0)
+        return;
+    (void) fprintf(out, "\"approval\":{\"by\":\"%s\",\"expires_ms\":%" PRIu64 ",\"scopes\":[",
+                   approval->is_out_of_band ? "out_of_band" : "terminal",
+                   approval_expires_ms(approval));
+    for (uint32_t bit = REACH_ONCE; bit <= REACH_TIME; bit <<= 1)
+        if (approval_scopes(approval) & bit) {
+            (void) fprintf(out, "%s\"%s\"", before, approval_scope_name(bit));
+            before = ",";
+        }
+    (void) fputs("],\"when\":[", out);
+    before = "";
+    for (uint32_t bit = ASKS_ALWAYS; bit <= ASKS_WARNING; bit <<= 1)
+        if (approval->when & bit) {
+            (void) fprintf(out, "%s\"%s\"", before, approval_asks_name(bit));
+            before = ",";
+        }
+    (void) fputs("]},", out);
+}
+
 static void write_policy(FILE *out, const struct policy *policy)
 {
-    (void) fputs("{\"description\":", out);
+    (void) fputc('{', out);
+    write_approval(out, &policy->approval);
+    (void) fputs("\"description\":", out);
     write_text(out, policy->description);
     (void) fputs(",\"env\":{", out);
     for (size_t i = 0; i < policy->variable_count; i++) {

@@ -54,6 +54,31 @@ struct policy_sessions {
     uint64_t values[SESSIONS_BOUNDS];
 };
 
+/* Which runs a person is asked about before they begin; bits. What a pre-check wants asked is asked
+ * in any case. */
+enum policy_asks {
+    ASKS_ALWAYS = 1,
+    ASKS_NETWORK = 2,     /* something leads out of the sandbox */
+    ASKS_OVER_LIMITS = 4, /* more is asked for than a run gets that asks for nothing */
+    ASKS_WARNING = 8,     /* the pre-check warns */
+    ASKS_CHECK = 16,      /* the pre-check says so; no file can */
+};
+
+/* How far an approval may reach; bits. */
+enum policy_approval_reach {
+    REACH_ONCE = 1,
+    REACH_CODE = 2,    /* the very same request, again and again */
+    REACH_SESSION = 4, /* whatever runs in this session */
+    REACH_TIME = 8,    /* whatever the asker runs under this policy */
+};
+
+struct policy_approval {
+    uint32_t when;       /* bits of policy_asks; 0: nobody is asked */
+    uint32_t scopes;     /* bits of policy_approval_reach; 0: all but REACH_TIME */
+    bool is_out_of_band; /* the user who runs glovebox may not decide on what he asks himself */
+    uint64_t expires_ms; /* after which nobody's answer is a no; 0: 15 minutes */
+};
+
 /* The effective policy: what the file says, merged over what it extends. */
 struct policy {
     char name[POLICY_NAME_SIZE];
@@ -64,6 +89,7 @@ struct policy {
     struct policy_sessions sessions;
     struct network_policy way; /* with POLICY_NETWORK_RULES */
     struct precheck precheck;  /* a look at code before it runs */
+    struct policy_approval approval;
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct limits limits;  /* what a run gets that asks for nothing */
@@ -122,6 +148,12 @@ bool policy_name_is_valid(const char *name);
  * Fails  ERR_BAD_REQUEST  the name is none, or would steer the loader (LD_*, GLIBC_TUNABLES); the
  * value is not UTF-8 or has control characters other than tab and newline. */
 int policy_check_variable(const char *name, const char *value, error *err);
+
+/* What holds where a file says nothing, and the words for bits; NULL for what is none. */
+uint64_t approval_expires_ms(const struct policy_approval *approval);
+uint32_t approval_scopes(const struct policy_approval *approval);
+const char *approval_asks_name(uint32_t bit);
+const char *approval_scope_name(uint32_t bit);
 
 /* Writes the canonical rendering: JSON, keys sorted, no blanks, without the digest.
  * Gives  *ret_text, which the caller frees. */

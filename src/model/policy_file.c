@@ -4,6 +4,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
+#include "model/approval_file.h"
 #include "model/network_file.h"
 
 #include <stdio.h>
@@ -252,16 +253,6 @@ static int read_sessions(const struct yaml *yaml, const struct yaml_node *value,
     return 0;
 }
 
-static int refuse_content(const struct yaml *yaml, const struct yaml_node *value, const char *key,
-                          error *err)
-{
-    if (value->empty || (value->kind == YAML_MAPPING && value->children == 0))
-        return 0;
-    if (value->kind != YAML_MAPPING)
-        return yaml_fail(yaml, value, err, "%s is a mapping; remove the key", key);
-    return yaml_fail(yaml, value, err, "%s is not available in this build; remove the key", key);
-}
-
 static int read_precheck(const struct yaml *yaml, const struct yaml_node *value,
                          struct policy_file *file, error *err)
 {
@@ -272,8 +263,7 @@ static int read_precheck(const struct yaml *yaml, const struct yaml_node *value,
 static int read_approval(const struct yaml *yaml, const struct yaml_node *value,
                          struct policy_file *file, error *err)
 {
-    (void) file;
-    return refuse_content(yaml, value, "approval", err);
+    return approval_file_read(yaml, value, &file->approval, err);
 }
 
 static int read_one_variable(const struct yaml *yaml, const struct yaml_node *key,

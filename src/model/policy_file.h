@@ -30,6 +30,7 @@ struct policy_file {
     struct precheck precheck;
     struct precheck_lines precheck_lines;
     struct place precheck_place;
+    struct policy_approval approval;
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct stated_limits limits;

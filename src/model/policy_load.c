@@ -270,6 +270,19 @@ static int merge_precheck(const struct link *link, struct policy *policy, error 
     return fail_at(link, link->file.precheck_place, err, cause.text);
 }
 
+/* Who extends a policy is asked about no less, and approved of no further. */
+static void merge_approval(const struct policy_approval *said, struct policy_approval *approval)
+{
+    approval->when |= said->when;
+    if (said->scopes)
+        approval->scopes = approval->scopes ? approval->scopes & said->scopes : said->scopes;
+    if (approval->scopes)
+        approval->scopes |= REACH_ONCE;
+    approval->is_out_of_band |= said->is_out_of_band;
+    if (said->expires_ms && (!approval->expires_ms || said->expires_ms < approval->expires_ms))
+        approval->expires_ms = said->expires_ms;
+}
+
 /* Lays one file over what those that it extends have given. */
 static int merge(const struct link *link, struct policy *policy, error *err)
 {
@@ -277,6 +290,7 @@ static int merge(const struct link *link, struct policy *policy, error *err)
     if (merge_limits(link, policy, err) < 0 || merge_variables(link, policy, err) < 0 ||
         merge_sessions(link, policy, err) < 0 || merge_precheck(link, policy, err) < 0)
         return -1;
+    merge_approval(&file->approval, &policy->approval);
     memcpy(policy->name, file->name, sizeof policy->name);
     memcpy(policy->extends, file->extends, sizeof policy->extends);
     if (file->description[0])

@@ -5,6 +5,7 @@
 
 #include "base/table.h"
 #include "base/utf8.h"
+#include "daemon/contexts.h"
 #include "daemon/json_writer.h"
 #include "daemon/rest/rest.h"
 
@@ -207,6 +208,8 @@ static int start(struct exchange *exchange, struct session *session, struct proc
         done = read_terminal(terminal, &request, err);
     if (done == 0 && !session_is_running(session))
         done = fail(err, ERR_CONFLICT, "the session does not run");
+    if (done == 0)
+        done = session_check_approval(session, door->approvals, err);
     if (done == 0)
         done = spec_environment(&session->spec, session->request.place, NULL, &variables, err);
     request.variables = &variables.text;

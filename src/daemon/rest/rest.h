@@ -25,6 +25,7 @@ struct door {
     struct replays *replays;
     struct past *past; /* NULL: nothing is known of daemons before */
     struct receipts *receipts;
+    struct approvals *approvals;
     struct processes *processes;
 };
 
@@ -40,6 +41,7 @@ extern const struct route_table port_routes;
 extern const struct route_table list_routes;
 extern const struct route_table metrics_routes;
 extern const struct route_table receipt_routes;
+extern const struct route_table approval_routes;
 extern const struct route_table status_routes;
 
 /* runs.c */

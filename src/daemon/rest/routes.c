@@ -16,6 +16,7 @@ const struct route_table *const route_tables[] = {
     &list_routes,
     &metrics_routes,
     &receipt_routes,
+    &approval_routes,
     &status_routes,
     NULL,
     /* clang-format on */

@@ -43,6 +43,10 @@ static int find_replayed(struct exchange *exchange, const struct replay *replay,
     if (result != REPLAY_KNOWN)
         return result;
     *ret_run = runs_find(door->runs, exchange->account, known.run);
+    if (*ret_run && (*ret_run)->verdict.status == RUN_PENDING_APPROVAL) {
+        *ret_run = NULL; /* that one has not begun: it is asked again */
+        return 0;
+    }
     if (!*ret_run && known.is_of_earlier && past_never_began(door->past, known.run, known.log_size))
         return 0;
     exchange_add_header(exchange, "Idempotency-Replayed", "true");
@@ -88,10 +92,10 @@ static int submit_once(struct exchange *exchange, struct json_object *json, cons
         (void) json_object_put(json);
         return -1;
     }
-    if (submit_new(exchange, json, begun.run, ret_run, err) == 0)
-        return 0;
-    replays_drop_last(door->replays);
-    return -1;
+    result = submit_new(exchange, json, begun.run, ret_run, err);
+    if (result < 0 || (*ret_run)->verdict.status == RUN_PENDING_APPROVAL)
+        replays_drop_last(door->replays); /* it has not begun */
+    return result;
 }
 
 static int submit(struct exchange *exchange, error *err)

@@ -28,6 +28,7 @@ static const struct property run_request[] = {
     { "stdin",        "string?",       "what the program reads; or", true },
     { "stdin_base64", "string?",       "any bytes", true },
     { "files",        "[]RequestFile?", "at most 1,024", true },
+    { "approval",     "string?",       "the id of an approval that was asked for with this very request", true },
     { 0 },
 };
 static const struct property limit_ended[] = {
@@ -137,6 +138,7 @@ static const struct property run_result[] = {
     { "policy",     "Named",        "" },
     { "template",   "Named",        "" },
     { "isolation",  "Isolation",    "" },
+    { "approval",   "string?",      "the id of the approval that it waits for, was refused, or runs under" },
     { "receipt",    "string?",      "the id of its receipt" },
     { 0 },
 };
@@ -196,6 +198,65 @@ static const struct property limit_row[] = {
     { 0 },
 };
 static const struct property limit_list[] = { { "limits", "[]LimitRow", "" }, { 0 } };
+static const struct property input_text[] = {
+    { "path",   "string?", "of a file", true }, { "bytes", "count", "" }, { "sha256", "string", "" }, { "text", "string?", "null: it is too large or no text, and not shown" },
+    { "hidden_characters", "[]HiddenCharacter", "", true },
+    { 0 },
+};
+static const struct property hidden_character[] = { { "line", "count", "" }, { "character", "string", "as U+202E" }, { 0 } };
+static const struct property limit_asked[] = {
+    { "name", "string", "" }, { "asked", "string", "" }, { "usual", "string", "what a run gets that asks for nothing" }, { "is_above", "boolean", "" },
+    { 0 },
+};
+static const struct property card[] = {
+    { "kind",      "=run,command,cell", "" },
+    { "language",  "string?",     "" },
+    { "code",      "string?",     "all of it; show it with its control characters made visible" },
+    { "hidden_characters", "[]HiddenCharacter", "that change how code looks, or do not show at all", true },
+    { "filename",  "string?",     "" },
+    { "command",   "[]string",    "" },
+    { "args",      "[]string",    "" },
+    { "stdin",     "InputText?",  "" },
+    { "files",     "[]InputText", "" },
+    { "environment_names", "[]string", "" },
+    { "reasons",   "[]string",    "why a person is asked: always, network, over_limits, precheck_warning, precheck" },
+    { "checks",    "any",         "what the pre-check found, with lines, as in results; null: there was none" },
+    { "policy",    "string",      "" },
+    { "template",  "string",      "" },
+    { "limits",    "[]LimitAsked", "" },
+    { "network",   "[]string",    "places that it may reach" },
+    { "leaves",    "[]string",    "what can leave the sandbox" },
+    { 0 },
+};
+static const struct property approval[] = {
+    { "id",         "string",   "apr_ and 32 hex digits" },
+    { "state",      "=pending,approved,denied,expired,used", "" },
+    { "asker",      "string",   "id of the key, or owner" },
+    { "tenant",     "string?",  "" },
+    { "policy",     "string",   "" },
+    { "session",    "string?",  "" },
+    { "sha256",     "string",   "of the code, as its receipt names it" },
+    { "asked_ms",   "integer",  "milliseconds since 1970, as the others" },
+    { "expires_ms", "integer",  "it is denied if nobody has decided by then" },
+    { "scopes",     "[]string", "how far it may be approved" },
+    { "by",         "=terminal,out_of_band", "" },
+    { "decided_ms", "integer?", "" },
+    { "approver",   "string?",  "id of the key, or owner" },
+    { "scope",      "string?",  "how far it was approved" },
+    { "until_ms",   "integer?", "until when that holds" },
+    { "reason",     "string?",  "" },
+    { "run",        "string?",  "that has used it" },
+    { "card",       "Card?",    "what to decide on, while it is pending", true },
+    { 0 },
+};
+static const struct property approval_list[] = { { "approvals", "[]Approval", "the oldest first" }, { 0 } };
+static const struct property decision[] = {
+    { "decision",      "=approve,deny", "" },
+    { "scope",         "=once,code,session,time?", "once if it is left out", true },
+    { "until_seconds", "count 1..2592000", "how long it holds; as long as it could wait, if it is left out", true },
+    { "reason",        "string",  "the asker is told", true },
+    { 0 },
+};
 /* clang-format on */
 
 static const struct schema common[] = {
@@ -227,6 +288,13 @@ static const struct schema common[] = {
     { "TemplateList", "Templates", template_list },
     { "LimitRow", "A limit with its bounds", limit_row },
     { "LimitList", "Limits", limit_list },
+    { "HiddenCharacter", "One that does not show as what it is", hidden_character },
+    { "InputText", "What goes in", input_text },
+    { "LimitAsked", "A limit that is asked for", limit_asked },
+    { "Card", "What an approver is shown", card },
+    { "Approval", "A request that waits for a person, or was decided on", approval },
+    { "ApprovalList", "Approvals", approval_list },
+    { "Decision", "Yes or no", decision },
     { 0 },
 };
 

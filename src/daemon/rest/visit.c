@@ -113,7 +113,9 @@ static void answer_result(struct exchange *exchange, const struct run *run)
 {
     struct bytes json = { 0 };
     bytes_add(&json, run->result.data, run->result.size);
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    exchange_answer(exchange,
+                    run->verdict.status == RUN_PENDING_APPROVAL ? MHD_HTTP_ACCEPTED : MHD_HTTP_OK,
+                    &json);
 }
 
 void exchange_answer_state(struct exchange *exchange, const struct run *run, unsigned status)

@@ -1,0 +1,494 @@
+/* approvals.c - who may decide on what, when it is too late, and that every step stands in the log
+ * of receipts before it counts. */
+#include "daemon/approvals.h"
+
+#include "base/clock.h"
+#include "base/table.h"
+#include "daemon/approval_store.h"
+#include "daemon/json_writer.h"
+#include "daemon/log.h"
+#include "daemon/receipts.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PENDING_MOST = 64, LOOK_MS = 500, UNTIL_MOST_DAYS = 30 };
+enum { FORGET_AFTER_DAYS = 30 };
+static const int64_t day_ms = INT64_C(24) * 3600 * 1000;
+
+struct approvals {
+    struct approval_store *store;
+    struct receipts *receipts;
+    struct approval_listener *listeners;
+    uv_timer_t timer;
+    int64_t forget_ms; /* when old ones are forgotten next */
+};
+
+static const char *const state_names[APPROVAL_STATES] = {
+    [APPROVAL_PENDING] = "pending", [APPROVAL_APPROVED] = "approved", [APPROVAL_DENIED] = "denied",
+    [APPROVAL_EXPIRED] = "expired", [APPROVAL_USED] = "used",
+};
+
+const char *approval_state_name(enum approval_state state)
+{
+    return state < APPROVAL_STATES ? state_names[state] : NULL;
+}
+
+enum approval_state approval_state_of(const char *name)
+{
+    enum approval_state state = 0;
+    while (state < APPROVAL_STATES && strcmp(state_names[state], name) != 0)
+        state++;
+    return state;
+}
+
+/* --- telling ------------------------------------------------------------------------------------
+ */
+
+void approvals_listen(struct approvals *approvals, struct approval_listener *listener)
+{
+    listener->next = approvals->listeners;
+    approvals->listeners = listener;
+}
+
+void approvals_unlisten(struct approvals *approvals, struct approval_listener *listener)
+{
+    for (struct approval_listener **at = &approvals->listeners; *at; at = &(*at)->next)
+        if (*at == listener) {
+            *at = listener->next;
+            return;
+        }
+}
+
+static void tell(struct approvals *approvals)
+{
+    for (struct approval_listener *at = approvals->listeners, *next; at; at = next) {
+        next = at->next;
+        at->changed(at->context);
+    }
+}
+
+/* What has happened, for good: hashes and names, never what was asked. */
+static int audit(struct approvals *approvals, const char *event, const struct approval *approval,
+                 error *err)
+{
+    const struct event_field fields[] = {
+        { "approval", approval->id, 0 },
+        { "approver",
+          approval->decided_ms == 0       ? "nobody"
+          : approval->approver[0] == '\0' ? "owner"
+                                          : approval->approver,
+          0 },
+        { "asker", approval->asker[0] ? approval->asker : "owner", 0 },
+        { "expires_ms", NULL, approval->expires_ms },
+        { "policy", approval->policy_digest, 0 },
+        { "run", approval->run, 0 },
+        { "scope", approval->reach ? approval_scope_name(approval->reach) : "", 0 },
+        { "session", approval->session, 0 },
+        { "sha256", approval->sha256, 0 },
+        { "tenant", approval->tenant, 0 },
+        { "until_ms", NULL, approval->until_ms },
+        { 0 },
+    };
+    return approvals->receipts ? audit_write(approvals->receipts, event, fields, err) : 0;
+}
+
+/* --- time ---------------------------------------------------------------------------------------
+ */
+
+/* Nobody's answer is a no. Returns 1 if one was due. */
+static int expire_one(struct approvals *approvals, int64_t now, error *err)
+{
+    struct approval due;
+    const struct approval like = { .expires_ms = now };
+    int found = approval_store_find(approvals->store, BY_DUE, &like, &due, err);
+    if (found != 1)
+        return found;
+    due.state = APPROVAL_EXPIRED;
+    (void) snprintf(due.reason, sizeof due.reason, "nobody has decided in time");
+    if (audit(approvals, "approval.expired", &due, err) < 0)
+        return -1;
+    return approval_store_change(approvals->store, &due, APPROVAL_PENDING, err) < 0 ? -1 : 1;
+}
+
+/* Every call looks at the clock first: what is due has expired, whenever the timer comes. */
+static int expire_due(struct approvals *approvals, error *err)
+{
+    int64_t now = wall_clock_ms();
+    int result;
+    bool is_any = false;
+    while ((result = expire_one(approvals, now, err)) == 1)
+        is_any = true;
+    if (is_any)
+        tell(approvals);
+    return result;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct approvals *approvals = timer->data;
+    int64_t now = wall_clock_ms();
+    error err;
+    int result = expire_due(approvals, &err);
+    if (result == 0 && now > approvals->forget_ms) {
+        approvals->forget_ms = now + day_ms;
+        result = approval_store_forget(approvals->store, now - FORGET_AFTER_DAYS * day_ms, &err);
+    }
+    if (result < 0)
+        log_event(LOG_WARNING, "approvals.not_expired", TEXT("cause", err.text));
+}
+
+int approvals_open(uv_loop_t *loop, const char *state, struct receipts *receipts,
+                   struct approvals **ret_approvals, error *err)
+{
+    struct approvals *approvals = calloc(1, sizeof *approvals);
+    if (!approvals)
+        return fail(err, ERR_SYSTEM, "no memory for approvals");
+    if (approval_store_open(state, &approvals->store, err) < 0) {
+        free(approvals);
+        return -1;
+    }
+    approvals->receipts = receipts;
+    approvals->timer.data = approvals;
+    (void) uv_timer_init(loop, &approvals->timer);
+    uv_unref((uv_handle_t *) &approvals->timer);
+    if (state)
+        (void) uv_timer_start(&approvals->timer, on_timer, LOOK_MS, LOOK_MS);
+    *ret_approvals = approvals;
+    return 0;
+}
+
+void approvals_leave(struct approvals *approvals)
+{
+    if (approvals)
+        uv_close((uv_handle_t *) &approvals->timer, NULL);
+}
+
+void approvals_close(struct approvals *approvals)
+{
+    if (!approvals)
+        return;
+    approval_store_close(approvals->store);
+    free(approvals);
+}
+
+/* --- asking -------------------------------------------------------------------------------------
+ */
+
+/* Is it good for what is asked now? */
+static int check_fits(const struct approval *approval, const struct approval *asked, error *err)
+{
+    if (strcmp(approval->tenant, asked->tenant) != 0)
+        return fail(err, ERR_NOT_FOUND, "no approval has the id '%s'", approval->id);
+    if (strcmp(approval->asker, asked->asker) != 0)
+        return fail(err, ERR_FORBIDDEN, "approval %s was asked for by another key", approval->id);
+    bool is_wide = approval->reach == REACH_TIME || approval->reach == REACH_SESSION;
+    bool fits = is_wide
+                    ? strcmp(approval->policy_digest, asked->policy_digest) == 0 &&
+                          (approval->reach == REACH_TIME ||
+                           (asked->session[0] && strcmp(approval->session, asked->session) == 0))
+                    : memcmp(approval->binding, asked->binding, APPROVAL_BINDING_SIZE) == 0;
+    if (!fits)
+        return fail(err, ERR_CONFLICT,
+                    "approval %s is for another request: code, inputs, limits and policy must be "
+                    "what they were when it was asked for",
+                    approval->id);
+    return 0;
+}
+
+static int find_named(struct approvals *approvals, const struct approval_question *question,
+                      struct approval *ret_approval, error *err)
+{
+    struct approval like = { 0 };
+    (void) snprintf(like.id, sizeof like.id, "%s", question->named);
+    int found = strcmp(like.id, question->named) == 0
+                    ? approval_store_find(approvals->store, BY_ID, &like, ret_approval, err)
+                    : 0;
+    if (found < 0)
+        return -1;
+    if (found == 0)
+        return fail(err, ERR_NOT_FOUND, "no approval has the id '%.60s'", question->named);
+    if (check_fits(ret_approval, &question->approval, err) < 0)
+        return -1;
+    if (ret_approval->state == APPROVAL_USED)
+        return fail(err, ERR_CONFLICT, "approval %s is spent: %s has used it", ret_approval->id,
+                    ret_approval->run);
+    if (ret_approval->state == APPROVAL_APPROVED && ret_approval->until_ms <= wall_clock_ms())
+        return fail(err, ERR_CONFLICT, "approval %s has expired; ask again", ret_approval->id);
+    return 1;
+}
+
+/* The newest that says something of this request now. Returns 1, or 0: it has to be asked for. */
+static int find_valid(struct approvals *approvals, const struct approval *asked,
+                      struct approval *ret_approval, error *err)
+{
+    int64_t now = wall_clock_ms();
+    int found = approval_store_find(approvals->store, BY_BINDING, asked, ret_approval, err);
+    if (found < 0)
+        return -1;
+    bool is_no = found && ret_approval->state == APPROVAL_DENIED && ret_approval->until_ms > now;
+    bool is_open =
+        found && (ret_approval->state == APPROVAL_PENDING ||
+                  (ret_approval->state == APPROVAL_APPROVED && ret_approval->until_ms > now));
+    if (is_no || is_open)
+        return 1;
+    return approval_store_find(approvals->store, BY_REACH, asked, ret_approval, err);
+}
+
+static int ask_anew(struct approvals *approvals, const struct approval_question *question,
+                    struct approval *ret_approval, error *err)
+{
+    unsigned char chance[16];
+    uint64_t count = 0;
+    *ret_approval = question->approval;
+    if (approval_store_count(approvals->store, ret_approval->tenant, &count, err) < 0)
+        return -1;
+    if (count >= PENDING_MOST)
+        return fail(err, ERR_BUSY, "%d approvals wait for a decision already; try again later",
+                    PENDING_MOST);
+    if (question->card->failed || question->card->size > APPROVAL_CARD_MOST)
+        return fail(err, ERR_POLICY,
+                    "this needs approval, and is too large to be shown to an approver whole (%zu "
+                    "bytes, %d are shown); make code and inputs smaller",
+                    question->card->size, APPROVAL_CARD_MOST);
+    randombytes_buf(chance, sizeof chance);
+    memcpy(ret_approval->id, "apr_", 5);
+    (void) sodium_bin2hex(ret_approval->id + 4, sizeof ret_approval->id - 4, chance, sizeof chance);
+    ret_approval->state = APPROVAL_PENDING;
+    ret_approval->expires_ms = ret_approval->asked_ms + (int64_t) question->expires_in_ms;
+    if (audit(approvals, "approval.asked", ret_approval, err) < 0 ||
+        approval_store_add(approvals->store, ret_approval, question->card, err) < 0)
+        return -1;
+    log_event(LOG_NOTICE, "approval.asked", TEXT("approval", ret_approval->id),
+              TEXT("key", ret_approval->asker), TEXT("policy", ret_approval->policy));
+    tell(approvals);
+    return APPROVAL_PENDING;
+}
+
+/* What was approved for once is spent before anything begins. */
+static int use(struct approvals *approvals, const char *run, struct approval *approval, error *err)
+{
+    if (approval->reach != REACH_ONCE)
+        return APPROVAL_USED;
+    approval->state = APPROVAL_USED;
+    (void) snprintf(approval->run, sizeof approval->run, "%s", run);
+    if (audit(approvals, "approval.used", approval, err) < 0)
+        return -1;
+    int changed = approval_store_change(approvals->store, approval, APPROVAL_APPROVED, err);
+    if (changed == 0)
+        return fail(err, ERR_CONFLICT, "approval %s is spent", approval->id);
+    return changed < 0 ? -1 : APPROVAL_USED;
+}
+
+int approvals_ask(struct approvals *approvals, const struct approval_question *question,
+                  struct approval *ret_approval, error *err)
+{
+    struct approval_question now = *question;
+    now.approval.asked_ms = wall_clock_ms();
+    if (expire_due(approvals, err) < 0)
+        return -1;
+    int found = now.named ? find_named(approvals, &now, ret_approval, err)
+                          : find_valid(approvals, &now.approval, ret_approval, err);
+    if (found < 0)
+        return -1;
+    if (found == 0)
+        return ask_anew(approvals, &now, ret_approval, err);
+    if (ret_approval->state == APPROVAL_APPROVED)
+        return use(approvals, question->run, ret_approval, err);
+    return ret_approval->state == APPROVAL_PENDING ? APPROVAL_PENDING : APPROVAL_DENIED;
+}
+
+bool approvals_cover(struct approvals *approvals, const struct approval *place)
+{
+    struct approval found, now = *place;
+    error unused;
+    now.asked_ms = wall_clock_ms();
+    return approval_store_find(approvals->store, BY_REACH, &now, &found, &unused) == 1;
+}
+
+/* --- deciding -----------------------------------------------------------------------------------
+ */
+
+static bool is_seen(const struct account *account, const struct approval *approval)
+{
+    const struct api_key *key = &account->key;
+    if (key->id[0] == '\0')
+        return true; /* the owner of the daemon */
+    if (strcmp(key->tenant, approval->tenant) != 0)
+        return false;
+    return (key->scopes & SCOPE_APPROVE) || strcmp(key->id, approval->asker) == 0;
+}
+
+int approvals_find(struct approvals *approvals, const struct account *account, const char *id,
+                   struct approval *ret_approval, error *err)
+{
+    struct approval like = { 0 };
+    if (expire_due(approvals, err) < 0)
+        return -1;
+    (void) snprintf(like.id, sizeof like.id, "%s", id);
+    int found = approval_store_find(approvals->store, BY_ID, &like, ret_approval, err);
+    if (found < 0)
+        return -1;
+    if (found == 0 || strcmp(ret_approval->id, id) != 0 || !is_seen(account, ret_approval))
+        return fail(err, ERR_NOT_FOUND, "no approval has the id '%.60s'", id);
+    return 0;
+}
+
+/* Nobody decides on what he asks himself. The owner of the daemon has no key, and may be both a
+ * program that asks and a person at a terminal: a policy can shut that out (by: out_of_band). */
+static int check_decider(const struct account *account, const struct approval *approval, error *err)
+{
+    const char *id = account->key.id;
+    bool is_asker = strcmp(id, approval->asker) == 0;
+    if (is_asker && id[0] != '\0')
+        return fail(err, ERR_FORBIDDEN,
+                    "key %s has asked for this itself; another key with scope approve decides", id);
+    if (is_asker && approval->is_out_of_band)
+        return fail(
+            err, ERR_FORBIDDEN,
+            "policy %s wants another's decision (by: out_of_band): call with a key that has "
+            "scope approve",
+            approval->policy);
+    return 0;
+}
+
+static int fill_decision(const struct approval_decision *decision, struct approval *approval,
+                         error *err)
+{
+    int64_t waits_ms = approval->expires_ms - approval->asked_ms;
+    int64_t now = wall_clock_ms();
+    approval->state = decision->approves ? APPROVAL_APPROVED : APPROVAL_DENIED;
+    approval->decided_ms = now;
+    approval->until_ms = decision->until_ms ? decision->until_ms : now + waits_ms;
+    (void) snprintf(approval->reason, sizeof approval->reason, "%s",
+                    decision->reason ? decision->reason : "");
+    if (!decision->approves)
+        return 0;
+    approval->reach = decision->reach ? decision->reach : REACH_ONCE;
+    if (!(approval->reach & approval->reaches))
+        return fail(err, ERR_FORBIDDEN, "policy %s allows no approval of scope %s",
+                    approval->policy, approval_scope_name(approval->reach));
+    if (approval->reach == REACH_SESSION && !approval->session[0])
+        return fail(err, ERR_BAD_REQUEST, "this was not asked for in a session");
+    if (approval->until_ms <= now || approval->until_ms - now > UNTIL_MOST_DAYS * day_ms)
+        return fail(err, ERR_BAD_REQUEST, "an approval ends within %d days from now",
+                    UNTIL_MOST_DAYS);
+    return 0;
+}
+
+int approvals_decide(struct approvals *approvals, const struct approval_decision *decision,
+                     struct approval *ret_approval, error *err)
+{
+    const struct account *account = decision->account;
+    const char *id = decision->id;
+    if (approvals_find(approvals, account, id, ret_approval, err) < 0 ||
+        check_decider(account, ret_approval, err) < 0)
+        return -1;
+    if (ret_approval->state != APPROVAL_PENDING)
+        return fail(err, ERR_CONFLICT, "approval %s is %s already", id,
+                    approval_state_name(ret_approval->state));
+    if (fill_decision(decision, ret_approval, err) < 0)
+        return -1;
+    (void) snprintf(ret_approval->approver, sizeof ret_approval->approver, "%s", account->key.id);
+    const char *event = decision->approves ? "approval.approved" : "approval.denied";
+    if (audit(approvals, event, ret_approval, err) < 0)
+        return -1;
+    int changed = approval_store_change(approvals->store, ret_approval, APPROVAL_PENDING, err);
+    if (changed == 0)
+        return fail(err, ERR_CONFLICT, "approval %s is decided already", id);
+    if (changed < 0)
+        return -1;
+    log_event(LOG_NOTICE, event, TEXT("approval", id), TEXT("key", account->key.id));
+    tell(approvals);
+    return 0;
+}
+
+/* --- showing ------------------------------------------------------------------------------------
+ */
+
+struct seen_listing {
+    const struct account *account;
+    const struct approval_listing *listing;
+    uint64_t count;
+};
+
+static void list_if_seen(void *context, const struct approval *approval)
+{
+    struct seen_listing *seen = context;
+    if (seen->count >= seen->listing->most || !is_seen(seen->account, approval))
+        return;
+    seen->count++;
+    seen->listing->each(seen->listing->context, approval);
+}
+
+int approvals_list(struct approvals *approvals, const struct account *account,
+                   const struct approval_listing *listing, error *err)
+{
+    struct seen_listing seen = { .account = account, .listing = listing };
+    const struct approval_listing all = { listing->state, listing->most, list_if_seen, &seen };
+    return expire_due(approvals, err) < 0 ? -1 : approval_store_list(approvals->store, &all, err);
+}
+
+static void write_moment(struct bytes *out, const char *key, int64_t at_ms)
+{
+    if (at_ms > 0)
+        json_number_field(out, key, at_ms);
+    else
+        json_null_field(out, key);
+}
+
+static void write_word(struct bytes *out, const char *key, const char *text)
+{
+    json_string_field(out, key, text && text[0] ? text : NULL);
+}
+
+static void write_scopes(const struct approval *approval, struct bytes *out)
+{
+    json_key(out, "scopes");
+    json_open(out, '[');
+    for (uint32_t bit = REACH_ONCE; bit <= REACH_TIME; bit <<= 1)
+        if ((approval->reaches & bit) && (bit != REACH_SESSION || approval->session[0]))
+            json_string(out, approval_scope_name(bit));
+    json_close(out, ']');
+}
+
+int approval_write(struct approvals *approvals, const struct approval *approval, bool with_card,
+                   struct bytes *out, error *err)
+{
+    bool is_decided = approval->decided_ms > 0;
+    auto_bytes card = { 0 };
+    if (with_card && approval_store_card(approvals->store, approval->id, &card, err) < 0)
+        return -1;
+    json_open(out, '{');
+    json_string_field(out, "id", approval->id);
+    json_string_field(out, "state", approval_state_name(approval->state));
+    json_string_field(out, "asker", approval->asker[0] ? approval->asker : "owner");
+    write_word(out, "tenant", approval->tenant);
+    json_string_field(out, "policy", approval->policy);
+    write_word(out, "session", approval->session);
+    json_string_field(out, "sha256", approval->sha256);
+    json_number_field(out, "asked_ms", approval->asked_ms);
+    json_number_field(out, "expires_ms", approval->expires_ms);
+    write_scopes(approval, out);
+    json_string_field(out, "by", approval->is_out_of_band ? "out_of_band" : "terminal");
+    write_moment(out, "decided_ms", approval->decided_ms);
+    write_word(out, "approver",
+               !is_decided             ? NULL
+               : approval->approver[0] ? approval->approver
+                                       : "owner");
+    write_word(out, "scope", approval->reach ? approval_scope_name(approval->reach) : NULL);
+    write_moment(out, "until_ms", approval->until_ms);
+    write_word(out, "reason", approval->reason);
+    write_word(out, "run", approval->run);
+    if (with_card) {
+        json_key(out, "card");
+        if (card.size > 0)
+            json_raw(out, card.data, card.size);
+        else
+            json_null(out);
+    }
+    json_close(out, '}');
+    return 0;
+}

@@ -1,0 +1,372 @@
+"""Approvals: what waits for a person, who may decide on it, and that a decision is good for nothing else."""
+
+import json
+import os
+import signal
+import threading
+import time
+
+import jsonschema
+import pytest
+from conftest import TOP
+from serving import Serving, state_of_its_own
+
+pytestmark = pytest.mark.usefixtures("python_template")
+
+POLICIES = {
+    "asked": "approval: {when: [always], expires: 1h}",
+    "shortly": "approval: {when: [always], expires: 1s}",
+    "other": "approval: {when: [always], by: out_of_band, scopes: [once]}",
+    "timed": "approval: {when: [always], scopes: [once, code, session, time], expires: 1h}",
+    "looked": "precheck: {subprocess: ask, modules: {deny: [ctypes], warn: [socket]}}\napproval: {when: [precheck_warning]}",
+    "beyond": "approval: {when: [over_limits]}\nlimits: {wall: 5s}\nmaximum: {wall: 60s}",
+}
+
+
+def serving(glovebox, *arguments, **how):
+    policies = glovebox.folder / "policies"
+    policies.mkdir(exist_ok=True)
+    for name, text in POLICIES.items():
+        (policies / f"{name}.yaml").write_text(f"name: {name}\nextends: minimal\n{text}\n")
+    policies.chmod(0o755)
+    return Serving(glovebox, *arguments, env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}, **how)
+
+
+@pytest.fixture(name="service")
+def service_(glovebox):
+    state_of_its_own(glovebox)
+    with serving(glovebox) as service:
+        service.asker = service.key("--tenant", "a", "--scope", "run,sessions")
+        service.decider = service.key("--tenant", "a", "--scope", "approve")
+        yield service
+
+
+def ask(service, code="print(1)", policy="asked", key=None, **request):
+    """Gives the id of the approval that it waits for."""
+    answer = service.run(code, policy=policy, key=key or service.asker, **request)
+    assert answer.status == 202 and answer.json["status"] == "pending_approval", answer.body
+    assert answer.json["stdout"] == "" and answer.json["error"]["name"] == "ApprovalNeeded"
+    return answer.json["approval"]
+
+
+def decide(service, approval, decision="approve", key=None, **more):
+    return service.call("POST", f"/v1/approvals/{approval}:decide", {"decision": decision} | more,
+                        key=key or service.decider)
+
+
+def state(service, approval):
+    return service.call("GET", f"/v1/approvals/{approval}", key=service.decider).json["state"]
+
+
+def records(service):
+    """The payloads of the log."""
+    done = service.glovebox("log", "search", "--json", "")
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def events(service):
+    return [record for record in records(service) if "event" in record]
+
+
+def test_it_runs_once_when_it_was_approved(service):
+    approval = ask(service)
+    assert ask(service) == approval, "the same request is not asked about twice"
+    card = service.call("GET", f"/v1/approvals/{approval}", key=service.decider).json["card"]
+    assert card["code"] == "print(1)" and card["reasons"] == ["always"] and card["network"] == []
+    assert decide(service, approval).json["state"] == "approved"
+    ran = service.run("print(1)", policy="asked", key=service.asker).json
+    assert ran["status"] == "ok" and ran["stdout"] == "1\n" and ran["approval"] == approval
+    receipt = service.call("GET", f"/v1/receipts/{ran['receipt']}", key=service.asker)
+    assert receipt.status == 200
+    said = [r["predicate"] for r in records(service) if "predicate" in r]
+    assert [(one["outcome"]["status"], one["approval"]) for one in said] == [
+        ("pending_approval", approval), ("pending_approval", approval), ("ok", approval)]
+    # It is spent: named or not, nothing runs by it again.
+    assert state(service, approval) == "used"
+    named = service.run("print(1)", policy="asked", key=service.asker, approval=approval)
+    assert named.status == 409 and "is spent" in named.json["error"]["message"]
+    assert ask(service) != approval
+
+
+def test_it_is_good_for_nothing_else(service):
+    approval = ask(service, env={"A": "1"})
+    assert decide(service, approval).status == 200
+    for changed in ({"code": "print(2)"}, {"env": {"A": "2"}}, {"policy": "timed"}, {"limits": {"wall_ms": 4000}},
+                    {"files": [{"path": "json.py", "content": "evil"}]}, {"args": ["x"]}, {"stdin": "x"},
+                    {"mode": "cell"}):
+        request = {"code": "print(1)", "language": "python", "env": {"A": "1"}, "policy": "asked"} | changed
+        named = service.call("POST", "/v1/runs", request | {"approval": approval}, key=service.asker)
+        assert named.status == 409 and "is for another request" in named.json["error"]["message"], changed
+        asked = service.call("POST", "/v1/runs", request, key=service.asker)
+        assert asked.status == 202 and asked.json["approval"] != approval, changed
+    other = service.key("--tenant", "a")
+    assert service.run("print(1)", policy="asked", env={"A": "1"}, key=other, approval=approval).status == 403
+    assert service.run("print(1)", policy="asked", env={"A": "1"}, key=other).status == 202
+    stranger = service.key("--tenant", "b")
+    assert service.run("print(1)", policy="asked", env={"A": "1"}, key=stranger, approval=approval).status == 404
+    again = {"env": {"A": "1"}, "policy": "asked", "code": "print(1)", "approval": approval, "language": "python"}
+    assert service.call("POST", "/v1/runs", again, key=service.asker).json["stdout"] == "1\n", "in any order of keys"
+
+
+def test_nobody_decides_for_himself(service):
+    both = service.key("--tenant", "a", "--scope", "run,approve")
+    approval = ask(service, key=both)
+    refused = decide(service, approval, key=both)
+    assert refused.status == 403 and "has asked for this itself" in refused.json["error"]["message"]
+    assert decide(service, approval, key=service.asker).status == 403, "it lacks the scope"
+    stranger = service.key("--tenant", "b", "--scope", "run,approve")
+    assert decide(service, approval, key=stranger).status == 404
+    assert service.call("GET", f"/v1/approvals/{approval}", key=stranger).status == 404
+    assert service.call("GET", f"/v1/approvals/{approval}", key=service.asker).status == 404, "another key's"
+    assert service.call("GET", "/v1/approvals", key=stranger).json["approvals"] == []
+    assert state(service, approval) == "pending"
+    rotated = json.loads(service.glovebox("key", "rotate", both["id"], "--json").stdout)["key"]
+    assert decide(service, approval, key=rotated).status == 403, "a new secret is the same asker"
+    mine = service.run("print(1)", policy="other").json["approval"]
+    refused = service.call("POST", f"/v1/approvals/{mine}", {"decision": "approve"})
+    assert refused.status == 403 and "out_of_band" in refused.json["error"]["message"]
+    operator = service.key("--scope", "approve", "--tenant", "ops")
+    assert decide(service, mine, key=operator).status == 404, "another tenant's"
+
+
+def test_a_decision_cannot_be_widened(service):
+    approval = ask(service, policy="other")
+    for scope in ("code", "session", "time"):
+        refused = decide(service, approval, scope=scope)
+        assert refused.status == 403 and f"no approval of scope {scope}" in refused.json["error"]["message"]
+    assert decide(service, approval, scope="everything").status == 400
+    assert decide(service, ask(service), scope="session").status in (400, 403), "it is in none"
+    assert decide(service, approval, until_seconds=99999999).status == 400
+    assert decide(service, approval).status == 200
+    assert decide(service, approval, scope="once", until_seconds=60).status == 409, "decided for good"
+    assert decide(service, approval, "deny").status == 409
+
+
+def test_a_denial_tells_why(service):
+    approval = ask(service)
+    assert decide(service, approval, "deny", reason="not on a Friday").json["state"] == "denied"
+    for named in ({}, {"approval": approval}):
+        ended = service.run("print(1)", policy="asked", key=service.asker, **named)
+        assert ended.status == 200 and ended.json["status"] == "denied" and ended.json["fault"] == "policy"
+        assert "not on a Friday" in ended.json["error"]["value"] and ended.json["stdout"] == ""
+    assert service.run("print(2)", policy="asked", key=service.asker).status == 202, "only this one was denied"
+
+
+def test_nobodys_answer_is_a_no(service):
+    approval = ask(service, policy="shortly")
+    waiting = service.call("GET", f"/v1/approvals/{approval}?wait=30", key=service.asker).json
+    assert waiting["state"] == "expired" and waiting["card"] is None
+    late = decide(service, approval)
+    assert late.status == 409 and "is expired already" in late.json["error"]["message"]
+    ended = service.run("print(1)", policy="shortly", key=service.asker, approval=approval).json
+    assert ended["status"] == "denied" and "nobody has decided in time" in ended["error"]["value"]
+
+
+def test_an_approval_ends_with_its_time(service):
+    approval = ask(service)
+    assert decide(service, approval, scope="code", until_seconds=1).status == 200
+    end = time.monotonic() + 20
+    while service.run("print(1)", policy="asked", key=service.asker).status == 200:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    late = service.run("print(1)", policy="asked", key=service.asker, approval=approval)
+    assert late.status == 409 and "has expired" in late.json["error"]["message"]
+
+
+def test_scopes_reach_as_far_as_they_say(service):
+    approval = ask(service)
+    decide(service, approval, scope="code")
+    ran = [service.run("print(1)", policy="asked", key=service.asker).json["approval"] for _ in range(3)]
+    assert ran == [approval] * 3
+    assert service.run("print(2)", policy="asked", key=service.asker).status == 202
+    approval = ask(service, policy="timed")
+    decide(service, approval, scope="time", until_seconds=600)
+    ran = service.run("print(3)", policy="timed", key=service.asker).json
+    assert ran["stdout"] == "3\n" and ran["approval"] == approval
+    assert service.run("print(3)", policy="timed", key=service.key("--tenant", "a")).status == 202, "the asker's alone"
+    assert service.run("print(3)", policy="asked", key=service.asker).status == 202, "under this policy"
+
+
+def test_cells_are_asked_about_and_programs_wait_for_their_session(service):
+    made = service.call("POST", "/v1/sessions", {"policy": "asked"}, key=service.asker).json
+    place = f"/v1/sessions/{made['id']}"
+
+    def cell(code, where=place, **more):
+        return service.call("POST", f"{where}/contexts/python/run", {"code": code} | more, key=service.asker)
+    program = {"command": ["true"]}
+    assert service.call("POST", f"{place}/processes", program, key=service.asker).status == 403
+    asked = cell("x = 1")
+    assert asked.status == 202 and asked.json["status"] == "pending_approval"
+    card = service.call("GET", f"/v1/approvals/{asked.json['approval']}", key=service.decider).json
+    assert card["card"]["kind"] == "cell" and card["session"] == made["id"] and "session" in card["scopes"]
+    decide(service, asked.json["approval"])
+    assert cell("x = 1", approval=asked.json["approval"]).json["status"] == "ok"
+    assert cell("x = 1").status == 202, "it was for once"
+    asked = cell("print(x)").json["approval"]
+    decide(service, asked, scope="session")
+    assert cell("print(x)").json["stdout"] == "1\n" and cell("print(x + 1)").json["stdout"] == "2\n"
+    assert service.call("POST", f"{place}/processes", program, key=service.asker).status == 201
+    other = service.call("POST", "/v1/sessions", {"policy": "asked"}, key=service.asker).json
+    assert cell("print(1)", f"/v1/sessions/{other['id']}").status == 202, "another session"
+    for session in (made, other):
+        service.call("DELETE", f"/v1/sessions/{session['id']}", key=service.asker)
+
+
+def test_what_a_pre_check_wants_asked_is_asked(service):
+    assert service.run("print(1)", policy="looked", key=service.asker).json["stdout"] == "1\n"
+    code = "import subprocess\nprint(subprocess.run(['echo', 'x'], capture_output=True).stdout)"
+    approval = ask(service, code, policy="looked")
+    card = service.call("GET", f"/v1/approvals/{approval}", key=service.decider).json["card"]
+    assert "precheck" in card["reasons"] and card["checks"]["decision"] == "ask"
+    assert {finding["line"] for finding in card["checks"]["findings"]} >= {1}
+    decide(service, approval)
+    ran = service.run(code, policy="looked", key=service.asker).json
+    assert ran["status"] == "ok" and ran["approval"] == approval and ran["checks"]["decision"] == "ask"
+    assert ask(service, code, policy="looked") != approval
+    warned = ask(service, "import socket", policy="looked")
+    assert service.call("GET", f"/v1/approvals/{warned}", key=service.decider).json["card"]["reasons"] == [
+        "precheck_warning"]
+    denied = service.run("import ctypes", policy="looked", key=service.asker).json
+    assert denied["status"] == "denied" and denied["approval"] is None, "nobody is asked about that"
+
+
+def test_more_than_usual_is_asked_about(service):
+    assert service.run("print(1)", policy="beyond", key=service.asker).json["stdout"] == "1\n"
+    assert service.run("print(1)", policy="beyond", key=service.asker, limits={"wall_ms": 4000}).status == 200
+    approval = ask(service, policy="beyond", limits={"wall_ms": 6000})
+    card = service.call("GET", f"/v1/approvals/{approval}", key=service.decider).json["card"]
+    assert card["reasons"] == ["over_limits"]
+    assert [row for row in card["limits"] if row["is_above"]] == [
+        {"name": "wall", "asked": "6 s", "usual": "5 s", "is_above": True}]
+
+
+def test_what_cannot_be_seen_is_named(service):
+    code = "a = 1\nif 'user\u202e \u2066# only\u2069 \u2066':\n    pass\x0c\nb = '\u200b\ufeff\U000e0041'"
+    approval = ask(service, code)
+    card = service.call("GET", f"/v1/approvals/{approval}", key=service.decider).json["card"]
+    assert card["code"] == code
+    assert [(row["line"], row["character"]) for row in card["hidden_characters"]] == [
+        (2, "U+202E"), (2, "U+2066"), (2, "U+2069"), (2, "U+2066"), (3, "U+000C"), (4, "U+200B"), (4, "U+FEFF"),
+        (4, "U+E0041")]
+    large = service.run("#" * 300_000, policy="asked", key=service.asker)
+    assert large.status == 403 and "too long for anybody to read" in large.json["error"]["message"]
+
+
+def test_two_who_decide_at_once_decide_once(service):
+    deciders = [service.key("--tenant", "a", "--scope", "approve") for _ in range(8)]
+    for turn in range(5):
+        approval = ask(service, f"print({turn}, 'x')")
+        answers = []
+        threads = [threading.Thread(target=lambda n=n, key=key: answers.append(
+            decide(service, approval, ("approve", "deny")[n % 2], key=key))) for n, key in enumerate(deciders)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(answer.status for answer in answers) == [200] + [409] * 7
+        won = next(answer.json["state"] for answer in answers if answer.status == 200)
+        assert state(service, approval) == won
+        said = [event["event"] for event in events(service) if event["facts"].get("approval") == approval]
+        assert said == ["approval.asked", f"approval.{won}"]
+
+
+def test_one_approval_lets_one_of_many_run(service):
+    approval = ask(service)
+    decide(service, approval)
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(
+        service.run("print(1)", policy="asked", key=service.asker, approval=approval))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status for answer in answers) == [200] + [409] * 7
+
+
+def test_who_waits_is_told(service):
+    told = []
+    waiting = threading.Thread(target=lambda: told.append(
+        service.call("GET", "/v1/approvals?state=pending&wait=60", key=service.decider).json["approvals"]))
+    waiting.start()
+    time.sleep(0.2)
+    approval = ask(service)
+    waiting.join(timeout=30)
+    assert [row["id"] for row in told[0]] == [approval] and "card" not in told[0][0]
+    waiting = threading.Thread(target=lambda: told.append(
+        service.call("GET", f"/v1/approvals/{approval}?wait=60", key=service.asker).json))
+    waiting.start()
+    time.sleep(0.2)
+    decide(service, approval)
+    waiting.join(timeout=30)
+    assert told[1]["state"] == "approved" and told[1]["scope"] == "once"
+
+
+def kill_daemon(service):
+    """By SIGKILL; `serve` starts the next one."""
+    old = service.children()["gloveboxd"]
+    os.kill(old, signal.SIGKILL)
+    end = time.monotonic() + 60
+    while True:
+        try:
+            if service.children().get("gloveboxd", old) != old and service.call("GET", "/healthz").status == 200:
+                return
+        except OSError:
+            pass
+        assert time.monotonic() < end, service.log.read_text()
+        time.sleep(0.05)
+
+
+def test_a_daemon_that_dies_loses_none_and_lets_none_through(service):
+    waits, granted, spent = (ask(service, f"print({n})") for n in (1, 2, 3))
+    short = ask(service, policy="shortly")
+    assert decide(service, granted).status == decide(service, spent).status == 200
+    assert service.run("print(3)", policy="asked", key=service.asker).json["stdout"] == "3\n"
+    kill_daemon(service)  # right after the decision, before any run
+    time.sleep(1.1)
+    assert [state(service, each) for each in (waits, granted, spent, short)] == [
+        "pending", "approved", "used", "expired"]
+    assert service.run("print(1)", policy="asked", key=service.asker).json["approval"] == waits
+    assert service.run("print(2)", policy="asked", key=service.asker).json["stdout"] == "2\n"
+    assert service.run("print(2)", policy="asked", key=service.asker, approval=granted).status == 409
+    assert service.run("print(3)", policy="asked", key=service.asker, approval=spent).status == 409
+    assert decide(service, short).status == 409
+    assert decide(service, waits).status == 200
+    assert service.run("print(1)", policy="asked", key=service.asker).json["stdout"] == "1\n"
+
+
+def test_every_step_is_in_the_log_and_no_code_is_kept(service):
+    schema = json.loads((TOP / "docs" / "reference" / "event.schema.json").read_text())
+    planted = {"code": f"planted-code-{os.urandom(8).hex()}", "env": f"planted-env-{os.urandom(8).hex()}"}
+    request = {"code": f"x = '{planted['code']}'", "env": {"TOKEN": planted["env"]}}
+    for decision in ("approve", "deny"):
+        approval = ask(service, **request)
+        assert decide(service, approval, decision, reason="because").status == 200
+        service.run(policy="asked", key=service.asker, **request)
+    ask(service, policy="shortly", **request)
+    time.sleep(1.2)
+    service.call("GET", "/v1/approvals", key=service.decider)
+    said = events(service)
+    for event in said:
+        jsonschema.validate(event, schema)
+    assert [event["event"] for event in said if event["event"].startswith("approval")] == [
+        "approval.asked", "approval.approved", "approval.used", "approval.asked", "approval.denied", "approval.asked",
+        "approval.expired"]
+    assert said[-1]["facts"]["approver"] == "nobody"
+    for path in (service.glovebox.state / "daemon").rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            for record in records(service):
+                data += json.dumps(record).encode()
+            for name, value in planted.items():
+                assert value.encode() not in data, f"{name} stands in {path}"
+
+
+def test_an_idempotency_key_waits_along(service):
+    headers = {"Idempotency-Key": "k1"}
+    request = {"code": "print(7)", "policy": "asked"}
+    first = service.call("POST", "/v1/runs", request, key=service.asker, headers=headers)
+    assert first.status == 202
+    decide(service, first.json["approval"])
+    ran = [service.call("POST", "/v1/runs", request, key=service.asker, headers=headers).json for _ in range(2)]
+    assert [one["stdout"] for one in ran] == ["7\n", "7\n"] and ran[0]["id"] == ran[1]["id"], "it ran once"
