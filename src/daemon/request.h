@@ -44,9 +44,9 @@ struct run_request {
     bool has_code;
     struct content stdin_content;
     bool has_stdin;
-    bool is_cell; /* the value of the last expression is wanted */
+    bool is_cell;    /* the value of the last expression is wanted */
     bool check_only; /* look at the code and run nothing */
-    bool is_cold; /* a fresh interpreter: own address layout, own hash seed */
+    bool is_cold;    /* a fresh interpreter: own address layout, own hash seed */
     size_t argument_count, command_count, variable_count, file_count;
     const char *arguments[INSIDE_ARGUMENTS_MOST];
     const char *command[INSIDE_ARGUMENTS_MOST]; /* instead of code */
