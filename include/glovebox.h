@@ -51,6 +51,8 @@ enum {
     GLB_E_INTERNAL = 14, /* a mistake in glovebox, or memory is gone */
     GLB_E_CANCELLED =
         15, /* glb_cancel() or a callback ended the call before there was an outcome */
+    GLB_E_QUOTA =
+        23, /* a quota of the key is used up; glb_error_text() says until when. Since 1.1 */
 };
 
 /* How a run ended. */

@@ -18,6 +18,7 @@ _Static_assert((int) GLB_E_SYSTEM == (int) ERR_SYSTEM &&
                    (int) GLB_E_INTERNAL == (int) ERR_INTERNAL &&
                    (int) GLB_E_TOO_LARGE == (int) ERR_TOO_LARGE &&
                    (int) GLB_E_UNAVAILABLE == (int) ERR_UNAVAILABLE &&
+                   (int) GLB_E_QUOTA == (int) ERR_QUOTA &&
                    (int) GLB_E_CANCELLED == (int) ERR_INTERNAL + 1,
                "public numbers are those of base/error.h");
 
@@ -28,7 +29,8 @@ static _Thread_local char last_error[sizeof((error *) NULL)->text];
 int32_t report(const error *err)
 {
     (void) snprintf(last_error, sizeof last_error, "%s", err->text);
-    return err->code > 0 && err->code <= GLB_E_CANCELLED ? err->code : GLB_E_INTERNAL;
+    bool is_public = (err->code > 0 && err->code <= GLB_E_CANCELLED) || err->code == GLB_E_QUOTA;
+    return is_public ? err->code : GLB_E_INTERNAL;
 }
 
 const char *glb_error_text(void)

@@ -181,14 +181,17 @@ int account_admit(struct accounts *accounts, struct account *account, error *err
     case RATE_FREE:
         break;
     case RATE_RUNS_USED_UP:
-        (void) fail(err, ERR_BUSY, "key %s may start %u runs a minute; try again in %u s",
+        (void) fail(err, ERR_QUOTA,
+                    "key %s may start %u runs a minute and has; the next may start in %u s",
                     account->key.id, quota.runs_per_minute, wait_s);
-        return refuse(account, ERR_BUSY, wait_s, err);
+        return refuse(account, ERR_QUOTA, wait_s, err);
     case RATE_CPU_USED_UP:
-        (void) fail(err, ERR_BUSY,
-                    "key %s has used its %u s of processor time of today; try again in %u s",
-                    account->key.id, quota.cpu_seconds_per_day, wait_s);
-        return refuse(account, ERR_BUSY, wait_s, err);
+        (void) fail(err, ERR_QUOTA,
+                    "key %s has used %.1f s of its %u s of processor time of this day (UTC); "
+                    "the next begins in %u s",
+                    account->key.id, (double) account->rate.cpu_ms / 1000,
+                    quota.cpu_seconds_per_day, wait_s);
+        return refuse(account, ERR_QUOTA, wait_s, err);
     }
     return 0;
 }

@@ -36,6 +36,7 @@ TEST(codes_mean_what_clients_rely_on)
         { ERR_LIMIT, "limit", 422, 126, false, "caller" },
         { ERR_POLICY, "policy", 403, 126, false, "policy" },
         { ERR_BUSY, "busy", 429, 125, true, "glovebox" },
+        { ERR_QUOTA, "quota", 429, 125, true, "caller" },
         { ERR_SYSTEM, "system", 500, 125, true, "glovebox" },
         { ERR_UNAVAILABLE, "unavailable", 503, 125, false, "glovebox" },
         { ERR_FORBIDDEN, "forbidden", 403, 126, false, "caller" },

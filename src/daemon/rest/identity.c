@@ -134,7 +134,7 @@ static void add_rates(struct exchange *exchange)
 
 void add_identity_headers(struct exchange *exchange, unsigned status)
 {
-    const struct account *account = exchange->account;
+    struct account *account = exchange->account;
     char text[16];
     if (status == MHD_HTTP_UNAUTHORIZED)
         exchange_add_header(exchange, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
@@ -143,6 +143,8 @@ void add_identity_headers(struct exchange *exchange, unsigned status)
         unsigned wait_s = account && account->retry_s > 0 ? account->retry_s : 1;
         (void) snprintf(text, sizeof text, "%u", wait_s);
         exchange_add_header(exchange, MHD_HTTP_HEADER_RETRY_AFTER, text);
+        if (account)
+            account->retry_s = 0; /* it was for this refusal */
     }
     if (account && account->key.id[0] != '\0')
         add_rates(exchange);
