@@ -101,6 +101,22 @@ static struct account *add_account(struct accounts *accounts, const struct api_k
     return account;
 }
 
+/* The account of a key as the store has it now. */
+static int take_account(struct accounts *accounts, const struct api_key *key,
+                        struct account **ret_account, error *err)
+{
+    struct account *account = find_account(accounts, key->id);
+    if (!account)
+        account = add_account(accounts, key);
+    if (!account)
+        return fail(err, ERR_SYSTEM, "no memory for an account");
+    account->key = *key;
+    account->turn.active_most =
+        key->concurrency > 0 ? key->concurrency : accounts->defaults.concurrency;
+    *ret_account = account;
+    return 0;
+}
+
 int accounts_identify(struct accounts *accounts, const char *text, struct account **ret_account,
                       error *err)
 {
@@ -109,16 +125,21 @@ int accounts_identify(struct accounts *accounts, const char *text, struct accoun
         return fail(err, ERR_UNAUTHORIZED, "this daemon has no keys");
     if (key_store_check(accounts->store, text, &key, err) < 0)
         return -1;
-    struct account *account = find_account(accounts, key.id);
-    if (!account)
-        account = add_account(accounts, &key);
-    if (!account)
-        return fail(err, ERR_SYSTEM, "no memory for an account");
-    account->key = key;
-    account->turn.active_most =
-        key.concurrency > 0 ? key.concurrency : accounts->defaults.concurrency;
-    *ret_account = account;
-    return 0;
+    return take_account(accounts, &key, ret_account, err);
+}
+
+int accounts_of_key(struct accounts *accounts, const char *id, struct account **ret_account,
+                    error *err)
+{
+    struct api_key key;
+    *ret_account = &accounts->local;
+    if (*id == '\0')
+        return 0;
+    if (!accounts->store)
+        return fail(err, ERR_UNAUTHORIZED, "this daemon has no keys");
+    if (key_store_find(accounts->store, id, &key, err) < 0)
+        return -1;
+    return take_account(accounts, &key, ret_account, err);
 }
 
 int account_check_scope(const struct account *account, uint32_t scopes, error *err)

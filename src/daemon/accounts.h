@@ -60,6 +60,11 @@ void accounts_done(struct accounts *accounts);  /* after the loop */
 int accounts_identify(struct accounts *accounts, const char *text, struct account **ret_account,
                       error *err);
 
+/* The account of a key by its id, for what that key has signed; "" is the owner of the daemon.
+ * Fails  ERR_UNAUTHORIZED  there is no such key, or it is good no more. */
+int accounts_of_key(struct accounts *accounts, const char *id, struct account **ret_account,
+                    error *err);
+
 /* May it do what needs one of these scopes? Fails  ERR_FORBIDDEN. */
 int account_check_scope(const struct account *account, uint32_t scopes, error *err);
 

@@ -130,6 +130,18 @@ struct session *sessions_find(const struct sessions *sessions, const struct acco
     return NULL;
 }
 
+int sessions_enter(const struct sessions *sessions, const struct account *account, const char *id,
+                   struct session **ret_session, error *err)
+{
+    struct session *session = sessions_find(sessions, account, id);
+    if (!session)
+        return fail(err, ERR_NOT_FOUND, "no session has the id '%.60s'", id);
+    *ret_session = session;
+    return session->state == SESSION_ENDED
+               ? 0
+               : account_check_policy(account, session->spec.policy->name, err);
+}
+
 /* --- creation -----------------------------------------------------------------------------------
  */
 

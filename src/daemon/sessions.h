@@ -153,6 +153,12 @@ int session_create(struct sessions *sessions, struct session_request *request,
 struct session *sessions_find(const struct sessions *sessions, const struct account *account,
                               const char *id);
 
+/* One that this account is about to use: a key may do nothing in a session whose policy it may not
+ * use, whichever key of its tenant has begun it.
+ * Fails  ERR_NOT_FOUND, ERR_FORBIDDEN. */
+int sessions_enter(const struct sessions *sessions, const struct account *account, const char *id,
+                   struct session **ret_session, error *err);
+
 /* Changes deadlines and metadata. Takes what is in the request. */
 int session_change(struct session *session, struct session_request *request, error *err);
 

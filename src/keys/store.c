@@ -376,6 +376,18 @@ int key_store_check(struct key_store *store, const char *text, struct api_key *r
     return 0;
 }
 
+int key_store_find(struct key_store *store, const char *id, struct api_key *ret_key, error *err)
+{
+    sqlite3_stmt *statement = begin(store, FIND);
+    bind_text(statement, 1, id);
+    bool exists = sqlite3_step(statement) == SQLITE_ROW;
+    if (exists)
+        read_key(statement, ret_key);
+    (void) sqlite3_reset(statement);
+    return exists ? judge(ret_key, err)
+                  : fail(err, ERR_UNAUTHORIZED, "key %.20s is not known here", id);
+}
+
 /* --- use ----------------------------------------------------------------------------------------
  */
 

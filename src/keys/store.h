@@ -42,6 +42,10 @@ int key_store_list(struct key_store *store, int (*each)(void *context, const str
  * only to somebody who has the right secret. Takes the same time whichever part is wrong. */
 int key_store_check(struct key_store *store, const char *text, struct api_key *ret_key, error *err);
 
+/* A key by its id, for whom it has vouched. Fails  ERR_UNAUTHORIZED  no such key, revoked, expired.
+ */
+int key_store_find(struct key_store *store, const char *id, struct api_key *ret_key, error *err);
+
 /* Processor time that runs of a key have used on one day (days since 1970). */
 int key_store_load_use(struct key_store *store, const char *id, int64_t day, uint64_t *ret_cpu_ms,
                        error *err);

@@ -165,4 +165,4 @@ def test_without_loopback_there_is_no_port(daemon):
 
 def test_a_token_opens_the_ports_of_one_session(session):
     status, answer = session.call("GET", "/ports:token")
-    assert status == 200 and answer["header"] == "X-Glovebox-Port-Token" and len(answer["token"]) == 64
+    assert status == 200 and answer["header"] == "X-Glovebox-Port-Token" and len(answer["token"]) >= 64

@@ -7,6 +7,7 @@
 #include "base/table.h"
 #include "daemon/blobs.h"
 #include "daemon/json_writer.h"
+#include "daemon/rest/pass.h"
 #include "daemon/rest/range.h"
 #include "daemon/rest/rest.h"
 
@@ -21,7 +22,6 @@
 enum {
     LIST_DEFAULT = 10000,
     SIGNED_SECONDS_MOST = 7 * 24 * 3600,
-    SIGNATURE_SIZE = 2 * crypto_auth_BYTES + 1,
     WATCH_CREDIT = 64 * 1024,
 };
 
@@ -67,25 +67,13 @@ static struct visit *visit_of(struct exchange *exchange, error *err)
     return visit;
 }
 
-/* Who comes with a signature (check_permit) needs no account: its own one has signed. */
-static struct session *find_signed(const struct sessions *sessions, const char *id)
-{
-    for (struct session *session = sessions->newest; session; session = session->older)
-        if (strcmp(session->id, id) == 0)
-            return session;
-    return NULL;
-}
-
 static struct session *find_session(struct exchange *exchange, error *err)
 {
     const struct door *door = exchange->door;
-    const char *id = exchange->parameters[0];
-    struct session *session = exchange->right == RIGHT_NONE
-                                  ? find_signed(door->sessions, id)
-                                  : sessions_find(door->sessions, exchange->account, id);
-    if (!session)
-        (void) fail(err, ERR_NOT_FOUND, "no session has the id '%.60s'", exchange->parameters[0]);
-    return session;
+    struct session *session = NULL;
+    int entered =
+        sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &session, err);
+    return entered == 0 ? session : NULL;
 }
 
 static int begin(struct visit *visit, const struct file_order *order, error *err)
@@ -399,18 +387,27 @@ static ssize_t take_upload(struct exchange *exchange, const char *data, size_t s
     return (ssize_t) file_task_give(&visit->task, data, size);
 }
 
+static int mode_read(const char *octal, uint32_t *ret_mode, error *err)
+{
+    char *end;
+    unsigned long mode = strtoul(octal, &end, 8);
+    if (*octal < '0' || *octal > '7' || *end || mode == 0 || mode > 0777)
+        return fail(err, ERR_BAD_REQUEST, "mode is octal, from 1 to 777");
+    *ret_mode = (uint32_t) mode;
+    return 0;
+}
+
 static int begin_put(struct exchange *exchange, error *err)
 {
-    uint64_t mode;
+    uint32_t mode = 0;
     struct visit *visit = visit_of(exchange, err);
     const char *none = exchange_header(exchange, MHD_HTTP_HEADER_IF_NONE_MATCH);
     const char *octal = exchange_query(exchange, "mode");
-    mode = octal ? strtoul(octal, NULL, 8) : 0;
-    if (!visit || (octal && (mode == 0 || mode > 0777)))
-        return visit ? fail(err, ERR_BAD_REQUEST, "mode is octal, from 1 to 777") : -1;
+    if (!visit || (octal && mode_read(octal, &mode, err) < 0))
+        return -1;
     bytes_add_text(&visit->path, exchange->parameters[1]);
     const struct inside_write write = {
-        .mode = (uint32_t) mode,
+        .mode = mode,
         .flags = none && strcmp(none, "*") == 0 ? INSIDE_WRITE_NEW : 0,
     };
     const struct file_order order = {
@@ -469,120 +466,113 @@ static void answer_upload(struct exchange *exchange)
 /* --- signed URLs: one path, one method, until a moment -------------------------------------------
  */
 
-/* Lives as long as the daemon, and so do sessions. */
-static const unsigned char *signing_key(void)
-{
-    static unsigned char key[crypto_auth_KEYBYTES];
-    static bool is_made;
-    if (!is_made)
-        crypto_auth_keygen(key);
-    is_made = true;
-    return key;
-}
-
-struct permit {
-    const char *session, *method;
-    const struct bytes *path;
-    uint64_t expires; /* seconds since 1970 */
-};
-
-static void sign(const struct permit *permit, unsigned char *ret_signature)
-{
-    auto_bytes text = { 0 };
-    bytes_print(&text, "%s\n%s\n%" PRIu64 "\n%zu\n", permit->session, permit->method,
-                permit->expires, permit->path->size);
-    bytes_add(&text, permit->path->data, permit->path->size);
-    if (text.failed)
-        randombytes_buf(ret_signature, crypto_auth_BYTES); /* fits nothing */
-    else
-        (void) crypto_auth(ret_signature, (unsigned char *) text.data, text.size, signing_key());
-}
-
-static void write_url(struct bytes *out, const struct permit *permit,
-                      const unsigned char *signature)
+static void write_url(struct bytes *out, const struct pass *pass)
 {
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
-    char hex[SIGNATURE_SIZE];
-    bytes_print(out, "/v1/signed/%s/", permit->session);
-    for (size_t i = 0; i < permit->path->size; i++) {
-        char byte = permit->path->data[i];
+    char signature[PASS_SIZE];
+    pass_sign(pass, signature);
+    bytes_print(out, "/v1/signed/%s/", pass->session);
+    for (size_t i = 0; i < pass->path->size; i++) {
+        char byte = pass->path->data[i];
         if (byte != '\0' && strchr(plain, byte))
             bytes_add(out, &byte, 1);
         else
             bytes_print(out, "%%%02X", (unsigned char) byte);
     }
-    bytes_print(out, "?expires=%" PRIu64 "&signature=%s", permit->expires,
-                sodium_bin2hex(hex, sizeof hex, signature, crypto_auth_BYTES));
+    bytes_print(out, "?expires=%" PRIu64, pass->expires);
+    if (*pass->key)
+        bytes_print(out, "&key=%s", pass->key);
+    if (*pass->mode)
+        bytes_print(out, "&mode=%s", pass->mode);
+    bytes_print(out, "&signature=%s", signature);
+}
+
+/* What a URL shall be for. */
+struct wish {
+    struct bytes method, mode;
+    uint64_t seconds;
+};
+
+static int read_wish(struct exchange *exchange, struct visit *visit, struct wish *wish, error *err)
+{
+    const struct field fields[] = {
+        { "path", FIELD_TEXT, &visit->path, INSIDE_PATH_MOST },
+        { "path_base64", FIELD_BASE64, &visit->path, INSIDE_PATH_MOST },
+        { "method", FIELD_TEXT, &wish->method, 8 },
+        { "mode", FIELD_TEXT, &wish->mode, 4 },
+        { "expires_s", FIELD_COUNT, &wish->seconds, SIGNED_SECONDS_MOST },
+    };
+    uint32_t mode;
+    if (exchange_fields(exchange, fields, COUNT_OF(fields), err) < 0 ||
+        session_path_check(&visit->path, err) < 0)
+        return -1;
+    const char *method = bytes_text(&wish->method);
+    bool is_put = strcmp(method, "PUT") == 0;
+    if ((!is_put && *method && strcmp(method, "GET") != 0) || visit->path.size == 0 ||
+        wish->seconds == 0 || (wish->mode.size > 0 && !is_put))
+        return fail(err, ERR_BAD_REQUEST,
+                    "a signed URL is for one 'path', for the 'method' GET or PUT (with the 'mode' "
+                    "of the file), and for some seconds");
+    return wish->mode.size > 0 ? mode_read(bytes_text(&wish->mode), &mode, err) : 0;
 }
 
 static void post_sign(struct exchange *exchange)
 {
-    error err;
-    auto_bytes method = { 0 };
-    uint64_t seconds = 300;
+    error err = { 0 };
+    struct wish wish = { .seconds = 300 };
     struct visit *visit = visit_of(exchange, &err);
-    const struct field fields[] = {
-        { "path", FIELD_TEXT, visit ? &visit->path : NULL, INSIDE_PATH_MOST },
-        { "path_base64", FIELD_BASE64, visit ? &visit->path : NULL, INSIDE_PATH_MOST },
-        { "method", FIELD_TEXT, &method, 8 },
-        { "expires_s", FIELD_COUNT, &seconds, SIGNED_SECONDS_MOST },
-    };
     const struct session *session = visit ? find_session(exchange, &err) : NULL;
-    int read = session ? exchange_fields(exchange, fields, COUNT_OF(fields), &err) : -1;
-    if (read == 0)
-        read = session_path_check(&visit->path, &err);
-    bool is_put = strcmp(bytes_text(&method), "PUT") == 0;
-    if (read == 0 && ((!is_put && method.size > 0 && strcmp(method.data, "GET") != 0) ||
-                      visit->path.size == 0 || seconds == 0))
-        read = fail(&err, ERR_BAD_REQUEST,
-                    "a signed URL is for one 'path', for the 'method' GET or PUT, and for some "
-                    "seconds");
-    if (read < 0) {
+    if (!session || read_wish(exchange, visit, &wish, &err) < 0) {
+        bytes_done(&wish.method);
+        bytes_done(&wish.mode);
         exchange_fail(exchange, &err);
         return;
     }
-    unsigned char signature[crypto_auth_BYTES];
     auto_bytes url = { 0 };
-    struct permit permit = { .session = session_id(session),
-                             .method = is_put ? "PUT" : "GET",
-                             .path = &visit->path,
-                             .expires = (uint64_t) time(NULL) + seconds };
-    sign(&permit, signature);
-    write_url(&url, &permit, signature);
+    const struct pass pass = { .key = exchange->account->key.id,
+                               .session = session_id(session),
+                               .deed = wish.method.size > 0 ? bytes_text(&wish.method) : "GET",
+                               .mode = bytes_text(&wish.mode),
+                               .path = &visit->path,
+                               .expires = (uint64_t) time(NULL) + wish.seconds };
+    write_url(&url, &pass);
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_string_field(&json, "url", bytes_text(&url));
-    json_string_field(&json, "method", permit.method);
-    json_count_field(&json, "expires", permit.expires);
+    json_string_field(&json, "method", pass.deed);
+    json_count_field(&json, "expires", pass.expires);
     json_close(&json, '}');
+    bytes_done(&wish.method);
+    bytes_done(&wish.mode);
     exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+static const char *query_or_nothing(const struct exchange *exchange, const char *name)
+{
+    const char *value = exchange_query(exchange, name);
+    return value ? value : "";
 }
 
 /* Says the same of everything that is wrong with a signature. */
 static int check_permit(struct exchange *exchange, error *err)
 {
     uint64_t expires;
-    unsigned char expected[crypto_auth_BYTES];
-    unsigned char given[crypto_auth_BYTES] = { 0 };
-    size_t size = 0;
-    const char *hex = exchange_query(exchange, "signature");
     if (exchange_query_count(exchange, "expires", UINT32_MAX * UINT64_C(4), 0, &expires, err) < 0)
         return -1;
     auto_bytes path = { 0 };
     bytes_add_text(&path, exchange->parameters[1]);
-    struct permit permit = { .session = exchange->parameters[0],
-                             .method = strcmp(exchange->method, "PUT") == 0 ? "PUT" : "GET",
-                             .path = &path,
-                             .expires = expires };
-    sign(&permit, expected);
-    bool is_hex =
-        hex && sodium_hex2bin(given, sizeof given, hex, strlen(hex), NULL, &size, NULL) == 0;
-    if (!is_hex || size != sizeof given || sodium_memcmp(given, expected, sizeof given) != 0)
-        return fail(err, ERR_UNAUTHORIZED, "the signature does not fit this path and method");
+    const struct pass pass = { .key = query_or_nothing(exchange, "key"),
+                               .session = exchange->parameters[0],
+                               .deed = strcmp(exchange->method, "PUT") == 0 ? "PUT" : "GET",
+                               .mode = query_or_nothing(exchange, "mode"),
+                               .path = &path,
+                               .expires = expires };
+    if (!pass_fits(&pass, exchange_query(exchange, "signature")))
+        return fail(err, ERR_UNAUTHORIZED, "the signature does not fit this URL and method");
     if ((uint64_t) time(NULL) >= expires)
         return fail(err, ERR_UNAUTHORIZED, "the signature has expired; ask for a new one");
-    return 0;
+    return pass_use(exchange, &pass, err);
 }
 
 static int begin_signed_put(struct exchange *exchange, error *err)

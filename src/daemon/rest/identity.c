@@ -53,8 +53,7 @@ static int find_key(const struct exchange *exchange, const char **ret_key, error
     return 0;
 }
 
-/* A tenant who waits on half of all connections gets no more of them: the others need some, too. */
-static int check_share(const struct exchange *exchange, error *err)
+int identity_check_share(const struct exchange *exchange, error *err)
 {
     const struct account *account = exchange->account;
     if (account->key.id[0] == '\0' ||
@@ -75,7 +74,7 @@ int identify(struct exchange *exchange, error *err)
         return -1;
     if (key) {
         if (accounts_identify(door->accounts, key, &exchange->account, err) < 0 ||
-            check_share(exchange, err) < 0)
+            identity_check_share(exchange, err) < 0)
             return -1;
     } else if (needs_no_key) {
         exchange->account = &door->accounts->local;

@@ -12,6 +12,10 @@ bool peer_is_owner(int socket, unsigned owner);
  *        ERR_BUSY  its tenant holds half of all connections. */
 int identify(struct exchange *exchange, error *err);
 
+/* A tenant who waits on half of all connections gets no more of them: the others need some, too.
+ * Fails  ERR_BUSY. For a caller whose account is known only later than identify() looks. */
+int identity_check_share(const struct exchange *exchange, error *err);
+
 /* http_settings.answering: WWW-Authenticate, Retry-After, RateLimit
  * (draft-ietf-httpapi-ratelimit-headers-10, and the older three that most clients read). */
 void add_identity_headers(struct exchange *exchange, unsigned status);

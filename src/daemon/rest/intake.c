@@ -320,15 +320,21 @@ static enum MHD_Result throw_away(struct exchange *exchange, size_t *size)
 
 static enum MHD_Result stream_body(struct exchange *exchange, const char *data, size_t *size)
 {
-    ssize_t taken = exchange->route->take(exchange, data, *size, &exchange->refusal);
-    if (taken < 0)
-        return throw_away(exchange, size);
-    exchange->body_bytes += (uint64_t) taken;
-    *size -= (size_t) taken; /* the rest is offered again */
-    if (taken == 0)
-        exchange_wait(exchange);
-    refuse_if_too_much(exchange);
-    return MHD_YES;
+    /* What is left is offered again only when more comes, or when we have waited. */
+    while (*size > 0 && exchange->refusal.code == ERR_NONE) {
+        ssize_t taken = exchange->route->take(exchange, data, *size, &exchange->refusal);
+        if (taken < 0)
+            return throw_away(exchange, size);
+        if (taken == 0) {
+            exchange_wait(exchange);
+            return MHD_YES;
+        }
+        exchange->body_bytes += (uint64_t) taken;
+        data += taken;
+        *size -= (size_t) taken;
+        refuse_if_too_much(exchange);
+    }
+    return exchange->refusal.code == ERR_NONE ? MHD_YES : throw_away(exchange, size);
 }
 
 static enum MHD_Result take_body(struct exchange *exchange, const char *data, size_t *size)

@@ -9,6 +9,7 @@
 
 #include "base/table.h"
 #include "daemon/processes.h"
+#include "daemon/rest/pass.h"
 #include "daemon/rest/rest.h"
 
 #include <errno.h>
@@ -39,56 +40,66 @@ struct call {
 /* --- who may ------------------------------------------------------------------------------------
  */
 
-/* One token for all ports of a session, as long as the daemon lives; sessions live no longer. */
-static void token_of(const char *session, char ret_token[2 * crypto_auth_BYTES + 1])
+/* One token for all ports of a session: the id of the key that asked for it, and its signature. */
+static void write_token(const char *key, const char *session, struct bytes *out)
 {
-    static unsigned char key[crypto_auth_KEYBYTES];
-    static bool is_made;
-    unsigned char code[crypto_auth_BYTES];
-    if (!is_made)
-        crypto_auth_keygen(key);
-    is_made = true;
-    (void) crypto_auth(code, (const unsigned char *) session, strlen(session), key);
-    (void) sodium_bin2hex(ret_token, 2 * crypto_auth_BYTES + 1, code, sizeof code);
+    const struct pass pass = { .key = key, .session = session, .deed = "ports", .mode = "" };
+    char signature[PASS_SIZE];
+    pass_sign(&pass, signature);
+    bytes_print(out, "%s.%s", key, signature);
 }
 
-static bool token_fits(const struct exchange *exchange, const char *session)
+/* Whoever shows a good token is the key that has asked for it. */
+static int use_token(struct exchange *exchange, const char *token, error *err)
 {
-    char token[2 * crypto_auth_BYTES + 1];
-    const char *given = exchange_header(exchange, token_header);
-    token_of(session, token);
-    return given && strlen(given) == sizeof token - 1 &&
-           sodium_memcmp(given, token, sizeof token - 1) == 0;
+    const char *dot = strchr(token, '.');
+    char key[API_KEY_ID_SIZE] = "";
+    if (dot && (size_t) (dot - token) < sizeof key)
+        memcpy(key, token, (size_t) (dot - token));
+    const struct pass pass = {
+        .key = key, .session = exchange->parameters[0], .deed = "ports", .mode = ""
+    };
+    if (!pass_fits(&pass, dot ? dot + 1 : NULL))
+        return fail(err, ERR_UNAUTHORIZED, "%s does not fit this session", token_header);
+    return pass_use(exchange, &pass, err);
+}
+
+static int enter_by_key(const struct exchange *exchange, struct session **ret_session, error *err)
+{
+    const struct door *door = exchange->door;
+    if (!exchange->account)
+        return fail(err, ERR_UNAUTHORIZED, "a key, or %s, is needed for the ports of a session",
+                    token_header);
+    return account_check_scope(exchange->account, SCOPE_SESSIONS, err) < 0
+               ? -1
+               : sessions_enter(door->sessions, exchange->account, exchange->parameters[0],
+                                ret_session, err);
 }
 
 /* By the caller's own key, or by the token of the session's ports. */
-static struct session *find_session(const struct exchange *exchange, error *err)
+static struct session *find_session(struct exchange *exchange, error *err)
 {
-    const struct door *door = exchange->door;
-    const char *id = exchange->parameters[0];
-    bool has_key =
-        exchange->account && account_check_scope(exchange->account, SCOPE_SESSIONS, err) == 0;
-    struct session *session = has_key ? sessions_find(door->sessions, exchange->account, id) : NULL;
-    for (struct session *each = door->sessions->newest; each && !session; each = each->older)
-        if (strcmp(each->id, id) == 0 && token_fits(exchange, id))
-            session = each;
-    if (!session && !exchange->account)
-        (void) fail(err, ERR_UNAUTHORIZED, "a key, or %s, is needed for the ports of a session",
-                    token_header);
-    else if (!session && has_key) /* else the scope is what is told */
-        (void) fail(err, ERR_NOT_FOUND, "no session has the id '%.60s'", id);
-    return session;
+    struct session *session = NULL;
+    const char *token = exchange_header(exchange, token_header);
+    error by_key;
+    if (enter_by_key(exchange, &session, &by_key) == 0)
+        return session;
+    if (!token)
+        *err = by_key;
+    else if (use_token(exchange, token, err) == 0 && enter_by_key(exchange, &session, err) == 0)
+        return session;
+    return NULL;
 }
 
 static void get_token(struct exchange *exchange)
 {
     const struct session *session = exchange_session(exchange);
-    char token[2 * crypto_auth_BYTES + 1];
+    auto_bytes token = { 0 };
     if (!session)
         return;
-    token_of(session_id(session), token);
+    write_token(exchange->account->key.id, session_id(session), &token);
     struct bytes json = { 0 };
-    bytes_print(&json, "{\"token\":\"%s\",\"header\":\"%s\"}", token, token_header);
+    bytes_print(&json, "{\"token\":\"%s\",\"header\":\"%s\"}", bytes_text(&token), token_header);
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 

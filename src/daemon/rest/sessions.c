@@ -100,14 +100,13 @@ static void post_session(struct exchange *exchange)
 struct session *exchange_session(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
-    struct session *session =
-        sessions_find(door->sessions, exchange->account, exchange->parameters[0]);
-    if (!session) {
-        error err;
-        (void) fail(&err, ERR_NOT_FOUND, "no session has the id '%.60s'", exchange->parameters[0]);
-        exchange_fail(exchange, &err);
-    }
-    return session;
+    struct session *session = NULL;
+    error err;
+    if (sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &session,
+                       &err) == 0)
+        return session;
+    exchange_fail(exchange, &err);
+    return NULL;
 }
 
 static void get_session(struct exchange *exchange)
