@@ -104,6 +104,11 @@ static void print_policy(const struct policy *policy)
         network_rule_write(&policy->way.rules[i], text);
         (void) printf("  allow          %s\n", text);
     }
+    for (unsigned i = 0; i < policy->way.endpoint_count; i++) {
+        char text[NETWORK_RULE_TEXT];
+        network_endpoint_write(&policy->way.endpoints[i], text);
+        (void) printf("  endpoint       %s\n", text);
+    }
     for (size_t i = 0; i < policy->variable_count; i++)
         (void) printf("%-16s %s=%s\n", i > 0 ? "" : "env", policy->variables[i].name,
                       policy->variables[i].value);

@@ -114,6 +114,8 @@ static int serve(struct reloading *reloading, error *err)
         .read_again = read_again,
         .context = reloading,
         .resolver = given(settings, SETTING_resolver),
+        .secrets = given(settings, SETTING_secrets),
+        .ca_file = given(settings, SETTING_ca_file),
     };
     write_settings(settings, service.settings);
     return found < 0 ? -1 : supervise(&service, err);

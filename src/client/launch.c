@@ -610,6 +610,24 @@ static void wait_for_waker(struct launch *launch)
     launch->waker = 0;
 }
 
+/* A file that the program reads, opened here: it may be closed to the program's user. */
+static int add_file(struct program *program, const char *option, const char *path, bool is_named,
+                    error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0)
+        return fail_os(err, "open '%s', named by %s", path, option);
+    program->opened[program->opened_count++] = fd;
+    if (!is_named)
+        return add_fd(program, option, fd, err);
+    if (program->fd_count == FDS_MOST)
+        return fail(err, ERR_INTERNAL, "too many descriptors for '%s'", program->path);
+    program->fds[program->fd_count++] = fd;
+    if (add_argument(program, err, "%s", option) < 0)
+        return -1;
+    return add_argument(program, err, "%zu=%s", FIRST_FD + program->fd_count - 1, path);
+}
+
 /* glovebox-egress, at the socket that is kept for the next one, should it end. */
 int launch_egress(const struct launch_plan *plan, struct launch *launch, error *err)
 {
@@ -621,7 +639,9 @@ int launch_egress(const struct launch_plan *plan, struct launch *launch, error *
     if (path_of_program("glovebox-egress", &egress.path, err) < 0 ||
         add_argument(&egress, err, "%s", egress.path) < 0 ||
         add_fd(&egress, "--daemon", launch->egress_socket, err) < 0 ||
-        (plan->resolver && add_pair(&egress, "--resolver", plan->resolver, err) < 0))
+        (plan->resolver && add_pair(&egress, "--resolver", plan->resolver, err) < 0) ||
+        (plan->secrets && add_file(&egress, "--secrets", plan->secrets, true, err) < 0) ||
+        (plan->ca_file && add_file(&egress, "--ca-file", plan->ca_file, false, err) < 0))
         return -1;
     return start_program(&egress, &launch->egress, &launch->egress_pidfd, err);
 }

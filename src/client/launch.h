@@ -27,6 +27,8 @@ struct launch_plan {
     const char *settings;       /* "key=value" a line; NULL: none */
     bool network;               /* glovebox-egress as well: policies may name destinations */
     const char *resolver;       /* ADDRESS:PORT that it asks for names; NULL: the host's own */
+    const char *secrets;        /* file of the credentials of endpoints; NULL: none */
+    const char *ca_file;        /* certificates that their upstreams are checked with; or NULL */
     int log;                    /* both write their log here; 0: into memory, for launch_cause() */
     const char *first_template; /* its holder starts at once, those of others when needed */
 

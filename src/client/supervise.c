@@ -28,6 +28,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+enum { EGRESS_MISCONFIGURED = 78 /* contract/egress.h */ };
+
 enum {
     FIRST_PAUSE_MS = 100,
     EGRESS_PAUSE_MS = 1000,
@@ -151,7 +153,8 @@ struct keeper {
     bool leaving;
     int early_deaths;
     int64_t pause_ms;
-    int64_t egress_started_ms;
+    int64_t egress_started_ms; /* the last time that it was started again; 0: never */
+    bool egress_is_misconfigured;
 };
 
 static void say(const char *what)
@@ -229,12 +232,19 @@ static void restart_egress(struct keeper *keeper)
 {
     struct launch *launch = &keeper->launch;
     error err;
-    (void) waitpid(launch->egress, NULL, 0);
+    int status = 0;
+    (void) waitpid(launch->egress, &status, 0);
     close_fd(&launch->egress_pidfd);
     launch->egress = 0;
     launch->egress_pidfd = -1;
     if (keeper->leaving)
         return;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == EGRESS_MISCONFIGURED &&
+        keeper->egress_started_ms == 0) {
+        keeper->egress_is_misconfigured = keeper->leaving = true;
+        (void) kill(keeper->launch.daemon, SIGTERM);
+        return;
+    }
     if (now_ms() - keeper->egress_started_ms < EGRESS_PAUSE_MS)
         (void) poll(NULL, 0, EGRESS_PAUSE_MS);
     keeper->egress_started_ms = now_ms();
@@ -326,6 +336,9 @@ static int keep_alive(struct keeper *keeper, error *err)
         if (poll(&watched, 1, (int) keeper->pause_ms) > 0)
             take_signal(keeper);
     }
+    if (keeper->egress_is_misconfigured)
+        return fail(err, ERR_BAD_REQUEST,
+                    "glovebox-egress cannot use the files that it was given; its reason is above");
     return 0;
 }
 
@@ -375,6 +388,8 @@ int supervise(const struct supervised *service, error *err)
                   .log_witness = service->log_witness,
                   .network = true,
                   .resolver = service->resolver,
+                  .secrets = service->secrets,
+                  .ca_file = service->ca_file,
                   .log = STDERR_FILENO,
                   .first_template = "python" },
         .launch = { .spawner_pidfd = -1,

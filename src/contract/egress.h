@@ -14,11 +14,16 @@
 #include <stdint.h>
 
 enum {
-    EGRESS_VERSION = 1,
+    EGRESS_VERSION = 2,
+    EGRESS_MISCONFIGURED = 78, /* it ends so if its files are not as they must be */
     EGRESS_PATH_SIZE = 192,
     EGRESS_METHOD_SIZE = 16,
     EGRESS_PORTS_MOST = SPAWN_PORTS_MOST, /* in one rule, and of one channel */
     EGRESS_RULES_MOST = 64,               /* of one channel */
+    EGRESS_ENDPOINTS_MOST = 8,            /* of one channel */
+    EGRESS_ENDPOINT_NAME_SIZE = 32,
+    EGRESS_HEADERS_MOST = 4, /* that one endpoint adds */
+    EGRESS_HEADER_SIZE = 48,
     EGRESS_PROXY_PORT = 3128,
     EGRESS_DNS_PORT = 53,
     EGRESS_LISTENERS_MOST = 3 + EGRESS_PORTS_MOST, /* DNS by UDP and TCP, the proxy, the ports */
@@ -36,6 +41,7 @@ enum egress_kind {
     EGRESS_OPEN,      /* struct egress_open; fds: the listening sockets, in the order of `ports` */
     EGRESS_CLOSE,     /* struct egress_channel: ends its connections -> EGRESS_CLOSED */
     EGRESS_TELL,      /* struct egress_channel: -> EGRESS_TOLD, once; the channel goes on */
+    EGRESS_ENDPOINT,  /* struct egress_endpoint: comes before the rules that lead to it */
 };
 
 struct egress_hello {
@@ -54,9 +60,10 @@ enum egress_method { /* bits; a rule without any allows every method */
 };
 
 enum egress_rule_flag {
-    EGRESS_ANY_BELOW = 1, /* host is what comes after "*." */
-    EGRESS_NETWORK = 2,   /* no host: literal addresses within `network` */
-    EGRESS_PRIVATE = 4,   /* the host's addresses may lie within `network`, special or not */
+    EGRESS_ANY_BELOW = 1,   /* host is what comes after "*." */
+    EGRESS_NETWORK = 2,     /* no host: literal addresses within `network` */
+    EGRESS_PRIVATE = 4,     /* the host's addresses may lie within `network`, special or not */
+    EGRESS_AT_ENDPOINT = 8, /* host is "NAME.endpoint": requests go to endpoints[endpoint] */
 };
 
 struct egress_rule {
@@ -70,6 +77,22 @@ struct egress_rule {
     uint8_t network[16];
     char host[HOST_NAME_SIZE];
     char path[EGRESS_PATH_SIZE]; /* prefix of the path, "" for any */
+    uint16_t endpoint;           /* with EGRESS_AT_ENDPOINT: which of those that came before */
+};
+
+/* Where "http://NAME.endpoint/" leads: one upstream, which is shown headers that code never sees.
+ */
+struct egress_endpoint {
+    uint32_t channel;
+    uint32_t rate; /* requests a minute, of all channels together; 0: as many as come */
+    uint16_t port;
+    uint16_t is_tls;
+    uint16_t header_count; /* that must be added; their values are glovebox-egress's own */
+    uint16_t reserved;
+    char name[EGRESS_ENDPOINT_NAME_SIZE];
+    char host[HOST_NAME_SIZE];
+    char path[EGRESS_PATH_SIZE]; /* comes before that of a request */
+    char headers[EGRESS_HEADERS_MOST][EGRESS_HEADER_SIZE];
 };
 
 enum egress_listener {
@@ -89,7 +112,7 @@ struct egress_open {
     uint16_t port_count; /* after DNS by UDP, DNS by TCP and the proxy */
     uint16_t ports[EGRESS_PORTS_MOST];
     uint16_t padding;
-    uint32_t reserved;
+    uint32_t endpoints; /* how many came before it */
 };
 
 struct egress_channel {
@@ -120,7 +143,7 @@ struct egress_record {
     uint64_t sent, received; /* bytes of the connection, as the sandbox sees it */
     uint64_t began_ms;       /* since 1970 */
     uint32_t took_ms;
-    uint32_t reserved;
+    uint32_t scrubbed;   /* secrets that an upstream sent back and that were taken out */
     uint8_t address[16]; /* that was connected to; zeros if none */
     char name[HOST_NAME_SIZE];
     char method[EGRESS_METHOD_SIZE];

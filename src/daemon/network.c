@@ -78,6 +78,9 @@ static int take_record(struct network *network, const struct packet *packet, err
         return 0; /* of a way that was lost */
     way->sent += record.sent;
     way->received += record.received;
+    if (record.scrubbed > 0)
+        log_event(LOG_WARNING, "network.secret_returned", TEXT("endpoint", record.name),
+                  COUNT("times", record.scrubbed));
     if (way->count == way->room && way->count < RECORDS_MOST) {
         size_t room = way->room > 0 ? way->room * 2 : 8;
         void *larger = realloc(way->records, room * sizeof record);

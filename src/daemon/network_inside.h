@@ -34,6 +34,9 @@ struct network {
 
 void way_unlink(struct way *way);
 
+/* The rules and endpoints of a channel that is opened next: way_rules.c. */
+int way_send_rules(const struct way *way, const struct network_policy *policy, error *err);
+
 /* Tells those that have waited so far; who is told may ask again, or free the way. */
 void way_answer(struct way *way, unsigned count);
 

@@ -66,26 +66,6 @@ void way_lose(struct way *way, const char *why)
 /* --- opening -------------------------------------------------------------------------------------
  */
 
-static int send_rule(const struct way *way, const struct network_rule *rule, unsigned label,
-                     error *err)
-{
-    struct egress_rule told = {
-        .channel = way->channel,
-        .label = (uint16_t) label,
-        .flags = (uint16_t) ((rule->any_below ? EGRESS_ANY_BELOW : 0) |
-                             (rule->has_network ? (rule->host[0] ? EGRESS_PRIVATE : EGRESS_NETWORK)
-                                                : 0)),
-        .methods = rule->methods,
-        .port_count = (uint16_t) rule->port_count,
-        .prefix = (uint16_t) rule->prefix,
-    };
-    memcpy(told.ports, rule->ports, sizeof told.ports);
-    memcpy(told.network, rule->network, sizeof told.network);
-    memcpy(told.host, rule->host, sizeof told.host);
-    memcpy(told.path, rule->path, sizeof rule->path);
-    return packet_send(way->network->socket, EGRESS_RULE, &told, sizeof told, NULL, 0, err);
-}
-
 /* Of an amount that the policy allows, 0 for any. */
 static uint64_t left_of(uint64_t most, uint64_t used)
 {
@@ -100,6 +80,7 @@ static int send_terms(const struct way *way, const struct network_policy *policy
     struct egress_open terms = {
         .channel = way->channel,
         .rules = policy->count,
+        .endpoints = policy->endpoint_count,
         .connections_most = policy->connections,
         .sent_most = left_of(policy->sent, way->sent),
         .received_most = left_of(policy->received, way->received),
@@ -116,9 +97,8 @@ static int send_all(struct way *way, const struct network_policy *policy,
                     const struct way_sockets *sockets, error *err)
 {
     way->channel = ++way->network->last_channel;
-    for (unsigned i = 0; i < policy->count; i++)
-        if (send_rule(way, &policy->rules[i], i, err) < 0)
-            return -1;
+    if (way_send_rules(way, policy, err) < 0)
+        return -1;
     return send_terms(way, policy, sockets, err);
 }
 

@@ -10,7 +10,7 @@
 static const char *const allowed[] = {
     /* clang-format off */
     "read", "write", "readv", "writev", "close", "fcntl", "ioctl", "fstat", "newfstatat", "splice", "pipe2",
-    "socket", "connect", "bind", "accept4", "recvfrom", "recvmsg", "recvmmsg", "sendto", "sendmsg", "sendmmsg",
+    "socket", "socketpair", "connect", "bind", "accept4", "recvfrom", "recvmsg", "recvmmsg", "sendto", "sendmsg", "sendmmsg",
     "shutdown", "getsockopt", "setsockopt", "getsockname", "getpeername",
     "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "eventfd2",
     "clock_gettime", "clock_nanosleep", "nanosleep", "gettimeofday", "restart_syscall",

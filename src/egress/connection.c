@@ -48,6 +48,7 @@ struct outer {
     struct connection *connection;
     int socket;
     uv_poll_t poll;
+    struct exchange *exchange; /* at its other end, where the way leads to an endpoint; or NULL */
 };
 
 struct connection {
@@ -98,6 +99,12 @@ static void handle_closed(uv_handle_t *handle)
 static void tell(struct connection *connection, enum egress_reason reason)
 {
     struct egress_record *record = &connection->record;
+    const struct exchange *exchange = connection->outer ? connection->outer->exchange : NULL;
+    if (exchange) {
+        record->scrubbed = (uint32_t) exchange_scrubbed(exchange);
+        if (reason == EGRESS_ALLOWED)
+            reason = exchange_failure(exchange);
+    }
     record->reason = (uint16_t) reason;
     record->label = connection->rule ? connection->rule->label : EGRESS_NO_LABEL;
     record->took_ms = (uint32_t) ((uv_hrtime() / 1000 - connection->began_us) / 1000);
@@ -116,6 +123,7 @@ static void drop_outer(struct connection *connection)
     if (!connection->outer)
         return;
     connection->outer->connection = NULL;
+    exchange_drop(connection->outer->exchange);
     uv_close((uv_handle_t *) &connection->outer->poll, outer_closed);
     connection->outer = NULL;
 }
@@ -192,6 +200,14 @@ static void refuse(struct connection *connection, enum egress_reason reason)
 /* --- passing on ----------------------------------------------------------------------------------
  */
 
+/* An endpoint whose upstream has not said a word: code is told why. */
+static enum egress_reason endpoint_refusal(const struct connection *connection)
+{
+    const struct exchange *exchange = connection->outer->exchange;
+    return exchange && connection->record.received == 0 ? exchange_failure(exchange)
+                                                        : EGRESS_ALLOWED;
+}
+
 /* What the server answered, seen without taking it: "HTTP/1.1 200". Returns false while nothing has
  * come, so that no byte passes before it was looked at. */
 static bool note_status(struct connection *connection)
@@ -240,6 +256,11 @@ static void relay(struct connection *connection)
 {
     struct channel *channel = connection->channel;
     struct egress_record *record = &connection->record;
+    enum egress_reason refusal = endpoint_refusal(connection);
+    if (refusal != EGRESS_ALLOWED) {
+        refuse(connection, refusal);
+        return;
+    }
     bool may_send = pump(&connection->up, &channel->sent, channel->terms.sent_most, &record->sent);
     bool may_receive =
         !note_status(connection) || pump(&connection->down, &channel->received,
@@ -342,6 +363,22 @@ static void outer_is_ready(uv_poll_t *poll, int status, int events)
     begin_relay(connection);
 }
 
+/* The socket outside is watched from now on. Takes the socket. */
+static int add_outer(struct connection *connection, int socket)
+{
+    struct outer *outer = calloc(1, sizeof *outer);
+    if (!outer || uv_poll_init(&connection->channel->egress->loop, &outer->poll, socket) < 0) {
+        free(outer);
+        (void) close(socket);
+        return -1;
+    }
+    outer->connection = connection;
+    outer->socket = socket;
+    outer->poll.data = outer;
+    connection->outer = outer;
+    return 0;
+}
+
 /* Returns 0 when an attempt is under way. */
 static int connect_to(struct connection *connection, const struct in6_addr *address)
 {
@@ -354,19 +391,37 @@ static int connect_to(struct connection *connection, const struct in6_addr *addr
     (void) setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (address_is_loopback(address))
         flow_keeps_to_host(made);
-    struct outer *outer = calloc(1, sizeof *outer);
-    if (!outer || (connect(made, (struct sockaddr *) &to, size) < 0 && errno != EINPROGRESS) ||
-        uv_poll_init(&connection->channel->egress->loop, &outer->poll, made) < 0) {
-        free(outer);
+    if (connect(made, (struct sockaddr *) &to, size) < 0 && errno != EINPROGRESS) {
         (void) close(made);
         return -1;
     }
-    outer->connection = connection;
-    outer->socket = made;
-    outer->poll.data = outer;
-    connection->outer = outer;
+    if (add_outer(connection, made) < 0)
+        return -1;
     memcpy(connection->record.address, address, sizeof *address);
-    return uv_poll_start(&outer->poll, UV_WRITABLE, outer_is_ready);
+    return uv_poll_start(&connection->outer->poll, UV_WRITABLE, outer_is_ready);
+}
+
+/* libcurl goes there; we talk with it as with a host. */
+static void reach_endpoint(struct connection *connection, const struct egress_endpoint *endpoint)
+{
+    const struct exchange_order order = { endpoint, connection->addresses,
+                                          connection->address_count };
+    struct exchange *exchange;
+    int made;
+    enum egress_reason reason =
+        exchange_begin(connection->channel->egress->upstreams, &order, &made, &exchange);
+    if (reason == EGRESS_ALLOWED && add_outer(connection, made) < 0) {
+        exchange_drop(exchange);
+        reason = EGRESS_TOO_MANY;
+    }
+    if (reason != EGRESS_ALLOWED) {
+        refuse(connection, reason);
+        return;
+    }
+    connection->outer->exchange = exchange;
+    connection->record.is_tls = endpoint->is_tls;
+    memcpy(connection->record.address, &connection->addresses[0], sizeof connection->addresses[0]);
+    begin_relay(connection);
 }
 
 static void connect_next(struct connection *connection)
@@ -393,7 +448,10 @@ static void addresses_came(void *context, const struct in6_addr *addresses, unsi
         if (rule_accepts_address(rule, &addresses[i]) &&
             (is_by_number || !address_is_own(&addresses[i])))
             connection->addresses[connection->address_count++] = addresses[i];
-    if (connection->address_count > 0)
+    const struct egress_endpoint *endpoint = rules_endpoint(&connection->channel->rules, rule);
+    if (connection->address_count > 0 && endpoint)
+        reach_endpoint(connection, endpoint);
+    else if (connection->address_count > 0)
         connect_next(connection);
     else
         refuse(connection, count > 0 ? EGRESS_SPECIAL_ADDRESS : EGRESS_NOT_FOUND);
@@ -411,8 +469,10 @@ static void go_out(struct connection *connection, const struct egress_rule *rule
         addresses_came(connection, connection->addresses, 1);
         return;
     }
-    struct lookup *lookup = resolver_ask(channel->egress->resolver, connection->record.name,
-                                         addresses_came, connection);
+    const struct egress_endpoint *endpoint = rules_endpoint(&channel->rules, rule);
+    struct lookup *lookup =
+        resolver_ask(channel->egress->resolver, endpoint ? endpoint->host : connection->record.name,
+                     addresses_came, connection);
     if (lookup)
         connection->lookup = lookup;
 }

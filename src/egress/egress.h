@@ -4,6 +4,7 @@
 #include "egress/given_names.h"
 #include "egress/http_head.h"
 #include "egress/rules.h"
+#include "egress/upstreams.h"
 
 #include <stdbool.h>
 #include <uv.h>
@@ -50,6 +51,7 @@ struct egress {
     struct channel *channels;
     unsigned connections, connections_most; /* of all channels */
     struct resolver *resolver;
+    struct upstreams *upstreams;
 };
 
 /* link.c: the socket to gloveboxd. */

@@ -33,6 +33,12 @@ static const char *const dropped[] = {
     "content-length",
     "expect",
     "http2-settings",
+    /* Another method or path than the one that was checked, for servers that believe them. */
+    "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
+    "x-original-url",
+    "x-rewrite-url",
 };
 
 static bool is_token_char(char c)
@@ -315,11 +321,37 @@ enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t defaul
     return *ret_reason == EGRESS_ALLOWED ? HTTP_WHOLE : HTTP_BAD;
 }
 
+bool http_field_is(const struct http_field *field, const char *name)
+{
+    size_t size = strlen(name);
+    if (field->name.size != size)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        bool is_dash = field->name.at[i] == '_' || field->name.at[i] == '-';
+        bool wants_dash = name[i] == '_' || name[i] == '-';
+        if (is_dash != wants_dash ||
+            (!is_dash && strncasecmp(field->name.at + i, name + i, 1) != 0))
+            return false;
+    }
+    return true;
+}
+
+bool http_field_may_be_added(const char *name)
+{
+    const struct http_text text = { name, strlen(name) };
+    if (!is_token(text) || text.size >= EGRESS_HEADER_SIZE || text_is(text, "accept-encoding"))
+        return false;
+    for_each(word, dropped)
+        if (http_field_is(&(struct http_field){ .name = text }, *word))
+            return false;
+    return true;
+}
+
 /* Fields that Connection names are this hop's, too. */
 static bool is_dropped(const struct http_head *head, struct http_text name)
 {
     for_each(word, dropped)
-        if (text_is(name, *word))
+        if (http_field_is(&(struct http_field){ .name = name }, *word))
             return true;
     for (unsigned i = 0; i < head->field_count; i++) {
         if (!text_is(head->fields[i].name, "connection"))
@@ -338,6 +370,11 @@ static bool is_dropped(const struct http_head *head, struct http_text name)
     return false;
 }
 
+bool http_field_goes_on(const struct http_head *head, const struct http_field *field)
+{
+    return !is_dropped(head, field->name);
+}
+
 size_t http_head_write(const struct http_head *head, char *ret_bytes, size_t size)
 {
     FILE *out = fmemopen(ret_bytes, size, "w");
@@ -350,7 +387,7 @@ size_t http_head_write(const struct http_head *head, char *ret_bytes, size_t siz
     (void) fputs("\r\n", out);
     for (unsigned i = 0; i < head->field_count; i++) {
         const struct http_field *field = &head->fields[i];
-        if (!is_dropped(head, field->name))
+        if (http_field_goes_on(head, field))
             (void) fprintf(out, "%.*s: %.*s\r\n", (int) field->name.size, field->name.at,
                            (int) field->value.size, field->value.at);
     }

@@ -56,6 +56,15 @@ size_t http_head_write(const struct http_head *head, char *ret_bytes, size_t siz
  * "." or ".." segment, no encoded slash, backslash or NUL. */
 bool http_path_is_below(struct http_text path, const char *prefix);
 
+/* True for a field that somebody may add: a token, and not one of those that frame a request. */
+bool http_field_may_be_added(const char *name);
+
+/* True if the field is one of this name, however it is written: servers take "_" for "-". */
+bool http_field_is(const struct http_field *field, const char *name);
+
+/* True if the field goes on: it is not meant for this hop, written anew, or a way around rules. */
+bool http_field_goes_on(const struct http_head *head, const struct http_field *field);
+
 /* --- the body of a request that is sent in chunks ------------------------------------------------
  */
 

@@ -86,16 +86,36 @@ static void tell_unknown(struct egress *egress, uint32_t channel)
     send_packet(egress, EGRESS_CLOSED, &closed, sizeof closed, &sent);
 }
 
+static void forget_coming(struct egress *egress)
+{
+    egress->coming.count = egress->coming.endpoint_count = 0;
+}
+
+static void coming_is_for(struct egress *egress, uint32_t channel)
+{
+    if (channel != egress->coming_for)
+        forget_coming(egress);
+    egress->coming_for = channel;
+}
+
 static int take_rule(struct egress *egress, struct packet *packet, error *err)
 {
     struct egress_rule rule;
     if (packet->size != sizeof rule || packet->fds != 0)
         return fail(err, ERR_PROTOCOL, "a rule is misshapen");
     memcpy(&rule, packet->body, sizeof rule);
-    if (rule.channel != egress->coming_for)
-        egress->coming.count = 0;
-    egress->coming_for = rule.channel;
+    coming_is_for(egress, rule.channel);
     return rules_add(&egress->coming, &rule, err);
+}
+
+static int take_endpoint(struct egress *egress, struct packet *packet, error *err)
+{
+    struct egress_endpoint endpoint;
+    if (packet->size != sizeof endpoint || packet->fds != 0)
+        return fail(err, ERR_PROTOCOL, "an endpoint is misshapen");
+    memcpy(&endpoint, packet->body, sizeof endpoint);
+    coming_is_for(egress, endpoint.channel);
+    return rules_add_endpoint(&egress->coming, &endpoint, err);
 }
 
 static int take_open(struct egress *egress, struct packet *packet, error *err)
@@ -107,8 +127,9 @@ static int take_open(struct egress *egress, struct packet *packet, error *err)
     if (terms.port_count > EGRESS_PORTS_MOST || packet->fds != 3U + terms.port_count ||
         channel_find(egress, terms.channel))
         return fail(err, ERR_PROTOCOL, "channel %u has %u sockets", terms.channel, packet->fds);
-    if (terms.rules != egress->coming.count || terms.channel != egress->coming_for) {
-        egress->coming.count = 0; /* our predecessor had its rules when it ended */
+    if (terms.rules != egress->coming.count || terms.endpoints != egress->coming.endpoint_count ||
+        terms.channel != egress->coming_for) {
+        forget_coming(egress); /* our predecessor had its rules when it ended */
         tell_unknown(egress, terms.channel);
         return 0;
     }
@@ -116,7 +137,7 @@ static int take_open(struct egress *egress, struct packet *packet, error *err)
     for (unsigned i = 0; i < packet->fds; i++)
         sockets[i] = packet_take_fd(packet, i);
     int done = channel_open(egress, &terms, &egress->coming, sockets, err) ? 0 : -1;
-    egress->coming.count = 0;
+    forget_coming(egress);
     return done;
 }
 
@@ -153,6 +174,8 @@ static int take_packet(struct egress *egress, struct packet *packet, error *err)
 {
     if (packet->kind == EGRESS_RULE)
         return take_rule(egress, packet, err);
+    if (packet->kind == EGRESS_ENDPOINT)
+        return take_endpoint(egress, packet, err);
     if (packet->kind == EGRESS_OPEN)
         return take_open(egress, packet, err);
     if (packet->kind == EGRESS_CLOSE)

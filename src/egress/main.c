@@ -1,6 +1,6 @@
 /* glovebox-egress - the only process of glovebox with a way out.
  *
- *     glovebox-egress --daemon FD [--resolver ADDRESS:PORT]
+ *     glovebox-egress --daemon FD [--resolver ADDRESS:PORT] [--ca-file FD] [--secrets FD=PATH]
  *
  * Sandboxes reach it through sockets that listen inside their network namespaces; gloveboxd passes
  * those on with the rules of the run (contract/egress.h). It is unprivileged, opens no file after
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { CONNECTIONS_MOST = 1000 };
 
@@ -32,47 +33,78 @@ static unsigned raise_descriptors(void)
     return most < CONNECTIONS_MOST ? (unsigned) most : CONNECTIONS_MOST;
 }
 
-static int read_arguments(int count, char **arguments, int *ret_socket, const char **ret_server,
-                          error *err)
+/* What it was started with; descriptors are open files. */
+struct arguments {
+    int daemon, secrets, ca_file;
+    const char *resolver, *secrets_path;
+};
+
+static int read_fd(const char *text)
 {
-    *ret_socket = -1;
-    *ret_server = NULL;
+    return (int) strtol(text, NULL, 10);
+}
+
+static int read_arguments(int count, char **words, struct arguments *ret_arguments, error *err)
+{
+    struct arguments arguments = { .daemon = -1, .secrets = -1, .ca_file = -1 };
     for (int i = 1; i + 1 < count; i += 2) {
-        if (strcmp(arguments[i], "--daemon") == 0)
-            *ret_socket = (int) strtol(arguments[i + 1], NULL, 10);
-        else if (strcmp(arguments[i], "--resolver") == 0)
-            *ret_server = arguments[i + 1];
-        else
-            return fail(err, ERR_BAD_REQUEST, "there is no option '%s'", arguments[i]);
+        const char *value = words[i + 1];
+        if (strcmp(words[i], "--daemon") == 0)
+            arguments.daemon = read_fd(value);
+        else if (strcmp(words[i], "--resolver") == 0)
+            arguments.resolver = value;
+        else if (strcmp(words[i], "--ca-file") == 0)
+            arguments.ca_file = read_fd(value);
+        else if (strcmp(words[i], "--secrets") == 0 && strchr(value, '=')) {
+            arguments.secrets = read_fd(value);
+            arguments.secrets_path = strchr(value, '=') + 1;
+        } else
+            return fail(err, ERR_BAD_REQUEST, "there is no option '%s'", words[i]);
     }
-    if (*ret_socket < 3 || count % 2 == 0)
+    if (arguments.daemon < 3 || count % 2 == 0)
         return fail(err, ERR_BAD_REQUEST, "is started by glovebox serve, not by hand");
+    *ret_arguments = arguments;
     return 0;
 }
 
-static int serve(struct egress *egress, int socket, const char *server, error *err)
+/* Everything that is read of files is read here, and closed. */
+static int prepare(struct egress *egress, const struct arguments *arguments, error *err)
+{
+    struct secrets *secrets = NULL;
+    if (arguments->secrets >= 0 &&
+        secrets_read(arguments->secrets, arguments->secrets_path, &secrets, err) < 0)
+        return -1;
+    if (upstreams_open(&egress->loop, secrets, arguments->ca_file, &egress->upstreams, err) < 0)
+        return -1;
+    if (arguments->secrets >= 0)
+        (void) close(arguments->secrets);
+    if (arguments->ca_file >= 0)
+        (void) close(arguments->ca_file);
+    return resolver_open(&egress->loop, arguments->resolver, &egress->resolver, err);
+}
+
+static int serve(struct egress *egress, const struct arguments *arguments, error *err)
 {
     if (uv_loop_init(&egress->loop) < 0)
         return fail(err, ERR_SYSTEM, "make the event loop");
-    if (resolver_open(&egress->loop, server, &egress->resolver, err) < 0 ||
-        confine_egress(err) < 0 || link_open(egress, socket, err) < 0)
+    if (prepare(egress, arguments, err) < 0 || confine_egress(err) < 0 ||
+        link_open(egress, arguments->daemon, err) < 0)
         return -1;
     (void) uv_run(&egress->loop, UV_RUN_DEFAULT);
     return 0;
 }
 
-int main(int count, char **arguments)
+int main(int count, char **words)
 {
     static struct egress egress;
     error err = { 0 };
-    int socket;
-    const char *server;
+    struct arguments arguments = { .daemon = -1, .secrets = -1, .ca_file = -1 };
     (void) signal(SIGPIPE, SIG_IGN);
     (void) signal(SIGINT, SIG_IGN); /* a Ctrl-C is for whoever started us; our end follows theirs */
     egress.connections_most = raise_descriptors();
-    if (read_arguments(count, arguments, &socket, &server, &err) == 0 &&
-        serve(&egress, socket, server, &err) == 0)
+    if (read_arguments(count, words, &arguments, &err) == 0 &&
+        serve(&egress, &arguments, &err) == 0)
         return 0;
     (void) fprintf(stderr, "glovebox-egress: %s\n", err.text);
-    return 125;
+    return err.code == ERR_BAD_REQUEST ? EGRESS_MISCONFIGURED : 125;
 }

@@ -2,6 +2,7 @@
  * the host is configured with and reads no hosts file, whose names are the host's own. */
 #include "egress/egress.h"
 
+#include "egress/watched.h"
 #include "model/address.h"
 
 #include <ares.h>
@@ -10,19 +11,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* One socket of c-ares. */
-struct watched {
-    struct resolver *resolver;
-    ares_socket_t socket;
-    uv_poll_t poll;
-    struct watched *next;
-};
-
 struct resolver {
     uv_loop_t *loop;
     ares_channel channel;
     uv_timer_t timer;
-    struct watched *watched;
+    struct watched_sockets sockets;
 };
 
 struct lookup {
@@ -34,14 +27,12 @@ struct lookup {
 
 static void plan_timer(struct resolver *resolver);
 
-static void socket_is_ready(uv_poll_t *poll, int status, int events)
+static void socket_is_ready(void *context, int socket, bool reads, bool writes)
 {
-    struct watched *watched = poll->data;
-    bool reads = status < 0 || (events & UV_READABLE);
-    bool writes = status < 0 || (events & UV_WRITABLE);
-    ares_process_fd(watched->resolver->channel, reads ? watched->socket : ARES_SOCKET_BAD,
-                    writes ? watched->socket : ARES_SOCKET_BAD);
-    plan_timer(watched->resolver);
+    struct resolver *resolver = context;
+    ares_process_fd(resolver->channel, reads ? socket : ARES_SOCKET_BAD,
+                    writes ? socket : ARES_SOCKET_BAD);
+    plan_timer(resolver);
 }
 
 static void time_is_up(uv_timer_t *timer)
@@ -63,42 +54,11 @@ static void plan_timer(struct resolver *resolver)
     (void) uv_timer_start(&resolver->timer, time_is_up, ms, 0);
 }
 
-static void watched_closed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
-/* c-ares is done with its socket at once, libuv keeps the handle a little longer. */
-static void stop_watching(struct watched **place)
-{
-    struct watched *leaving = *place;
-    *place = leaving->next;
-    uv_close((uv_handle_t *) &leaving->poll, watched_closed);
-}
-
+/* One that cannot be watched ends with the question's time limit. */
 static void socket_changes(void *data, ares_socket_t socket, int reads, int writes)
 {
     struct resolver *resolver = data;
-    struct watched **place = &resolver->watched;
-    while (*place && (*place)->socket != socket)
-        place = &(*place)->next;
-    if (!reads && !writes) {
-        if (*place)
-            stop_watching(place);
-        return;
-    }
-    if (!*place) {
-        struct watched *fresh = calloc(1, sizeof *fresh);
-        if (!fresh || uv_poll_init(resolver->loop, &fresh->poll, socket) < 0) {
-            free(fresh);
-            return; /* its time limit ends the question */
-        }
-        *fresh = (struct watched){ resolver, socket, fresh->poll, NULL };
-        fresh->poll.data = fresh;
-        *place = fresh;
-    }
-    (void) uv_poll_start(&(*place)->poll, (reads ? UV_READABLE : 0) | (writes ? UV_WRITABLE : 0),
-                         socket_is_ready);
+    (void) watched_change(&resolver->sockets, socket, reads, writes);
 }
 
 int resolver_open(uv_loop_t *loop, const char *server, struct resolver **ret_resolver, error *err)
@@ -117,6 +77,8 @@ int resolver_open(uv_loop_t *loop, const char *server, struct resolver **ret_res
                ARES_OPT_SOCK_STATE_CB;
     resolver->loop = loop;
     resolver->timer.data = resolver;
+    resolver->sockets =
+        (struct watched_sockets){ .loop = loop, .ready = socket_is_ready, .context = resolver };
     int done = ares_library_init(ARES_LIB_INIT_ALL);
     if (done == ARES_SUCCESS)
         done = ares_init_options(&resolver->channel, &options, mask);

@@ -11,18 +11,46 @@ static bool is_ended(const char *text, size_t size)
     return memchr(text, '\0', size) != NULL;
 }
 
-int rules_add(struct rules *rules, const struct egress_rule *rule, error *err)
+static bool is_canonical(const char *host)
 {
     char canonical[HOST_NAME_SIZE];
+    return host_name_canonical(host, strlen(host), canonical) == 0 && strcmp(canonical, host) == 0;
+}
+
+int rules_add_endpoint(struct rules *rules, const struct egress_endpoint *endpoint, error *err)
+{
+    bool is_sound = rules->endpoint_count < EGRESS_ENDPOINTS_MOST &&
+                    is_ended(endpoint->name, sizeof endpoint->name) &&
+                    is_ended(endpoint->host, sizeof endpoint->host) &&
+                    is_ended(endpoint->path, sizeof endpoint->path) && endpoint->port != 0 &&
+                    endpoint->header_count <= EGRESS_HEADERS_MOST && is_canonical(endpoint->host);
+    for (unsigned i = 0; is_sound && i < endpoint->header_count; i++)
+        is_sound = is_ended(endpoint->headers[i], sizeof endpoint->headers[i]);
+    if (!is_sound)
+        return fail(err, ERR_PROTOCOL, "an endpoint is misshapen");
+    rules->endpoints[rules->endpoint_count++] = *endpoint;
+    return 0;
+}
+
+const struct egress_endpoint *rules_endpoint(const struct rules *rules,
+                                             const struct egress_rule *rule)
+{
+    return rule->flags & EGRESS_AT_ENDPOINT ? &rules->endpoints[rule->endpoint] : NULL;
+}
+
+int rules_add(struct rules *rules, const struct egress_rule *rule, error *err)
+{
     if (rules->count == EGRESS_RULES_MOST)
         return fail(err, ERR_PROTOCOL, "more than %d rules", EGRESS_RULES_MOST);
     if (!is_ended(rule->host, sizeof rule->host) || !is_ended(rule->path, sizeof rule->path) ||
         rule->port_count == 0 || rule->port_count > EGRESS_PORTS_MOST || rule->prefix > 128)
         return fail(err, ERR_PROTOCOL, "rule %u is misshapen", rule->label);
-    if (!(rule->flags & EGRESS_NETWORK) &&
-        (host_name_canonical(rule->host, strlen(rule->host), canonical) < 0 ||
-         strcmp(canonical, rule->host) != 0))
+    if (!(rule->flags & EGRESS_NETWORK) && !is_canonical(rule->host))
         return fail(err, ERR_PROTOCOL, "rule %u has no canonical name", rule->label);
+    if ((rule->flags & EGRESS_AT_ENDPOINT) && rule->methods == 0)
+        return fail(err, ERR_PROTOCOL, "rule %u has no methods", rule->label);
+    if ((rule->flags & EGRESS_AT_ENDPOINT) && rule->endpoint >= rules->endpoint_count)
+        return 0; /* our predecessor had the endpoint when it ended: the counts will differ */
     rules->list[rules->count++] = *rule;
     return 0;
 }
@@ -37,7 +65,7 @@ static bool has_port(const struct egress_rule *rule, uint16_t port)
 
 static bool looks_inside(const struct egress_rule *rule)
 {
-    return rule->methods != 0 || rule->path[0] != '\0';
+    return rule->methods != 0 || rule->path[0] != '\0' || (rule->flags & EGRESS_AT_ENDPOINT);
 }
 
 static bool names(const struct egress_rule *rule, const char *name)
@@ -64,6 +92,13 @@ struct decision rules_for_stream(const struct rules *rules, const char *name, ui
     return (struct decision){ NULL, EGRESS_NO_RULE };
 }
 
+/* What comes before a path must stay before it. */
+static bool path_matters(const struct rules *rules, const struct egress_rule *rule)
+{
+    const struct egress_endpoint *endpoint = rules_endpoint(rules, rule);
+    return rule->path[0] != '\0' || (endpoint && endpoint->path[0] != '\0');
+}
+
 /* The refusal that came closest is the one worth telling. */
 struct decision rules_for_request(const struct rules *rules, const struct http_head *head)
 {
@@ -76,7 +111,7 @@ struct decision rules_for_request(const struct rules *rules, const struct http_h
             reason = reason == EGRESS_NO_RULE ? EGRESS_METHOD : reason;
             continue;
         }
-        if (rule->path[0] != '\0' && !http_path_is_below(head->path, rule->path)) {
+        if (path_matters(rules, rule) && !http_path_is_below(head->path, rule->path)) {
             reason = EGRESS_PATH;
             continue;
         }

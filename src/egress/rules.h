@@ -9,10 +9,19 @@
 struct rules {
     uint32_t count;
     struct egress_rule list[EGRESS_RULES_MOST];
+    uint32_t endpoint_count;
+    struct egress_endpoint endpoints[EGRESS_ENDPOINTS_MOST];
 };
 
 /* Takes one rule from gloveboxd. Fails ERR_PROTOCOL if it is not sound. */
 int rules_add(struct rules *rules, const struct egress_rule *rule, error *err);
+
+/* Takes the endpoint that rules to come lead to. Fails ERR_PROTOCOL if it is not sound. */
+int rules_add_endpoint(struct rules *rules, const struct egress_endpoint *endpoint, error *err);
+
+/* Where the rule's requests go; NULL for the host itself. */
+const struct egress_endpoint *rules_endpoint(const struct rules *rules,
+                                             const struct egress_rule *rule);
 
 /* The answer: the rule that allows it, or NULL and why not. */
 struct decision {

@@ -6,7 +6,9 @@
 #include "base/text.h"
 #include "model/address.h"
 #include "model/limits.h"
+#include "model/network_endpoints.h"
 #include "model/network_methods.h"
+#include "model/network_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,6 +46,10 @@ static int read_host(const struct yaml *yaml, const struct yaml_node *value, str
         return yaml_fail(yaml, value, err,
                          "'*.%.*s' is everybody's; name at least two labels after the star",
                          text_head(rule->host, 48), rule->host);
+    size_t length = strlen(rule->host);
+    size_t suffix = strlen(ENDPOINT_SUFFIX);
+    if (length >= suffix && strcmp(rule->host + length - suffix, ENDPOINT_SUFFIX) == 0)
+        return yaml_fail(yaml, value, err, "names of endpoints belong under network.endpoints");
     item->has_host = true;
     return 0;
 }
@@ -59,8 +65,8 @@ static int read_addresses(const struct yaml *yaml, const struct yaml_node *value
     return 0;
 }
 
-static int read_number(const struct yaml *yaml, const struct yaml_node *value, unsigned long most,
-                       unsigned long *ret_number, error *err)
+int network_read_number(const struct yaml *yaml, const struct yaml_node *value, unsigned long most,
+                        unsigned long *ret_number, error *err)
 {
     char *end = NULL;
     errno = 0;
@@ -82,7 +88,7 @@ static int read_ports(const struct yaml *yaml, const struct yaml_node *value, st
     for (const struct yaml_node *port = yaml_first(yaml, value); port;
          port = yaml_next(yaml, port)) {
         unsigned long number = 0;
-        if (read_number(yaml, port, 65535, &number, err) < 0)
+        if (network_read_number(yaml, port, 65535, &number, err) < 0)
             return -1;
         if (number == 53 || number == 3128)
             return yaml_fail(yaml, port, err,
@@ -94,8 +100,8 @@ static int read_ports(const struct yaml *yaml, const struct yaml_node *value, st
     return 0;
 }
 
-static int read_methods(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                        error *err)
+int network_read_methods(const struct yaml *yaml, const struct yaml_node *value, uint32_t *methods,
+                         error *err)
 {
     if (value->kind != YAML_SEQUENCE || value->children == 0)
         return yaml_fail(yaml, value, err, "methods is a list; write [GET, HEAD]");
@@ -108,14 +114,19 @@ static int read_methods(const struct yaml *yaml, const struct yaml_node *value, 
         if (bit == 0)
             return yaml_fail(yaml, name, err,
                              "no method; they are GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
-        item->rule.methods |= bit;
+        *methods |= bit;
     }
-    item->has_methods = true;
     return 0;
 }
 
-static int read_paths(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
-                      error *err)
+static int read_methods(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                        error *err)
+{
+    item->has_methods = true;
+    return network_read_methods(yaml, value, &item->rule.methods, err);
+}
+
+int network_check_paths(const struct yaml *yaml, const struct yaml_node *value, error *err)
 {
     if (value->kind != YAML_SEQUENCE || value->children == 0)
         return yaml_fail(yaml, value, err, "paths is a list; write [\"/repos/\"]");
@@ -125,8 +136,14 @@ static int read_paths(const struct yaml *yaml, const struct yaml_node *value, st
             return yaml_fail(yaml, path, err,
                              "a path begins with a slash, has no %%, ? or #, and at most %d bytes",
                              NETWORK_PATH_SIZE - 1);
-    item->paths = value;
     return 0;
+}
+
+static int read_paths(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                      error *err)
+{
+    item->paths = value;
+    return network_check_paths(yaml, value, err);
 }
 
 static const struct {
@@ -185,8 +202,8 @@ static int check_item(const struct yaml *yaml, const struct yaml_node *value, st
     return 0;
 }
 
-static int add_rule(const struct yaml *yaml, const struct yaml_node *value,
-                    const struct network_rule *rule, struct network_policy *policy, error *err)
+int network_add_rule(const struct yaml *yaml, const struct yaml_node *value,
+                     const struct network_rule *rule, struct network_policy *policy, error *err)
 {
     if (policy->count == NETWORK_RULES_MOST)
         return yaml_fail(yaml, value, err, "more than %d rules (each path is one); remove some",
@@ -210,7 +227,7 @@ static int read_allow(const struct yaml *yaml, const struct yaml_node *value,
         do {
             if (path)
                 memcpy(item.rule.path, path->text, path->length + 1);
-            if (add_rule(yaml, entry, &item.rule, policy, err) < 0)
+            if (network_add_rule(yaml, entry, &item.rule, policy, err) < 0)
                 return -1;
             path = path ? yaml_next(yaml, path) : NULL;
         } while (path);
@@ -250,14 +267,16 @@ static int read_key(const struct yaml *yaml, const struct yaml_node *key,
     unsigned long connections = 0;
     if (key->kind == YAML_TEXT && strcmp(key->text, "allow") == 0)
         return read_allow(yaml, value, policy, err);
+    if (key->kind == YAML_TEXT && strcmp(key->text, "endpoints") == 0)
+        return network_endpoints_read(yaml, value, policy, err);
     if (key->kind == YAML_TEXT && strcmp(key->text, "bytes") == 0)
         return read_bytes(yaml, value, &policy->sent, err);
     if (key->kind == YAML_TEXT && strcmp(key->text, "received") == 0)
         return read_bytes(yaml, value, &policy->received, err);
     if (key->kind != YAML_TEXT || strcmp(key->text, "connections") != 0)
         return yaml_fail(yaml, key, err,
-                         "unknown key; keys are allow, bytes, received, connections");
-    if (read_number(yaml, value, 1024, &connections, err) < 0)
+                         "unknown key; keys are allow, endpoints, bytes, received, connections");
+    if (network_read_number(yaml, value, 1024, &connections, err) < 0)
         return -1;
     policy->connections = (uint32_t) connections;
     return 0;
@@ -267,7 +286,7 @@ int network_file_read(const struct yaml *yaml, const struct yaml_node *value,
                       struct network_policy *ret_policy, error *err)
 {
     *ret_policy = (struct network_policy){ .connections = NETWORK_CONNECTIONS };
-    const char *seen[4];
+    const char *seen[5];
     unsigned seen_count = 0;
     for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
         const struct yaml_node *part = yaml_next(yaml, key);
@@ -276,7 +295,7 @@ int network_file_read(const struct yaml *yaml, const struct yaml_node *value,
                 return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", key->text);
         if (read_key(yaml, key, part, ret_policy, err) < 0)
             return -1;
-        seen[seen_count++] = key->text; /* one of the four: read_key() knows no other */
+        seen[seen_count++] = key->text; /* one of the five: read_key() knows no other */
         key = yaml_next(yaml, part);
     }
     return count_ports(yaml, value, ret_policy, err);

@@ -36,6 +36,15 @@ unsigned network_policy_ports(const struct network_policy *policy,
     return count;
 }
 
+const struct network_endpoint *network_rule_endpoint(const struct network_policy *policy,
+                                                     const struct network_rule *rule)
+{
+    size_t length = strlen(rule->host);
+    size_t suffix = strlen(ENDPOINT_SUFFIX);
+    bool is_one = length > suffix && strcmp(rule->host + length - suffix, ENDPOINT_SUFFIX) == 0;
+    return is_one ? &policy->endpoints[rule->endpoint] : NULL;
+}
+
 static size_t add_text(char *text, size_t used, const char *more, const char *before)
 {
     int wrote = snprintf(text + used, NETWORK_RULE_TEXT - used, "%s%s", before, more);
@@ -43,19 +52,25 @@ static size_t add_text(char *text, size_t used, const char *more, const char *be
     return used < NETWORK_RULE_TEXT ? used : NETWORK_RULE_TEXT - 1;
 }
 
-void network_rule_write(const struct network_rule *rule, char ret_text[NETWORK_RULE_TEXT])
+/* "10.1.0.0/16". */
+static size_t add_network(char *text, size_t used, const unsigned char network[16], unsigned prefix)
 {
     char word[ADDRESS_TEXT + 8];
+    struct in6_addr address;
+    char written[ADDRESS_TEXT];
+    memcpy(&address, network, sizeof address);
+    address_write(&address, written);
+    bool is_four = IN6_IS_ADDR_V4MAPPED(&address) && prefix >= 96;
+    (void) snprintf(word, sizeof word, "%s/%u", written, prefix - (is_four ? 96 : 0));
+    return add_text(text, used, word, used > 0 ? " in " : "");
+}
+
+void network_rule_write(const struct network_rule *rule, char ret_text[NETWORK_RULE_TEXT])
+{
+    char word[8];
     size_t used = add_text(ret_text, 0, rule->host, rule->any_below ? "*." : "");
-    if (rule->has_network) {
-        struct in6_addr network;
-        char address[ADDRESS_TEXT];
-        memcpy(&network, rule->network, sizeof network);
-        address_write(&network, address);
-        bool is_four = IN6_IS_ADDR_V4MAPPED(&network) && rule->prefix >= 96;
-        (void) snprintf(word, sizeof word, "%s/%u", address, rule->prefix - (is_four ? 96 : 0));
-        used = add_text(ret_text, used, word, used > 0 ? " in " : "");
-    }
+    if (rule->has_network)
+        used = add_network(ret_text, used, rule->network, rule->prefix);
     for (unsigned i = 0; i < rule->port_count; i++) {
         (void) snprintf(word, sizeof word, "%u", rule->ports[i]);
         used = add_text(ret_text, used, word, i == 0 ? ":" : ",");
@@ -68,4 +83,24 @@ void network_rule_write(const struct network_rule *rule, char ret_text[NETWORK_R
         }
     if (rule->path[0])
         (void) add_text(ret_text, used, rule->path, " ");
+}
+
+void network_endpoint_write(const struct network_endpoint *endpoint,
+                            char ret_text[NETWORK_RULE_TEXT])
+{
+    const struct endpoint_url *url = &endpoint->url;
+    char word[32];
+    size_t used = add_text(ret_text, 0, endpoint->name, "");
+    used = add_text(ret_text, used, url->is_tls ? "https://" : "http://", ENDPOINT_SUFFIX " -> ");
+    used = add_text(ret_text, used, url->host, "");
+    (void) snprintf(word, sizeof word, ":%u", url->port);
+    used = add_text(ret_text, used, url->path, word);
+    if (endpoint->has_network)
+        used = add_network(ret_text, used, endpoint->network, endpoint->prefix);
+    for (unsigned i = 0; i < endpoint->header_count; i++)
+        used = add_text(ret_text, used, endpoint->headers[i], i == 0 ? " with " : ", ");
+    if (endpoint->rate > 0) {
+        (void) snprintf(word, sizeof word, "%u a minute", endpoint->rate);
+        (void) add_text(ret_text, used, word, ", ");
+    }
 }

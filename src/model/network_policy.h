@@ -2,6 +2,7 @@
  * listed is refused; an empty list is no network (docs/network.md). */
 #pragma once
 
+#include "model/endpoint_url.h"
 #include "model/host_name.h"
 
 #include <stdbool.h>
@@ -12,7 +13,13 @@ enum {
     NETWORK_PORTS_MOST = 8, /* of one rule, and of all rules together */
     NETWORK_PATH_SIZE = 64,
     NETWORK_CONNECTIONS = 32, /* at once, where the policy does not say */
+    NETWORK_ENDPOINTS_MOST = 8,
+    ENDPOINT_NAME_SIZE = 32,
+    ENDPOINT_HEADERS_MOST = 4,
+    ENDPOINT_HEADER_SIZE = 48,
 };
+
+#define ENDPOINT_SUFFIX ".endpoint" /* what code writes after the name of one */
 
 /* Bits, as names of methods stand in the table of network_policy.c. */
 enum network_method {
@@ -35,11 +42,26 @@ struct network_rule {
     uint16_t ports[NETWORK_PORTS_MOST];
     uint32_t methods;             /* bits of enum network_method; 0: all */
     char path[NETWORK_PATH_SIZE]; /* what the path begins with; "": anything */
+    unsigned endpoint;            /* where it leads, with a host that ends in ENDPOINT_SUFFIX */
+};
+
+/* One upstream that requests to http://NAME.endpoint/ go to. */
+struct network_endpoint {
+    char name[ENDPOINT_NAME_SIZE];
+    struct endpoint_url url;
+    uint32_t rate; /* requests a minute, all runs together; 0: not limited */
+    unsigned header_count;
+    char headers[ENDPOINT_HEADERS_MOST][ENDPOINT_HEADER_SIZE]; /* whose values are secrets */
+    bool has_network; /* the upstream's addresses may lie in this network */
+    unsigned char network[16];
+    unsigned prefix;
 };
 
 struct network_policy {
     unsigned count;
     struct network_rule rules[NETWORK_RULES_MOST];
+    unsigned endpoint_count;
+    struct network_endpoint endpoints[NETWORK_ENDPOINTS_MOST];
     uint64_t sent;     /* bytes that a run may send, all connections together; 0 = not limited */
     uint64_t received; /* the same that it may receive */
     uint32_t connections;
@@ -49,6 +71,14 @@ struct network_policy {
 unsigned network_policy_ports(const struct network_policy *policy,
                               uint16_t ret_ports[NETWORK_PORTS_MOST]);
 
+/* Where the rule leads: NULL for the host itself. */
+const struct network_endpoint *network_rule_endpoint(const struct network_policy *policy,
+                                                     const struct network_rule *rule);
+
 /* A rule as a person writes it: "api.github.com:443", "*.debian.org:80 GET,HEAD /debian/". */
 enum { NETWORK_RULE_TEXT = 448 };
 void network_rule_write(const struct network_rule *rule, char ret_text[NETWORK_RULE_TEXT]);
+
+/* "github.endpoint -> https://api.github.com:443 with Authorization, 60 a minute". */
+void network_endpoint_write(const struct network_endpoint *endpoint,
+                            char ret_text[NETWORK_RULE_TEXT]);

@@ -155,8 +155,15 @@ static void write_network(FILE *out, const struct policy *policy)
             (void) fputc(',', out);
         write_text(out, text);
     }
-    (void) fprintf(out, "],\"bytes\":%llu,\"connections\":%u,\"received\":%llu}",
-                   (unsigned long long) way->sent, way->connections,
+    (void) fprintf(out, "],\"bytes\":%llu,\"connections\":%u,", (unsigned long long) way->sent,
+                   way->connections);
+    for (unsigned i = 0; i < way->endpoint_count; i++) {
+        char text[NETWORK_RULE_TEXT];
+        network_endpoint_write(&way->endpoints[i], text);
+        (void) fputs(i > 0 ? "," : "\"endpoints\":[", out);
+        write_text(out, text);
+    }
+    (void) fprintf(out, "%s\"received\":%llu}", way->endpoint_count > 0 ? "]," : "",
                    (unsigned long long) way->received);
 }
 

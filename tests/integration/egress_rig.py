@@ -19,8 +19,9 @@ from conftest import BUILD
 CLONE_NEWNET = 0x40000000
 PUBLIC = "93.184.216.34"  # where the test's servers are; nothing but this test's namespaces hears of it
 GATE = "93.184.216.1"     # glovebox-egress's own address
-HELLO, RECORD, CLOSED, RULE, OPEN, CLOSE = 1, 2, 3, 32, 33, 34
-RULE_BODY = struct.Struct("<IHHIHH8H16s254s192s")
+HELLO, RECORD, CLOSED, RULE, OPEN, CLOSE, ENDPOINT = 1, 2, 3, 32, 33, 34, 36
+RULE_BODY = struct.Struct("<IHHIHH8H16s254s192sH")
+ENDPOINT_BODY = struct.Struct("<IIHHHH32s254s192s48s48s48s48s")
 OPEN_BODY = struct.Struct("<IIIIQQH8HHI")
 RECORD_BODY = struct.Struct("<IHHHHHHQQQII16s254s16s192s")
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -80,7 +81,7 @@ def sandbox():
 def read_record(body):
     fields = RECORD_BODY.unpack(body)
     names = ("channel", "reason", "label", "way", "port", "status", "is_tls", "sent", "received", "began_ms", "took_ms",
-             "reserved", "address", "name", "method", "path")
+             "scrubbed", "address", "name", "method", "path")
     record = dict(zip(names, fields))
     for name in ("name", "method", "path"):
         record[name] = record[name].split(b"\0")[0].decode()
@@ -94,7 +95,7 @@ def read_record(body):
 class Egress:
     """The program, and the three namespaces around it."""
 
-    def __init__(self, resolver, files=None):
+    def __init__(self, resolver, files=None, secrets=None, ca_file=None):
         self.inside, self.gate, self.outside = sandbox(), Namespace(), Namespace()
         with self.gate:
             subprocess.run(["ip", "link", "add", "gate", "type", "veth", "peer", "name", "servers", "netns",
@@ -103,12 +104,18 @@ class Egress:
             place.run("ip", "address", "add", f"{address}/24", "dev", name)
             place.run("ip", "link", "set", name, "up")
         self.daemon, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        given = [open(path, "rb") for path in (secrets, ca_file) if path]
+        more = ["--secrets", f"{given[0].fileno()}={secrets}"] if secrets else []
+        more += ["--ca-file", str(given[-1].fileno())] if ca_file else []
         with self.gate:
             self.process = subprocess.Popen([str(BUILD / "glovebox-egress"), "--daemon", str(theirs.fileno()), "--resolver",
-                                             resolver], pass_fds=[theirs.fileno()], user=65534, group=65534, extra_groups=[],
+                                             resolver, *more], pass_fds=[theirs.fileno(), *(file.fileno() for file in given)],
+                                            user=65534, group=65534, extra_groups=[],
                                             preexec_fn=lambda: files and resource.setrlimit(
                                                 resource.RLIMIT_NOFILE, (files, files)))
         theirs.close()
+        for file in given:
+            file.close()
         self.daemon.settimeout(20)
         assert struct.unpack("<I", self.daemon.recv(4096)[:4])[0] == HELLO
         self.records, self.channels = [], 0
@@ -140,13 +147,23 @@ class Egress:
                 made.append(listener)
         return made
 
-    def open(self, rules, ports=(80, 443), connections=32, sent=1 << 40, received=1 << 40, duration_ms=0):
+    def open(self, rules, ports=(80, 443), connections=32, sent=1 << 40, received=1 << 40, duration_ms=0,
+             endpoints=None):
         self.channels += 1
         number = self.channels
+        endpoints = [] if endpoints is None else endpoints
+        for endpoint in endpoints:
+            headers = [name.encode() for name in endpoint.get("headers", [])]
+            body = ENDPOINT_BODY.pack(number, endpoint.get("rate", 0), endpoint["port"], endpoint.get("is_tls", 0), len(headers),
+                                      0, endpoint["name"].encode(), endpoint["host"].encode(),
+                                      endpoint.get("path", "").encode(), *headers, *[b""] * (4 - len(headers)))
+            self.send(ENDPOINT, body + bytes(-len(body) % 4))
         for label, rule in enumerate(rules):
             host, flags = rule.get("host", ""), 0
             if host.startswith("*."):
                 host, flags = host[2:], 1
+            if "endpoint" in rule:
+                flags |= 8
             network, prefix = bytes(16), 0
             if "network" in rule:
                 flags |= 4 if host else 2
@@ -156,11 +173,11 @@ class Egress:
             allowed = rule.get("ports", [443])
             body = RULE_BODY.pack(number, label, flags, sum(METHODS[name] for name in rule.get("methods", [])),
                                   len(allowed), prefix, *allowed, *[0] * (8 - len(allowed)), network, host.encode(),
-                                  rule.get("path", "").encode())
+                                  rule.get("path", "").encode(), rule.get("endpoint", 0))
             self.send(RULE, body + bytes(-len(body) % 4))
         listeners = self.listen(ports)
         self.send(OPEN, OPEN_BODY.pack(number, len(rules), connections, duration_ms, sent, received, len(ports),
-                                       *ports, *[0] * (8 - len(ports)), 0, 0), [one.fileno() for one in listeners])
+                                       *ports, *[0] * (8 - len(ports)), 0, len(endpoints)), [one.fileno() for one in listeners])
         for one in listeners:
             one.close()
         return number

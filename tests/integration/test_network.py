@@ -25,7 +25,18 @@ network:
     - {host: api.example.org, ports: [80, 443]}
     - {host: files.example.org, ports: [8080], methods: [GET], paths: ["/public/"]}
     - {host: raw.example.org, ports: [5432]}
+  endpoints:
+    github: {url: "https://api.example.org", paths: ["/repos/"], headers: [Authorization]}
+    elsewhere: {url: "https://files.example.org", headers: [Authorization]}
   bytes: 1MiB
+"""
+
+SECRETS = """github:
+  url: https://api.example.org
+  headers: {Authorization: Bearer 0123456789abcdef}
+elsewhere:
+  url: https://api.example.org
+  headers: {Authorization: Bearer 0123456789abcdef}
 """
 
 
@@ -36,10 +47,14 @@ class Served(Daemon):
         policies = folder / "policies"
         shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "policies", policies)
         (policies / "web.yaml").write_text(POLICY)
+        secrets = folder / "secrets.yaml"
+        secrets.write_text(SECRETS)
+        secrets.chmod(0o600)
         self.glovebox, self.path = glovebox, str(folder / "s")
         self.log = open(folder / "log", "w+", encoding="utf-8")
         with gate:
             self.process = glovebox.start("serve", "--socket", self.path, "--slots", "8", "--resolver", f"{PUBLIC}:53",
+                                          "--secrets", str(secrets), "--ca-file", str(folder / "cert"),
                                           env={"GLOVEBOX_POLICIES": str(policies)}, stderr=self.log)
         for _ in range(200):
             try:
@@ -109,6 +124,36 @@ def test_libraries_find_their_way(world):
                        files=[{"path": "cert", "content": world.cert}])
     assert result["stdout"] == 3 * "hello from api.example.org\n", result
     assert [connection["port"] for connection in result["network"]] == [80, 443, 443]
+
+
+def test_an_endpoint_has_credentials_that_code_never_sees(world):
+    result = world.run("import urllib.request\n"
+                       "for url in ('http://github.endpoint/repos/x', 'http://github.endpoint/users', 'http://elsewhere.endpoint/'):\n"
+                       "  try: print(urllib.request.urlopen(url).read().decode())\n"
+                       "  except urllib.error.HTTPError as e: print(e.code, e.read().decode().strip())\n"
+                       "  direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))\n"
+                       "print(direct.open('http://github.endpoint/repos/y').read().decode())")
+    first, second, third, fourth = result["stdout"].splitlines()
+    assert first == fourth == "hello from api.example.org", result
+    assert second.startswith("403 ") and third.startswith("503 ") and "secrets file" in third
+    [(method, _, fields, _)] = [entry for entry in Web.seen if entry[1] == "/repos/x"]
+    assert method == "GET" and fields["Authorization"] == "Bearer 0123456789abcdef"
+    assert "0123456789abcdef" not in json.dumps(result)
+    assert [(one["host"], one["rule"], one["status"]) for one in result["network"]] == [
+        ("github.endpoint", "github.endpoint:80 GET,HEAD /repos/", 200), ("github.endpoint", None, 0),
+        ("elsewhere.endpoint", "elsewhere.endpoint:80 GET,HEAD", 0),
+        ("github.endpoint", "github.endpoint:80 GET,HEAD /repos/", 200)]
+
+
+def test_a_secrets_file_that_others_may_read_is_not_used(world, tmp_path):
+    path = tmp_path / "secrets.yaml"
+    path.write_text(SECRETS)
+    path.chmod(0o644)
+    serving = world.glovebox.start("serve", "--socket", str(tmp_path / "s"), "--slots", "4", "--secrets", str(path),
+                                   stderr=subprocess.PIPE, text=True)
+    _, said = serving.communicate(timeout=30)
+    assert serving.returncode == 125 and f"'{path}' has mode 0644, others may use it; chmod 600 it" in said, said
+    assert "0123456789abcdef" not in said
 
 
 def test_what_is_refused_says_so_and_is_a_denial(world):

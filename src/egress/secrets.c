@@ -1,0 +1,232 @@
+/* secrets.c - see secrets.h. */
+#include "egress/secrets.h"
+
+#include "base/cleanup.h"
+#include "egress/http_head.h"
+#include "model/endpoint_url.h"
+#include "model/yaml.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SECRET_LEAST = 8 /* shorter ones could not be told from ordinary text */ };
+
+static int check_file(int file, const char *label, size_t *ret_size, error *err)
+{
+    struct stat facts;
+    if (fstat(file, &facts) < 0)
+        return fail_os(err, "look at the secrets file '%s'", label);
+    if (!S_ISREG(facts.st_mode))
+        return fail(err, ERR_BAD_REQUEST, "the secrets file '%s' is no ordinary file", label);
+    if (facts.st_uid != 0 && facts.st_uid != geteuid())
+        return fail(err, ERR_BAD_REQUEST,
+                    "the secrets file '%s' belongs to user %u; chown it to root, or to user %u",
+                    label, facts.st_uid, geteuid());
+    if (facts.st_mode & (S_IRWXG | S_IRWXO))
+        return fail(err, ERR_BAD_REQUEST,
+                    "the secrets file '%s' has mode %04o, others may use it; chmod 600 it", label,
+                    (unsigned) facts.st_mode & 07777U);
+    if (facts.st_size > SECRETS_FILE_MOST)
+        return fail(err, ERR_BAD_REQUEST, "the secrets file '%s' is larger than %d bytes", label,
+                    SECRETS_FILE_MOST);
+    *ret_size = (size_t) facts.st_size;
+    return 0;
+}
+
+static char *keep(const char *text, size_t size)
+{
+    return strndup(text, size);
+}
+
+static void add_word(struct secret *secret, const char *at, size_t size)
+{
+    char *kept =
+        size >= SECRET_LEAST && secret->word_count < SCRUB_WORDS_MOST ? keep(at, size) : NULL;
+    if (kept)
+        secret->words[secret->word_count++] = (struct scrub_word){ kept, size };
+}
+
+/* As JSON may write it, "a\/b", and as a query does, "a%2Fb". */
+static void add_spellings(struct secret *secret, const char *at, size_t size)
+{
+    static char json[2 * SCRUB_WORD_MOST];
+    static char query[3 * SCRUB_WORD_MOST + 1];
+    size_t json_size = 0;
+    size_t query_size = 0;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char) at[i];
+        bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                        (c >= 'A' && c <= 'Z') || strchr("-._~", c);
+        if (c == '/' || c == '"' || c == '\\')
+            json[json_size++] = '\\';
+        json[json_size++] = (char) c;
+        if (is_plain)
+            query[query_size++] = (char) c;
+        else
+            query_size += (size_t) snprintf(query + query_size, 4, "%%%02X", c);
+    }
+    add_word(secret, at, size);
+    if (json_size != size && json_size <= SCRUB_WORD_MOST)
+        add_word(secret, json, json_size);
+    if (query_size != size && query_size <= SCRUB_WORD_MOST)
+        add_word(secret, query, query_size);
+}
+
+/* "Basic" credentials hold a name and a password (RFC 7617). */
+static void add_basic(struct secret *secret, const char *text, size_t size)
+{
+    unsigned char plain[SCRUB_WORD_MOST];
+    size_t got = 0;
+    if (sodium_base642bin(plain, sizeof plain, text, size, NULL, &got, NULL,
+                          sodium_base64_VARIANT_ORIGINAL) < 0)
+        return;
+    const unsigned char *colon = memchr(plain, ':', got);
+    add_spellings(secret, (const char *) plain, got);
+    if (colon)
+        add_spellings(secret, (const char *) colon + 1, got - (size_t) (colon + 1 - plain));
+}
+
+/* The value, and what comes after "Bearer " in it. */
+static void add_words(struct secret *secret, const char *value)
+{
+    const char *blank = strchr(value, ' ');
+    add_spellings(secret, value, strlen(value));
+    if (!blank)
+        return;
+    add_spellings(secret, blank + 1, strlen(blank + 1));
+    if (strncasecmp(value, "basic ", 6) == 0)
+        add_basic(secret, blank + 1, strlen(blank + 1));
+}
+
+static int read_header(const struct yaml *yaml, const struct yaml_node *name,
+                       const struct yaml_node *value, struct secret *secret, error *err)
+{
+    if (name->kind != YAML_TEXT || !http_field_may_be_added(name->text))
+        return yaml_fail(yaml, name, err, "no header that can be added; write Authorization");
+    if (secret->header_count == EGRESS_HEADERS_MOST)
+        return yaml_fail(yaml, name, err, "more than %d headers", EGRESS_HEADERS_MOST);
+    if (value->kind != YAML_TEXT || value->length < SECRET_LEAST ||
+        value->length > SCRUB_WORD_MOST / 2)
+        return yaml_fail(yaml, value, err, "a secret has %d to %d bytes", SECRET_LEAST,
+                         SCRUB_WORD_MOST / 2);
+    for (size_t i = 0; i < value->length; i++)
+        if (value->text[i] < ' ' || value->text[i] == 0x7f)
+            return yaml_fail(yaml, value, err, "a secret is one line of ASCII");
+    struct secret_header *header = &secret->headers[secret->header_count++];
+    header->name = keep(name->text, name->length);
+    header->value = keep(value->text, value->length);
+    if (!header->name || !header->value)
+        return fail(err, ERR_SYSTEM, "no memory for secrets");
+    add_words(secret, header->value);
+    return 0;
+}
+
+static int read_headers(const struct yaml *yaml, const struct yaml_node *value,
+                        struct secret *secret, error *err)
+{
+    if (value->kind != YAML_MAPPING || value->children == 0)
+        return yaml_fail(yaml, value, err, "headers is a mapping; write Authorization: Bearer ...");
+    for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
+        const struct yaml_node *part = yaml_next(yaml, key);
+        if (read_header(yaml, key, part, secret, err) < 0)
+            return -1;
+        key = yaml_next(yaml, part);
+    }
+    return 0;
+}
+
+static int read_secret(const struct yaml *yaml, const struct yaml_node *name,
+                       const struct yaml_node *value, struct secret *secret, error *err)
+{
+    struct endpoint_url url = { 0 };
+    if (name->kind != YAML_TEXT || value->kind != YAML_MAPPING ||
+        !(secret->name = keep(name->text, name->length)))
+        return yaml_fail(yaml, name, err, "no endpoint; write NAME: {url: ..., headers: {...}}");
+    for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
+        const struct yaml_node *part = yaml_next(yaml, key);
+        bool is_url = key->kind == YAML_TEXT && strcmp(key->text, "url") == 0;
+        bool is_headers = key->kind == YAML_TEXT && strcmp(key->text, "headers") == 0;
+        if (!is_url && !is_headers)
+            return yaml_fail(yaml, key, err, "unknown key; keys are url, headers");
+        if (is_headers && read_headers(yaml, part, secret, err) < 0)
+            return -1;
+        if (is_url && (part->kind != YAML_TEXT || endpoint_url_read(part->text, &url) < 0))
+            return yaml_fail(yaml, part, err, "no URL; write https://api.example.org");
+        key = yaml_next(yaml, part);
+    }
+    if (!url.host[0] || secret->header_count == 0)
+        return yaml_fail(yaml, name, err, "it needs a url, and headers that go there");
+    memcpy(secret->host, url.host, sizeof secret->host);
+    secret->port = url.port;
+    secret->is_tls = url.is_tls;
+    return 0;
+}
+
+static int read_all(const struct yaml *yaml, struct secrets *secrets, error *err)
+{
+    const struct yaml_node *root = &yaml->nodes[0];
+    if (root->kind != YAML_MAPPING)
+        return yaml_fail(yaml, root, err, "no mapping; write NAME: {url: ..., headers: {...}}");
+    for (const struct yaml_node *key = yaml_first(yaml, root); key;) {
+        const struct yaml_node *part = yaml_next(yaml, key);
+        if (secrets->count == SECRETS_MOST)
+            return yaml_fail(yaml, key, err, "more than %d endpoints", SECRETS_MOST);
+        if (read_secret(yaml, key, part, &secrets->list[secrets->count++], err) < 0)
+            return -1;
+        key = yaml_next(yaml, part);
+    }
+    return 0;
+}
+
+int secrets_read(int file, const char *label, struct secrets **ret_secrets, error *err)
+{
+    size_t size;
+    static char text[SECRETS_FILE_MOST];
+    static struct secrets secrets;
+    struct yaml yaml = { 0 };
+    if (check_file(file, label, &size, err) < 0)
+        return -1;
+    ssize_t got = read(file, text, size);
+    if (got < 0)
+        return fail_os(err, "read the secrets file '%s'", label);
+    int done = yaml_init(&yaml, label, text, (size_t) got, err);
+    explicit_bzero(text, sizeof text);
+    if (done < 0)
+        return under(err, "read the secrets file");
+    done = read_all(&yaml, &secrets, err);
+    yaml_done(&yaml);
+    if (done < 0)
+        return under(err, "read the secrets file");
+    *ret_secrets = &secrets;
+    return 0;
+}
+
+static bool has_header(const struct secret *secret, const char *name)
+{
+    for (unsigned i = 0; i < secret->header_count; i++)
+        if (strcasecmp(secret->headers[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+const struct secret *secrets_find(const struct secrets *secrets,
+                                  const struct egress_endpoint *endpoint)
+{
+    for (unsigned i = 0; secrets && i < secrets->count; i++) {
+        const struct secret *secret = &secrets->list[i];
+        if (strcmp(secret->name, endpoint->name) != 0)
+            continue;
+        bool is_it = strcmp(secret->host, endpoint->host) == 0 && secret->port == endpoint->port &&
+                     secret->is_tls == (endpoint->is_tls != 0);
+        for (unsigned h = 0; h < endpoint->header_count; h++)
+            is_it &= has_header(secret, endpoint->headers[h]);
+        return is_it ? secret : NULL;
+    }
+    return NULL;
+}

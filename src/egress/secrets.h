@@ -1,0 +1,44 @@
+/* secrets.h - the file with what endpoints are shown and code never sees. Read once, before
+ * glovebox-egress confines itself.
+ *
+ *     github:
+ *       url: https://api.github.example    # it is sent nowhere else
+ *       headers:
+ *         Authorization: Bearer 0123456789abcdef */
+#pragma once
+
+#include "base/error.h"
+#include "contract/egress.h"
+#include "egress/scrub.h"
+
+enum { SECRETS_MOST = 32, SECRETS_FILE_MOST = 65536 };
+
+struct secret_header {
+    const char *name, *value;
+};
+
+struct secret {
+    const char *name; /* of the endpoint */
+    char host[HOST_NAME_SIZE];
+    uint16_t port;
+    bool is_tls;
+    unsigned header_count;
+    struct secret_header headers[EGRESS_HEADERS_MOST];
+    unsigned word_count;
+    struct scrub_word words[SCRUB_WORDS_MOST]; /* what answers must not hold */
+};
+
+struct secrets {
+    unsigned count;
+    struct secret list[SECRETS_MOST];
+};
+
+/* Reads the open file; `label` is its path, for failures. It must belong to root or to this user,
+ * and be closed to everybody else. Gives *ret_secrets, which lives as long as the program.
+ * Fails  ERR_BAD_REQUEST  the cause and the fix, the file named. */
+int secrets_read(int file, const char *label, struct secrets **ret_secrets, error *err);
+
+/* What belongs to this endpoint: the same name and upstream, and every header that it asks for.
+ * NULL if there is none. `secrets` may be NULL. */
+const struct secret *secrets_find(const struct secrets *secrets,
+                                  const struct egress_endpoint *endpoint);

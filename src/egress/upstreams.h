@@ -1,0 +1,38 @@
+/* upstreams.h - requests to endpoints: libcurl on the loop, which certificates are trusted, and how
+ * often each endpoint may be asked. One thread. */
+#pragma once
+
+#include "egress/secrets.h"
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <uv.h>
+
+struct upstreams;
+struct exchange;
+
+enum { EXCHANGES_MOST = 256 /* at once, of all channels */ };
+
+/* Before the program confines itself: what is read of files is read here. `ca_file` is an open file
+ * of certificates (PEM), -1 for those that this host trusts. `secrets` may be NULL.
+ * Fails  ERR_UNAVAILABLE  no certificate could be read. */
+int upstreams_open(uv_loop_t *loop, const struct secrets *secrets, int ca_file,
+                   struct upstreams **ret_upstreams, error *err);
+
+/* Where a request goes: the addresses have been checked, and no other is connected to. */
+struct exchange_order {
+    const struct egress_endpoint *endpoint;
+    const struct in6_addr *addresses;
+    unsigned address_count;
+};
+
+/* Begins an exchange: one request, as http_head_write() writes it, is read from *ret_socket's other
+ * end, and the answer written to it, without any secret. Gives *ret_socket, which the caller
+ * closes, and *ret_exchange, ended by exchange_drop(). Returns EGRESS_ALLOWED, or why not. */
+enum egress_reason exchange_begin(struct upstreams *upstreams, const struct exchange_order *order,
+                                  int *ret_socket, struct exchange **ret_exchange);
+
+/* Why it has failed, EGRESS_ALLOWED while it has not. Before its first byte nothing is written. */
+enum egress_reason exchange_failure(const struct exchange *exchange);
+uint64_t exchange_scrubbed(const struct exchange *exchange);
+void exchange_drop(struct exchange *exchange); /* NULL: nothing */
