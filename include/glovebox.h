@@ -250,6 +250,119 @@ GLB_API const char *glb_outcome_receipt(const glb_outcome *outcome);
  * not take it; the text says why Since    1.1 */
 GLB_API int32_t glb_receipt_write(glb_client *client, const glb_outcome *outcome, int fd);
 
+/* --- sessions: sandboxes that are kept between runs (docs/sessions.md) ---------------------------
+ *
+ * A session is named by its id, "ses_…", and lives in a daemon: a private one takes it along when
+ * it ends. Texts of JSON are what the REST interface answers.
+ *
+ *   Since    1.1, all of it */
+
+/* Frees a text that a call has given. NULL is fine. */
+GLB_API void glb_text_free(char *text);
+
+typedef struct glb_session_options {
+    const char *policy;
+    const char *template_name;
+    const glb_limit *limits;
+    size_t limit_count;
+    const char *const *environment; /* "NAME=value", NULL-ended */
+    const char *const *metadata;    /* the same; glb_session_list() shows it */
+    const char *folder;             /* of contexts that name none; NULL: /workspace */
+    uint64_t idle_ms;               /* it ends when nobody has used it for so long; 0: 10 minutes */
+    uint64_t lifetime_ms;           /* and after so long in any case; 0: a day */
+} glb_session_options;
+
+/* Begins a session. Gives *ret_json, freed with glb_text_free(); its "id" names the session.
+ *   Fails    GLB_E_BUSY         as many as policy or machine allow are alive: end one
+ *            GLB_E_UNAVAILABLE  a wall, or the way out, is missing; and as glb_run() */
+GLB_API int32_t glb_session_new(glb_client *client, const glb_session_options *options,
+                                size_t options_size, char **ret_json);
+
+/* Lists sessions, the newest first, at most 1,000: {"sessions":[…],"next":ID|null}.
+ *   state    NULL: those that are alive; "ended", "all"
+ *   after    NULL, or the `next` of the page before */
+GLB_API int32_t glb_session_list(glb_client *client, const char *state, const char *after,
+                                 char **ret_json);
+
+/* A session, or what it left: when and why it ended. Fails GLB_E_NOT_FOUND. */
+GLB_API int32_t glb_session_get(glb_client *client, const char *session, char **ret_json);
+
+/* Ends a session and everything in it. `ret_json` may be NULL. */
+GLB_API int32_t glb_session_kill(glb_client *client, const char *session, char **ret_json);
+
+typedef struct glb_cell_options {
+    const char *code;
+    size_t code_length;      /* bytes; 0: code ends with NUL */
+    const char *in;          /* a context's id, or a language: its first context; NULL: python */
+    const glb_limit *limits; /* wall, cpu, output */
+    size_t limit_count;
+    glb_on_output *on_output;
+    glb_on_event *on_event;
+    void *context; /* handed to both */
+} glb_cell_options;
+
+/* Runs a cell, whose context keeps its names. glb_cancel() interrupts it. As glb_run(), and
+ *   Fails    GLB_E_CONFLICT  the session has ended: the text says why */
+GLB_API int32_t glb_session_run(glb_client *client, const char *session,
+                                const glb_cell_options *options, size_t options_size,
+                                glb_outcome **ret_outcome);
+
+/* What has been typed, before it is sent: may be changed and made shorter. Returns 0, or 1 to leave
+ * the program, which goes on. */
+typedef int32_t glb_on_input(void *context, char *data, size_t *length);
+
+/* Asks how large the terminal is: now and then, and after each signal that this thread has caught.
+ */
+typedef void glb_on_size(void *context, uint16_t *rows, uint16_t *columns);
+
+/* A program: `command`, `shell` or `process`, one of them. */
+typedef struct glb_process_options {
+    const char *const *command; /* NULL-ended list */
+    const char *shell;          /* a line for bash */
+    const char
+        *process; /* the id, tag or pid of one that runs: what is kept of its output comes first */
+    const char *const *environment;
+    const char *folder;
+    const char *tag;     /* another name of it */
+    uint64_t timeout_ms; /* its group is killed then; 0: never */
+    int32_t
+        takes_input; /* 1: what can be read from input_fd is typed into it, and its end closes it */
+    int32_t input_fd;     /* borrowed for the call */
+    int32_t has_terminal; /* 1: it has a terminal instead of pipes */
+    int32_t reserved;
+    glb_on_size *on_size;
+    glb_on_input *on_input;
+    glb_on_output
+        *on_output;         /* as it comes; a terminal has only GLB_STDOUT. 1 leaves the program */
+    glb_on_event *on_event; /* "started", "lost" (output that nobody read in time), "end" */
+    void *context;          /* handed to all of them */
+} glb_process_options;
+
+/* Starts a program in a session, or joins one, and waits for its end. glb_cancel() sends it SIGINT;
+ * the second time it leaves it.
+ *
+ *   Gives    *ret_json, freed with glb_text_free(): the process, with "exit_code" and "signal" if
+ * it has ended; else a callback has left it. `ret_json` may be NULL. Fails    GLB_E_NOT_FOUND  no
+ * such session or process GLB_E_CONFLICT   the session has ended GLB_E_CANCELLED  glb_cancel() for
+ * the second time */
+GLB_API int32_t glb_session_exec(glb_client *client, const char *session,
+                                 const glb_process_options *options, size_t options_size,
+                                 char **ret_json);
+
+/* Writes a file of the session to a descriptor; with is_folder 1 a folder, as a tar that must be
+ * unpacked with care. A path begins with "/", or lies below /workspace. */
+GLB_API int32_t glb_session_read(glb_client *client, const char *session, const char *path,
+                                 int32_t is_folder, int fd);
+
+/* Makes a file of what a descriptor gives until its end, whole or not at all; with is_folder 1
+ * unpacks a tar into a folder. */
+GLB_API int32_t glb_session_write(glb_client *client, const char *session, const char *path,
+                                  int32_t is_folder, int fd);
+
+/* Lists a folder as deep as `depth`; NULL: /workspace, 0: 1. */
+GLB_API int32_t glb_session_files(glb_client *client, const char *session, const char *path,
+                                  uint32_t depth, char **ret_json);
+
 #ifdef __cplusplus
 }
 #endif

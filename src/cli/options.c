@@ -135,7 +135,7 @@ const struct option_table *options_of_verb(const char *verb)
         { "key", key_option_table },       { "config", config_option_table },
         { "top", top_option_table },       { "libs", libs_option_table },
         { "log", log_option_table },       { "receipt", receipt_option_table },
-        { "replay", replay_option_table },
+        { "replay", replay_option_table }, { "session", session_option_table },
     };
     for_each(row, tables)
         if (strcmp(row->verb, verb) == 0)

@@ -68,3 +68,4 @@ const struct option_table *libs_option_table(void);
 const struct option_table *log_option_table(void);
 const struct option_table *receipt_option_table(void);
 const struct option_table *replay_option_table(void);
+const struct option_table *session_option_table(void);

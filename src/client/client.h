@@ -47,6 +47,35 @@ int client_spare(struct glb_client *client, struct http **ret_http, error *err);
 /* Why the peer closed the connection without an answer. Returns -1. */
 int client_lost(struct glb_client *client, error *err);
 
+/* Runs code or a cell: sends the request, which answers with events, tells them to the callbacks of
+ * `options`, and waits for the end. */
+int client_run(struct glb_client *client, const struct http_request *request,
+               const glb_run_options *options, struct glb_outcome **ret_outcome, error *err);
+
+/* Tells an event of output, {"data":"text"} or {"data_base64":"…"}, to a callback, which may be
+ * NULL. Gives *ret_wish, what the callback returned. */
+struct output_event {
+    int32_t stream;
+    glb_on_output *on_output;
+    void *context;
+};
+int output_event_tell(const struct output_event *told, const char *json, int32_t *ret_wish,
+                      error *err);
+
+/* Sends a request and reads its whole answer, which the caller frees. Fails also if it is no 2xx.
+ */
+int client_ask(struct glb_client *client, const struct http_request *request, char **ret_text,
+               error *err);
+
+/* A wish to cancel is for one call: what came too late is not for the next one. */
+void client_forget_cancels(struct glb_client *client);
+
+/* Copies the body of an answer to a descriptor. */
+int client_fetch(struct glb_client *client, const char *path, int fd, error *err);
+
+/* May it stand in a path as it is? */
+bool id_is_plain(const char *id);
+
 /* Turns an answer that is no 2xx into a failure with its code and message. Returns -1. */
 int answer_failed(int status, const char *body, error *err);
 

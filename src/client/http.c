@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 enum { EVENT_MOST = 1 << 30 }; /* bytes of one event: an `end` carries both outputs, escaped */
 
@@ -19,6 +20,7 @@ void http_init(struct http *http, int fd, int interrupt)
 {
     http->fd = fd;
     http->interrupt = interrupt;
+    http->beside = NULL;
     http->start = http->end = 0;
     http->keep = true;
     http->body_ended = true;
@@ -30,6 +32,26 @@ void http_done(struct http *http)
     http->fd = -1;
 }
 
+/* In chunks, so that a pipe may be sent as well as a file. */
+static int send_file(struct sink *sink, int file, error *err)
+{
+    char block[6000];
+    for (;;) {
+        ssize_t got = read(file, block, sizeof block);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_os(err, "read what is to be sent");
+        char size[24];
+        (void) snprintf(size, sizeof size, "%zx\r\n", (size_t) got);
+        sink_text(sink, size);
+        sink_bytes(sink, block, (size_t) got);
+        sink_text(sink, "\r\n");
+        if (got == 0 || sink->failed != 0)
+            return 0;
+    }
+}
+
 int http_send(struct http *http, const struct http_request *request, error *err)
 {
     struct sink sink;
@@ -39,25 +61,57 @@ int http_send(struct http *http, const struct http_request *request, error *err)
         request->write_body(&sink, request->what);
         length = sink.total;
     }
-    char head[1024];
-    int size = snprintf(head, sizeof head,
-                        "%s %s HTTP/1.1\r\nHost: glovebox\r\nAccept: %s\r\n"
-                        "User-Agent: glovebox/" GLOVEBOX_VERSION "\r\n",
-                        request->method, request->path, request->accept);
-    if (size < 0 || (size_t) size >= sizeof head)
-        return fail(err, ERR_BAD_REQUEST, "the address '%.60s…' is too long", request->path);
     sink_init(&sink, http->fd);
-    sink_bytes(&sink, head, (size_t) size);
+    sink_text(&sink, request->method);
+    sink_text(&sink, " ");
+    sink_text(&sink, request->path);
+    sink_text(&sink, " HTTP/1.1\r\nHost: glovebox\r\nAccept: ");
+    sink_text(&sink, request->accept);
+    sink_text(&sink, "\r\nUser-Agent: glovebox/" GLOVEBOX_VERSION "\r\n");
     if (request->write_body) {
-        size = snprintf(head, sizeof head,
+        char head[80];
+        (void) snprintf(head, sizeof head,
                         "Content-Type: application/json\r\nContent-Length: %llu\r\n",
                         (unsigned long long) length);
-        sink_bytes(&sink, head, (size_t) size);
+        sink_text(&sink, head);
     }
+    if (request->sends_file)
+        sink_text(&sink,
+                  "Content-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n");
     sink_text(&sink, "\r\n");
     if (request->write_body)
         request->write_body(&sink, request->what);
+    if (request->sends_file && send_file(&sink, request->file, err) < 0)
+        return -1;
     return sink_flush(&sink, err);
+}
+
+enum { LOOK_MS = 60000, LOOK_BESIDE_MS = 500 };
+
+/* Returns 0 when there is something to read. */
+static int wait_to_read(struct http *http, error *err)
+{
+    struct http_beside *beside = http->beside;
+    for (;;) {
+        struct pollfd watched[3] = { { .fd = http->fd, .events = POLLIN },
+                                     { .fd = http->interrupt, .events = POLLIN },
+                                     { .fd = beside ? beside->fd : -1, .events = POLLIN } };
+        int64_t left = deadline_left_ms(http->until);
+        int64_t most = beside ? LOOK_BESIDE_MS : LOOK_MS;
+        int ready = poll(watched, 3, left > most ? (int) most : (int) left);
+        if (ready < 0 && errno != EINTR)
+            return fail_os(err, "wait for gloveboxd");
+        if (ready > 0 && watched[1].revents)
+            return HTTP_INTERRUPTED;
+        if (beside && beside->turn(beside->context, err) < 0)
+            return -1;
+        if (ready > 0 && watched[0].revents)
+            return 0;
+        if (beside && ready > 0 && watched[2].revents && beside->ready(beside->context, err) < 0)
+            return -1;
+        if (deadline_has_passed(http->until))
+            return fail(err, ERR_TIMEOUT, "gloveboxd does not answer; see its log");
+    }
 }
 
 /* Puts more bytes into the buffer, which has room. */
@@ -70,20 +124,9 @@ static int fill(struct http *http, error *err)
         http->end -= http->start;
         http->start = 0;
     }
-    for (;;) {
-        struct pollfd watched[2] = { { .fd = http->fd, .events = POLLIN },
-                                     { .fd = http->interrupt, .events = POLLIN } };
-        int64_t left = deadline_left_ms(http->until);
-        int ready = poll(watched, 2, left > 60000 ? 60000 : (int) left);
-        if (ready < 0 && errno != EINTR)
-            return fail_os(err, "wait for gloveboxd");
-        if (ready > 0 && watched[1].revents)
-            return HTTP_INTERRUPTED;
-        if (ready > 0)
-            break;
-        if (deadline_has_passed(http->until))
-            return fail(err, ERR_TIMEOUT, "gloveboxd does not answer; see its log");
-    }
+    int outcome = wait_to_read(http, err);
+    if (outcome != 0)
+        return outcome;
     ssize_t got = recv(http->fd, http->buffer + http->end, sizeof http->buffer - http->end, 0);
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;

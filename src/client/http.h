@@ -16,8 +16,9 @@ enum { HTTP_BUFFER = 32768, HTTP_EVENT_NAME = 32 };
 
 struct http {
     int fd;
-    int interrupt;  /* an eventfd that ends waiting when it becomes readable; -1 for none */
-    deadline until; /* when waiting ends; set by the caller */
+    int interrupt; /* an eventfd that ends waiting when it becomes readable; -1 for none */
+    struct http_beside *beside; /* what else is looked at while waiting; NULL: nothing */
+    deadline until;             /* when waiting ends; set by the caller */
     size_t start, end;
 
     int status;  /* of the answer */
@@ -29,6 +30,15 @@ struct http {
     bool body_ended;
     uint64_t left; /* of the body or of this chunk */
     char buffer[HTTP_BUFFER];
+};
+
+/* Looked at while an answer is waited for: `ready` is called when fd is readable, also at its end,
+ * and `turn` at every wake, at least twice a second. -1: the wait fails. */
+struct http_beside {
+    int fd; /* -1: only the turns */
+    int (*ready)(void *context, error *err);
+    int (*turn)(void *context, error *err);
+    void *context;
 };
 
 /* Answers of the functions that wait, besides 0 and -1. */
@@ -43,6 +53,8 @@ struct http_request {
     const char *accept;
     void (*write_body)(struct sink *sink, const void *what); /* called twice; NULL for no body */
     const void *what;
+    bool sends_file; /* the body is what `file` gives until its end */
+    int file;
 };
 
 /* Writes a request.

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ARTIFACT_MS = 120000 };
+enum { SILENCE_MS = 120000 };
 
 static const char *const statuses[] = {
     [GLB_STATUS_OK] = "ok",
@@ -246,13 +246,13 @@ static bool is_address(const char *url, const char *start)
     return at == length;
 }
 
-static int copy_file(struct glb_client *client, const char *url, int fd, error *err)
+int client_fetch(struct glb_client *client, const char *path, int fd, error *err)
 {
     struct http *http = NULL;
-    struct http_request request = { .method = "GET", .path = url, .accept = "*/*" };
+    struct http_request request = { .method = "GET", .path = path, .accept = "*/*" };
     if (client_connection(client, &http, err) < 0)
         return -1;
-    http->until = deadline_in(ARTIFACT_MS);
+    http->until = deadline_in(SILENCE_MS);
     if (http_send(http, &request, err) < 0)
         return -1;
     int outcome = http_receive(http, err);
@@ -266,6 +266,7 @@ static int copy_file(struct glb_client *client, const char *url, int fd, error *
     while (outcome == 0) {
         char block[8192];
         size_t got = 0;
+        http->until = deadline_in(SILENCE_MS);
         outcome = http_read(http, block, sizeof block, &got, err);
         if (outcome != 0 || got == 0)
             break;
@@ -289,7 +290,7 @@ int32_t glb_artifact_write(glb_client *client, const glb_outcome *outcome, size_
     error err = { 0 };
     const char *url = text_of(row, "url");
     int result = is_address(url, "/v1/artifacts/")
-                     ? copy_file(client, url, fd, &err)
+                     ? client_fetch(client, url, fd, &err)
                      : fail(&err, ERR_PROTOCOL, "gloveboxd sent an address that is none");
     return result < 0 ? report(&err) : GLB_OK;
 }
@@ -308,7 +309,7 @@ int32_t glb_receipt_write(glb_client *client, const glb_outcome *outcome, int fd
         return no_such_row("receipt");
     (void) snprintf(url, sizeof url, "/v1/receipts/%s", id);
     int result = is_address(url, "/v1/receipts/")
-                     ? copy_file(client, url, fd, &err)
+                     ? client_fetch(client, url, fd, &err)
                      : fail(&err, ERR_PROTOCOL, "gloveboxd sent a receipt's id that is none");
     return result < 0 ? report(&err) : GLB_OK;
 }

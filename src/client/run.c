@@ -3,8 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "client/wire_text.h"
-#include "model/limits.h"
+#include "client/body.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,152 +21,56 @@ enum {
 
 /* ---- the request ---- */
 
-struct comma {
-    struct sink *sink;
-    bool needed;
-};
-
-static void key(struct comma *comma, const char *name)
+static void files_member(struct body *body, const glb_run_options *options)
 {
-    if (comma->needed)
-        sink_text(comma->sink, ",");
-    comma->needed = true;
-    sink_json_string(comma->sink, name, strlen(name));
-    sink_text(comma->sink, ":");
-}
-
-static void text_member(struct comma *comma, const char *name, const char *text)
-{
-    if (!text)
-        return;
-    key(comma, name);
-    sink_json_string(comma->sink, text, strlen(text));
-}
-
-static void list_member(struct comma *comma, const char *name, const char *const *list)
-{
-    if (!list)
-        return;
-    key(comma, name);
-    sink_text(comma->sink, "[");
-    for (size_t index = 0; list[index]; index++) {
-        sink_text(comma->sink, index > 0 ? "," : "");
-        sink_json_string(comma->sink, list[index], strlen(list[index]));
-    }
-    sink_text(comma->sink, "]");
-}
-
-static void limits_member(struct comma *comma, const glb_run_options *options)
-{
-    key(comma, "limits");
-    sink_text(comma->sink, "{");
-    struct comma inner = { .sink = comma->sink };
-    for (size_t index = 0; index < options->limit_count; index++) {
-        const struct limit_row *row = &limit_rows[limit_find(options->limits[index].name)];
-        unsigned long long value = options->limits[index].value;
-        char text[48];
-        key(&inner, row->json_name);
-        if (row->unit == UNIT_MILLI)
-            (void) snprintf(text, sizeof text, "%llu.%03llu", value / 1000, value % 1000);
-        else
-            (void) snprintf(text, sizeof text, "%llu", value);
-        sink_text(comma->sink, text);
-    }
-    sink_text(comma->sink, "}");
-}
-
-static void environment_member(struct comma *comma, const char *const *environment)
-{
-    key(comma, "env");
-    sink_text(comma->sink, "{");
-    for (size_t index = 0; environment[index]; index++) {
-        const char *equals = strchr(environment[index], '=');
-        sink_text(comma->sink, index > 0 ? "," : "");
-        sink_json_string(comma->sink, environment[index], (size_t) (equals - environment[index]));
-        sink_text(comma->sink, ":");
-        sink_json_string(comma->sink, equals + 1, strlen(equals + 1));
-    }
-    sink_text(comma->sink, "}");
-}
-
-static void files_member(struct comma *comma, const glb_run_options *options)
-{
-    key(comma, "files");
-    sink_text(comma->sink, "[");
+    body_key(body, "files");
+    sink_text(body->sink, "[");
     for (size_t index = 0; index < options->file_count; index++) {
         glb_file file;
         (void) take_options(&file, sizeof file,
                             (const char *) options->files + index * options->file_size,
                             options->file_size);
-        sink_text(comma->sink, index > 0 ? ",{" : "{");
-        struct comma inner = { .sink = comma->sink };
-        text_member(&inner, "path", file.path);
-        key(&inner, "content_base64");
-        sink_base64(comma->sink, file.content, file.length);
+        sink_text(body->sink, index > 0 ? ",{" : "{");
+        struct body inner = { .sink = body->sink };
+        body_text(&inner, "path", file.path);
+        body_key(&inner, "content_base64");
+        sink_base64(body->sink, file.content, file.length);
         if (file.read_only) {
-            key(&inner, "read_only");
-            sink_text(comma->sink, "true");
+            body_key(&inner, "read_only");
+            sink_text(body->sink, "true");
         }
-        sink_text(comma->sink, "}");
+        sink_text(body->sink, "}");
     }
-    sink_text(comma->sink, "]");
+    sink_text(body->sink, "]");
 }
 
 static void write_request(struct sink *sink, const void *what)
 {
     const glb_run_options *options = what;
-    struct comma comma = { .sink = sink };
+    struct body body = { .sink = sink };
     sink_text(sink, "{");
     if (options->code) {
-        key(&comma, "code");
+        body_key(&body, "code");
         sink_json_string(sink, options->code, options->code_length);
     }
-    text_member(&comma, "language", options->language);
-    text_member(&comma, "filename", options->file_name);
-    list_member(&comma, "command", options->command);
-    list_member(&comma, "args", options->arguments);
-    text_member(&comma, "policy", options->policy);
-    text_member(&comma, "template", options->template_name);
-    if (options->limit_count > 0)
-        limits_member(&comma, options);
-    if (options->environment && options->environment[0])
-        environment_member(&comma, options->environment);
+    body_text(&body, "language", options->language);
+    body_text(&body, "filename", options->file_name);
+    body_list(&body, "command", options->command);
+    body_list(&body, "args", options->arguments);
+    body_text(&body, "policy", options->policy);
+    body_text(&body, "template", options->template_name);
+    body_limits(&body, options->limits, options->limit_count);
+    body_pairs(&body, "env", options->environment);
     if (options->input) {
-        key(&comma, "stdin_base64");
+        body_key(&body, "stdin_base64");
         sink_base64(sink, options->input, options->input_length);
     }
     if (options->file_count > 0)
-        files_member(&comma, options);
+        files_member(&body, options);
     sink_text(sink, "}");
 }
 
 /* ---- what can be wrong with it before anybody is asked ---- */
-
-static int check_text(const char *what, const char *text, size_t size, error *err)
-{
-    size_t bad = text_first_bad_byte(text, size);
-    if (bad == size)
-        return 0;
-    size_t line = 1;
-    for (size_t at = 0; at < bad; at++)
-        line += text[at] == '\n';
-    if (text[bad] == '\0')
-        return fail(
-            err, ERR_BAD_REQUEST,
-            "%s has a NUL byte at offset %zu (line %zu); is it a text file? remove the byte", what,
-            bad, line);
-    return fail(err, ERR_BAD_REQUEST,
-                "%s is not UTF-8 at offset %zu (line %zu, byte 0x%02x); convert it: iconv -t UTF-8",
-                what, bad, line, (unsigned char) text[bad]);
-}
-
-static int check_list(const char *what, const char *const *list, error *err)
-{
-    for (size_t index = 0; list && list[index]; index++)
-        if (check_text(what, list[index], strlen(list[index]), err) < 0)
-            return -1;
-    return 0;
-}
 
 static int check_options(glb_run_options *options, error *err)
 {
@@ -186,18 +89,11 @@ static int check_options(glb_run_options *options, error *err)
     for_each(name, names)
         if (*name && check_text("a name", *name, strlen(*name), err) < 0)
             return -1;
-    if (check_list("the command", options->command, err) < 0 ||
-        check_list("an argument", options->arguments, err) < 0 ||
-        check_list("an environment variable", options->environment, err) < 0)
+    if (check_texts("the command", options->command, err) < 0 ||
+        check_texts("an argument", options->arguments, err) < 0 ||
+        check_pairs("the variable", options->environment, err) < 0 ||
+        check_limits(options->limits, options->limit_count, err) < 0)
         return -1;
-    for (size_t index = 0; options->environment && options->environment[index]; index++)
-        if (!strchr(options->environment[index], '='))
-            return fail(err, ERR_BAD_REQUEST, "the variable '%s' has no value; write NAME=VALUE",
-                        options->environment[index]);
-    for (size_t index = 0; index < options->limit_count; index++)
-        if (limit_find(options->limits[index].name) == LIMITS)
-            return fail(err, ERR_LIMIT, "no limit is named '%s'; see glovebox run --help",
-                        options->limits[index].name);
     if (options->file_count > 0 && options->file_size < offsetof(glb_file, read_only))
         return fail(err, ERR_BAD_REQUEST, "file_size must be sizeof(glb_file)");
     for (size_t index = 0; index < options->file_count; index++) {
@@ -221,31 +117,30 @@ struct follower {
     error failure;
 };
 
-/* stdout, stderr: {"data":"text"} or {"data_base64":"…"} */
-static int hand_out_output(struct follower *follower, int32_t stream, json_object *event,
-                           error *err)
+int output_event_tell(const struct output_event *told, const char *json, int32_t *ret_wish,
+                      error *err)
 {
-    if (!follower->options->on_output)
-        return 0;
+    json_object *event = json_tokener_parse(json);
     json_object *data = NULL;
-    int32_t answer = 0;
-    if (json_object_object_get_ex(event, "data", &data)) {
-        answer = follower->options->on_output(follower->options->context, stream,
-                                              json_object_get_string(data),
-                                              (size_t) json_object_get_string_len(data));
-    } else if (json_object_object_get_ex(event, "data_base64", &data)) {
+    int result = 0;
+    if (!event)
+        return fail(err, ERR_PROTOCOL, "gloveboxd sent output that is no JSON");
+    if (told->on_output && json_object_object_get_ex(event, "data", &data)) {
+        *ret_wish = told->on_output(told->context, told->stream, json_object_get_string(data),
+                                    (size_t) json_object_get_string_len(data));
+    } else if (told->on_output && json_object_object_get_ex(event, "data_base64", &data)) {
         size_t length = (size_t) json_object_get_string_len(data);
         auto_text bytes = malloc(length + 1);
+        int64_t size = bytes ? base64_decode(json_object_get_string(data), length, bytes) : 0;
         if (!bytes)
-            return fail(err, ERR_INTERNAL, "out of memory");
-        int64_t size = base64_decode(json_object_get_string(data), length, bytes);
-        if (size < 0)
-            return fail(err, ERR_PROTOCOL, "gloveboxd sent output that is not base64");
-        answer =
-            follower->options->on_output(follower->options->context, stream, bytes, (size_t) size);
+            result = fail(err, ERR_INTERNAL, "out of memory");
+        else if (size < 0)
+            result = fail(err, ERR_PROTOCOL, "gloveboxd sent output that is not base64");
+        else
+            *ret_wish = told->on_output(told->context, told->stream, bytes, (size_t) size);
     }
-    follower->wants_end |= answer != 0;
-    return 0;
+    json_object_put(event);
+    return result;
 }
 
 static int event_has_come(void *context, const char *name, const char *data, error *err)
@@ -257,19 +152,22 @@ static int event_has_come(void *context, const char *name, const char *data, err
         return follower->end ? 0 : fail(err, ERR_INTERNAL, "out of memory");
     }
     bool is_stdout = strcmp(name, "stdout") == 0;
-    if (is_stdout || strcmp(name, "stderr") == 0 || strcmp(name, "started") == 0) {
+    if (is_stdout || strcmp(name, "stderr") == 0) {
+        int32_t wish = 0;
+        struct output_event told = { is_stdout ? GLB_STDOUT : GLB_STDERR,
+                                     follower->options->on_output, follower->options->context };
+        int result = output_event_tell(&told, data, &wish, err);
+        follower->wants_end |= wish != 0;
+        return result;
+    }
+    if (strcmp(name, "started") == 0) {
         json_object *event = json_tokener_parse(data);
+        json_object *id = NULL;
         if (!event)
             return fail(err, ERR_PROTOCOL, "gloveboxd sent an event '%s' that is no JSON", name);
-        json_object *id = NULL;
-        int result = 0;
-        if (strcmp(name, "started") != 0)
-            result = hand_out_output(follower, is_stdout ? GLB_STDOUT : GLB_STDERR, event, err);
-        else if (json_object_object_get_ex(event, "id", &id))
+        if (json_object_object_get_ex(event, "id", &id))
             (void) snprintf(follower->id, sizeof follower->id, "%s", json_object_get_string(id));
         json_object_put(event);
-        if (result < 0 || strcmp(name, "started") != 0)
-            return result;
     }
     if (strcmp(name, "error") == 0) {
         /* Two things have this name: the program's own exception, and a failure of the run. */
@@ -287,7 +185,7 @@ static int event_has_come(void *context, const char *name, const char *data, err
     return 0;
 }
 
-static bool id_is_plain(const char *id)
+bool id_is_plain(const char *id)
 {
     return *id && strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
                       strlen(id);
@@ -442,28 +340,23 @@ static int receive_outcome(struct glb_client *client, struct http *http, struct 
 }
 
 /* A wish to cancel is for one run: what came too late is not for the next one. */
-static void forget_cancels(struct glb_client *client)
+void client_forget_cancels(struct glb_client *client)
 {
     uint64_t count;
     atomic_store(&client->cancels, 0);
     (void) !read(client->interrupt, &count, sizeof count);
 }
 
-static int run(struct glb_client *client, const glb_run_options *options,
-               struct glb_outcome **ret_outcome, error *err)
+int client_run(struct glb_client *client, const struct http_request *request,
+               const glb_run_options *options, struct glb_outcome **ret_outcome, error *err)
 {
     struct http *http = NULL;
     struct follower follower = { .options = options };
     if (client_connection(client, &http, err) < 0)
         return -1;
     error unsent = { 0 };
-    struct http_request request = { .method = "POST",
-                                    .path = "/v1/runs",
-                                    .accept = "text/event-stream",
-                                    .write_body = write_request,
-                                    .what = options };
     http->until = deadline_in(WAIT_MS);
-    int sent = http_send(http, &request, &unsent);
+    int sent = http_send(http, request, &unsent);
     int result = receive_outcome(client, http, &follower, err);
     /* A request that was refused while it was being sent has its answer all the same. */
     if (sent < 0 && result < 0 && err->code == ERR_PROTOCOL)
@@ -482,7 +375,7 @@ static int run(struct glb_client *client, const glb_run_options *options,
     free(follower.end);
     if (result < 0 && !(http->keep && http->body_ended))
         http_done(http); /* nobody knows where the next answer begins */
-    forget_cancels(client);
+    client_forget_cancels(client);
     return result;
 }
 
@@ -494,7 +387,13 @@ int32_t glb_run(glb_client *client, const glb_run_options *options, size_t optio
     if (take_options(&ours, sizeof ours, options, options_size) < 0)
         (void) fail(&err, ERR_BAD_REQUEST, "an option is newer than this libglovebox (%s)",
                     GLOVEBOX_VERSION);
-    else if (check_options(&ours, &err) == 0 && run(client, &ours, ret_outcome, &err) == 0)
+    struct http_request request = { .method = "POST",
+                                    .path = "/v1/runs",
+                                    .accept = "text/event-stream",
+                                    .write_body = write_request,
+                                    .what = &ours };
+    if (err.code == ERR_NONE && check_options(&ours, &err) == 0 &&
+        client_run(client, &request, &ours, ret_outcome, &err) == 0)
         return GLB_OK;
     return report(&err);
 }

@@ -1,0 +1,38 @@
+/* session.h - what the verbs of `glovebox session` share. */
+#pragma once
+
+#include "base/error.h"
+
+#include <glovebox.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { SESSION_LISTS_MOST = 64, SESSION_NAME_SIZE = 64 };
+
+struct session_arguments {
+    const char *daemon, *policy, *template_name, *folder, *code, *in, *process;
+    uint64_t idle_ms, lifetime_ms;
+    size_t limit_count, variable_count, label_count;
+    glb_limit limits[SESSION_LISTS_MOST];
+    const char *variables[SESSION_LISTS_MOST + 1], *labels[SESSION_LISTS_MOST + 1];
+    bool json, all, is_folder;
+
+    glb_client *client;
+    char **words; /* what follows the verb */
+    int count;
+};
+
+/* The session that a word means: its id, or the beginning of it if only one that is alive begins
+ * so. Fails ERR_NOT_FOUND. */
+int session_named(const struct session_arguments *arguments, const char *word,
+                  char name[SESSION_NAME_SIZE], error *err);
+
+/* Why the library's last call failed. Returns -1. */
+int library_failed(int32_t code, error *err);
+
+/* The verbs. Return the exit status, or -1 with *err. */
+int session_exec(struct session_arguments *arguments, error *err);
+int session_shell(struct session_arguments *arguments, error *err);
+int session_copy(struct session_arguments *arguments, error *err);
+int session_files(struct session_arguments *arguments, error *err);

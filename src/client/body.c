@@ -1,0 +1,128 @@
+/* body.c - see body.h. */
+#include "client/body.h"
+
+#include "model/limits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void body_key(struct body *body, const char *name)
+{
+    if (body->has_member)
+        sink_text(body->sink, ",");
+    body->has_member = true;
+    sink_json_string(body->sink, name, strlen(name));
+    sink_text(body->sink, ":");
+}
+
+void body_text(struct body *body, const char *name, const char *text)
+{
+    if (!text)
+        return;
+    body_key(body, name);
+    sink_json_string(body->sink, text, strlen(text));
+}
+
+void body_list(struct body *body, const char *name, const char *const *list)
+{
+    if (!list)
+        return;
+    body_key(body, name);
+    sink_text(body->sink, "[");
+    for (size_t index = 0; list[index]; index++) {
+        sink_text(body->sink, index > 0 ? "," : "");
+        sink_json_string(body->sink, list[index], strlen(list[index]));
+    }
+    sink_text(body->sink, "]");
+}
+
+void body_limits(struct body *body, const glb_limit *limits, size_t count)
+{
+    if (count == 0)
+        return;
+    body_key(body, "limits");
+    sink_text(body->sink, "{");
+    struct body inner = { .sink = body->sink };
+    for (size_t index = 0; index < count; index++) {
+        const struct limit_row *row = &limit_rows[limit_find(limits[index].name)];
+        unsigned long long value = limits[index].value;
+        char text[48];
+        body_key(&inner, row->json_name);
+        if (row->unit == UNIT_MILLI)
+            (void) snprintf(text, sizeof text, "%llu.%03llu", value / 1000, value % 1000);
+        else
+            (void) snprintf(text, sizeof text, "%llu", value);
+        sink_text(body->sink, text);
+    }
+    sink_text(body->sink, "}");
+}
+
+void body_pairs(struct body *body, const char *name, const char *const *pairs)
+{
+    if (!pairs || !pairs[0])
+        return;
+    body_key(body, name);
+    sink_text(body->sink, "{");
+    for (size_t index = 0; pairs[index]; index++) {
+        const char *equals = strchr(pairs[index], '=');
+        sink_text(body->sink, index > 0 ? "," : "");
+        sink_json_string(body->sink, pairs[index], (size_t) (equals - pairs[index]));
+        sink_text(body->sink, ":");
+        sink_json_string(body->sink, equals + 1, strlen(equals + 1));
+    }
+    sink_text(body->sink, "}");
+}
+
+void body_number(struct body *body, const char *name, uint64_t number)
+{
+    char text[24];
+    if (number == 0)
+        return;
+    (void) snprintf(text, sizeof text, "%llu", (unsigned long long) number);
+    body_key(body, name);
+    sink_text(body->sink, text);
+}
+
+int check_text(const char *what, const char *text, size_t size, error *err)
+{
+    size_t bad = text_first_bad_byte(text, size);
+    if (bad == size)
+        return 0;
+    size_t line = 1;
+    for (size_t at = 0; at < bad; at++)
+        line += text[at] == '\n';
+    if (text[bad] == '\0')
+        return fail(
+            err, ERR_BAD_REQUEST,
+            "%s has a NUL byte at offset %zu (line %zu); is it a text file? remove the byte", what,
+            bad, line);
+    return fail(err, ERR_BAD_REQUEST,
+                "%s is not UTF-8 at offset %zu (line %zu, byte 0x%02x); convert it: iconv -t UTF-8",
+                what, bad, line, (unsigned char) text[bad]);
+}
+
+int check_texts(const char *what, const char *const *list, error *err)
+{
+    for (size_t index = 0; list && list[index]; index++)
+        if (check_text(what, list[index], strlen(list[index]), err) < 0)
+            return -1;
+    return 0;
+}
+
+int check_pairs(const char *what, const char *const *list, error *err)
+{
+    for (size_t index = 0; list && list[index]; index++)
+        if (!strchr(list[index], '='))
+            return fail(err, ERR_BAD_REQUEST, "%s '%s' has no value; write NAME=VALUE", what,
+                        list[index]);
+    return check_texts(what, list, err);
+}
+
+int check_limits(const glb_limit *limits, size_t count, error *err)
+{
+    for (size_t index = 0; index < count; index++)
+        if (limit_find(limits[index].name) == LIMITS)
+            return fail(err, ERR_LIMIT, "no limit is named '%s'; see glovebox run --help",
+                        limits[index].name);
+    return 0;
+}

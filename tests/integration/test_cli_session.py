@@ -1,0 +1,210 @@
+"""`glovebox session`: cells, programs, terminals and files of a session, from the command line."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+from conftest import BUILD
+from session_rig import Daemon
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    from conftest import Glovebox
+    folder = tmp_path_factory.mktemp("cli")
+    daemon = Daemon(Glovebox(folder), folder)
+    yield daemon
+    daemon.stop()
+
+
+@pytest.fixture
+def cli(daemon, tmp_path):
+    def cli(*words, **how):
+        return subprocess.run([str(BUILD / "glovebox"), "session", words[0], "--daemon", daemon.path, *words[1:]],
+                              capture_output=True, timeout=60, cwd=tmp_path, **({"stdin": subprocess.DEVNULL} | how))
+    return cli
+
+
+@pytest.fixture
+def session(cli):
+    for _ in range(4):
+        made = cli("new", "--policy", "data", "--label", "user=a", "--env", "COLOUR=blue", "--idle", "5m")
+        if made.returncode == 0:
+            break
+    assert made.returncode == 0, made.stderr
+    name = made.stdout.decode().strip()
+    assert re.fullmatch(r"ses_[0-9a-f]{32}", name)
+    yield name
+    cli("kill", name)
+
+
+class Shell:
+    """`glovebox session shell` on a terminal of the test's own."""
+
+    def __init__(self, daemon, *words):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ["TERM"] = "xterm-256color"
+            os.execv(BUILD / "glovebox", ["glovebox", "session", "shell", "--daemon", daemon.path, *words])
+        self.seen = b""
+
+    def size(self, rows, columns):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        os.kill(self.pid, signal.SIGWINCH)
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def until(self, wanted, seconds=30):
+        end = time.monotonic() + seconds
+        while wanted not in self.seen:
+            assert time.monotonic() < end, self.seen
+            if select.select([self.fd], [], [], 0.2)[0]:
+                try:
+                    self.seen += os.read(self.fd, 65536)
+                except OSError:
+                    assert wanted in self.seen, self.seen
+        found, self.seen = self.seen.split(wanted, 1)
+        return found + wanted
+
+    def end(self):
+        rest = b""
+        while True:
+            try:
+                block = os.read(self.fd, 65536)
+            except OSError:
+                block = b""
+            if not block:
+                break
+            rest += block
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]), self.seen + rest
+
+
+def test_cells_keep_their_names_and_show_values(cli, session):
+    assert cli("run", session, "-c", "import os\nx = 6 * 7\nprint('hello')\nos.environ['COLOUR']").stdout == b"hello\n'blue'\n"
+    assert cli("run", session[:12], "-c", "x").stdout == b"42\n"
+    failed = cli("run", session, "-c", "1 / 0")
+    assert failed.returncode == 1 and b"ZeroDivisionError" in failed.stderr and failed.stdout == b""
+    assert cli("run", session, "-", input=b"x + 1", stdin=None).stdout == b"43\n"
+    assert cli("run", "--context", "bash", session, "-c", "echo $COLOUR").stdout == b"blue\n"
+    result = json.loads(cli("run", "--json", session, "-c", "x").stdout)
+    assert result["cell"]["session"] == session and result["results"][0]["data"]["text/plain"] == "42"
+    limited = cli("run", session, "--limit", "wall=300ms", "-c", "import time; time.sleep(9)")
+    assert limited.returncode == 124 and b"wall" in limited.stderr
+
+
+def test_sessions_are_listed_shown_and_killed(cli, session):
+    assert session.encode() in cli("list").stdout and b'"user":"a"' in cli("list").stdout.replace(b" ", b"")
+    assert json.loads(cli("show", "--json", session).stdout)["metadata"] == {"user": "a"}
+    assert cli("kill", session).returncode == 0
+    assert session.encode() not in cli("list").stdout and session.encode() in cli("list", "--all").stdout
+    gone = cli("run", session, "-c", "1")
+    assert gone.returncode != 0 and b"has ended" in gone.stderr
+    assert b"begins with" in cli("show", "ses_zzz").stderr
+
+
+def test_programs_pass_everything_through(cli, session):
+    done = cli("exec", session, "--", "bash", "-c", "echo out; echo err >&2; exit 7")
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"out\n", b"err\n")
+    block = os.urandom(300_000)
+    assert cli("exec", session, "cat", input=block, stdin=None).stdout == block
+    assert cli("exec", session, "--", "sh", "-c", "kill -9 $$").returncode == 137
+    missing = cli("exec", session, "--", "nothing-of-this-name")
+    assert missing.returncode != 0 and b"nothing-of-this-name" in missing.stderr
+
+
+def test_a_program_is_interrupted_and_the_session_goes_on(daemon, cli, session):
+    process = subprocess.Popen([BUILD / "glovebox", "session", "exec", "--daemon", daemon.path, session, "--", "bash", "-c",
+                                "trap 'echo caught; exit 3' INT; echo ready; while :; do sleep 0.05; done"],
+                               stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.read() == b"caught\n" and process.wait(30) == 3
+    assert cli("run", session, "-c", "1").stdout == b"1\n"
+
+
+def test_files_go_in_and_out(cli, session, tmp_path):
+    block = os.urandom(3_000_000)
+    (tmp_path / "a file").write_bytes(block)
+    assert cli("cp", "./a file", f"{session}:in/ä b").returncode == 0
+    assert cli("cp", f"{session[:14]}:in/ä b", "-").stdout == block
+    assert "in/ä b" in cli("files", session, "in").stdout.decode() or "ä b" in cli("files", session, "in").stdout.decode()
+    tar = cli("cp", "--tar", f"{session}:in", "-").stdout
+    assert cli("cp", "--tar", "-", f"{session}:copy", input=tar, stdin=None).returncode == 0
+    assert cli("cp", f"{session}:copy/ä b", "out").returncode == 0 and (tmp_path / "out").read_bytes() == block
+    assert cli("cp", f"{session}:none", "-").returncode != 0
+    assert b"one of both" in cli("cp", "a", "b").stderr
+
+
+def test_a_shell_is_a_terminal_with_the_size_of_ours(daemon, session):
+    shell = Shell(daemon, session)
+    shell.until(b"$ ")
+    shell.size(41, 99)
+    shell.type("stty size; tty; echo $TERM\r")
+    for _ in range(50):
+        if b"41 99" in shell.until(b"xterm-256color"):
+            break
+        time.sleep(0.2)
+        shell.type("stty size; echo $TERM\r")
+    else:
+        raise AssertionError("the size did not arrive")
+    shell.type("sleep 60\r")
+    time.sleep(0.3)
+    shell.type("\x03")  # a key as any other
+    shell.until(b"$ ")
+    shell.type("exit 5\r")
+    status, _ = shell.end()
+    assert status == 5
+
+
+def test_a_shell_is_left_and_found_again(daemon, session):
+    shell = Shell(daemon, session)
+    shell.until(b"$ ")
+    shell.type("kept=still-here\r")
+    shell.until(b"$ ")
+    shell.type("\r")
+    shell.until(b"$ ")
+    shell.type("~.")
+    status, said = shell.end()
+    assert status == 0 and b"--attach" in said, said
+    process = re.search(rb"--attach (\S+)", said).group(1).decode()
+    again = Shell(daemon, session, "--attach", process)
+    again.until(b"still-here")
+    again.type("\x15echo $kept\r")
+    again.until(b"\rstill-here")
+    again.type("exit\r")
+    assert again.end()[0] == 0
+
+
+def test_no_program_speaks_to_our_terminal_behind_our_back(daemon, session):
+    shell = Shell(daemon, session)
+    shell.until(b"$ ")
+    evil = {"title": r"\e]0;owned\a", "clipboard": r"\e]52;c;b3duZWQ=\e\\", "dcs": r"\eP$q\"p\e\\", "status": r"\e[6n",
+            "device": r"\e[c", "window": r"\e[21t", "eight": r"\xc2\x9d0;owned\x9c", "ask": r"\x05", "mode": r"\e[?1$p"}
+    shell.type("printf '%b' '" + "".join(f"<{name}{text}>" for name, text in evil.items()) + r"\e[31mred\e[0m done\n'" + "\r")
+    seen = shell.until(b"red\x1b[0m done")
+    drawn = seen[seen.rindex(b"<title"):]
+    assert b"\x1b[31mred" in drawn
+    for what in (b"\x1b]", b"\x1bP", b"[6n", b"\x1b[c", b"[21t", b"\xc2\x9d", b"\x05", b"$p"):
+        assert what not in drawn, (what, drawn)
+    shell.type("exit\r")
+    assert shell.end()[0] == 0
+
+
+def test_without_a_daemon_it_says_what_to_do(tmp_path):
+    done = subprocess.run([str(BUILD / "glovebox"), "session", "list", "--daemon", str(tmp_path / "none")], capture_output=True,
+                          timeout=30)
+    assert done.returncode != 0 and b"glovebox serve" in done.stderr
+    wrong = subprocess.run([str(BUILD / "glovebox"), "session", "lst"], capture_output=True, timeout=30)
+    assert b"did you mean glovebox session list" in wrong.stderr
