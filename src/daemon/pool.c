@@ -96,7 +96,8 @@ static void ticket_fails(struct pool_ticket *ticket, const error *cause)
         ticket->shape->building--;
         pool->building--;
         shape_failed(ticket->shape);
-        log_event(LOG_WARNING, "pool.cannot_park", TEXT("cause", cause->text));
+        if (!pool->is_closing)
+            log_event(LOG_WARNING, "pool.cannot_park", TEXT("cause", cause->text));
     }
     if (told)
         told(user, NULL, POOL_BUILT, cause);
@@ -157,7 +158,8 @@ static void on_broken(void *context, const error *cause)
     struct pool *pool = row->pool;
     struct sandbox *sandbox = row->sandbox;
     struct pool_ticket *ticket = row->ticket;
-    log_event(LOG_WARNING, "pool.sandbox_broke", TEXT("cause", cause->text));
+    if (!pool->is_closing) /* then it ends with its spawner, and nothing has broken */
+        log_event(LOG_WARNING, "pool.sandbox_broke", TEXT("cause", cause->text));
     unlist(pool, row);
     free(row);
     pool->leaving++;

@@ -41,7 +41,8 @@ def service(glovebox):
     with Serving(glovebox, slots=16) as one:
         yield one
     said = one.log.read_text()
-    assert "pool." not in said, said  # nothing that waited broke, or could not rehearse
+    # That one could not be parked in time is no fault where others take the processor.
+    assert "pool.sandbox_broke" not in said and "pool.cannot_rehearse" not in said, said
 
 
 def test_bash_starts_in_a_parked_sandbox(service):
@@ -53,7 +54,9 @@ def test_bash_starts_in_a_parked_sandbox(service):
 def test_what_was_rehearsed_leaves_no_trace(service, policy):
     """Given time, the next sandbox rehearses; with pandas in the code the one with libraries is taken."""
     code = LOOK if policy == "minimal" else "import pandas\n" + LOOK.replace('"__")', '"__") and name != "pandas"')
-    built = json.loads(service.run(code, policy=policy, limits={"memory_bytes": 200 << 20}).json["stdout"])
+    first = service.run(code, policy=policy, limits={"memory_bytes": 200 << 20}).json
+    assert first["status"] == "ok", first
+    built = json.loads(first["stdout"])
     for _ in range(4):
         time.sleep(0.3)
         result = until_parked(lambda: service.run(code, policy=policy).json)
