@@ -4,11 +4,11 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/inputs.h"
+#include "cli/libs.h"
 #include "cli/options.h"
 #include "client/paths.h"
 
 #include <errno.h>
-#include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,8 +63,8 @@ static void print_packages(json_object *packages, const char *word, bool as_json
         (void) puts(first ? "[]" : "]");
 }
 
-static int read_manifest(const char *state, const char *template_name, json_object **ret_manifest,
-                         error *err)
+int read_template_manifest(const char *state, const char *template_name, json_object **ret_manifest,
+                           error *err)
 {
     auto_text folder = NULL;
     auto_text path = NULL;
@@ -111,7 +111,7 @@ int command_libs(int argc, char **argv)
     }
     json_object *manifest = NULL;
     json_object *packages = NULL;
-    if (read_manifest(arguments.state, operands[0], &manifest, &err) < 0)
+    if (read_template_manifest(arguments.state, operands[0], &manifest, &err) < 0)
         return complain_of(&err);
     if (json_object_object_get_ex(manifest, "packages", &packages))
         print_packages(packages, operands[1], arguments.json);

@@ -63,6 +63,17 @@ int look_at_code(glb_client *client, const struct look *look, json_object **ret_
     return fail(err, ERR_PROTOCOL, "the daemon cannot look at code; it is older than this program");
 }
 
+int look_connect_private(const char *state, const char *template_name, glb_client **ret_client,
+                         error *err)
+{
+    glb_connect_options options = { .state = state,
+                                    .how = GLB_CONNECT_PRIVATE,
+                                    .template_name = template_name };
+    if (glb_connect(&options, sizeof options, ret_client) == GLB_OK)
+        return 0;
+    return fail(err, ERR_UNAVAILABLE, "%s", glb_error_text());
+}
+
 static json_object *member(json_object *object, const char *name)
 {
     json_object *value = NULL;

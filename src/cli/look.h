@@ -18,6 +18,10 @@ struct look {
  * Fails  as the API does, with its code and words */
 int look_at_code(glb_client *client, const struct look *look, json_object **ret_result, error *err);
 
+/* A private daemon whose first template is this one. Gives *ret_client, ended with glb_close(). */
+int look_connect_private(const char *state, const char *template_name, glb_client **ret_client,
+                         error *err);
+
 /* What it comes to: "allow", "warn", "ask", "deny". */
 const char *look_decision(json_object *result);
 

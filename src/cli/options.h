@@ -60,6 +60,8 @@ const struct option_table *options_of_verb(const char *verb);
 const struct option_table *run_option_table(void);
 const struct option_table *exec_option_table(void);
 const struct option_table *check_option_table(void);
+const struct option_table *prompt_option_table(void);
+const struct option_table *manifest_option_table(void);
 const struct option_table *serve_option_table(void);
 const struct option_table *key_option_table(void);
 const struct option_table *config_option_table(void);

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/commands.h"
+#include "cli/policy_verbs.h"
 #include "client/paths.h"
 
 #include <json.h>
@@ -37,6 +38,10 @@ static void print_help(void)
         "  glovebox policy list                   name the policies\n"
         "  glovebox policy show data              what policy data grants, and where it ends\n"
         "  glovebox policy validate mine.yaml     check files, with line and column\n"
+        "  glovebox policy explain --policy data  which line of which file says what\n"
+        "  glovebox policy explain --policy data --code file.py\n"
+        "                                         and what would become of this code\n"
+        "  glovebox policy test cases.yaml        whether it decides as expected\n"
         "\n"
         "  --json    the same for programs\n"
         "\n"
@@ -224,7 +229,11 @@ static const struct verb *find_verb(const char *name)
 
 int command_policy(int argc, char **argv)
 {
-    static const char *const names[] = { "show", "validate", "list", NULL };
+    static const char *const names[] = { "show", "validate", "list", "explain", "test", NULL };
+    if (argc > 1 && strcmp(argv[1], "explain") == 0)
+        return policy_explain(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "test") == 0)
+        return policy_test(argc - 1, argv + 1);
     struct request request = { .words = argv };
     const struct verb *verb = NULL;
     bool only_words = false;

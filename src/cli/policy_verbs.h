@@ -1,0 +1,11 @@
+/* policy_verbs.h - the verbs of `glovebox policy` that have flags of their own. argv[0] is the
+ * verb; they give the exit status. */
+#pragma once
+
+#include "cli/options.h"
+
+int policy_explain(int argc, char **argv); /* what would become of code, and which line says so */
+int policy_test(int argc, char **argv);    /* a file of cases, with what is expected of each */
+
+const struct option_table *policy_explain_option_table(void);
+const struct option_table *policy_test_option_table(void);
