@@ -64,6 +64,7 @@ bool rehearsal_hears(struct pooled *row, const struct inside_frame *frame)
                   COUNT("slot", sandbox_name(row->sandbox)->slot));
     row->is_priming = false;
     row->shape->priming = false;
+    sandbox_rests(row->sandbox);
     rehearse_when_calm(row->pool, row->shape);
     return true;
 }

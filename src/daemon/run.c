@@ -443,7 +443,7 @@ static void start_program(struct run *run, uint32_t id)
 static void begin_code(struct run *run)
 {
     run->harvest.phase = HARVEST_RUNNING;
-    run->counters_before.cpu_us = counters_cpu_us(sandbox_groups(run->sandbox));
+    run->counters_before.cpu_us = sandbox_cpu_before_us(run->sandbox);
     run->started_us = now_us();
     run->wall_ends =
         deadline_in((int64_t) run->spec.limits.wall + 1); /* never early by a fraction */

@@ -18,6 +18,7 @@ struct sandbox {
     struct spawn_slot name;
     uint64_t walls, degraded;
     struct group_directories groups;
+    uint64_t rest_cpu_us; /* 0: not known */
     int stream;
     uv_poll_t poll;
     int watched; /* events that the loop looks for now */
@@ -288,6 +289,16 @@ void sandbox_flush(struct sandbox *sandbox)
 bool sandbox_has_room(const struct sandbox *sandbox)
 {
     return sandbox->waiting.size < WAITING_MOST;
+}
+
+void sandbox_rests(struct sandbox *sandbox)
+{
+    sandbox->rest_cpu_us = counters_cpu_us(&sandbox->groups);
+}
+
+uint64_t sandbox_cpu_before_us(const struct sandbox *sandbox)
+{
+    return sandbox->rest_cpu_us ? sandbox->rest_cpu_us : counters_cpu_us(&sandbox->groups);
 }
 
 const struct spawn_slot *sandbox_name(const struct sandbox *sandbox)

@@ -78,9 +78,10 @@ RENEW = (
 def set_environment(variables):
     """Sets the whole environment of the program, which comes with the request; the zygote has emptied its
     own."""
-    for variable in variables:
+    for variable in variables:  # os.environb[name] = value, by a shorter way
         name, _, value = variable.partition(b"=")
-        os.environb[name] = value
+        os.putenv(name, value)
+        os.environ._data[name] = value
     if os.environ.get("TZ", "UTC") != "UTC":
         import time
 

@@ -29,8 +29,8 @@ class Request:
         if code_size:
             strings, code = strings[:-code_size], strings[-code_size:]
         texts = strings.split(b"\0")
-        self.folder, self.path = os.fsdecode(texts[0]), os.fsdecode(texts[1])
-        self.arguments = [os.fsdecode(text) for text in texts[2 : 2 + arguments]]
+        names = [text.decode("utf-8", "surrogateescape") for text in texts[: 2 + arguments]]
+        self.folder, self.path, self.arguments = names[0], names[1], names[2:]
         self.variables = texts[2 + arguments : 2 + arguments + variables]
         if code_size and self.path and self.flags & _glovebox.WRITE:
             write_code(self.path, code)
