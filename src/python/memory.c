@@ -81,7 +81,8 @@ static void copy_tables_at_fork(const char *line)
         if (strncmp(name + 1, shared_code[i], strlen(shared_code[i])) != 0 ||
             mprotect((void *) begin, end - begin, may | PROT_WRITE) < 0)
             continue;
-        *first = *first;
+        char there = *first;
+        *first = there;
         (void) mprotect((void *) begin, end - begin, may);
     }
 }
