@@ -75,3 +75,30 @@ size_t utf8_cut_at_end(const void *text, size_t size)
     }
     return 0;
 }
+
+/* From the names of Unicode's general categories Cc, Cf and what else has no shape. */
+static const struct span {
+    uint32_t first, last;
+} hidden[] = {
+    { 0x00, 0x08 },       { 0x0b, 0x1f },     { 0x7f, 0x9f },     { 0xad, 0xad },
+    { 0x61c, 0x61c },     { 0x180e, 0x180e }, { 0x200b, 0x200f }, { 0x2028, 0x202e },
+    { 0x2060, 0x206f },   { 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff }, { 0xfff0, 0xfffb },
+    { 0xe0000, 0xe0fff },
+};
+
+uint32_t utf8_code_point(const unsigned char *text, int size)
+{
+    static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+    uint32_t point = text[0] & masks[size];
+    for (int i = 1; i < size; i++)
+        point = point << 6 | (text[i] & 0x3f);
+    return point;
+}
+
+bool utf8_is_hidden(uint32_t point)
+{
+    for_each(span, hidden)
+        if (point >= span->first && point <= span->last)
+            return true;
+    return false;
+}

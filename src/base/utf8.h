@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { UTF8_INVALID = 0, UTF8_CUT = -1 };
 
@@ -20,3 +21,10 @@ static inline bool utf8_is_valid(const void *text, size_t size)
 
 /* How many bytes at the end are the beginning of a character that has not come whole: 0 to 3. */
 size_t utf8_cut_at_end(const void *text, size_t size);
+
+/* What the character of `size` bytes at `text` is. */
+uint32_t utf8_code_point(const unsigned char *text, int size);
+
+/* Does it show as something else, or not at all? Controls (not tab and line feed), marks that
+ * reorder text, blanks without width, variation selectors, tags. */
+bool utf8_is_hidden(uint32_t point);

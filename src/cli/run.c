@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "cli/artifacts.h"
+#include "cli/decide.h"
 #include "cli/options.h"
 #include "cli/run_arguments.h"
 #include "cli/terminal.h"
@@ -146,6 +147,14 @@ static int32_t run_call(struct call *call)
     return code;
 }
 
+/* What was just decided on. */
+static int32_t run_again(struct call *call)
+{
+    glb_outcome_free(call->outcome);
+    call->outcome = NULL;
+    return run_call(call);
+}
+
 /* ---- afterwards ---- */
 
 /* One line for a limit or a loss, one for what was refused. */
@@ -155,7 +164,11 @@ static void tell_what_happened(const glb_outcome *outcome)
     glb_limit_reached limit;
     glb_limit_hit hit;
     glb_denial denial;
-    if (glb_outcome_status(outcome) == GLB_STATUS_LOST)
+    int32_t status = glb_outcome_status(outcome);
+    bool is_held = status == GLB_STATUS_PENDING_APPROVAL || status == GLB_STATUS_DENIED;
+    if (is_held && glb_outcome_error(outcome, &lost, sizeof lost) == GLB_OK)
+        (void) complain("%s", lost.value);
+    else if (status == GLB_STATUS_LOST)
         (void) complain("the sandbox was lost: %s; run it again",
                         glb_outcome_error(outcome, &lost, sizeof lost) == GLB_OK
                             ? lost.value
@@ -284,6 +297,9 @@ static int run_or_exec(struct call *call, int argc, char **argv, bool is_exec)
         return refuse_call(call, code);
     watch_signals(call->client);
     code = run_call(call);
+    if (code == GLB_OK && decide_is_wanted(call->outcome, call->arguments.json) &&
+        decide_at_terminal(call->client, call->outcome))
+        code = run_again(call);
     int status = code == GLB_OK ? finish(call) : refuse_call(call, code);
     if (call->arguments.verbose)
         (void) complain("%" PRId64 " ms in all", (now_us() - start) / 1000);

@@ -68,6 +68,11 @@ int http_send(struct http *http, const struct http_request *request, error *err)
     sink_text(&sink, " HTTP/1.1\r\nHost: glovebox\r\nAccept: ");
     sink_text(&sink, request->accept);
     sink_text(&sink, "\r\nUser-Agent: glovebox/" GLOVEBOX_VERSION "\r\n");
+    if (request->key) {
+        sink_text(&sink, "Authorization: Bearer ");
+        sink_text(&sink, request->key);
+        sink_text(&sink, "\r\n");
+    }
     if (request->write_body) {
         char head[80];
         (void) snprintf(head, sizeof head,

@@ -20,32 +20,6 @@ enum { SHOWN_MOST = 256 * 1024, INPUTS_SHOWN_MOST = 256 * 1024, HIDDEN_MOST = 20
 /* --- characters that show as something else, or not at all --------------------------------------
  */
 
-static const struct span {
-    uint32_t first, last;
-} hidden[] = {
-    { 0x00, 0x08 },       { 0x0b, 0x1f },     { 0x7f, 0x9f },     { 0xad, 0xad },
-    { 0x61c, 0x61c },     { 0x180e, 0x180e }, { 0x200b, 0x200f }, { 0x2028, 0x202e },
-    { 0x2060, 0x206f },   { 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff }, { 0xfff0, 0xfffb },
-    { 0xe0000, 0xe0fff },
-};
-
-static uint32_t code_point(const unsigned char *text, int size)
-{
-    static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-    uint32_t point = text[0] & masks[size];
-    for (int i = 1; i < size; i++)
-        point = point << 6 | (text[i] & 0x3f);
-    return point;
-}
-
-static bool is_hidden(uint32_t point)
-{
-    for_each(span, hidden)
-        if (point >= span->first && point <= span->last)
-            return true;
-    return false;
-}
-
 /* Lists them by line, so that nobody has to see what cannot be seen. */
 static void write_hidden(const struct bytes *text, struct bytes *out)
 {
@@ -55,9 +29,9 @@ static void write_hidden(const struct bytes *text, struct bytes *out)
     json_open(out, '[');
     for (size_t i = 0; i < text->size && count < HIDDEN_MOST;) {
         int size = utf8_character(at + i, text->size - i);
-        uint32_t point = size > 0 ? code_point(at + i, size) : 0xFFFD;
+        uint32_t point = size > 0 ? utf8_code_point(at + i, size) : 0xFFFD;
         bool is_line_end = point == '\r' && i + 1 < text->size && at[i + 1] == '\n';
-        if (is_hidden(point) && !is_line_end) {
+        if (utf8_is_hidden(point) && !is_line_end) {
             char name[16];
             (void) snprintf(name, sizeof name, "U+%04" PRIX32, point);
             json_open(out, '{');

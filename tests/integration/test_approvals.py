@@ -2,13 +2,14 @@
 
 import json
 import os
+import pty
 import signal
 import threading
 import time
 
 import jsonschema
 import pytest
-from conftest import TOP
+from conftest import TOP, Glovebox
 from serving import Serving, state_of_its_own
 
 pytestmark = pytest.mark.usefixtures("python_template")
@@ -23,22 +24,26 @@ POLICIES = {
 }
 
 
-def serving(glovebox, *arguments, **how):
+@pytest.fixture(name="server", scope="module")
+def server_(tmp_path_factory):
+    """One daemon for all tests here; each of them is a tenant of its own."""
+    glovebox = Glovebox(tmp_path_factory.mktemp("approvals"))
+    state_of_its_own(glovebox)
     policies = glovebox.folder / "policies"
-    policies.mkdir(exist_ok=True)
+    policies.mkdir()
     for name, text in POLICIES.items():
         (policies / f"{name}.yaml").write_text(f"name: {name}\nextends: minimal\n{text}\n")
     policies.chmod(0o755)
-    return Serving(glovebox, *arguments, env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}, **how)
+    with Serving(glovebox, env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}) as server:
+        yield server
 
 
 @pytest.fixture(name="service")
-def service_(glovebox):
-    state_of_its_own(glovebox)
-    with serving(glovebox) as service:
-        service.asker = service.key("--tenant", "a", "--scope", "run,sessions")
-        service.decider = service.key("--tenant", "a", "--scope", "approve")
-        yield service
+def service_(server):
+    server.tenant = f"t{os.urandom(4).hex()}"
+    server.asker = server.key("--tenant", server.tenant, "--scope", "run,sessions")
+    server.decider = server.key("--tenant", server.tenant, "--scope", "approve")
+    return server
 
 
 def ask(service, code="print(1)", policy="asked", key=None, **request):
@@ -80,6 +85,7 @@ def test_it_runs_once_when_it_was_approved(service):
     receipt = service.call("GET", f"/v1/receipts/{ran['receipt']}", key=service.asker)
     assert receipt.status == 200
     said = [r["predicate"] for r in records(service) if "predicate" in r]
+    said = [one for one in said if one["caller"]["tenant"] == service.tenant]
     assert [(one["outcome"]["status"], one["approval"]) for one in said] == [
         ("pending_approval", approval), ("pending_approval", approval), ("ok", approval)]
     # It is spent: named or not, nothing runs by it again.
@@ -100,7 +106,7 @@ def test_it_is_good_for_nothing_else(service):
         assert named.status == 409 and "is for another request" in named.json["error"]["message"], changed
         asked = service.call("POST", "/v1/runs", request, key=service.asker)
         assert asked.status == 202 and asked.json["approval"] != approval, changed
-    other = service.key("--tenant", "a")
+    other = service.key("--tenant", service.tenant)
     assert service.run("print(1)", policy="asked", env={"A": "1"}, key=other, approval=approval).status == 403
     assert service.run("print(1)", policy="asked", env={"A": "1"}, key=other).status == 202
     stranger = service.key("--tenant", "b")
@@ -110,7 +116,7 @@ def test_it_is_good_for_nothing_else(service):
 
 
 def test_nobody_decides_for_himself(service):
-    both = service.key("--tenant", "a", "--scope", "run,approve")
+    both = service.key("--tenant", service.tenant, "--scope", "run,approve")
     approval = ask(service, key=both)
     refused = decide(service, approval, key=both)
     assert refused.status == 403 and "has asked for this itself" in refused.json["error"]["message"]
@@ -184,7 +190,7 @@ def test_scopes_reach_as_far_as_they_say(service):
     decide(service, approval, scope="time", until_seconds=600)
     ran = service.run("print(3)", policy="timed", key=service.asker).json
     assert ran["stdout"] == "3\n" and ran["approval"] == approval
-    assert service.run("print(3)", policy="timed", key=service.key("--tenant", "a")).status == 202, "the asker's alone"
+    assert service.run("print(3)", policy="timed", key=service.key("--tenant", service.tenant)).status == 202, "the asker's alone"
     assert service.run("print(3)", policy="asked", key=service.asker).status == 202, "under this policy"
 
 
@@ -254,7 +260,7 @@ def test_what_cannot_be_seen_is_named(service):
 
 
 def test_two_who_decide_at_once_decide_once(service):
-    deciders = [service.key("--tenant", "a", "--scope", "approve") for _ in range(8)]
+    deciders = [service.key("--tenant", service.tenant, "--scope", "approve") for _ in range(8)]
     for turn in range(5):
         approval = ask(service, f"print({turn}, 'x')")
         answers = []
@@ -349,17 +355,16 @@ def test_every_step_is_in_the_log_and_no_code_is_kept(service):
     said = events(service)
     for event in said:
         jsonschema.validate(event, schema)
+    said = [event for event in said if event["facts"].get("tenant") == service.tenant]
     assert [event["event"] for event in said if event["event"].startswith("approval")] == [
         "approval.asked", "approval.approved", "approval.used", "approval.asked", "approval.denied", "approval.asked",
         "approval.expired"]
     assert said[-1]["facts"]["approver"] == "nobody"
-    for path in (service.glovebox.state / "daemon").rglob("*"):
-        if path.is_file():
-            data = path.read_bytes()
-            for record in records(service):
-                data += json.dumps(record).encode()
-            for name, value in planted.items():
-                assert value.encode() not in data, f"{name} stands in {path}"
+    kept = {"the log": json.dumps(records(service)).encode()}
+    kept |= {path: path.read_bytes() for path in (service.glovebox.state / "daemon").rglob("*") if path.is_file()}
+    for place, data in kept.items():
+        for name, value in planted.items():
+            assert value.encode() not in data, f"{name} stands in {place}"
 
 
 def test_an_idempotency_key_waits_along(service):
@@ -370,3 +375,46 @@ def test_an_idempotency_key_waits_along(service):
     decide(service, first.json["approval"])
     ran = [service.call("POST", "/v1/runs", request, key=service.asker, headers=headers).json for _ in range(2)]
     assert [one["stdout"] for one in ran] == ["7\n", "7\n"] and ran[0]["id"] == ran[1]["id"], "it ran once"
+
+
+def test_the_command_line_shows_and_decides(service):
+    code = "x = 1 # \u202e\x1b[2J\nprint(x)"
+    approval = ask(service, code)
+    cli = ("--daemon", service.socket)
+    listed = service.glovebox("approvals", *cli)
+    assert approval in listed.stdout.decode() and "pending" in listed.stdout.decode()
+    shown = service.glovebox("approvals", *cli, approval).stdout.decode()
+    assert "<U+202E><U+001B>[2J" in shown and "\x1b" not in shown and "\u202e" not in shown
+    assert "BEWARE" in shown and "    2 | print(x)" in shown and "to the network: nothing" in shown
+    done = service.glovebox("deny", *cli, "--reason", "no", approval, env={"GLOVEBOX_KEY": service.decider["key"]})
+    assert done.returncode == 0 and done.stdout.decode() == f"{approval} is denied\n"
+    late = service.glovebox("approve", *cli, approval, "--scope", "once", "--until", "5m")
+    assert late.returncode == 125 and b"is denied already" in late.stderr
+    mistaken = service.glovebox("approve", *cli, "../runs")
+    assert mistaken.returncode == 125 and b"is no id of an approval" in mistaken.stderr
+    waits = service.glovebox("run", *cli, "--policy", "asked", "-c", "print(5)")
+    assert waits.returncode == 126 and b"asks a person first" in waits.stderr and waits.stdout == b""
+
+
+@pytest.mark.parametrize("typed, status, says", [
+    ("y\n", 0, "42"), ("n\n", 126, "denied at the terminal"), ("\x04", 126, "waits for a decision")])
+def test_a_person_at_the_terminal_is_asked(glovebox, typed, status, says):
+    policies = glovebox.folder / "policies"
+    policies.mkdir()
+    (policies / "asked.yaml").write_text("name: asked\nextends: minimal\n" + POLICIES["asked"] + "\n")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(glovebox.program, ["glovebox", "run", "--private", "--policy", "asked", "-c", "print(6 * 7)"],
+                  glovebox.environment({"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}))
+    said = b""
+    while b"[n]o: " not in said:
+        said += os.read(terminal, 4096)
+    assert b"    1 | print(6 * 7)" in said
+    os.write(terminal, typed.encode())
+    try:
+        while more := os.read(terminal, 4096):
+            said += more
+    except OSError:
+        pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status, said
+    assert says in said.decode().split("[n]o: ")[1]

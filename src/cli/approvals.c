@@ -1,0 +1,279 @@
+/* approvals.c - `glovebox approvals`, `approve`, `deny`: what waits for a person, and the decision.
+ */
+#include "base/table.h"
+#include "cli/ask.h"
+#include "cli/card.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct approval_arguments {
+    const char *daemon, *key, *scope, *until, *reason, *state;
+    bool json;
+};
+
+#define FIELD(name) offsetof(struct approval_arguments, name)
+
+/* clang-format off */
+#define COMMON \
+    { "daemon", 0, "SOCKET", VALUES_FILE, "socket of the daemon; default: where glovebox run looks", store_text, FIELD(daemon) }, \
+    { "key",    0, "KEY",    VALUES_NONE, "API key to decide with; default: $GLOVEBOX_KEY, else as the daemon's owner", store_text, FIELD(key) }, \
+    { "json",   0, NULL,     VALUES_NONE, "the answer as JSON", store_switch, FIELD(json) }
+
+static const struct option_row list_rows[] = {
+    { "state",  0, "STATE",  VALUES_NONE, "pending (default), approved, denied, expired, used or all", store_text, FIELD(state) },
+    COMMON,
+};
+static const struct option_row approve_rows[] = {
+    { "scope",  0, "SCOPE",  VALUES_NONE, "how far: once (default), code, session or time, as the policy allows", store_text, FIELD(scope) },
+    { "until",  0, "10m",    VALUES_NONE, "how long it holds: 90s, 15m, 12h or 7d", store_text, FIELD(until) },
+    { "reason", 0, "TEXT",   VALUES_NONE, "for whoever asked", store_text, FIELD(reason) },
+    COMMON,
+};
+static const struct option_row deny_rows[] = {
+    { "reason", 0, "TEXT",   VALUES_NONE, "for whoever asked", store_text, FIELD(reason) },
+    COMMON,
+};
+/* clang-format on */
+
+const struct option_table *approvals_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "approvals",
+        .examples = "  glovebox approvals                 what waits\n"
+                    "  glovebox approvals apr_…           one of them: its code, what it asks for, "
+                    "what could leave\n",
+        .usage = "[OPTIONS] [ID]",
+        .rows = list_rows,
+        .count = COUNT_OF(list_rows),
+    };
+    return &table;
+}
+
+const struct option_table *approve_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "approve",
+        .examples = "  glovebox approve apr_…\n"
+                    "  glovebox approve --scope code --until 1h apr_…\n",
+        .usage = "[OPTIONS] ID",
+        .rows = approve_rows,
+        .count = COUNT_OF(approve_rows),
+    };
+    return &table;
+}
+
+const struct option_table *deny_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "deny",
+        .examples = "  glovebox deny --reason 'not with customer data' apr_…\n",
+        .usage = "[OPTIONS] ID",
+        .rows = deny_rows,
+        .count = COUNT_OF(deny_rows),
+    };
+    return &table;
+}
+
+/* "90s", "15m", "12h", "7d" as seconds. */
+static int read_span(const char *text, int64_t *ret_s, error *err)
+{
+    static const char units[] = "smhd";
+    static const int64_t seconds[] = { 1, 60, 3600, 86400 };
+    char *end = NULL;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    if (errno != 0 || *text < '0' || *text > '9' || number < 1 || number > 1000000 || !unit ||
+        end[1])
+        return fail(err, ERR_BAD_REQUEST,
+                    "--until takes a time such as 90s, 15m, 12h or 7d, not '%.40s'", text);
+    *ret_s = number * seconds[unit - units];
+    return 0;
+}
+
+static int connect_daemon(const struct approval_arguments *arguments, glb_client **ret_client,
+                          error *err)
+{
+    glb_connect_options options = { .socket = arguments->daemon, .how = GLB_CONNECT_SOCKET };
+    int32_t code = glb_connect(&options, sizeof options, ret_client);
+    return code == GLB_OK ? 0 : fail(err, (enum error_code) code, "%s", glb_error_text());
+}
+
+static int ask(const struct approval_arguments *arguments, struct ask *ask,
+               json_object **ret_answer, error *err)
+{
+    glb_client *client = NULL;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
+    const char *key = arguments->key ? arguments->key : getenv("GLOVEBOX_KEY");
+    ask->key = key && *key ? key : NULL;
+    if (connect_daemon(arguments, &client, err) < 0)
+        return -1;
+    int result = ask_daemon(client, ask, ret_answer, err);
+    glb_close(client);
+    return result;
+}
+
+static void print_json(json_object *answer)
+{
+    (void) puts(json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PLAIN));
+}
+
+static void print_row(json_object *approval)
+{
+    char moment[32] = "";
+    struct tm parts;
+    time_t expires = (time_t) (json_object_get_int64(answer_member(approval, "expires_ms")) / 1000);
+    if (gmtime_r(&expires, &parts))
+        (void) strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    (void) printf("%-37s %-8s %-16s %-16s %s\n", answer_text(approval, "id"),
+                  answer_text(approval, "state"), answer_text(approval, "asker"),
+                  answer_text(approval, "policy"), moment);
+}
+
+static void print_rows(json_object *answer)
+{
+    json_object *rows = answer_member(answer, "approvals");
+    size_t count = rows ? json_object_array_length(rows) : 0;
+    if (count == 0)
+        (void) puts("nothing waits for a decision");
+    else
+        (void) printf("%-37s %-8s %-16s %-16s %s\n", "id", "state", "asker", "policy", "expires");
+    for (size_t i = 0; i < count; i++)
+        print_row(json_object_array_get_idx(rows, i));
+}
+
+/* The id goes into an address: nothing but letters of ids. */
+static int check_id(const char *id, error *err)
+{
+    if (strlen(id) > 40 || strspn(id, "apr_0123456789bcdef") != strlen(id))
+        return fail(err, ERR_BAD_REQUEST, "'%.60s' is no id of an approval; see glovebox approvals",
+                    id);
+    return 0;
+}
+
+static int list(const struct approval_arguments *arguments, const char *id, error *err)
+{
+    char path[160];
+    json_object *answer = NULL;
+    const char *state = arguments->state ? arguments->state : "pending";
+    struct ask asked = { "GET", path, NULL, NULL };
+    if ((id && check_id(id, err) < 0) ||
+        strspn(state, "abcdefghijklmnopqrstuvwxyz") != strlen(state))
+        return id ? -1 : fail(err, ERR_BAD_REQUEST, "state '%.40s' does not exist", state);
+    if (id)
+        (void) snprintf(path, sizeof path, "/v1/approvals/%s", id);
+    else
+        (void) snprintf(path, sizeof path, "/v1/approvals?limit=1000&state=%.40s", state);
+    if (ask(arguments, &asked, &answer, err) < 0)
+        return -1;
+    if (arguments->json)
+        print_json(answer);
+    else if (id)
+        card_print(stdout, answer);
+    else
+        print_rows(answer);
+    (void) json_object_put(answer);
+    return 0;
+}
+
+static int fill(const struct approval_arguments *arguments, const char *decision, json_object *body,
+                error *err)
+{
+    int64_t seconds = 0;
+    if (arguments->until && read_span(arguments->until, &seconds, err) < 0)
+        return -1;
+    (void) json_object_object_add(body, "decision", json_object_new_string(decision));
+    if (arguments->scope)
+        (void) json_object_object_add(body, "scope", json_object_new_string(arguments->scope));
+    if (arguments->reason)
+        (void) json_object_object_add(body, "reason", json_object_new_string(arguments->reason));
+    if (seconds > 0)
+        (void) json_object_object_add(body, "until_seconds", json_object_new_int64(seconds));
+    return 0;
+}
+
+static int decide(const struct approval_arguments *arguments, const char *decision, const char *id,
+                  error *err)
+{
+    char path[128];
+    json_object *answer = NULL;
+    json_object *body = json_object_new_object();
+    struct ask asked = { "POST", path, body, NULL };
+    (void) snprintf(path, sizeof path, "/v1/approvals/%.60s:decide", id);
+    int result = check_id(id, err);
+    if (result == 0)
+        result = fill(arguments, decision, body, err);
+    if (result == 0)
+        result = ask(arguments, &asked, &answer, err);
+    if (result == 0 && arguments->json)
+        print_json(answer);
+    else if (result == 0)
+        (void) printf("%s is %s\n", id, answer_text(answer, "state"));
+    (void) json_object_put(answer);
+    (void) json_object_put(body);
+    return result;
+}
+
+static int approve(const struct approval_arguments *arguments, const char *id, error *err)
+{
+    return decide(arguments, "approve", id, err);
+}
+
+static int deny(const struct approval_arguments *arguments, const char *id, error *err)
+{
+    return decide(arguments, "deny", id, err);
+}
+
+struct verb {
+    const struct option_table *table;
+    bool needs_id;
+    int (*take)(const struct approval_arguments *arguments, const char *id, error *err);
+};
+
+static int command(const struct verb *verb, int argc, char **argv)
+{
+    struct approval_arguments arguments = { 0 };
+    struct words words = { argc, argv, 1 };
+    const char *id = NULL;
+    error err = { 0 };
+    for (;;) {
+        int outcome = options_read(verb->table, &arguments, &words, &err);
+        if (outcome == OPTIONS_HELP)
+            return 0;
+        if (outcome < 0)
+            return complain_of(&err);
+        if (words.next == argc)
+            break;
+        if (id)
+            return complain("%s takes one id; '%s' is one too many", argv[0], argv[words.next]);
+        id = argv[words.next++];
+    }
+    if (verb->needs_id && !id)
+        return complain("which one? glovebox approvals shows what waits");
+    return verb->take(&arguments, id, &err) < 0 ? complain_of(&err) : 0;
+}
+
+int command_approvals(int argc, char **argv)
+{
+    const struct verb verb = { approvals_option_table(), false, list };
+    return command(&verb, argc, argv);
+}
+
+int command_approve(int argc, char **argv)
+{
+    const struct verb verb = { approve_option_table(), true, approve };
+    return command(&verb, argc, argv);
+}
+
+int command_deny(int argc, char **argv)
+{
+    const struct verb verb = { deny_option_table(), true, deny };
+    return command(&verb, argc, argv);
+}

@@ -1,0 +1,163 @@
+/* card.c - see card.h. */
+#include "cli/card.h"
+
+#include "base/utf8.h"
+#include "cli/ask.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* One character. Returns how many bytes it has. */
+static size_t print_character(FILE *out, const char *text, size_t size)
+{
+    const unsigned char *at = (const unsigned char *) text;
+    int length = utf8_character(at, size);
+    uint32_t point = length > 0 ? utf8_code_point(at, length) : 0xFFFD;
+    if (utf8_is_hidden(point) || length <= 0)
+        (void) fprintf(out, "<U+%04" PRIX32 ">", point);
+    else
+        (void) fwrite(text, 1, (size_t) length, out);
+    return length > 0 ? (size_t) length : 1;
+}
+
+void card_print_text(FILE *out, const char *text)
+{
+    size_t size = strlen(text);
+    for (size_t at = 0; at < size;)
+        if (text[at] == '\n' || text[at] == '\t')
+            (void) fprintf(out, "<U+%04X>", (unsigned) text[at++]);
+        else
+            at += print_character(out, text + at, size - at);
+}
+
+static void print_field(FILE *out, const char *name, const char *text)
+{
+    (void) fprintf(out, "%-9s ", name);
+    card_print_text(out, text);
+    (void) fputc('\n', out);
+}
+
+static size_t length_of(json_object *list)
+{
+    return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+}
+
+static void print_list(FILE *out, const char *name, json_object *list)
+{
+    size_t count = length_of(list);
+    if (count > 0)
+        (void) fprintf(out, "%-9s", name);
+    for (size_t i = 0; i < count; i++) {
+        (void) fputc(' ', out);
+        card_print_text(out, json_object_get_string(json_object_array_get_idx(list, i)));
+    }
+    if (count > 0)
+        (void) fputc('\n', out);
+}
+
+/* What the pre-check says of this line. Returns whether it says anything. */
+static bool print_findings(FILE *out, json_object *findings, int line)
+{
+    bool is_any = false;
+    for (size_t i = 0; i < length_of(findings); i++) {
+        json_object *finding = json_object_array_get_idx(findings, i);
+        if (json_object_get_int(answer_member(finding, "line")) != line)
+            continue;
+        is_any = true;
+        if (!out)
+            continue;
+        (void) fprintf(out, "        ^ %s: ", answer_text(finding, "decision"));
+        card_print_text(out, answer_text(finding, "message"));
+        (void) fputc('\n', out);
+    }
+    return is_any;
+}
+
+static void print_code(FILE *out, const char *code, json_object *findings)
+{
+    size_t size = strlen(code);
+    int line = 1;
+    for (size_t at = 0; at < size; line++) {
+        (void) fprintf(out, "%s%5d | ", print_findings(NULL, findings, line) ? "!" : " ", line);
+        while (at < size && code[at] != '\n')
+            if (code[at] == '\t')
+                (void) fputc(code[at++], out);
+            else
+                at += print_character(out, code + at, size - at);
+        at++;
+        (void) fputc('\n', out);
+        (void) print_findings(out, findings, line);
+    }
+}
+
+static void print_content(FILE *out, const char *name, json_object *content)
+{
+    json_object *text = answer_member(content, "text");
+    (void) fprintf(out, "--- ");
+    card_print_text(out, name);
+    (void) fprintf(out, ", %" PRId64 " bytes%s\n",
+                   json_object_get_int64(answer_member(content, "bytes")),
+                   text ? "" : ": NOT SHOWN (too large, or no text)");
+    if (text)
+        print_code(out, json_object_get_string(text), NULL);
+}
+
+static void print_inputs(FILE *out, json_object *card)
+{
+    json_object *files = answer_member(card, "files");
+    json_object *input = answer_member(card, "stdin");
+    for (size_t i = 0; i < length_of(files); i++) {
+        json_object *file = json_object_array_get_idx(files, i);
+        print_content(out, answer_text(file, "path"), file);
+    }
+    if (input)
+        print_content(out, "stdin", input);
+}
+
+static void print_limits(FILE *out, json_object *limits)
+{
+    for (size_t i = 0; i < length_of(limits); i++) {
+        json_object *limit = json_object_array_get_idx(limits, i);
+        if (json_object_get_boolean(answer_member(limit, "is_above")))
+            (void) fprintf(out, "limit     %s %s; usual is %s\n", answer_text(limit, "name"),
+                           answer_text(limit, "asked"), answer_text(limit, "usual"));
+    }
+}
+
+static void print_hidden(FILE *out, json_object *hidden)
+{
+    if (length_of(hidden) > 0)
+        (void) fprintf(out,
+                       "BEWARE    %zu characters that reorder or hide text; they are written as "
+                       "<U+…> below\n",
+                       length_of(hidden));
+}
+
+void card_print(FILE *out, json_object *approval)
+{
+    json_object *card = answer_member(approval, "card");
+    json_object *leaves = answer_member(card, "leaves");
+    print_field(out, "approval", answer_text(approval, "id"));
+    print_field(out, "state", answer_text(approval, "state"));
+    print_field(out, "asker", answer_text(approval, "asker"));
+    print_field(out, "policy", answer_text(approval, "policy"));
+    if (*answer_text(approval, "reason"))
+        print_field(out, "reason", answer_text(approval, "reason"));
+    if (!card)
+        return;
+    print_list(out, "because", answer_member(card, "reasons"));
+    print_list(out, "network", answer_member(card, "network"));
+    print_limits(out, answer_member(card, "limits"));
+    for (size_t i = 0; i < length_of(leaves); i++)
+        print_field(out, i == 0 ? "leaves" : "",
+                    json_object_get_string(json_object_array_get_idx(leaves, i)));
+    print_list(out, "variables", answer_member(card, "environment_names"));
+    print_list(out, "command", answer_member(card, "command"));
+    print_list(out, "arguments", answer_member(card, "args"));
+    print_hidden(out, answer_member(card, "hidden_characters"));
+    json_object *findings = answer_member(answer_member(card, "checks"), "findings");
+    (void) print_findings(out, findings, 0);
+    if (answer_member(card, "code"))
+        print_code(out, answer_text(card, "code"), findings);
+    print_inputs(out, card);
+}

@@ -1,0 +1,101 @@
+/* decide.c - talks to /dev/tty, never to stdin or stdout: those are the program's. */
+#include "cli/decide.h"
+
+#include "base/cleanup.h"
+#include "cli/ask.h"
+#include "cli/card.h"
+#include "cli/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool decide_is_wanted(const glb_outcome *outcome, bool is_for_programs)
+{
+    return glb_outcome_status(outcome) == GLB_STATUS_PENDING_APPROVAL && !is_for_programs &&
+           isatty(STDERR_FILENO);
+}
+
+/* Gives  the approval with its card. */
+static int fetch(glb_client *client, const glb_outcome *outcome, json_object **ret, error *err)
+{
+    char path[128];
+    json_object *result = json_tokener_parse(glb_outcome_json(outcome));
+    (void) snprintf(path, sizeof path, "/v1/approvals/%.60s", answer_text(result, "approval"));
+    (void) json_object_put(result);
+    const struct ask ask = { "GET", path, NULL, NULL };
+    return ask_daemon(client, &ask, ret, err);
+}
+
+static bool allows(json_object *approval, const char *scope)
+{
+    json_object *scopes = answer_member(approval, "scopes");
+    for (size_t i = 0; scopes && i < json_object_array_length(scopes); i++)
+        if (strcmp(json_object_get_string(json_object_array_get_idx(scopes, i)), scope) == 0)
+            return true;
+    return false;
+}
+
+/* What was said: a scope, "" for no, NULL for nothing: then it goes on waiting. */
+static const char *hear(FILE *terminal, json_object *approval)
+{
+    char line[16];
+    bool may_repeat = allows(approval, "code");
+    (void) fprintf(terminal, "\nLet this run? [y]es, once%s, [n]o: ",
+                   may_repeat ? "; [a]lways this very request, for a while" : "");
+    (void) fflush(terminal);
+    if (!fgets(line, sizeof line, terminal))
+        return NULL;
+    line[strcspn(line, "\n")] = '\0';
+    if (strcmp(line, "y") == 0 || strcmp(line, "yes") == 0)
+        return "once";
+    return may_repeat && strcmp(line, "a") == 0 ? "code" : "";
+}
+
+static int decide(glb_client *client, const char *id, const char *scope, error *err)
+{
+    char path[128];
+    json_object *answer = NULL;
+    json_object *body = json_object_new_object();
+    (void) json_object_object_add(body, "decision",
+                                  json_object_new_string(*scope ? "approve" : "deny"));
+    if (*scope)
+        (void) json_object_object_add(body, "scope", json_object_new_string(scope));
+    else
+        (void) json_object_object_add(body, "reason",
+                                      json_object_new_string("denied at the terminal"));
+    (void) snprintf(path, sizeof path, "/v1/approvals/%.60s:decide", id);
+    const struct ask ask = { "POST", path, body, NULL };
+    int result = ask_daemon(client, &ask, &answer, err);
+    (void) json_object_put(answer);
+    (void) json_object_put(body);
+    return result;
+}
+
+static void close_file(FILE **file)
+{
+    if (*file)
+        (void) fclose(*file);
+}
+
+bool decide_at_terminal(glb_client *client, const glb_outcome *outcome)
+{
+    __attribute__((cleanup(close_file))) FILE *terminal = fopen("/dev/tty", "r+e");
+    json_object *approval = NULL;
+    error err = { 0 };
+    if (!terminal)
+        return false;
+    int result = fetch(client, outcome, &approval, &err);
+    bool is_ours = result == 0 && strcmp(answer_text(approval, "by"), "terminal") == 0;
+    const char *scope = NULL;
+    if (is_ours) {
+        card_print(terminal, approval);
+        scope = hear(terminal, approval);
+    }
+    if (scope)
+        result = decide(client, answer_text(approval, "id"), scope, &err);
+    (void) json_object_put(approval);
+    if (result < 0)
+        (void) complain_of(&err);
+    return result == 0 && scope;
+}
