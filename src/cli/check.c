@@ -1,11 +1,11 @@
 /* check.c - `glovebox check`: what a look at code finds, and what a policy makes of it. */
 #include "cli/commands.h"
 
-#include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/inputs.h"
 #include "cli/look.h"
 #include "cli/options.h"
+#include "client/paths.h"
 #include "model/precheck.h"
 
 #include <stdio.h>
@@ -62,7 +62,7 @@ static void print_finding(const char *name, const struct look_finding *finding)
 }
 
 /* As compilers do, so that editors find the place. */
-static int print_result(const char *name, json_object *result, const char *policy)
+static void print_result(const char *name, json_object *result, const char *policy)
 {
     struct look_finding finding;
     const char *failure = look_failure(result);
@@ -72,23 +72,28 @@ static int print_result(const char *name, json_object *result, const char *polic
     if (failure)
         (void) printf("%s: deny: %s [checker]\n", name, failure);
     (void) printf("%s: policy %s: %s\n", name, policy, decision);
-    return check_decision_find(decision) >= CHECK_ASK ? EXIT_DENIED : 0;
 }
 
+struct code {
+    const char *name; /* in what is printed */
+    char *text;
+    size_t size;
+};
+
 static int read_code(const struct check_arguments *arguments, const struct words *words,
-                     char **ret_code, size_t *ret_size, const char **ret_name, error *err)
+                     struct code *ret_code, error *err)
 {
     const char *path = words->next < words->count ? words->words[words->next] : NULL;
     if (!arguments->code == !path || words->next + 1 < words->count)
         return fail(err, ERR_BAD_REQUEST, "give one file, - for stdin, or -c CODE");
-    *ret_name = path && strcmp(path, "-") != 0 ? path : "code";
-    if (arguments->code) {
-        *ret_code = strdup(arguments->code);
-        *ret_size = strlen(arguments->code);
-        return *ret_code ? 0 : fail(err, ERR_INTERNAL, "out of memory");
-    }
-    return strcmp(path, "-") == 0 ? read_to_end(STDIN_FILENO, "stdin", ret_code, ret_size, err)
-                                  : read_input_file(path, ret_code, ret_size, err);
+    bool is_file = path && strcmp(path, "-") != 0;
+    *ret_code = (struct code){ .name = is_file ? path : "code" };
+    if (is_file)
+        return read_input_file(path, &ret_code->text, &ret_code->size, err);
+    if (path)
+        return read_to_end(STDIN_FILENO, "stdin", &ret_code->text, &ret_code->size, err);
+    ret_code->size = strlen(arguments->code);
+    return format_text(&ret_code->text, err, "%s", arguments->code);
 }
 
 static int connect_daemon(const struct check_arguments *arguments, const char *policy,
@@ -107,41 +112,49 @@ static int connect_daemon(const struct check_arguments *arguments, const char *p
                : complain("%s", glb_error_text());
 }
 
+/* Gives the exit status. */
+static int check(const struct check_arguments *arguments, const struct code *code)
+{
+    error err = { 0 };
+    glb_client *client = NULL;
+    json_object *result = NULL;
+    json_object *checks = NULL;
+    const char *policy = arguments->policy ? arguments->policy : "minimal";
+    struct look look = { .code = code->text,
+                         .code_size = code->size,
+                         .policy = policy,
+                         .language = arguments->language
+                                         ? arguments->language
+                                         : language_of_file(code->name, code->text, code->size) };
+    int status = connect_daemon(arguments, policy, &client);
+    if (status != 0)
+        return status;
+    int looked = look_at_code(client, &look, &result, &err);
+    glb_close(client);
+    if (looked < 0)
+        return complain_of(&err);
+    if (arguments->json && json_object_object_get_ex(result, "checks", &checks))
+        (void) puts(json_object_to_json_string_ext(checks, JSON_C_TO_STRING_PLAIN |
+                                                               JSON_C_TO_STRING_NOSLASHESCAPE));
+    else
+        print_result(code->name, result, policy);
+    status = check_decision_find(look_decision(result)) >= CHECK_ASK ? EXIT_DENIED : 0;
+    (void) json_object_put(result);
+    return status;
+}
+
 int command_check(int argc, char **argv)
 {
     struct check_arguments arguments = { 0 };
     struct words words = { argc, argv, 1 };
+    struct code code = { 0 };
     error err = { 0 };
-    auto_text code = NULL;
-    size_t size = 0;
-    const char *name = NULL;
-    glb_client *client = NULL;
-    json_object *result = NULL;
     int outcome = options_read(check_option_table(), &arguments, &words, &err);
     if (outcome == OPTIONS_HELP)
         return 0;
-    if (outcome < 0 || read_code(&arguments, &words, &code, &size, &name, &err) < 0)
+    if (outcome < 0 || read_code(&arguments, &words, &code, &err) < 0)
         return complain_of(&err);
-    const char *policy = arguments.policy ? arguments.policy : "minimal";
-    const char *language =
-        arguments.language ? arguments.language : language_of_file(name, code, size);
-    struct look look = { .code = code, .code_size = size, .policy = policy, .language = language };
-    int status = connect_daemon(&arguments, policy, &client);
-    if (status != 0)
-        return status;
-    outcome = look_at_code(client, &look, &result, &err);
-    glb_close(client);
-    if (outcome < 0)
-        return complain_of(&err);
-    if (arguments.json) {
-        json_object *checks = NULL;
-        (void) json_object_object_get_ex(result, "checks", &checks);
-        (void) puts(json_object_to_json_string_ext(checks, JSON_C_TO_STRING_PLAIN |
-                                                               JSON_C_TO_STRING_NOSLASHESCAPE));
-        status = check_decision_find(look_decision(result)) >= CHECK_ASK ? EXIT_DENIED : 0;
-    } else {
-        status = print_result(name, result, policy);
-    }
-    (void) json_object_put(result);
+    int status = check(&arguments, &code);
+    free(code.text);
     return status;
 }

@@ -123,14 +123,17 @@ static int read_case(const struct suite *suite, const struct yaml_node *node, st
     return 0;
 }
 
-/* CHECK_ALLOW, or CHECK_DENY with the reason. */
+struct outcome {
+    enum check_decision decision;
+    char why[240];
+};
+
 static int decide_limits(const struct suite *suite, const struct case_row *row,
-                         enum check_decision *ret_decision, char *why, size_t size, error *err)
+                         struct outcome *outcome, error *err)
 {
     struct limits_asked asked = { 0 };
     struct limits granted;
     error refused;
-    *ret_decision = CHECK_ALLOW;
     if (!row->limits)
         return 0;
     for (const struct yaml_node *key = yaml_first(&suite->yaml, row->limits), *value; key;
@@ -145,8 +148,8 @@ static int decide_limits(const struct suite *suite, const struct case_row *row,
             return yaml_under(&suite->yaml, value, err);
     }
     if (policy_narrow(&suite->policy, &asked, &granted, &refused) < 0) {
-        *ret_decision = CHECK_DENY;
-        (void) snprintf(why, size, "%.*s", (int) size - 1, refused.text);
+        outcome->decision = CHECK_DENY;
+        (void) snprintf(outcome->why, sizeof outcome->why, "%s", refused.text);
     }
     return 0;
 }
@@ -178,8 +181,8 @@ static int read_code(const struct suite *suite, const struct case_row *row, char
     return read_input_file(path, ret_code, ret_size, err);
 }
 
-static int decide_code(struct suite *suite, const struct case_row *row,
-                       enum check_decision *decision, char *why, size_t size, error *err)
+static int decide_code(struct suite *suite, const struct case_row *row, struct outcome *outcome,
+                       error *err)
 {
     auto_text own = NULL;
     struct look look = { .code = row->code,
@@ -197,8 +200,9 @@ static int decide_code(struct suite *suite, const struct case_row *row,
     if (!look.code)
         return 0;
     if (!policy_allows_language(&suite->policy, look.language ? look.language : "python")) {
-        *decision = CHECK_DENY;
-        (void) snprintf(why, size, "the policy does not allow this language");
+        outcome->decision = CHECK_DENY;
+        (void) snprintf(outcome->why, sizeof outcome->why,
+                        "the policy does not allow this language");
         return 0;
     }
     if (!suite->policy.precheck.is_on)
@@ -209,9 +213,9 @@ static int decide_code(struct suite *suite, const struct case_row *row,
     if (look_at_code(suite->client, &look, &result, err) < 0)
         return -1;
     enum check_decision found = check_decision_find(look_decision(result));
-    if (found > *decision) {
-        *decision = found;
-        say_why(result, why, size);
+    if (found > outcome->decision) {
+        outcome->decision = found;
+        say_why(result, outcome->why, sizeof outcome->why);
     }
     (void) json_object_put(result);
     return 0;
@@ -219,23 +223,22 @@ static int decide_code(struct suite *suite, const struct case_row *row,
 
 static int run_case(struct suite *suite, const struct case_row *row, error *err)
 {
-    enum check_decision decision;
-    char why[240] = "";
+    struct outcome outcome = { .decision = CHECK_ALLOW };
     char name[120];
-    if (decide_limits(suite, row, &decision, why, sizeof why, err) < 0 ||
-        decide_code(suite, row, &decision, why, sizeof why, err) < 0)
+    if (decide_limits(suite, row, &outcome, err) < 0 || decide_code(suite, row, &outcome, err) < 0)
         return -1;
     if (row->name)
         (void) snprintf(name, sizeof name, "%.100s", row->name);
     else
         (void) snprintf(name, sizeof name, "the case in line %d", row->line);
-    bool is_right = decision == row->expected;
+    bool is_right = outcome.decision == row->expected;
     suite->count++;
     suite->wrong += !is_right;
-    (void) printf("%-5s %s: %s", is_right ? "ok" : "WRONG", name, check_decision_name(decision));
+    (void) printf("%-5s %s: %s", is_right ? "ok" : "WRONG", name,
+                  check_decision_name(outcome.decision));
     if (!is_right)
         (void) printf(", expected %s", check_decision_name(row->expected));
-    (void) printf("%s%s%s\n", why[0] ? " (" : "", why, why[0] ? ")" : "");
+    (void) printf("%s%s%s\n", outcome.why[0] ? " (" : "", outcome.why, outcome.why[0] ? ")" : "");
     return 0;
 }
 

@@ -275,8 +275,9 @@ static struct run_request *make_request(const struct run *run, const struct chec
     return request;
 }
 
-static int begin(struct run *run, const struct checker *checker, const struct run_request *given,
-                 bool is_cell, check_told *told, error *err)
+/* Gives the check with its run, which waits for nothing yet. NULL with *err. */
+static struct check *make_check(struct run *run, const struct checker *checker,
+                                const struct run_request *given, bool is_cell, error *err)
 {
     struct check *check = calloc(1, sizeof *check);
     struct run_request *request = NULL;
@@ -285,21 +286,17 @@ static int begin(struct run *run, const struct checker *checker, const struct ru
     if (check && check->source)
         request = make_request(run, checker, &given->code, is_cell, check->source);
     if (!request) {
+        (void) fail(err, ERR_SYSTEM, "no memory for a checker");
         free(check ? check->source : NULL);
         free(check);
-        return fail(err, ERR_SYSTEM, "no memory for a checker");
+        return NULL;
     }
     if (run_new_checker(run, policy_of_checkers(), request, &check->inner, err) < 0) {
         check_free(check);
-        return -1;
+        return NULL;
     }
     check->outer = run;
-    check->told = told;
-    check->listener = (struct run_listener){ .context = check, .changed = on_changed };
-    run->check = check;
-    run_listen(check->inner, &check->listener);
-    runs_enqueue(check->inner);
-    return 0;
+    return check;
 }
 
 bool check_is_wanted(const struct run *run)
@@ -324,12 +321,18 @@ void check_begin(struct run *run, const struct run_request *given, bool is_cell,
         add_unchecked(run, why);
     } else if (given->code.size > CODE_MOST) {
         add_unchecked(run, "it is longer than 1 MiB");
-    } else if (begin(run, checker, given, is_cell, told, &err) == 0) {
-        return;
-    } else {
+    } else if (!(run->check = make_check(run, checker, given, is_cell, &err))) {
         fail_check(run->checks, err.text);
     }
-    told(run);
+    if (!run->check) {
+        told(run);
+        return;
+    }
+    struct check *check = run->check;
+    check->told = told;
+    check->listener = (struct run_listener){ .context = check, .changed = on_changed };
+    run_listen(check->inner, &check->listener);
+    runs_enqueue(check->inner);
 }
 
 enum check_decision check_decision_of(const struct run *run)

@@ -80,7 +80,7 @@ static int read_modules(struct reading *reading, const struct yaml_node *value, 
     unsigned seen = 0;
     for (const struct yaml_node *key = yaml_first(yaml, value), *list; key;
          key = yaml_next(yaml, list)) {
-        enum check_decision decision;
+        enum check_decision decision = CHECK_DENY;
         list = yaml_next(yaml, key);
         if (key->kind == YAML_TEXT && strcmp(key->text, "others") == 0) {
             if (read_decision(reading, list, &decision, err) < 0 ||
@@ -118,7 +118,7 @@ static int fail_unknown(const struct yaml *yaml, const struct yaml_node *key, er
 static int read_key(struct reading *reading, const struct yaml_node *key,
                     const struct yaml_node *value, error *err)
 {
-    enum check_decision decision;
+    enum check_decision decision = CHECK_DENY;
     bool is_word = key->kind == YAML_TEXT && !key->empty;
     if (is_word && strcmp(key->text, "modules") == 0)
         return read_modules(reading, value, err);
