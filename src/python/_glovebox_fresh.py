@@ -35,7 +35,10 @@ def prepare_numpy():
         return
     module.seed()  # and no half of a pair of normal numbers is kept back
     name, words, position, *_ = module.get_state()
-    bits = module.mtrand._rand._bit_generator.capsule
+    try:
+        bits = module.mtrand._rand._bit_generator.capsule
+    except AttributeError:  # of another version
+        return
     if name == "MT19937" and _glovebox.has_bits(bits, words.tobytes(), int(position)):
         numpy_bits = bits
 

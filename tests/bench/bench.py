@@ -208,8 +208,8 @@ class Bench:
             return []
         try:
             return network.measure_all(self.build, self.scratch, 3 if self.quick else 8)[0]
-        except ImportError as missing:
-            self.left_out.append(f'the way out: {missing}')
+        except Exception as failure:  # the rows of a whole bench shall not be lost with it
+            self.left_out.append(f'the way out: {type(failure).__name__}: {failure}')
             return []
 
 
