@@ -346,6 +346,30 @@ def test_no_two_interpreters_share_a_stream(template, modules, code):
         rig.close()
 
 
+FORKS = """
+import logging, os, random, threading
+reader, writer = os.pipe()
+if os.fork() == 0:
+    thread = threading.Thread(target=logging.getLogger("child").warning, args=("heard",))
+    thread.start()
+    thread.join()
+    os.write(writer, b"%r %d" % (random.random(), threading.main_thread().native_id == os.getpid()))
+    os._exit(0)
+os.wait()
+drawn, _ = os.read(reader, 100).split()
+print(float(drawn) != random.random(), threading.main_thread().native_id == os.getpid())
+"""
+
+
+def test_hooks_that_a_zygote_spares_its_children_are_called_in_theirs():
+    rig = zygote_of("minimal", ["logging", "random", "threading"])
+    try:
+        end = run(rig, FORKS)
+        assert (end["stdout"], b"heard" in end["stderr"]) == (b"True True\n", True), end
+    finally:
+        rig.close()
+
+
 def test_imports_that_fail_or_leave_threads_stop_the_zygote():
     root = str(STATE / "templates/minimal/root")
     rig = Rig(root, str(BUILD / "python"), ["no_such_module"])
