@@ -92,7 +92,7 @@ def verdict(row):
 
 
 def table(rows):
-    lines = ['| what | p50 ms | p95 ms | min ms | to bare | share | runs/s | MiB | runs | budget | verdict |',
+    lines = ['| what | min ms | p50 ms | p90 ms | to bare | share | runs/s | MiB | runs | budget | verdict |',
              '|---|--:|--:|--:|--:|--:|--:|--:|--:|---|---|']
     for row in rows:
         cells = [row['name'], number(row['min_ms']), number(row['p50_ms']), number(row.get('p90_ms')),
