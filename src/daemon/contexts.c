@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BETWEEN_MOST = 64 * 1024, START_MS = 15000 };
+enum { BETWEEN_MOST = 64 * 1024, START_MS = 60000 };
 
 static void on_session_ended(void *from, const error *why)
 {

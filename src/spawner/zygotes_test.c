@@ -1,5 +1,6 @@
 /* zygotes_test.c - whom the end of a zygote concerns, and which one has to make room. Zygotes are
  * sockets here: the holder's side hands them to nobody. */
+#include "base/clock.h"
 #include "base/test.h"
 
 #include "spawner/spawner.h"
@@ -139,5 +140,20 @@ TEST(a_zygote_makes_room_only_if_nobody_waits_for_it)
         (void) close(sides[i]);
 }
 
+TEST(whoever_waits_for_a_zygote_that_warms_up_is_given_the_time)
+{
+    error err = { 0 };
+    begin();
+    int64_t soon = now_ms() + 10000; /* what a build has otherwise */
+    root.slots[0].until_ms = root.slots[1].until_ms = soon;
+    require(fork_for(0, 1, &err) == 0, "%s", err.text);
+    expect(root.slots[0].until_ms > soon + 30000, "%ld ms", (long) (root.slots[0].until_ms - soon));
+    root.zygotes[0].ready = true;
+    require(fork_for(1, 1, &err) == 0, "%s", err.text);
+    expect(root.slots[1].until_ms == soon, "a warm one answers at once, or never");
+    (void) close(take_zygote());
+}
+
 TESTS(CASE(only_those_who_wait_for_a_zygote_fail_with_it),
-      CASE(a_zygote_makes_room_only_if_nobody_waits_for_it))
+      CASE(a_zygote_makes_room_only_if_nobody_waits_for_it),
+      CASE(whoever_waits_for_a_zygote_that_warms_up_is_given_the_time))
