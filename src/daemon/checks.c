@@ -13,7 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CODE_MOST = 1024 * 1024, CHECK_WALL_MS = 5000, ANSWER_MOST = 256 * 1024 };
+enum {
+    CODE_MOST = 1024 * 1024,
+    CHECK_CPU_MS = 5000,
+    CHECK_WALL_MS = 20000,
+    ANSWER_MOST = 256 * 1024
+};
 
 static const char input_name[] = "checked"; /* no module can have this name: it has no suffix */
 
@@ -41,7 +46,8 @@ static const struct policy *policy_of_checkers(void)
     if (policy.name[0])
         return &policy;
     limits_init(&policy.limits);
-    policy.limits.wall = policy.limits.cpu = CHECK_WALL_MS;
+    policy.limits.wall = CHECK_WALL_MS; /* a busy machine is no hostile text */
+    policy.limits.cpu = CHECK_CPU_MS;
     policy.limits.memory = UINT64_C(512) << 20;
     policy.limits.processes = 16;
     policy.limits.disk = UINT64_C(32) << 20;
