@@ -4,7 +4,10 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/policy_verbs.h"
+#include "client/host_sets.h"
 #include "client/paths.h"
+#include "model/network_set.h"
+#include "model/search_path.h"
 
 #include <json.h>
 #include <stdio.h>
@@ -19,7 +22,7 @@ struct request {
 
 typedef int answer(const struct request *request);
 
-static answer show, validate, list;
+static answer show, validate, list, sets;
 
 static const struct verb {
     const char *name;
@@ -30,6 +33,7 @@ static const struct verb {
     { "show", show, 1, 1, "glovebox policy show data" },
     { "validate", validate, 1, 1 << 20, "glovebox policy validate mine.yaml" },
     { "list", list, 0, 0, "glovebox policy list" },
+    { "sets", sets, 0, 1, "glovebox policy sets" },
 };
 
 static void print_help(void)
@@ -38,6 +42,7 @@ static void print_help(void)
         "  glovebox policy list                   name the policies\n"
         "  glovebox policy show data              what policy data grants, and where it ends\n"
         "  glovebox policy validate mine.yaml     check files, with line and column\n"
+        "  glovebox policy sets                   named sets, and what each of them allows\n"
         "  glovebox policy explain --policy data  which line of which file says what\n"
         "  glovebox policy explain --policy data --code file.py\n"
         "                                         and what would become of this code\n"
@@ -106,8 +111,12 @@ static void print_policy(const struct policy *policy)
                                                                : "none");
     for (unsigned i = 0; policy->network == POLICY_NETWORK_RULES && i < policy->way.count; i++) {
         char text[NETWORK_RULE_TEXT];
-        network_rule_write(&policy->way.rules[i], text);
-        (void) printf("  allow          %s\n", text);
+        const struct network_rule *rule = &policy->way.rules[i];
+        network_rule_write(rule, text);
+        (void) printf("  allow          %s", text);
+        if (rule->from_set > 0)
+            (void) printf("  (set %s)", policy->way.sets[rule->from_set - 1]);
+        (void) putchar('\n');
     }
     for (unsigned i = 0; i < policy->way.endpoint_count; i++) {
         char text[NETWORK_RULE_TEXT];
@@ -219,6 +228,88 @@ static int list(const struct request *request)
     return status;
 }
 
+static void print_json_set(const struct network_set *set)
+{
+    json_object *object = json_object_new_object();
+    json_object *rules = json_object_new_array();
+    json_object *variables = json_object_new_object();
+    for (unsigned i = 0; i < set->way.count; i++) {
+        char text[NETWORK_RULE_TEXT];
+        network_rule_write(&set->way.rules[i], text);
+        (void) json_object_array_add(rules, json_object_new_string(text));
+    }
+    for (size_t i = 0; i < set->variable_count; i++)
+        (void) json_object_object_add(variables, set->variables[i].name,
+                                      json_object_new_string(set->variables[i].value));
+    (void) json_object_object_add(object, "name", json_object_new_string(set->name));
+    (void) json_object_object_add(object, "description", json_object_new_string(set->description));
+    (void) json_object_object_add(object, "allow", rules);
+    (void) json_object_object_add(object, "env", variables);
+    (void) puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN |
+                                                           JSON_C_TO_STRING_NOSLASHESCAPE));
+    (void) json_object_put(object);
+}
+
+static void print_set(const struct network_set *set)
+{
+    (void) printf("%-16s %s\n", set->name, set->description);
+    for (unsigned i = 0; i < set->way.count; i++) {
+        char text[NETWORK_RULE_TEXT];
+        network_rule_write(&set->way.rules[i], text);
+        (void) printf("  allow          %s\n", text);
+    }
+    for (size_t i = 0; i < set->variable_count; i++)
+        (void) printf("  env            %s=%s\n", set->variables[i].name, set->variables[i].value);
+}
+
+/* The folders `sets` of a search path. */
+static int path_of_sets(const char *path, char **ret_path, error *err)
+{
+    char folder[PATH_MAX];
+    auto_text all = NULL;
+    for (const char *rest = search_path_next(path, folder); rest;
+         rest = search_path_next(rest, folder)) {
+        auto_text before = all;
+        all = NULL;
+        if (format_text(&all, err, "%s%s%s/sets", before ? before : "", before ? ":" : "", folder) <
+            0)
+            return -1;
+    }
+    *ret_path = take_text(&all);
+    return 0;
+}
+
+/* Reads this host's package managers anew, as glovebox serve does when it starts. */
+static int sets(const struct request *request)
+{
+    static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
+    static struct network_set set;
+    error err;
+    auto_text path = NULL;
+    auto_text folders = NULL;
+    size_t count = 0;
+    if (host_sets_write(NULL, &err) < 0)
+        (void) complain_of(&err); /* those of the last start are still there */
+    if (path_of_policies(&path, &err) < 0 || path_of_sets(path, &folders, &err) < 0 ||
+        policy_list(folders, names, &count, &err) < 0)
+        return complain_of(&err);
+    int status = 0;
+    bool is_found = request->count == 0;
+    for (size_t i = 0; i < count; i++) {
+        if (request->count > 0 && strcmp(names[i], request->words[0]) != 0)
+            continue;
+        is_found = true;
+        if (network_set_load(path, names[i], &set, &err) < 0)
+            status = complain_of(&err);
+        else if (request->json) /* one object a line */
+            print_json_set(&set);
+        else
+            print_set(&set);
+    }
+    return is_found ? status
+                    : complain("there is no set '%s'; see glovebox policy sets", request->words[0]);
+}
+
 static const struct verb *find_verb(const char *name)
 {
     for_each(verb, verbs)
@@ -229,7 +320,9 @@ static const struct verb *find_verb(const char *name)
 
 int command_policy(int argc, char **argv)
 {
-    static const char *const names[] = { "show", "validate", "list", "explain", "test", NULL };
+    static const char *const names[] = {
+        "show", "validate", "list", "sets", "explain", "test", NULL
+    };
     if (argc > 1 && strcmp(argv[1], "explain") == 0)
         return policy_explain(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "test") == 0)

@@ -370,10 +370,10 @@ static int plan_spawner(struct program *program, const struct launch_plan *plan,
     return here->privileged ? 0 : add_argument(program, err, "--unprivileged");
 }
 
-static int plan_policies(struct program *program, error *err)
+static int plan_policies(struct program *program, const char *state, error *err)
 {
     auto_text folders = NULL;
-    if (path_of_policies(&folders, err) < 0)
+    if (path_of_policies_of(state, &folders, err) < 0)
         return -1;
     char text[FOLDER_MOST] = "";
     char *save = NULL;
@@ -483,7 +483,7 @@ static int plan_daemon(struct program *program, const struct launch_plan *plan,
     for (size_t index = 0; index < plan->listen_count; index++)
         if (add_fd(program, "--listen-fd", plan->listens[index], err) < 0)
             return -1;
-    if (plan_policies(program, err) < 0)
+    if (plan_policies(program, plan->state, err) < 0)
         return -1;
     for (size_t index = 0; index < templates->count; index++) {
         char folder[FOLDER_MOST], text[FOLDER_MOST] = "";

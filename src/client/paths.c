@@ -120,15 +120,25 @@ int path_of_python(char **ret_path, error *err)
     return find_part("GLOVEBOX_DATA", GLOVEBOX_LIBDIR, "python", ret_path, err);
 }
 
-int path_of_policies(char **ret_path, error *err)
+/* The state's own folder comes last: sets that glovebox wrote itself. */
+int path_of_policies_of(const char *chosen_state, char **ret_path, error *err)
 {
+    auto_text state = NULL;
+    auto_text shipped = NULL;
+    if (path_of_state(chosen_state, &state, err) < 0)
+        return -1;
     const char *chosen = variable("GLOVEBOX_POLICIES");
     if (chosen)
-        return format_text(ret_path, err, "%s", chosen);
-    auto_text shipped = NULL;
+        return format_text(ret_path, err, "%s:%s/policies", chosen, state);
     if (path_of_data("policies", &shipped, err) < 0)
         return -1;
-    return format_text(ret_path, err, "%s:%s", GLOVEBOX_SYSCONFDIR "/policies", shipped);
+    return format_text(ret_path, err, "%s:%s:%s/policies", GLOVEBOX_SYSCONFDIR "/policies", shipped,
+                       state);
+}
+
+int path_of_policies(char **ret_path, error *err)
+{
+    return path_of_policies_of(NULL, ret_path, err);
 }
 
 int path_of_own_state(char **ret_path, error *err)

@@ -5,7 +5,8 @@
  *
  *   programs          GLOVEBOX_LIBEXEC    beside us, else LIBEXECDIR/glovebox
  *   data              GLOVEBOX_DATA       beside us, else DATADIR/glovebox
- *   policies          GLOVEBOX_POLICIES   a search path: SYSCONFDIR/glovebox/policies, then data
+ *   policies          GLOVEBOX_POLICIES   a search path: SYSCONFDIR/glovebox/policies, then data,
+ *                                         then STATE/policies
  *   state             GLOVEBOX_STATE      root: /var/lib/glovebox; others: XDG_STATE_HOME/glovebox
  *   runtime           GLOVEBOX_RUNTIME    root: /run/glovebox; others: XDG_RUNTIME_DIR/glovebox,
  *                                         else STATE/run
@@ -28,8 +29,9 @@ int path_of_data(const char *name, char **ret_path, error *err);
  */
 int path_of_python(char **ret_path, error *err);
 
-/* The search path of policies: folders with ':' between them. */
+/* The search path of policies: folders with ':' between them; STATE/policies is the last. */
 int path_of_policies(char **ret_path, error *err);
+int path_of_policies_of(const char *chosen_state, char **ret_path, error *err);
 
 /* The state folder; `chosen` (from --state) wins over everything, NULL if not given. */
 int path_of_state(const char *chosen, char **ret_path, error *err);

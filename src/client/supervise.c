@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/host_sets.h"
 #include "client/launch.h"
 #include "client/paths.h"
 #include "client/service_manager.h"
@@ -189,12 +190,22 @@ static bool offer_settings(const struct keeper *keeper, const char *text)
     return false;
 }
 
+/* Sets that could not be written are those of the last start; policies that name one that is not
+ * there say so. */
+static void write_sets(const struct keeper *keeper)
+{
+    error err;
+    if (host_sets_write(keeper->plan.state, &err) < 0)
+        say(err.text);
+}
+
 static void reload(struct keeper *keeper)
 {
     static char fresh[SETTINGS_TEXT_MOST];
     char restart[RESTART_TEXT] = "";
     error err;
     manager_tell("RELOADING=1");
+    write_sets(keeper);
     if (keeper->service->read_again(keeper->service->context, fresh, restart, sizeof restart,
                                     &err) < 0) {
         (void) fprintf(stderr, "glovebox serve: config.refused: %s; nothing was changed\n",
@@ -297,6 +308,7 @@ static int live_once(struct keeper *keeper, error *err)
     keeper->control = pair[0];
     keeper->plan.control = theirs;
     keeper->plan.settings = keeper->settings;
+    write_sets(keeper);
     if (launch_start(&keeper->plan, &keeper->launch, err) < 0)
         return -1;
     close_fd(&theirs);

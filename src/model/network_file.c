@@ -9,6 +9,7 @@
 #include "model/network_endpoints.h"
 #include "model/network_methods.h"
 #include "model/network_parts.h"
+#include "model/policy.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -212,8 +213,8 @@ int network_add_rule(const struct yaml *yaml, const struct yaml_node *value,
     return 0;
 }
 
-static int read_allow(const struct yaml *yaml, const struct yaml_node *value,
-                      struct network_policy *policy, error *err)
+int network_file_read_allow(const struct yaml *yaml, const struct yaml_node *value,
+                            struct network_policy *policy, error *err)
 {
     if (value->kind != YAML_SEQUENCE)
         return yaml_fail(yaml, value, err,
@@ -235,20 +236,34 @@ static int read_allow(const struct yaml *yaml, const struct yaml_node *value,
     return 0;
 }
 
-static int count_ports(const struct yaml *yaml, const struct yaml_node *value,
+static int check_ports(const struct yaml *yaml, const struct yaml_node *value,
                        const struct network_policy *policy, error *err)
 {
     uint16_t ports[NETWORK_PORTS_MOST];
-    unsigned count = network_policy_ports(policy, ports);
-    for (unsigned i = 0; i < policy->count; i++)
-        for (unsigned p = 0; p < policy->rules[i].port_count; p++) {
-            unsigned at = 0;
-            while (at < count && ports[at] != policy->rules[i].ports[p])
-                at++;
-            if (at == count)
-                return yaml_fail(yaml, value, err, "more than %d ports in all rules; use fewer",
-                                 NETWORK_PORTS_MOST);
-        }
+    if (!network_policy_has_all_ports(policy, ports))
+        return yaml_fail(yaml, value, err, "more than %d ports in all rules; use fewer",
+                         NETWORK_PORTS_MOST);
+    return 0;
+}
+
+/* Names only: their files are opened with the policy's other folders (model/network_set.h). */
+static int read_sets(const struct yaml *yaml, const struct yaml_node *value,
+                     struct network_policy *policy, error *err)
+{
+    if (value->kind != YAML_SEQUENCE || value->children > NETWORK_SETS_MOST)
+        return yaml_fail(yaml, value, err, "sets is a list of at most %d; write [pip]",
+                         NETWORK_SETS_MOST);
+    for (const struct yaml_node *name = yaml_first(yaml, value); name;
+         name = yaml_next(yaml, name)) {
+        if (name->kind != YAML_TEXT || !policy_name_is_valid(name->text))
+            return yaml_fail(yaml, name, err,
+                             "no name of a set; use small letters, digits and dashes");
+        for (unsigned i = 0; i < policy->set_count; i++)
+            if (strcmp(policy->sets[i], name->text) == 0)
+                return yaml_fail(yaml, name, err, "set '%s' is there twice; remove one",
+                                 name->text);
+        memcpy(policy->sets[policy->set_count++], name->text, name->length + 1);
+    }
     return 0;
 }
 
@@ -266,16 +281,19 @@ static int read_key(const struct yaml *yaml, const struct yaml_node *key,
 {
     unsigned long connections = 0;
     if (key->kind == YAML_TEXT && strcmp(key->text, "allow") == 0)
-        return read_allow(yaml, value, policy, err);
+        return network_file_read_allow(yaml, value, policy, err);
     if (key->kind == YAML_TEXT && strcmp(key->text, "endpoints") == 0)
         return network_endpoints_read(yaml, value, policy, err);
+    if (key->kind == YAML_TEXT && strcmp(key->text, "sets") == 0)
+        return read_sets(yaml, value, policy, err);
     if (key->kind == YAML_TEXT && strcmp(key->text, "bytes") == 0)
         return read_bytes(yaml, value, &policy->sent, err);
     if (key->kind == YAML_TEXT && strcmp(key->text, "received") == 0)
         return read_bytes(yaml, value, &policy->received, err);
     if (key->kind != YAML_TEXT || strcmp(key->text, "connections") != 0)
-        return yaml_fail(yaml, key, err,
-                         "unknown key; keys are allow, endpoints, bytes, received, connections");
+        return yaml_fail(
+            yaml, key, err,
+            "unknown key; keys are allow, endpoints, sets, bytes, received, connections");
     if (network_read_number(yaml, value, 1024, &connections, err) < 0)
         return -1;
     policy->connections = (uint32_t) connections;
@@ -286,7 +304,7 @@ int network_file_read(const struct yaml *yaml, const struct yaml_node *value,
                       struct network_policy *ret_policy, error *err)
 {
     *ret_policy = (struct network_policy){ .connections = NETWORK_CONNECTIONS };
-    const char *seen[5];
+    const char *seen[6];
     unsigned seen_count = 0;
     for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
         const struct yaml_node *part = yaml_next(yaml, key);
@@ -295,8 +313,8 @@ int network_file_read(const struct yaml *yaml, const struct yaml_node *value,
                 return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", key->text);
         if (read_key(yaml, key, part, ret_policy, err) < 0)
             return -1;
-        seen[seen_count++] = key->text; /* one of the five: read_key() knows no other */
+        seen[seen_count++] = key->text; /* one of the six: read_key() knows no other */
         key = yaml_next(yaml, part);
     }
-    return count_ports(yaml, value, ret_policy, err);
+    return check_ports(yaml, value, ret_policy, err);
 }

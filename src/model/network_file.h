@@ -7,3 +7,7 @@
 /* Fails  ERR_BAD_REQUEST  with the place, the cause and the fix. */
 int network_file_read(const struct yaml *yaml, const struct yaml_node *value,
                       struct network_policy *ret_policy, error *err);
+
+/* Its key `allow`, which sets have as well. Adds to the rules of the policy. */
+int network_file_read_allow(const struct yaml *yaml, const struct yaml_node *value,
+                            struct network_policy *policy, error *err);

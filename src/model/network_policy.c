@@ -45,6 +45,21 @@ const struct network_endpoint *network_rule_endpoint(const struct network_policy
     return is_one ? &policy->endpoints[rule->endpoint] : NULL;
 }
 
+bool network_policy_has_all_ports(const struct network_policy *policy,
+                                  uint16_t ret_ports[NETWORK_PORTS_MOST])
+{
+    unsigned count = network_policy_ports(policy, ret_ports);
+    for (unsigned i = 0; i < policy->count; i++)
+        for (unsigned p = 0; p < policy->rules[i].port_count; p++) {
+            unsigned at = 0;
+            while (at < count && ret_ports[at] != policy->rules[i].ports[p])
+                at++;
+            if (at == count)
+                return false;
+        }
+    return true;
+}
+
 static size_t add_text(char *text, size_t used, const char *more, const char *before)
 {
     int wrote = snprintf(text + used, NETWORK_RULE_TEXT - used, "%s%s", before, more);

@@ -17,6 +17,8 @@ enum {
     ENDPOINT_NAME_SIZE = 32,
     ENDPOINT_HEADERS_MOST = 4,
     ENDPOINT_HEADER_SIZE = 48,
+    NETWORK_SETS_MOST = 4,
+    NETWORK_SET_NAME_SIZE = 64, /* as that of a policy */
 };
 
 #define ENDPOINT_SUFFIX ".endpoint" /* what code writes after the name of one */
@@ -33,6 +35,7 @@ enum network_method {
 };
 
 struct network_rule {
+    unsigned from_set;         /* 1 for the first of `sets`; 0: the policy's own */
     char host[HOST_NAME_SIZE]; /* canonical; "" for a rule of addresses */
     bool any_below;            /* "*.host": any number of labels below it */
     bool has_network;          /* addresses that are allowed though they are not the internet's */
@@ -65,6 +68,8 @@ struct network_policy {
     uint64_t sent;     /* bytes that a run may send, all connections together; 0 = not limited */
     uint64_t received; /* the same that it may receive */
     uint32_t connections;
+    unsigned set_count; /* named sets; what they allow is among `rules` (model/network_set.h) */
+    char sets[NETWORK_SETS_MOST][NETWORK_SET_NAME_SIZE];
 };
 
 /* All ports of all rules, each once, in order. Returns how many. */
@@ -74,6 +79,10 @@ unsigned network_policy_ports(const struct network_policy *policy,
 /* Where the rule leads: NULL for the host itself. */
 const struct network_endpoint *network_rule_endpoint(const struct network_policy *policy,
                                                      const struct network_rule *rule);
+
+/* The same; false if there are more of them than fit. */
+bool network_policy_has_all_ports(const struct network_policy *policy,
+                                  uint16_t ret_ports[NETWORK_PORTS_MOST]);
 
 /* A rule as a person writes it: "api.github.com:443", "*.debian.org:80 GET,HEAD /debian/". */
 enum { NETWORK_RULE_TEXT = 448 };

@@ -163,8 +163,13 @@ static void write_network(FILE *out, const struct policy *policy)
         (void) fputs(i > 0 ? "," : "\"endpoints\":[", out);
         write_text(out, text);
     }
-    (void) fprintf(out, "%s\"received\":%llu}", way->endpoint_count > 0 ? "]," : "",
+    (void) fprintf(out, "%s\"received\":%llu", way->endpoint_count > 0 ? "]," : "",
                    (unsigned long long) way->received);
+    for (unsigned i = 0; i < way->set_count; i++) {
+        (void) fputs(i == 0 ? ",\"sets\":[" : ",", out);
+        write_text(out, way->sets[i]);
+    }
+    (void) fputs(way->set_count > 0 ? "]}" : "}", out);
 }
 
 /* Nothing, if no file has the key. Words of modules have nothing to escape. */

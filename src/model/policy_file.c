@@ -194,7 +194,8 @@ static int read_network(const struct yaml *yaml, const struct yaml_node *value,
     if (value->kind == YAML_MAPPING) {
         if (network_file_read(yaml, value, &file->way, err) < 0)
             return -1;
-        file->network = file->way.count > 0 ? POLICY_NETWORK_RULES : POLICY_NETWORK_NONE;
+        bool is_open = file->way.count > 0 || file->way.set_count > 0;
+        file->network = is_open ? POLICY_NETWORK_RULES : POLICY_NETWORK_NONE;
         return 0;
     }
     return yaml_fail(yaml, value, err,

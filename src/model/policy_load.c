@@ -2,8 +2,10 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "model/network_set.h"
 #include "model/policy.h"
 #include "model/policy_file.h"
+#include "model/search_path.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,71 +35,6 @@ static int fail_at(const struct link *link, struct place place, error *err, cons
     return yaml_fail(&yaml, &node, err, "%s", text);
 }
 
-/* The next directory of a search path into `directory`. Returns what is behind it, NULL at the end.
- */
-static const char *next_directory(const char *path, char directory[static PATH_MAX])
-{
-    while (path && *path) {
-        size_t length = strcspn(path, ":");
-        bool fits = length > 0 && length < PATH_MAX;
-        if (fits) {
-            memcpy(directory, path, length);
-            directory[length] = '\0';
-        }
-        path += length + (path[length] == ':');
-        if (fits)
-            return path;
-    }
-    return NULL;
-}
-
-/* Reads a whole regular file of bounded size. Gives *ret_text, which the caller frees. */
-static int read_file(int fd, const char *label, char **ret_text, size_t *ret_length, error *err)
-{
-    struct stat about;
-    if (fstat(fd, &about) < 0)
-        return fail_os(err, "look at '%s'", label);
-    if (!S_ISREG(about.st_mode))
-        return fail(err, ERR_BAD_REQUEST, "'%s' is no regular file; give a policy file", label);
-    auto_text text = malloc(POLICY_FILE_MOST + 1);
-    if (!text)
-        return fail(err, ERR_INTERNAL, "out of memory");
-    size_t length = 0;
-    for (;;) {
-        ssize_t got = read(fd, text + length, POLICY_FILE_MOST + 1 - length);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return fail_os(err, "read '%s'", label);
-        if (got == 0)
-            break;
-        length += (size_t) got;
-        if (length > POLICY_FILE_MOST)
-            return fail(err, ERR_BAD_REQUEST, "'%s' is larger than 64 KiB; make it smaller", label);
-    }
-    *ret_text = take_text(&text);
-    *ret_length = length;
-    return 0;
-}
-
-/* Opens NAME.yaml in the first directory that has it. Returns the descriptor, -1 with *err. */
-static int open_named(const char *path, const char *name, char label[static PATH_MAX], error *err)
-{
-    char directory[PATH_MAX];
-    for (const char *rest = next_directory(path, directory); rest;
-         rest = next_directory(rest, directory)) {
-        int length = snprintf(label, PATH_MAX, "%s/%s.yaml", directory, name);
-        if (length < 0 || length >= PATH_MAX)
-            continue;
-        int fd = open(label, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (fd >= 0)
-            return fd;
-        if (errno != ENOENT && errno != ENOTDIR)
-            return fail_os(err, "open policy '%s'", label);
-    }
-    return fail(err, ERR_NOT_FOUND, "there is no policy '%s'; see glovebox policy list", name);
-}
-
 /* Adds the text of a file to the chain. */
 static int add_text(struct chain *chain, const char *text, size_t length, error *err)
 {
@@ -119,7 +56,7 @@ static int add_file(struct chain *chain, int fd, error *err)
 {
     auto_text text = NULL;
     size_t length = 0;
-    if (read_file(fd, chain->links[chain->count].label, &text, &length, err) < 0)
+    if (search_path_read(fd, chain->links[chain->count].label, &text, &length, err) < 0)
         return -1;
     return add_text(chain, text, length, err);
 }
@@ -127,7 +64,7 @@ static int add_file(struct chain *chain, int fd, error *err)
 static int add_named(struct chain *chain, const char *path, const char *name, error *err)
 {
     struct link *link = &chain->links[chain->count];
-    auto_fd fd = open_named(path, name, link->label, err);
+    auto_fd fd = search_path_open(path, name, "policy", link->label, err);
     if (fd < 0 || add_file(chain, fd, err) < 0)
         return -1;
     if (strcmp(link->file.name, name) != 0)
@@ -242,6 +179,41 @@ static int merge_variables(const struct link *link, struct policy *policy, error
             policy->variable_count++;
     }
     qsort(policy->variables, policy->variable_count, sizeof *policy->variables, by_name);
+    return 0;
+}
+
+/* What a set says of the environment, unless the policy says it itself. */
+static void add_variables(struct policy *policy, const struct network_set *set)
+{
+    for (size_t i = 0; i < set->variable_count; i++) {
+        const struct policy_variable *given = &set->variables[i];
+        bool is_said = policy->variable_count == POLICY_VARIABLES_MOST;
+        for (size_t at = 0; at < policy->variable_count && !is_said; at++)
+            is_said = strcmp(policy->variables[at].name, given->name) == 0;
+        if (!is_said)
+            policy->variables[policy->variable_count++] = *given;
+    }
+    qsort(policy->variables, policy->variable_count, sizeof *policy->variables, by_name);
+}
+
+/* Opens the sets that the policy names, or it cannot be used: a word that means nothing would be a
+ * rule that nobody keeps. */
+static int add_sets(const struct chain *chain, const char *path, struct policy *policy, error *err)
+{
+    static struct network_set set; /* too large for a stack */
+    const struct link *said = &chain->links[0];
+    while (said + 1 < chain->links + chain->count && said->file.key_lines[POLICY_KEY_NETWORK] == 0)
+        said++;
+    for (unsigned i = 0; i < policy->way.set_count; i++) {
+        error cause;
+        if (network_set_load(path, policy->way.sets[i], &set, &cause) == 0 &&
+            network_set_add(&set, i, &policy->way, &cause) == 0) {
+            add_variables(policy, &set);
+            continue;
+        }
+        struct place place = { said->file.key_lines[POLICY_KEY_NETWORK], 1 };
+        return fail_at(said, place, err, cause.text);
+    }
     return 0;
 }
 
@@ -375,6 +347,8 @@ static int complete(struct chain *chain, const char *path, struct policy *ret_po
             return -1;
 
     const struct link *self = &chain->links[0];
+    if (policy->network == POLICY_NETWORK_RULES && add_sets(chain, path, policy, err) < 0)
+        return -1;
     if (!policy->template[0])
         return fail_at(self, self->file.name_place, err,
                        "the policy has no template; write a line 'template: NAME'");
@@ -489,8 +463,8 @@ int policy_list(const char *path, char ret_names[POLICY_LIST_MOST][POLICY_NAME_S
 {
     char directory[PATH_MAX];
     size_t count = 0;
-    for (const char *rest = next_directory(path, directory); rest;
-         rest = next_directory(rest, directory))
+    for (const char *rest = search_path_next(path, directory); rest;
+         rest = search_path_next(rest, directory))
         if (list_directory(directory, ret_names, &count, err) < 0)
             return -1;
     qsort(ret_names, count, POLICY_NAME_SIZE, by_name);

@@ -392,9 +392,25 @@ def environment(_shell, line):
     return None
 
 
-def pip(_shell, line):
-    from importlib import metadata
+def install(line):
+    """pip itself, where the policy names an index. What it brings can be imported at once."""
+    import importlib
+    import shlex
+    import site
 
+    run_shell(None, [sys.executable, "-m", "pip", *shlex.split(line)])
+    folder = site.getusersitepackages()
+    if os.path.isdir(folder) and folder not in sys.path:
+        site.addsitedir(folder)
+    importlib.invalidate_caches()
+
+
+def pip(_shell, line):
+    from importlib import metadata, util
+
+    if os.environ.get("PIP_INDEX_URL") and util.find_spec("pip"):
+        install(line)
+        return
     verb, *names = line.split() or ["list"]
     have = {(part.metadata["Name"] or "").lower().replace("_", "-"): part.version for part in metadata.distributions()}
     if verb in ("list", "freeze"):

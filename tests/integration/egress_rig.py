@@ -78,6 +78,18 @@ def sandbox():
     return inside
 
 
+def gate_and_internet():
+    """Where glovebox-egress stands, and what it takes for the internet: two namespaces, one cable."""
+    gate, outside = Namespace(), Namespace()
+    with gate:
+        subprocess.run(["ip", "link", "add", "gate", "type", "veth", "peer", "name", "servers", "netns",
+                        f"/proc/self/fd/{outside.fd}"], check=True, pass_fds=[outside.fd])
+    for place, name, address in ((gate, "gate", GATE), (outside, "servers", PUBLIC)):
+        place.run("ip", "address", "add", f"{address}/24", "dev", name)
+        place.run("ip", "link", "set", name, "up")
+    return gate, outside
+
+
 def read_record(body):
     fields = RECORD_BODY.unpack(body)
     names = ("channel", "reason", "label", "way", "port", "status", "is_tls", "sent", "received", "began_ms", "took_ms",
@@ -96,13 +108,8 @@ class Egress:
     """The program, and the three namespaces around it."""
 
     def __init__(self, resolver, files=None, secrets=None, ca_file=None):
-        self.inside, self.gate, self.outside = sandbox(), Namespace(), Namespace()
-        with self.gate:
-            subprocess.run(["ip", "link", "add", "gate", "type", "veth", "peer", "name", "servers", "netns",
-                            f"/proc/self/fd/{self.outside.fd}"], check=True, pass_fds=[self.outside.fd])
-        for place, name, address in ((self.gate, "gate", GATE), (self.outside, "servers", PUBLIC)):
-            place.run("ip", "address", "add", f"{address}/24", "dev", name)
-            place.run("ip", "link", "set", name, "up")
+        self.inside = sandbox()
+        self.gate, self.outside = gate_and_internet()
         self.daemon, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         given = [open(path, "rb") for path in (secrets, ca_file) if path]
         more = ["--secrets", f"{given[0].fileno()}={secrets}"] if secrets else []

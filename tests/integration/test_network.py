@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from egress_rig import GATE, PUBLIC, Namespace
+from egress_rig import PUBLIC, gate_and_internet
 from internet import NameServer, Web, certificate, close_server, serve_echo, serve_web
 from test_rest import Daemon
 
@@ -43,10 +43,10 @@ elsewhere:
 class Served(Daemon):
     """`glovebox serve` in the namespace of the gate."""
 
-    def __init__(self, glovebox, folder, gate):
+    def __init__(self, glovebox, folder, gate, policy=POLICY, env=None, state=None):
         policies = folder / "policies"
         shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "policies", policies)
-        (policies / "web.yaml").write_text(POLICY)
+        (policies / "web.yaml").write_text(policy)
         secrets = folder / "secrets.yaml"
         secrets.write_text(SECRETS)
         secrets.chmod(0o600)
@@ -54,8 +54,9 @@ class Served(Daemon):
         self.log = open(folder / "log", "w+", encoding="utf-8")
         with gate:
             self.process = glovebox.start("serve", "--socket", self.path, "--slots", "8", "--resolver", f"{PUBLIC}:53",
-                                          "--secrets", str(secrets), "--ca-file", str(folder / "cert"),
-                                          env={"GLOVEBOX_POLICIES": str(policies)}, stderr=self.log)
+                                          "--secrets", str(secrets), *(["--ca-file", str(ca)] if (ca := folder / "cert").exists() else []),
+                                          *(["--state", str(state)] if state else []),
+                                          env={"GLOVEBOX_POLICIES": str(policies)} | (env or {}), stderr=self.log)
         for _ in range(200):
             try:
                 if self.get("/healthz")[0] == 200:
@@ -75,13 +76,7 @@ def world(tmp_path_factory):
         pytest.skip("needs root and iproute2: network namespaces")
     from conftest import Glovebox
     folder = tmp_path_factory.mktemp("net")
-    gate, outside = Namespace(), Namespace()
-    with gate:
-        subprocess.run(["ip", "link", "add", "gate", "type", "veth", "peer", "name", "servers", "netns",
-                        f"/proc/self/fd/{outside.fd}"], check=True, pass_fds=[outside.fd])
-    for place, name, address in ((gate, "gate", GATE), (outside, "servers", PUBLIC)):
-        place.run("ip", "address", "add", f"{address}/24", "dev", name)
-        place.run("ip", "link", "set", name, "up")
+    gate, outside = gate_and_internet()
     cert, key = certificate(folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)

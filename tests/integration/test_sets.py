@@ -1,0 +1,236 @@
+"""Named sets: what the package managers of this host ask becomes a file that everybody can read, and code whose policy
+names the set installs from there and from nowhere else. The index is a server of the test."""
+
+import base64
+import hashlib
+import http.server
+import json
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+import zipfile
+
+import pytest
+
+from conftest import STATE
+from egress_rig import PUBLIC, gate_and_internet
+from internet import NameServer, close_server
+from test_network import Served
+
+POLICY = """name: web
+extends: data
+description: packages of an index of the test
+network: {sets: [pip, npm], bytes: 1MiB}
+limits: {wall: 60s}
+maximum: {wall: 60s}
+"""
+PLAIN = "[global]\nindex-url = http://index.example.org/simple\n"
+PIP = """[global]
+# who may read this may not have the password
+index-url = http://operator:secret@index.example.org/simple?token=1
+extra-index-url =
+    https://more.example.org/simple
+[install]
+no-color = yes
+"""
+NPM = "@mine:registry=https://mine.example.org/\nregistry=http://npm.example.org:8080/\n"
+
+
+def make_wheel(folder):
+    """greet-1.0, pure Python, as a wheel (PEP 427)."""
+    files = {"greet.py": "def hello():\n    return 'hello from a wheel'\n",
+             "greet-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: greet\nVersion: 1.0\n",
+             "greet-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    digest = lambda text: base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+    record = "".join(f"{name},sha256={digest(text)},{len(text)}\n" for name, text in files.items())
+    wheel = folder / "greet-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in {**files, "greet-1.0.dist-info/RECORD": record + "greet-1.0.dist-info/RECORD,,\n"}.items():
+            archive.writestr(name, text)
+    return wheel
+
+
+class Index(http.server.BaseHTTPRequestHandler):
+    """An index of Python packages and a registry of npm, each with one package."""
+
+    def do_GET(self):
+        wheel = self.server.wheel
+        tarball = "http://npm.example.org:8080/left/-/left-1.0.0.tgz"
+        pages = {"/simple/greet/": f'<a href="/files/{wheel.name}">{wheel.name}</a>'.encode(),
+                 f"/files/{wheel.name}": wheel.read_bytes(),
+                 "/left": json.dumps({"name": "left", "dist-tags": {"latest": "1.0.0"}, "versions": {
+                     "1.0.0": {"name": "left", "version": "1.0.0", "dist": {"tarball": tarball}}}}).encode(),
+                 "/left/-/left-1.0.0.tgz": b"a tarball"}
+        body = pages.get(self.path)
+        self.server.asked.append((self.headers["Host"], self.path, self.headers.get("Authorization")))
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Type", "text/html" if self.path.startswith("/simple") else "application/octet-stream")
+        self.send_header("Content-Length", str(len(body or b"")))
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, *_):
+        pass
+
+
+def serve_index(place, port, wheel):
+    with place:
+        server = http.server.ThreadingHTTPServer((PUBLIC, port), Index)
+    server.wheel, server.asked = wheel, []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+@pytest.fixture(scope="module")
+def state():
+    """A state folder of our own, with the templates that are there: sets are written into it. Users of sandboxes have
+    to pass it, which they cannot do with pytest's."""
+    with tempfile.TemporaryDirectory(prefix="glovebox-sets-") as folder:
+        os.chmod(folder, 0o755)
+        os.symlink(STATE / "templates", f"{folder}/templates")
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def operator(tmp_path_factory):
+    """The variables of an operator whose clients are configured."""
+    home = tmp_path_factory.mktemp("home")
+    (home / ".npmrc").write_text(NPM)
+    (home / "pip.conf").write_text(PIP)
+    return {"HOME": str(home), "PIP_CONFIG_FILE": str(home / "pip.conf"), "PIP_INDEX_URL": "", "PIP_EXTRA_INDEX_URL": "",
+            "npm_config_registry": ""}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory, state, operator):
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        pytest.skip("needs root and iproute2: network namespaces")
+    from conftest import Glovebox
+    folder = tmp_path_factory.mktemp("sets")
+    gate, outside = gate_and_internet()
+    names = NameServer(outside)
+    names.start()
+    wheel = make_wheel(folder)
+    servers = [serve_index(outside, 80, wheel), serve_index(outside, 8080, wheel)]
+    (folder / "pip.conf").write_text(PLAIN)
+    daemon = Served(Glovebox(folder), folder, gate, policy=POLICY, env={**operator, "PIP_CONFIG_FILE": str(folder / "pip.conf")},
+                    state=state)
+    daemon.index, daemon.registry = servers
+    yield daemon
+    daemon.process.send_signal(signal.SIGTERM)
+    daemon.process.wait(30)
+    names.socket.close()
+    for server in servers:
+        close_server(server)
+    for place in (gate, outside):
+        place.close()
+
+
+def sets_of(glovebox, operator, state, *words):
+    return glovebox("policy", "sets", *words, env={**operator, "GLOVEBOX_STATE": str(state)})
+
+
+class TestFiles:
+    def test_a_set_is_what_the_client_of_this_host_asks(self, glovebox, operator, tmp_path):
+        said = sets_of(glovebox, operator, tmp_path, "--json", "pip")
+        found = json.loads(said.stdout)
+        assert found["allow"] == ["index.example.org:80", "more.example.org:443"], said
+        assert found["env"]["PIP_INDEX_URL"] == "http://index.example.org/simple"
+        assert found["env"]["PIP_TRUSTED_HOST"] == "index.example.org"
+        assert b"secret" not in said.stdout and b"token" not in said.stdout
+        assert "secret" not in (tmp_path / "policies/sets/pip.yaml").read_text()
+        assert json.loads(sets_of(glovebox, operator, tmp_path, "--json", "npm").stdout)["allow"] == [
+            "npm.example.org:8080", "mine.example.org:443"]
+
+    def test_who_has_nothing_configured_has_no_set(self, glovebox, operator, tmp_path):
+        assert (sets_of(glovebox, operator, tmp_path, "npm").returncode, (tmp_path / "policies/sets/npm.yaml").exists()) == (0, True)
+        (tmp_path / "home").mkdir()
+        bare = {**operator, "HOME": str(tmp_path / "home"), "PIP_CONFIG_FILE": ""}
+        if os.path.exists("/etc/npmrc"):
+            return  # a registry for everybody: nothing to see here on this host
+        said = sets_of(glovebox, bare, tmp_path, "npm")
+        assert said.returncode == 125 and b"there is no set" in said.stderr
+        assert not (tmp_path / "policies/sets/npm.yaml").exists()
+
+    def test_a_file_of_the_operator_comes_first(self, glovebox, operator, tmp_path):
+        (tmp_path / "mine/sets").mkdir(parents=True)
+        (tmp_path / "mine/sets/pip.yaml").write_text("name: pip\ndescription: ours\nallow: [{network: 10.9.8.7, ports: [8081]}]\n")
+        (tmp_path / "mine/p.yaml").write_text("name: p\ntemplate: t\nlanguages: [python]\nenv: {npm_config_audit: mine}\n"
+                                              "network: {allow: [own.example.org], sets: [pip, npm]}\n")
+        env = {**operator, "GLOVEBOX_STATE": str(tmp_path / "s"), "GLOVEBOX_POLICIES": str(tmp_path / "mine")}
+        assert glovebox("policy", "sets", env=env).returncode == 0
+        shown = glovebox("policy", "show", "p", env=env).stdout.decode()
+        assert "10.9.8.7/32:8081  (set pip)" in shown and "npm.example.org:8080  (set npm)" in shown
+        assert "own.example.org:443\n" in shown and "npm_config_audit=mine" in shown
+        asked = json.loads(glovebox("policy", "show", "--json", "p", env=env).stdout)
+        assert asked["network"]["sets"] == ["pip", "npm"] and len(asked["network"]["allow"]) == 4
+
+    @pytest.mark.parametrize("text, failure", [
+        ("name: other\nallow: [a.b]\n", b"the name differs"), ("name: mine\n", b"the set allows nothing"),
+        ("name: mine\nallow: [a.b]\nsets: [pip]\n", b"unknown key"), ("- a\n", b"a set is a mapping"),
+        ("name: mine\nallow: [127.0.0.1]\n", b"is an address"), ("name: mine\nallow: [a.b]\nenv: {LD_PRELOAD: x}\n", b"LD_"),
+        ("name: mine\nallow: [a.b]\nenv: [x]\n", b"env is a mapping"), (None, b"there is no set 'mine'"),
+        ("name: mine\nallow: [a.b]\nenv: {A: [1]}\n", b"no variable"),
+        ("name: mine\nallow: [" + ", ".join(f"a{n}.b" for n in range(16)) + "]\n", b"more than 16 rules"),
+        ("name: mine\nallow: [{host: a.b, ports: [1, 2, 3, 4, 5, 6, 7, 8]}]\n", b"more than 8 ports")])
+    def test_a_policy_whose_set_cannot_be_kept_is_none(self, glovebox, tmp_path, text, failure):
+        (tmp_path / "mine/sets").mkdir(parents=True)
+        if text:
+            (tmp_path / "mine/sets/mine.yaml").write_text(text)
+        (tmp_path / "mine/p.yaml").write_text("name: p\ntemplate: t\nlanguages: [python]\n"
+                                              "network: {allow: [own.example.org], sets: [mine]}\n")
+        said = glovebox("policy", "show", "p", env={"GLOVEBOX_POLICIES": str(tmp_path / "mine"), "GLOVEBOX_STATE": str(tmp_path)})
+        assert said.returncode == 125 and failure in said.stderr, said
+
+
+def has_pip():
+    return (STATE / "templates/python/root/usr/bin/pip3").exists()
+
+
+needs_pip = pytest.mark.skipif(not has_pip(), reason="the template python is older than its recipe, which has pip now")
+
+
+@needs_pip
+class TestInstalls:
+    def test_pip_installs_from_the_index_and_from_nowhere_else(self, world):
+        result = world.run("pip3 install --quiet greet 2>&1 && python3 -c 'import greet; print(greet.hello())'\n"
+                           "python3 -c 'import urllib.request as web; web.urlopen(\"http://evil.example.org/simple/\")' 2>&1 | tail -n 1",
+                           language="bash")
+        assert result["stdout"].splitlines() == ["hello from a wheel", "urllib.error.HTTPError: HTTP Error 403: Forbidden"], result
+        allowed = {(one["host"], one["rule"]) for one in result["network"] if one["decision"] == "allow"}
+        assert allowed == {("index.example.org", "index.example.org:80")}, result["network"]
+        assert [one["host"] for one in result["network"] if one["decision"] == "deny"] == ["evil.example.org"]
+        assert all(secret is None for _, _, secret in world.index.asked), "the operator's password went out of a sandbox"
+
+    def test_a_cell_imports_what_it_installed(self, world):
+        result = world.run("!pip install --quiet greet\nimport greet\nprint(greet.hello())", mode="cell")
+        assert result["status"] == "ok" and result["stdout"].endswith("hello from a wheel\n"), result
+
+
+def test_npm_finds_its_registry(world):
+    """What `npm install left` asks for; templates do not have npm itself."""
+    result = world.run("import json, os, urllib.request as web\nregistry = os.environ['npm_config_registry']\n"
+                       "about = json.load(web.urlopen(registry + 'left'))\n"
+                       "print(web.urlopen(about['versions']['1.0.0']['dist']['tarball']).read().decode())")
+    assert result["stdout"] == "a tarball\n", result
+
+
+def test_sets_are_read_again_with_the_policies(world, operator, state):
+    log = world.log
+    npmrc = os.path.join(operator["HOME"], ".npmrc")
+    with open(npmrc, "w", encoding="utf-8") as file:
+        file.write("registry=http://index.example.org/\n")
+    world.process.send_signal(signal.SIGHUP)
+    for _ in range(200):
+        log.seek(0)
+        if "policies=\"web changed\"" in log.read():
+            break
+        time.sleep(0.05)
+    else:
+        log.seek(0)
+        raise AssertionError(log.read())
+    result = world.run("import os\nprint(os.environ['npm_config_registry'])")
+    assert result["stdout"] == "http://index.example.org/\n", result
