@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "client/launch.h"
 #include "keys/store.h"
+#include "receipt/event.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,12 +96,15 @@ static int read_moment(const char *option, const char *text, int64_t *ret_s, err
                 option, text);
 }
 
+static uid_t caller; /* who has called, before we became the daemon's user */
+
 /* The folder is the daemon's, and what lies in it was put there by the daemon's user: we become
  * that user before we open anything, so that nothing in it can lead root astray. */
 static int open_store(const struct key_arguments *arguments, struct key_store **ret_store,
                       error *err)
 {
     auto_text folder = NULL;
+    caller = getuid();
     if (launch_state_folder(arguments->state, &folder, err) < 0)
         return -1;
     auto_fd fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -198,6 +202,64 @@ static void print_json_key(const struct api_key *key, const char *text)
     (void) json_object_put(object);
 }
 
+/* Who may do what is part of the log. We stand in the daemon's folder: open_store(). */
+static int tell_log(const char *kind, const struct api_key *key, int64_t old_until_s, error *err)
+{
+    char scopes[64];
+    scopes_print(key->scopes, scopes, sizeof scopes);
+    auto_fd here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct event_field fields[] = {
+        { "expires_s", NULL, key->expires_s },
+        { "key", key->id, 0 },
+        { "old_until_s", NULL, old_until_s },
+        { "policies", key->policies, 0 },
+        { "scopes", scopes, 0 },
+        { "tenant", key->tenant, 0 },
+        { "uid", NULL, (int64_t) caller },
+        { 0 },
+    };
+    return here < 0 ? fail_os(err, "open the daemon's folder")
+                    : event_append(here, kind, fields, err);
+}
+
+struct search {
+    const char *id;
+    struct api_key found;
+};
+
+static int take_if_it_is(void *context, const struct api_key *key)
+{
+    struct search *search = context;
+    if (strcmp(key->id, search->id) != 0)
+        return 0;
+    search->found = *key;
+    return 1;
+}
+
+/* Tells of a change of the key `id` that has been made. */
+static int tell_change(struct key_store *store, const char *kind, const char *id,
+                       int64_t old_until_s, error *err)
+{
+    struct search search = { .id = id };
+    if (key_store_list(store, take_if_it_is, &search, err) < 0 ||
+        tell_log(kind, &search.found, old_until_s, err) < 0)
+        return under(err, "%s was done, and is not in the log", kind);
+    return 0;
+}
+
+/* A key that nobody can read of is good for nothing. */
+static int create_in_store(struct key_store *store, struct api_key *key,
+                           char text[API_KEY_TEXT_SIZE], error *err)
+{
+    error unused;
+    if (key_store_create(store, key, text, err) < 0)
+        return -1;
+    if (tell_log("key.created", key, 0, err) == 0)
+        return 0;
+    (void) key_store_revoke(store, key->id, &unused);
+    return under(err, "the key was not made: it cannot be told in the log");
+}
+
 static int create_key(struct key_arguments *arguments, const char *id, error *err)
 {
     (void) id;
@@ -215,7 +277,7 @@ static int create_key(struct key_arguments *arguments, const char *id, error *er
         copy_word(key.policies, sizeof key.policies, "policy", arguments->policy, err) < 0 ||
         open_store(arguments, &store, err) < 0)
         return -1;
-    int result = key_store_create(store, &key, text, err);
+    int result = create_in_store(store, &key, text, err);
     key_store_close(store);
     if (result < 0)
         return -1;
@@ -238,6 +300,8 @@ static int rotate_key(struct key_arguments *arguments, const char *id, error *er
         open_store(arguments, &store, err) < 0)
         return -1;
     int result = key_store_rotate(store, id, until_s, text, err);
+    if (result == 0)
+        result = tell_change(store, "key.rotated", id, until_s, err);
     key_store_close(store);
     if (result < 0)
         return -1;
@@ -251,6 +315,8 @@ static int revoke_key(struct key_arguments *arguments, const char *id, error *er
     if (open_store(arguments, &store, err) < 0)
         return -1;
     int result = key_store_revoke(store, id, err);
+    if (result == 0)
+        result = tell_change(store, "key.revoked", id, 0, err);
     key_store_close(store);
     if (result == 0 && arguments->json)
         (void) printf("{\"id\":\"%s\",\"state\":\"revoked\"}\n", id);

@@ -378,7 +378,8 @@ static int begin(error *err)
                                           .templates = &daemon_.templates };
     if (sessions_open(&daemon_.sessions, settings.is_private ? NULL : settings.state, err) < 0)
         return -1;
-    if (open_doors(err) < 0 || confine_daemon(err) < 0)
+    if (reload_tell_policies(&daemon_.reload, err) < 0 || open_doors(err) < 0 ||
+        confine_daemon(err) < 0)
         return -1;
     return settings.control < 0
                ? 0

@@ -1,7 +1,9 @@
 /* reload.c - check, swap, say so. */
 #include "daemon/reload.h"
 
+#include "base/bytes.h"
 #include "daemon/log.h"
+#include "daemon/receipts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +57,36 @@ void reload_apply(struct reload *reload)
     log_as_json(number(settings, SETTING_log_format) != 0);
 }
 
+/* Which policies hold from now on, and under which digests. */
+int reload_tell_policies(const struct reload *reload, error *err)
+{
+    auto_bytes text = { 0 };
+    unsigned count = 0;
+    if (reload->is_private)
+        return 0; /* each receipt names the digest of its policy */
+    for (size_t i = 0; i < reload->policies->count; i++) {
+        const struct policy *policy = policies_at(reload->policies, i);
+        if (policy)
+            bytes_print(&text, "%s%s %s", count++ > 0 ? ", " : "", policy->name, policy->digest);
+    }
+    const struct event_field fields[] = { { "count", NULL, count },
+                                          { "policies", bytes_text(&text), 0 },
+                                          { 0 } };
+    return audit_write(reload->runs->receipts, "policies.loaded", fields, err);
+}
+
+/* What holds is changed already: that it cannot be told is told elsewhere. */
+static void tell_log(const struct reload *reload, const char *changes, const char *policies)
+{
+    error err;
+    const struct event_field fields[] = { { "policies", policies, 0 },
+                                          { "settings", changes, 0 },
+                                          { 0 } };
+    if (audit_write(reload->runs->receipts, "config.reloaded", fields, &err) < 0 ||
+        (policies[0] && reload_tell_policies(reload, &err) < 0))
+        log_event(LOG_WARNING, "config.not_in_log", TEXT("cause", err.text));
+}
+
 static int take(struct reload *reload, const char *text, error *err)
 {
     static struct settings fresh;
@@ -67,6 +99,7 @@ static int take(struct reload *reload, const char *text, error *err)
     (void) settings_differ(&reload->settings, &fresh, true, changes, sizeof changes);
     reload->settings = fresh;
     reload_apply(reload);
+    tell_log(reload, changes, policies);
     log_event(LOG_NOTICE, "config.reloaded", TEXT("settings", changes[0] ? changes : "unchanged"),
               TEXT("policies", policies[0] ? policies : "unchanged"));
     return 0;

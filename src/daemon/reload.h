@@ -33,6 +33,9 @@ int reload_read(const char *text, struct settings *settings, error *err);
 /* Puts the settings that are in use to where they hold. */
 void reload_apply(struct reload *reload);
 
+/* Writes into the log which policies hold. */
+int reload_tell_policies(const struct reload *reload, error *err);
+
 /* Listens on the socket, which it takes, and says "ready". */
 int reload_open(struct reload *reload, uv_loop_t *loop, int socket, error *err);
 void reload_close(struct reload *reload);

@@ -5,6 +5,7 @@
 #include "daemon/contexts.h"
 #include "daemon/graveyard.h"
 #include "daemon/log.h"
+#include "daemon/receipts.h"
 
 #include <assert.h>
 #include <sodium.h>
@@ -107,10 +108,32 @@ static void forget_old(struct sessions *sessions)
     }
 }
 
+/* Sessions are part of the log: who has had one, of what kind, and how it ended. */
+static int tell_log(const struct session *session, const char *kind, error *err)
+{
+    struct receipts *receipts = session->sessions->runs->receipts;
+    const struct api_key *key = &session->account->key;
+    bool has_ended = session->state == SESSION_ENDED;
+    const struct event_field fields[] = {
+        { "end", has_ended ? session_end_name(session->end) : "", 0 },
+        { "key", key->id[0] ? key->id : "owner", 0 },
+        { "policy", session->spec.policy ? session->spec.policy->digest : "", 0 },
+        { "session", session->id, 0 },
+        { "template", session->spec.template ? session->spec.template->digest : "", 0 },
+        { "tenant", key->tenant, 0 },
+        { 0 },
+    };
+    return receipts ? audit_write(receipts, kind, fields, err) : 0;
+}
+
 void sessions_ended(struct sessions *sessions, struct session *session)
 {
+    error err;
     sessions->alive--;
     sessions->ended++;
+    if (session->account && tell_log(session, "session.ended", &err) < 0)
+        log_event(LOG_WARNING, "session.not_in_log", TEXT("session", session->id),
+                  TEXT("cause", err.text));
     graveyard_note_end(sessions->graveyard.file, session);
 }
 
@@ -280,7 +303,7 @@ int session_create(struct sessions *sessions, struct session_request *request,
     else if (fill_in(session, &session->request, err) == 0) {
         list(sessions, session);
         session->start_ends = deadline_in(START_MS);
-        if (session_lease(session, err) == 0) {
+        if (tell_log(session, "session.opened", err) == 0 && session_lease(session, err) == 0) {
             log_event(LOG_NOTICE, "session.created", TEXT("session", session->id),
                       TEXT("policy", session->spec.policy->name));
             set_timer(sessions);

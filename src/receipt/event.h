@@ -1,0 +1,11 @@
+/* event.h - one event into the log, by a program that writes no others: `glovebox key`. gloveboxd
+ * has its log open: daemon/receipts.h.
+ *
+ *   Threads  none.   See  docs/reference/event.schema.json: every kind, with its facts */
+#pragma once
+
+#include "receipt/statement.h"
+
+/* Adds it to the log that lies in STATE/log, which is made if it is missing. `state` is a folder's
+ * descriptor. Fails  as ledger_open() and ledger_commit(). */
+int event_append(int state, const char *kind, const struct event_field *fields, error *err);

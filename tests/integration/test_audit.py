@@ -1,0 +1,83 @@
+"""What is told of those who govern: keys, policies, configuration, sessions. (Approvals: test_approvals.py.)"""
+
+import json
+import os
+import secrets
+
+import jsonschema
+import pytest
+from conftest import TOP
+from serving import Serving, state_of_its_own
+
+pytestmark = pytest.mark.usefixtures("python_template")
+
+SCHEMA = TOP / "docs" / "reference" / "event.schema.json"
+
+
+def events(service):
+    said = [json.loads(line) for line in service.glovebox("log", "search", "--json", "").stdout.splitlines()]
+    return [one for one in said if "event" in one]
+
+
+def test_who_governs_is_told(glovebox):
+    state = state_of_its_own(glovebox)
+    policies = glovebox.folder / "policies"
+    policies.mkdir()
+    policies.chmod(0o755)
+    own = policies / "own.yaml"
+    own.write_text("name: own\nextends: minimal\n")
+    planted = f"planted-{secrets.token_hex(8)}"
+    with Serving(glovebox, env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}) as service:
+        key = service.key("--tenant", "a", "--scope", "run,sessions", "--expires", "1h")
+        rotated = json.loads(service.glovebox("key", "rotate", key["id"], "--grace", "1h", "--json").stdout)["key"]
+        made = service.call("POST", "/v1/sessions", {"policy": "own", "env": {"TOKEN": planted}}, key=rotated).json
+        cell = service.call("POST", f"/v1/sessions/{made['id']}/contexts/python/run", {"code": f"x = '{planted}'"},
+                            key=rotated)
+        assert cell.json["status"] == "ok"
+        service.call("DELETE", f"/v1/sessions/{made['id']}", key=rotated)
+        own.write_text("name: own\nextends: minimal\nlimits: {wall: 3s}\n")
+        service.reload()
+        service.glovebox("key", "revoke", key["id"])
+        said = events(service)
+        verified = service.glovebox("log", "verify", "--json", "--signatures")
+    schema = json.loads(SCHEMA.read_text())
+    for event in said:
+        jsonschema.validate(event, schema)
+    assert [event["event"] for event in said] == [
+        "policies.loaded", "key.created", "key.rotated", "session.opened", "session.ended", "config.reloaded",
+        "policies.loaded", "key.revoked"]
+    first, created, turned, opened, ended, reloaded, second, revoked = (event["facts"] for event in said)
+    assert created["key"] == turned["key"] == revoked["key"] == opened["key"] == key["id"]
+    assert created["scopes"] == "run,sessions" and created["tenant"] == "a" and created["uid"] == os.getuid()
+    assert turned["old_until_s"] > 0 and opened["session"] == made["id"] and ended["end"] == "deleted"
+    assert reloaded == {"policies": "own changed", "settings": ""}
+    assert first["count"] == second["count"] and first["policies"] != second["policies"]
+    assert made["policy"]["digest"] in first["policies"] and opened["policy"] == made["policy"]["digest"]
+    assert json.loads(verified.stdout)["verified"]
+    kept = json.dumps(said).encode()
+    for path in (state / "daemon").rglob("*"):
+        kept += path.read_bytes() if path.is_file() else b""
+    for secret in (planted, key["key"].split("_")[2], rotated.split("_")[2]):
+        assert secret.encode() not in kept
+
+
+def test_a_key_that_cannot_be_told_is_not_made(glovebox):
+    state = state_of_its_own(glovebox)
+    assert glovebox("key", "create").returncode == 0
+    (state / "daemon" / "log" / "checkpoint").write_text("no checkpoint\n")
+    done = glovebox("key", "create")
+    assert done.returncode == 125 and b"the key was not made" in done.stderr and done.stdout == b""
+    states = [row["state"] for row in json.loads(glovebox("key", "list", "--json").stdout)]
+    assert states == ["good", "revoked"]
+
+
+def test_every_kind_of_event_is_in_the_schema():
+    known = set(json.loads(SCHEMA.read_text())["properties"]["event"]["enum"])
+    written = set()
+    for source in (TOP / "src").rglob("*.c"):
+        text = source.read_text()
+        for word in text.split('"'):
+            family = word.split(".")[0]
+            if family in ("approval", "key") and word.count(".") == 1 and word.replace(".", "").isalpha():
+                written.add(word)
+    assert written and written <= known
