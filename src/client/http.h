@@ -51,7 +51,7 @@ void http_done(struct http *http);
 struct http_request {
     const char *method, *path;
     const char *accept;
-    const char *key; /* NULL: none is shown */
+    const char *key;                                         /* NULL: none is shown */
     void (*write_body)(struct sink *sink, const void *what); /* called twice; NULL for no body */
     const void *what;
     bool sends_file; /* the body is what `file` gives until its end */
