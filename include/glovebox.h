@@ -81,11 +81,13 @@ GLB_API const char *glb_version(void);
 GLB_API const char *glb_error_text(void);
 
 typedef struct glb_connect_options {
-    const char *socket; /* path of the daemon's Unix socket; NULL: GLOVEBOX_SOCKET or the default */
+    const char *socket; /* path of the daemon's Unix socket, or "127.0.0.1:PORT"; NULL:
+                           GLOVEBOX_SOCKET or the default */
     const char *state;  /* for a private daemon: where templates are; NULL: the default */
     int32_t how;        /* GLB_CONNECT_* */
     int32_t log_fd;     /* a private daemon logs to this descriptor; 0: kept for the error text */
     const char *template_name; /* the one that is used first starts fastest; NULL: python */
+    const char *key; /* API key for a running daemon; NULL: GLOVEBOX_API_KEY, or none. Since 1.1 */
 } glb_connect_options;
 
 /* Connects to gloveboxd, or starts a private one.

@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "client/dial.h"
 #include "client/http.h"
 #include "client/paths.h"
 
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 enum { EVERY_MS = 2000, ANSWER_MS = 5000, ANSWER_MOST = 4 * 1024 * 1024 };
 
@@ -31,8 +30,8 @@ static const struct option_row rows[] = {
       FIELD(once) },
     { "json", 0, NULL, VALUES_NONE, "print the daemon's answer: GET /v1/status", store_switch,
       FIELD(json) },
-    { "daemon", 0, "SOCKET", VALUES_FILE,
-      "the daemon's Unix socket; default: where it is looked for", store_text, FIELD(socket) },
+    { "daemon", 0, "SOCKET|HOST:PORT", VALUES_FILE,
+      "the daemon's socket or port; default: where it is looked for", store_text, FIELD(socket) },
 };
 
 const struct option_table *top_option_table(void)
@@ -53,25 +52,6 @@ const struct option_table *top_option_table(void)
     return &table;
 }
 
-static int connect_socket(const char *path, int *ret_fd, error *err)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    if (strlen(path) >= sizeof address.sun_path)
-        return fail(err, ERR_BAD_REQUEST, "the path of the socket is too long");
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return fail_os(err, "make a socket");
-    if (connect(fd, (const struct sockaddr *) &address, sizeof address) < 0) {
-        if (errno == ENOENT || errno == ECONNREFUSED)
-            return fail(err, ERR_UNAVAILABLE, "no daemon serves '%s'; start one: glovebox serve",
-                        path);
-        return fail_os(err, "connect to '%s'", path);
-    }
-    *ret_fd = take_fd(&fd);
-    return 0;
-}
-
 /* Gives  the answer's text and value; the caller frees both. */
 static int ask(const char *path, char **ret_text, json_object **ret_value, error *err)
 {
@@ -81,9 +61,11 @@ static int ask(const char *path, char **ret_text, json_object **ret_value, error
                                     .accept = "application/json" };
     int fd = -1;
     size_t size;
-    if (connect_socket(path, &fd, err) < 0)
+    const char *key;
+    if (key_of_caller(NULL, &key, err) < 0 || dial(path, &fd, err) < 0)
         return -1;
     http_init(&http, fd, -1);
+    http.key = key;
     http.until = deadline_in(ANSWER_MS);
     auto_text text = NULL;
     int result = http_send(&http, &request, err);

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "client/dial.h"
 #include "client/paths.h"
 #include "model/errors.h"
 
@@ -12,7 +13,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 _Static_assert((int) GLB_E_SYSTEM == (int) ERR_SYSTEM &&
                    (int) GLB_E_INTERNAL == (int) ERR_INTERNAL &&
@@ -61,27 +61,6 @@ void give_struct(void *theirs, size_t their_size, const void *ours, size_t our_s
     memcpy(theirs, ours, their_size < our_size ? their_size : our_size);
 }
 
-static int connect_socket(const char *path, int *ret_fd, error *err)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    if (strlen(path) >= sizeof address.sun_path)
-        return fail(err, ERR_BAD_REQUEST, "the path of the socket is longer than %zu bytes",
-                    sizeof address.sun_path - 1);
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return fail_os(err, "make a socket");
-    if (connect(fd, (const struct sockaddr *) &address, sizeof address) < 0) {
-        const char *fix = errno == EACCES ? "ask the user who runs glovebox serve"
-                          : errno == ENOENT || errno == ECONNREFUSED ? "start it: glovebox serve"
-                                                                     : "see glovebox doctor";
-        return fail(err, ERR_UNAVAILABLE, "no daemon answers at %s (%s); %s", path,
-                    strerrordesc_np(errno), fix);
-    }
-    *ret_fd = take_fd(&fd);
-    return 0;
-}
-
 static int connect_private(struct glb_client *client, const glb_connect_options *options,
                            error *err)
 {
@@ -120,6 +99,10 @@ static int connect_any(struct glb_client *client, const glb_connect_options *opt
     int fd = -1;
     if (options->how != GLB_CONNECT_PRIVATE) {
         auto_text path = NULL;
+        const char *key;
+        if (key_of_caller(options->key, &key, err) < 0 ||
+            (key && format_text(&client->key, err, "%s", key) < 0))
+            return -1;
         int found = options->socket ? format_text(&path, err, "%s", options->socket)
                                     : path_of_socket(options->state, &path, err);
         if (found < 0)
@@ -128,9 +111,10 @@ static int connect_any(struct glb_client *client, const glb_connect_options *opt
         const char *chosen = getenv("GLOVEBOX_SOCKET");
         bool named = options->socket || (chosen && *chosen);
         bool must = options->how == GLB_CONNECT_SOCKET || named;
-        if (connect_socket(path, &fd, err) == 0) {
+        if (dial(path, &fd, err) == 0) {
             http_init(&client->main, fd, client->interrupt);
             client->socket = take_text(&path);
+            client->main.key = client->key;
             return 0;
         }
         if (must)
@@ -179,6 +163,7 @@ void glb_close(glb_client *client)
         (void) launch_end(&client->launch, deadline_in(END_MS));
     close_fd(&client->interrupt);
     free(client->socket);
+    free(client->key);
     free(client);
 }
 
@@ -203,9 +188,10 @@ int client_connection(struct glb_client *client, struct http **ret_http, error *
         return client_spare(client, ret_http, err);
     http_done(http);
     int fd = -1;
-    if (connect_socket(client->socket, &fd, err) < 0)
+    if (dial(client->socket, &fd, err) < 0)
         return -1;
     http_init(http, fd, client->interrupt);
+    http->key = client->key;
     *ret_http = http;
     return 0;
 }
@@ -218,9 +204,10 @@ int client_spare(struct glb_client *client, struct http **ret_http, error *err)
             return fail(err, ERR_INTERNAL, "the private daemon has closed its connections");
         http_done(http);
         int fd = -1;
-        if (connect_socket(client->socket, &fd, err) < 0)
+        if (dial(client->socket, &fd, err) < 0)
             return -1;
         http_init(http, fd, -1);
+        http->key = client->key;
     }
     *ret_http = http;
     return 0;

@@ -18,7 +18,8 @@ enum { RUN_ID_SIZE = 64 };
 struct glb_client {
     bool private;
     struct launch launch;
-    char *socket;       /* path, if not private */
+    char *socket;       /* path or HOST:PORT, if not private */
+    char *key;          /* sent with each request; NULL: none */
     struct http main;   /* fd -1 while closed */
     struct http spare;  /* the same */
     int interrupt;      /* eventfd, written by glb_cancel() */

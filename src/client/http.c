@@ -61,16 +61,17 @@ int http_send(struct http *http, const struct http_request *request, error *err)
         request->write_body(&sink, request->what);
         length = sink.total;
     }
+    const char *key = request->key ? request->key : http->key;
     sink_init(&sink, http->fd);
     sink_text(&sink, request->method);
     sink_text(&sink, " ");
     sink_text(&sink, request->path);
-    sink_text(&sink, " HTTP/1.1\r\nHost: glovebox\r\nAccept: ");
+    sink_text(&sink, " HTTP/1.1\r\nHost: localhost\r\nAccept: ");
     sink_text(&sink, request->accept);
     sink_text(&sink, "\r\nUser-Agent: glovebox/" GLOVEBOX_VERSION "\r\n");
-    if (request->key) {
+    if (key) {
         sink_text(&sink, "Authorization: Bearer ");
-        sink_text(&sink, request->key);
+        sink_text(&sink, key);
         sink_text(&sink, "\r\n");
     }
     if (request->write_body) {

@@ -19,6 +19,7 @@ struct http {
     int interrupt; /* an eventfd that ends waiting when it becomes readable; -1 for none */
     struct http_beside *beside; /* what else is looked at while waiting; NULL: nothing */
     deadline until;             /* when waiting ends; set by the caller */
+    const char *key;            /* sent as Authorization; NULL: none. Borrowed, set by the caller */
     size_t start, end;
 
     int status;  /* of the answer */

@@ -3,6 +3,7 @@
 #include "client/paths.h"
 
 #include "base/cleanup.h"
+#include "client/dial.h"
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -197,6 +198,8 @@ int path_of_runtime(const char *chosen_state, char **ret_path, error *err)
 int path_of_socket(const char *chosen_state, char **ret_path, error *err)
 {
     const char *chosen = variable("GLOVEBOX_SOCKET");
+    if (chosen && place_is_address(chosen))
+        return format_text(ret_path, err, "%s", chosen);
     if (chosen)
         return absolute(chosen, ret_path, err);
     auto_text runtime = NULL;

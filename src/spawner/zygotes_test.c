@@ -154,6 +154,59 @@ TEST(whoever_waits_for_a_zygote_that_warms_up_is_given_the_time)
     (void) close(take_zygote());
 }
 
+/* The zygote says something, and the spawner hears it. */
+static void say(int side, unsigned index, uint16_t kind, const void *body, size_t size)
+{
+    error err;
+    require(packet_send(side, kind, body, size, NULL, 0, &err) == 0, "%s", err.text);
+    zygote_speaks(&root, index);
+}
+
+/* Has served long enough, by its forks or by its age: a fresh one warms up beside it, and only when
+ * that is ready does the old one go, not before its last answer. */
+static void is_replaced(unsigned forks, int64_t age_ms)
+{
+    static const struct zygote_ready ready = { .version = ZYGOTE_VERSION };
+    struct zygote_forked forked = { .slot = 0 };
+    error err = { 0 };
+    begin();
+    require(fork_for(0, 1, &err) == 0, "%s", err.text);
+    int old = take_zygote();
+    say(old, 0, ZYGOTE_READY, &ready, sizeof ready);
+    zygotes_tend(&root);
+    expect(root.zygotes[1].socket < 0, "it was replaced while it was new");
+
+    root.zygotes[0].forks = forks;
+    root.zygotes[0].started_ms -= age_ms;
+    zygotes_tend(&root);
+    int fresh = take_zygote();
+    zygotes_tend(&root);
+    require(fork_for(1, 1, &err) == 0, "%s", err.text);
+    expect(root.slots[1].zygote == &root.zygotes[0], "nobody waits for the one that warms up");
+
+    say(fresh, 1, ZYGOTE_READY, &ready, sizeof ready);
+    zygotes_tend(&root);
+    expect(root.zygotes[0].is_old && root.zygotes[0].socket >= 0, "two answers are to come");
+    require(fork_for(2, 1, &err) == 0, "%s", err.text);
+    expect(root.slots[2].zygote == &root.zygotes[1], "the fresh one serves");
+
+    say(old, 0, ZYGOTE_FORKED, &forked, sizeof forked);
+    forked.slot = 1;
+    say(old, 0, ZYGOTE_FORKED, &forked, sizeof forked);
+    zygotes_tend(&root);
+    expect(root.zygotes[0].socket < 0, "the old one is still there");
+    expect(stands[0] && stands[1] && !has_failed[2], "somebody was let down");
+    (void) close(old);
+    (void) close(fresh);
+}
+
+TEST(a_zygote_that_has_served_long_is_replaced)
+{
+    is_replaced(2000, 0);
+    is_replaced(1, INT64_C(10) * 60 * 1000);
+}
+
 TESTS(CASE(only_those_who_wait_for_a_zygote_fail_with_it),
       CASE(a_zygote_makes_room_only_if_nobody_waits_for_it),
-      CASE(whoever_waits_for_a_zygote_that_warms_up_is_given_the_time))
+      CASE(whoever_waits_for_a_zygote_that_warms_up_is_given_the_time),
+      CASE(a_zygote_that_has_served_long_is_replaced))

@@ -292,3 +292,35 @@ def test_keys_belong_to_the_daemons_user(glovebox):
     for name in ("keys.db", "keys.secret"):
         file = (state / "daemon" / name).stat()
         assert file.st_mode & 0o777 == 0o600 and file.st_uid == folder.st_uid
+
+
+def test_the_command_line_and_the_library_come_by_the_port_with_a_key(service):
+    key = service.key("--name", "cli")["key"]
+    place = f"127.0.0.1:{service.port}"
+
+    def run(place, key, *arguments):
+        return service.glovebox("run", "--daemon", place, "--policy", "minimal", *arguments,
+                                env={"GLOVEBOX_API_KEY": key} if key else {})
+
+    done = run(place, key, "-c", "print(6 * 7)")
+    assert (done.returncode, done.stdout) == (0, b"42\n"), done.stderr
+    assert run(place.replace("127.0.0.1", "localhost"), key, "-c", "print(1)").stdout == b"1\n"
+    by_socket = service.glovebox("run", "-c", "print(2)", "--policy", "minimal",
+                                 env={"GLOVEBOX_SOCKET": place, "GLOVEBOX_API_KEY": key})
+    assert by_socket.stdout == b"2\n", by_socket.stderr
+    refused = run(place, None, "-c", "1")
+    assert refused.returncode == 126 and b"a key is needed" in refused.stderr
+    wrong = run(place, key[:-4] + "AAAA", "-c", "1")
+    assert wrong.returncode == 126 and b"not known here" in wrong.stderr
+    smuggled = run(place, key + "\r\nX-Api-Key: x", "-c", "1")
+    assert smuggled.returncode == 125 and b"API key is none" in smuggled.stderr
+    far = run("192.0.2.1:7070", key, "-c", "1")
+    assert far.returncode == 125 and b"ssh -L 7070:127.0.0.1:7070" in far.stderr
+    audit = service.key("--scope", "audit")["key"]
+    assert run(service.socket, audit, "-c", "1").returncode == 126, "a key that is shown counts by the socket too"
+    artifacts = run(place, key, "--out", "out", "-c", "open('a', 'w').write('b')")
+    assert artifacts.returncode == 0 and (service.glovebox.folder / "out" / "a").read_text() == "b"
+    busy = service.key("--runs-per-minute", "1")["key"]
+    assert run(place, busy, "-c", "1").returncode == 0
+    spent = run(place, busy, "--json", "-c", "1")
+    assert spent.returncode == 125 and json.loads(spent.stdout)["error"]["code"] == "quota"

@@ -1,10 +1,16 @@
 """Parked sandboxes: other languages start from them too; what they rehearsed leaves no trace; each is used once."""
 
 import json
+import pathlib
+import sys
+import threading
 import time
 
 import pytest
 from serving import Serving, state_of_its_own
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "soak"))
+from service import Caller  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("python_template")
 
@@ -84,3 +90,28 @@ def test_node_starts_in_a_parked_sandbox(glovebox):
         result = until_parked(lambda: service.run("console.log([1, 2, 3].map(x => x * 2).join())", language="node",
                                                   policy="js").json)
     assert result["stdout"] == "2,4,6\n"
+
+
+def test_an_interpreter_that_has_been_forked_often_makes_room(glovebox):
+    """All children of one have its hash seed; after some two thousand of them there is another, and nobody waits."""
+    state_of_its_own(glovebox)
+    seeds, wrong = set(), []
+    with Serving(glovebox, slots=24) as service:
+        caller = [Caller(service.socket) for _ in range(4)]
+
+        def ask(which):
+            for _ in range(900):
+                status, result = caller[which].run(code="print(hash('seed'))", policy="minimal")
+                if status != 200 or result["status"] != "ok":
+                    wrong.append((status, result))
+                seeds.add(result["stdout"])
+                if len(seeds) > 1:
+                    return
+
+        threads = [threading.Thread(target=ask, args=(which,)) for which in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong, wrong[0]
+    assert len(seeds) == 2, "3,600 runs, and one interpreter"
