@@ -317,6 +317,7 @@ static struct context *context_new(struct session *session, const char *id,
     (void) snprintf(context->id, sizeof context->id, "%s", id);
     const char *name =
         request->given && request->given->language ? request->given->language : "python";
+    name = context_language(session->spec.template, name);
     const char *folder = request->folder           ? request->folder
                          : session->request.folder ? session->request.folder
                                                    : "/workspace";
@@ -383,7 +384,7 @@ int context_find(struct session *session, const char *id, struct context **ret_c
         }
     if (session->state != SESSION_RUNNING)
         return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
-    if (!template_language(session->spec.template, id))
+    if (!template_language(session->spec.template, context_language(session->spec.template, id)))
         return fail(err, ERR_NOT_FOUND,
                     "the session has no context '%.40s'; make one, or name a language", id);
     struct run_request given = { .language = id };

@@ -49,6 +49,8 @@ struct context_kind {
     const char *command[4]; /* the driver follows as the last argument */
     const char *driver;
 };
+/* What the template calls a language: javascript and node are one. */
+const char *context_language(const struct template *template, const char *name);
 const struct context_kind *context_kind_of(const char *language); /* NULL: it has no cells */
 
 /* What a run has when it is a cell. */

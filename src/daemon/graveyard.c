@@ -1,4 +1,5 @@
-/* graveyard.c - reads the file once, before the daemon is confined; then only adds lines. */
+/* graveyard.c - reads the files once, before the daemon is confined; then only adds lines, and now
+ * and then writes the other file anew. */
 #include "daemon/graveyard.h"
 
 #include "base/cleanup.h"
@@ -13,6 +14,8 @@
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
+
+enum { LINES_MOST = 4 * GRAVES_MOST };
 
 static void add_line(int fd, struct bytes *line)
 {
@@ -48,14 +51,48 @@ static void note(int fd, const struct session *session, bool has_ended)
     add_line(fd, &line);
 }
 
-void graveyard_note_begin(int fd, const struct session *session)
+/* If we are killed on the way, both files say the same of whatever is in both. */
+static void begin_anew(struct graveyard *graveyard, const struct sessions *sessions)
 {
-    note(fd, session, false);
+    unsigned lines = 0;
+    unsigned left_out = sessions->ended > GRAVES_MOST ? sessions->ended - GRAVES_MOST : 0;
+    if (ftruncate(graveyard->other, 0) < 0) {
+        log_event(LOG_WARNING, "sessions.not_noted", TEXT("cause", strerrordesc_np(errno)));
+        return;
+    }
+    for (const struct session *session = sessions->oldest; session; session = session->newer) {
+        bool has_ended = session->state == SESSION_ENDED;
+        if (has_ended && left_out > 0) {
+            left_out--;
+            continue;
+        }
+        note(graveyard->other, session, has_ended);
+        lines++;
+    }
+    int emptied = graveyard->file;
+    graveyard->file = graveyard->other;
+    graveyard->other = emptied;
+    graveyard->lines = lines;
+    (void) !ftruncate(emptied, 0);
 }
 
-void graveyard_note_end(int fd, const struct session *session)
+static void note_next(struct graveyard *graveyard, const struct session *session, bool has_ended)
 {
-    note(fd, session, true);
+    if (graveyard->file < 0)
+        return;
+    note(graveyard->file, session, has_ended);
+    if (++graveyard->lines >= LINES_MOST)
+        begin_anew(graveyard, session->sessions);
+}
+
+void graveyard_note_begin(struct graveyard *graveyard, const struct session *session)
+{
+    note_next(graveyard, session, false);
+}
+
+void graveyard_note_end(struct graveyard *graveyard, const struct session *session)
+{
+    note_next(graveyard, session, true);
 }
 
 static void read_word(struct json_object *line, const char *key, char *text, size_t size)
@@ -100,7 +137,8 @@ static void keep_grave(struct graves *graves, const struct grave *grave)
 {
     for (size_t i = graves->count; i-- > 0;)
         if (strcmp(graves->list[i].id, grave->id) == 0) {
-            graves->list[i] = *grave;
+            if (graves->list[i].ended_ms == 0)
+                graves->list[i] = *grave;
             return;
         }
     if (graves->count == COUNT_OF(graves->list)) {
@@ -110,15 +148,21 @@ static void keep_grave(struct graves *graves, const struct grave *grave)
     graves->list[graves->count++] = *grave;
 }
 
-static void read_graves(FILE *file, struct graves *graves)
+static void read_graves(int folder, const char *name, struct graves *graves)
 {
     char *line = NULL;
     size_t room = 0;
     struct grave grave;
+    auto_fd old = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    FILE *file = old < 0 ? NULL : fdopen(old, "r");
+    if (!file)
+        return;
+    (void) take_fd(&old);
     while (getline(&line, &room, file) > 0)
         if (read_grave(line, &grave))
             keep_grave(graves, &grave);
     free(line);
+    (void) fclose(file);
 }
 
 /* What was read goes into a file that takes the old one's place. */
@@ -141,7 +185,7 @@ static int write_graves(int folder, const struct graves *graves, size_t first, e
 int graveyard_open(const char *state, grave_found *found, void *context,
                    struct graveyard *ret_graveyard, error *err)
 {
-    *ret_graveyard = (struct graveyard){ .file = -1, .lock = -1 };
+    *ret_graveyard = (struct graveyard){ .file = -1, .other = -1, .lock = -1 };
     if (!state)
         return 0;
     auto_fd folder = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -159,12 +203,8 @@ int graveyard_open(const char *state, grave_found *found, void *context,
     struct graves *graves = calloc(1, sizeof *graves);
     if (!graves)
         return fail(err, ERR_SYSTEM, "no memory for the list of sessions");
-    int old = openat(folder, "sessions.log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    FILE *file = old < 0 ? NULL : fdopen(old, "r");
-    if (file) {
-        read_graves(file, graves);
-        (void) fclose(file);
-    }
+    read_graves(folder, "sessions.log", graves);
+    read_graves(folder, "sessions.more.log", graves);
     size_t first = graves->count > GRAVES_MOST ? graves->count - GRAVES_MOST : 0;
     for (size_t i = first; i < graves->count; i++) {
         struct grave *grave = &graves->list[i];
@@ -176,7 +216,13 @@ int graveyard_open(const char *state, grave_found *found, void *context,
         }
         found(context, grave);
     }
+    ret_graveyard->lines = (unsigned) (graves->count - first);
     ret_graveyard->file = write_graves(folder, graves, first, err);
     free(graves);
-    return ret_graveyard->file < 0 ? -1 : 0;
+    if (ret_graveyard->file < 0)
+        return -1;
+    ret_graveyard->other =
+        openat(folder, "sessions.more.log",
+               O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return ret_graveyard->other < 0 ? fail_os(err, "write the list of sessions") : 0;
 }

@@ -2,7 +2,9 @@
  * daemon is told so by the next one.
  *
  * One line of JSON when a session begins, one when it ends. A session without the second has ended
- * with its daemon. Names of callers, times and causes: nothing of what was inside. */
+ * with its daemon. After some thousand lines what is still worth knowing goes into a second file,
+ * and the first is emptied: each is what the other one was. Names of callers, times and causes:
+ * nothing of what was inside. */
 #pragma once
 
 #include "base/error.h"
@@ -26,5 +28,5 @@ int graveyard_open(const char *state, grave_found *found, void *context,
                    struct graveyard *ret_graveyard, error *err);
 
 /* A failure is logged: a session does not end for it. */
-void graveyard_note_begin(int fd, const struct session *session);
-void graveyard_note_end(int fd, const struct session *session);
+void graveyard_note_begin(struct graveyard *graveyard, const struct session *session);
+void graveyard_note_end(struct graveyard *graveyard, const struct session *session);

@@ -147,7 +147,7 @@ int context_request_read(struct json_object *json, bool is_cell,
                          struct context_request *ret_request, error *err)
 {
     static const char *const of_context[] = { "language", "env" };
-    static const char *const of_cell[] = { "code", "limits", "env", "approval" };
+    static const char *const of_cell[] = { "code", "limits", "approval" };
     struct context_request request = { 0 };
     if (request_open(json, &request.given, err) < 0)
         return -1;
@@ -161,12 +161,16 @@ int context_request_read(struct json_object *json, bool is_cell,
             i++;
         if (!is_cell && strcmp(name, "cwd") == 0)
             result = value ? read_folder(value, &request.folder, err) : 0;
+        else if (is_cell && strcmp(name, "env") == 0)
+            result = fail(err, ERR_BAD_REQUEST,
+                          "a cell has no 'env': its interpreter keeps the one that it has; give it "
+                          "to the session or the context, or set it in the code");
         else if (i < count)
             result = request_read_key(request.given, name, value, err);
         else
             result = fail(err, ERR_BAD_REQUEST, "'%.60s' is unknown; a %s has %s", name,
                           is_cell ? "cell" : "context",
-                          is_cell ? "code, limits, env, approval" : "language, cwd, env");
+                          is_cell ? "code, limits, approval" : "language, cwd, env");
         if (result < 0)
             break;
     }

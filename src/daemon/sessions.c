@@ -134,7 +134,7 @@ void sessions_ended(struct sessions *sessions, struct session *session)
     if (session->account && tell_log(session, "session.ended", &err) < 0)
         log_event(LOG_WARNING, "session.not_in_log", TEXT("session", session->id),
                   TEXT("cause", err.text));
-    graveyard_note_end(sessions->graveyard.file, session);
+    graveyard_note_end(&sessions->graveyard, session);
 }
 
 bool session_is_seen(const struct session *session, const struct account *account)
@@ -307,7 +307,7 @@ int session_create(struct sessions *sessions, struct session_request *request,
             log_event(LOG_NOTICE, "session.created", TEXT("session", session->id),
                       TEXT("policy", session->spec.policy->name));
             set_timer(sessions);
-            graveyard_note_begin(sessions->graveyard.file, session);
+            graveyard_note_begin(&sessions->graveyard, session);
             *ret_session = session;
             return 0;
         }
@@ -402,6 +402,7 @@ void sessions_close(struct sessions *sessions)
             forget(sessions, session);
     }
     close_fd(&sessions->graveyard.file);
+    close_fd(&sessions->graveyard.other);
     close_fd(&sessions->graveyard.lock);
     uv_close((uv_handle_t *) &sessions->timer, NULL);
 }

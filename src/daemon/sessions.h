@@ -110,9 +110,10 @@ struct session {
     struct session *older, *newer;
 };
 
-/* The file of graveyard.h and its lock; -1: none. */
+/* The files of graveyard.h and their lock; -1: none. */
 struct graveyard {
-    int file, lock;
+    int file, other, lock;
+    unsigned lines; /* in `file` */
 };
 
 struct sessions {

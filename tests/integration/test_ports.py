@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from serving import Serving, remove_state, state_of_its_own
+
 SERVER = r'''
 import hashlib, http.server, json, socket, threading
 
@@ -166,3 +168,33 @@ def test_without_loopback_there_is_no_port(daemon):
 def test_a_token_opens_the_ports_of_one_session(session):
     status, answer = session.call("GET", "/ports:token")
     assert status == 200 and answer["header"] == "X-Glovebox-Port-Token" and len(answer["token"]) >= 64
+
+
+def test_the_token_is_all_that_a_browser_needs(glovebox):
+    """By TCP, where every request needs a key: with the token alone a server is reached, of this session, and nothing else."""
+    state_of_its_own(glovebox)
+    try:
+        with Serving(glovebox) as serving:
+            key = serving.key("--scope", "run,sessions")
+            made = []
+            while len(made) < 2:  # on a busy machine the first zygote may not be warm in time
+                answer = serving.call("POST", "/v1/sessions", {"policy": "server"}, key=key)
+                assert answer.status == 201 or answer.json["error"]["code"] in ("timeout", "busy"), answer.json
+                made += [answer.json["id"]] if answer.status == 201 else []
+            place = f"/v1/sessions/{made[0]}"
+            process = serving.call("POST", f"{place}/processes", {"command": ["python3", "-c", SERVER]}, key=key).json
+            while serving.call("GET", f"{place}/processes/{process['id']}", key=key).json["end_offset"] == 0:
+                time.sleep(0.02)
+            told = serving.call("GET", f"{place}/ports:token", key=key).json
+            token = {told["header"]: told["token"]}
+            reached = serving.call("GET", f"{place}/ports/8080/hello", headers=token, tcp=True)
+            assert reached.status == 200 and reached.json["path"] == "/hello"
+            assert told["header"] not in reached.json["headers"]
+            for path, headers in ((f"{place}/ports/8080/", {}), (f"{place}/ports/8080/", {told["header"]: "0" * len(told["token"])}),
+                                  (place, token), (f"{place}/files/x", token), ("/v1/sessions", token),
+                                  (f"/v1/sessions/{made[1]}/ports/8080/", token)):
+                assert serving.call("GET", path, headers=headers, tcp=True).status in (401, 403), (path, headers)
+            serving.call("DELETE", place, key=key)
+            assert serving.call("GET", f"{place}/ports/8080/", headers=token, tcp=True).status != 200
+    finally:
+        remove_state(glovebox)

@@ -80,6 +80,10 @@ class TestCells:
 
 
 class TestTable:
+    def test_a_cell_has_no_environment_of_its_own(self, session):
+        status, answer = session.call("POST", "/contexts/python/run", {"code": "1", "env": {"A": "b"}})
+        assert status == 400 and "a cell has no 'env'" in answer["error"]["message"]
+
     def test_get_list_change_end(self, daemon):
         one = daemon.session(metadata={"user": "a", "app": "x"})
         two = daemon.session(metadata={"user": "b", "app": "x"}, ttl_seconds=60, idle_seconds=30)
