@@ -171,13 +171,13 @@ static void write_limits(const struct run *run, struct bytes *out)
     json_close(out, ']');
 }
 
-static void write_network(const struct policy *policy, struct bytes *out)
+static void write_network(const struct run_spec *spec, struct bytes *out)
 {
     json_key(out, "network");
     json_open(out, '[');
-    for (unsigned i = 0; policy->network == POLICY_NETWORK_RULES && i < policy->way.count; i++) {
+    for (unsigned i = 0; spec->network == POLICY_NETWORK_RULES && i < spec->way->count; i++) {
         char text[NETWORK_RULE_TEXT];
-        network_rule_write(&policy->way.rules[i], text);
+        network_rule_write(&spec->way->rules[i], text);
         json_string(out, text);
     }
     json_close(out, ']');
@@ -185,7 +185,7 @@ static void write_network(const struct policy *policy, struct bytes *out)
 
 static void write_leaves(const struct run *run, struct bytes *out)
 {
-    const struct policy *policy = run->spec.policy;
+    const struct run_spec *spec = &run->spec;
     char output[32], artifacts[32], text[256];
     limit_print(LIMIT_output, run->spec.limits.output, output, sizeof output);
     limit_print(LIMIT_artifacts, run->spec.limits.artifacts, artifacts, sizeof artifacts);
@@ -196,12 +196,12 @@ static void write_leaves(const struct run *run, struct bytes *out)
         "to the asker: what it prints (%s are kept), and files of /workspace (at most %s)", output,
         artifacts);
     json_string(out, text);
-    if (policy->network != POLICY_NETWORK_RULES) {
+    if (spec->network != POLICY_NETWORK_RULES) {
         json_string(out, "to the network: nothing");
     } else {
         char most[32] = "any amount";
-        if (policy->way.sent > 0)
-            limit_print(LIMIT_output, policy->way.sent, most, sizeof most);
+        if (spec->way->sent > 0)
+            limit_print(LIMIT_output, spec->way->sent, most, sizeof most);
         (void) snprintf(text, sizeof text,
                         "to the network: whatever it can read, to the places that are listed (%s)",
                         most);
@@ -232,7 +232,7 @@ int approval_card_write(const struct run *run, const struct run_request *request
     json_string_field(out, "policy", spec->policy->name);
     json_string_field(out, "template", spec->template->name);
     write_limits(run, out);
-    write_network(spec->policy, out);
+    write_network(spec, out);
     write_leaves(run, out);
     json_close(out, '}');
     return 0;

@@ -152,6 +152,8 @@ static int grant(struct run *run, const struct session *session, const struct ru
     struct limits granted;
     uint64_t may = 0;
     run->spec = (struct run_spec){ .policy = session->spec.policy,
+                                   .network = session->spec.network,
+                                   .way = session->spec.way,
                                    .template_index = session->spec.template_index,
                                    .template = session->spec.template,
                                    .limits = session->spec.limits,

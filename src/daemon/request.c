@@ -280,6 +280,19 @@ static int read_limits(struct run_request *request, struct json_object *value, e
     return 0;
 }
 
+/* As policy files have it: one reader for both. */
+static int read_network(struct run_request *request, struct json_object *value, error *err)
+{
+    size_t size = 0;
+    if (request->network)
+        return fail(err, ERR_BAD_REQUEST, "'network' is there twice");
+    request->network = calloc(1, sizeof *request->network);
+    const char *text = json_object_to_json_string_length(value, JSON_C_TO_STRING_PLAIN, &size);
+    if (!request->network || !text)
+        return fail(err, ERR_SYSTEM, "no memory for the network of a request");
+    return network_wish_read(text, size, request->network, err);
+}
+
 static int read_file_key(struct request_file *file, const char *key, struct json_object *value,
                          error *err)
 {
@@ -361,6 +374,7 @@ static const struct key {
     { "policy",       read_policy },
     { "template",     read_template },
     { "limits",       read_limits },
+    { "network",      read_network },
     { "env",          read_variables },
     { "stdin",        read_stdin },
     { "stdin_base64", read_stdin_base64 },
@@ -375,11 +389,12 @@ int request_read_key(struct run_request *request, const char *name, struct json_
     for_each(key, keys)
         if (strcmp(key->name, name) == 0)
             return value ? key->read(request, value, err) : 0; /* null is "not given" */
-    return fail(err, ERR_BAD_REQUEST,
-                "'%.60s' is unknown; a run has code, language, filename, mode, check_only, "
-                "args, command, policy, template, limits, env, stdin, stdin_base64, files, "
-                "approval",
-                name);
+    return fail(
+        err, ERR_BAD_REQUEST,
+        "'%.60s' is unknown; a run has code, language, filename, mode, check_only, "
+        "args, command, policy, template, limits, network, env, stdin, stdin_base64, files, "
+        "approval",
+        name);
 }
 
 /* By parts: '/' before every other byte, so that a folder stands right before what lies in it. */
@@ -475,5 +490,6 @@ void request_free(struct run_request *request)
         return;
     (void) json_object_put(request->json);
     free(request->files);
+    free(request->network);
     free(request);
 }

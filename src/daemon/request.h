@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "contract/inside.h"
 #include "daemon/content.h"
+#include "model/network_narrow.h"
 #include "model/policy.h"
 
 #include <json.h>
@@ -53,6 +54,7 @@ struct run_request {
     struct request_variable variables[INSIDE_ARGUMENTS_MOST];
     struct request_file *files;
     struct limits_asked limits;
+    struct network_wish *network; /* NULL: not given */
 };
 
 /* Takes the JSON value, also when it fails.

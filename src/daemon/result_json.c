@@ -1,6 +1,7 @@
 /* result_json.c - the result contract: every field, always, in this order. Every door maps from it;
  * the names are frozen by result_json_test.c. */
 #include "base/table.h"
+#include "daemon/connections.h"
 #include "daemon/contexts.h"
 #include "daemon/json_writer.h"
 #include "daemon/network.h"
@@ -199,29 +200,21 @@ static void optional_field(struct bytes *out, const char *key, const char *text)
 static void write_connection(const struct run *run, const struct egress_record *record,
                              struct bytes *out)
 {
-    const struct network_policy *policy = &run->spec.policy->way;
-    char text[NETWORK_RULE_TEXT];
-    bool is_allowed = record->label < policy->count;
+    struct connection_texts texts;
+    struct fact_connection fact;
+    connection_fact(record, run->spec.way, &texts, &fact);
     json_open(out, '{');
-    json_string_field(out, "host", record->name);
-    json_number_field(out, "port", record->port);
-    json_string_field(out, "decision", is_allowed ? "allow" : "deny");
-    if (is_allowed)
-        network_rule_write(&policy->rules[record->label], text);
-    optional_field(out, "rule", is_allowed ? text : NULL);
-    bool is_bad = record->reason != EGRESS_ALLOWED;
-    optional_field(out, "reason", is_bad ? network_reason_text(record->reason) : NULL);
-    char address[ADDRESS_TEXT];
-    struct in6_addr connected;
-    memcpy(&connected, record->address, sizeof connected);
-    bool was_connected = !IN6_IS_ADDR_UNSPECIFIED(&connected);
-    address_write(&connected, address);
-    optional_field(out, "address", was_connected ? address : NULL);
-    optional_field(out, "method", record->method[0] ? record->method : NULL);
-    optional_field(out, "path", record->path[0] ? record->path : NULL);
-    json_number_field(out, "status", record->status);
-    json_number_field(out, "sent", (int64_t) record->sent);
-    json_number_field(out, "received", (int64_t) record->received);
+    json_string_field(out, "host", fact.host);
+    json_number_field(out, "port", (int64_t) fact.port);
+    json_string_field(out, "decision", fact.decision);
+    optional_field(out, "rule", fact.rule);
+    optional_field(out, "reason", fact.reason);
+    optional_field(out, "address", fact.address);
+    optional_field(out, "method", fact.method);
+    optional_field(out, "path", fact.path);
+    json_number_field(out, "status", (int64_t) fact.status);
+    json_number_field(out, "sent", (int64_t) fact.sent);
+    json_number_field(out, "received", (int64_t) fact.received);
     json_number_field(out, "ms", record->took_ms);
     json_close(out, '}');
 }

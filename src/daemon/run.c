@@ -459,7 +459,7 @@ static void begin_code(struct run *run)
 
 static bool has_way(const struct run *run)
 {
-    return run->spec.policy->network == POLICY_NETWORK_RULES;
+    return run->spec.network == POLICY_NETWORK_RULES;
 }
 
 /* Everything that the code may count on is there before its first line. */
@@ -477,7 +477,7 @@ static void open_way(struct run *run)
     sockets.count = sandbox_take_sockets(run->sandbox, sockets.list);
     if (sockets.count == 0)
         return;
-    if (way_open(run->runs->network, &run->spec.policy->way, &sockets, &run->way, &err) < 0)
+    if (way_open(run->runs->network, run->spec.way, &sockets, &run->way, &err) < 0)
         lose(run, &err);
 }
 
@@ -643,8 +643,8 @@ bool run_begin(struct run *run)
     error err;
     struct lease lease = {
         .template = run->spec.template_index,
-        .network = spec_network(run->spec.policy),
-        .way = spec_way(run->spec.policy),
+        .network = spec_network(&run->spec),
+        .way = spec_way(&run->spec),
         .tenant = run->account->tenant,
         .set = run->spec.set,
         .limits = &run->spec.limits,

@@ -15,7 +15,7 @@ static uint32_t reasons_of(const struct run *run, uint32_t found)
 {
     const struct policy *policy = run->spec.policy;
     uint32_t reasons = (found & ASKS_CHECK) | (policy->approval.when & (ASKS_ALWAYS | found));
-    if (policy->network == POLICY_NETWORK_RULES)
+    if (run->spec.network == POLICY_NETWORK_RULES)
         reasons |= policy->approval.when & ASKS_NETWORK;
     for_each(row, limit_rows) {
         enum limit_id id = (enum limit_id)(row - limit_rows);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/table.h"
+#include "daemon/connections.h"
 #include "daemon/contexts.h"
 #include "daemon/log.h"
 #include "daemon/receipts.h"
@@ -242,6 +243,27 @@ static int list_harvest(const struct harvest *harvest, struct receipt_facts *fac
     return 0;
 }
 
+/* A receipt is read by people: it holds the first of them, and how many more there were. */
+enum { CONNECTIONS_MOST = 64 };
+
+/* They live as long as the arrays given back. */
+static int list_connections(const struct run *run, struct connection_texts **ret_texts,
+                            struct receipt_facts *facts)
+{
+    const struct way_story *story = &run->story;
+    size_t count = story->count < CONNECTIONS_MOST ? story->count : CONNECTIONS_MOST;
+    struct fact_connection *connections = calloc(count + 1, sizeof *connections);
+    facts->connections = connections;
+    *ret_texts = calloc(count + 1, sizeof **ret_texts);
+    if (!connections || !*ret_texts)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        connection_fact(&story->records[i], run->spec.way, &(*ret_texts)[i], &connections[i]);
+    facts->connection_count = count;
+    facts->connections_unlisted = story->count - count + story->unlisted;
+    return 0;
+}
+
 /* They live as long as the array given back. */
 static int list_checks(const struct check_outcome *outcome, struct receipt_facts *facts)
 {
@@ -298,6 +320,7 @@ static void end_facts(const struct run *run, struct receipt_facts *facts)
 int run_write_receipt(struct run *run, error *err)
 {
     struct fact_counter counters[COUNTERS_MOST];
+    struct connection_texts *texts = NULL;
     struct receipt_facts facts;
     if (!run->record)
         return 0;
@@ -306,7 +329,8 @@ int run_write_receipt(struct run *run, error *err)
     facts.counter_count = counters_evidence(&run->counters, counters);
     facts.counters = counters;
     int result =
-        list_harvest(&run->harvest, &facts) < 0 || list_checks(run->checks, &facts) < 0
+        list_harvest(&run->harvest, &facts) < 0 || list_checks(run->checks, &facts) < 0 ||
+                list_connections(run, &texts, &facts) < 0
             ? fail(err, ERR_SYSTEM, "no memory for a receipt")
             : receipt_write(run->runs->receipts, &facts, run->record->note, run->receipt, err);
     if (result == 0)
@@ -314,6 +338,8 @@ int run_write_receipt(struct run *run, error *err)
     free((void *) (uintptr_t) facts.artifacts);
     free((void *) (uintptr_t) facts.denials);
     free((void *) (uintptr_t) facts.checks);
+    free((void *) (uintptr_t) facts.connections);
+    free(texts);
     if (result < 0)
         log_event(LOG_ERROR, "run.without_receipt", TEXT("run", run->id), TEXT("cause", err->text));
     return result;

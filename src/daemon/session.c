@@ -244,8 +244,8 @@ int session_lease(struct session *session, error *err)
 {
     struct lease lease = {
         .template = session->spec.template_index,
-        .network = spec_network(session->spec.policy),
-        .way = spec_way(session->spec.policy),
+        .network = spec_network(&session->spec),
+        .way = spec_way(&session->spec),
         .tenant = session->account->tenant,
         .set = session->spec.set,
         .limits = &session->spec.limits,

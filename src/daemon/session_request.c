@@ -89,6 +89,7 @@ static const struct key {
     { "policy",       false, NULL },
     { "template",     false, NULL },
     { "limits",       false, NULL },
+    { "network",      false, NULL },
     { "env",          false, NULL },
     { "cwd",          false, read_session_folder },
     { "metadata",     true,  read_metadata },
@@ -111,10 +112,11 @@ static int read_key(struct session_request *request, bool is_new, const char *na
     if (!is_new)
         return fail(err, ERR_BAD_REQUEST,
                     "'%.60s' cannot be changed; metadata, idle_seconds, ttl_seconds can", name);
-    return fail(err, ERR_BAD_REQUEST,
-                "'%.60s' is unknown; a session has policy, template, limits, env, cwd, metadata, "
-                "idle_seconds, ttl_seconds",
-                name);
+    return fail(
+        err, ERR_BAD_REQUEST,
+        "'%.60s' is unknown; a session has policy, template, limits, network, env, cwd, metadata, "
+        "idle_seconds, ttl_seconds",
+        name);
 }
 
 int session_request_read(struct json_object *json, bool is_new, struct session_request *ret_request,

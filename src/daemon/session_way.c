@@ -7,7 +7,7 @@ enum { TELL_MS = 2000 /* for the last word of glovebox-egress */ };
 
 bool session_has_way(const struct session *session)
 {
-    return session->spec.policy->network == POLICY_NETWORK_RULES;
+    return session->spec.network == POLICY_NETWORK_RULES;
 }
 
 static void forget(struct session *session, const struct run *run)
@@ -42,9 +42,7 @@ static void on_told(void *context)
 
 int session_open_way(struct session *session, error *err)
 {
-    struct way_terms terms = { .policy = &session->spec.policy->way,
-                               .told = on_told,
-                               .context = session };
+    struct way_terms terms = { .policy = session->spec.way, .told = on_told, .context = session };
     terms.sockets.count = sandbox_take_sockets(session->sandbox, terms.sockets.list);
     if (terms.sockets.count == 0)
         return WAY_IS_AWAITED;

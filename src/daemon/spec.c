@@ -95,7 +95,7 @@ static int gather_environment(struct environment *environment, const struct run_
     for_each(variable, fixed_variables)
         if (set_variable(environment, variable->name, variable->value, err) < 0)
             return -1;
-    if (spec->policy->network == POLICY_NETWORK_RULES)
+    if (spec->network == POLICY_NETWORK_RULES)
         for_each(variable, proxy_variables)
             if (set_variable(environment, variable->name, variable->value, err) < 0)
                 return -1;
@@ -386,9 +386,31 @@ int spec_grant_checker(struct run_spec *spec, const struct run_request *request,
     *spec = (struct run_spec){ .set = -1,
                                .policy = policy,
                                .limits = policy->limits,
+                               .network = policy->network,
+                               .way = &policy->way,
                                .template_index = beside->template_index,
                                .template = beside->template };
     return grant_there(spec, request, err);
+}
+
+/* Less of the network than the policy allows, if the request says so. */
+static int grant_network(struct run_spec *spec, const struct network_wish *wish, error *err)
+{
+    spec->network = spec->policy->network;
+    spec->way = &spec->policy->way;
+    if (!wish || !wish->is_given)
+        return 0;
+    spec->narrowed = calloc(1, sizeof *spec->narrowed);
+    if (!spec->narrowed)
+        return fail(err, ERR_SYSTEM, "no memory for the rules of a network");
+    if (network_narrow(spec->policy, wish, spec->narrowed, err) < 0) {
+        spec_done(spec);
+        return -1;
+    }
+    if (spec->narrowed->count == 0)
+        spec->network = POLICY_NETWORK_NONE;
+    spec->way = spec->narrowed;
+    return 0;
 }
 
 int spec_grant_place(struct run_spec *spec, const struct run_request *request,
@@ -398,7 +420,8 @@ int spec_grant_place(struct run_spec *spec, const struct run_request *request,
     const char *policy = request->policy ? request->policy : default_policy;
     if (policies_find(policies, policy, &spec->policy, err) < 0 ||
         policy_narrow(spec->policy, &request->limits, &spec->limits, err) < 0 ||
-        find_template(spec, request, templates, err) < 0)
+        find_template(spec, request, templates, err) < 0 ||
+        grant_network(spec, request->network, err) < 0)
         return -1;
     spec->set = (int) spec->template->set_count - 1; /* the richest: nobody knows what will come */
     if (!policy_allows_language(spec->policy, default_language))
@@ -434,17 +457,19 @@ void spec_done(struct run_spec *spec)
     bytes_done(&spec->compile);
     bytes_done(&spec->program);
     bytes_done(&spec->execute);
+    free(spec->narrowed);
+    spec->narrowed = NULL;
 }
 
-enum spawn_network spec_network(const struct policy *policy)
+enum spawn_network spec_network(const struct run_spec *spec)
 {
-    return policy->network <= POLICY_NETWORK_NONE ? SPAWN_NETWORK_NONE : SPAWN_NETWORK_LOOPBACK;
+    return spec->network <= POLICY_NETWORK_NONE ? SPAWN_NETWORK_NONE : SPAWN_NETWORK_LOOPBACK;
 }
 
-struct spawn_way spec_way(const struct policy *policy)
+struct spawn_way spec_way(const struct run_spec *spec)
 {
-    struct spawn_way way = { .is_open = policy->network == POLICY_NETWORK_RULES };
+    struct spawn_way way = { .is_open = spec->network == POLICY_NETWORK_RULES };
     if (way.is_open)
-        way.port_count = (uint16_t) network_policy_ports(&policy->way, way.ports);
+        way.port_count = (uint16_t) network_policy_ports(&spec->policy->way, way.ports);
     return way;
 }

@@ -14,6 +14,9 @@ struct run_spec {
     const struct template *template;
     const struct language *language; /* NULL for a command */
     struct limits limits;            /* granted */
+    enum policy_network network;     /* granted; and with POLICY_NETWORK_RULES: */
+    const struct network_policy *way;
+    struct network_policy *narrowed; /* what `way` is, if the request asked for less; or NULL */
 
     bool code_is_system;   /* code_path is beneath "/", else beneath /workspace */
     const char *code_path; /* NULL for a command */
@@ -52,7 +55,7 @@ int spec_environment(const struct run_spec *spec, const struct run_request *requ
                      const struct run_request *more, struct variables *ret_variables, error *err);
 
 /* What a sandbox of this policy has of the network. */
-enum spawn_network spec_network(const struct policy *policy);
-struct spawn_way spec_way(const struct policy *policy);
+enum spawn_network spec_network(const struct run_spec *spec);
+struct spawn_way spec_way(const struct run_spec *spec);
 
 void spec_done(struct run_spec *spec);

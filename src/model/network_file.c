@@ -15,13 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PORT_TLS = 443 };
+enum { PORT_HTTP = 80, PORT_TLS = 443 };
 
 /* What one item of `allow` says; each of its paths becomes a rule of its own. */
 struct item {
     struct network_rule rule;
     const struct yaml_node *paths;
     bool has_host, has_ports, has_methods;
+    bool is_wish, is_endpoint;
 };
 
 typedef int read_part(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
@@ -47,9 +48,8 @@ static int read_host(const struct yaml *yaml, const struct yaml_node *value, str
         return yaml_fail(yaml, value, err,
                          "'*.%.*s' is everybody's; name at least two labels after the star",
                          text_head(rule->host, 48), rule->host);
-    size_t length = strlen(rule->host);
-    size_t suffix = strlen(ENDPOINT_SUFFIX);
-    if (length >= suffix && strcmp(rule->host + length - suffix, ENDPOINT_SUFFIX) == 0)
+    item->is_endpoint = network_is_endpoint(rule->host);
+    if (item->is_endpoint && !item->is_wish)
         return yaml_fail(yaml, value, err, "names of endpoints belong under network.endpoints");
     item->has_host = true;
     return 0;
@@ -189,7 +189,7 @@ static int check_item(const struct yaml *yaml, const struct yaml_node *value, st
     if (!item->has_host && !rule->has_network)
         return yaml_fail(yaml, value, err, "a rule names a host or a network; write host: NAME");
     if (!item->has_ports) {
-        rule->ports[0] = PORT_TLS;
+        rule->ports[0] = item->is_endpoint ? PORT_HTTP : PORT_TLS;
         rule->port_count = 1;
     }
     bool looks_inside = item->has_methods || item->paths;
@@ -221,7 +221,7 @@ int network_file_read_allow(const struct yaml *yaml, const struct yaml_node *val
                          "allow is a list; write [{host: api.example.org, ports: [443]}]");
     for (const struct yaml_node *entry = yaml_first(yaml, value); entry;
          entry = yaml_next(yaml, entry)) {
-        struct item item = { 0 };
+        struct item item = { .is_wish = policy->is_wish };
         if (read_item(yaml, entry, &item, err) < 0 || check_item(yaml, entry, &item, err) < 0)
             return -1;
         const struct yaml_node *path = item.paths ? yaml_first(yaml, item.paths) : NULL;
@@ -282,9 +282,9 @@ static int read_key(const struct yaml *yaml, const struct yaml_node *key,
     unsigned long connections = 0;
     if (key->kind == YAML_TEXT && strcmp(key->text, "allow") == 0)
         return network_file_read_allow(yaml, value, policy, err);
-    if (key->kind == YAML_TEXT && strcmp(key->text, "endpoints") == 0)
+    if (key->kind == YAML_TEXT && strcmp(key->text, "endpoints") == 0 && !policy->is_wish)
         return network_endpoints_read(yaml, value, policy, err);
-    if (key->kind == YAML_TEXT && strcmp(key->text, "sets") == 0)
+    if (key->kind == YAML_TEXT && strcmp(key->text, "sets") == 0 && !policy->is_wish)
         return read_sets(yaml, value, policy, err);
     if (key->kind == YAML_TEXT && strcmp(key->text, "bytes") == 0)
         return read_bytes(yaml, value, &policy->sent, err);
@@ -300,10 +300,9 @@ static int read_key(const struct yaml *yaml, const struct yaml_node *key,
     return 0;
 }
 
-int network_file_read(const struct yaml *yaml, const struct yaml_node *value,
-                      struct network_policy *ret_policy, error *err)
+static int read_keys(const struct yaml *yaml, const struct yaml_node *value,
+                     struct network_policy *ret_policy, error *err)
 {
-    *ret_policy = (struct network_policy){ .connections = NETWORK_CONNECTIONS };
     const char *seen[6];
     unsigned seen_count = 0;
     for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
@@ -317,4 +316,18 @@ int network_file_read(const struct yaml *yaml, const struct yaml_node *value,
         key = yaml_next(yaml, part);
     }
     return check_ports(yaml, value, ret_policy, err);
+}
+
+int network_file_read(const struct yaml *yaml, const struct yaml_node *value,
+                      struct network_policy *ret_policy, error *err)
+{
+    *ret_policy = (struct network_policy){ .connections = NETWORK_CONNECTIONS };
+    return read_keys(yaml, value, ret_policy, err);
+}
+
+int network_wish_file_read(const struct yaml *yaml, const struct yaml_node *value,
+                           struct network_policy *ret_policy, error *err)
+{
+    *ret_policy = (struct network_policy){ .is_wish = true };
+    return read_keys(yaml, value, ret_policy, err);
 }

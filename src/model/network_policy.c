@@ -29,20 +29,25 @@ static void add_port(uint16_t port, uint16_t *ports, unsigned *count)
 unsigned network_policy_ports(const struct network_policy *policy,
                               uint16_t ret_ports[NETWORK_PORTS_MOST])
 {
-    unsigned count = 0;
+    unsigned count = policy->listen_count;
+    memcpy(ret_ports, policy->listens, sizeof policy->listens);
     for (unsigned i = 0; i < policy->count; i++)
         for (unsigned p = 0; p < policy->rules[i].port_count; p++)
             add_port(policy->rules[i].ports[p], ret_ports, &count);
     return count;
 }
 
+bool network_is_endpoint(const char *host)
+{
+    size_t length = strlen(host);
+    size_t suffix = strlen(ENDPOINT_SUFFIX);
+    return length > suffix && strcmp(host + length - suffix, ENDPOINT_SUFFIX) == 0;
+}
+
 const struct network_endpoint *network_rule_endpoint(const struct network_policy *policy,
                                                      const struct network_rule *rule)
 {
-    size_t length = strlen(rule->host);
-    size_t suffix = strlen(ENDPOINT_SUFFIX);
-    bool is_one = length > suffix && strcmp(rule->host + length - suffix, ENDPOINT_SUFFIX) == 0;
-    return is_one ? &policy->endpoints[rule->endpoint] : NULL;
+    return network_is_endpoint(rule->host) ? &policy->endpoints[rule->endpoint] : NULL;
 }
 
 bool network_policy_has_all_ports(const struct network_policy *policy,

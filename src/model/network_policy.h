@@ -70,11 +70,17 @@ struct network_policy {
     uint32_t connections;
     unsigned set_count; /* named sets; what they allow is among `rules` (model/network_set.h) */
     char sets[NETWORK_SETS_MOST][NETWORK_SET_NAME_SIZE];
+    unsigned listen_count; /* ports that are listened on inside, where these are not the rules' */
+    uint16_t listens[NETWORK_PORTS_MOST];
+    bool is_wish; /* of a request: endpoints are hosts like others */
 };
 
 /* All ports of all rules, each once, in order. Returns how many. */
 unsigned network_policy_ports(const struct network_policy *policy,
                               uint16_t ret_ports[NETWORK_PORTS_MOST]);
+
+/* True for NAME.endpoint. */
+bool network_is_endpoint(const char *host);
 
 /* Where the rule leads: NULL for the host itself. */
 const struct network_endpoint *network_rule_endpoint(const struct network_policy *policy,

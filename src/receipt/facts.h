@@ -33,6 +33,14 @@ struct fact_denial {
     uint64_t count;
 };
 
+/* One connection out, or one that was refused; what it asked for after a "?" never. */
+struct fact_connection {
+    const char *host, *decision;                         /* "allow", "deny" */
+    const char *rule, *reason, *address, *method, *path; /* NULL: none */
+    uint64_t port, status, sent, received;
+    int64_t began_ms; /* since 1970 */
+};
+
 /* What a look at the code found before it ran; never the text that it was about. */
 struct fact_check {
     const char *rule, *decision;
@@ -75,6 +83,9 @@ struct receipt_facts {
     size_t input_count, artifact_count, denial_count, counter_count, variable_count;
     const struct fact_file *inputs, *artifacts;
     const struct fact_denial *denials;
+    size_t connection_count;
+    uint64_t connections_unlisted; /* more than a receipt holds */
+    const struct fact_connection *connections;
     const char *check_decision; /* NULL: the policy asks for no check */
     size_t check_count;
     uint64_t checks_unlisted;

@@ -259,6 +259,31 @@ static void write_moment(struct jcs *json, const char *key, int64_t at_ms)
         jcs_null_field(json, key);
 }
 
+static void write_connections(struct jcs *json, const struct receipt_facts *facts)
+{
+    jcs_key(json, "network");
+    jcs_open(json, '[');
+    for (size_t i = 0; i < facts->connection_count; i++) {
+        const struct fact_connection *connection = &facts->connections[i];
+        jcs_open(json, '{');
+        jcs_text_field(json, "address", connection->address);
+        write_moment(json, "began_ms", connection->began_ms);
+        jcs_text_field(json, "decision", connection->decision);
+        jcs_text_field(json, "host", connection->host);
+        jcs_text_field(json, "method", connection->method);
+        jcs_text_field(json, "path", connection->path);
+        jcs_count_field(json, "port", connection->port);
+        jcs_text_field(json, "reason", connection->reason);
+        jcs_count_field(json, "received", connection->received);
+        jcs_text_field(json, "rule", connection->rule);
+        jcs_count_field(json, "sent", connection->sent);
+        jcs_count_field(json, "status", connection->status);
+        jcs_close(json, '}');
+    }
+    jcs_close(json, ']');
+    jcs_count_field(json, "network_unlisted", facts->connections_unlisted);
+}
+
 static void write_times(struct jcs *json, const struct receipt_facts *facts, int64_t written_ms)
 {
     jcs_key(json, "times");
@@ -371,9 +396,7 @@ int statement_write(const struct receipt_facts *facts, const struct fact_place *
     write_leftovers(&json, facts);
     write_limits(&json, facts);
     write_place(&json, place);
-    jcs_key(&json, "network"); /* no policy allows any yet: what was tried stands in `denials` */
-    jcs_open(&json, '[');
-    jcs_close(&json, ']');
+    write_connections(&json, facts);
     write_outcome(&json, facts);
     write_outputs(&json, facts);
     write_named(&json, "policy", &facts->policy);

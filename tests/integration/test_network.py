@@ -11,11 +11,15 @@ import ssl
 import subprocess
 import time
 
+import jsonschema
 import pytest
 
 from egress_rig import PUBLIC, gate_and_internet
 from internet import NameServer, Web, certificate, close_server, serve_echo, serve_web
+from test_receipts import payload_of
 from test_rest import Daemon
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
 
 POLICY = """name: web
 extends: minimal
@@ -69,6 +73,9 @@ class Served(Daemon):
     def run(self, code, **request):
         return super().run(code, policy="web", **request)
 
+    def receipt(self, result):
+        return payload_of(json.dumps(self.get(f"/v1/receipts/{result['receipt']}")[1]))
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
@@ -108,6 +115,12 @@ def test_code_that_knows_nothing_of_proxies(world):
             "host": "api.example.org", "port": 80, "decision": "allow", "rule": "api.example.org:80,443", "reason": None,
             "address": PUBLIC, "method": "GET", "path": "/x", "status": 200}
         assert result["denials"] == []
+        proof = world.receipt(result)
+        jsonschema.validate(proof, json.loads((TOP / "docs/reference/receipt.schema.json").read_text()))
+        assert proof["predicate"]["network_unlisted"] == 0
+        [proven] = proof["predicate"]["network"]
+        assert proven.pop("began_ms") > 1 << 40
+        assert proven == {key: connection[key] for key in connection if key != "ms"}
 
 
 def test_libraries_find_their_way(world):
@@ -138,6 +151,24 @@ def test_an_endpoint_has_credentials_that_code_never_sees(world):
         ("github.endpoint", "github.endpoint:80 GET,HEAD /repos/", 200), ("github.endpoint", None, 0),
         ("elsewhere.endpoint", "elsewhere.endpoint:80 GET,HEAD", 0),
         ("github.endpoint", "github.endpoint:80 GET,HEAD /repos/", 200)]
+
+
+def test_a_request_may_ask_for_less_and_never_more(world):
+    code = ("import urllib.request, socket\nfor port in (80, 443):\n"
+            "  try: print(socket.create_connection(('api.example.org', port), 5).getpeername()[1])\n"
+            "  except OSError as e: print(type(e).__name__)")
+    both = world.run(code)
+    assert both["stdout"] == "80\n443\n"
+    less = world.run("import urllib.request\nfor url in ('http://api.example.org/', 'http://files.example.org:8080/public/x'):\n"
+                     "  try: print(urllib.request.urlopen(url).status)\n"
+                     "  except urllib.error.HTTPError as e: print(e.code)",
+                     network={"allow": [{"host": "files.example.org", "ports": [8080], "paths": ["/public/x"]}]})
+    assert less["stdout"] == "403\n200\n", less
+    assert [one["rule"] for one in less["network"]] == [None, "files.example.org:8080 GET /public/x"]
+    none = world.run(code, network="none")
+    assert none["stdout"] == "gaierror\ngaierror\n" and none["network"] == [] and none["denials"], none
+    status, answer = world.post({"code": code, "policy": "web", "network": {"allow": ["evil.example.org"]}})
+    assert status == 403 and "no rule of policy web allows evil.example.org:443" in answer["error"]["message"], answer
 
 
 def test_a_secrets_file_that_others_may_read_is_not_used(world, tmp_path):

@@ -24,6 +24,7 @@ static const struct property run_request[] = {
     { "policy",       "string?",       "minimal if it is left out", true },
     { "template",     "string?",       "what the policy says if it is left out", true },
     { "limits",       "Limits?",       "what is asked for; the policy's own where nothing is", true },
+    { "network",      "any?",          "less of the network than the policy allows: none, or allow, bytes, received, connections as policies have them", true },
     { "env",          "{}string?",     "environment variables", true },
     { "stdin",        "string?",       "what the program reads; or", true },
     { "stdin_base64", "string?",       "any bytes", true },

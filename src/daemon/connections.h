@@ -1,0 +1,17 @@
+/* connections.h - what is told of a connection, in results, receipts, the log and the live view. */
+#pragma once
+
+#include "contract/egress.h"
+#include "model/address.h"
+#include "model/network_policy.h"
+#include "receipt/facts.h"
+
+/* Where the texts of one lie that have no other place. */
+struct connection_texts {
+    char rule[NETWORK_RULE_TEXT];
+    char address[ADDRESS_TEXT];
+};
+
+/* Gives *ret_fact, whose texts lie in `record` and in *ret_texts. */
+void connection_fact(const struct egress_record *record, const struct network_policy *rules,
+                     struct connection_texts *ret_texts, struct fact_connection *ret_fact);
