@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "check_bash.h"
+#include "check_javascript.h"
 #include "check_python.h"
 #include "check_report.h"
 #include "daemon/json_writer.h"
@@ -29,6 +30,8 @@ static const struct checker {
 } checkers[] = {
     { "python", "python", (const char *const[]){ check_report, check_python, NULL } },
     { "bash", "python", (const char *const[]){ check_report, check_bash, NULL } },
+    { "node", "node", (const char *const[]){ check_javascript, NULL } },
+    { "javascript", "javascript", (const char *const[]){ check_javascript, NULL } },
 };
 
 struct check {
@@ -49,7 +52,7 @@ static const struct policy *policy_of_checkers(void)
     policy.limits.wall = CHECK_WALL_MS; /* a busy machine is no hostile text */
     policy.limits.cpu = CHECK_CPU_MS;
     policy.limits.memory = UINT64_C(512) << 20;
-    policy.limits.processes = 16;
+    policy.limits.processes = 64; /* node has a dozen threads, and runs itself once more */
     policy.limits.disk = UINT64_C(32) << 20;
     policy.limits.inodes = 256;
     policy.limits.output = ANSWER_MOST;

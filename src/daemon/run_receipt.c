@@ -107,10 +107,10 @@ static int gather_inputs(struct run_record *record, const struct run_request *re
         if (gather_file(record, &request->files[i]) < 0)
             return -1;
     for (size_t i = 0; i < request->variable_count; i++) {
-        record->variables[i] = strdup(request->variables[i].name);
-        if (!record->variables[i])
+        char *copy = strdup(request->variables[i].name);
+        if (!copy)
             return -1;
-        record->variable_count++;
+        record->variables[record->variable_count++] = copy;
     }
     return 0;
 }
