@@ -176,6 +176,30 @@ TEST(an_unsound_rule_is_not_taken)
     expect(rules_add(&rules, &sound, &err) < 0, "one too many");
 }
 
+TEST(an_unsound_endpoint_is_not_taken)
+{
+    static const struct egress_endpoint sound = {
+        .name = "api", .host = "api.example.org", .path = "/", .port = 443
+    };
+    static struct rules rules;
+    error err;
+    struct egress_endpoint wrong[6];
+    for_each(endpoint, wrong)
+        *endpoint = sound;
+    memset(wrong[0].name, 'a', sizeof wrong[0].name);
+    memset(wrong[1].host, 'a', sizeof wrong[1].host);
+    memset(wrong[2].path, '/', sizeof wrong[2].path);
+    wrong[3].port = 0;
+    wrong[4].header_count = EGRESS_HEADERS_MOST + 1;
+    wrong[5].host[0] = 'A'; /* not canonical */
+    for_each(endpoint, wrong)
+        expect(rules_add_endpoint(&rules, endpoint, &err) < 0 && rules.endpoint_count == 0,
+               "row %ld", (long) (endpoint - wrong));
+    for (unsigned i = 0; i < EGRESS_ENDPOINTS_MOST; i++)
+        expect(rules_add_endpoint(&rules, &sound, &err) == 0, "%s", err.text);
+    expect(rules_add_endpoint(&rules, &sound, &err) < 0, "one too many");
+}
+
 static struct in6_addr four(const char *text)
 {
     struct in_addr number = { 0 };
@@ -220,4 +244,4 @@ TEST(a_network_is_opened_by_its_number_only)
 
 TESTS(CASE(a_name_has_one_form), CASE(what_is_special_is_nobodys_host), CASE(a_path_cannot_climb),
       CASE(the_rule_that_came_closest_says_why), CASE(an_unsound_rule_is_not_taken),
-      CASE(a_network_is_opened_by_its_number_only))
+      CASE(an_unsound_endpoint_is_not_taken), CASE(a_network_is_opened_by_its_number_only))

@@ -8,6 +8,8 @@
 
 #include <arpa/inet.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define HEAD  "name: t\ntemplate: t\nlanguages: [python]\nnetwork:\n"
 #define RULE  HEAD "  allow:\n    - "
@@ -171,5 +173,58 @@ TEST(a_block_of_addresses_holds_its_own)
     expect(address_is_loopback(&loopback) && !address_is_loopback(&any), "::1");
 }
 
+static const struct {
+    const char *set;
+    const char *failure; /* NULL: sound */
+} sets[] = {
+    { "name: s\ndescription: ours\nallow: [a.b]\nenv: {A: x}\n", NULL },
+    { "name: other\nallow: [a.b]\n", "the name differs" },
+    { "name: s\n", "the set allows nothing" },
+    { "name: s\nallow: [a.b]\nsets: [t]\n", "unknown key" },
+    { "name: [s]\nallow: [a.b]\n", "unknown key or wrong value" },
+    { "- a\n", "a set is a mapping" },
+    { "name: s\nallow: [127.0.0.1]\n", "is an address" },
+    { "name: s\nallow: [a.b]\nenv: [x]\n", "env is a mapping" },
+    { "name: s\nallow: [a.b]\nenv: {A: [x]}\n", "no variable" },
+    { "name: s\nallow: [a.b]\nenv: {LD_PRELOAD: x}\n", "LD_" },
+    { "name: s\nallow: [a.b]\nenv: {A: 1, B: 1, C: 1, D: 1, E: 1, F: 1, G: 1, H: 1, I: 1, J: 1, "
+      "K: 1, L: 1, M: 1, N: 1, O: 1, P: 1, Q: 1}\n",
+      "more than 16 variables" },
+    { "name: s\nallow: [{host: a.b, ports: [1, 2, 3, 4, 5, 6, 7, 8]}]\n", "more than 8 ports" },
+    { "name: s\nallow: [a.a, a.b, a.c, a.d, a.e, a.f, a.g, a.h, a.i, a.j, a.k, a.l, a.m, a.n, "
+      "a.o, a.p]\n",
+      "more than 16 rules" },
+};
+
+TEST(a_set_is_kept_or_refused)
+{
+    static const char text[] = HEAD "  allow: [own.b]\n  sets: [s]\nenv: {B: mine}\n";
+    static struct policy policy;
+    char folder[] = "/tmp/network_set.XXXXXX";
+    char place[64];
+    char file[96];
+    require(mkdtemp(folder), "no folder");
+    (void) snprintf(place, sizeof place, "%s/sets", folder);
+    (void) snprintf(file, sizeof file, "%s/s.yaml", place);
+    require(mkdir(place, 0700) == 0, "no folder of sets");
+    for_each(fact, sets) {
+        struct policy_source source = { text, sizeof text - 1, "f", folder };
+        error err = { 0 };
+        FILE *out = fopen(file, "we");
+        require(out && fputs(fact->set, out) >= 0 && fclose(out) == 0, "no file");
+        int result = policy_parse(&source, &policy, &err);
+        expect((result == 0) == !fact->failure, "'%s' gave %d, '%s'", fact->set, result, err.text);
+        expect(!fact->failure || strstr(err.text, fact->failure), "'%s': '%s'", fact->set,
+               err.text);
+        expect(result < 0 || (policy.way.count == 2 && policy.way.rules[1].from_set == 1 &&
+                              policy.variable_count == 2),
+               "%u rules, %zu variables", policy.way.count, policy.variable_count);
+    }
+    (void) unlink(file);
+    (void) rmdir(place);
+    (void) rmdir(folder);
+}
+
 TESTS(CASE(a_wrong_rule_says_where_and_what_to_write), CASE(a_rule_is_written_as_it_holds),
-      CASE(bounds_are_what_the_file_says), CASE(a_block_of_addresses_holds_its_own))
+      CASE(bounds_are_what_the_file_says), CASE(a_block_of_addresses_holds_its_own),
+      CASE(a_set_is_kept_or_refused))

@@ -58,7 +58,7 @@ static int read_key(const struct yaml *yaml, const struct yaml_node *key,
 static int read_set(const struct yaml *yaml, const char *name, struct network_set *set, error *err)
 {
     const struct yaml_node *root = &yaml->nodes[0];
-    *set = (struct network_set){ .variable_count = 0 };
+    memset(set, 0, sizeof *set); /* a literal would take a stack's room */
     if (root->kind != YAML_MAPPING)
         return yaml_fail(yaml, root, err, "a set is a mapping; write name: %s", name);
     for (const struct yaml_node *key = yaml_first(yaml, root); key;) {
