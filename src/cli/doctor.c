@@ -5,6 +5,7 @@
 
 #include "base/table.h"
 #include "cli/commands.h"
+#include "cli/self_test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -123,35 +124,35 @@ int try_in_child(int (*trial)(error *err), error *err)
                 WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
-static void print_json_text(const char *text)
+static void print_json_text(FILE *out, const char *text)
 {
-    (void) putchar('"');
+    (void) fputc('"', out);
     for (const unsigned char *byte = (const unsigned char *) text; *byte; byte++) {
         if (*byte == '"' || *byte == '\\')
-            (void) printf("\\%c", *byte);
+            (void) fprintf(out, "\\%c", *byte);
         else if (*byte < 0x20 || *byte >= 0x7f)
-            (void) printf("\\u%04x", *byte); /* file names may hold anything */
+            (void) fprintf(out, "\\u%04x", *byte); /* file names may hold anything */
         else
-            (void) putchar(*byte);
+            (void) fputc(*byte, out);
     }
-    (void) putchar('"');
+    (void) fputc('"', out);
 }
 
-static void print_json(const struct finding *findings, enum health worst)
+static void print_json(FILE *out, const struct finding *findings, enum health worst)
 {
-    (void) printf("{\"health\":\"%s\",\"checks\":[", health_names[worst]);
+    (void) fprintf(out, "{\"health\":\"%s\",\"checks\":[", health_names[worst]);
     for_each(check, checks) {
         const struct finding *finding = &findings[check - checks];
-        (void) printf("%s\n{\"name\":\"%s\",\"health\":\"%s\",\"text\":",
-                      check == checks ? "" : ",", check->name, health_names[finding->health]);
-        print_json_text(check->text);
-        (void) fputs(",\"cause\":", stdout);
-        print_json_text(finding->cause);
-        (void) fputs(",\"fix\":", stdout);
-        print_json_text(finding->fix);
-        (void) putchar('}');
+        (void) fprintf(out, "%s\n{\"name\":\"%s\",\"health\":\"%s\",\"text\":",
+                       check == checks ? "" : ",", check->name, health_names[finding->health]);
+        print_json_text(out, check->text);
+        (void) fputs(",\"cause\":", out);
+        print_json_text(out, finding->cause);
+        (void) fputs(",\"fix\":", out);
+        print_json_text(out, finding->fix);
+        (void) fputc('}', out);
     }
-    (void) puts("\n]}");
+    (void) fputs("\n]}\n", out);
 }
 
 static void print_text(const struct finding *findings, enum health worst)
@@ -170,6 +171,19 @@ static void print_text(const struct finding *findings, enum health worst)
             (void) printf("\n%10scause: %s\n%10sfix:   %s\n", "", finding->cause, "", finding->fix);
     }
     (void) printf("\n%s\n", verdicts[worst]);
+}
+
+static void keep_report(const struct finding *findings, enum health worst)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *report = open_memstream(&text, &size);
+    if (!report)
+        return;
+    print_json(report, findings, worst);
+    if (fclose(report) == 0)
+        self_test_keep(text, size);
+    free(text);
 }
 
 int command_doctor(int argc, char **argv)
@@ -197,8 +211,9 @@ int command_doctor(int argc, char **argv)
         if (finding->health > worst)
             worst = finding->health;
     }
+    keep_report(findings, worst);
     if (json)
-        print_json(findings, worst);
+        print_json(stdout, findings, worst);
     else
         print_text(findings, worst);
     return (int) worst;

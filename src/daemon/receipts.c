@@ -118,8 +118,9 @@ static void read_self_test(struct receipts *receipts, const char *state)
     fact_hash(text.data, text.size, receipts->self_test);
     receipts->machine.self_test = receipts->self_test;
     receipts->machine.self_test_at_ms = (int64_t) status.st_mtime * 1000;
-    for (const char *at = bytes_text(&text); (at = strstr(at, "\"fail\"")); at++)
-        receipts->machine.self_test_failed++;
+    const char *checks = strstr(bytes_text(&text), "\"checks\"");
+    for (const char *at = checks; at && (at = strstr(at, "\"health\":\"")); at++)
+        receipts->machine.self_test_failed += strncmp(at, "\"health\":\"ok\"", 13) != 0;
 }
 
 static int learn_machine(struct receipts *receipts, const struct receipts_settings *settings,

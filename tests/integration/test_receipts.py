@@ -121,6 +121,19 @@ class TestContents:
         jsonschema.validate(json.loads(receipt.read_bytes()),
                             json.loads((REFERENCE / "envelope.schema.json").read_text()))
 
+    def test_the_walls_that_were_tried_are_named(self, glovebox, own_state):
+        result = json.loads(glovebox.run("--json", "-c", "print(1)").stdout)
+        first = [payload_of(record)["predicate"] for _, record in records(own_state / "daemon" / "log")]
+        assert first[-1]["id"] == result["receipt"] and first[-1]["isolation"]["self_test"] is None
+        report = json.loads(glovebox("doctor", "--json").stdout)
+        kept = (own_state / "daemon" / "self-test.json").read_bytes()
+        assert json.loads(kept)["health"] == report["health"]
+        glovebox.run("-c", "print(1)")
+        said = [payload_of(record)["predicate"] for _, record in records(own_state / "daemon" / "log")]
+        tested = said[-1]["isolation"]["self_test"]
+        assert tested["sha256"] == hashlib.sha256(kept).hexdigest()
+        assert tested["failed"] == sum(check["health"] != "ok" for check in json.loads(kept)["checks"])
+
     def test_no_secret_is_kept(self, glovebox, own_state):
         planted = {name: f"planted-{name}-{os.urandom(8).hex()}" for name in ("code", "env", "stdin", "file", "output")}
         source = glovebox.folder / "given.txt"
