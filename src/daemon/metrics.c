@@ -2,6 +2,7 @@
 #include "daemon/metrics.h"
 
 #include "base/table.h"
+#include "contract/egress.h"
 #include "daemon/pool.h"
 #include "model/limits.h"
 #include "model/outcome.h"
@@ -9,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { LABELS_MOST = 16, BUCKETS = 16 };
+enum { LABELS_MOST = 40, BUCKETS = 16 };
 
 enum kind { COUNTER, GAUGE, HISTOGRAM };
 
@@ -54,7 +55,23 @@ static const char *word_of_class(unsigned index)
     return words[index];
 }
 
-enum label { NONE, STATUS, START, LIMIT, LAYER, STREAM, CLASS };
+/* As X-Glovebox-Reason has it. */
+static const char *word_of_reason(unsigned index)
+{
+    static const char *const words[] = {
+        [EGRESS_ALLOWED] = "ALLOWED",
+#define REASON(name, ...) [EGRESS_##name] = #name,
+#include "contract/egress_reasons.def"
+    };
+    return words[index];
+}
+
+static const char *word_of_direction(unsigned index)
+{
+    return index == 0 ? "sent" : "received";
+}
+
+enum label { NONE, STATUS, START, LIMIT, LAYER, STREAM, CLASS, REASON, DIRECTION };
 
 static const struct labels {
     const char *name;
@@ -69,10 +86,13 @@ static const struct labels {
     [LAYER]  = { "layer",  LAYER_OTHER + 1, word_of_layer },
     [STREAM] = { "stream", 2,               word_of_stream },
     [CLASS]  = { "class",  6,               word_of_class },
+    [REASON] = { "reason", EGRESS_REASONS,  word_of_reason },
+    [DIRECTION] = { "direction", 2,         word_of_direction },
     /* clang-format on */
 };
 
-_Static_assert((int) LIMITS <= (int) LABELS_MOST && (int) RUN_STATUSES <= (int) LABELS_MOST,
+_Static_assert((int) EGRESS_REASONS <= (int) LABELS_MOST && (int) LIMITS <= (int) LABELS_MOST &&
+                   (int) RUN_STATUSES <= (int) LABELS_MOST,
                "every word of a label has its place");
 
 /* --- families -----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include "base/packet.h"
 #include "base/table.h"
 #include "daemon/log.h"
+#include "daemon/metrics.h"
 #include "daemon/network_inside.h"
 
 #include <stdlib.h>
@@ -65,6 +66,22 @@ static bool is_ended(const char *text, size_t size)
     return memchr(text, '\0', size) != NULL;
 }
 
+/* For operators: metrics, and a line of the log. */
+static void note_record(const struct egress_record *record)
+{
+    metric_add(METRIC_NETWORK_CONNECTIONS, record->reason, 1);
+    metric_add(METRIC_NETWORK_BYTES, 0, record->sent);
+    metric_add(METRIC_NETWORK_BYTES, 1, record->received);
+    log_event(LOG_DEBUG, "network.connection", COUNT("channel", record->channel),
+              TEXT("host", record->name), COUNT("port", record->port),
+              TEXT("reason", network_reason_text(record->reason)), COUNT("status", record->status),
+              COUNT("sent", record->sent), COUNT("received", record->received),
+              COUNT("took_ms", record->took_ms));
+    if (record->scrubbed > 0)
+        log_event(LOG_WARNING, "network.secret_returned", TEXT("endpoint", record->name),
+                  COUNT("times", record->scrubbed));
+}
+
 static int take_record(struct network *network, const struct packet *packet, error *err)
 {
     struct egress_record record;
@@ -73,14 +90,12 @@ static int take_record(struct network *network, const struct packet *packet, err
         !is_ended(record.name, sizeof record.name) || !is_ended(record.path, sizeof record.path) ||
         !is_ended(record.method, sizeof record.method))
         return fail(err, ERR_PROTOCOL, "glovebox-egress sent a record that is misshapen");
+    note_record(&record);
     struct way *way = find(network, record.channel);
     if (!way)
         return 0; /* of a way that was lost */
     way->sent += record.sent;
     way->received += record.received;
-    if (record.scrubbed > 0)
-        log_event(LOG_WARNING, "network.secret_returned", TEXT("endpoint", record.name),
-                  COUNT("times", record.scrubbed));
     if (way->count == way->room && way->count < RECORDS_MOST) {
         size_t room = way->room > 0 ? way->room * 2 : 8;
         void *larger = realloc(way->records, room * sizeof record);

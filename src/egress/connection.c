@@ -163,13 +163,19 @@ static void linger(struct connection *connection)
 
 static void say_in_http(struct connection *connection, enum egress_reason reason)
 {
-    char body[768];
-    char page[1536];
+    char body[1280];
+    char rule[HOST_NAME_SIZE + 96] = "";
+    char page[2048];
     const struct egress_record *record = &connection->record;
-    int size = snprintf(body, sizeof body,
-                        "glovebox: %s:%u is refused: %s. This is the policy of the sandbox and no "
-                        "fault of the network: do not try other ways.\n",
-                        record->name[0] ? record->name : "?", record->port, reason_text(reason));
+    if (reason == EGRESS_NO_RULE && record->name[0])
+        (void) snprintf(rule, sizeof rule,
+                        " A policy whose network.allow has {host: %s, ports: [%u]} lets it pass.",
+                        record->name, record->port);
+    int size =
+        snprintf(body, sizeof body,
+                 "glovebox: %s:%u is refused: %s. This is the policy of the sandbox and no "
+                 "fault of the network: do not try other ways.%s\n",
+                 record->name[0] ? record->name : "?", record->port, reason_text(reason), rule);
     unsigned status = reason_status(reason);
     int whole =
         snprintf(page, sizeof page,

@@ -255,6 +255,8 @@ def test_redirects_are_not_followed(world):
         assert b"Location: https://evil.example.org/" in ask(world, "/redirect/out")[0]
         assert b"Location: //evil.example.org/" in ask(world, "/redirect/slash")[0]
         assert len(Upstream.seen) == before + 4
+        followed = talk(world.connect("127.0.0.1", 3128), b"GET http://evil.example.org/ HTTP/1.1\r\n\r\n")
+        assert b"network.allow has {host: evil.example.org, ports: [80]}" in followed  # the rule that is missing
 
 
 def test_the_proxy_knows_endpoints_and_tunnels_do_not(world):

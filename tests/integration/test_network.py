@@ -171,6 +171,19 @@ def test_a_request_may_ask_for_less_and_never_more(world):
     assert status == 403 and "no rule of policy web allows evil.example.org:443" in answer["error"]["message"], answer
 
 
+def test_connections_are_counted(world):
+    def count(line):
+        [found] = [row for row in world.call("GET", "/metrics")[1].decode().splitlines() if row.startswith(line + " ")]
+        return int(found.split()[-1])
+    lines = ['glovebox_network_connections_total{reason="ALLOWED"}', 'glovebox_network_connections_total{reason="NO_RULE"}',
+             'glovebox_network_bytes_total{direction="received"}']
+    before = [count(line) for line in lines]
+    world.run("import urllib.request\nfor name in ('api', 'evil'):\n"
+              "  try: urllib.request.urlopen(f'http://{name}.example.org/')\n  except OSError as e: pass")
+    after = [count(line) for line in lines]
+    assert [after[0] - before[0], after[1] - before[1]] == [1, 1] and after[2] > before[2]
+
+
 def test_a_secrets_file_that_others_may_read_is_not_used(world, tmp_path):
     path = tmp_path / "secrets.yaml"
     path.write_text(SECRETS)
