@@ -8,7 +8,9 @@ import concurrent.futures
 import http.client
 import json
 import pathlib
+import shutil
 import socket
+import subprocess
 
 import pytest
 import session_rig
@@ -304,3 +306,26 @@ def test_check_looks_and_runs_nothing(daemon, glovebox, tmp_path):
 def test_slips_are_answered_in_one_line(glovebox, arguments, says):
     done = glovebox("check", "--private", *arguments)
     assert done.returncode in (125, 126) and done.stderr.startswith(b"glovebox: ") and says in done.stderr.decode()
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node, as the template of that name has it")
+def test_the_checker_of_javascript_finds_what_is_written_openly(tmp_path):
+    """By itself: it is what runs in a sandbox of the template node."""
+    def look(text):
+        (tmp_path / "checked").write_text(text)
+        done = subprocess.run(["node", TOP / "src/daemon/checkers/javascript.js", tmp_path / "checked", "script"],
+                              capture_output=True, text=True, timeout=60, check=True)
+        *lines, end = done.stdout.splitlines()
+        assert end == f"end {len(lines)}"
+        return {(rule, int(line), subject) for rule, line, _, _, subject in (row.split(" ", 4) for row in lines)}
+
+    assert look('const c = require("node:child_process");\nimport("ht" + "tp");\neval("1");\nnew Function("a");') == {
+        ("subprocess", 1, "child_process"), ("network", 2, "http"), ("dynamic", 3, "eval"), ("dynamic", 4, "Function")}
+    assert look('while (true) { for (;;) { break; } }\nfor (;;) { if (a) break; }\nBuffer.alloc(10 ** 10);') == {
+        ("endless", 1, "while"), ("allocation", 3, "Buffer.alloc")}
+    assert look('process["en" + "v"].A;\n({}).constructor.constructor("x");') == {
+        ("environment", 1, "process.env"), ("dynamic", 2, "constructor.constructor")}
+    assert look('import fs from "fs";\nawait fs.promises.readFile("a");') == {("module", 1, "fs")}
+    assert {row[0] for row in look("let x = (;")} == {"syntax"}
+    assert {row[0] for row in look("(" * 100000 + ")" * 100000)} == {"unchecked"}
+    assert look("const f = (x) => x.exit;\nf(process);") == set(), "what a lint cannot see"
