@@ -162,7 +162,9 @@ static int read_lines(struct port_answer *answer, const char *bytes, size_t size
 int port_answer_read(struct port_answer *answer, const char *bytes, size_t size, size_t *ret_used,
                      error *err)
 {
-    for (size_t i = 0; i + 1 < size; i++) {
+    /* The end is three bytes at most: what was looked through before is not looked through again.
+     */
+    for (size_t i = answer->looked > 2 ? answer->looked - 2 : 0; i + 1 < size; i++) {
         bool is_end =
             bytes[i] == '\n' && (bytes[i + 1] == '\n' ||
                                  (i + 2 < size && bytes[i + 1] == '\r' && bytes[i + 2] == '\n'));
@@ -173,6 +175,7 @@ int port_answer_read(struct port_answer *answer, const char *bytes, size_t size,
         *answer = (struct port_answer){ .status = 0 };
         return read_lines(answer, bytes, *ret_used, err);
     }
+    answer->looked = size;
     return size < PORT_HEAD_MOST ? ANSWER_CUT : refuse(err, "with a head that does not end");
 }
 

@@ -40,6 +40,7 @@ void port_link_end_input(struct port_link *link);
 /* The head of an HTTP/1.1 answer, and how its body is told apart. */
 struct port_answer {
     unsigned status;
+    size_t looked; /* bytes of a head whose end has not come yet */
     bool is_chunked, has_size;
     uint64_t left;        /* of the body, or of this chunk */
     struct bytes headers; /* name, NUL, value, NUL …: those that are passed on */
@@ -50,7 +51,8 @@ struct port_answer {
 
 enum { ANSWER_CUT = 0, ANSWER_WHOLE = 1 };
 
-/* Reads a head. Gives *ret_used bytes of it with ANSWER_WHOLE. Fails  ERR_UNREACHED  it is none. */
+/* Reads a head from its beginning; after ANSWER_CUT again with what has been added to it. Gives
+ * *ret_used bytes of it with ANSWER_WHOLE. Fails  ERR_UNREACHED  it is none. */
 int port_answer_read(struct port_answer *answer, const char *bytes, size_t size, size_t *ret_used,
                      error *err);
 
