@@ -10,6 +10,7 @@ FIGURE = ("import io\nfrom matplotlib.figure import Figure\nf = Figure()\na = f.
 # The two forms in which a figure is shown, by the calls that a program would write.
 SAVED = "for kind in ('png', 'svg'): f.savefig(io.BytesIO(), format=kind)\n"
 CAPTURED = "f"
+PANDAS = "import pandas as pd\ndf = pd.DataFrame({'a': range(1000)})\ndf.describe()"
 
 
 class Cells:
@@ -54,6 +55,21 @@ class Cells:
         if not {"image/png", "image/svg+xml"} <= set(results[0]["data"]) or results[0]["chart"]["type"] != "line":
             raise RuntimeError("the figure was not captured")
         add("figure captured", took)
+        return True
+
+    def begin(self, add):
+        """A session of its own: from the wish for it to its first result, and its first use of pandas."""
+        began = time.perf_counter()
+        _, session = self.ask("POST", "/v1/sessions", {"policy": "data"})
+        first, self.place = self.place, f"/v1/sessions/{session['id']}"
+        try:
+            self.run("1 + 1")
+            add("new session, first result", (time.perf_counter() - began) * 1e3)
+            add("new session, first pandas", self.run(PANDAS)[0])
+        finally:
+            self.ask("DELETE", self.place)
+            self.place = first
+        time.sleep(0.4)  # its successor is parked meanwhile
         return True
 
     def close(self):
