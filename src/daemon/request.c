@@ -466,7 +466,7 @@ int request_open(struct json_object *json, struct run_request **ret_request, err
 
 int request_read(struct json_object *json, struct run_request **ret_request, error *err)
 {
-    struct run_request *request;
+    struct run_request *request = NULL;
     if (request_open(json, &request, err) < 0)
         return -1;
     int result = 0;

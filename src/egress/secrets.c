@@ -186,7 +186,7 @@ static int read_all(const struct yaml *yaml, struct secrets *secrets, error *err
 
 int secrets_read(int file, const char *label, struct secrets **ret_secrets, error *err)
 {
-    size_t size;
+    size_t size = 0;
     static char text[SECRETS_FILE_MOST];
     static struct secrets secrets;
     struct yaml yaml = { 0 };
