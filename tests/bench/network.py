@@ -21,6 +21,7 @@ import report
 ECHO, SOURCE, SINK = 7001, 7002, 7003
 BULK = 256 << 20
 CONNECTIONS = 1000
+SANDBOXES = 40  # with 25 each: the last quarter of all is for those who have few
 
 
 def serve(egress, port, handle):
@@ -118,14 +119,14 @@ def resident(pid):
 
 
 def hold(egress, rule, terms):
-    """KiB that glovebox-egress has grown by while 1,000 connections of four sandboxes pass bytes at once."""
+    """KiB that glovebox-egress has grown by while 1,000 connections of many sandboxes pass bytes at once."""
     peers = []
     before = resident(egress.process.pid)
     with contextlib.ExitStack() as sandboxes:
-        for _ in range(4):
+        for _ in range(SANDBOXES):
             sandboxes.enter_context(egress.another_sandbox())
             sandboxes.enter_context(egress.channel([rule], **terms))
-            peers += [connect(egress.inside, ECHO) for _ in range(CONNECTIONS // 4)]
+            peers += [connect(egress.inside, ECHO) for _ in range(CONNECTIONS // SANDBOXES)]
         for peer in peers:
             assert peer.recv(1) == b"!"
         grown = resident(egress.process.pid) - before
@@ -160,6 +161,16 @@ def measure(rounds):
     return found
 
 
+def egress_of(service):
+    """The service may answer before its glovebox-egress is there."""
+    for _ in range(100):
+        for pid in pathlib.Path(f"/proc/{service}/task/{service}/children").read_text(encoding="ascii").split():
+            if pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="ascii").startswith("glovebox-egress"):
+                return int(pid)
+        time.sleep(0.1)
+    raise RuntimeError("glovebox serve has no glovebox-egress")
+
+
 def run_beside(glovebox, folder, rounds):
     """Runs without a network while glovebox-egress lives, and while it is stopped: whoever paid anything to it would
     wait for ever."""
@@ -173,9 +184,7 @@ def run_beside(glovebox, folder, rounds):
                 client = load.Client(path)
                 break
             time.sleep(0.1)
-        children = pathlib.Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text(encoding="ascii").split()
-        [egress] = [int(pid) for pid in children
-                    if pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="ascii").startswith("glovebox-egress")]
+        egress = egress_of(service.pid)
         for _ in range(rounds):
             for name, order in random.sample(list(zip(found, (signal.SIGCONT, signal.SIGSTOP))), 2):
                 os.kill(egress, order)

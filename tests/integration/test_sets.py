@@ -199,7 +199,8 @@ class TestInstalls:
         result = world.run("pip3 install --quiet greet 2>&1 && python3 -c 'import greet; print(greet.hello())'\n"
                            "python3 -c 'import urllib.request as web; web.urlopen(\"http://evil.example.org/simple/\")' 2>&1 | tail -n 1",
                            language="bash")
-        assert result["stdout"].splitlines() == ["hello from a wheel", "urllib.error.HTTPError: HTTP Error 403: Forbidden"], result
+        # pip may warn before that it tried twice: on a busy machine a name is answered late
+        assert result["stdout"].splitlines()[-2:] == ["hello from a wheel", "urllib.error.HTTPError: HTTP Error 403: Forbidden"], result
         allowed = {(one["host"], one["rule"]) for one in result["network"] if one["decision"] == "allow"}
         assert allowed == {("index.example.org", "index.example.org:80")}, result["network"]
         assert [one["host"] for one in result["network"] if one["decision"] == "deny"] == ["evil.example.org"]
