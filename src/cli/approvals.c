@@ -23,7 +23,7 @@ struct approval_arguments {
 /* clang-format off */
 #define COMMON \
     { "daemon", 0, "SOCKET", VALUES_FILE, "socket of the daemon; default: where glovebox run looks", store_text, FIELD(daemon) }, \
-    { "key",    0, "KEY",    VALUES_NONE, "API key to decide with; default: $GLOVEBOX_KEY, else as the daemon's owner", store_text, FIELD(key) }, \
+    { "key",    0, "KEY",    VALUES_NONE, "API key to decide with; default: $GLOVEBOX_API_KEY, else as the daemon's owner", store_text, FIELD(key) }, \
     { "json",   0, NULL,     VALUES_NONE, "the answer as JSON", store_switch, FIELD(json) }
 
 static const struct option_row list_rows[] = {
@@ -111,7 +111,7 @@ static int ask(const struct approval_arguments *arguments, struct ask *ask,
 {
     glb_client *client = NULL;
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
-    const char *key = arguments->key ? arguments->key : getenv("GLOVEBOX_KEY");
+    const char *key = arguments->key ? arguments->key : getenv("GLOVEBOX_API_KEY");
     ask->key = key && *key ? key : NULL;
     if (connect_daemon(arguments, &client, err) < 0)
         return -1;

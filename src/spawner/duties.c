@@ -78,7 +78,7 @@ static int request_is_sound(const struct spawner *spawner, const struct spawn_bu
     return limits_are_sound(build, err);
 }
 
-static void tell_built(struct spawner *spawner, uint64_t request, const error *cause)
+void tell_failed(const struct spawner *spawner, uint64_t request, const error *cause)
 {
     struct spawn_built built = { .request = request, .err = *cause };
     error unheard;
@@ -87,8 +87,10 @@ static void tell_built(struct spawner *spawner, uint64_t request, const error *c
 
 void build_failed(struct spawner *spawner, struct slot *slot, const error *cause)
 {
-    if (slot->state == SLOT_BUILDING)
-        tell_built(spawner, slot->request, cause);
+    if (slot->state == SLOT_BUILDING) {
+        slot->failed = true;
+        slot->cause = *cause;
+    }
     slot_leave(spawner, slot);
 }
 
@@ -190,7 +192,7 @@ static int start_sandbox(struct spawner *spawner, const struct packet *packet, e
     struct spawn_build build;
     memcpy(&build, packet->body, sizeof build);
     if (begin_sandbox(spawner, &build, err) < 0)
-        tell_built(spawner, build.request, err);
+        tell_failed(spawner, build.request, err);
     return 0;
 }
 

@@ -146,6 +146,9 @@ static bool release_is_told(const struct spawner *spawner, const struct slot *sl
 
 static void slot_is_gone(struct spawner *spawner, struct slot *slot, uint32_t leftovers)
 {
+    if (slot->failed)
+        tell_failed(spawner, slot->request, &slot->cause);
+    slot->failed = false;
     if (slot->asked_to_leave && !release_is_told(spawner, slot, leftovers))
         return; /* slots_tend() comes back */
     slot->asked_to_leave = false;

@@ -37,6 +37,15 @@ void build_failed(struct spawner *spawner, struct slot *slot, const error *cause
     slot_leave(spawner, slot);
 }
 
+static uint64_t failed_request; /* the one that was told last */
+
+void tell_failed(const struct spawner *spawner, uint64_t request, const error *cause)
+{
+    (void) spawner;
+    expect(cause->code == ERR_TIMEOUT, "the cause it failed for");
+    failed_request = request;
+}
+
 static void begin(void)
 {
     int pair[2];
@@ -83,6 +92,23 @@ TEST(a_stuck_slot_answers_every_release)
     expect(leftovers_told() == 0 && slot->state == SLOT_FREE, "it went in the end");
 }
 
+TEST(a_failure_is_told_when_the_slot_is_free)
+{
+    begin();
+    struct slot *slot = slot_take(&root);
+    slot->request = 7;
+    slot->failed = true;
+    slot->cause.code = ERR_TIMEOUT;
+    groups_are_busy = true;
+    slot_leave(&root, slot);
+    slots_tend(&root);
+    expect(failed_request == 0 && slot->state == SLOT_LEAVING, "its control groups are in use");
+
+    groups_are_busy = false;
+    slots_tend(&root);
+    expect(failed_request == 7 && slot->state == SLOT_FREE, "now there is room for another");
+}
+
 TEST(a_slot_that_is_free_has_no_events)
 {
     begin();
@@ -106,4 +132,5 @@ TEST(a_slot_that_is_free_has_no_events)
     (void) close(held);
 }
 
-TESTS(CASE(a_stuck_slot_answers_every_release), CASE(a_slot_that_is_free_has_no_events))
+TESTS(CASE(a_stuck_slot_answers_every_release), CASE(a_failure_is_told_when_the_slot_is_free),
+      CASE(a_slot_that_is_free_has_no_events))

@@ -63,6 +63,8 @@ struct slot {
     uint32_t template;
     bool asked_to_leave; /* gloveboxd waits for SPAWN_RELEASED */
     bool lost;           /* init ended by itself: the leaf waits until gloveboxd has read it */
+    bool failed;         /* it could not be built, which is told when the slot is free again: */
+    error cause;         /* until then gloveboxd counts it, and no build finds all slots taken */
     uint64_t request;
     int64_t until_ms;  /* BUILDING: must be ready by then; LEAVING: must be gone by then */
     int init;          /* pidfd */
@@ -155,3 +157,4 @@ int answer(struct spawner *spawner, struct packet *packet, error *err);
 void sandbox_reports(struct spawner *spawner, struct slot *slot);
 void sandbox_stands(struct spawner *spawner, struct slot *slot);
 void build_failed(struct spawner *spawner, struct slot *slot, const error *cause);
+void tell_failed(const struct spawner *spawner, uint64_t request, const error *cause);

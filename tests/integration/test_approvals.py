@@ -386,7 +386,7 @@ def test_the_command_line_shows_and_decides(service):
     shown = service.glovebox("approvals", *cli, approval).stdout.decode()
     assert "<U+202E><U+001B>[2J" in shown and "\x1b" not in shown and "\u202e" not in shown
     assert "BEWARE" in shown and "    2 | print(x)" in shown and "to the network: nothing" in shown
-    done = service.glovebox("deny", *cli, "--reason", "no", approval, env={"GLOVEBOX_KEY": service.decider["key"]})
+    done = service.glovebox("deny", *cli, "--reason", "no", approval, env={"GLOVEBOX_API_KEY": service.decider["key"]})
     assert done.returncode == 0 and done.stdout.decode() == f"{approval} is denied\n"
     late = service.glovebox("approve", *cli, approval, "--scope", "once", "--until", "5m")
     assert late.returncode == 125 and b"is denied already" in late.stderr
