@@ -364,10 +364,12 @@ static void on_hello(void *context)
 
 static void on_released(void *context, const struct spawn_released *released)
 {
-    if (released->leftovers > 0)
+    struct pool *pool = context;
+    if (released->leftovers > 0) {
         log_event(LOG_ERROR, "sandbox.left_something", COUNT("slot", released->slot),
                   COUNT("leftovers", released->leftovers));
-    struct pool *pool = context;
+        pool->slots -= pool->slots > 1; /* the spawner does not use this one again */
+    }
     if (pool->leaving > 0)
         pool->leaving--;
     free_slot(pool);

@@ -327,13 +327,15 @@ def test_a_daemon_that_dies_loses_none_and_lets_none_through(service):
     waits, granted, spent = (ask(service, f"print({n})") for n in (1, 2, 3))
     short = ask(service, policy="shortly")
     assert decide(service, granted).status == decide(service, spent).status == 200
-    assert service.run("print(3)", policy="asked", key=service.asker).json["stdout"] == "3\n"
+    ran = service.run("print(3)", policy="asked", key=service.asker).json
+    assert ran["stdout"] == "3\n", (ran["status"], ran["error"], ran["exit_code"], ran["stderr"])
     kill_daemon(service)  # right after the decision, before any run
     time.sleep(1.1)
     assert [state(service, each) for each in (waits, granted, spent, short)] == [
         "pending", "approved", "used", "expired"]
     assert service.run("print(1)", policy="asked", key=service.asker).json["approval"] == waits
-    assert service.run("print(2)", policy="asked", key=service.asker).json["stdout"] == "2\n"
+    ran = service.run("print(2)", policy="asked", key=service.asker).json
+    assert ran["stdout"] == "2\n", (ran["status"], ran["error"], ran["exit_code"], ran["stderr"])
     assert service.run("print(2)", policy="asked", key=service.asker, approval=granted).status == 409
     assert service.run("print(3)", policy="asked", key=service.asker, approval=spent).status == 409
     assert decide(service, short).status == 409
@@ -374,7 +376,8 @@ def test_an_idempotency_key_waits_along(service):
     assert first.status == 202
     decide(service, first.json["approval"])
     ran = [service.call("POST", "/v1/runs", request, key=service.asker, headers=headers).json for _ in range(2)]
-    assert [one["stdout"] for one in ran] == ["7\n", "7\n"] and ran[0]["id"] == ran[1]["id"], "it ran once"
+    assert [one["stdout"] for one in ran] == ["7\n", "7\n"], [(one["status"], one["error"]) for one in ran]
+    assert ran[0]["id"] == ran[1]["id"], "it ran once"
 
 
 def test_the_command_line_shows_and_decides(service):
