@@ -85,7 +85,7 @@ struct route {
     const char *mime;              /* of the answer; NULL: application/json */
     unsigned status;               /* of a good answer; 0: 200 */
     bool streams;                  /* text/event-stream too, if the client asks for it */
-    bool may_be_202;               /* with Prefer: respond-async */
+    bool may_be_202; /* with Prefer: respond-async, or where a person is asked first */
 };
 
 struct route_table {

@@ -367,8 +367,9 @@ static void write_answers(struct bytes *out, const struct route *route)
         write_content(out, "text/event-stream", NULL);
     close_answer(out);
     if (route->may_be_202) {
-        open_answer(out, MHD_HTTP_ACCEPTED, "It goes on; Location says where to ask");
-        write_content(out, "application/json", "RunState");
+        open_answer(out, MHD_HTTP_ACCEPTED,
+                    "It goes on, and Location says where to ask; or it waits for approval");
+        write_content(out, "application/json", "RunResultOrState");
         close_answer(out);
     }
     write_failures(out, route);

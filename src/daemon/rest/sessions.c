@@ -240,7 +240,7 @@ static void get_sessions(struct exchange *exchange)
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "POST",   "/v1/sessions",      BODY_JSON, post_session,   "Begins a session: a sandbox that is kept between runs" },
+    { "POST",   "/v1/sessions",      BODY_JSON, post_session,   "Begins a session: a sandbox that is kept between runs", .status = 201 },
     { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?after= page" },
     { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept" },
     { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata" },
