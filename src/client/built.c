@@ -1,0 +1,71 @@
+/* built.c - a template is built when its manifest is there. */
+#include "client/built.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "client/launch.h"
+#include "client/paths.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void templates_done(struct templates *templates)
+{
+    free(templates->folder);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(left, right);
+}
+
+static bool template_is_whole(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    return name[0] != '.' &&
+           snprintf(path, sizeof path, "%s/%s/manifest.json", folder, name) < (int) sizeof path &&
+           access(path, R_OK) == 0;
+}
+
+int templates_find(const char *state, const char *first, struct templates *ret, error *err)
+{
+    if (path_of_templates(state, &ret->folder, err) < 0)
+        return -1;
+    DIR *entries = opendir(ret->folder);
+    if (!entries && errno != ENOENT)
+        return fail_os(err, "open folder '%s'", ret->folder);
+    const struct dirent *entry;
+    size_t found = 0;
+    while (entries && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): our own */
+        if (template_is_whole(ret->folder, entry->d_name) && found++ < COUNT_OF(ret->names))
+            (void) snprintf(ret->names[ret->count++], sizeof *ret->names, "%s", entry->d_name);
+    if (entries)
+        (void) closedir(entries);
+    if (found > ret->count)
+        return fail(
+            err, ERR_UNAVAILABLE,
+            "%zu templates are built in %s, %d can be served; run: glovebox template remove", found,
+            ret->folder, TEMPLATES_MOST);
+    if (ret->count == 0)
+        return fail(err, ERR_UNAVAILABLE,
+                    "no template is built (looked in %s); run: glovebox template build python",
+                    ret->folder);
+    qsort(ret->names, ret->count, sizeof *ret->names, compare_names);
+    for (size_t index = 1; first && index < ret->count; index++)
+        if (strcmp(ret->names[index], first) == 0) {
+            memmove(ret->names[1], ret->names[0], index * sizeof *ret->names);
+            (void) snprintf(ret->names[0], sizeof *ret->names, "%s", first);
+        }
+    return 0;
+}
+
+bool launch_has_template(const char *state, const char *name)
+{
+    error unused;
+    auto_text folder = NULL;
+    return path_of_templates(state, &folder, &unused) == 0 && template_is_whole(folder, name);
+}

@@ -1,0 +1,21 @@
+/* plan.h - the command lines of glovebox-spawner, gloveboxd and glovebox-egress. */
+#pragma once
+
+#include "client/built.h"
+#include "client/groups.h"
+#include "client/launch.h"
+#include "client/program.h"
+
+/* What the programs are told of this machine. */
+struct surroundings {
+    const struct templates *templates;
+    struct group_places places;
+    bool privileged;
+};
+
+/* Each puts a program together; `socket` is its end of the pair to the other. */
+int plan_spawner(struct program *program, const struct launch_plan *plan,
+                 const struct surroundings *here, int socket, error *err);
+int plan_daemon(struct program *program, const struct launch_plan *plan,
+                const struct templates *templates, int socket, error *err);
+int plan_egress(struct program *program, const struct launch_plan *plan, int socket, error *err);
