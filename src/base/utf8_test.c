@@ -37,6 +37,18 @@ TEST(characters_have_their_length)
                "first byte %02x of %zu", (unsigned char) fact->text[0], fact->size);
 }
 
+TEST(what_shows_as_nothing_is_hidden)
+{
+    static const uint32_t hidden[] = { 0x00,   0x1b,   0x7f,   0x9b,   0xad,   0x34f,
+                                       0x115f, 0x180b, 0x200b, 0x202e, 0x2066, 0x2800,
+                                       0x3164, 0xfeff, 0xffa0, 0xe0041 };
+    static const uint32_t shown[] = { '\t', '\n', ' ', '~', 0xa1, 0xe9, 0x3042, 0x1f600 };
+    for_each(point, hidden)
+        expect(utf8_is_hidden(*point), "U+%04X is shown as it is", *point);
+    for_each(point, shown)
+        expect(!utf8_is_hidden(*point), "U+%04X is written as a number", *point);
+}
+
 TEST(a_text_is_valid_up_to_its_first_mistake)
 {
     static const struct {
@@ -65,5 +77,5 @@ TEST(what_is_cut_at_the_end_is_known)
         expect(utf8_cut_at_end(fact->text, strlen(fact->text)) == fact->cut, "'%s'", fact->text);
 }
 
-TESTS(CASE(characters_have_their_length), CASE(a_text_is_valid_up_to_its_first_mistake),
-      CASE(what_is_cut_at_the_end_is_known))
+TESTS(CASE(characters_have_their_length), CASE(what_shows_as_nothing_is_hidden),
+      CASE(a_text_is_valid_up_to_its_first_mistake), CASE(what_is_cut_at_the_end_is_known))

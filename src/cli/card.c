@@ -73,9 +73,11 @@ static bool print_findings(FILE *out, json_object *findings, int line)
     return is_any;
 }
 
-static void print_code(FILE *out, const char *code, json_object *findings)
+/* By its length: what stands behind a NUL byte is read by shells, and by approvers as well. */
+static void print_code(FILE *out, json_object *text, json_object *findings)
 {
-    size_t size = strlen(code);
+    const char *code = json_object_get_string(text);
+    size_t size = (size_t) json_object_get_string_len(text);
     int line = 1;
     for (size_t at = 0; at < size; line++) {
         (void) fprintf(out, "%s%5d | ", print_findings(NULL, findings, line) ? "!" : " ", line);
@@ -98,8 +100,8 @@ static void print_content(FILE *out, const char *name, json_object *content)
     (void) fprintf(out, ", %" PRId64 " bytes%s\n",
                    json_object_get_int64(answer_member(content, "bytes")),
                    text ? "" : ": NOT SHOWN (too large, or no text)");
-    if (text)
-        print_code(out, json_object_get_string(text), NULL);
+    if (json_object_is_type(text, json_type_string))
+        print_code(out, text, NULL);
 }
 
 static void print_inputs(FILE *out, json_object *card)
@@ -146,6 +148,10 @@ void card_print(FILE *out, json_object *approval)
     if (!card)
         return;
     print_list(out, "because", answer_member(card, "reasons"));
+    if (*answer_text(card, "language"))
+        print_field(out, "language", answer_text(card, "language"));
+    if (*answer_text(card, "filename"))
+        print_field(out, "filename", answer_text(card, "filename"));
     print_list(out, "network", answer_member(card, "network"));
     print_limits(out, answer_member(card, "limits"));
     for (size_t i = 0; i < length_of(leaves); i++)
@@ -157,7 +163,7 @@ void card_print(FILE *out, json_object *approval)
     print_hidden(out, answer_member(card, "hidden_characters"));
     json_object *findings = answer_member(answer_member(card, "checks"), "findings");
     (void) print_findings(out, findings, 0);
-    if (answer_member(card, "code"))
-        print_code(out, answer_text(card, "code"), findings);
+    if (json_object_is_type(answer_member(card, "code"), json_type_string))
+        print_code(out, answer_member(card, "code"), findings);
     print_inputs(out, card);
 }

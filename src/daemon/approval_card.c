@@ -171,13 +171,22 @@ static void write_limits(const struct run *run, struct bytes *out)
     json_close(out, ']');
 }
 
+/* An endpoint comes before the first rule for it: where that leads, and as whom. */
 static void write_network(const struct run_spec *spec, struct bytes *out)
 {
+    const struct network_endpoint *told = NULL;
     json_key(out, "network");
     json_open(out, '[');
     for (unsigned i = 0; spec->network == POLICY_NETWORK_RULES && i < spec->way->count; i++) {
+        const struct network_rule *rule = &spec->way->rules[i];
+        const struct network_endpoint *endpoint = network_rule_endpoint(spec->way, rule);
         char text[NETWORK_RULE_TEXT];
-        network_rule_write(&spec->way->rules[i], text);
+        if (endpoint && endpoint != told) {
+            network_endpoint_write(endpoint, text);
+            json_string(out, text);
+        }
+        told = endpoint;
+        network_rule_write(rule, text);
         json_string(out, text);
     }
     json_close(out, ']');
