@@ -242,17 +242,18 @@ static int merge_precheck(const struct link *link, struct policy *policy, error 
     return fail_at(link, link->file.precheck_place, err, cause.text);
 }
 
-/* Who extends a policy is asked about no less, and approved of no further. */
+/* Who extends a policy is asked about no less, and approved of no further: what the one below
+ * leaves out is what is usual, and binds as if it were said. */
 static void merge_approval(const struct policy_approval *said, struct policy_approval *approval)
 {
-    approval->when |= said->when;
+    bool binds = approval->when != 0;
     if (said->scopes)
-        approval->scopes = approval->scopes ? approval->scopes & said->scopes : said->scopes;
-    if (approval->scopes)
-        approval->scopes |= REACH_ONCE;
-    approval->is_out_of_band |= said->is_out_of_band;
-    if (said->expires_ms && (!approval->expires_ms || said->expires_ms < approval->expires_ms))
+        approval->scopes =
+            REACH_ONCE | (binds ? approval_scopes(approval) & said->scopes : said->scopes);
+    if (said->expires_ms && (!binds || said->expires_ms < approval_expires_ms(approval)))
         approval->expires_ms = said->expires_ms;
+    approval->when |= said->when;
+    approval->is_out_of_band |= said->is_out_of_band;
 }
 
 /* Lays one file over what those that it extends have given. */

@@ -53,6 +53,20 @@ TEST(a_policy_is_merged_over_what_it_extends)
            child.digest);
 }
 
+TEST(approvals_go_no_further_than_what_is_extended)
+{
+    find_fixtures();
+    static struct policy base, child;
+    error err = { 0 };
+    require(policy_load(fixtures, "asks-first", &base, &err) == 0, "%s", err.text);
+    require(policy_load(fixtures, "asks-wider", &child, &err) == 0, "%s", err.text);
+    expect(child.approval.when == (base.approval.when | ASKS_NETWORK), "triggers add up");
+    expect(approval_scopes(&child.approval) == REACH_ONCE, "scopes are cut with the usual ones");
+    expect(approval_expires_ms(&child.approval) == approval_expires_ms(&base.approval),
+           "the usual time is no longer for who extends it");
+    expect(child.approval.is_out_of_band, "another's decision");
+}
+
 TEST(a_wrong_policy_is_refused_with_its_place)
 {
     find_fixtures();
@@ -480,8 +494,10 @@ TEST(what_is_installed_is_right)
     expect(policy_list(path, names, &count, &err) == 0 && count == 4, "%zu are installed", count);
 }
 
-TESTS(CASE(a_policy_is_merged_over_what_it_extends), CASE(a_wrong_policy_is_refused_with_its_place),
-      CASE(each_key_is_strict), CASE(a_text_has_a_bound), CASE(a_name_finds_one_file_and_no_other),
+TESTS(CASE(a_policy_is_merged_over_what_it_extends),
+      CASE(approvals_go_no_further_than_what_is_extended),
+      CASE(a_wrong_policy_is_refused_with_its_place), CASE(each_key_is_strict),
+      CASE(a_text_has_a_bound), CASE(a_name_finds_one_file_and_no_other),
       CASE(the_first_directory_wins), CASE(a_request_may_narrow_or_ask_up_to_the_maximum),
       CASE(the_digest_names_what_is_in_force), CASE(a_variable_is_a_word_and_a_text),
       CASE(what_is_installed_is_right))
