@@ -27,7 +27,6 @@ enum {
     FRAME = 24, /* the size of a chunk before it, the end of it after it */
     OUT_ROOM = ANSWER_HEAD_MOST + PIECE + SCRUB_WORD_MOST + 2 * FRAME,
     CONNECT_MS = 10000,
-    REST_S = 120, /* without a byte */
 };
 
 struct exchange {
@@ -242,6 +241,7 @@ static size_t take_counted(struct exchange *exchange, char *room, size_t size)
     return size;
 }
 
+/* Returns bytes taken, or CURL_READFUNC_ABORT. */
 static size_t take_chunked(struct exchange *exchange, char *room, size_t size)
 {
     size_t taken = 0;
@@ -256,7 +256,9 @@ static size_t take_chunked(struct exchange *exchange, char *room, size_t size)
             taken += used;
         }
         exchange->in_from += used;
-        exchange->body_is_over = verdict == CHUNK_END || verdict == CHUNK_BAD;
+        if (verdict == CHUNK_BAD)
+            return CURL_READFUNC_ABORT; /* half a body is not sent as if it were whole */
+        exchange->body_is_over = verdict == CHUNK_END;
         if (exchange->body_is_over)
             break;
     }
