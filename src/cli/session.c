@@ -330,7 +330,7 @@ static int32_t show_event(void *context, const char *name, const char *json)
         show_line(&showing->err, text_of(event, "traceback"));
     } else if (json_object_object_get_ex(event, "data", &data) && data) {
         json_object *text = NULL;
-        if (json_object_object_get_ex(data, "text/plain", &text))
+        if (json_object_object_get_ex(data, "text/plain", &text) && text)
             show_line(&showing->out, json_object_get_string(text));
         json_object_object_foreach(data, mime, value)
         {

@@ -397,11 +397,11 @@ void check_write(const struct check_outcome *outcome, struct bytes *out)
 
 static const char *words_of(enum check_decision decision)
 {
-    return decision == CHECK_ASK ? "asks a person first, and nobody can be asked here"
+    return decision == CHECK_ASK ? "asks a person first, and nobody was asked"
                                  : "does not let it run";
 }
 
-/* Until somebody can be asked, what asks is refused, and says so. */
+/* Nobody is asked about what another finding has denied: what asks is refused too, and says so. */
 void check_refuse(const struct run *run, struct denials *denials)
 {
     const struct check_outcome *outcome = run->checks;
