@@ -110,36 +110,35 @@ static int plan_policies(struct program *program, const char *state, error *err)
     return program_add_pair(program, "--policies", text, err);
 }
 
-/* STATE/daemon; where STATE is somebody else's (templates of the system, used by a person), the
- * person's own: receipts are kept in any case. */
-static int make_daemon_folder(const char *state, char **ret_folder, error *err)
+/* A folder of gloveboxd's own below `above`; NULL if it cannot be made or used. */
+static char *make_daemon_folder(const char *above, error *err)
 {
-    auto_text above = NULL;
     auto_text folder = NULL;
-    if (path_of_state(state, &above, err) < 0 || format_text(&folder, err, "%s/daemon", above) < 0)
-        return -1;
-    bool is_made = make_folder(folder, 0700, err) == 0 && access(folder, W_OK | X_OK) == 0;
-    if (!is_made && !host_grants_privileges()) {
-        free(folder);
-        free(above);
-        folder = above = NULL;
-        if (path_of_own_state(&above, err) < 0 || format_text(&folder, err, "%s/daemon", above) < 0)
-            return -1;
-        is_made = make_folder(folder, 0700, err) == 0 && access(folder, W_OK | X_OK) == 0;
+    if (format_text(&folder, err, "%s/daemon", above) < 0 || make_folder(folder, 0700, err) < 0)
+        return NULL;
+    if (access(folder, W_OK | X_OK) < 0) {
+        (void) fail_os(err, "use '%s' for the log of receipts; give another --state", folder);
+        return NULL;
     }
-    if (!is_made)
-        return fail_os(err, "use '%s' for the log of receipts; give another --state", folder);
-    *ret_folder = take_text(&folder);
-    return 0;
+    return take_text(&folder);
 }
 
-/* It belongs to gloveboxd, whose user is not the one who keeps the templates. */
+/* It belongs to gloveboxd, whose user is not the one who keeps the templates. Where `state` is
+ * somebody else's (templates of the system, used by a person), it is the person's own: receipts are
+ * kept in any case. */
 int launch_state_folder(const char *state, char **ret_folder, error *err)
 {
-    auto_text folder = NULL;
-    if (make_daemon_folder(state, &folder, err) < 0)
+    auto_text above = NULL;
+    auto_text own = NULL;
+    if (path_of_state(state, &above, err) < 0)
         return -1;
-    if (host_grants_privileges() && lchown(folder, HOST_ID_DAEMON, HOST_ID_DAEMON) < 0)
+    bool is_privileged = host_grants_privileges();
+    auto_text folder = make_daemon_folder(above, err);
+    if (!folder && !is_privileged && path_of_own_state(&own, err) == 0)
+        folder = make_daemon_folder(own, err);
+    if (!folder)
+        return -1;
+    if (is_privileged && lchown(folder, HOST_ID_DAEMON, HOST_ID_DAEMON) < 0)
         return fail_os(err, "give '%s' to gloveboxd", folder);
     *ret_folder = take_text(&folder);
     return 0;

@@ -448,26 +448,27 @@ static int check_whole(const struct run_request *request, error *err)
     return check_places(request, err);
 }
 
-int request_open(struct json_object *json, struct run_request **ret_request, error *err)
+struct run_request *request_open(struct json_object *json, error *err)
 {
     struct run_request *request = calloc(1, sizeof *request);
     if (!request) {
         (void) json_object_put(json);
-        return fail(err, ERR_SYSTEM, "no memory for a request");
+        (void) fail(err, ERR_SYSTEM, "no memory for a request");
+        return NULL;
     }
     request->json = json;
     if (!json_object_is_type(json, json_type_object)) {
         request_free(request);
-        return fail(err, ERR_BAD_REQUEST, "the body is not a JSON object");
+        (void) fail(err, ERR_BAD_REQUEST, "the body is not a JSON object");
+        return NULL;
     }
-    *ret_request = request;
-    return 0;
+    return request;
 }
 
 int request_read(struct json_object *json, struct run_request **ret_request, error *err)
 {
-    struct run_request *request = NULL;
-    if (request_open(json, &request, err) < 0)
+    struct run_request *request = request_open(json, err);
+    if (!request)
         return -1;
     int result = 0;
     json_object_object_foreach(json, name, value)

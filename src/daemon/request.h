@@ -62,8 +62,9 @@ struct run_request {
  * Fails  ERR_BAD_REQUEST  in a line: cause; fix. An unknown key is named. ERR_LIMIT for a limit. */
 int request_read(struct json_object *json, struct run_request **ret_request, error *err);
 
-/* The same without its keys: an empty request that owns the value, in which the texts lie. */
-int request_open(struct json_object *json, struct run_request **ret_request, error *err);
+/* The same without its keys: an empty request that owns the value, in which the texts lie. Takes
+ * the value, also when it fails; NULL then. */
+struct run_request *request_open(struct json_object *json, error *err);
 void request_free(struct run_request *request);
 
 /* Reads the value of one key of a run, for requests that share it; NULL is "not given". */

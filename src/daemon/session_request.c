@@ -122,8 +122,8 @@ static int read_key(struct session_request *request, bool is_new, const char *na
 int session_request_read(struct json_object *json, bool is_new, struct session_request *ret_request,
                          error *err)
 {
-    struct session_request request = { 0 };
-    if (request_open(json, &request.place, err) < 0)
+    struct session_request request = { .place = request_open(json, err) };
+    if (!request.place)
         return -1;
     json_object_object_foreach(json, name, value)
     {
@@ -150,8 +150,8 @@ int context_request_read(struct json_object *json, bool is_cell,
 {
     static const char *const of_context[] = { "language", "env" };
     static const char *const of_cell[] = { "code", "limits", "approval" };
-    struct context_request request = { 0 };
-    if (request_open(json, &request.given, err) < 0)
+    struct context_request request = { .given = request_open(json, err) };
+    if (!request.given)
         return -1;
     const char *const *names = is_cell ? of_cell : of_context;
     size_t count = is_cell ? COUNT_OF(of_cell) : COUNT_OF(of_context);
