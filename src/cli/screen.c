@@ -56,12 +56,16 @@ void screen_close(struct screen *screen)
 }
 
 /* The last byte of ESC [ … says what it does: reports of the device, its status, its modes and its
- * window are answers, and `i` prints. */
+ * window are answers, and `i` prints. With `?` before or a mark between, further ones ask; of those
+ * with a mark only the soft reset `!p` is of use here. */
 static bool csi_may_pass(const char *sequence, size_t size)
 {
     char last = sequence[size - 1];
-    bool asks_mode = last == 'p' && memchr(sequence, '$', size);
-    return !strchr("cntixyq", last) && !asks_mode;
+    bool is_private = sequence[2] == '?';
+    bool has_mark = sequence[size - 2] >= 0x20 && sequence[size - 2] < 0x30;
+    if (has_mark)
+        return last == 'p' && sequence[size - 2] == '!';
+    return !strchr(is_private ? "cntixyqSmu" : "cntixyq", last);
 }
 
 static void hold(struct screen *screen, char byte)
@@ -83,28 +87,57 @@ static void end_sequence(struct screen *screen, bool passes)
     screen->state = SCREEN_PLAIN;
 }
 
+/* Of a short sequence: no control, no byte of UTF-8. */
+static bool is_part(char byte)
+{
+    return (unsigned char) byte >= 0x20 && (unsigned char) byte < 0x7f;
+}
+
+/* Also within another one, which the terminal gives up at that byte. */
+static void begin_sequence(struct screen *screen)
+{
+    screen->held = 0;
+    hold(screen, ESCAPE);
+    screen->state = SCREEN_ESCAPE;
+}
+
+/* ESC Z asks who the terminal is, and ESC % @ ends UTF-8: single bytes are controls then. */
+static bool escape_may_pass(const struct screen *screen)
+{
+    return screen->hold[screen->held - 1] != 'Z' && screen->hold[1] != '%';
+}
+
 static void after_escape(struct screen *screen, char byte)
 {
+    if (!is_part(byte)) {
+        end_sequence(screen, false);
+        return;
+    }
     if (byte == '[') {
         screen->state = SCREEN_CSI;
     } else if (byte == ']' || byte == 'P' || byte == 'X' || byte == '^' || byte == '_') {
         screen->held = 0;
         screen->state = SCREEN_STRING;
-    } else if ((unsigned char) byte >= 0x20 && (unsigned char) byte < 0x30) {
+    } else if (byte < 0x30) {
         hold(screen, byte); /* ESC ( B: the letters follow */
         return;
     } else {
         hold(screen, byte);
-        end_sequence(screen, byte != 'Z'); /* ESC Z asks who the terminal is */
+        end_sequence(screen, escape_may_pass(screen));
         return;
     }
     hold(screen, byte);
 }
 
+/* A byte that is no part of one ends it: a terminal would obey that byte in the middle. */
 static void in_csi(struct screen *screen, char byte)
 {
+    if (!is_part(byte)) {
+        end_sequence(screen, false);
+        return;
+    }
     hold(screen, byte);
-    if ((unsigned char) byte >= 0x40 && (unsigned char) byte < 0x7f)
+    if (byte >= 0x40)
         end_sequence(screen, csi_may_pass(screen->hold, screen->held));
 }
 
@@ -117,13 +150,15 @@ static void in_string(struct screen *screen, char byte)
 }
 
 /* C1 controls in UTF-8: C2 9B is ESC [, C2 90, 98, 9D, 9E and 9F begin the long ones, C2 9A asks.
- * None of them is drawn by anybody: they are left out. */
+ * None of them is drawn by anybody: they are left out, and so is a C2 that begins no character:
+ * what comes after something that is left out could complete it. */
 static bool is_c1(struct screen *screen, char byte)
 {
-    bool is = screen->after_c2 && (unsigned char) byte >= 0x80 && (unsigned char) byte < 0xa0;
-    if (screen->after_c2 && !is)
+    unsigned char value = (unsigned char) byte;
+    bool is = screen->after_c2 && value >= 0x80 && value < 0xa0;
+    if (screen->after_c2 && value >= 0xa0 && value < 0xc0)
         write_all(screen, "\xc2", 1);
-    screen->after_c2 = (unsigned char) byte == 0xc2;
+    screen->after_c2 = value == 0xc2;
     return is || screen->after_c2;
 }
 
@@ -133,7 +168,9 @@ static void take(struct screen *screen, char byte)
         end_sequence(screen, false);
         return;
     }
-    if (screen->state == SCREEN_ESCAPE)
+    if (byte == ESCAPE && screen->state <= SCREEN_CSI)
+        begin_sequence(screen);
+    else if (screen->state == SCREEN_ESCAPE)
         after_escape(screen, byte);
     else if (screen->state == SCREEN_CSI)
         in_csi(screen, byte);
@@ -158,8 +195,7 @@ void screen_draw(struct screen *screen, const char *data, size_t size)
         if (is_c1(screen, data[at]))
             continue;
         if (data[at] == ESCAPE) {
-            hold(screen, data[at]);
-            screen->state = SCREEN_ESCAPE;
+            begin_sequence(screen);
         } else if (data[at] != 0x05) {
             plain = at;
         }
