@@ -39,9 +39,15 @@ static int check_file(int file, const char *label, size_t *ret_size, error *err)
     return 0;
 }
 
+/* What "Basic" hides may hold any byte. */
 static char *keep(const char *text, size_t size)
 {
-    return strndup(text, size);
+    char *kept = malloc(size + 1);
+    if (kept) {
+        memcpy(kept, text, size);
+        kept[size] = '\0';
+    }
+    return kept;
 }
 
 static void add_word(struct secret *secret, const char *at, size_t size)
@@ -52,30 +58,52 @@ static void add_word(struct secret *secret, const char *at, size_t size)
         secret->words[secret->word_count++] = (struct scrub_word){ kept, size };
 }
 
-/* As JSON may write it, "a\/b", and as a query does, "a%2Fb". */
-static void add_spellings(struct secret *secret, const char *at, size_t size)
+static size_t write_json(const char *at, size_t size, char ret_text[2 * SCRUB_WORD_MOST])
 {
-    static char json[2 * SCRUB_WORD_MOST];
-    static char query[3 * SCRUB_WORD_MOST + 1];
-    size_t json_size = 0;
-    size_t query_size = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (at[i] == '/' || at[i] == '"' || at[i] == '\\')
+            ret_text[used++] = '\\';
+        ret_text[used++] = at[i];
+    }
+    return used;
+}
+
+static size_t write_query(const char *at, size_t size, const char *digits,
+                          char ret_text[3 * SCRUB_WORD_MOST])
+{
+    size_t used = 0;
     for (size_t i = 0; i < size; i++) {
         unsigned char c = (unsigned char) at[i];
         bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                        (c >= 'A' && c <= 'Z') || strchr("-._~", c);
-        if (c == '/' || c == '"' || c == '\\')
-            json[json_size++] = '\\';
-        json[json_size++] = (char) c;
-        if (is_plain)
-            query[query_size++] = (char) c;
-        else
-            query_size += (size_t) snprintf(query + query_size, 4, "%%%02X", c);
+                        (c >= 'A' && c <= 'Z') || (c != '\0' && strchr("-._~", c));
+        if (is_plain) {
+            ret_text[used++] = at[i];
+        } else {
+            ret_text[used++] = '%';
+            ret_text[used++] = digits[c >> 4];
+            ret_text[used++] = digits[c & 15];
+        }
     }
+    return used;
+}
+
+/* As JSON may write it, "a\/b", and as a query does, "a%2Fb" or "a%2fb". */
+static void add_spellings(struct secret *secret, const char *at, size_t size)
+{
+    static char json[2 * SCRUB_WORD_MOST];
+    static char large[3 * SCRUB_WORD_MOST], small[3 * SCRUB_WORD_MOST];
+    size_t json_size = write_json(at, size, json);
+    size_t query_size = write_query(at, size, "0123456789ABCDEF", large);
+    (void) write_query(at, size, "0123456789abcdef", small);
     add_word(secret, at, size);
     if (json_size != size && json_size <= SCRUB_WORD_MOST)
         add_word(secret, json, json_size);
-    if (query_size != size && query_size <= SCRUB_WORD_MOST)
-        add_word(secret, query, query_size);
+    if (query_size == size || query_size > SCRUB_WORD_MOST)
+        return;
+    add_word(secret, large, query_size);
+    if (memcmp(large, small, query_size) != 0)
+        add_word(secret, small, query_size);
 }
 
 /* "Basic" credentials hold a name and a password (RFC 7617). */
