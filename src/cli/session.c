@@ -227,33 +227,39 @@ static int session_new(struct session_arguments *arguments, error *err)
     return 0;
 }
 
-/* Metadata and reasons are what others have said: a terminal is not to obey them. */
+/* Metadata and reasons are what others have said: a terminal is not to obey them. JSON escapes
+ * ESC, and not U+009B. */
+static void print_text(const char *text)
+{
+    struct terminal terminal;
+    (void) fflush(stdout);
+    terminal_init(&terminal, STDOUT_FILENO);
+    terminal_write(&terminal, text, strlen(text));
+    terminal_write(&terminal, "\n", 1);
+    terminal_done(&terminal);
+}
+
 static void print_session(json_object *session)
 {
     char line[512];
     json_object *policy = NULL, *ended = NULL, *metadata = NULL;
-    struct terminal terminal;
     (void) json_object_object_get_ex(session, "policy", &policy);
     (void) json_object_object_get_ex(session, "ended", &ended);
     (void) json_object_object_get_ex(session, "metadata", &metadata);
-    int size =
-        snprintf(line, sizeof line, "%-36s  %-8s  %-10s  %s  %s%.200s\n", text_of(session, "id"),
-                 text_of(session, "state"), policy ? text_of(policy, "name") : "-",
-                 text_of(session, "created_at"), ended ? text_of(ended, "why") : "",
-                 metadata && json_object_object_length(metadata) > 0
-                     ? json_object_to_json_string_ext(metadata, JSON_C_TO_STRING_PLAIN)
-                     : "");
-    (void) fflush(stdout);
-    terminal_init(&terminal, STDOUT_FILENO);
-    terminal_write(&terminal, line, (size_t) size < sizeof line ? (size_t) size : sizeof line - 1);
-    terminal_done(&terminal);
+    (void) snprintf(line, sizeof line, "%-36s  %-8s  %-10s  %s  %s%.200s", text_of(session, "id"),
+                    text_of(session, "state"), policy ? text_of(policy, "name") : "-",
+                    text_of(session, "created_at"), ended ? text_of(ended, "why") : "",
+                    metadata && json_object_object_length(metadata) > 0
+                        ? json_object_to_json_string_ext(metadata, JSON_C_TO_STRING_PLAIN)
+                        : "");
+    print_text(line);
 }
 
 static bool print_each(void *context, json_object *session)
 {
     const struct session_arguments *arguments = context;
     if (arguments->json)
-        (void) puts(json_object_to_json_string_ext(session, JSON_C_TO_STRING_PLAIN));
+        print_text(json_object_to_json_string_ext(session, JSON_C_TO_STRING_PLAIN));
     else
         print_session(session);
     return false;
@@ -274,11 +280,11 @@ static int session_show(struct session_arguments *arguments, error *err)
     if (code != GLB_OK)
         return library_failed(code, err);
     json_object *root = json_tokener_parse(json);
-    (void) puts(arguments->json || !root
-                    ? json
-                    : json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
-                                                               JSON_C_TO_STRING_SPACED |
-                                                               JSON_C_TO_STRING_NOSLASHESCAPE));
+    print_text(arguments->json || !root
+                   ? json
+                   : json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
+                                                              JSON_C_TO_STRING_SPACED |
+                                                              JSON_C_TO_STRING_NOSLASHESCAPE));
     (void) json_object_put(root);
     glb_text_free(json);
     return 0;
