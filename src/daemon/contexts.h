@@ -77,8 +77,9 @@ int context_hears(struct context *context, const struct inside_frame *frame,
                   const unsigned char *payload, error *err);
 void context_free(struct context *context);
 
-/* run_approval.c: may a program be started in it, whatever it is? Fails  ERR_POLICY. */
-int session_check_approval(const struct session *session, struct approvals *approvals, error *err);
+/* run_approval.c: may this account start a program in it, whatever it is? Fails  ERR_POLICY. */
+int session_check_approval(const struct session *session, const struct account *asker,
+                           struct approvals *approvals, error *err);
 
 /* cell.c */
 int cell_new(struct context *context, struct context_request *request, struct run **ret_run,

@@ -34,7 +34,8 @@ static int fill(const struct run *run, const struct run_request *request, struct
                 error *err)
 {
     const struct policy *policy = run->spec.policy;
-    const struct api_key *key = &run->account->key;
+    const struct account *asker = request->account ? request->account : run->account;
+    const struct api_key *key = &asker->key;
     *approval = (struct approval){ .reaches = approval_scopes(&policy->approval),
                                    .is_out_of_band = policy->approval.is_out_of_band };
     copy(approval->asker, sizeof approval->asker, key->id);
@@ -61,10 +62,11 @@ static void tell(struct run *run, int answer, const struct approval *approval)
                     approval->reason[0] ? approval->reason : "no reason was said");
 }
 
-int session_check_approval(const struct session *session, struct approvals *approvals, error *err)
+int session_check_approval(const struct session *session, const struct account *asker,
+                           struct approvals *approvals, error *err)
 {
     const struct policy *policy = session->spec.policy;
-    const struct api_key *key = &session->account->key;
+    const struct api_key *key = &asker->key;
     struct approval place = { 0 };
     copy(place.asker, sizeof place.asker, key->id);
     copy(place.tenant, sizeof place.tenant, key->tenant);

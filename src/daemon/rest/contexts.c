@@ -82,8 +82,10 @@ static int submit_cell(struct exchange *exchange, struct context *context, error
 {
     struct context_request request;
     struct run *run;
-    if (read_request(exchange, true, &request, err) < 0 ||
-        context_run(context, &request, &run, err) < 0)
+    if (read_request(exchange, true, &request, err) < 0)
+        return -1;
+    request.given->account = exchange->account; /* who may be another than whose session it is */
+    if (context_run(context, &request, &run, err) < 0)
         return -1;
     if (exchange_join_run(exchange, run, true, err) < 0) {
         run_cancel(run);

@@ -209,7 +209,7 @@ static int start(struct exchange *exchange, struct session *session, struct proc
     if (done == 0 && !session_is_running(session))
         done = fail(err, ERR_CONFLICT, "the session does not run");
     if (done == 0)
-        done = session_check_approval(session, door->approvals, err);
+        done = session_check_approval(session, exchange->account, door->approvals, err);
     if (done == 0)
         done = spec_environment(&session->spec, session->request.place, NULL, &variables, err);
     request.variables = &variables.text;
