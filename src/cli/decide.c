@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 bool decide_is_wanted(const glb_outcome *outcome, bool is_for_programs)
@@ -41,6 +42,7 @@ static const char *hear(FILE *terminal, json_object *approval)
 {
     char line[16];
     bool may_repeat = allows(approval, "code");
+    (void) tcflush(fileno(terminal), TCIFLUSH); /* what was typed before is no answer to this */
     (void) fprintf(terminal, "\nLet this run? [y]es, once%s, [n]o: ",
                    may_repeat ? "; [a]lways this very request, for a while" : "");
     (void) fflush(terminal);
