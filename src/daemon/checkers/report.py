@@ -22,9 +22,9 @@ class Report:
         told = set()
         lines = []
         for line, rule, subject, is_import, column in sorted(self.findings, key=lambda row: (row[0], row[4], row)):
-            if (line, rule, subject) in told:
-                continue
-            told.add((line, rule, subject))
+            if {(line, rule, subject, True), (line, rule, subject, is_import)} & told:
+                continue  # an import is told even behind a use: lists of modules are about imports
+            told.add((line, rule, subject, is_import))
             lines.append(f"{rule} {line} {column} {'import' if is_import else 'use'} {subject}\n")
         for line in lines[:FINDINGS_MOST]:
             sys.stdout.write(line)
