@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import sys
 
 import pytest
 import session_rig
@@ -249,6 +250,8 @@ def test_cells_are_checked_in_their_order(daemon):
     assert refused["status"] == "denied" and ("native", 1, "deny") in found(refused), refused
     assert session.value("x + 1") == "42", "a cell that was refused has run"
     assert session.run("!id")["status"] == "denied", "a line of the shell is Python only in part"
+    hidden = session.run("# coding: utf-7\n# +AAo-import ctypes")
+    assert hidden["status"] == "denied", "a cell is looked at in another encoding than it runs in"
     status, answer = session.call("POST", "/processes", {"cmd": "id"})
     assert status in (400, 403), answer
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
@@ -308,6 +311,27 @@ def test_slips_are_answered_in_one_line(glovebox, arguments, says):
     assert done.returncode in (125, 126) and done.stderr.startswith(b"glovebox: ") and says in done.stderr.decode()
 
 
+def test_the_checker_of_bash_finds_commands_behind_something_else(tmp_path):
+    """By itself, as that of JavaScript below."""
+    checkers = TOP / "src/daemon/checkers"
+    (tmp_path / "checker.py").write_text((checkers / "report.py").read_text() + (checkers / "bash.py").read_text())
+
+    def look(text):
+        (tmp_path / "checked").write_text(text)
+        done = subprocess.run([sys.executable, tmp_path / "checker.py", tmp_path / "checked", "script"],
+                              capture_output=True, text=True, timeout=60, check=True)
+        return {row.split(" ")[0] for row in done.stdout.splitlines()[:-1]}
+
+    for code in [">/dev/null curl x", "2>&1 curl x", "cat <<<x\ncurl x", "cat <<< $(curl x)", "cat <<E\n$(curl x)\nE",
+                 "timeout -s KILL 5 curl x", "nice -n 5 curl x", "function f { curl x; }", "((curl x); true)",
+                 "((x = $(curl x)))", "exec -a y curl x", "exec 3<>/dev/tcp/a/1"]:
+        assert look(code) == {"network"}, code
+    assert look("{curl,x}") == {"dynamic"}
+    for code in ["cat <<'E'\n$(curl x)\nE", "cat <<E\ncurl x\n\\$(curl x)\nE", "echo >curl", "timeout 5 grep curl x",
+                 "echo $((1 + 2))", "((x = (1 + 2)))", "for ((i = 0; i < 3; i++)); do echo $i; done", "[[ -n $x ]] && echo x"]:
+        assert look(code) == set(), code
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node, as the template of that name has it")
 def test_the_checker_of_javascript_finds_what_is_written_openly(tmp_path):
     """By itself: it is what runs in a sandbox of the template node."""
@@ -325,6 +349,8 @@ def test_the_checker_of_javascript_finds_what_is_written_openly(tmp_path):
         ("endless", 1, "while"), ("allocation", 3, "Buffer.alloc")}
     assert look('process["en" + "v"].A;\n({}).constructor.constructor("x");') == {
         ("environment", 1, "process.env"), ("dynamic", 2, "constructor.constructor")}
+    assert look('process.getBuiltinModule("net");\nmodule.require("vm");\nmodule.require(x);') == {
+        ("network", 1, "net"), ("dynamic", 2, "vm"), ("dynamic", 3, "module.require")}
     assert look('import fs from "fs";\nawait fs.promises.readFile("a");') == {("module", 1, "fs")}
     assert {row[0] for row in look("let x = (;")} == {"syntax"}
     assert {row[0] for row in look("(" * 100000 + ")" * 100000)} == {"unchecked"}

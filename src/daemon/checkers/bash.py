@@ -15,7 +15,9 @@ COMMANDS = {
 RULES = {name: rule for rule, names in COMMANDS.items() for name in names.split()}
 SHELLS = {"bash", "sh", "dash", "zsh", "ksh", "busybox"}
 IN_FRONT = {"if", "then", "elif", "else", "do", "!", "{", "time", "command", "builtin", "exec", "sudo", "nice",
-            "timeout", "stdbuf", "while", "until"}
+            "timeout", "stdbuf", "ionice", "while", "until"}
+WITH_OPTIONS = {"time", "command", "builtin", "exec", "sudo", "nice", "timeout", "stdbuf", "ionice"}
+WITH_VALUES = {"-s", "-a", "-u", "-g", "-o", "-e", "-i"}  # options of those that a word follows; numbers are skipped
 TRUE = {"true", ":", "/bin/true", "/usr/bin/true", "((1))", "[1]"}
 ENDS = {"break", "exit", "return", "exec"}
 SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "k": 1 << 10}
@@ -41,6 +43,7 @@ class Reader:
         self.commands, self.words, self.word = [], [], None
         self.open = []  # what is open, as the sign that closes it, with the words around it
         self.here = []  # ends of here-documents that begin on the next line
+        self.is_target, self.targets = False, []  # where redirections lead: no words of a command
 
     def peek(self, count=1):
         return self.text[self.at : self.at + count]
@@ -60,11 +63,12 @@ class Reader:
 
     def end_word(self):
         if self.word is not None:
-            self.words.append(self.word)
-            self.word = None
+            (self.targets if self.is_target else self.words).append(self.word)
+            self.word, self.is_target = None, False
 
     def end_command(self):
         self.end_word()
+        self.is_target = False
         if self.words:
             self.commands.append(self.words)
         self.words = []
@@ -74,22 +78,40 @@ class Reader:
             raise Deep()
         self.put("")
         self.word.is_plain = False
-        self.open.append((closes, self.words, self.word))
-        self.words, self.word = [], None
+        self.open.append((closes, self.words, self.word, self.is_target))
+        self.words, self.word, self.is_target = [], None, False
 
     def close(self):
         self.end_command()
-        _, self.words, self.word = self.open.pop()
+        _, self.words, self.word, self.is_target = self.open.pop()
+
+    def read_expansions(self, text, line):
+        """Of a text in which quotes are none, and commands in $( ) run: a here-document, or arithmetic."""
+        inner = Reader(text)
+        inner.line, inner.commands, inner.targets = line, self.commands, self.targets
+        while inner.at < len(text):
+            if inner.open:
+                inner.step(inner.take())
+            else:
+                inner.read_quoted()
+        while inner.open:
+            inner.close()
 
     def skip_here(self):
-        for end, strips in self.here:
+        here, self.here = self.here, []
+        for end, strips, is_quoted in here:
+            begin, line_of_begin = self.at, self.line
+            stop_of_text = len(self.text)
             while self.at < len(self.text):
+                stop_of_text = self.at
                 stop = self.text.find("\n", self.at)
                 line = self.take((stop if stop >= 0 else len(self.text)) - self.at)
                 self.take()
                 if (line.lstrip("\t") if strips else line) == end:
                     break
-        self.here = []
+                stop_of_text = self.at
+            if not is_quoted:
+                self.read_expansions(self.text[begin:stop_of_text], line_of_begin)
 
     def read_here(self):
         strips = self.peek() == "-"
@@ -99,7 +121,17 @@ class Reader:
         end = ""
         while self.peek() and self.peek() not in " \t\n;|&<>()":
             end += self.take()
-        self.here.append((end.replace("'", "").replace('"', "").replace("\\", ""), strips))
+        plain = end.replace("'", "").replace('"', "").replace("\\", "")
+        self.here.append((plain, strips, plain != end))
+
+    def arithmetic(self):
+        """How much of what follows "(" is the rest of an arithmetic command; 0: two subshells begin."""
+        depth = 0
+        for at in range(self.at + 1, min(len(self.text), self.at + 1000)):
+            depth += {"(": 1, ")": -1}.get(self.text[at], 0)
+            if depth < 0:
+                return at + 2 - self.at if self.text[at + 1 : at + 2] == ")" else 0
+        return 0
 
     def read_quoted(self):
         """Of a text in double quotes; expansions in it nest."""
@@ -164,14 +196,22 @@ class Reader:
             self.end_command()
             self.skip_here()
         elif sign == "(" and self.peek() == "(" and self.word is None:
-            stop = self.text.find("))", self.at, self.at + 1000)
-            self.put(sign + self.take(stop + 2 - self.at if stop >= 0 else 1))
+            line, rest = self.line, self.take(self.arithmetic())
+            if rest:
+                self.put(sign + rest)
+                self.read_expansions(rest, line)
+            else:
+                self.end_command()
         elif sign in ";|&()":
             self.end_command()
             if sign in ";|&":
                 self.commands.append([sign])
         elif sign in "<>":
+            if self.word is not None and self.word.text.isdecimal():
+                self.word = None  # a descriptor
             self.end_word()
+            self.take(2 if self.peek(2) == "<<" else self.peek() in ("&", "|"))  # a here-string has no lines
+            self.is_target = True
         else:
             self.put(sign)
             if sign in "$*?[{":
@@ -197,7 +237,9 @@ class Look:
     def add(self, rule, word, subject):
         self.report.add(rule, word.line, word.column, subject)
 
-    def look(self, commands):
+    def look(self, commands, targets):
+        for word in targets:
+            self.look_at_word(word)
         for words in commands:
             if isinstance(words[0], str):
                 continue
@@ -239,12 +281,18 @@ class Look:
         while at < len(words) and (words[at].text in IN_FRONT or is_assignment(words[at].text)):
             self.look_at_loop(words[at:])
             at += 1
-        if at == len(words):
+            if words[at - 1].text in WITH_OPTIONS:
+                while at < len(words) and words[at].text[:1] in set("-0123456789"):
+                    at += 2 if words[at].text in WITH_VALUES else 1
+        if at + 1 < len(words) and words[at].text == "function":
+            self.look_at_command(words[at + 2 :])
+            return
+        if at >= len(words):
             return
         self.look_at_loop(words[at:])
         command, arguments = words[at], words[at + 1 :]
         name = command.text.rsplit("/", 1)[-1]
-        if not command.is_plain and not command.text.startswith(("[", "{")):
+        if not command.is_plain and command.text not in ("[", "[["):
             self.add("dynamic", command, "a command that is made as it runs")
         elif name in SHELLS:
             self.add("dynamic", command, name)
@@ -297,8 +345,9 @@ def check(text, report):
     if fork_bomb(script):
         report.add("endless", 0, 0, "a function that starts itself twice")
     try:
-        Look(report).look(Reader(script).read())
-    except Deep:
+        reader = Reader(script)
+        Look(report).look(reader.read(), reader.targets)
+    except (Deep, RecursionError):
         report.add("unchecked", 0, 0, "it is nested too deeply")
 
 

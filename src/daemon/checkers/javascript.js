@@ -22,6 +22,7 @@ const index = (table) => new Map(Object.entries(table).flatMap(([rule, names]) =
 const RULE_OF_MODULE = index(MODULES), RULE_OF_NAME = index(NAMES);
 const SIZED = new Set(["Buffer.alloc", "Buffer.allocUnsafe", "Array", "ArrayBuffer", "SharedArrayBuffer", "Uint8Array",
     "Int8Array", "Uint16Array", "Int32Array", "Uint32Array", "Float32Array", "Float64Array", "Array.from"]);
+const LOADERS = new Set(["require", "module.require", "process.getBuiltinModule"]);
 const FUNCTIONS = /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|ClassDeclaration|ClassExpression)$/;
 const LOOPS = /^(While|DoWhile|For|ForIn|ForOf)Statement$/;
 const LEAVES = /^(ReturnStatement|ThrowStatement|YieldExpression|AwaitExpression)$/;
@@ -115,8 +116,8 @@ const isTrue = (node) => !node || (node.type === "Literal" && Boolean(node.value
 
 function lookAtCall(node) {
     const name = nameOf(node.callee), first = node.arguments[0];
-    if (name === "require" && first) {
-        if (textOf(first) === null) add("dynamic", node, "require");
+    if (LOADERS.has(name) && first) {
+        if (textOf(first) === null) add("dynamic", node, name);
         else addModule(node, textOf(first));
     } else if (/^(setTimeout|setInterval)$/.test(name) && first && textOf(first) !== null) {
         add("dynamic", node, name);

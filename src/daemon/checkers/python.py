@@ -277,10 +277,18 @@ BARE = {name for name in RULES if "." not in name and name in
         "eval exec compile __import__ globals locals vars __builtins__ breakpoint".split()}
 
 
+def decode(text):
+    """As the kernel does: a cell may name its encoding."""
+    import io
+    import tokenize
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(text).readline)
+    return text.decode(encoding)
+
+
 def check(text, report, is_cell):
     try:
         if is_cell and "_glovebox_magics" in sys.modules:
-            text = sys.modules["_glovebox_magics"].to_python(text.decode())
+            text = sys.modules["_glovebox_magics"].to_python(decode(text))
         tree = ast.parse(text)
     except (RecursionError, MemoryError):
         report.add("unchecked", 0, 0, "it is nested too deeply")
