@@ -190,4 +190,4 @@ def test_top_says_who_runs_into_what(glovebox):
         assert f"memory of {key['id']}: {row['limit_hits']['memory']} of 8 runs" in page
         assert key["id"] in page and "ci" in page and "\x1b" not in page, "no terminal, no colours"
     gone = glovebox("top", "--daemon", service.socket)
-    assert gone.returncode == 125 and b"no daemon serves" in gone.stderr
+    assert gone.returncode == 125 and b"no daemon answers at" in gone.stderr

@@ -10,7 +10,14 @@ import pytest
 from session_rig import Session
 from test_network import egress_of, world  # noqa: F401  (a fixture)
 
-FETCH = "import urllib.request\nprint(urllib.request.urlopen('http://api.example.org{}').status)"
+# To the end of the stream, not of the answer: only then is the connection over, and told, before the cell is.
+FETCH = r'''
+import socket, urllib.request
+with socket.create_connection(("api.example.org", 80), 20) as peer:
+    peer.sendall(b"GET {} HTTP/1.1\r\nHost: api.example.org\r\nConnection: close\r\n\r\n")
+    said = b"".join(iter(lambda: peer.recv(65536), b""))
+print(said.split()[1].decode())
+'''
 
 
 class Place:
