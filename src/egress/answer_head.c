@@ -129,6 +129,8 @@ size_t answer_head_write(const struct answer_head *answer, const struct egress_e
         size_t size = (size_t) ((const char *) memchr(line, '\n', answer->size - at) - line) + 1;
         size_t blank = sizeof location - 1;
         at += size;
+        if (endpoint->header_count > 0 && is_named(line, size, "set-cookie"))
+            continue; /* it is worth as much as the secret that it was given for */
         if (is_named(line, size, "location")) {
             while (line[blank] == ' ' || line[blank] == '\t')
                 blank++;

@@ -215,6 +215,13 @@ def test_cells_are_asked_about_and_programs_wait_for_their_session(service):
     assert service.call("POST", f"{place}/processes", program, key=service.asker).status == 201
     other = service.call("POST", "/v1/sessions", {"policy": "asked"}, key=service.asker).json
     assert cell("print(1)", f"/v1/sessions/{other['id']}").status == 202, "another session"
+    # In another key's session one asks in one's own name: that key's approvals are not one's own, nor may one decide.
+    both = service.key("--tenant", service.tenant, "--scope", "sessions,approve")
+    assert service.call("POST", f"{place}/processes", program, key=both).status == 403
+    asked = service.call("POST", f"{place}/contexts/python/run", {"code": "print(x + 2)"}, key=both)
+    assert asked.status == 202, asked.body
+    asked = service.call("GET", f"/v1/approvals/{asked.json['approval']}", key=service.decider).json
+    assert asked["asker"] == both["id"] and decide(service, asked["id"], key=both).status == 403
     for session in (made, other):
         service.call("DELETE", f"/v1/sessions/{session['id']}", key=service.asker)
 
