@@ -307,13 +307,22 @@ static bool is_secret(const struct exchange *exchange, const struct http_field *
     return false;
 }
 
+/* What the code does not say to an upstream: anything of a secret's name, and in which coding or in
+ * which pieces the answer should come, for a secret in it is looked for in what is plain and whole.
+ */
+static bool is_left_out(const struct exchange *exchange, const struct http_field *field)
+{
+    if (is_secret(exchange, field) || http_field_is(field, "accept-encoding"))
+        return true;
+    return exchange->secret && (http_field_is(field, "range") || http_field_is(field, "if-range"));
+}
+
 static void add_fields(struct exchange *exchange)
 {
     bool says_what_it_accepts = false;
     for (unsigned i = 0; i < exchange->head.field_count; i++) {
         const struct http_field *field = &exchange->head.fields[i];
-        if (!http_field_goes_on(&exchange->head, field) || is_secret(exchange, field) ||
-            http_field_is(field, "accept-encoding"))
+        if (!http_field_goes_on(&exchange->head, field) || is_left_out(exchange, field))
             continue;
         says_what_it_accepts |= http_field_is(field, "accept");
         add_field(exchange, field->name.at, field->name.size, field->value.at, field->value.size);

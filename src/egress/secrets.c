@@ -106,30 +106,34 @@ static void add_spellings(struct secret *secret, const char *at, size_t size)
         add_word(secret, small, query_size);
 }
 
-/* "Basic" credentials hold a name and a password (RFC 7617). */
-static void add_basic(struct secret *secret, const char *text, size_t size)
+/* "Basic" credentials hold a name and a password (RFC 7617). False: the password is too short. */
+static bool add_basic(struct secret *secret, const char *text, size_t size)
 {
     unsigned char plain[SCRUB_WORD_MOST];
     size_t got = 0;
     if (sodium_base642bin(plain, sizeof plain, text, size, NULL, &got, NULL,
                           sodium_base64_VARIANT_ORIGINAL) < 0)
-        return;
+        return true;
     const unsigned char *colon = memchr(plain, ':', got);
     add_spellings(secret, (const char *) plain, got);
-    if (colon)
-        add_spellings(secret, (const char *) colon + 1, got - (size_t) (colon + 1 - plain));
+    if (!colon)
+        return true;
+    size_t size_of_password = got - (size_t) (colon + 1 - plain);
+    add_spellings(secret, (const char *) colon + 1, size_of_password);
+    return size_of_password >= SECRET_LEAST;
 }
 
-/* The value, and what comes after "Bearer " in it. */
-static void add_words(struct secret *secret, const char *value)
+/* The value, and what comes after "Bearer " in it. False: that is too short to be found again. */
+static bool add_words(struct secret *secret, const char *value)
 {
     const char *blank = strchr(value, ' ');
     add_spellings(secret, value, strlen(value));
     if (!blank)
-        return;
+        return true;
     add_spellings(secret, blank + 1, strlen(blank + 1));
     if (strncasecmp(value, "basic ", 6) == 0)
-        add_basic(secret, blank + 1, strlen(blank + 1));
+        return add_basic(secret, blank + 1, strlen(blank + 1));
+    return strlen(blank + 1) >= SECRET_LEAST;
 }
 
 static int read_header(const struct yaml *yaml, const struct yaml_node *name,
@@ -151,7 +155,10 @@ static int read_header(const struct yaml *yaml, const struct yaml_node *name,
     header->value = keep(value->text, value->length);
     if (!header->name || !header->value)
         return fail(err, ERR_SYSTEM, "no memory for secrets");
-    add_words(secret, header->value);
+    if (!add_words(secret, header->value))
+        return yaml_fail(yaml, value, err,
+                         "what is secret of it (a token, a password) has less than %d bytes",
+                         SECRET_LEAST);
     return 0;
 }
 

@@ -164,12 +164,14 @@ def ask(world, path="/", method="GET", name="github", extra="", body=b""):
 def test_the_secret_is_added_outside_and_comes_back_from_nowhere(world):
     records = []
     with opened(world, github(), records):
-        head, body = ask(world, "/echo/x?y=z", extra="Authorization: mine\r\nX-Mine: yes\r\nAccept-Encoding: gzip\r\n")
+        head, body = ask(world, "/echo/x?y=z", extra="Authorization: mine\r\nX-Mine: yes\r\nAccept-Encoding: gzip\r\n"
+                                                     "Range: bytes=0-9\r\nIf-Range: \"a\"\r\n")
     path, fields = json.loads(body)
     assert path == "/echo/x?y=z" and b"200" in head.splitlines()[0]
     [(_, _, seen, _)] = [entry for entry in Upstream.seen if entry[1] == path]
     assert [value for name, value in seen if name.lower() == "authorization"] == [SECRET]
     assert ("X-Mine", "yes") in seen and ("Accept-Encoding", "identity") in seen and ("Host", "api.example.org") in seen
+    assert not [name for name, _ in seen if "range" in name.lower()], "a secret must not come in pieces"
     assert ["Authorization", "*" * len(SECRET)] in fields
     assert b"X-You-Said: " + b"*" * len(SECRET) in head
     assert TOKEN.encode() not in head + body
@@ -345,6 +347,8 @@ def test_who_does_not_read_is_not_read_for(world):
     ({"text": "github: {url: https://10.0.0.1, headers: {Authorization: 0123456789}}"}, "no URL"),
     ({"text": "github: {url: https://api.example.org, headers: {Host: 0123456789}}"}, "no header that can be added"),
     ({"text": "github: {url: https://api.example.org, headers: {Authorization: short}}"}, "a secret has 8 to"),
+    ({"text": "github: {url: https://api.example.org, headers: {Authorization: Bearer abc123}}"}, "has less than 8 bytes"),
+    ({"text": "github: {url: https://api.example.org, headers: {Authorization: Basic dXNlcjpwYXNz}}"}, "has less than 8"),
     ({"text": "github: {link: x}"}, "unknown key"), ({"text": "- x"}, "no mapping")])
 def test_a_secrets_file_that_is_not_right_ends_it(tmp_path, change, words):
     from conftest import BUILD
