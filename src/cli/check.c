@@ -5,6 +5,7 @@
 #include "cli/inputs.h"
 #include "cli/look.h"
 #include "cli/options.h"
+#include "client/launch.h"
 #include "client/paths.h"
 #include "model/precheck.h"
 
@@ -24,7 +25,7 @@ struct check_arguments {
 static const struct option_row rows[] = {
     { "code",     'c', "CODE",     VALUES_NONE,     "look at this text",                               store_text,   FIELD(code) },
     { "language", 'l', "LANGUAGE", VALUES_LANGUAGE, "of the code; default: by name or first line, else python", store_text, FIELD(language) },
-    { "policy",   'p', "NAME",     VALUES_POLICY,   "whose rules decide; default: minimal",            store_text,   FIELD(policy) },
+    { "policy",   'p', "NAME",     VALUES_POLICY,   "whose rules decide; default: as run",            store_text,   FIELD(policy) },
     { "json",     0,   NULL,       VALUES_NONE,     "print what was found as JSON",                    store_switch, FIELD(json) },
     { "daemon",   0,   "SOCKET",   VALUES_FILE,     "use the daemon at this socket",                   store_text,   FIELD(daemon) },
     { "private",  0,   NULL,       VALUES_NONE,     "use no running daemon, start one for this call",  store_switch, FIELD(private) },
@@ -119,7 +120,8 @@ static int check(const struct check_arguments *arguments, const struct code *cod
     glb_client *client = NULL;
     json_object *result = NULL;
     json_object *checks = NULL;
-    const char *policy = arguments->policy ? arguments->policy : "minimal";
+    const char *policy =
+        arguments->policy ? arguments->policy : launch_default_policy(arguments->state);
     struct look look = { .code = code->text,
                          .code_size = code->size,
                          .policy = policy,

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/options.h"
+#include "client/launch.h"
 #include "client/paths.h"
 #include "model/policy.h"
 
@@ -25,7 +26,7 @@ struct manifest_arguments {
 static const struct option_row rows[] = {
     { "format", 'f', "FORMAT", VALUES_NONE, "openai, anthropic, mcp or openapi", store_text,
       FIELD(format) },
-    { "policy", 'p', "NAME", VALUES_POLICY, "whose constraints; default: minimal", store_text,
+    { "policy", 'p', "NAME", VALUES_POLICY, "whose constraints; default: as run", store_text,
       FIELD(policy) },
 };
 
@@ -274,7 +275,8 @@ int command_manifest(int argc, char **argv)
     if (!arguments.format)
         return complain("say for whom: --format openai, anthropic, mcp or openapi");
     if (path_of_policies(&path, &err) < 0 ||
-        policy_load(path, arguments.policy ? arguments.policy : "minimal", &policy, &err) < 0)
+        policy_load(path, arguments.policy ? arguments.policy : launch_default_policy(NULL),
+                    &policy, &err) < 0)
         return complain_of(&err);
     return print_manifest(&policy, arguments.format);
 }

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/look.h"
+#include "client/launch.h"
 #include "client/paths.h"
 #include "model/policy_origins.h"
 
@@ -22,7 +23,7 @@ struct explain_arguments {
 
 /* clang-format off */
 static const struct option_row rows[] = {
-    { "policy",   'p', "NAME",     VALUES_POLICY,   "which policy; default: minimal",        store_text,   FIELD(policy) },
+    { "policy",   'p', "NAME",     VALUES_POLICY,   "which policy; default: as run",        store_text,   FIELD(policy) },
     { "code",     'c', "FILE",     VALUES_FILE,     "what would become of this code; - for stdin", store_text, FIELD(code) },
     { "language", 'l', "LANGUAGE", VALUES_LANGUAGE, "of the code; default: by name or first line, else python", store_text, FIELD(language) },
     { "json",     0,   NULL,       VALUES_NONE,     "the same for programs",                 store_switch, FIELD(json) },
@@ -312,8 +313,9 @@ int policy_explain(int argc, char **argv)
         return complain("policy explain takes no '%s'; see glovebox policy explain --help",
                         argv[words.next]);
     if (path_of_policies(&path, &err) < 0 ||
-        policy_load_origins(path, arguments.policy ? arguments.policy : "minimal",
-                            &explanation.policy, &explanation.origins, &err) < 0)
+        policy_load_origins(
+            path, arguments.policy ? arguments.policy : launch_default_policy(arguments.state),
+            &explanation.policy, &explanation.origins, &err) < 0)
         return complain_of(&err);
     if (arguments.json) {
         explanation.grants = json_object_new_array();

@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "cli/libs.h"
 #include "cli/options.h"
+#include "client/launch.h"
 #include "client/paths.h"
 #include "model/policy.h"
 
@@ -21,7 +22,7 @@ struct prompt_arguments {
 #define FIELD(name) offsetof(struct prompt_arguments, name)
 
 static const struct option_row rows[] = {
-    { "policy", 'p', "NAME", VALUES_POLICY, "which policy; default: minimal", store_text,
+    { "policy", 'p', "NAME", VALUES_POLICY, "which policy; default: as run", store_text,
       FIELD(policy) },
     { "state", 0, "FOLDER", VALUES_FOLDER, "where templates are kept", store_text, FIELD(state) },
 };
@@ -195,7 +196,9 @@ int command_prompt(int argc, char **argv)
     if (words.next < words.count)
         return complain("prompt takes no '%s'; see glovebox prompt --help", argv[words.next]);
     if (path_of_policies(&path, &err) < 0 ||
-        policy_load(path, arguments.policy ? arguments.policy : "minimal", &policy, &err) < 0 ||
+        policy_load(path,
+                    arguments.policy ? arguments.policy : launch_default_policy(arguments.state),
+                    &policy, &err) < 0 ||
         read_template_manifest(arguments.state, policy.template, &manifest, &err) < 0)
         return complain_of(&err);
     tell(&policy, manifest);

@@ -108,9 +108,7 @@ static int32_t show_output(void *context, int32_t stream, const void *data, size
 static const char *default_policy(const struct call *call)
 {
     const struct run_arguments *arguments = &call->arguments;
-    if (arguments->policy)
-        return arguments->policy;
-    return launch_has_template(arguments->state, "python") ? "data" : "minimal";
+    return arguments->policy ? arguments->policy : launch_default_policy(arguments->state);
 }
 
 static int32_t connect_daemon(struct call *call)

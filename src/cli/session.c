@@ -7,6 +7,7 @@
 #include "cli/inputs.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
+#include "client/launch.h"
 #include "model/limits.h"
 
 #include <json.h>
@@ -73,7 +74,7 @@ static int take_label(void *into, const struct option_row *row, const char *valu
 
 /* clang-format off */
 static const struct option_row rows[] = {
-    { "policy",   'p', "NAME",       VALUES_POLICY, "new: what it may do; default: the daemon's",             store_text,    FIELD(policy) },
+    { "policy",   'p', "NAME",       VALUES_POLICY, "new: what it may do; default: as run",             store_text,    FIELD(policy) },
     { "template", 0,   "NAME",       VALUES_NONE,   "new: root file system; default: what the policy says",   store_text,    FIELD(template_name) },
     { "idle",     0,   "TIME",       VALUES_NONE,   "new: it ends when nobody has used it for so long; default: 10m", take_time, FIELD(idle_ms) },
     { "ttl",      0,   "TIME",       VALUES_NONE,   "new: it ends after so long in any case; default: 24h",   take_time,     FIELD(lifetime_ms) },
@@ -207,7 +208,8 @@ int session_named(const struct session_arguments *arguments, const char *word,
 
 static int session_new(struct session_arguments *arguments, error *err)
 {
-    glb_session_options options = { .policy = arguments->policy,
+    glb_session_options options = { .policy = arguments->policy ? arguments->policy
+                                                                : launch_default_policy(NULL),
                                     .template_name = arguments->template_name,
                                     .limits = arguments->limits,
                                     .limit_count = arguments->limit_count,

@@ -401,12 +401,33 @@ static const char *words_of(enum check_decision decision)
                                  : "does not let it run";
 }
 
-/* Nobody is asked about what another finding has denied: what asks is refused too, and says so. */
+static void tell_findings(const struct check_outcome *outcome, const char *policy,
+                          enum check_decision decision, struct denials *denials)
+{
+    char target[DENIAL_TARGET_SIZE];
+    char message[DENIAL_MESSAGE_SIZE];
+    for (size_t i = 0; outcome && i < outcome->count; i++) {
+        const struct check_finding *finding = &outcome->findings[i];
+        const struct check_row *row = &check_rows[finding->rule];
+        const char *subject = finding->subject[0] ? finding->subject : row->name;
+        if (finding->decision != decision)
+            continue;
+        if (finding->line > 0)
+            (void) snprintf(target, sizeof target, "line %u, %s", finding->line, subject);
+        else
+            (void) snprintf(target, sizeof target, "%s", subject);
+        (void) snprintf(message, sizeof message, "%s; policy %.40s %s; nothing has run", row->text,
+                        policy, words_of(decision));
+        denials_add(denials, "precheck", target, message, 1);
+    }
+}
+
+/* The strictest first, since whoever shows one line shows that one.
+ * Nobody is asked about what another finding has denied: what asks is refused too, and says so. */
 void check_refuse(const struct run *run, struct denials *denials)
 {
     const struct check_outcome *outcome = run->checks;
     const char *policy = run->spec.policy->name;
-    char target[DENIAL_TARGET_SIZE];
     char message[DENIAL_MESSAGE_SIZE];
     if (!outcome || outcome->failure[0]) {
         (void) snprintf(message, sizeof message,
@@ -414,18 +435,6 @@ void check_refuse(const struct run *run, struct denials *denials)
                         outcome ? outcome->failure : "there was no memory", policy);
         denials_add(denials, "precheck", "the checker", message, 1);
     }
-    for (size_t i = 0; outcome && i < outcome->count; i++) {
-        const struct check_finding *finding = &outcome->findings[i];
-        const struct check_row *row = &check_rows[finding->rule];
-        const char *subject = finding->subject[0] ? finding->subject : row->name;
-        if (finding->decision < CHECK_ASK)
-            continue;
-        if (finding->line > 0)
-            (void) snprintf(target, sizeof target, "line %u, %s", finding->line, subject);
-        else
-            (void) snprintf(target, sizeof target, "%s", subject);
-        (void) snprintf(message, sizeof message, "%s; policy %.40s %s; nothing has run", row->text,
-                        policy, words_of(finding->decision));
-        denials_add(denials, "precheck", target, message, 1);
-    }
+    tell_findings(outcome, policy, CHECK_DENY, denials);
+    tell_findings(outcome, policy, CHECK_ASK, denials);
 }
