@@ -269,7 +269,8 @@ class TestProxy:
             peer.sendall(b"CONNECT api.example.org:443 HTTP/1.1\r\nHost: api.example.org:443\r\n\r\n")
             assert peer.recv(4096).startswith(b"HTTP/1.1 200")
             assert TestTls().handshake(world, through=peer).endswith(b"hello from api.example.org")
-        assert (only(records)["reason"], only(records)["way"]) == ("ALLOWED", 1)
+        # It was let through; it may end with its channel, where the server has not hung up yet.
+        assert only(records)["reason"] in ("ALLOWED", "ENDED") and only(records)["way"] == 1
 
     def test_absolute_form(self, world):
         with world.channel([WEB, {"host": "api.example.org", "ports": [8080]}]):
