@@ -17,21 +17,35 @@ SIX = {"six-private.example.org": "fd00::1", "six-loop.example.org": "::1", "six
        "six-nat64.example.org": "64:ff9b::7f00:1", "six-6to4.example.org": "2002:7f00:1::1", "six-link.example.org": "fe80::1"}
 
 
-class NameServer(threading.Thread):
+class Server(threading.Thread):
+    """Serves from when it is made until it is closed. The thread has ended before its socket's number is free: the
+    kernel may begin an interrupted call again by that number, which would be another test's socket by then."""
+
+    def __init__(self, place, kind):
+        super().__init__(daemon=True)
+        with place:
+            self.socket = socket.socket(socket.AF_INET, kind)
+
+    def close(self):
+        with contextlib.suppress(OSError):  # says that nobody is connected, and wakes the thread all the same
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.join()
+        self.socket.close()
+
+
+class NameServer(Server):
     """The internet's DNS; `rebinds` gives another answer each time it is asked."""
 
     def __init__(self, place):
-        super().__init__(daemon=True)
-        with place:
-            self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        super().__init__(place, socket.SOCK_DGRAM)
         self.socket.bind((PUBLIC, 53))
         self.asked = []
+        self.start()
 
     def run(self):
         while True:
-            try:
-                question, peer = self.socket.recvfrom(4096)
-            except OSError:
+            question, peer = self.socket.recvfrom(4096)
+            if not question:
                 return
             labels, at = [], 12
             while question[at]:
@@ -89,35 +103,38 @@ def serve_web(place, port, context=None):
     return server
 
 
-def serve_echo(place, port):
-    """A server that speaks first."""
-    with place:
-        listener = socket.create_server((PUBLIC, port))
+class EchoServer(Server):
+    """Speaks first."""
 
-    def echo(peer):
+    def __init__(self, place, port):
+        super().__init__(place, socket.SOCK_STREAM)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind((PUBLIC, port))
+        self.socket.listen(1024)
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                peer, _ = self.socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.echo, args=(peer,), daemon=True).start()
+
+    def echo(self, peer):
         with peer, contextlib.suppress(OSError):
             peer.sendall(b"welcome\n")
             while block := peer.recv(65536):
                 peer.sendall(block)
 
-    def accept():
-        while True:
-            try:
-                peer, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=echo, args=(peer,), daemon=True).start()
-    threading.Thread(target=accept, daemon=True).start()
-    return listener
-
 
 def close_server(server):
     """A web server has to leave its loop first, or that spins on a closed socket."""
-    if hasattr(server, "shutdown") and hasattr(server, "server_close"):
+    if isinstance(server, Server):
+        server.close()
+    else:
         server.shutdown()
         server.server_close()
-    else:
-        server.close()
 
 
 def certificate(folder):

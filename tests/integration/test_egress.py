@@ -11,7 +11,7 @@ import time
 import pytest
 
 from egress_rig import PUBLIC, Egress
-from internet import SIX, NameServer, Web, certificate, close_server, serve_echo, serve_web
+from internet import SIX, EchoServer, NameServer, Web, certificate, close_server, serve_web
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
@@ -23,13 +23,12 @@ def world(tmp_path_factory):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
     names = NameServer(egress.outside)
-    names.start()
     kept = [serve_web(egress.outside, 80), serve_web(egress.outside, 8080), serve_web(egress.outside, 443, context),
-            serve_echo(egress.outside, 5432), serve_echo(egress.outside, 22)]
+            EchoServer(egress.outside, 5432), EchoServer(egress.outside, 22)]
     egress.names, egress.cert = names, cert
     yield egress
     egress.close()
-    names.socket.close()
+    names.close()
     for server in kept:
         close_server(server)
 
@@ -448,7 +447,7 @@ class TestBounds:
         """With 1,024 descriptors there are 64 connections, of which a quarter is for those who have few."""
         raw, terms = {"network": f"{PUBLIC}/32", "ports": [5432]}, {"ports": (5432,), "connections": 1024}
         small = Egress(f"{PUBLIC}:53", files=1024)
-        server = serve_echo(small.outside, 5432)
+        server = EchoServer(small.outside, 5432)
         try:
             with small.channel([raw], **terms):
                 peers = [small.connect(PUBLIC, 5432) for _ in range(80)]

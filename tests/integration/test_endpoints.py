@@ -122,11 +122,10 @@ def world(tmp_path_factory):
     context.load_cert_chain(cert, key)
     egress = Egress(f"{PUBLIC}:53", secrets=secrets_file(folder, SECRETS), ca_file=cert)
     names = NameServer(egress.outside)
-    names.start()
     egress.servers = [serve(egress.outside, 443, context), serve(egress.outside, 8080)]
     yield egress
     egress.close()
-    names.socket.close()
+    names.close()
     for server in egress.servers:
         close_server(server)
 

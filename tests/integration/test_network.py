@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from egress_rig import PUBLIC, gate_and_internet
-from internet import NameServer, Web, certificate, close_server, serve_echo, serve_web
+from internet import EchoServer, NameServer, Web, certificate, close_server, serve_web
 from test_receipts import payload_of
 from test_rest import Daemon
 
@@ -88,14 +88,13 @@ def world(tmp_path_factory):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
     names = NameServer(outside)
-    names.start()
-    servers = [serve_web(outside, 80), serve_web(outside, 8080), serve_web(outside, 443, context), serve_echo(outside, 5432)]
+    servers = [serve_web(outside, 80), serve_web(outside, 8080), serve_web(outside, 443, context), EchoServer(outside, 5432)]
     daemon = Served(Glovebox(folder), folder, gate)
     daemon.cert = cert.read_text()
     yield daemon
     daemon.process.send_signal(signal.SIGTERM)
     daemon.process.wait(30)
-    names.socket.close()
+    names.close()
     for server in servers:
         close_server(server)
     for place in (gate, outside):

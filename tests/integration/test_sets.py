@@ -112,7 +112,6 @@ def world(tmp_path_factory, state, operator):
     folder = tmp_path_factory.mktemp("sets")
     gate, outside = gate_and_internet()
     names = NameServer(outside)
-    names.start()
     wheel = make_wheel(folder)
     servers = [serve_index(outside, 80, wheel), serve_index(outside, 8080, wheel)]
     (folder / "pip.conf").write_text(PLAIN)
@@ -122,7 +121,7 @@ def world(tmp_path_factory, state, operator):
     yield daemon
     daemon.process.send_signal(signal.SIGTERM)
     daemon.process.wait(30)
-    names.socket.close()
+    names.close()
     for server in servers:
         close_server(server)
     for place in (gate, outside):
