@@ -162,7 +162,7 @@ static void go_down(struct network *network, const char *why)
     log_event(LOG_ERROR, "egress.gone", TEXT("cause", why));
     network->is_up = false;
     (void) uv_poll_stop(&network->poll);
-    lose_all(network, "glovebox-egress is gone; start glovebox again");
+    lose_all(network, "glovebox-egress is gone and starts again by itself; ask again in a second");
 }
 
 static void on_event(uv_poll_t *poll, int status, int events)

@@ -394,7 +394,8 @@ static void on_gone(void *context)
     struct pool *pool = context;
     pool->slots = 0;
     error cause;
-    (void) fail(&cause, ERR_UNAVAILABLE, "glovebox-spawner is gone; start glovebox again");
+    (void) fail(&cause, ERR_UNAVAILABLE,
+                "glovebox-spawner is gone and starts again by itself; ask again in a second");
     for (struct pooled *first; (first = pool->all) != NULL;) {
         sandbox_kill(first->sandbox, &cause); /* its user returns it when it hears this */
         if (pool->all == first)

@@ -136,7 +136,8 @@ static int admit(struct runs *runs, struct account *account, error *err)
     if (runs->is_closing)
         return fail(err, ERR_UNAVAILABLE, "gloveboxd is leaving; call again when it is back");
     if (!runs->pool->spawner->is_open)
-        return fail(err, ERR_UNAVAILABLE, "glovebox-spawner is gone; start glovebox again");
+        return fail(err, ERR_UNAVAILABLE,
+                    "glovebox-spawner is gone and starts again by itself; ask again in a second");
     if (account_admit(runs->accounts, account, err) < 0)
         return -1;
     if (runs->queued < runs->queued_most)

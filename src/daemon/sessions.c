@@ -299,7 +299,8 @@ int session_create(struct sessions *sessions, struct session_request *request,
     if (sessions->runs->is_closing)
         (void) fail(err, ERR_UNAVAILABLE, "gloveboxd is leaving; call again when it is back");
     else if (!sessions->pool->spawner->is_open)
-        (void) fail(err, ERR_UNAVAILABLE, "glovebox-spawner is gone; start glovebox again");
+        (void) fail(err, ERR_UNAVAILABLE,
+                    "glovebox-spawner is gone and starts again by itself; ask again in a second");
     else if (fill_in(session, &session->request, err) == 0) {
         list(sessions, session);
         session->start_ends = deadline_in(START_MS);

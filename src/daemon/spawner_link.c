@@ -218,10 +218,12 @@ static void on_event(uv_poll_t *poll, int status, int events)
 static int ask(struct spawner_link *link, uint32_t kind, const void *body, size_t size, error *err)
 {
     if (!link->is_open)
-        return fail(err, ERR_UNAVAILABLE, "glovebox-spawner is gone; start glovebox again");
+        return fail(err, ERR_UNAVAILABLE,
+                    "glovebox-spawner is gone and starts again by itself; ask again in a second");
     int sent = link->unsent ? 1 : send_now(link, kind, body, size);
     if (sent < 0)
-        return fail(err, ERR_UNAVAILABLE, "glovebox-spawner is gone; start glovebox again");
+        return fail(err, ERR_UNAVAILABLE,
+                    "glovebox-spawner is gone and starts again by itself; ask again in a second");
     if (sent == 0)
         return 0;
 
@@ -279,7 +281,9 @@ static void lose(struct spawner_link *link, const char *why)
     log_event(LOG_ERROR, "spawner.gone", TEXT("cause", why));
     spawner_close(link);
     error cause;
-    (void) fail(&cause, ERR_UNAVAILABLE, "glovebox-spawner is gone: %s; start glovebox again", why);
+    (void) fail(&cause, ERR_UNAVAILABLE,
+                "glovebox-spawner is gone (%s) and starts again by itself; ask again in a second",
+                why);
     while (link->builds) {
         struct waiting_build *build = link->builds;
         link->builds = build->next;
