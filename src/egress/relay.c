@@ -1,0 +1,126 @@
+/* relay.c - bytes both ways, from the moment the way out stands. */
+#include "egress/connection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* An endpoint whose upstream has not said a word: code is told why. */
+static enum egress_reason endpoint_refusal(const struct connection *connection)
+{
+    const struct exchange *exchange = connection->outer->exchange;
+    return exchange && connection->record.received == 0 ? exchange_failure(exchange)
+                                                        : EGRESS_ALLOWED;
+}
+
+/* What the server answered, seen without taking it: "HTTP/1.1 200". Returns false while nothing has
+ * come, so that no byte passes before it was looked at. */
+static bool note_status(struct connection *connection)
+{
+    char first[13] = "";
+    if (!connection->is_http || connection->has_status)
+        return true;
+    ssize_t got = recv(connection->outer->socket, first, sizeof first - 1, MSG_PEEK | MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (got == sizeof first - 1 && strncmp(first, "HTTP/1.", 7) == 0)
+        connection->record.status = (uint16_t) strtoul(first + 9, NULL, 10);
+    connection->has_status = true;
+    return true;
+}
+
+static void watch_both(struct connection *connection)
+{
+    const struct flow *up = &connection->up;
+    const struct flow *down = &connection->down;
+    int inner =
+        (flow_wants_read(up) ? UV_READABLE : 0) | (flow_wants_write(down) ? UV_WRITABLE : 0);
+    int outer =
+        (flow_wants_read(down) ? UV_READABLE : 0) | (flow_wants_write(up) ? UV_WRITABLE : 0);
+    if (inner)
+        (void) uv_poll_start(&connection->inner_poll, inner, connection_inner_is_ready);
+    else
+        (void) uv_poll_stop(&connection->inner_poll);
+    if (outer)
+        (void) uv_poll_start(&connection->outer->poll, outer, connection_outer_is_ready);
+    else
+        (void) uv_poll_stop(&connection->outer->poll);
+}
+
+/* One direction, within what the channel may still pass. Returns false if that is used up. */
+static bool pump(struct flow *flow, uint64_t *used, uint64_t most, uint64_t *counted)
+{
+    uint64_t taken;
+    flow_pump(flow, most > *used ? most - *used : 0, &taken);
+    *used += taken;
+    *counted += taken;
+    return *used < most || !flow_wants_read(flow);
+}
+
+void connection_relay(struct connection *connection)
+{
+    struct channel *channel = connection->channel;
+    struct egress_record *record = &connection->record;
+    enum egress_reason refusal = endpoint_refusal(connection);
+    if (refusal != EGRESS_ALLOWED) {
+        connection_refuse(connection, refusal);
+        return;
+    }
+    bool may_send = pump(&connection->up, &channel->sent, channel->terms.sent_most, &record->sent);
+    bool may_receive =
+        !note_status(connection) || pump(&connection->down, &channel->received,
+                                         channel->terms.received_most, &record->received);
+    if (!may_send)
+        connection_end(connection, EGRESS_SENT_TOO_MUCH);
+    else if (!may_receive)
+        connection_end(connection, EGRESS_RECEIVED_TOO_MUCH);
+    else if (connection->down.fails)
+        connection_end(connection, EGRESS_ALLOWED);
+    else if (connection->down.is_done &&
+             (connection->is_http || connection->up.is_done || connection->up.fails)) {
+        connection_tell(connection, EGRESS_ALLOWED);
+        connection_linger(connection);
+    } else
+        watch_both(connection);
+}
+
+/* What was read so far, before everything else: the head as it is, the body as its kind asks. */
+static int put_head(struct connection *connection, enum flow_body body, uint64_t left)
+{
+    struct flow *up = &connection->up;
+    size_t head = connection->is_http ? connection->body_from : connection->head_size;
+    up->body = body;
+    up->left = left;
+    if (connection->head_size > HTTP_HEAD_MOST / 2 &&
+        fcntl(up->pipe[1], F_SETPIPE_SZ, 4 * HTTP_HEAD_MOST) < 0)
+        return -1;
+    if (flow_put(up, connection->head, head) < 0)
+        return -1;
+    return flow_put_body(up, (const char *) connection->head + head, connection->head_size - head);
+}
+
+void connection_begin_relay(struct connection *connection)
+{
+    enum flow_body body = connection->up.body; /* decided with the request */
+    uint64_t left = connection->up.left;
+    connection->up.pipe[0] = connection->up.pipe[1] = -1;
+    connection->state = RELAYING;
+    if (flow_open(&connection->up, connection->inner, connection->outer->socket) < 0 ||
+        flow_open(&connection->down, connection->outer->socket, connection->inner) < 0 ||
+        put_head(connection, body, left) < 0) {
+        connection_end(connection, EGRESS_BAD_REQUEST);
+        return;
+    }
+    connection->channel->sent += connection->head_size;
+    connection->record.sent += connection->head_size;
+    free(connection->head);
+    connection->head = NULL;
+    uint32_t most = connection->channel->terms.duration_ms;
+    if (most > 0)
+        (void) uv_timer_start(&connection->timer, connection_time_is_up, most, 0);
+    else
+        (void) uv_timer_stop(&connection->timer);
+    connection_relay(connection);
+}
