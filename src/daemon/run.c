@@ -11,9 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sodium.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CPU_LOOK_LEAST_MS = 5, CPU_LOOK_MOST_MS = 1000, STOPPED_WORD_MS = 3000 };
@@ -91,6 +89,12 @@ static void become(struct run *run, enum run_state next)
     set_timer(run);
 }
 
+void run_wait(struct run *run)
+{
+    run->state_ends = deadline_in(states[RUN_QUEUED].most_ms);
+    set_timer(run);
+}
+
 static void tell(struct run *run)
 {
     for (struct run_listener *listener = run->listeners, *next; listener; listener = next) {
@@ -102,91 +106,10 @@ static void tell(struct run *run)
 /* --- the end ------------------------------------------------------------------------------------
  */
 
-/* What was refused on the way out is a denial like any other. */
-static void gather_way(struct run *run)
-{
-    struct denials *denials = &run->harvest.denials;
-    if (run->way)
-        way_tell(run->way, 0, &run->story);
-    for (size_t i = 0; i < run->story.count; i++) {
-        const struct egress_record *record = &run->story.records[i];
-        char target[DENIAL_TARGET_SIZE];
-        if (record->reason == EGRESS_ALLOWED || record->reason == EGRESS_ENDED)
-            continue;
-        (void) snprintf(target, sizeof target, "%.140s:%u", record->name[0] ? record->name : "?",
-                        record->port);
-        denials_add(denials, "network", target, network_reason_text(record->reason), 1);
-    }
-    if (run->story.unlisted > 0)
-        denials_add(denials, "network", "more", "connections that are not listed one by one",
-                    run->story.unlisted);
-    if (run->story.failure)
-        denials_add(denials, "network", "glovebox-egress", run->story.failure, 1);
-}
-
-static void gather_hits(struct run *run)
-{
-    uint64_t *hits = run->evidence.hits;
-    const struct harvest *harvest = &run->harvest;
-    hits[LIMIT_memory] += run->counters.memory_kills;
-    hits[LIMIT_processes] += run->counters.processes_refused;
-    if (harvest->has_measured) {
-        hits[LIMIT_disk] += harvest->measured.disk_was_full != 0;
-        hits[LIMIT_inodes] += harvest->measured.inodes_were_full != 0;
-    }
-    hits[LIMIT_output] += (uint64_t) output_is_truncated(&harvest->output[0]) +
-                          (uint64_t) output_is_truncated(&harvest->output[1]);
-    hits[LIMIT_artifacts] += harvest->artifacts_cut;
-    hits[LIMIT_artifact_files] += harvest->artifact_files_cut;
-    if (run->evidence.stopped_for < LIMITS && hits[run->evidence.stopped_for] == 0)
-        hits[run->evidence.stopped_for] = 1;
-}
-
 static void read_counters(struct run *run)
 {
     counters_read(sandbox_groups(run->sandbox), &run->counters);
     counters_subtract(&run->counters, &run->counters_before);
-}
-
-/* A cell whose interpreter has gone did not come to its end, whatever the exit code says. */
-static struct verdict judge(const struct run *run)
-{
-    struct verdict verdict = outcome_judge(&run->evidence);
-    if (run->cell && run->cell->context_end && verdict.status == RUN_OK)
-        verdict = (struct verdict){ .status = RUN_ERROR, .fault = FAULT_CODE, .limit = LIMITS };
-    return verdict;
-}
-
-/* No answer without a receipt: what cannot be written down has not been done for anybody. */
-static void prove(struct run *run)
-{
-    error err;
-    if (run_write_receipt(run, &err) == 0)
-        return;
-    run->fault = err;
-    run->evidence.lost = true;
-    run->verdict = (struct verdict){ RUN_LOST, FAULT_GLOVEBOX, LIMITS };
-}
-
-void run_conclude(struct run *run)
-{
-    check_abandon(run);
-    run->done_us = now_us();
-    if (run->started_us != 0 && run->ended_us == 0)
-        run->ended_us = run->done_us;
-    gather_hits(run);
-    gather_way(run);
-    if (run->harvest.has_exited) {
-        run->evidence.exited = true;
-        run->evidence.exit_code = run->harvest.exited.exit_code;
-        run->evidence.signal = run->harvest.exited.signal;
-    }
-    run->verdict = judge(run);
-    run->state = RUN_DONE;
-    run->state_ends = (deadline){ 0 };
-    (void) uv_timer_stop(&run->timer);
-    prove(run);
-    result_write(run, &run->result);
 }
 
 /* Answers first, gives the sandbox back after: the caller does not wait for its end. */
@@ -663,143 +586,4 @@ bool run_begin(struct run *run)
     else if (parked)
         on_leased(run, parked, POOL_PARKED, NULL);
     return true;
-}
-
-void run_choose_id(char id[RUN_ID_SIZE])
-{
-    unsigned char random[16];
-    randombytes_buf(random, sizeof random);
-    (void) snprintf(id, RUN_ID_SIZE, "run_");
-    (void) sodium_bin2hex(id + 4, RUN_ID_SIZE - 4, random, sizeof random);
-}
-
-struct run *run_make(struct runs *runs)
-{
-    struct run *run = calloc(1, sizeof *run);
-    if (!run)
-        return NULL;
-    run->runs = runs;
-    run->submitted_us = now_us();
-    run->created_ms = wall_clock_ms();
-    run_choose_id(run->id);
-    evidence_init(&run->evidence);
-    run->timer.data = run;
-    (void) uv_timer_init(runs->loop, &run->timer);
-    run->timer_is_open = true;
-    return run;
-}
-
-static void prepare(struct run *run, struct run_request *request)
-{
-    run->request = request;
-    run->state_ends = deadline_in(states[RUN_QUEUED].most_ms);
-    harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, run->runs->blobs);
-    run->harvest.owner = run->account->owner;
-    run->has_harvest = true;
-    set_timer(run);
-}
-
-int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err)
-{
-    struct run *run = run_make(runs);
-    if (!run) {
-        request_free(request);
-        return fail(err, ERR_SYSTEM, "no memory for a run");
-    }
-    run->account = request->account;
-    run->check_only = request->check_only;
-    if (request->run)
-        (void) snprintf(run->id, sizeof run->id, "%s", request->run);
-    (void) snprintf(run->request_id, sizeof run->request_id, "%s",
-                    request->request_id ? request->request_id : "");
-    if (spec_grant(&run->spec, request, runs->policies, runs->templates, err) < 0 ||
-        account_check_policy(run->account, run->spec.policy->name, err) < 0) {
-        request_free(request);
-        spec_done(&run->spec);
-        run_free(run);
-        return -1;
-    }
-    if (run_note(run, request, err) < 0) {
-        request_free(request);
-        spec_done(&run->spec);
-        run_free(run);
-        return -1;
-    }
-    prepare(run, request);
-    *ret_run = run;
-    return 0;
-}
-
-int run_new_checker(const struct run *beside, const struct policy *policy,
-                    struct run_request *request, struct run **ret_run, error *err)
-{
-    struct run *run = run_make(beside->runs);
-    if (!run) {
-        request_free(request);
-        return fail(err, ERR_SYSTEM, "no memory for a run");
-    }
-    run->account = beside->account;
-    run->is_checker = true;
-    if (spec_grant_checker(&run->spec, request, policy, &beside->spec, err) < 0) {
-        request_free(request);
-        run_free(run);
-        return -1;
-    }
-    prepare(run, request);
-    *ret_run = run;
-    return 0;
-}
-
-void run_drop(struct run *run)
-{
-    run->state = RUN_DONE;
-    run_free(run);
-}
-
-void run_slim(struct run *run)
-{
-    if (run->state != RUN_DONE || run->listeners || !run->has_harvest || run->is_detached)
-        return;
-    run->has_harvest = false;
-    free(run->checks);
-    run->checks = NULL;
-    harvest_done(&run->harvest);
-    way_story_done(&run->story);
-    spec_done(&run->spec);
-    request_free(run->request);
-    run->request = NULL;
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    struct run *run = handle->data;
-    bytes_done(&run->result);
-    cell_free(run->cell);
-    free(run);
-}
-
-void run_free(struct run *run)
-{
-    run->listeners = NULL;
-    run->is_detached = false;
-    run_slim(run);
-    run_record_free(run);
-    way_free(run->way);
-    uv_close((uv_handle_t *) &run->timer, on_timer_closed);
-}
-
-void run_listen(struct run *run, struct run_listener *listener)
-{
-    listener->next = run->listeners;
-    run->listeners = listener;
-}
-
-void run_unlisten(struct run *run, struct run_listener *listener)
-{
-    for (struct run_listener **at = &run->listeners; *at; at = &(*at)->next)
-        if (*at == listener) {
-            *at = listener->next;
-            break;
-        }
-    run_slim(run);
 }

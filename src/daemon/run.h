@@ -87,19 +87,24 @@ struct run {
 
 const char *run_state_name(enum run_state state);
 
-/* run.c */
+/* run_new.c */
 int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
 struct run *run_make(struct runs *runs); /* NULL: no memory */
-void run_conclude(struct run *run);      /* judges it and writes its result: it is done */
-bool run_begin(struct run *run); /* into a sandbox; false: there is no room, it stays where it is */
 void run_free(struct run *run);
 /* A run of our own beside another one. As run_new(). */
 int run_new_checker(const struct run *beside, const struct policy *policy,
                     struct run_request *request, struct run **ret_run, error *err);
+void run_drop(struct run *run); /* as run_free(), of one that nobody was told of */
+void run_slim(struct run *run); /* keeps only the result, if it is done and nobody listens */
+
+/* run.c */
+void run_wait(struct run *run);  /* in the queue, from now on */
+bool run_begin(struct run *run); /* into a sandbox; false: there is no room, it stays where it is */
 void run_refuse(struct run *run); /* it waits for a person, or may not run: nothing of it does */
 void run_spare(struct run *run);  /* only the look at it was wanted */
-void run_drop(struct run *run);   /* as run_free(), of one that nobody was told of */
-void run_slim(struct run *run);   /* keeps only the result, if it is done and nobody listens */
+
+/* run_conclude.c: judges it, proves it, and writes its result: it is done. */
+void run_conclude(struct run *run);
 
 /* runs.c: the run is known from now on; it has reached its end. */
 void runs_list(struct runs *runs, struct run *run);

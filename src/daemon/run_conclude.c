@@ -1,0 +1,89 @@
+/* run_conclude.c - what a run has come to: what it used and was refused is put together, judged,
+ * proved by a receipt and written down as its result. */
+#include "daemon/run.h"
+
+#include "daemon/contexts.h"
+#include "daemon/network.h"
+
+#include <stdio.h>
+
+/* What was refused on the way out is a denial like any other. */
+static void gather_way(struct run *run)
+{
+    struct denials *denials = &run->harvest.denials;
+    if (run->way)
+        way_tell(run->way, 0, &run->story);
+    for (size_t i = 0; i < run->story.count; i++) {
+        const struct egress_record *record = &run->story.records[i];
+        char target[DENIAL_TARGET_SIZE];
+        if (record->reason == EGRESS_ALLOWED || record->reason == EGRESS_ENDED)
+            continue;
+        (void) snprintf(target, sizeof target, "%.140s:%u", record->name[0] ? record->name : "?",
+                        record->port);
+        denials_add(denials, "network", target, network_reason_text(record->reason), 1);
+    }
+    if (run->story.unlisted > 0)
+        denials_add(denials, "network", "more", "connections that are not listed one by one",
+                    run->story.unlisted);
+    if (run->story.failure)
+        denials_add(denials, "network", "glovebox-egress", run->story.failure, 1);
+}
+
+static void gather_hits(struct run *run)
+{
+    uint64_t *hits = run->evidence.hits;
+    const struct harvest *harvest = &run->harvest;
+    hits[LIMIT_memory] += run->counters.memory_kills;
+    hits[LIMIT_processes] += run->counters.processes_refused;
+    if (harvest->has_measured) {
+        hits[LIMIT_disk] += harvest->measured.disk_was_full != 0;
+        hits[LIMIT_inodes] += harvest->measured.inodes_were_full != 0;
+    }
+    hits[LIMIT_output] += (uint64_t) output_is_truncated(&harvest->output[0]) +
+                          (uint64_t) output_is_truncated(&harvest->output[1]);
+    hits[LIMIT_artifacts] += harvest->artifacts_cut;
+    hits[LIMIT_artifact_files] += harvest->artifact_files_cut;
+    if (run->evidence.stopped_for < LIMITS && hits[run->evidence.stopped_for] == 0)
+        hits[run->evidence.stopped_for] = 1;
+}
+
+/* A cell whose interpreter has gone did not come to its end, whatever the exit code says. */
+static struct verdict judge(const struct run *run)
+{
+    struct verdict verdict = outcome_judge(&run->evidence);
+    if (run->cell && run->cell->context_end && verdict.status == RUN_OK)
+        verdict = (struct verdict){ .status = RUN_ERROR, .fault = FAULT_CODE, .limit = LIMITS };
+    return verdict;
+}
+
+/* No answer without a receipt: what cannot be written down has not been done for anybody. */
+static void prove(struct run *run)
+{
+    error err;
+    if (run_write_receipt(run, &err) == 0)
+        return;
+    run->fault = err;
+    run->evidence.lost = true;
+    run->verdict = (struct verdict){ RUN_LOST, FAULT_GLOVEBOX, LIMITS };
+}
+
+void run_conclude(struct run *run)
+{
+    check_abandon(run);
+    run->done_us = now_us();
+    if (run->started_us != 0 && run->ended_us == 0)
+        run->ended_us = run->done_us;
+    gather_hits(run);
+    gather_way(run);
+    if (run->harvest.has_exited) {
+        run->evidence.exited = true;
+        run->evidence.exit_code = run->harvest.exited.exit_code;
+        run->evidence.signal = run->harvest.exited.signal;
+    }
+    run->verdict = judge(run);
+    run->state = RUN_DONE;
+    run->state_ends = (deadline){ 0 };
+    (void) uv_timer_stop(&run->timer);
+    prove(run);
+    result_write(run, &run->result);
+}
