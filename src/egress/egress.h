@@ -5,6 +5,7 @@
 #include "egress/http_head.h"
 #include "egress/rules.h"
 #include "egress/upstreams.h"
+#include "outside/resolver.h"
 
 #include <stdbool.h>
 #include <uv.h>
@@ -76,25 +77,7 @@ size_t lookup_answer(struct channel *channel, const unsigned char *message, size
 void connection_accept(struct listener *listener);
 void connection_end(struct connection *connection, enum egress_reason reason);
 
-/* resolver.c: what a name's addresses are, outside. */
-enum { ADDRESSES_MOST = 16 };
-struct resolver;
-struct lookup;
-typedef void resolver_done(void *context, const struct in6_addr *addresses, unsigned count);
-/* `server` "address:port" or NULL for what the host is configured with. */
-int resolver_open(uv_loop_t *loop, const char *server, struct resolver **ret_resolver, error *err);
-/* Calls `done` once, later or at once; count 0 if there is none. NULL if it was at once. */
-struct lookup *resolver_ask(struct resolver *resolver, const char *name, resolver_done *done,
-                            void *context);
-void resolver_forget(struct lookup *lookup); /* `done` is not called any more */
-
-/* True if the address is one of this host's own. */
-bool address_is_own(const struct in6_addr *address);
-
 /* reason.c */
 const char *reason_name(enum egress_reason reason);
 const char *reason_text(enum egress_reason reason);
 unsigned reason_status(enum egress_reason reason);
-
-/* confine.c */
-int confine_egress(error *err);

@@ -147,10 +147,7 @@ void exchange_drop(struct exchange *exchange)
         return;
     exchange->is_ended = true;
     exchange->upstreams->exchanges--;
-    if (exchange->easy) {
-        (void) curl_multi_remove_handle(exchange->upstreams->multi, exchange->easy);
-        curl_easy_cleanup(exchange->easy);
-    }
+    transfer_free(exchange->upstreams->transfers, exchange->easy);
     curl_slist_free_all(exchange->fields);
     curl_slist_free_all(exchange->resolved);
     uv_close((uv_handle_t *) &exchange->poll, poll_closed);

@@ -11,16 +11,12 @@
 #include "egress/answer_head.h"
 #include "egress/http_head.h"
 #include "egress/upstreams.h"
-
-#include <curl/curl.h>
+#include "outside/transfers.h"
 
 struct upstreams {
     uv_loop_t *loop;
     const struct secrets *secrets;
-    void *trusted; /* X509_STORE */
-    CURLM *multi;
-    uv_timer_t timer;
-    struct watched_sockets *sockets;
+    struct transfers *transfers;
     unsigned exchanges;
 };
 
@@ -36,6 +32,7 @@ struct exchange {
     const struct secret *secret; /* NULL: nothing is added */
     unsigned address_count;
     struct in6_addr addresses[16];
+    struct transfer_place place;
     int socket;
     uv_poll_t poll;
     CURL *easy; /* NULL until the head has come */
@@ -70,11 +67,8 @@ size_t exchange_body_came(char *bytes, size_t one, size_t size, void *context);
 void exchange_flush(struct exchange *exchange);
 void exchange_finish(struct exchange *exchange);
 
-/* Each handle's CURLOPT_PRIVATE is its exchange. */
-void exchange_ended(struct exchange *exchange, CURLcode result);
-
-/* CURLOPT_SSL_CTX_FUNCTION: what is trusted was read when the program began. */
-CURLcode upstreams_trust(CURL *easy, void *context, void *upstreams);
+/* What a transfer of libcurl is told its end as. */
+void exchange_ended(void *exchange, CURLcode result);
 
 /* Takes one request from what an endpoint's rate allows. */
 bool rate_allows(const struct egress_endpoint *endpoint);

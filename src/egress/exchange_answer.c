@@ -127,8 +127,9 @@ static enum egress_reason reason_of(CURLcode result)
     return EGRESS_BROKEN_OFF;
 }
 
-void exchange_ended(struct exchange *exchange, CURLcode result)
+void exchange_ended(void *context, CURLcode result)
 {
+    struct exchange *exchange = context;
     exchange->is_over = true;
     if (result == CURLE_OK && exchange->answer.is_whole) {
         exchange_finish(exchange);

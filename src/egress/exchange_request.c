@@ -2,16 +2,12 @@
 #include "egress/exchange.h"
 
 #include "base/cleanup.h"
-#include "model/address.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-
-enum { CONNECT_MS = 10000 };
 
 /* Bytes that have come and were not used yet. Returns 0 at the end, -1 while there are none. */
 static ssize_t fill(struct exchange *exchange)
@@ -136,37 +132,6 @@ static void add_fields(struct exchange *exchange)
     }
 }
 
-/* "host:port:address,address": libcurl asks nobody. */
-static void add_addresses(struct exchange *exchange)
-{
-    char line[HOST_NAME_SIZE + 16 + 16 * (ADDRESS_TEXT + 3)];
-    int used =
-        snprintf(line, sizeof line, "%s:%u:", exchange->endpoint.host, exchange->endpoint.port);
-    for (unsigned i = 0; i < exchange->address_count; i++) {
-        char address[ADDRESS_TEXT];
-        address_write(&exchange->addresses[i], address);
-        used += snprintf(line + used, sizeof line - (size_t) used,
-                         strchr(address, ':') ? "%s[%s]" : "%s%s", i > 0 ? "," : "", address);
-    }
-    exchange->resolved = curl_slist_append(NULL, line);
-}
-
-/* The last word on where it goes: an address that was checked, and no other. */
-static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
-{
-    const struct exchange *exchange = context;
-    struct in6_addr address = IN6ADDR_ANY_INIT;
-    (void) purpose;
-    if (to->family == AF_INET)
-        address_map(&((const struct sockaddr_in *) (const void *) &to->addr)->sin_addr, &address);
-    else if (to->family == AF_INET6)
-        address = ((const struct sockaddr_in6 *) (const void *) &to->addr)->sin6_addr;
-    for (unsigned i = 0; i < exchange->address_count; i++)
-        if (memcmp(&address, &exchange->addresses[i], sizeof address) == 0)
-            return socket(to->family, to->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, to->protocol);
-    return CURL_SOCKET_BAD;
-}
-
 static void set_body(struct exchange *exchange, const char *method)
 {
     const struct http_head *head = &exchange->head;
@@ -184,33 +149,14 @@ static void set_body(struct exchange *exchange, const char *method)
     (void) curl_easy_setopt(exchange->easy, CURLOPT_CUSTOMREQUEST, method);
 }
 
-static void set_protocol(struct exchange *exchange)
+static void set_callbacks(struct exchange *exchange)
 {
     CURL *easy = exchange->easy;
-    (void) curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    (void) curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
-    (void) curl_easy_setopt(easy, CURLOPT_PROXY, "");
-    (void) curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    (void) curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    (void) curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
-    (void) curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
-    (void) curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void) curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long) PIECE);
-    (void) curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long) CONNECT_MS);
-    (void) curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
-    (void) curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
-    (void) curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
-    (void) curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
-    (void) curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
-    (void) curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, upstreams_trust);
-    (void) curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, exchange->upstreams);
-    (void) curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    (void) curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, exchange);
     (void) curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, exchange_field_came);
     (void) curl_easy_setopt(easy, CURLOPT_HEADERDATA, exchange);
     (void) curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, exchange_body_came);
     (void) curl_easy_setopt(easy, CURLOPT_WRITEDATA, exchange);
-    (void) curl_easy_setopt(easy, CURLOPT_PRIVATE, exchange);
 }
 
 /* The head has come: the request goes out. */
@@ -220,21 +166,22 @@ int exchange_send_request(struct exchange *exchange)
     const struct http_head *head = &exchange->head;
     auto_text url = NULL;
     char method[EGRESS_METHOD_SIZE];
-    exchange->easy = curl_easy_init();
+    exchange->place = (struct transfer_place){ endpoint->host, endpoint->port, exchange->addresses,
+                                               exchange->address_count };
+    exchange->easy = transfer_new(exchange->upstreams->transfers, &exchange->place, exchange,
+                                  &exchange->resolved);
     if (!exchange->easy ||
         asprintf(&url, "%s://%s:%u%s%.*s", endpoint->is_tls ? "https" : "http", endpoint->host,
                  endpoint->port, endpoint->path, (int) head->path.size, head->path.at) < 0)
         return -1;
     (void) snprintf(method, sizeof method, "%.*s", (int) head->method.size, head->method.at);
-    set_protocol(exchange);
+    set_callbacks(exchange);
     set_body(exchange, method);
     add_fields(exchange);
-    add_addresses(exchange);
     exchange->answer.has_no_body = strcmp(method, "HEAD") == 0;
     if (curl_easy_setopt(exchange->easy, CURLOPT_URL, url) != CURLE_OK ||
         curl_easy_setopt(exchange->easy, CURLOPT_HTTPHEADER, exchange->fields) != CURLE_OK ||
-        curl_easy_setopt(exchange->easy, CURLOPT_RESOLVE, exchange->resolved) != CURLE_OK ||
-        curl_multi_add_handle(exchange->upstreams->multi, exchange->easy) != CURLM_OK)
+        transfer_begin(exchange->upstreams->transfers, exchange->easy) < 0)
         return -1;
     return 0;
 }

@@ -7,6 +7,8 @@
  * its start, and ends when gloveboxd does. */
 #include "egress/egress.h"
 
+#include "outside/confine.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +89,7 @@ static int serve(struct egress *egress, const struct arguments *arguments, error
 {
     if (uv_loop_init(&egress->loop) < 0)
         return fail(err, ERR_SYSTEM, "make the event loop");
-    if (prepare(egress, arguments, err) < 0 || confine_egress(err) < 0 ||
+    if (prepare(egress, arguments, err) < 0 || confine_outside(err) < 0 ||
         link_open(egress, arguments->daemon, err) < 0)
         return -1;
     (void) uv_run(&egress->loop, UV_RUN_DEFAULT);

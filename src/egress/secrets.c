@@ -5,39 +5,15 @@
 #include "egress/http_head.h"
 #include "model/endpoint_url.h"
 #include "model/yaml.h"
+#include "outside/closed_file.h"
 
-#include <errno.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { SECRET_LEAST = 8 /* shorter ones could not be told from ordinary text */ };
-
-static int check_file(int file, const char *label, size_t *ret_size, error *err)
-{
-    struct stat facts;
-    if (fstat(file, &facts) < 0)
-        return fail_os(err, "look at the secrets file '%s'", label);
-    if (!S_ISREG(facts.st_mode))
-        return fail(err, ERR_BAD_REQUEST, "the secrets file '%s' is no ordinary file", label);
-    if (facts.st_uid != 0 && facts.st_uid != geteuid())
-        return fail(err, ERR_BAD_REQUEST,
-                    "the secrets file '%s' belongs to user %u; chown it to root, or to user %u",
-                    label, facts.st_uid, geteuid());
-    if (facts.st_mode & (S_IRWXG | S_IRWXO))
-        return fail(err, ERR_BAD_REQUEST,
-                    "the secrets file '%s' has mode %04o, others may use it; chmod 600 it", label,
-                    (unsigned) facts.st_mode & 07777U);
-    if (facts.st_size > SECRETS_FILE_MOST)
-        return fail(err, ERR_BAD_REQUEST, "the secrets file '%s' is larger than %d bytes", label,
-                    SECRETS_FILE_MOST);
-    *ret_size = (size_t) facts.st_size;
-    return 0;
-}
 
 /* What "Basic" hides may hold any byte. */
 static char *keep(const char *text, size_t size)
@@ -222,15 +198,13 @@ static int read_all(const struct yaml *yaml, struct secrets *secrets, error *err
 int secrets_read(int file, const char *label, struct secrets **ret_secrets, error *err)
 {
     size_t size = 0;
-    static char text[SECRETS_FILE_MOST];
+    static char text[CLOSED_FILE_MOST];
     static struct secrets secrets;
     struct yaml yaml = { 0 };
-    if (check_file(file, label, &size, err) < 0)
+    const struct closed_file closed = { file, "secrets file", label };
+    if (closed_file_read(&closed, text, &size, err) < 0)
         return -1;
-    ssize_t got = read(file, text, size);
-    if (got < 0)
-        return fail_os(err, "read the secrets file '%s'", label);
-    int done = yaml_init(&yaml, label, text, (size_t) got, err);
+    int done = yaml_init(&yaml, label, text, size, err);
     explicit_bzero(text, sizeof text);
     if (done < 0)
         return under(err, "read the secrets file");

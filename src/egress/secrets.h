@@ -11,7 +11,7 @@
 #include "contract/egress.h"
 #include "egress/scrub.h"
 
-enum { SECRETS_MOST = 32, SECRETS_FILE_MOST = 65536 };
+enum { SECRETS_MOST = 32 };
 
 struct secret_header {
     const char *name, *value;

@@ -1,5 +1,5 @@
 /* watched.c - see watched.h. */
-#include "egress/watched.h"
+#include "outside/watched.h"
 
 #include <stdlib.h>
 

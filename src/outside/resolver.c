@@ -1,9 +1,9 @@
 /* resolver.c - what a name's addresses are outside: c-ares on the loop. It asks the resolvers that
  * the host is configured with and reads no hosts file, whose names are the host's own. */
-#include "egress/egress.h"
+#include "outside/resolver.h"
 
-#include "egress/watched.h"
 #include "model/address.h"
+#include "outside/watched.h"
 
 #include <ares.h>
 #include <ifaddrs.h>

@@ -1,10 +1,11 @@
-/* confine.c - glovebox-egress after its start: sockets and its loop, no file, no program, no other
- * process. The only one with a way out has nothing that would be worth taking out. */
-#include "egress/egress.h"
+/* confine.c - sockets and a loop, no file, no program, no other process: who has a way out has
+ * nothing that would be worth taking out. */
+#include "outside/confine.h"
 
 #include "base/table.h"
 
 #include <seccomp.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 
 static const char *const allowed[] = {
@@ -28,7 +29,7 @@ static const bool is_sanitized = true;
 static const bool is_sanitized = false;
 #endif
 
-int confine_egress(error *err)
+int confine_outside(error *err)
 {
     if (is_sanitized)
         return 0;
@@ -36,7 +37,7 @@ int confine_egress(error *err)
         return fail_os(err, "give up new privileges");
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(1 /* EPERM */));
     if (!filter)
-        return fail(err, ERR_UNAVAILABLE, "make the filter of glovebox-egress: no memory");
+        return fail(err, ERR_UNAVAILABLE, "make the filter: no memory");
     (void) seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     int result = 0;
     for_each(name, allowed) {
@@ -48,6 +49,6 @@ int confine_egress(error *err)
         result = seccomp_load(filter);
     seccomp_release(filter);
     if (result < 0)
-        return fail(err, ERR_UNAVAILABLE, "load the filter of glovebox-egress: error %d", -result);
+        return fail(err, ERR_UNAVAILABLE, "load the filter: error %d", -result);
     return 0;
 }
