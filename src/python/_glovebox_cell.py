@@ -135,8 +135,15 @@ def run(request, count):
 
 
 def tell(request, error):
-    _glovebox_errors.tell(error, lambda json: _glovebox.result(request.number, _glovebox.ERROR, json))
-    request.is_told = True
+    """Once: what fails after the first error, or interrupts its telling, is no news."""
+    if request.is_told:
+        return
+
+    def send(json):
+        request.is_told = True  # no interrupt comes between this line and the next
+        _glovebox.result(request.number, _glovebox.ERROR, json)
+
+    _glovebox_errors.tell(error, send)
 
 
 def evaluate(text, name, interactivity):
@@ -226,7 +233,7 @@ def ends_with_semicolon(text):
 class Nowhere:
     """A request for the rehearsal: with no channel open, what it shows goes nowhere."""
 
-    path, arguments, number = "", [], 0
+    path, arguments, number, is_told = "", [], 0, False
 
     def __init__(self, code):
         self.code = code

@@ -128,19 +128,21 @@ def run(number, payload, count):
 
 
 def run_interruptibly(request, count):
-    """SIGINT is the program's while it runs; between cells it means nothing."""
+    """SIGINT is the program's while it runs; between cells it means nothing. However many come, none gets
+    between an error and its telling: deafen() is the first thing done after one was caught."""
     try:
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         if request.mode == _glovebox.SCRIPT:
             return _glovebox_script.run(request.path, request.arguments, request.code)
         code = _glovebox_cell.run(request, count)
-        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-    except KeyboardInterrupt as error:  # it came before the first line, after the last, or while another was told
-        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+        _glovebox.deafen()
+    except BaseException as error:  # before the first line, after the last, or while another was told
+        _glovebox.deafen()
         code = 1
         if request.mode != _glovebox.SCRIPT and not request.is_told:
             _glovebox_cell.tell(request, error)
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+        elif not isinstance(error, KeyboardInterrupt):
+            raise
     return code
 
 

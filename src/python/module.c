@@ -13,6 +13,7 @@
 #include "python/zygote.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -182,6 +183,20 @@ static PyObject *executed(PyObject *self, PyObject *arguments)
     return give_none();
 }
 
+/* deafen() ends SIGINT: those that come mean nothing, those that have come raise nothing any more.
+ * In one call, since an interrupt may raise between any two of Python's. */
+static PyObject *deafen(PyObject *self, PyObject *nothing)
+{
+    enum { ROUNDS = 64 }; /* of handlers for other signals, which may raise as well */
+    (void) self;
+    (void) nothing;
+    struct sigaction ignore = { .sa_handler = SIG_IGN };
+    (void) sigaction(SIGINT, &ignore, NULL);
+    for (unsigned round = 0; round < ROUNDS && PyErr_CheckSignals() < 0; round++)
+        PyErr_Clear();
+    return give_none();
+}
+
 /* What a numpy BitGenerator's capsule holds (numpy/random/bitgen.h); only the first word matters.
  */
 struct bit_generator {
@@ -231,6 +246,7 @@ static PyMethodDef methods[] = {
     { "receive", receive, METH_NOARGS, "Wait for what init passes on." },
     { "result", result, METH_VARARGS, "Tell what a cell showed, or why it failed." },
     { "executed", executed, METH_VARARGS, "Tell that the code has ended." },
+    { "deafen", deafen, METH_NOARGS, "Ignore SIGINT, and forget those that have come." },
     { "ready", ready, METH_VARARGS, "Tell the spawner that this zygote can be used." },
     { "settle", settle, METH_NOARGS, "Put the heap into huge pages; gives the bytes that moved." },
     { "fill_holes", fill_holes, METH_NOARGS, "Leave no free piece between live ones." },
