@@ -1,8 +1,8 @@
 /* supervise.c - the parent of the pair: one poll() over two processes and the signals.
  *
- *   started --one of them ends--> ending the other --> waiting (0.1 s, doubled up to 2 s) -->
- * started |                                                                                      |
- *      +------------ SIGTERM: gloveboxd drains ----------> both ended: leave                    |
+ *   started --one of them ends--> ending the other --> (early: waiting 0.1 to 1.6 s) --> started
+ *      |
+ *      +------------ SIGTERM: gloveboxd drains ----------> both ended: leave
  */
 #include "client/supervise.h"
 
@@ -35,7 +35,7 @@ enum {
     FIRST_PAUSE_MS = 100,
     EGRESS_PAUSE_MS = 1000,
     LONGEST_PAUSE_MS = 1600,
-    STEADY_MS = 10000, /* who lived that long starts again with the first pause */
+    STEADY_MS = 10000, /* who lived that long starts again at once */
     EARLY_DEATHS_MOST = 5,
     DRAIN_MS = 60000,
     LOOK_MS = 3600000,
@@ -325,7 +325,8 @@ static int live_once(struct keeper *keeper, error *err)
     (void) launch_end(&keeper->launch, deadline_in(keeper->leaving ? DRAIN_MS : 1000));
     bool was_steady = now_ms() - start >= STEADY_MS;
     keeper->early_deaths = was_steady ? 0 : keeper->early_deaths + 1;
-    keeper->pause_ms = was_steady || keeper->early_deaths == 1   ? FIRST_PAUSE_MS
+    keeper->pause_ms = was_steady                                ? 0
+                       : keeper->early_deaths == 1               ? FIRST_PAUSE_MS
                        : keeper->pause_ms * 2 > LONGEST_PAUSE_MS ? LONGEST_PAUSE_MS
                                                                  : keeper->pause_ms * 2;
     return 0;

@@ -26,7 +26,8 @@ struct pool_ticket {
     bool is_awaited;   /* counted as such */
     pool_leased *told; /* NULL: abandoned, or to be parked */
     void *context;
-    struct shape *shape; /* that it is to be parked for; NULL: somebody waits */
+    struct shape *shape;  /* that it is to be parked for; NULL: somebody waits */
+    struct shape *wanted; /* what somebody waits for; NULL: no shape is kept of it */
     bool is_forked;
 };
 
@@ -110,6 +111,8 @@ static void is_ready(struct pooled *row)
     struct pool *pool = row->pool;
     struct pool_ticket *ticket = row->ticket;
     row->ticket = NULL;
+    if (ticket->wanted)
+        ticket->wanted->has_stood = true;
     if (ticket->shape) {
         ticket->shape->building--;
         pool->building--;
@@ -239,6 +242,8 @@ static int build(struct pool *pool, const struct spawn_build *order, struct pool
 /* --- parking ------------------------------------------------------------------------------------
  */
 
+/* The first of a shape may need an interpreter that is yet to be warmed, which takes a processor a
+ * while: not while somebody waits, above all not after a restart, when many do. */
 static struct shape *neediest(struct pool *pool, uint64_t now)
 {
     struct shape *found = NULL;
@@ -247,7 +252,8 @@ static struct shape *neediest(struct pool *pool, uint64_t now)
         struct shape *shape = &pool->shapes.list[i];
         uint32_t target = shape_target(&pool->shapes, shape, now);
         uint32_t have = shape->parked + shape->building;
-        if (target > have && target - have > most_missing) {
+        bool may_park = shape->has_stood || pool->awaited == 0;
+        if (may_park && target > have && target - have > most_missing) {
             most_missing = target - have;
             found = shape;
         }
@@ -286,7 +292,7 @@ static void refill(uv_timer_t *timer)
         error err;
         if (!ticket)
             return;
-        ticket->shape = shape;
+        ticket->shape = ticket->wanted = shape;
         if (build(pool, &shape->build, ticket, &err) < 0) {
             shape_failed(shape);
             return;
@@ -516,6 +522,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
         return fail(err, ERR_SYSTEM, "no memory for a lease");
     ticket->told = lease->told;
     ticket->context = lease->context;
+    ticket->wanted = shape;
     if (build(pool, &order, ticket, err) < 0)
         return -1;
     ticket->is_awaited = true;

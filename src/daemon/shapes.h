@@ -17,6 +17,7 @@ struct shape {
     struct spawn_build build; /* request is 0 */
     bool is_used;
     bool is_kept;      /* always has a few: the operator's own choice */
+    bool has_stood;    /* one of it has been ready: its interpreter is warm */
     uint32_t primed;   /* of the parked: have rehearsed what comes first, or do it now */
     bool priming;      /* one of them does */
     uint32_t parked;   /* ready now */

@@ -45,6 +45,17 @@ class Caller:
             time.sleep(0.02)
 
 
+def state_of_its_own(templates, folder):
+    """Templates are shared; receipts, runs and sessions are not: another daemon would take over what was lost."""
+    state = pathlib.Path(folder, "state")
+    state.mkdir()
+    for above in (state, *state.parents):
+        if not above.stat().st_mode & 0o1:  # sandboxes have users of their own
+            above.chmod(above.stat().st_mode | 0o11)
+    (state / "templates").symlink_to(pathlib.Path(templates, "templates").resolve())
+    return str(state)
+
+
 class Service:
     """Ends with its `with` block, and says so if it did not serve or does not end."""
 
@@ -52,7 +63,7 @@ class Service:
         self.socket = f"{folder}/socket"
         self.log = open(f"{folder}/log", "w", encoding="utf-8")
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GLOVEBOX_")}
-        state = os.environ.get("GLOVEBOX_STATE", f"{build}/state")
+        state = state_of_its_own(os.environ.get("GLOVEBOX_STATE", f"{build}/state"), folder)
         self.process = subprocess.Popen([f"{build}/glovebox", "serve", "--socket", self.socket, "--slots", str(slots)],
                                         env=kept | {"GLOVEBOX_STATE": state}, stderr=self.log)
 
