@@ -4,19 +4,16 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
+#include "cli/audit.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "client/launch.h"
 #include "keys/store.h"
-#include "receipt/event.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <json.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 struct key_arguments {
@@ -98,25 +95,12 @@ static int read_moment(const char *option, const char *text, int64_t *ret_s, err
 
 static uid_t caller; /* who has called, before we became the daemon's user */
 
-/* The folder is the daemon's, and what lies in it was put there by the daemon's user: we become
- * that user before we open anything, so that nothing in it can lead root astray. */
 static int open_store(const struct key_arguments *arguments, struct key_store **ret_store,
                       error *err)
 {
-    auto_text folder = NULL;
     caller = getuid();
-    if (launch_state_folder(arguments->state, &folder, err) < 0)
+    if (become_daemon_user(arguments->state, err) < 0)
         return -1;
-    auto_fd fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat status;
-    if (fd < 0 || fstat(fd, &status) < 0)
-        return fail_os(err, "open '%s'", folder);
-    if (geteuid() == 0 && status.st_uid != 0 &&
-        (setgroups(0, NULL) < 0 || setresgid(status.st_gid, status.st_gid, status.st_gid) < 0 ||
-         setresuid(status.st_uid, status.st_uid, status.st_uid) < 0))
-        return fail_os(err, "become the daemon's user");
-    if (fchdir(fd) < 0) /* it may lie below a folder that this user cannot enter */
-        return fail_os(err, "enter '%s'", folder);
     return key_store_open(".", KEYS_WRITE_NOW, ret_store, err);
 }
 

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
+#include "template/approved.h"
 #include "template/store.h"
 #include "template/tool.h"
 #include "template/tree.h"
@@ -72,7 +73,7 @@ static int list_packages(struct build *build, error *err)
     auto_text text = NULL;
     size_t size = 0;
     if (json_object_array_length(build->packages) > 0)
-        return 0;
+        return check_approved(build, err);
     if (tree_read_file(build->root, "var/lib/dpkg/status", &text, &size, err) < 0)
         return -1;
     char *rest = text;
@@ -86,7 +87,7 @@ static int list_packages(struct build *build, error *err)
             name = NULL;
     }
     json_object_array_sort(build->packages, by_package_name);
-    return 0;
+    return check_approved(build, err);
 }
 
 /* In this order: nothing is run in the tree before it is stripped, and its times are set last. */
@@ -94,10 +95,16 @@ static const struct step {
     const char *name;
     int (*take)(struct build *, error *);
 } steps[] = {
-    { "check the disk", check_room },   { "unpack packages", unpack },
-    { "list packages", list_packages }, { "strip", strip_tree },
-    { "furnish", furnish_tree },        { "prepare", prepare_tree },
-    { "settle", settle_tree },          { "digest", digest_tree },
+    { "check the disk", check_room },
+    { "check what is approved", check_archives },
+    { "unpack packages", unpack },
+    { "list packages", list_packages },
+    { "strip", strip_tree },
+    { "furnish", furnish_tree },
+    { "add approved packages", add_approved },
+    { "prepare", prepare_tree },
+    { "settle", settle_tree },
+    { "digest", digest_tree },
 };
 
 void build_says(void *context, const char *detail)
@@ -146,6 +153,7 @@ static struct json_object *make_manifest(const struct build *build)
     add_key(manifest, build, "leave_out");
     (void) json_object_object_add(manifest, "packages", json_object_get(build->packages));
     (void) json_object_object_add(manifest, "python", json_object_get(build->distributions));
+    (void) json_object_object_add(manifest, "approved", json_object_get(build->approved));
     return manifest;
 }
 
@@ -194,22 +202,22 @@ int template_build(const struct build_request *request, struct json_object **ret
     if (!build.base)
         build.base = json_object_get_string(build_key(&build, "base"));
     auto_fd store = store_open(request->state, true, err);
-    if (store < 0 || store_sweep(store, err) < 0)
+    if (store < 0 || store_sweep(store, err) < 0 ||
+        approved_read(request->state, build.name, &build.approved, err) < 0)
         return -1;
     build.store = store;
     auto_fd place = store_begin(store, build.name, build.place_name, sizeof(build.place_name), err);
-    if (place < 0)
-        return -1;
     build.place = place;
     build.packages = json_object_new_array();
     build.distributions = json_object_new_array();
-    int result = build_in_place(&build, ret_manifest, err);
+    int result = place < 0 ? -1 : build_in_place(&build, ret_manifest, err);
     if (build.root >= 0)
         (void) close(build.root);
     error ignored; /* if this fails too, the next sweep finds it */
-    if (result < 0)
+    if (result < 0 && place >= 0)
         (void) tree_remove(store, build.place_name, &ignored);
     (void) json_object_put(build.packages);
     (void) json_object_put(build.distributions);
+    (void) json_object_put(build.approved);
     return result < 0 ? under(err, "build template %s", build.name) : 0;
 }

@@ -32,6 +32,7 @@ struct build {
     char root_path[PATH_MAX];          /* for the programs that need a path */
     struct json_object *packages;      /* [{"name","version"}], Debian's */
     struct json_object *distributions; /* the same of Python's */
+    struct json_object *approved;      /* rows of approved_read() */
     uint64_t bytes, files;
     char digest[72]; /* "sha256:" and 64 digits */
     unsigned step;
@@ -52,6 +53,18 @@ int settle_tree(struct build *build, error *err);  /* settle.c: owners, modes, t
 int prepare_tree(struct build *build,
                  error *err);                     /* prepare.c: .pyc files, the recipe's commands */
 int digest_tree(struct build *build, error *err); /* digest.c */
+int check_archives(struct build *build, error *err); /* install.c: are they what was approved? */
+int add_approved(struct build *build, error *err);   /* install.c: what people have approved */
+int check_approved(struct build *build, error *err); /* install.c: Debian's have their versions */
+
+/* Gives the sha256 of a file in hexadecimal. */
+enum { DIGEST_SIZE = 65 };
+int digest_file(int directory, const char *name, char text[DIGEST_SIZE], error *err);
+
+/* Runs Python code in the new root, alone; with `ret_text` its stdout is given. `more` are its
+ * arguments, ended by NULL. */
+int build_run_python(struct build *build, const char *code, const char *const *more,
+                     char **ret_text, error *err);
 
 /* Tells the caller what a step is doing now. */
 void build_says(void *context, const char *detail); /* context: the struct build */

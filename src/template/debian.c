@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "template/approved.h"
 #include "template/tool.h"
 #include "template/tree.h"
 
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MOST = 128 };
+enum { ARGUMENTS_MOST = 192 };
 
 /* The command line of mmdebstrap, growing. */
 struct line {
@@ -71,6 +72,12 @@ static void add_packages(struct line *line, const struct build *build)
     for (size_t index = 0; index < json_object_array_length(packages); index++)
         add_argument(line, "--include=%s",
                      json_object_get_string(json_object_array_get_idx(packages, index)));
+    for (size_t index = 0; index < json_object_array_length(build->approved); index++) {
+        struct json_object *row = json_object_array_get_idx(build->approved, index);
+        if (strcmp(approved_text(row, "manager"), "apt") == 0)
+            add_argument(line, "--include=%s=%s", approved_text(row, "name"),
+                         approved_text(row, "version"));
+    }
 }
 
 /* What strip_tree() would remove need not be written first. dpkg's '*' also stands for '/', so only

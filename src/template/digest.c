@@ -31,12 +31,12 @@ static void to_hexadecimal(crypto_hash_sha256_state *sum,
     (void) sodium_bin2hex(text, crypto_hash_sha256_BYTES * 2 + 1, bytes, sizeof(bytes));
 }
 
-static int hash_file(const struct tree_entry *entry, char *text, error *err)
+int digest_file(int directory, const char *name, char text[DIGEST_SIZE], error *err)
 {
     static char bytes[256 * 1024];
-    auto_fd fd = openat(entry->directory, entry->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return fail_os(err, "open '%.150s'", entry->path);
+        return fail_os(err, "open '%.150s'", name);
     crypto_hash_sha256_state sum;
     (void) crypto_hash_sha256_init(&sum);
     ssize_t got;
@@ -44,7 +44,7 @@ static int hash_file(const struct tree_entry *entry, char *text, error *err)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return fail_os(err, "read '%.150s'", entry->path);
+            return fail_os(err, "read '%.150s'", name);
         add_text(&sum, bytes, (size_t) got);
     }
     to_hexadecimal(&sum, text);
@@ -57,8 +57,8 @@ static int add_entry(void *context, const struct tree_entry *entry, error *err)
     char content[PATH_MAX] = "", kind[16];
     if (entry->leaving)
         return TREE_GO_ON;
-    if (S_ISREG(mode) && hash_file(entry, content, err) < 0)
-        return -1;
+    if (S_ISREG(mode) && digest_file(entry->directory, entry->name, content, err) < 0)
+        return under(err, "'%.150s'", entry->path);
     if (S_ISLNK(mode)) {
         ssize_t length = readlinkat(entry->directory, entry->name, content, sizeof(content) - 1);
         if (length < 0)

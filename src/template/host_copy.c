@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "template/approved.h"
 #include "template/host_packages.h"
 #include "template/tool.h"
 #include "template/tree.h"
@@ -248,6 +249,12 @@ static int want_all(struct build *build, struct host_packages *all, error *err)
         if (host_packages_want(
                 all, json_object_get_string(json_object_array_get_idx(packages, index)), err) < 0)
             return -1;
+    for (size_t index = 0; index < json_object_array_length(build->approved); index++) {
+        struct json_object *row = json_object_array_get_idx(build->approved, index);
+        if (strcmp(approved_text(row, "manager"), "apt") == 0 &&
+            host_packages_want(all, approved_text(row, "name"), err) < 0)
+            return -1;
+    }
     for (size_t index = 0; index < all->count; index++)
         if (all->packages[index].essential &&
             host_packages_want(all, all->packages[index].name, err) < 0)

@@ -64,8 +64,10 @@ static const char compile_all[] =
 
 static const char list_distributions[] =
     "import importlib.metadata\n"
-    "found = {(d.metadata['Name'], d.version) for d in importlib.metadata.distributions()}\n"
-    "for name, version in sorted((n or '?', v or '?') for n, v in found):\n"
+    "found = {}\n"
+    "for one in importlib.metadata.distributions():\n"
+    "    found.setdefault(one.metadata['Name'] or '?', one.version or '?')\n"
+    "for name, version in sorted(found.items()):\n"
     "    print(name, version, sep='\\t')\n";
 
 static void collect_variables(const struct build *build, char **variables, char *room, size_t size)
@@ -109,8 +111,8 @@ static int run_inside(struct build *build, char **arguments, char **ret_text, er
     return result;
 }
 
-static int run_python(struct build *build, const char *code, const char *const *more,
-                      char **ret_text, error *err)
+int build_run_python(struct build *build, const char *code, const char *const *more,
+                     char **ret_text, error *err)
 {
     char program[] = "/usr/bin/python3", alone[] = "-I", option[] = "-c";
     char *arguments[ARGUMENTS_MOST + 1] = { program, alone, option, strdup(code) };
@@ -126,7 +128,7 @@ static int run_python(struct build *build, const char *code, const char *const *
 static int note_distributions(struct build *build, error *err)
 {
     auto_text text = NULL;
-    if (run_python(build, list_distributions, NULL, &text, err) < 0)
+    if (build_run_python(build, list_distributions, NULL, &text, err) < 0)
         return under(err, "list Python's distributions");
     char *rest = text;
     for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
@@ -178,14 +180,15 @@ static int index_libraries(struct build *build, error *err)
 
 int prepare_tree(struct build *build, error *err)
 {
-    static const char *const python_places[] = { "/usr/lib/python3",    "/usr/lib/python3.9",
-                                                 "/usr/lib/python3.10", "/usr/lib/python3.11",
-                                                 "/usr/lib/python3.12", "/usr/lib/python3.13",
-                                                 "/usr/lib/python3.14", NULL };
+    static const char *const python_places[] = {
+        "/usr/lib/python3",    "/usr/lib/python3.9",  "/usr/lib/python3.10",
+        "/usr/lib/python3.11", "/usr/lib/python3.12", "/usr/lib/python3.13",
+        "/usr/lib/python3.14", "/usr/local/lib",      NULL
+    };
     if (index_libraries(build, err) < 0)
         return -1;
     bool python = has_program(build, "usr/bin/python3");
-    if (python && (run_python(build, compile_all, python_places, NULL, err) < 0 ||
+    if (python && (build_run_python(build, compile_all, python_places, NULL, err) < 0 ||
                    note_distributions(build, err) < 0))
         return -1;
     struct json_object *commands = build_key(build, "prepare");

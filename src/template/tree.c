@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -255,6 +256,15 @@ int tree_write_file(int root, const char *path, const void *bytes, size_t size, 
     if (fd < 0 || fchmod(fd, 0644) < 0 || write_all(fd, bytes, size) < 0)
         return fail_os(err, "write '%.150s'", path);
     return 0;
+}
+
+int tree_replace_file(int root, const char *path, const void *bytes, size_t size, error *err)
+{
+    char fresh[PATH_MAX];
+    (void) snprintf(fresh, sizeof(fresh), "%s.new", path);
+    if (tree_write_file(root, fresh, bytes, size, err) < 0)
+        return -1;
+    return renameat(root, fresh, root, path) < 0 ? fail_os(err, "replace '%.150s'", path) : 0;
 }
 
 int tree_read_file(int root, const char *path, char **ret_text, size_t *ret_size, error *err)

@@ -1,0 +1,119 @@
+# install_wheels.py - puts approved wheels into a new template, from inside it: install_wheels.py FOLDER. Nothing of a
+# wheel is run: its files are checked against its own record and written where Python looks before Debian's packages.
+
+import base64
+import configparser
+import csv
+import hashlib
+import io
+import os
+import sys
+import sysconfig
+import zipfile
+
+BYTES_MOST = 4 << 30
+COMMAND = """#!/usr/bin/python3
+import sys
+from {module} import {first}
+sys.exit({call}())
+"""
+
+
+def give_up(wheel, text):
+    print(f"{os.path.basename(wheel)}: {text}", file=sys.stderr)
+    sys.exit(1)
+
+
+def check_tags(path):
+    """It was fetched for a Python; the template may have another by now."""
+    python, abi = path.removesuffix(".whl").split("-")[-3:-1]
+    ours = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    pythons = python.split(".")
+    if "py3" in pythons or ours in pythons or "abi3" in abi.split("."):
+        return
+    give_up(path, f"is for {python}, and this template has {ours}; ask for it and review it again")
+
+
+def places():
+    scheme = "posix_local" if "posix_local" in sysconfig.get_scheme_names() else sysconfig.get_default_scheme()
+    paths = sysconfig.get_paths(scheme)
+    return {"purelib": paths["purelib"], "platlib": paths["platlib"], "scripts": paths["scripts"], "data": paths["data"]}
+
+
+def target_of(path, name, where):
+    parts = name.split("/")
+    if name.startswith("/") or "\\" in name or "\0" in name or any(part in ("", ".", "..") for part in parts):
+        give_up(path, f"has a file with the name {name!r}")
+    if not parts[0].endswith(".data"):
+        return os.path.join(where["purelib"], *parts), False
+    if len(parts) < 3 or parts[1] not in where:
+        return None, False
+    return os.path.join(where[parts[1]], *parts[2:]), parts[1] == "scripts"
+
+
+def write(path, target, content, mode):
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    try:
+        with open(target, "xb") as file:
+            file.write(content)
+    except FileExistsError:
+        give_up(path, f"would write over {target}, which another package has brought")
+    os.chmod(target, mode)
+
+
+def read_record(path, wheel, folder):
+    text = wheel.read(f"{folder}/RECORD").decode()
+    return {row[0]: row[1] for row in csv.reader(io.StringIO(text)) if len(row) == 3}
+
+
+def checked(path, record, name, content):
+    kind, _, wanted = record.get(name, "").partition("=")
+    if kind not in ("sha256", "sha384", "sha512"):
+        give_up(path, f"has no digest of {name} in its record")
+    found = base64.urlsafe_b64encode(hashlib.new(kind, content).digest()).rstrip(b"=").decode()
+    if found != wanted.rstrip("="):
+        give_up(path, f"{name} is not what its record says")
+    return content
+
+
+def write_commands(path, where, text):
+    parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)
+    parser.optionxform = str
+    parser.read_string(text)
+    if not parser.has_section("console_scripts"):
+        return
+    for name, value in parser.items("console_scripts"):
+        module, _, call = value.split("[")[0].replace(" ", "").partition(":")
+        if not call or not all(part.isidentifier() for part in f"{module}.{call}".split(".")) or "/" in name:
+            give_up(path, f"has a command that is none: {name!r}")
+        text = COMMAND.format(module=module, first=call.split(".")[0], call=call)
+        write(path, os.path.join(where["scripts"], name), text.encode(), 0o755)
+
+
+def install(path, where):
+    check_tags(path)
+    with zipfile.ZipFile(path) as wheel:
+        entries = [entry for entry in wheel.infolist() if not entry.is_dir()]
+        if sum(entry.file_size for entry in entries) > BYTES_MOST:
+            give_up(path, "is larger than 4 GiB when it is unpacked")
+        folders = {entry.filename.split("/")[0] for entry in entries if entry.filename.count("/") == 1
+                   and entry.filename.endswith(".dist-info/RECORD")}
+        if len(folders) != 1:
+            give_up(path, "is no wheel: it has no record of its files")
+        folder = folders.pop()
+        record = read_record(path, wheel, folder)
+        for entry in entries:
+            target, is_script = target_of(path, entry.filename, where)
+            content = wheel.read(entry)
+            if not entry.filename.startswith(f"{folder}/RECORD"):
+                checked(path, record, entry.filename, content)
+            if is_script and content.startswith(b"#!python"):
+                content = b"#!/usr/bin/python3\n" + content.partition(b"\n")[2]
+            if target:
+                write(path, target, content, 0o755 if is_script or entry.external_attr >> 16 & 0o111 else 0o644)
+        if f"{folder}/entry_points.txt" in wheel.namelist():
+            write_commands(path, where, wheel.read(f"{folder}/entry_points.txt").decode())
+
+
+for name in sorted(os.listdir(sys.argv[1])):
+    install(os.path.join(sys.argv[1], name), places())

@@ -1,0 +1,100 @@
+/* review.c - one helper a package manager, which prints what it has found as JSON. */
+#include "template/review.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "review_apt.h"
+#include "review_pip.h"
+#include "template/approved.h"
+#include "template/requests.h"
+#include "template/tool.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *helper;
+} managers[] = { { "pip", review_pip }, { "apt", review_apt } };
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+static bool is_word(const char *text, const char *letters)
+{
+    size_t length = strspn(text, letters);
+    return length > 0 && length <= 100 && text[length] == '\0' && strchr(LETTERS, text[0]);
+}
+
+bool review_name_is_valid(const char *name)
+{
+    return is_word(name, LETTERS "-_.+");
+}
+
+bool review_version_is_valid(const char *version)
+{
+    return *version == '\0' || is_word(version, LETTERS "-_.+~:!");
+}
+
+const char *review_manager(const char *name)
+{
+    for_each(manager, managers)
+        if (strcmp(manager->name, name) == 0)
+            return manager->helper;
+    return NULL;
+}
+
+static const char *last_line(char *text)
+{
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == '\n')
+        text[--length] = '\0';
+    const char *line = strrchr(text, '\n');
+    return line ? line + 1 : text;
+}
+
+static int run_helper(const char *const *words, char **ret_text, error *err)
+{
+    char python[] = "python3", alone[] = "-I", option[] = "-c";
+    char *arguments[9] = { python, alone, option };
+    for (size_t index = 0; words[index]; index++)
+        arguments[index + 3] = (char *) (uintptr_t) words[index]; /* execvp(3) does not write */
+    struct tool tool = { .arguments = arguments };
+    if (tool_read(&tool, ret_text, err) == 0)
+        return 0;
+    const char *said = last_line(tool.tail);
+    return tool_interrupted || !*said ? -1 : fail(err, ERR_UNAVAILABLE, "%s", said);
+}
+
+int review_package(const char *state, int requests, struct json_object *request,
+                   struct json_object **ret_facts, error *err)
+{
+    const char *id = approved_text(request, "id");
+    const char *helper = review_manager(approved_text(request, "manager"));
+    char manifest[PATH_MAX], folder[PATH_MAX];
+    if (snprintf(manifest, sizeof manifest, "%s/templates/%s/manifest.json", state,
+                 approved_text(request, "template")) >= (int) sizeof manifest ||
+        snprintf(folder, sizeof folder, "%s/libs/%s/archives", state, id) >= (int) sizeof folder)
+        return fail(err, ERR_BAD_REQUEST, "the state directory's path is too long");
+    if (!helper)
+        return fail(err, ERR_BAD_REQUEST, "request %s is of an unknown package manager", id);
+    auto_fd archives = request_archives(requests, id, true, err);
+    if (archives < 0)
+        return -1;
+    auto_text text = NULL;
+    const char *const words[] = {
+        helper, manifest, folder, approved_text(request, "name"), approved_text(request, "version"),
+        NULL
+    };
+    if (run_helper(words, &text, err) < 0)
+        return -1;
+    struct json_object *facts = json_tokener_parse(text);
+    struct json_object *files = NULL;
+    if (json_object_object_get_ex(facts, "files", &files) && json_object_array_length(files) > 0) {
+        *ret_facts = facts;
+        return 0;
+    }
+    (void) json_object_put(facts);
+    return fail(err, ERR_UNAVAILABLE,
+                "nothing is left to be installed: the template has %s as it was asked for",
+                approved_text(request, "name"));
+}

@@ -1,0 +1,202 @@
+"""The way for a package into a template: asked for, looked at, approved, and then installed byte for byte. The index is a
+folder that a server of the test's own shows on loopback; pip is this machine's."""
+
+import base64
+import hashlib
+import http.server
+import json
+import os
+import pathlib
+import tempfile
+import threading
+import zipfile
+
+import jsonschema
+import pytest
+
+from conftest import TOP, Glovebox
+
+MANIFEST = {"name": "minimal", "packages": [{"name": "python3", "version": "3.11.2-1"}],
+            "python": [{"name": "inside", "version": "2.5"}]}
+COMMANDS = "[console_scripts]\ngreet = greet:main\n"
+
+
+def wheel_of(folder, name, version, files, needs=()):
+    """A wheel (PEP 427) whose record is right."""
+    papers = f"{name}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nLicense: MIT\nAuthor: A. Nobody\x1b[31m\n" \
+               f"Summary: Says hello.\n" + "".join(f"Requires-Dist: {need}\n" for need in needs)
+    files = {**files, f"{papers}/METADATA": metadata,
+             f"{papers}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    digest = lambda text: base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+    record = "".join(f"{path},sha256={digest(text)},{len(text)}\n" for path, text in files.items())
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for entry, text in {**files, f"{papers}/RECORD": record + f"{papers}/RECORD,,\n"}.items():
+            archive.writestr(entry, text)
+    return path
+
+
+class Index(http.server.BaseHTTPRequestHandler):
+    """PEP 503: a page a package, with links to what lies in the folder."""
+
+    def do_GET(self):
+        folder, name = self.server.folder, self.path.strip("/").rpartition("/")[2]
+        if self.path.startswith("/simple/"):
+            links = [f'<a href="/files/{entry.name}">{entry.name}</a>' for entry in sorted(folder.iterdir())
+                     if entry.name.startswith(f"{name}-")]
+            kind, body = "text/html", "".join(links).encode()
+        else:
+            kind, body = "application/octet-stream", (folder / name).read_bytes()
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("index")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Index)
+    server.folder = folder
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    wheel_of(folder, "greet", "1.0", {
+        "greet.py": "import helper\n\ndef main():\n    print(helper.WORD)\n", "greet-1.0.dist-info/entry_points.txt": COMMANDS,
+        "greet_start.pth": "import sys\n"}, needs=["helper>=1", "inside>=2", "more; extra == 'all'"])
+    wheel_of(folder, "helper", "1.2", {"helper.py": "WORD = 'hello from a wheel'\n"})
+    wheel_of(folder, "lying", "1.0", {"lying.py": "x = 1\n"})
+    (folder / "sourceonly-1.0.tar.gz").write_bytes(b"a source archive")
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def libs(tmp_path, index):
+    """The program with a state folder of its own and an operator whose pip asks the index of the test."""
+    glovebox = Glovebox(tmp_path)
+    folder = tempfile.TemporaryDirectory(prefix="glovebox-libs-")  # users of sandboxes cannot pass pytest's
+    os.chmod(folder.name, 0o755)
+    glovebox.state = pathlib.Path(folder.name)
+    made = glovebox.state / "templates/minimal"
+    made.mkdir(parents=True)
+    (made / "manifest.json").write_text(json.dumps(MANIFEST))
+    env = {"PIP_CONFIG_FILE": os.devnull, "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": "",
+           "PIP_INDEX_URL": f"http://somebody:secret@127.0.0.1:{index.server_port}/simple"}
+
+    def call(*words, code=0):
+        done = glovebox("libs", *words, env=env, timeout=120)
+        assert done.returncode == code, done.stderr.decode()
+        return (done.stdout if code == 0 else done.stderr).decode()
+
+    call.glovebox = glovebox
+    yield call
+    folder.cleanup()
+
+
+def ask(libs, name, *words):
+    return json.loads(libs("request", name, "--template", "minimal", "--json", *words))["id"]
+
+
+def test_a_package_is_asked_for_looked_at_and_approved(libs):
+    assert "nothing waits" in libs("review")
+    request = ask(libs, "greet", "--reason", "says hello: \"nicely\"")
+    assert "first: glovebox libs review" in libs("approve", request, code=125)
+    seen = libs("review", request)
+    assert "secret" not in seen and "\x1b" not in seen and "says hello" in seen and "127.0.0.1" in seen
+    facts = json.loads(libs("review", request, "--json"))["review"]
+    greet, helper = facts["files"]
+    assert (greet["name"], greet["version"], greet["licence"], greet["commands"]) == ("greet", "1.0", "MIT", ["greet"])
+    assert greet["needs"] == ["helper>=1", "inside>=2"] and greet["runs_at_start"] == ["greet_start.pth"]
+    assert helper["name"] == "helper", "what the template has already does not come from the index"
+    kept = libs.glovebox.state / "libs" / request / "archives" / greet["file"]
+    assert hashlib.sha256(kept.read_bytes()).hexdigest() == greet["sha256"]
+    right = kept.read_bytes()
+    kept.write_bytes(right + b"!")
+    assert "is not what was looked at" in libs("approve", request, code=125)
+    kept.write_bytes(right)
+    assert "glovebox template build minimal" in libs("approve", request, "--reason", "read every line")
+    text = (libs.glovebox.state / "libs/minimal.approved.yaml").read_text()
+    assert greet["sha256"] in text and "read every line" in text and f"({os.getuid()})" in text
+    assert "approved already" in libs("approve", request, code=125)
+    rows = [row for row in json.loads(libs("minimal", "--json")) if row.get("manager") == "pip"]
+    assert [(row["name"], row["built"]) for row in rows] == [("greet", False), ("helper", False)]
+    assert "comes with the next build" in libs("minimal", "greet")
+    assert "leaves it out" in libs("deny", request, "--reason", "no longer")
+    assert json.loads(libs("minimal", "greet", "--json")) == []
+
+
+def test_every_step_is_told_in_the_log(libs):
+    request = ask(libs, "helper", "--version", "1.2")
+    for verb in ("review", "approve", "deny"):
+        libs(verb, request)
+    said = libs.glovebox("log", "search", "--json", "").stdout.splitlines()
+    told = [json.loads(line) for line in said]
+    schema = json.loads((TOP / "docs/reference/event.schema.json").read_text())
+    for event in told:
+        jsonschema.validate(event, schema)
+    assert [event["event"] for event in told] == ["libs.requested", "libs.reviewed", "libs.approved", "libs.denied"]
+    facts = told[2]["facts"]
+    assert (facts["package"], facts["version"], facts["template"], facts["uid"]) == ("helper", "1.2", "minimal", os.getuid())
+    assert facts["sha256"] == json.loads(libs("review", request, "--json"))["review"]["files"][0]["sha256"]
+    (libs.glovebox.state / "daemon/log/checkpoint").write_text("no checkpoint\n")
+    assert "the log cannot tell" in libs("request", "greet", code=125), "what cannot be told is not done"
+
+
+@pytest.mark.parametrize("words, failure", [
+    (["sourceonly"], "a source archive is not taken"), (["helper", "--version", "9"], "no wheel of helper 9")])
+def test_what_is_no_wheel_is_not_taken(libs, words, failure):
+    request = ask(libs, *words)
+    assert failure in libs("review", request, code=125)
+    assert "first: glovebox libs review" in libs("approve", request, code=125)
+
+
+@pytest.mark.parametrize("words, failure", [
+    (["request"], "which package?"), (["approve"], "which one?"), (["request", "x", "--npm"], "network: {sets: [npm]}"),
+    (["request", "x", "--pip", "--apt"], "one of the two"), (["request", "../x"], "no name of a package"),
+    (["request", "-r"], "-r"), (["request", "x", "--version", "1 2"], "no version"),
+    (["request", "x", "--template", "../y"], "no name of a template"), (["request", "x", "--reason", "a\nb"], "one line"),
+    (["review", "../x"], "no id"), (["review", "lib_00000000"], "no request"), (["approve", "x", "y"], "two words")])
+def test_words_that_are_none_are_refused(libs, words, failure):
+    assert failure in libs(*words, code=125)
+
+
+@pytest.mark.parametrize("text, failure", [
+    ("packages: [{name: x}]\n", "needs its version"), ("- a\n", "`packages:` and a list"),
+    ("packages:\n  - {name: x, manager: npm}\n", "no manager"), ("packages:\n  - {name: ../x}\n", "no name"),
+    ("packages:\n  - {nom: x}\n", "no such key")])
+def test_a_list_that_is_none_stops_the_build(libs, text, failure):
+    (libs.glovebox.state / "libs").mkdir()
+    (libs.glovebox.state / "libs/minimal.approved.yaml").write_text(text)
+    done = libs.glovebox("template", "build", "minimal", "--offline")
+    assert done.returncode == 125 and failure.encode() in done.stderr and b"minimal.approved.yaml:" in done.stderr
+
+
+def build(libs):
+    return libs.glovebox("template", "build", "minimal", "--offline", "--json", timeout=300)
+
+
+def test_a_build_installs_what_was_approved_and_nothing_else(libs):
+    request = ask(libs, "greet")
+    libs("review", request)
+    libs("approve", request)
+    archive = libs.glovebox.state / "libs" / request / "archives/greet-1.0-py3-none-any.whl"
+    right = archive.read_bytes()
+    archive.write_bytes(right[:-1] + b"!")
+    done = build(libs)
+    assert done.returncode == 125 and b"approved package greet 1.0: its archive is not the one" in done.stderr, done.stderr
+    archive.write_bytes(right)
+    done = build(libs)
+    assert done.returncode == 0, done.stderr.decode()
+    assert [(row["name"], row["request"]) for row in json.loads(done.stdout)["approved"]] == [
+        ("greet", request), ("helper", request)]
+    assert {"name": "greet", "version": "1.0"} in json.loads(done.stdout)["python"]
+    ran = libs.glovebox.run("--policy", "minimal", "-c", "import greet, os; greet.main(); os.system('greet')")
+    assert ran.stdout == b"hello from a wheel\n" * 2, ran
+    assert all(row["built"] for row in json.loads(libs("minimal", "--json")) if "built" in row)
