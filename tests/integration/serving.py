@@ -1,8 +1,10 @@
 """serving.py - a `glovebox serve` for tests: its sockets, its keys, its log."""
 
+import contextlib
 import http.client
 import json
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -11,8 +13,11 @@ import time
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
+    """None of those that the kernel hands out: between two moments anybody could be given one of them."""
+    while True:
+        port = random.randrange(10000, 32000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def let_others_in(path):
@@ -49,22 +54,33 @@ class Serving:
     def __init__(self, glovebox, *arguments, env=None, tcp=True, slots=8):
         self.glovebox = glovebox
         self.socket = str(glovebox.folder / "s")
-        self.port = free_port() if tcp else None
         self.log = glovebox.folder / "serve.log"
-        listen = ["--listen", f"127.0.0.1:{self.port}"] if tcp else []
+        arguments = ["serve", "--socket", self.socket, "--slots", str(slots), *arguments]
+        for _ in range(5):
+            self.port = free_port() if tcp else None
+            if self.start(arguments + (["--listen", f"127.0.0.1:{self.port}"] if tcp else []), env):
+                return
+        raise AssertionError(self.log.read_text())
+
+    def start(self, arguments, env):
+        """False if somebody else has taken the port that was free a moment ago."""
+        before = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
-            self.process = glovebox.start("serve", "--socket", self.socket, "--slots", str(slots), *listen, *arguments,
-                                          env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        end = time.monotonic() + 30
+            self.process = self.glovebox.start(*arguments, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             try:
                 if self.call("GET", "/healthz").status == 200:
-                    return
+                    return True
             except OSError:
                 pass
-            assert self.process.poll() is None, self.log.read_text()
+            if self.process.poll() is not None:
+                said = self.log.read_text()[before:]
+                assert "Address already in use" in said, said
+                return False
             time.sleep(0.05)
         self.process.kill()
+        self.process.wait()
         raise AssertionError(self.log.read_text())
 
     def __enter__(self):

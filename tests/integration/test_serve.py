@@ -13,11 +13,12 @@ import threading
 import time
 
 import pytest
+from serving import free_port
 
 pytestmark = pytest.mark.usefixtures("python_template")
 
 
-def wait_until(condition, seconds=15):
+def wait_until(condition, seconds=60):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
@@ -168,9 +169,7 @@ def test_run_finds_the_default_socket(glovebox):
 
 
 def test_tcp_on_loopback_and_a_config_file(glovebox):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     (glovebox.folder / "serve.conf").write_text(
         f"# how we serve\nsocket: {glovebox.folder}/g.sock\nlisten: 127.0.0.1:{port}\n\nslots:  8\n")
     service = Service(glovebox, "--config", glovebox.folder / "serve.conf").ready()
