@@ -325,7 +325,7 @@ static struct context *context_new(struct session *session, const char *id,
     context->kind = context_kind_of(name);
     if (!context->kind)
         (void) fail(err, ERR_BAD_REQUEST,
-                    "language '%.40s' has no contexts; python, bash and javascript have", name);
+                    "language '%.40s' has no contexts; python, bash, javascript and r have", name);
     else if (!context->folder)
         (void) fail(err, ERR_SYSTEM, "no memory for a context");
     else if (spec_language(&session->spec, name, &context->language, err) == 0 &&

@@ -2,6 +2,7 @@
 #include "base/table.h"
 #include "cells_bash.h"
 #include "cells_js.h"
+#include "cells_r.h"
 #include "daemon/contexts.h"
 
 #include <string.h>
@@ -11,12 +12,16 @@
 static const char begin_bash[] = "PROMPT_COMMAND=$0 exec bash --norc --noprofile +m -i "
                                  "4>&2 2>/dev/null";
 
+/* Rscript takes no program of several lines from the command line, but any text as an argument. */
+static const char begin_r[] = "eval(parse(text = commandArgs(TRUE)))";
+
 static const struct context_kind kinds[] = {
     /* clang-format off */
-    { "python",     { NULL },                               NULL       },
-    { "bash",       { "bash", "--norc", "-c", begin_bash }, cells_bash },
-    { "javascript", { "node", "-e" },                       cells_js   },
-    { "node",       { "node", "-e" },                       cells_js   },
+    { "python",     { NULL },                                  NULL       },
+    { "bash",       { "bash", "--norc", "-c", begin_bash },    cells_bash },
+    { "javascript", { "node", "-e" },                          cells_js   },
+    { "node",       { "node", "-e" },                          cells_js   },
+    { "r",          { "Rscript", "--vanilla", "-e", begin_r }, cells_r    },
     /* clang-format on */
 };
 

@@ -22,7 +22,7 @@
     }
   }
 
-  function bundle(value) {
+  function shown(value) {
     const data = { "text/plain": typeof value === "string" ? value : util.inspect(value, { depth: 6 }) };
     if (value !== null && typeof value === "object" && [Object.prototype, Array.prototype].includes(
       Object.getPrototypeOf(value))) {
@@ -30,7 +30,7 @@
         data["application/json"] = JSON.parse(JSON.stringify(value));
       } catch (error) {} // circular: the text is enough
     }
-    return data;
+    return { data };
   }
 
   function failure(error) {
@@ -56,7 +56,7 @@
   });
   const server = repl.start({ prompt: "", input, output, terminal: false, useGlobal: true,
     breakEvalOnSigint: true, ignoreUndefined: true });
-  globalThis.display = (value) => tell("d", bundle(value));
+  globalThis.display = (value) => tell("d", shown(value));
   // Between cells an interrupt means nothing, and in an await it ends it. While the cell's own code runs nobody
   // may listen: removing the last listener would take the evaluation's own away.
   const interrupt = () => running && server.emit("SIGINT");
@@ -71,7 +71,7 @@
       if (error)
         tell("e", failure(error));
       else if (value !== undefined)
-        tell("v", bundle(value));
+        tell("v", shown(value));
     } catch (other) {
       tell("e", failure(other));
       error = other;
