@@ -68,7 +68,7 @@ void exchange_flush(struct exchange *exchange);
 void exchange_finish(struct exchange *exchange);
 
 /* What a transfer of libcurl is told its end as. */
-void exchange_ended(void *exchange, CURLcode result);
+void exchange_ended(void *context, CURLcode result);
 
 /* Takes one request from what an endpoint's rate allows. */
 bool rate_allows(const struct egress_endpoint *endpoint);
