@@ -207,30 +207,40 @@ class Sandbox:
                 raise Refused(body[8:].decode("utf-8", "replace"))
         end = time.monotonic() + 5
         while time.monotonic() < end:
+            children = self.children()
+            if not children and not self.children():  # it was there: init said so
+                break
             with contextlib.suppress(OSError):
-                for child in pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
+                for child in children:
                     call = pathlib.Path(f"/proc/{child}/syscall").read_text().split()[0]
                     if os.readlink(f"/proc/{child}/exe").endswith(command[0].split("/")[-1]) and call == wait_for:
                         return int(child)
             time.sleep(0.005)
         raise Gone("the program did not stay")
 
+    def children(self):
+        """The processes that init has started and not yet reaped; none either once init has ended."""
+        try:
+            return pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        except OSError:
+            return []
+
+
+STATUS_HEAD = re.compile(r"Name:\t(.*)\n(?:.*\n)*?State:\t(\S)(?:.*\n)*?Uid:" + r"\t(\d+)" * 4)
+
 
 def our_processes():
     """Processes of glovebox, by name or by an id of its block."""
     found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit():
             continue
-        with contextlib.suppress(OSError):
-            status = (entry / "status").read_text(encoding="utf-8", errors="replace")
-            name = re.search(r"^Name:\s+(.*)", status, re.MULTILINE).group(1)
-            ids = [int(number) for number in re.search(r"^Uid:\s+(.*)", status, re.MULTILINE).group(1).split()]
-            state = re.search(r"^State:\s+(\S)", status, re.MULTILINE).group(1)
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb", buffering=0) as file:
+            name, state, *ids = STATUS_HEAD.match(file.read(4096).decode("utf-8", "replace")).groups()
             ours = name in ("glovebox-spawner", "glovebox-init", "gloveboxd") or \
-                any(0x70000000 <= number <= 0x70010001 for number in ids)
+                any(0x70000000 <= int(number) <= 0x70010001 for number in ids)
             if ours and state not in "ZX":
-                found.append((int(entry.name), name))
+                found.append((int(pid), name))
     return found
 
 
