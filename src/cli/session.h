@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <glovebox.h>
+#include <json.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,7 +32,15 @@ int session_named(const struct session_arguments *arguments, const char *word,
 /* Why the library's last call failed. Returns -1. */
 int library_failed(int32_t code, error *err);
 
+/* A text of an object, "" if it has none of this name. Borrowed from the object. */
+const char *text_of(json_object *object, const char *key);
+
 /* The verbs. Return the exit status, or -1 with *err. */
+int session_new(struct session_arguments *arguments, error *err);
+int session_list(struct session_arguments *arguments, error *err);
+int session_show(struct session_arguments *arguments, error *err);
+int session_kill(struct session_arguments *arguments, error *err);
+int session_run(struct session_arguments *arguments, error *err);
 int session_exec(struct session_arguments *arguments, error *err);
 int session_shell(struct session_arguments *arguments, error *err);
 int session_copy(struct session_arguments *arguments, error *err);
