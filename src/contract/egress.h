@@ -27,6 +27,7 @@ enum {
     EGRESS_PROXY_PORT = 3128,
     EGRESS_DNS_PORT = 53,
     EGRESS_LISTENERS_MOST = 3 + EGRESS_PORTS_MOST, /* DNS by UDP and TCP, the proxy, the ports */
+    EGRESS_AUTHORITY_MOST = 16384, /* bytes of a certificate (PEM), its end included */
 };
 
 enum egress_kind {
@@ -64,6 +65,7 @@ enum egress_rule_flag {
     EGRESS_NETWORK = 2,     /* no host: literal addresses within `network` */
     EGRESS_PRIVATE = 4,     /* the host's addresses may lie within `network`, special or not */
     EGRESS_AT_ENDPOINT = 8, /* host is "NAME.endpoint": requests go to endpoints[endpoint] */
+    EGRESS_OPENED = 16,     /* its ports carry TLS, which is opened: methods and paths are seen */
 };
 
 struct egress_rule {
