@@ -351,6 +351,11 @@ GLB_API int32_t glb_session_exec(glb_client *client, const char *session,
                                  const glb_process_options *options, size_t options_size,
                                  char **ret_json);
 
+/* Lists what runs in a session: {"processes":[…]}; with has_ended 1, what has ended in the last
+ * minute too. */
+GLB_API int32_t glb_session_processes(glb_client *client, const char *session, int32_t has_ended,
+                                      char **ret_json);
+
 /* Writes a file of the session to a descriptor; with is_folder 1 a folder, as a tar that must be
  * unpacked with care. A path begins with "/", or lies below /workspace. */
 GLB_API int32_t glb_session_read(glb_client *client, const char *session, const char *path,

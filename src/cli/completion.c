@@ -38,11 +38,18 @@ static void print_quoted(const char *text, const char *special)
             (void) printf(strchr(special, *text) ? "\\%c" : "%c", *text);
 }
 
+/* Verbs of their own, "build|list|show"; not what stands for something: "ID", "FILE|-". */
+static bool has_words(const char *arguments)
+{
+    return *arguments >= 'a' && *arguments <= 'z' &&
+           memchr(arguments, '|', strcspn(arguments, " "));
+}
+
 /* The words at the beginning of "build|list|show [NAME]", none of "[OPTIONS] …". */
 static void print_words(const char *arguments)
 {
     size_t length = strcspn(arguments, " ");
-    if (arguments[0] == '[' || !memchr(arguments, '|', length))
+    if (!has_words(arguments))
         return;
     for (size_t index = 0; index < length; index++)
         (void) putchar(arguments[index] == '|' ? ' ' : arguments[index]);
@@ -68,8 +75,7 @@ static void print_bash_verb(const struct command *command, const struct option_t
     for (size_t index = 0; table && index < table->count; index++)
         (void) printf("--%s ", table->rows[index].name);
     (void) fputs("--help' words='", stdout);
-    if (!table)
-        print_words(command->arguments);
+    print_words(command->arguments);
     (void) puts("' ;;");
 }
 
@@ -136,7 +142,7 @@ static void print_zsh(void)
                       command->name);
         for (size_t row = 0; table && row < table->count; row++)
             print_zsh_row(&table->rows[row]);
-        if (!table) {
+        if (has_words(command->arguments)) {
             (void) fputs(" '1:what:(", stdout);
             print_words(command->arguments);
             (void) fputs(")'", stdout);
@@ -167,7 +173,7 @@ static void print_fish(void)
             print_quoted(row->text, "");
             (void) puts("'");
         }
-        if (!table && strchr(command->arguments, '|') && command->arguments[0] != '[') {
+        if (has_words(command->arguments)) {
             (void) printf("complete -c glovebox -n '__fish_seen_subcommand_from %s' -a '",
                           command->name);
             print_words(command->arguments);

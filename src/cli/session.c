@@ -80,7 +80,7 @@ static const struct option_row rows[] = {
     { "context",  0,   "NAME",       VALUES_NONE,   "run: a language, or the id of a context; default: python", store_text,  FIELD(in) },
     { "attach",   'a', "PROCESS",    VALUES_NONE,   "shell, exec: one that runs already",                     store_text,    FIELD(process) },
     { "tar",      0,   NULL,         VALUES_NONE,   "cp: a folder inside, a tar outside",                     store_switch,  FIELD(is_folder) },
-    { "all",      0,   NULL,         VALUES_NONE,   "list: those that have ended too",                        store_switch,  FIELD(all) },
+    { "all",      0,   NULL,         VALUES_NONE,   "list, ps: those that have ended too",                        store_switch,  FIELD(all) },
     { "json",     0,   NULL,         VALUES_NONE,   "the daemon's answer, for programs",                      store_switch,  FIELD(json) },
     { "daemon",   0,   "SOCKET",     VALUES_FILE,   "the daemon's socket; default: where it is looked for",   store_text,    FIELD(daemon) },
 };
@@ -96,17 +96,20 @@ const struct option_table *session_option_table(void)
                     "  glovebox session cp table.csv $id:in/table.csv\n"
                     "  glovebox session exec $id -- wc -l in/table.csv\n"
                     "  glovebox session shell $id                    a terminal inside\n"
+                    "  glovebox session attach $id                   what runs there already\n"
                     "  glovebox session kill $id\n",
-        .usage = "new [OPTIONS]\n"
-                 "       glovebox session list|show [OPTIONS] [ID]\n"
+        .usage = "new|create [OPTIONS]\n"
+                 "       glovebox session list|ls|show [OPTIONS] [ID]\n"
                  "       glovebox session run [OPTIONS] ID FILE|-\n"
                  "       glovebox session exec|shell [OPTIONS] ID [-- COMMAND]\n"
+                 "       glovebox session ps ID\n"
+                 "       glovebox session attach ID [PROCESS]\n"
                  "       glovebox session cp [--tar] ID:PATH FILE|-  or  FILE|- ID:PATH\n"
                  "       glovebox session files ID [FOLDER]\n"
-                 "       glovebox session kill ID…",
+                 "       glovebox session kill|rm ID…",
         .more = "An ID may be shortened to a beginning that only one session has. Needs a daemon: "
                 "glovebox serve.\nIn a shell, Enter ~ . leaves the program running; come back with "
-                "--attach.\n",
+                "attach.\n",
         .rows = rows,
         .count = COUNT_OF(rows),
     };
@@ -126,9 +129,21 @@ static const struct verb {
     int least; /* words that must follow */
     int (*take)(struct session_arguments *arguments, error *err);
 } verbs[] = {
-    { "new", 0, session_new }, { "list", 0, session_list },   { "show", 1, session_show },
-    { "run", 1, session_run }, { "exec", 1, session_exec },   { "shell", 1, session_shell },
-    { "cp", 2, session_copy }, { "files", 1, session_files }, { "kill", 1, session_kill },
+    { "new", 0, session_new },
+    { "list", 0, session_list },
+    { "show", 1, session_show },
+    { "run", 1, session_run },
+    { "exec", 1, session_exec },
+    { "shell", 1, session_shell },
+    { "ps", 1, session_processes },
+    { "attach", 1, session_attach },
+    { "cp", 2, session_copy },
+    { "files", 1, session_files },
+    { "kill", 1, session_kill },
+    /* The same by the names that other tools have. */
+    { "create", 0, session_new },
+    { "ls", 0, session_list },
+    { "rm", 1, session_kill },
 };
 
 static int no_such_verb(const char *word)

@@ -42,6 +42,8 @@ int session_show(struct session_arguments *arguments, error *err);
 int session_kill(struct session_arguments *arguments, error *err);
 int session_run(struct session_arguments *arguments, error *err);
 int session_exec(struct session_arguments *arguments, error *err);
+int session_processes(struct session_arguments *arguments, error *err);
+int session_attach(struct session_arguments *arguments, error *err);
 int session_shell(struct session_arguments *arguments, error *err);
 int session_copy(struct session_arguments *arguments, error *err);
 int session_files(struct session_arguments *arguments, error *err);

@@ -167,8 +167,7 @@ int session_shell(struct session_arguments *arguments, error *err)
         return library_failed(code, err);
     int status = json ? status_of(json, process) : EXIT_OWN_FAILURE;
     if (shell.is_left) {
-        (void) complain("left; it runs on: glovebox session shell %s --attach %s", session,
-                        process);
+        (void) complain("left; it runs on: glovebox session attach %s %s", session, process);
         status = 0;
     }
     glb_text_free(json);

@@ -132,9 +132,11 @@ static void print_session(json_object *session)
     (void) json_object_object_get_ex(session, "policy", &policy);
     (void) json_object_object_get_ex(session, "ended", &ended);
     (void) json_object_object_get_ex(session, "metadata", &metadata);
-    (void) snprintf(line, sizeof line, "%-36s  %-8s  %-10s  %s  %s%.200s", text_of(session, "id"),
-                    text_of(session, "state"), policy ? text_of(policy, "name") : "-",
-                    text_of(session, "created_at"), ended ? text_of(ended, "why") : "",
+    (void) snprintf(line, sizeof line, "%-36s  %-8s  %-10s  %-24s  %s%s%.200s",
+                    text_of(session, "id"), text_of(session, "state"),
+                    policy ? text_of(policy, "name") : "-", text_of(session, "created_at"),
+                    ended ? text_of(ended, "why") : "",
+                    ended && metadata && json_object_object_length(metadata) > 0 ? " " : "",
                     metadata && json_object_object_length(metadata) > 0
                         ? json_object_to_json_string_ext(metadata, JSON_C_TO_STRING_PLAIN)
                         : "");
@@ -153,6 +155,9 @@ static bool print_each(void *context, json_object *session)
 
 int session_list(struct session_arguments *arguments, error *err)
 {
+    if (!arguments->json)
+        (void) printf("%-36s  %-8s  %-10s  %-24s  %s\n", "ID", "STATE", "POLICY", "CREATED",
+                      arguments->all ? "ENDED, METADATA" : "METADATA");
     return walk_sessions(arguments, arguments->all ? "all" : NULL, print_each, arguments, err);
 }
 

@@ -233,6 +233,19 @@ int32_t glb_session_run(glb_client *client, const char *session, const glb_cell_
     return GLB_OK;
 }
 
+/* ---- processes: what works with one is in session_exec.c ---- */
+
+int32_t glb_session_processes(glb_client *client, const char *session, int32_t has_ended,
+                              char **ret_json)
+{
+    error err = { 0 };
+    char path[256];
+    const char *rest = has_ended ? "/processes?all=1" : "/processes";
+    if (session_path(path, sizeof path, session, rest, &err) < 0)
+        return report(&err);
+    return ask(client, "GET", path, ret_json, &err);
+}
+
 /* ---- files ---- */
 
 enum { ADDRESS_MOST = 3 * 4096 + 128 };

@@ -51,11 +51,11 @@ def session(cli):
 class Shell:
     """`glovebox session shell` on a terminal of the test's own."""
 
-    def __init__(self, daemon, *words):
+    def __init__(self, daemon, *words, verb="shell"):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ["TERM"] = "xterm-256color"
-            os.execv(BUILD / "glovebox", ["glovebox", "session", "shell", "--daemon", daemon.path, *words])
+            os.execv(BUILD / "glovebox", ["glovebox", "session", verb, "--daemon", daemon.path, *words])
         self.seen = b""
 
     def size(self, rows, columns):
@@ -134,6 +134,35 @@ def test_a_program_is_interrupted_and_the_session_goes_on(daemon, cli, session):
     assert cli("run", session, "-c", "1").stdout == b"1\n"
 
 
+def test_what_runs_is_listed_and_found_again(daemon, cli, session):
+    assert cli("ps", session).stdout.split() == [b"ID", b"PID", b"STATE", b"TERMINAL", b"COMMAND"]
+    assert b"no program runs there" in cli("attach", session).stderr
+    daemon.call("POST", f"/v1/sessions/{session}/processes",
+                {"shell": "echo begun; until [ -e go ]; do sleep 0.05; done; echo done; exit 4", "tag": "job"})
+    listed = cli("ps", session).stdout.decode().splitlines()
+    assert len(listed) == 2 and "until [ -e go ]" in listed[1], listed
+    for words in ([], ["job"], [listed[1].split()[1]]):
+        follower = subprocess.Popen([BUILD / "glovebox", "session", "attach", "--daemon", daemon.path, session, *words],
+                                    stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        assert follower.stdout.readline() == b"begun\n"
+        if words and words != ["job"]:
+            cli("run", session, "-c", "open('go', 'w')")
+            assert follower.stdout.read() == b"done\n" and follower.wait(30) == 4
+        else:
+            follower.kill()
+            follower.wait()
+        follower.stdout.close()
+    assert b"no process that runs" in cli("attach", session, "job").stderr
+
+
+def test_other_names_of_the_verbs(cli):
+    made = cli("create", "--policy", "data")
+    name = made.stdout.strip()
+    listed = cli("ls").stdout.splitlines()
+    assert listed[0].split() == [b"ID", b"STATE", b"POLICY", b"CREATED", b"METADATA"] and name in b"".join(listed[1:])
+    assert cli("rm", name.decode()).returncode == 0 and name not in cli("ls").stdout
+
+
 def test_files_go_in_and_out(cli, session, tmp_path):
     block = os.urandom(3_000_000)
     (tmp_path / "a file").write_bytes(block)
@@ -177,9 +206,9 @@ def test_a_shell_is_left_and_found_again(daemon, session):
     shell.until(b"$ ")
     shell.type("~.")
     status, said = shell.end()
-    assert status == 0 and b"--attach" in said, said
-    process = re.search(rb"--attach (\S+)", said).group(1).decode()
-    again = Shell(daemon, session, "--attach", process)
+    assert status == 0 and b"session attach " + session.encode() in said, said
+    process = re.search(rb"session attach \S+ (\S+)", said).group(1).decode()
+    again = Shell(daemon, session, process, verb="attach")
     again.until(b"still-here")
     again.type("\x15echo $kept\r")
     again.until(b"\rstill-here")

@@ -83,6 +83,8 @@ def test_bash_completion_offers_what_fits(glovebox, tmp_path):
     assert bash_offers(glovebox, "glovebox", "run", "scr") == ["script.py"]
     assert bash_offers(glovebox, "glovebox", "run", "-l", "py") == ["python"]
     assert bash_offers(glovebox, "glovebox", "template", "bu") == ["build"]
+    assert bash_offers(glovebox, "glovebox", "session", "at") == ["attach"]
+    assert bash_offers(glovebox, "glovebox", "session", "--la") == ["--label"]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
