@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    EGRESS_VERSION = 2,
+    EGRESS_VERSION = 3,
     EGRESS_MISCONFIGURED = 78, /* it ends so if its files are not as they must be */
     EGRESS_PATH_SIZE = 192,
     EGRESS_METHOD_SIZE = 16,
@@ -86,7 +86,8 @@ struct egress_rule {
  */
 struct egress_endpoint {
     uint32_t channel;
-    uint32_t rate; /* requests a minute, of all channels together; 0: as many as come */
+    uint32_t rate;    /* requests a minute, of all channels together; 0: as many as come */
+    uint32_t idle_ms; /* without a byte either way; never 0 */
     uint16_t port;
     uint16_t is_tls;
     uint16_t header_count; /* that must be added; their values are glovebox-egress's own */

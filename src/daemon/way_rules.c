@@ -9,6 +9,7 @@ static int send_endpoint(const struct way *way, const struct network_endpoint *e
     struct egress_endpoint told = {
         .channel = way->channel,
         .rate = endpoint->rate,
+        .idle_ms = endpoint->idle_ms > 0 ? endpoint->idle_ms : ENDPOINT_IDLE_MS,
         .port = endpoint->url.port,
         .is_tls = endpoint->url.is_tls,
         .header_count = (uint16_t) endpoint->header_count,

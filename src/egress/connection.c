@@ -92,7 +92,7 @@ void connection_time_is_up(uv_timer_t *timer)
         connection->lookup = NULL;
         connection_refuse(connection, EGRESS_NOT_FOUND);
     } else if (connection->state == RELAYING)
-        connection_end(connection, EGRESS_TOO_LONG);
+        connection_relayed_long_enough(connection);
     else if (connection->state == IN_REQUEST || connection->state == IN_HELLO)
         connection_refuse(connection, EGRESS_TOO_SLOW);
     else

@@ -77,6 +77,7 @@ void connection_drop_outer(struct connection *connection);
 /* relay.c */
 void connection_begin_relay(struct connection *connection);
 void connection_relay(struct connection *connection);
+void connection_relayed_long_enough(struct connection *connection); /* or had nothing to relay */
 
 /* refusal.c */
 void connection_refuse(struct connection *connection, enum egress_reason reason);

@@ -113,7 +113,8 @@ static int connect_to(struct connection *connection, const struct in6_addr *addr
 static void reach_endpoint(struct connection *connection, const struct egress_endpoint *endpoint)
 {
     const struct exchange_order order = { endpoint, connection->addresses,
-                                          connection->address_count };
+                                          connection->address_count,
+                                          &connection->channel->exchanges };
     struct exchange *exchange;
     int made;
     enum egress_reason reason =

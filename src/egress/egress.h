@@ -33,7 +33,7 @@ struct channel {
     struct listener listeners[EGRESS_LISTENERS_MOST];
     unsigned open_handles; /* of libuv; the channel is freed after the last */
     struct connection *first;
-    unsigned connections;
+    unsigned connections, exchanges;
     uint64_t sent, received;
     uint32_t records, lost;
     unsigned tell_turns; /* of the loop, until EGRESS_TOLD may be said; 0: nobody asks */

@@ -5,6 +5,8 @@
  * the secret. At most one piece of the answer is held: what cannot be passed on is not read. */
 #include "egress/exchange.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +88,13 @@ static void socket_is_ready(uv_poll_t *poll, int status, int events)
     exchange_watch(exchange);
 }
 
+/* No sandbox has so many that others have none. */
+static bool has_room(const struct upstreams *upstreams, unsigned of_channel)
+{
+    unsigned most = of_channel < EXCHANGES_FEW ? EXCHANGES_MOST : EXCHANGES_MANY;
+    return upstreams->exchanges < most;
+}
+
 enum egress_reason exchange_begin(struct upstreams *upstreams, const struct exchange_order *order,
                                   int *ret_socket, struct exchange **ret_exchange)
 {
@@ -94,10 +103,10 @@ enum egress_reason exchange_begin(struct upstreams *upstreams, const struct exch
     const struct secret *secret = secrets_find(upstreams->secrets, endpoint);
     if (!secret && endpoint->header_count > 0)
         return EGRESS_NO_SECRET;
-    if (!rate_allows(endpoint))
+    if (!rate_allows(endpoint, now_ms()))
         return EGRESS_TOO_OFTEN;
     struct exchange *exchange =
-        upstreams->exchanges < EXCHANGES_MOST ? calloc(1, sizeof *exchange) : NULL;
+        has_room(upstreams, *order->of_channel) ? calloc(1, sizeof *exchange) : NULL;
     if (!exchange || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
         free(exchange);
         return EGRESS_TOO_MANY;
@@ -117,7 +126,9 @@ enum egress_reason exchange_begin(struct upstreams *upstreams, const struct exch
     memcpy(exchange->addresses, order->addresses, order->address_count * sizeof *order->addresses);
     scrub_init(&exchange->scrub, exchange->secret ? secret->words : NULL,
                exchange->secret ? secret->word_count : 0);
+    exchange->of_channel = order->of_channel;
     upstreams->exchanges++;
+    (*order->of_channel)++;
     exchange_watch(exchange);
     *ret_socket = pair[1];
     *ret_exchange = exchange;
@@ -147,6 +158,7 @@ void exchange_drop(struct exchange *exchange)
         return;
     exchange->is_ended = true;
     exchange->upstreams->exchanges--;
+    (*exchange->of_channel)--;
     transfer_free(exchange->upstreams->transfers, exchange->easy);
     curl_slist_free_all(exchange->fields);
     curl_slist_free_all(exchange->resolved);

@@ -30,6 +30,7 @@ struct exchange {
     struct upstreams *upstreams;
     struct egress_endpoint endpoint;
     const struct secret *secret; /* NULL: nothing is added */
+    unsigned *of_channel;
     unsigned address_count;
     struct in6_addr addresses[16];
     struct transfer_place place;
@@ -70,5 +71,6 @@ void exchange_finish(struct exchange *exchange);
 /* What a transfer of libcurl is told its end as. */
 void exchange_ended(void *context, CURLcode result);
 
-/* Takes one request from what an endpoint's rate allows. */
-bool rate_allows(const struct egress_endpoint *endpoint);
+/* rates.c: takes one request from what an endpoint's rate allows. False too if more endpoints than
+ * anybody has are asked at once. */
+bool rate_allows(const struct egress_endpoint *endpoint, int64_t now_ms);

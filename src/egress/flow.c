@@ -98,7 +98,7 @@ static size_t put_chunks(struct flow *flow, const char *bytes, size_t size)
             put_end_of_chunks(flow);
             break;
         case CHUNK_BAD:
-            flow->fails = true;
+            flow->fails = flow->is_wrong = true;
             break;
         }
         at += used;
@@ -181,7 +181,8 @@ void flow_pump(struct flow *flow, uint64_t most, uint64_t *ret_taken)
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (got <= 0) {
-            flow->fails |= flow->body != FLOW_ALL; /* the body was to be longer */
+            flow->is_cut = flow->body != FLOW_ALL;
+            flow->fails |= flow->is_cut;
             flow->is_ended = true;
             continue;
         }

@@ -22,7 +22,9 @@ struct flow {
     size_t held;   /* bytes in the pipe */
     bool is_ended; /* nothing more is taken */
     bool is_done;  /* and everything has been passed on */
-    bool fails;    /* the receiver is gone, or the chunks are wrong */
+    bool fails;    /* the receiver is gone, or the body is wrong or cut */
+    bool is_wrong; /* its chunks are no chunks */
+    bool is_cut;   /* its sender ended before it was whole */
     bool is_wide;  /* it passes much, and its pipe holds more */
     uint64_t passed;
 };

@@ -59,10 +59,51 @@ static bool pump(struct flow *flow, uint64_t *used, uint64_t most, uint64_t *cou
     return *used < most || !flow_wants_read(flow);
 }
 
+/* A connection to a host lasts as long as its policy says. An exchange is one of few, which all
+ * sandboxes share: it lasts as long as something passes. */
+static uint32_t patience_ms(const struct connection *connection)
+{
+    const struct egress_endpoint *endpoint =
+        rules_endpoint(&connection->channel->rules, connection->rule);
+    uint32_t duration_ms = connection->channel->terms.duration_ms;
+    return duration_ms > 0 || !endpoint ? duration_ms : endpoint->idle_ms;
+}
+
+static void await_end(struct connection *connection)
+{
+    uint32_t most = patience_ms(connection);
+    if (most > 0)
+        (void) uv_timer_start(&connection->timer, connection_time_is_up, most, 0);
+    else
+        (void) uv_timer_stop(&connection->timer);
+}
+
+void connection_relayed_long_enough(struct connection *connection)
+{
+    if (connection->channel->terms.duration_ms > 0)
+        connection_end(connection, EGRESS_TOO_LONG);
+    else if (connection->record.received == 0)
+        connection_refuse(connection, EGRESS_IDLE);
+    else
+        connection_end(connection, EGRESS_IDLE);
+}
+
+/* There is no answer to half a body. Who sent what is none is told so, unless one has begun. */
+static void break_off(struct connection *connection)
+{
+    if (connection->up.is_cut)
+        connection_end(connection, EGRESS_ALLOWED);
+    else if (connection->record.received == 0)
+        connection_refuse(connection, EGRESS_BAD_REQUEST);
+    else
+        connection_end(connection, EGRESS_BAD_REQUEST);
+}
+
 void connection_relay(struct connection *connection)
 {
     struct channel *channel = connection->channel;
     struct egress_record *record = &connection->record;
+    uint64_t before = record->sent + record->received;
     enum egress_reason refusal = endpoint_refusal(connection);
     if (refusal != EGRESS_ALLOWED) {
         connection_refuse(connection, refusal);
@@ -72,12 +113,16 @@ void connection_relay(struct connection *connection)
     bool may_receive =
         !note_status(connection) || pump(&connection->down, &channel->received,
                                          channel->terms.received_most, &record->received);
+    if (connection->outer->exchange && record->sent + record->received > before)
+        await_end(connection);
     if (!may_send)
         connection_end(connection, EGRESS_SENT_TOO_MUCH);
     else if (!may_receive)
         connection_end(connection, EGRESS_RECEIVED_TOO_MUCH);
     else if (connection->down.fails)
         connection_end(connection, EGRESS_ALLOWED);
+    else if (connection->up.is_wrong || connection->up.is_cut)
+        break_off(connection);
     else if (connection->down.is_done &&
              (connection->is_http || connection->up.is_done || connection->up.fails)) {
         connection_tell(connection, EGRESS_ALLOWED);
@@ -110,17 +155,13 @@ void connection_begin_relay(struct connection *connection)
     if (flow_open(&connection->up, connection->inner, connection->outer->socket) < 0 ||
         flow_open(&connection->down, connection->outer->socket, connection->inner) < 0 ||
         put_head(connection, body, left) < 0) {
-        connection_end(connection, EGRESS_BAD_REQUEST);
+        connection_refuse(connection, EGRESS_BAD_REQUEST);
         return;
     }
     connection->channel->sent += connection->head_size;
     connection->record.sent += connection->head_size;
     free(connection->head);
     connection->head = NULL;
-    uint32_t most = connection->channel->terms.duration_ms;
-    if (most > 0)
-        (void) uv_timer_start(&connection->timer, connection_time_is_up, most, 0);
-    else
-        (void) uv_timer_stop(&connection->timer);
+    await_end(connection);
     connection_relay(connection);
 }

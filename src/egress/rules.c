@@ -23,7 +23,8 @@ int rules_add_endpoint(struct rules *rules, const struct egress_endpoint *endpoi
                     is_ended(endpoint->name, sizeof endpoint->name) &&
                     is_ended(endpoint->host, sizeof endpoint->host) &&
                     is_ended(endpoint->path, sizeof endpoint->path) && endpoint->port != 0 &&
-                    endpoint->header_count <= EGRESS_HEADERS_MOST && is_canonical(endpoint->host);
+                    endpoint->idle_ms != 0 && endpoint->header_count <= EGRESS_HEADERS_MOST &&
+                    is_canonical(endpoint->host);
     for (unsigned i = 0; is_sound && i < endpoint->header_count; i++)
         is_sound = is_ended(endpoint->headers[i], sizeof endpoint->headers[i]);
     if (!is_sound)

@@ -179,11 +179,11 @@ TEST(an_unsound_rule_is_not_taken)
 TEST(an_unsound_endpoint_is_not_taken)
 {
     static const struct egress_endpoint sound = {
-        .name = "api", .host = "api.example.org", .path = "/", .port = 443
+        .name = "api", .host = "api.example.org", .path = "/", .port = 443, .idle_ms = 1000
     };
     static struct rules rules;
     error err;
-    struct egress_endpoint wrong[6];
+    struct egress_endpoint wrong[7];
     for_each(endpoint, wrong)
         *endpoint = sound;
     memset(wrong[0].name, 'a', sizeof wrong[0].name);
@@ -192,6 +192,7 @@ TEST(an_unsound_endpoint_is_not_taken)
     wrong[3].port = 0;
     wrong[4].header_count = EGRESS_HEADERS_MOST + 1;
     wrong[5].host[0] = 'A'; /* not canonical */
+    wrong[6].idle_ms = 0;   /* it would wait for ever */
     for_each(endpoint, wrong)
         expect(rules_add_endpoint(&rules, endpoint, &err) < 0 && rules.endpoint_count == 0,
                "row %ld", (long) (endpoint - wrong));

@@ -11,7 +11,11 @@
 struct upstreams;
 struct exchange;
 
-enum { EXCHANGES_MOST = 256 /* at once, of all channels */ };
+enum {
+    EXCHANGES_MOST = 256,               /* at once, of all channels */
+    EXCHANGES_FEW = 4,                  /* of one channel: it has room while there is any */
+    EXCHANGES_MANY = EXCHANGES_MOST / 2 /* whoever has more than few leaves what is beyond */
+};
 
 /* Before the program confines itself: what is read of files is read here. `ca_file` is an open file
  * of certificates (PEM), -1 for those that this host trusts. `secrets` may be NULL.
@@ -24,6 +28,7 @@ struct exchange_order {
     const struct egress_endpoint *endpoint;
     const struct in6_addr *addresses;
     unsigned address_count;
+    unsigned *of_channel; /* exchanges that its sandbox has; counted here, and outlives them */
 };
 
 /* Begins an exchange: one request, as http_head_write() writes it, is read from *ret_socket's other

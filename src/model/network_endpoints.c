@@ -5,12 +5,13 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "model/address.h"
+#include "model/limits.h"
 #include "model/network_parts.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { PORT_HTTP = 80, RATE_MOST = 1000000 };
+enum { PORT_HTTP = 80, RATE_MOST = 1000000, IDLE_LEAST_MS = 1000, IDLE_MOST_MS = 3600000 };
 
 static const char endpoint_characters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
 
@@ -50,6 +51,17 @@ static int read_rate(const struct yaml *yaml, const struct yaml_node *value, str
     if (network_read_number(yaml, value, RATE_MOST, &rate, err) < 0)
         return -1;
     item->endpoint.rate = (uint32_t) rate;
+    return 0;
+}
+
+static int read_idle(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                     error *err)
+{
+    uint64_t idle_ms;
+    if (value->kind != YAML_TEXT || limit_parse(LIMIT_wall, value->text, &idle_ms, err) < 0 ||
+        idle_ms < IDLE_LEAST_MS || idle_ms > IDLE_MOST_MS)
+        return yaml_fail(yaml, value, err, "no time from 1s to 1h; write 30s");
+    item->endpoint.idle_ms = (uint32_t) idle_ms;
     return 0;
 }
 
@@ -99,6 +111,7 @@ static const struct {
 } parts[] = {
     { "url", read_url },   { "methods", read_methods }, { "paths", read_paths },
     { "rate", read_rate }, { "headers", read_headers }, { "network", read_network },
+    { "idle", read_idle },
 };
 
 static int read_item(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
@@ -115,7 +128,8 @@ static int read_item(const struct yaml *yaml, const struct yaml_node *value, str
             index++;
         if (index == COUNT_OF(parts))
             return yaml_fail(yaml, key, err,
-                             "unknown key; keys are url, methods, paths, rate, headers, network");
+                             "unknown key; keys are url, methods, paths, rate, headers, network, "
+                             "idle");
         if (seen & (1U << index))
             return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", parts[index].name);
         seen |= 1U << index;

@@ -225,6 +225,38 @@ TEST(a_set_is_kept_or_refused)
     (void) rmdir(folder);
 }
 
+/* Digests are made of these texts: what is cut off could be anything. */
+TEST(the_longest_rule_and_endpoint_are_written_whole)
+{
+    struct network_rule rule = { .any_below = true, .has_network = true, .prefix = 128 };
+    struct network_endpoint endpoint = { .has_network = true, .prefix = 128 };
+    char text[NETWORK_RULE_TEXT];
+    memset(rule.host, 'h', sizeof rule.host - 1);
+    memset(rule.network, 0xff, sizeof rule.network);
+    memset(rule.path, 'p', sizeof rule.path - 1);
+    rule.path[sizeof rule.path - 2] = '!';
+    rule.methods = UINT32_MAX;
+    rule.port_count = NETWORK_PORTS_MOST;
+    for (unsigned i = 0; i < NETWORK_PORTS_MOST; i++)
+        rule.ports[i] = (uint16_t) (65000 + i);
+    network_rule_write(&rule, text);
+    expect(text[strlen(text) - 1] == '!', "cut at '%s'", text);
+
+    memset(endpoint.name, 'n', sizeof endpoint.name - 1);
+    memset(endpoint.url.host, 'h', sizeof endpoint.url.host - 1);
+    memset(endpoint.url.path, 'p', sizeof endpoint.url.path - 1);
+    memset(endpoint.network, 0xff, sizeof endpoint.network);
+    endpoint.url.is_tls = true;
+    endpoint.url.port = 65535;
+    endpoint.rate = 1000000;
+    endpoint.idle_ms = 3600000;
+    endpoint.header_count = ENDPOINT_HEADERS_MOST;
+    for_each(header, endpoint.headers)
+        memset(*header, 'x', sizeof *header - 1);
+    network_endpoint_write(&endpoint, text);
+    expect(strstr(text, ", 1000000 a minute, idle 3600000 ms"), "cut at '%s'", text);
+}
+
 TESTS(CASE(a_wrong_rule_says_where_and_what_to_write), CASE(a_rule_is_written_as_it_holds),
       CASE(bounds_are_what_the_file_says), CASE(a_block_of_addresses_holds_its_own),
-      CASE(a_set_is_kept_or_refused))
+      CASE(a_set_is_kept_or_refused), CASE(the_longest_rule_and_endpoint_are_written_whole))

@@ -121,6 +121,10 @@ void network_endpoint_write(const struct network_endpoint *endpoint,
         used = add_text(ret_text, used, endpoint->headers[i], i == 0 ? " with " : ", ");
     if (endpoint->rate > 0) {
         (void) snprintf(word, sizeof word, "%u a minute", endpoint->rate);
+        used = add_text(ret_text, used, word, ", ");
+    }
+    if (endpoint->idle_ms > 0) {
+        (void) snprintf(word, sizeof word, "idle %u ms", endpoint->idle_ms);
         (void) add_text(ret_text, used, word, ", ");
     }
 }

@@ -17,6 +17,7 @@ enum {
     ENDPOINT_NAME_SIZE = 32,
     ENDPOINT_HEADERS_MOST = 4,
     ENDPOINT_HEADER_SIZE = 48,
+    ENDPOINT_IDLE_MS = 120000, /* where the policy does not say */
     NETWORK_SETS_MOST = 4,
     NETWORK_SET_NAME_SIZE = 64, /* as that of a policy */
 };
@@ -52,7 +53,8 @@ struct network_rule {
 struct network_endpoint {
     char name[ENDPOINT_NAME_SIZE];
     struct endpoint_url url;
-    uint32_t rate; /* requests a minute, all runs together; 0: not limited */
+    uint32_t rate;    /* requests a minute, all runs together; 0: not limited */
+    uint32_t idle_ms; /* after so long without a byte either way it ends; 0: ENDPOINT_IDLE_MS */
     unsigned header_count;
     char headers[ENDPOINT_HEADERS_MOST][ENDPOINT_HEADER_SIZE]; /* whose values are secrets */
     bool has_network; /* the upstream's addresses may lie in this network */
@@ -90,10 +92,13 @@ const struct network_endpoint *network_rule_endpoint(const struct network_policy
 bool network_policy_has_all_ports(const struct network_policy *policy,
                                   uint16_t ret_ports[NETWORK_PORTS_MOST]);
 
-/* A rule as a person writes it: "api.github.com:443", "*.debian.org:80 GET,HEAD /debian/". */
-enum { NETWORK_RULE_TEXT = 448 };
+/* A rule as a person writes it: "api.github.com:443", "*.debian.org:80 GET,HEAD /debian/". Digests
+ * of policies are made of these texts: the longest rule and the longest endpoint are written whole.
+ */
+enum { NETWORK_RULE_TEXT = 768 };
 void network_rule_write(const struct network_rule *rule, char ret_text[NETWORK_RULE_TEXT]);
 
-/* "github.endpoint -> https://api.github.com:443 with Authorization, 60 a minute". */
+/* "github.endpoint -> https://api.github.com:443 with Authorization, 60 a minute, idle 30000 ms".
+ */
 void network_endpoint_write(const struct network_endpoint *endpoint,
                             char ret_text[NETWORK_RULE_TEXT]);

@@ -21,7 +21,7 @@ PUBLIC = "93.184.216.34"  # where the test's servers are; nothing but this test'
 GATE = "93.184.216.1"     # glovebox-egress's own address
 HELLO, RECORD, CLOSED, RULE, OPEN, CLOSE, ENDPOINT = 1, 2, 3, 32, 33, 34, 36
 RULE_BODY = struct.Struct("<IHHIHH8H16s254s192sH")
-ENDPOINT_BODY = struct.Struct("<IIHHHH32s254s192s48s48s48s48s")
+ENDPOINT_BODY = struct.Struct("<IIIHHHH32s254s192s48s48s48s48s")
 OPEN_BODY = struct.Struct("<IIIIQQH8HHI")
 RECORD_BODY = struct.Struct("<IHHHHHHQQQII16s254s16s192s")
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -161,7 +161,7 @@ class Egress:
         endpoints = [] if endpoints is None else endpoints
         for endpoint in endpoints:
             headers = [name.encode() for name in endpoint.get("headers", [])]
-            body = ENDPOINT_BODY.pack(number, endpoint.get("rate", 0), endpoint["port"], endpoint.get("is_tls", 0), len(headers),
+            body = ENDPOINT_BODY.pack(number, endpoint.get("rate", 0), endpoint.get("idle_ms", 120000), endpoint["port"], endpoint.get("is_tls", 0), len(headers),
                                       0, endpoint["name"].encode(), endpoint["host"].encode(),
                                       endpoint.get("path", "").encode(), *headers, *[b""] * (4 - len(headers)))
             self.send(ENDPOINT, body + bytes(-len(body) % 4))

@@ -211,6 +211,23 @@ class TestHttp:
                 talk(world.connect(world.look_up("api.example.org"), 80), head + body)
         assert len(Web.seen) == before
 
+    @pytest.mark.parametrize("field,body,reason", [("Transfer-Encoding: chunked", b"zz\r\n", "BAD_REQUEST"),
+                                                   ("Content-Length: 10", None, "ALLOWED")])
+    def test_a_body_that_breaks_off_ends_its_connection(self, world, field, body, reason):
+        """The server waits for the rest of it for ever; nobody waits with it."""
+        records = []
+        with world.channel([WEB], records):
+            with world.connect(world.look_up("api.example.org"), 80) as peer:
+                peer.sendall(f"POST / HTTP/1.1\r\nHost: api.example.org\r\n{field}\r\n\r\n5\r\nab".encode())
+                time.sleep(0.2)  # it has reached the server, most likely
+                if body:
+                    peer.sendall(b"cde\r\n" + body)
+                else:
+                    peer.shutdown(socket.SHUT_WR)
+                answer = peer.recv(4096)
+            assert answer == b"" if reason == "ALLOWED" else b"400" in answer and b"BAD_REQUEST" in answer, answer
+        assert only(records)["reason"] == reason
+
 
 class TestTls:
     def handshake(self, world, sni="api.example.org", name="api.example.org", verify=True, through=None):

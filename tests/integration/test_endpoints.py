@@ -3,7 +3,9 @@
 import http.server
 import json
 import os
+import select
 import shutil
+import socket
 import ssl
 import subprocess
 import threading
@@ -79,6 +81,13 @@ class Upstream(http.server.BaseHTTPRequestHandler):
             self.answer(b"\x1f\x8b", Content_Encoding="gzip")
         elif kind == "twice":
             self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+        elif kind == "drip":
+            self.answer(b"", Transfer_Encoding="chunked")
+            for _ in range(int(rest)):
+                self.wfile.write(b"1\r\nx\r\n")
+                self.wfile.flush()
+                time.sleep(0.5)
+            self.wfile.write(b"0\r\n\r\n")
         elif kind == "slow":
             self.answer(b"", Transfer_Encoding="chunked")
             self.wfile.write(b"3\r\none\r\n")
@@ -313,6 +322,53 @@ def test_a_rate_holds_for_all_channels_together(world):
     with opened(world, endpoint):
         heads += [ask(world, name="plain")[0] for _ in range(2)]
     assert [head.split()[1] for head in heads] == [b"200"] * 4 + [b"429"]
+
+
+@pytest.fixture
+def silent(world):
+    """An upstream that takes every connection and never says a word."""
+    with world.outside:
+        listener = socket.create_server((PUBLIC, 8081), backlog=512)
+    yield plain(port=8081, headers=[])
+    listener.close()
+
+
+def begin(world, name="plain", path="/"):
+    peer = world.connect(world.look_up(f"{name}.endpoint"), 80)
+    peer.sendall(f"GET {path} HTTP/1.1\r\nHost: {name}.endpoint\r\n\r\n".encode())
+    return peer
+
+
+def test_an_upstream_that_is_silent_is_given_up(world, silent):
+    """As long as something passes, however slowly, it is not."""
+    records = []
+    world.servers[1].go_on.clear()
+    with opened(world, plain(idle_ms=2500), records), begin(world, path="/drip/6") as slow, begin(world, path="/slow") as half:
+        with world.another_sandbox(), opened(world, {**silent, "idle_ms": 1000}, records):
+            head, body = ask(world, name="plain")
+        assert b" 504 " in head and b"X-Glovebox-Reason: IDLE" in head and b"for as long as the policy allows" in body
+        assert b"".join(iter(lambda: slow.recv(4096), b"")).endswith(b"0\r\n\r\n")
+        got = b"".join(iter(lambda: half.recv(4096), b""))
+        assert got.endswith(b"one\r\n"), "broken off, and so that it can be seen"
+    world.servers[1].go_on.set()
+    assert sorted((record["path"], record["reason"]) for record in records) == [
+        ("/", "IDLE"), ("/drip/6", "ALLOWED"), ("/slow", "IDLE")]
+
+
+def test_no_sandbox_has_so_many_exchanges_that_another_has_none(world, silent):
+    records = []
+    with opened(world, silent, records, connections=300):
+        peers = [begin(world) for _ in range(140)]
+        answered = [peer for peer in peers if select.select([peer], [], [], 0)[0]]
+        while len(answered) < 12:
+            answered = select.select(peers, [], [], 10)[0]
+            assert answered, "more than half of all exchanges"
+        with world.another_sandbox(), opened(world, plain(), records):
+            assert [ask(world, name="plain")[1] for _ in range(4)] == [b"upstream: 0"] * 4
+        assert all(b" 429 " in peer.recv(4096) for peer in answered) and len(answered) == 12
+        for peer in peers:
+            peer.close()
+    assert [record["reason"] for record in records].count("TOO_MANY") == 12
 
 
 def test_a_run_that_ends_takes_its_requests_with_it(world):
