@@ -7,6 +7,7 @@ BUILD ?= build
 OUT ?= out
 
 all: setup $(BUILD)/build.ninja
+	@[ -e $(BUILD)/glovebox ] || echo "== compiling into $(BUILD)/: a minute or two, the first time"
 	@ninja -C $(BUILD) --quiet
 
 setup:

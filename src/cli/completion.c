@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "cli/options.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,7 +74,8 @@ static void print_bash_verb(const struct command *command, const struct option_t
     }
     (void) fputs("        flags='", stdout);
     for (size_t index = 0; table && index < table->count; index++)
-        (void) printf("--%s ", table->rows[index].name);
+        if (table->rows[index].text)
+            (void) printf("--%s ", table->rows[index].name);
     (void) fputs("--help' words='", stdout);
     print_words(command->arguments);
     (void) puts("' ;;");
@@ -141,7 +143,8 @@ static void print_zsh(void)
         (void) printf("    %s)\n        _arguments -s '(- *)'{-h,--help}'[explain]'",
                       command->name);
         for (size_t row = 0; table && row < table->count; row++)
-            print_zsh_row(&table->rows[row]);
+            if (table->rows[row].text)
+                print_zsh_row(&table->rows[row]);
         if (has_words(command->arguments)) {
             (void) fputs(" '1:what:(", stdout);
             print_words(command->arguments);
@@ -165,6 +168,8 @@ static void print_fish(void)
         const struct option_table *table = options_of_verb(command->name);
         for (size_t at = 0; table && at < table->count; at++) {
             const struct option_row *row = &table->rows[at];
+            if (!row->text)
+                continue;
             (void) printf("complete -c glovebox -n '__fish_seen_subcommand_from %s' -l %s",
                           command->name, row->name);
             if (row->letter)

@@ -155,6 +155,22 @@ static void print_json(FILE *out, const struct finding *findings, enum health wo
     (void) fputs("\n]}\n", out);
 }
 
+/* Who has just built glovebox has every wall and no template yet. */
+static const char *verdict(const struct finding *findings, enum health worst)
+{
+    size_t missing = 0;
+    bool is_template = false;
+    for_each(check, checks) {
+        if (findings[check - checks].health != HEALTH_MISSING)
+            continue;
+        missing++;
+        is_template = strcmp(check->name, "templates") == 0;
+    }
+    return missing == 1 && is_template
+               ? "glovebox can build sandboxes here; what is missing is a template for them."
+               : verdicts[worst];
+}
+
 static void print_text(const struct finding *findings, enum health worst)
 {
     static const char *const colours[HEALTHS] = { "\033[32m", "\033[33m", "\033[31m" };
@@ -170,7 +186,7 @@ static void print_text(const struct finding *findings, enum health worst)
         else
             (void) printf("\n%10scause: %s\n%10sfix:   %s\n", "", finding->cause, "", finding->fix);
     }
-    (void) printf("\n%s\n", verdicts[worst]);
+    (void) printf("\n%s\n", verdict(findings, worst));
 }
 
 static void keep_report(const struct finding *findings, enum health worst)

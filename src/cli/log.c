@@ -6,6 +6,7 @@
 #include "cli/inputs.h"
 #include "cli/log_files.h"
 #include "cli/options.h"
+#include "model/limits.h"
 #include "receipt/segment.h"
 #include "receipt/verify.h"
 
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { EXIT_DOES_NOT_VERIFY = 1, PROBLEMS_TOLD = 50 };
+enum { EXIT_DOES_NOT_VERIFY = 1, PROBLEMS_TOLD = 50, TAIL_COUNT = 20 };
 
 typedef int answer(const struct log_arguments *arguments, int folder, error *err);
 
@@ -232,7 +233,11 @@ static int tail(const struct log_arguments *arguments, int folder, error *err)
         return -1;
     uint64_t newest = segments > 0 ? firsts[segments - 1] : 0;
     free(firsts);
-    uint64_t count = arguments->count ? strtoull(arguments->count, NULL, 10) : 20;
+    uint64_t count = TAIL_COUNT;
+    error unused;
+    if (arguments->count && limit_parse(LIMIT_processes, arguments->count, &count, &unused) < 0)
+        return fail(err, ERR_BAD_REQUEST, "--count takes a whole number such as 20, not '%.40s'",
+                    arguments->count);
     if (segments_each(folder, newest, count_record, &size, err) < 0)
         return -1;
     return segments_each(folder, size > count ? size - count : 0, tail_record, &looking, err);
@@ -285,8 +290,9 @@ static int export_log(const struct log_arguments *arguments, int folder, error *
     return result < 0 ? -1 : copy_file(folder, target, "tree", err);
 }
 
-static int print_file(int folder, const char *name, error *err)
+static int print_checkpoint(const struct log_arguments *arguments, int folder, error *err)
 {
+    static const char name[] = "checkpoint";
     auto_text text = NULL;
     size_t size = 0;
     auto_fd file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -294,26 +300,21 @@ static int print_file(int folder, const char *name, error *err)
         return fail_os(err, "open the log's '%s'", name);
     if (read_to_end(file, name, &text, &size, err) < 0)
         return -1;
-    (void) fwrite(text, 1, size, stdout);
-    return 0;
-}
-
-static int print_checkpoint(const struct log_arguments *arguments, int folder, error *err)
-{
-    (void) arguments;
-    return print_file(folder, "checkpoint", err);
+    return log_write_out(arguments, text, size, err);
 }
 
 static int print_key(const struct log_arguments *arguments, int folder, error *err)
 {
     struct public_key key;
     bool is_own;
-    char text[KEY_TEXT_SIZE] = "";
+    char text[KEY_TEXT_SIZE + 1] = ""; /* and a new line */
     if (log_key_read(arguments, folder, &key, &is_own, err) < 0)
         return -1;
     (arguments->pem ? public_key_print_pem : public_key_print)(&key, text);
-    (void) printf("%s%s", text, arguments->pem ? "" : "\n");
-    return 0;
+    size_t size = strlen(text);
+    if (!arguments->pem)
+        text[size++] = '\n';
+    return log_write_out(arguments, text, size, err);
 }
 
 int command_log(int argc, char **argv)
@@ -330,10 +331,10 @@ int command_log(int argc, char **argv)
         if (strcmp(verb->name, argv[1]) != 0)
             continue;
         if (log_folder_open(&arguments, &folder, &err) < 0)
-            return complain_of(&err);
+            break;
         int status = verb->answer(&arguments, folder, &err);
         (void) close(folder);
         return status < 0 ? complain_of(&err) : status;
     }
-    return complain("there is no 'log %s'; see glovebox log --help", argv[1]);
+    return complain_of(&err);
 }

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/options.h"
 #include "client/paths.h"
@@ -18,20 +19,34 @@
 
 #define FIELD(name) offsetof(struct log_arguments, name)
 
-static const struct option_row rows[] = {
-    /* clang-format off */
-    { "json",       0,   NULL,     VALUES_NONE,   "the same for programs",                              store_switch, FIELD(json) },
-    { "log",        0,   "FOLDER", VALUES_FOLDER, "the folder of the log, or of a copy of it",          store_text,   FIELD(log) },
-    { "state",      0,   "FOLDER", VALUES_FOLDER, "the state folder, whose log is meant",               store_text,   FIELD(state) },
-    { "key",        0,   "FILE",   VALUES_FILE,   "the public key, as you have kept it",                store_text,   FIELD(key) },
-    { "checkpoint", 0,   "FILE",   VALUES_FILE,   "a checkpoint that you have kept: the log must go on from it", store_text, FIELD(checkpoint) },
-    { "signatures", 0,   NULL,     VALUES_NONE,   "check the signature of every record",                store_switch, FIELD(signatures) },
-    { "out",        'o', "PLACE",  VALUES_FILE,   "write here instead of stdout",                       store_text,   FIELD(out) },
-    { "bundle",     0,   NULL,     VALUES_NONE,   "with the proof that it stands in the log",           store_switch, FIELD(bundle) },
-    { "pem",        0,   NULL,     VALUES_NONE,   "as PEM",                                             store_switch, FIELD(pem) },
-    { "count",      'n', "N",      VALUES_NONE,   "how many records; default: 20",                      store_text,   FIELD(count) },
-    /* clang-format on */
+#define WHERE                                                                                      \
+    { "log",      0,         "FOLDER", VALUES_FOLDER, "the folder of the log, or of a copy of it", \
+      store_text, FIELD(log) },                                                                    \
+    {                                                                                              \
+        "state", 0, "FOLDER", VALUES_FOLDER, "the state folder, whose log is meant", store_text,   \
+            FIELD(state)                                                                           \
+    }
+
+/* clang-format off */
+static const struct option_row log_rows[] = {
+    WHERE,
+    { "json",       0,   NULL,     VALUES_NONE,   "verify, tail, search: the same for programs",        store_switch, FIELD(json) },
+    { "key",        0,   "FILE",   VALUES_FILE,   "verify, key: the public key, as you have kept it",   store_text,   FIELD(key) },
+    { "checkpoint", 0,   "FILE",   VALUES_FILE,   "verify: a checkpoint that you have kept; the log must go on from it", store_text, FIELD(checkpoint) },
+    { "signatures", 0,   NULL,     VALUES_NONE,   "verify: check the signature of every record",        store_switch, FIELD(signatures) },
+    { "count",      'n', "N",      VALUES_NONE,   "tail: how many records; default: 20",                store_text,   FIELD(count) },
+    { "out",        'o', "PLACE",  VALUES_FILE,   "export: the new folder; checkpoint, key: a file instead of stdout", store_text, FIELD(out) },
+    { "pem",        0,   NULL,     VALUES_NONE,   "key: as PEM",                                        store_switch, FIELD(pem) },
 };
+
+static const struct option_row receipt_rows[] = {
+    WHERE,
+    { "json",       0,   NULL,     VALUES_NONE,   "show, verify: the same for programs",                store_switch, FIELD(json) },
+    { "key",        0,   "FILE",   VALUES_FILE,   "verify, export: the public key, as you have kept it", store_text,  FIELD(key) },
+    { "bundle",     0,   NULL,     VALUES_NONE,   "export: with the proof that it stands in the log",   store_switch, FIELD(bundle) },
+    { "out",        'o', "FILE",   VALUES_FILE,   "export: write here instead of stdout",               store_text,   FIELD(out) },
+};
+/* clang-format on */
 
 static const struct option_table log_table = {
     .verb = "log",
@@ -45,8 +60,8 @@ static const struct option_table log_table = {
     .usage = "verify|tail|search|export|checkpoint|key [OPTIONS] [WORD…]",
     .more =
         "Works on the files alone; no daemon is asked. Exit status 1: something does not fit.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    .rows = log_rows,
+    .count = COUNT_OF(log_rows),
 };
 
 static const struct option_table receipt_table = {
@@ -55,9 +70,11 @@ static const struct option_table receipt_table = {
                 "  glovebox receipt verify run.json --key kept.pub\n"
                 "  glovebox receipt export rcp_… --bundle --out run.json\n",
     .usage = "show|verify|export [OPTIONS] ID|FILE",
-    .more = "Works on the files alone; no daemon is asked. Exit status 1: it does not verify.\n",
-    .rows = rows,
-    .count = COUNT_OF(rows),
+    .more =
+        "Works on the files alone; no daemon is asked. Exit status 1: it does not verify; 125: it "
+        "cannot be read.\n",
+    .rows = receipt_rows,
+    .count = COUNT_OF(receipt_rows),
 };
 
 const struct option_table *log_option_table(void)
@@ -70,27 +87,114 @@ const struct option_table *receipt_option_table(void)
     return &receipt_table;
 }
 
+/* What each verb takes besides --log and --state. An option that would be passed over in silence is
+ * refused. */
+static const struct taking {
+    const struct option_table *table;
+    const char *verb;
+    const char *options; /* with blanks around each */
+    int operands_least, operands_most;
+} takings[] = {
+    /* clang-format off */
+    { &log_table,     "verify",     " json key checkpoint signatures ", 0, 0 },
+    { &log_table,     "tail",       " json count ",                     0, 0 },
+    { &log_table,     "search",     " json ",                           0, OPERANDS_MOST },
+    { &log_table,     "export",     " out ",                            0, 0 },
+    { &log_table,     "checkpoint", " out ",                            0, 0 },
+    { &log_table,     "key",        " key pem out ",                    0, 0 },
+    { &receipt_table, "show",       " json ",                           1, 1 },
+    { &receipt_table, "verify",     " json key ",                       1, 1 },
+    { &receipt_table, "export",     " key bundle out ",                 1, 1 },
+    /* clang-format on */
+};
+
+static const struct taking *find_taking(const struct option_table *table, const char *verb,
+                                        error *err)
+{
+    const char *names[COUNT_OF(takings) + 1] = { NULL };
+    size_t count = 0;
+    for_each(taking, takings) {
+        if (taking->table != table)
+            continue;
+        if (strcmp(taking->verb, verb) == 0)
+            return taking;
+        names[count++] = taking->verb;
+    }
+    const char *meant = nearest_word(verb, names);
+    (void) fail(err, ERR_BAD_REQUEST, "there is no '%s %.40s'; %s%s", table->verb, verb,
+                meant ? "did you mean " : "see glovebox help ", meant ? meant : table->verb);
+    return NULL;
+}
+
+static bool is_given(const struct log_arguments *arguments, const struct option_row *row)
+{
+    const char *field = (const char *) arguments + row->field;
+    return row->value ? *(const char *const *) (const void *) field != NULL
+                      : *(const bool *) (const void *) field;
+}
+
+static int check_taken(const struct taking *taking, const struct log_arguments *arguments,
+                       error *err)
+{
+    for (size_t i = 0; i < taking->table->count; i++) {
+        const struct option_row *row = &taking->table->rows[i];
+        char word[32];
+        (void) snprintf(word, sizeof word, " %s ", row->name);
+        bool is_place = row->field == FIELD(log) || row->field == FIELD(state);
+        if (!is_place && is_given(arguments, row) && !strstr(taking->options, word))
+            return fail(err, ERR_BAD_REQUEST, "%s %s takes no --%s; leave it out",
+                        taking->table->verb, taking->verb, row->name);
+    }
+    if (arguments->operand_count < taking->operands_least)
+        return fail(err, ERR_BAD_REQUEST, "which receipt? give its id, or a file");
+    if (arguments->operand_count > taking->operands_most)
+        return fail(err, ERR_BAD_REQUEST, "%s %s takes no '%.40s'; see glovebox help %s",
+                    taking->table->verb, taking->verb, arguments->operands[taking->operands_most],
+                    taking->table->verb);
+    return 0;
+}
+
 int log_arguments_read(struct log_arguments *arguments, int argc, char **argv, const char *verb,
                        error *err)
 {
     const struct option_table *table = strcmp(verb, "log") == 0 ? &log_table : &receipt_table;
     struct words words = { argc, argv, 2 };
     *arguments = (struct log_arguments){ 0 };
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    if (argc < 2)
+        return fail(err, ERR_BAD_REQUEST, "what about the %s? see glovebox help %s", verb, verb);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         options_print_help(table, stdout);
         return OPTIONS_HELP;
     }
+    const struct taking *taking = find_taking(table, argv[1], err);
+    if (!taking)
+        return -1;
     while (words.next < argc) {
         int outcome = options_read(table, arguments, &words, err);
         if (outcome != OPTIONS_TAKEN)
             return outcome;
         if (words.next == argc)
             break;
-        if (arguments->operand_count == COUNT_OF(arguments->operands))
-            return fail(err, ERR_BAD_REQUEST, "more than %zu words", COUNT_OF(arguments->operands));
+        if (arguments->operand_count == OPERANDS_MOST)
+            return fail(err, ERR_BAD_REQUEST, "more than %d words", OPERANDS_MOST);
         arguments->operands[arguments->operand_count++] = argv[words.next++];
     }
-    return OPTIONS_TAKEN;
+    return check_taken(taking, arguments, err);
+}
+
+int log_write_out(const struct log_arguments *arguments, const void *data, size_t size, error *err)
+{
+    if (!arguments->out)
+        return fwrite(data, 1, size, stdout) == size && fflush(stdout) == 0
+                   ? 0
+                   : fail_os(err, "write to stdout");
+    FILE *file = fopen(arguments->out, "we");
+    if (!file)
+        return fail_os(err, "write '%s'", arguments->out);
+    bool is_written = fwrite(data, 1, size, file) == size;
+    if (fclose(file) != 0)
+        is_written = false;
+    return is_written ? 0 : fail_os(err, "write '%s'", arguments->out);
 }
 
 int log_folder_open(const struct log_arguments *arguments, int *ret_folder, error *err)
@@ -175,27 +279,34 @@ int receipt_take(const char *text, size_t size, struct found_receipt *ret_found,
     return 0;
 }
 
+static int find_in_file(const char *path, struct found_receipt *ret_found, error *err)
+{
+    auto_text text = NULL;
+    size_t size = 0;
+    if (read_input_file(path, &text, &size, err) < 0)
+        return -1;
+    if (receipt_take(text, size, ret_found, err) == 0)
+        return 0;
+    (void) under(err, "%s", path);
+    return RECEIPT_IS_NONE;
+}
+
 int receipt_find(const struct log_arguments *arguments, const char *name,
                  struct found_receipt *ret_found, error *err)
 {
     uint64_t index;
     error none;
-    if (receipt_read_id(name, &index, &none) < 0) {
-        auto_text text = NULL;
-        size_t size = 0;
-        return read_input_file(name, &text, &size, err) < 0 ||
-                       receipt_take(text, size, ret_found, err) < 0
-                   ? under(err, "%s", name)
-                   : 0;
-    }
     int folder;
+    if (receipt_read_id(name, &index, &none) < 0)
+        return find_in_file(name, ret_found, err);
     if (log_folder_open(arguments, &folder, err) < 0)
         return -1;
     auto_fd owned = folder;
     auto_bytes record = { 0 };
-    if (segments_read(owned, index, &record, err) < 0 ||
-        receipt_take(record.data, record.size, ret_found, err) < 0)
-        return -1;
+    if (segments_read(owned, index, &record, err) < 0)
+        return err->code == ERR_NOT_FOUND || err->code == ERR_SYSTEM ? -1 : RECEIPT_IS_NONE;
+    if (receipt_take(record.data, record.size, ret_found, err) < 0)
+        return RECEIPT_IS_NONE;
     const char *id = text_at(ret_found->payload, "predicate.id");
     if (strcmp(*id ? id : text_at(ret_found->payload, "id"), name) == 0)
         return 0;

@@ -9,17 +9,23 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 
+enum { OPERANDS_MOST = 16 };
+
 /* Options and operands of a verb below `log` or `receipt`. */
 struct log_arguments {
     const char *state, *log, *key, *checkpoint, *out, *count;
     bool json, pem, signatures, bundle;
     int operand_count;
-    const char *operands[16];
+    const char *operands[OPERANDS_MOST];
 };
 
-/* Reads `argv[2]` on: flags and operands in any order. Returns as options_read(). */
+/* Reads `argv[2]` on: flags and operands in any order. Returns as options_read().
+ * Fails  ERR_BAD_REQUEST  there is no such verb, or it does not take what was given */
 int log_arguments_read(struct log_arguments *arguments, int argc, char **argv, const char *verb,
                        error *err);
+
+/* Writes to --out, or to stdout. */
+int log_write_out(const struct log_arguments *arguments, const void *data, size_t size, error *err);
 
 /* The folder of the log: --log, or STATE/daemon/log. */
 int log_folder_open(const struct log_arguments *arguments, int *ret_folder, error *err);
@@ -38,6 +44,9 @@ struct found_receipt {
     json_object *bundle; /* NULL: it came without a proof */
 };
 
+/* Returns RECEIPT_IS_NONE, *err saying why, if what is there is no receipt or was damaged; -1 if
+ * nothing is there or it cannot be read. */
+enum { RECEIPT_IS_NONE = 1 };
 int receipt_find(const struct log_arguments *arguments, const char *name,
                  struct found_receipt *ret_found, error *err);
 int receipt_take(const char *text, size_t size, struct found_receipt *ret_found, error *err);

@@ -34,7 +34,11 @@ static void print_usage(FILE *out)
     const struct command *command;
     for (unsigned index = 0; (command = command_at(index)); index++)
         (void) fprintf(out, "  %-11s %s\n", command->name, command->text);
-    (void) fputs("\nglovebox help VERB explains a verb, examples first.\n", out);
+    (void) fputs(
+        "\nglovebox help VERB explains a verb, examples first. Variables: GLOVEBOX_SOCKET is the "
+        "daemon to use\n(a socket or HOST:PORT), GLOVEBOX_API_KEY its key, GLOVEBOX_STATE "
+        "where templates are kept.\n",
+        out);
 }
 
 static const struct command *find_command(const char *name)

@@ -111,6 +111,8 @@ void options_print_help(const struct option_table *table, FILE *out)
                    table->usage);
     for (size_t index = 0; index < table->count; index++) {
         const struct option_row *row = &table->rows[index];
+        if (!row->text)
+            continue;
         char flag[64];
         char letter[8] = "    ";
         if (row->letter)

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/table.h"
 #include "cli/inputs.h"
 #include "cli/log_files.h"
@@ -13,12 +14,14 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_DOES_NOT_VERIFY = 1 };
+enum { EXIT_DOES_NOT_VERIFY = 1, CHECKPOINT_WAIT_MS = 3000, CHECKPOINT_LOOK_MS = 10 };
 
 typedef int answer(const struct log_arguments *arguments, struct found_receipt *found, error *err);
 
@@ -219,6 +222,51 @@ static int read_hash(void *context, uint64_t position, struct merkle_hash *ret, 
     return got == MERKLE_HASH_SIZE ? 0 : fail(err, ERR_UNAVAILABLE, "the log's tree is cut off");
 }
 
+/* A checkpoint as it was signed, and what it says. */
+struct signed_head {
+    char *text;
+    struct merkle_head head;
+};
+
+static void signed_head_done(struct signed_head *signed_head)
+{
+    free(signed_head->text);
+    signed_head->text = NULL;
+}
+
+#define auto_signed_head __attribute__((cleanup(signed_head_done))) struct signed_head
+
+static int read_checkpoint(int folder, const struct public_key *key, struct signed_head *ret,
+                           error *err)
+{
+    size_t size = 0;
+    auto_fd file = openat(folder, "checkpoint", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return fail_os(err, "open the log's checkpoint");
+    return read_to_end(file, "checkpoint", &ret->text, &size, err) < 0
+               ? -1
+               : checkpoint_read(ret->text, key, &ret->head, err);
+}
+
+/* A checkpoint is signed for many records at once, a moment after they were written. */
+static int wait_for_checkpoint(int folder, const struct public_key *key, uint64_t index,
+                               struct signed_head *ret, error *err)
+{
+    deadline end = deadline_in(CHECKPOINT_WAIT_MS);
+    while (read_checkpoint(folder, key, ret, err) == 0) {
+        if (ret->head.size > index)
+            return 0;
+        if (deadline_left_ms(end) == 0)
+            return fail(err, ERR_UNAVAILABLE,
+                        "the log's checkpoint is over %" PRIu64
+                        " records, and this is record %" PRIu64 "; is gloveboxd running?",
+                        ret->head.size, index);
+        signed_head_done(ret);
+        (void) poll(NULL, 0, CHECKPOINT_LOOK_MS);
+    }
+    return -1;
+}
+
 static int make_bundle(const struct log_arguments *arguments, const struct found_receipt *found,
                        struct bytes *out, error *err)
 {
@@ -228,25 +276,21 @@ static int make_bundle(const struct log_arguments *arguments, const struct found
     auto_fd owned = folder;
     int tree_file = openat(owned, "tree", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     auto_fd tree_owned = tree_file;
-    auto_fd file = openat(owned, "checkpoint", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    auto_text text = NULL;
-    size_t size = 0;
+    auto_signed_head checkpoint = { 0 };
     struct public_key key;
-    struct merkle_head head;
     struct merkle_proof proof;
     struct signed_place place;
     bool is_own;
     struct merkle_tree tree = { .read = read_hash, .context = &tree_file };
-    if (tree_owned < 0 || file < 0)
-        return fail_os(err, "open the log's tree and checkpoint");
+    if (tree_owned < 0)
+        return fail_os(err, "open the log's tree");
     if (!payload_place(&found->envelope.payload, &place))
         return fail(err, ERR_BAD_REQUEST, "it does not say where in the log it stands");
-    if (read_to_end(file, "checkpoint", &text, &size, err) < 0 ||
-        log_key_read(arguments, owned, &key, &is_own, err) < 0 ||
-        checkpoint_read(text, &key, &head, err) < 0 ||
-        merkle_inclusion(&tree, place.index, head.size, &proof, err) < 0)
+    if (log_key_read(arguments, owned, &key, &is_own, err) < 0 ||
+        wait_for_checkpoint(owned, &key, place.index, &checkpoint, err) < 0 ||
+        merkle_inclusion(&tree, place.index, checkpoint.head.size, &proof, err) < 0)
         return -1;
-    json_object *line = json_object_new_string(text);
+    json_object *line = json_object_new_string(checkpoint.text);
     bytes_print(out, "{\"checkpoint\":%s,\"envelope\":",
                 json_object_to_json_string_ext(line, JSON_C_TO_STRING_NOSLASHESCAPE));
     (void) json_object_put(line);
@@ -261,11 +305,6 @@ static int make_bundle(const struct log_arguments *arguments, const struct found
     return 0;
 }
 
-static bool write_all(FILE *file, const struct bytes *bytes)
-{
-    return fwrite(bytes->data, 1, bytes->size, file) == bytes->size && fflush(file) == 0;
-}
-
 static int export_receipt(const struct log_arguments *arguments, struct found_receipt *found,
                           error *err)
 {
@@ -274,15 +313,7 @@ static int export_receipt(const struct log_arguments *arguments, struct found_re
         bytes_add(&out, found->text.data, found->text.size);
     else if (make_bundle(arguments, found, &out, err) < 0)
         return -1;
-    if (!arguments->out)
-        return write_all(stdout, &out) ? 0 : fail_os(err, "write the receipt");
-    FILE *file = fopen(arguments->out, "we");
-    if (!file)
-        return fail_os(err, "write '%s'", arguments->out);
-    bool is_written = write_all(file, &out);
-    if (fclose(file) != 0)
-        is_written = false;
-    return is_written ? 0 : fail_os(err, "write the receipt");
+    return log_write_out(arguments, out.data, out.size, err);
 }
 
 int command_receipt(int argc, char **argv)
@@ -292,21 +323,20 @@ int command_receipt(int argc, char **argv)
     int outcome = log_arguments_read(&arguments, argc, argv, "receipt", &err);
     if (outcome == OPTIONS_HELP)
         return 0;
-    if (outcome == 0 && arguments.operand_count != 1)
-        outcome = fail(&err, ERR_BAD_REQUEST, "give one receipt: its id, or a file");
     if (outcome < 0)
         return complain_of(&err);
     for_each(verb, verbs) {
         struct found_receipt found;
         if (strcmp(verb->name, argv[1]) != 0)
             continue;
-        if (receipt_find(&arguments, arguments.operands[0], &found, &err) < 0)
-            return verb->answer == verify && err.code != ERR_SYSTEM
-                       ? print_failure(&arguments, &err)
-                       : complain_of(&err);
+        int result = receipt_find(&arguments, arguments.operands[0], &found, &err);
+        if (result == RECEIPT_IS_NONE && verb->answer == verify)
+            return print_failure(&arguments, &err);
+        if (result != 0)
+            break;
         int status = verb->answer(&arguments, &found, &err);
         found_receipt_done(&found);
         return status < 0 ? complain_of(&err) : status;
     }
-    return complain("there is no 'receipt %s'; see glovebox receipt --help", argv[1]);
+    return complain_of(&err);
 }

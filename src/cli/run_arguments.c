@@ -111,6 +111,12 @@ static const struct option_row *all_rows(void)
     return rows;
 }
 
+#define ENDINGS                                                                                 \
+    "SIZE is a number with KiB, MiB or GiB; TIME with ms, s, m or h.\n"                         \
+    "The program's exit status passes through. 124: ended for a time or output limit;\n"        \
+    "137: out of memory; 126: denied by policy, or a limit that cannot be had; 125: glovebox\n" \
+    "could not run it.\n"
+
 const struct option_table *run_option_table(void)
 {
     static struct option_table table = {
@@ -124,9 +130,7 @@ const struct option_table *run_option_table(void)
                     "  glovebox run --wall 1s --memory 64MiB --cpus 0.5 script.py\n"
                     "  cat data | glovebox run --stdin script.py\n",
         .usage = "[OPTIONS] FILE|- [ARGUMENTS]\n       glovebox run [OPTIONS] -c CODE [ARGUMENTS]",
-        .more = "SIZE is a number with KiB, MiB or GiB; TIME with ms, s, m or h.\n"
-                "The program's exit status passes through. 124: ended for a time or output limit;\n"
-                "137: out of memory; 126: denied by policy; 125: glovebox could not run it.\n",
+        .more = ENDINGS,
         .count = ROWS,
     };
     table.rows = all_rows();
@@ -135,15 +139,21 @@ const struct option_table *run_option_table(void)
 
 const struct option_table *exec_option_table(void)
 {
+    static struct option_row rows[ROWS];
     static struct option_table table = {
         .verb = "exec",
         .examples = "  glovebox exec -- ls -l /              run a command\n"
                     "  glovebox exec --file a.tar -- tar xf a.tar\n"
                     "  glovebox exec --out out -- bash -c 'date > now'\n",
         .usage = "[OPTIONS] -- COMMAND [ARGUMENTS]",
+        .more = ENDINGS,
+        .rows = rows,
         .count = ROWS,
     };
-    table.rows = all_rows();
+    memcpy(rows, all_rows(), sizeof rows);
+    for (size_t index = 0; index < ROWS; index++) /* taken only to be refused in words */
+        if (strcmp(rows[index].name, "code") == 0 || strcmp(rows[index].name, "language") == 0)
+            rows[index].text = NULL;
     return &table;
 }
 

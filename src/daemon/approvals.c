@@ -24,6 +24,7 @@ struct approvals {
     struct approval_listener *listeners;
     uv_timer_t timer;
     int64_t forget_ms; /* when old ones are forgotten next */
+    bool outlive_runs;
 };
 
 static const char *const state_names[APPROVAL_STATES] = {
@@ -151,6 +152,7 @@ int approvals_open(uv_loop_t *loop, const char *state, struct receipts *receipts
         return -1;
     }
     approvals->receipts = receipts;
+    approvals->outlive_runs = state != NULL;
     approvals->timer.data = approvals;
     (void) uv_timer_init(loop, &approvals->timer);
     uv_unref((uv_handle_t *) &approvals->timer);
@@ -158,6 +160,11 @@ int approvals_open(uv_loop_t *loop, const char *state, struct receipts *receipts
         (void) uv_timer_start(&approvals->timer, on_timer, LOOK_MS, LOOK_MS);
     *ret_approvals = approvals;
     return 0;
+}
+
+bool approvals_can_wait(const struct approvals *approvals)
+{
+    return approvals->outlive_runs;
 }
 
 void approvals_leave(struct approvals *approvals)

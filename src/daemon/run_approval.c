@@ -52,7 +52,12 @@ static void tell(struct run *run, int answer, const struct approval *approval)
     copy(run->approval, sizeof run->approval, approval->id);
     run->evidence.pending = answer == APPROVAL_PENDING;
     run->evidence.denied = answer == APPROVAL_DENIED;
-    if (answer == APPROVAL_PENDING)
+    if (answer == APPROVAL_PENDING && !approvals_can_wait(run->runs->approvals))
+        (void) fail(&run->fault, ERR_POLICY,
+                    "policy %s asks a person first, and nobody has decided; a run without a daemon "
+                    "cannot wait: start glovebox serve, and run it again",
+                    approval->policy);
+    else if (answer == APPROVAL_PENDING)
         (void) fail(&run->fault, ERR_POLICY,
                     "policy %s asks a person first: %s waits for a decision; when it is approved, "
                     "send the same request again",

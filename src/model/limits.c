@@ -42,7 +42,6 @@ static const struct suffix {
     { UNIT_MSEC,  "m",   " min",   60000   },
     { UNIT_MSEC,  "s",   " s",     1000    },
     { UNIT_MSEC,  "ms",  " ms",    1       },
-    { UNIT_MSEC,  "",    NULL,     1       },
     { UNIT_COUNT, "",    "",       1       },
     { UNIT_MILLI, "",    NULL,     1       }, /* printed with decimals */
     /* clang-format on */
@@ -182,7 +181,7 @@ static const char *read_number(const char *text, bool decimals, uint64_t *ret_va
 static const char *const spellings[] = {
     [UNIT_COUNT] = "a whole number such as 64",
     [UNIT_BYTES] = "bytes, or a whole number with KiB, MiB or GiB, such as 256MiB",
-    [UNIT_MSEC] = "milliseconds, or a whole number with ms, s, m or h, such as 30s",
+    [UNIT_MSEC] = "a whole number with its unit, ms, s, m or h, such as 30s",
     [UNIT_MILLI] = "a number with up to three decimals, such as 0.5",
 };
 

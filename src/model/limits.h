@@ -51,7 +51,8 @@ enum limit_id limit_find(const char *name);
 int limit_set(struct limits *limits, enum limit_id id, uint64_t value, error *err);
 
 /* Reads a value for people in the row's unit: "256MiB", "30s", "500ms", "0.5", "64". A bare number
- * is bytes, milliseconds, processors or a count. Fails ERR_LIMIT; a value is never guessed. */
+ * is bytes, processors or a count; a time needs its unit. Fails ERR_LIMIT; a value is never
+ * guessed. */
 int limit_parse(enum limit_id id, const char *text, uint64_t *ret_value, error *err);
 
 /* Writes a value for people: "256 MiB", "30 s", "0.5". */

@@ -36,7 +36,7 @@ static const struct {
     { LIMIT_memory, "18446744073709551615", 0, UINT64_MAX },
     { LIMIT_memory, "18446744073709551616", -1, 0 },
     { LIMIT_memory, "99999999999999999G", -1, 0 }, /* shifted out of 64 bits */
-    { LIMIT_wall, "30", 0, 30 },
+    { LIMIT_wall, "30", -1, 0 }, /* seconds, as timeout(1) takes them, or milliseconds? */
     { LIMIT_wall, "500ms", 0, 500 },
     { LIMIT_wall, "30s", 0, 30000 },
     { LIMIT_wall, "10m", 0, 600000 },

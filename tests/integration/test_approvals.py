@@ -407,7 +407,7 @@ def test_the_command_line_shows_and_decides(service):
 
 
 @pytest.mark.parametrize("typed, status, says", [
-    ("y\n", 0, "42"), ("n\n", 126, "denied at the terminal"), ("\x04", 126, "waits for a decision")])
+    ("y\n", 0, "42"), ("n\n", 126, "denied at the terminal"), ("\x04", 126, "cannot wait: start glovebox serve")])
 def test_a_person_at_the_terminal_is_asked(glovebox, typed, status, says):
     policies = glovebox.folder / "policies"
     policies.mkdir()

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-VERBS = ["run", "exec", "policy", "template", "libs", "doctor", "serve", "completion", "version", "help"]
+VERBS = ["run", "exec", "check", "session", "policy", "prompt", "manifest", "template", "libs", "receipt", "log", "replay",
+         "doctor", "serve", "key", "config", "approvals", "approve", "deny", "top", "completion", "version", "help"]
 
 
 def test_help_lists_every_verb_and_begins_with_examples(glovebox):
@@ -46,6 +47,8 @@ def test_every_limit_has_a_flag(glovebox):
     (["exec"], "there is no command; write glovebox exec -- COMMAND"),
     (["exec", "-c", "x"], "exec takes a command, not code; use glovebox run"),
     (["run", "--private", "--daemon", "x", "-c", "1"], "--private and --daemon exclude each other; give one"),
+    (["run", "--wall", "30", "-c", "1"],
+     "--wall: limit wall cannot be '30'; write a whole number with its unit, ms, s, m or h, such as 30s"),
     (["completion", "tcsh"], "completion knows bash, zsh and fish; name one of them"),
     (["serve", "x"], "serve takes no 'x'; see glovebox serve --help"),
     (["serve", "--listen", "0.0.0.0:80", "--socket", "s"],
@@ -58,6 +61,14 @@ def test_slips_are_answered_in_one_line(glovebox, arguments, says):
     done = glovebox(*arguments)
     assert done.stderr.decode() == f"glovebox: {says}\n"
     assert done.returncode in (125, 126) and done.stdout == b""
+
+
+def test_the_doctor_says_what_is_missing_after_a_first_build(glovebox, tmp_path):
+    done = glovebox("doctor", env={"GLOVEBOX_STATE": str(tmp_path / "empty")})
+    text = done.stdout.decode()
+    assert done.returncode == 2 and "fix:   glovebox template build python" in text
+    only = text.count("\nmissing ") == 1
+    assert ("what is missing is a template for them" in text) == only and ("cannot build" in text) == (not only), text
 
 
 def test_version(glovebox):
@@ -85,6 +96,8 @@ def test_bash_completion_offers_what_fits(glovebox, tmp_path):
     assert bash_offers(glovebox, "glovebox", "template", "bu") == ["build"]
     assert bash_offers(glovebox, "glovebox", "session", "at") == ["attach"]
     assert bash_offers(glovebox, "glovebox", "session", "--la") == ["--label"]
+    assert bash_offers(glovebox, "glovebox", "log", "ver") == ["verify"]
+    assert bash_offers(glovebox, "glovebox", "exec", "--cod") == []
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -367,6 +367,56 @@ class TestFlips:
         assert glovebox("log", "tail", "-n", "2", "--log", copy).stdout.count(b"\n") == 2
 
 
+# --- the command line ----------------------------------------------------------------------------------
+
+class TestWords:
+    def test_what_cannot_be_read_is_not_a_receipt_that_does_not_verify(self, glovebox, written, tmp_path):
+        (tmp_path / "none").write_text("{}")
+        cases = {"gone.json": (125, b"cannot read 'gone.json': No such file or directory; check the name"),
+                 str(tmp_path): (125, b"is a folder; give a file"), "rcp_" + 32 * "0": (125, b"no receipt has the id"),
+                 str(tmp_path / "none"): (1, b"")}
+        for name, (status, says) in cases.items():
+            done = glovebox("receipt", "verify", name, "--log", written)
+            assert done.returncode == status and says in done.stderr, done
+            assert (b"DOES NOT VERIFY" in done.stdout) == (status == 1), done
+
+    def test_out_writes_a_file_and_nothing_else(self, glovebox, written, tmp_path):
+        for words in (("key",), ("key", "--pem"), ("checkpoint",)):
+            plain = glovebox("log", *words, "--log", written).stdout
+            done = glovebox("log", *words, "--log", written, "--out", tmp_path / "out")
+            assert (done.returncode, done.stdout) == (0, b"") and (tmp_path / "out").read_bytes() == plain != b"", words
+        refused = glovebox("log", "key", "--log", written, "--out", tmp_path / "no" / "out")
+        assert refused.returncode == 125 and b"No such file or directory" in refused.stderr
+
+    @pytest.mark.parametrize("words, says", [
+        (("log", "tail", "--signatures"), "log tail takes no --signatures; leave it out"),
+        (("log", "search", "--out", "f", "x"), "log search takes no --out; leave it out"),
+        (("log", "verify", "x"), "log verify takes no 'x'; see glovebox help log"),
+        (("log", "tail", "--count", "1x"), "--count takes a whole number such as 20, not '1x'"),
+        (("log", "verfy"), "there is no 'log verfy'; did you mean verify"),
+        (("receipt", "frob"), "there is no 'receipt frob'; see glovebox help receipt"),
+        (("receipt", "show"), "which receipt? give its id, or a file"),
+        (("receipt", "show", "--pem", "x"), "there is no option --pem; did you mean --key?"),
+        (("receipt",), "what about the receipt? see glovebox help receipt")])
+    def test_slips_are_answered_in_one_line(self, glovebox, written, words, says):
+        done = glovebox(*words[:2], *(("--log", written) if len(words) > 1 else ()), *words[2:])
+        assert done.returncode == 125 and done.stdout == b"" and done.stderr.decode() == f"glovebox: {says}\n"
+
+    def test_a_proof_waits_for_its_checkpoint(self, glovebox, written, tmp_path):
+        """A daemon signs a checkpoint for many records at once, a moment after they are written."""
+        older = (written / "checkpoint").read_bytes()
+        subprocess.run([WRITER, written, "3", "0"], check=True, stdout=subprocess.DEVNULL)
+        newer = (written / "checkpoint").read_bytes()
+        (written / "checkpoint").write_bytes(older)
+        receipt = payload_of(list(records(written))[7][1])["predicate"]["id"]
+        bundle = tmp_path / "bundle.json"
+        export = glovebox.start("receipt", "export", receipt, "--log", written, "--bundle", "--out", bundle)
+        (tmp_path / "new").write_bytes(newer)
+        os.rename(tmp_path / "new", written / "checkpoint")
+        assert export.wait(30) == 0
+        assert b"record 7 of 8" in glovebox("receipt", "verify", bundle, "--key", written / "key.pub").stdout
+
+
 # --- a writer that dies --------------------------------------------------------------------------------
 
 def test_a_thousand_kills_leave_no_gap_and_no_double(glovebox, tmp_path):
