@@ -253,27 +253,31 @@ static void find_apt(struct found *found)
     }
 }
 
+/* Words with blanks between them, as far as a variable has room; nothing if there are none. */
+static void write_words(FILE *out, const char *name, const char *const *words, unsigned count)
+{
+    size_t room = POLICY_VARIABLE_VALUE_SIZE;
+    for (unsigned i = 0; i < count && strlen(words[i]) + 1 <= room; i++) {
+        room -= strlen(words[i]) + 1;
+        (void) fprintf(out, i == 0 ? "  %s: \"%s" : "%s%s", i == 0 ? name : " ", words[i]);
+    }
+    (void) fputs(count > 0 ? "\"\n" : "", out);
+}
+
 static void write_pip_variables(FILE *out, const struct found *found)
 {
-    (void) fprintf(out, "  PIP_INDEX_URL: \"%s\"\n", found->list[0].text);
-    size_t room = POLICY_VARIABLE_VALUE_SIZE;
-    const char *before = "  PIP_EXTRA_INDEX_URL: \"";
-    for (unsigned i = 1; i < found->count; i++) {
-        size_t needed = strlen(found->list[i].text) + 1;
-        if (needed > room)
-            break;
-        room -= needed;
-        (void) fprintf(out, "%s%s", before, found->list[i].text);
-        before = " ";
+    const char *more[COUNT_OF(found->list)], *trusted[COUNT_OF(found->list)];
+    unsigned more_count = 0, trusted_count = 0;
+    for (unsigned i = 0; i < found->count; i++) {
+        const struct address *address = &found->list[i];
+        if (i > 0)
+            more[more_count++] = address->text;
+        if (strncmp(address->text, "http:", 5) == 0) /* the operator's own choice */
+            trusted[trusted_count++] = address->host;
     }
-    (void) fputs(found->count > 1 ? "\"\n" : "", out);
-    const char *trusted = "  PIP_TRUSTED_HOST: \"";
-    bool is_trusted = false;
-    for (unsigned i = 0; i < found->count && !is_trusted; i++) {
-        is_trusted = strncmp(found->list[i].text, "http:", 5) == 0; /* the operator's own choice */
-        if (is_trusted)
-            (void) fprintf(out, "%s%s\"\n", trusted, found->list[i].host);
-    }
+    write_words(out, "PIP_INDEX_URL", &(const char *){ found->list[0].text }, 1);
+    write_words(out, "PIP_EXTRA_INDEX_URL", more, more_count);
+    write_words(out, "PIP_TRUSTED_HOST", trusted, trusted_count);
     (void) fputs("  PIP_USER: \"1\"\n  PIP_BREAK_SYSTEM_PACKAGES: \"1\"\n"
                  "  PIP_DISABLE_PIP_VERSION_CHECK: \"1\"\n  PIP_NO_CACHE_DIR: \"1\"\n"
                  "  PIP_RETRIES: \"1\"\n"

@@ -33,6 +33,7 @@ PIP = """[global]
 index-url = http://operator:secret@index.example.org/simple?token=1
 extra-index-url =
     https://more.example.org/simple
+    http://third.example.org:8081/simple
 [install]
 no-color = yes
 """
@@ -136,9 +137,10 @@ class TestFiles:
     def test_a_set_is_what_the_client_of_this_host_asks(self, glovebox, operator, tmp_path):
         said = sets_of(glovebox, operator, tmp_path, "--json", "pip")
         found = json.loads(said.stdout)
-        assert found["allow"] == ["index.example.org:80", "more.example.org:443"], said
+        assert found["allow"] == ["index.example.org:80", "more.example.org:443", "third.example.org:8081"], said
         assert found["env"]["PIP_INDEX_URL"] == "http://index.example.org/simple"
-        assert found["env"]["PIP_TRUSTED_HOST"] == "index.example.org"
+        assert found["env"]["PIP_TRUSTED_HOST"] == "index.example.org third.example.org"
+        assert found["env"]["PIP_EXTRA_INDEX_URL"] == "https://more.example.org/simple http://third.example.org:8081/simple"
         assert b"secret" not in said.stdout and b"token" not in said.stdout
         assert "secret" not in (tmp_path / "policies/sets/pip.yaml").read_text()
         assert json.loads(sets_of(glovebox, operator, tmp_path, "--json", "npm").stdout)["allow"] == [
