@@ -101,7 +101,7 @@ static bool range_overlaps(const char *path, char *owner, size_t size)
         *first_text++ = '\0';
         unsigned long long first = strtoull(first_text, &end, 10);
         unsigned long long count = *end == ':' ? strtoull(end + 1, NULL, 10) : 0;
-        found = first <= (unsigned long long) HOST_ID_EGRESS &&
+        found = first <= (unsigned long long) HOST_ID_LAST &&
                 first + count > (unsigned long long) HOST_ID_BASE;
         if (found)
             (void) snprintf(owner, size, "%.60s", line);
@@ -124,13 +124,13 @@ void check_id_block(struct finding *finding)
             continue;
         found_weak(finding, HEALTH_DEGRADED,
                    "%s gives ids of glovebox's block (%u to %u) to '%s' as well", *path,
-                   (unsigned) HOST_ID_BASE, (unsigned) HOST_ID_EGRESS, owner);
+                   (unsigned) HOST_ID_BASE, (unsigned) HOST_ID_LAST, owner);
         suggest(finding, "give '%s' another range in %s", owner, *path);
         return;
     }
     error err = { 0 };
     if (try_in_child(try_block, &err) == 0) {
-        found_ok(finding, "%u to %u", (unsigned) HOST_ID_BASE, (unsigned) HOST_ID_EGRESS);
+        found_ok(finding, "%u to %u", (unsigned) HOST_ID_BASE, (unsigned) HOST_ID_LAST);
         return;
     }
     found_weak(finding, HEALTH_MISSING, "%s", err.text);

@@ -116,6 +116,9 @@ static int serve(struct reloading *reloading, error *err)
         .resolver = given(settings, SETTING_resolver),
         .secrets = given(settings, SETTING_secrets),
         .ca_file = given(settings, SETTING_ca_file),
+        .webhook = given(settings, SETTING_webhook),
+        .webhook_secret = given(settings, SETTING_webhook_secret),
+        .webhook_attempts = (unsigned) settings->list[SETTING_webhook_attempts].number,
     };
     write_settings(settings, service.settings);
     return found < 0 ? -1 : supervise(&service, err);

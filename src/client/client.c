@@ -139,9 +139,7 @@ int32_t glb_connect(const glb_connect_options *options, size_t options_size,
         return report(&err);
     }
     client->main.fd = client->spare.fd = -1;
-    client->launch = (struct launch){
-        .spawner_pidfd = -1, .daemon_pidfd = -1, .egress_pidfd = -1, .egress_socket = -1, .log = -1
-    };
+    client->launch = launch_none();
     client->interrupt = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int result =
         client->interrupt < 0 ? fail_os(&err, "make an eventfd") : connect_any(client, &ours, &err);

@@ -50,7 +50,7 @@ bool host_grants_privileges(void)
     map[got > 0 ? got : 0] = '\0';
     unsigned long numbers[3]; /* first inside, first outside, how many: user_namespaces(7) */
     return read_numbers(map, numbers, COUNT_OF(numbers)) && numbers[0] == 0 &&
-           numbers[2] > HOST_ID_EGRESS;
+           numbers[2] > HOST_ID_LAST;
 }
 
 int host_slots_file(char **ret_path, error *err)

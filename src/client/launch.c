@@ -27,34 +27,95 @@ static void wait_for_waker(struct launch *launch)
     launch->waker = 0;
 }
 
-int launch_egress(const struct launch_plan *plan, struct launch *launch, error *err)
+struct launch launch_none(void)
 {
-    auto_program egress = { .death_signal = SIGKILL };
-    close_fd(&launch->egress_pidfd);
-    launch->egress_pidfd = -1;
-    egress.log = launch->log >= 0 ? launch->log : plan->log;
-    if (plan_egress(&egress, plan, launch->egress_socket, err) < 0)
-        return -1;
-    return program_start(&egress, &launch->egress, &launch->egress_pidfd, err);
+    struct launch none = { .spawner_pidfd = -1, .daemon_pidfd = -1, .log = -1 };
+    for_each(helper, none.helpers)
+        helper->pidfd = helper->socket = -1;
+    return none;
 }
 
-/* To what runs already; that ends with it, should it fail. */
-static int add_egress(const struct launch_plan *plan, struct launch *launch, error *err)
+/* What is told to others: approvals, or checkpoints by HTTP. */
+static bool plan_notifies(const struct launch_plan *plan)
 {
-    if (launch_egress(plan, launch, err) == 0)
-        return 0;
-    error cause = *err;
-    (void) kill(launch->daemon, SIGTERM);
-    (void) launch_end(launch, deadline_in(5000));
-    *err = cause;
-    return -1;
+    return plan->webhook || plan_witness_is_far(plan);
+}
+
+static const struct helper_kind {
+    const char *name, *option; /* of gloveboxd, for its end of the socket */
+    int (*plan)(struct program *program, const struct launch_plan *plan, int socket, error *err);
+} helper_kinds[HELPERS] = {
+    [HELPER_EGRESS] = { "glovebox-egress", "--egress", plan_egress },
+    [HELPER_NOTIFY] = { "glovebox-notify", "--notify", plan_notify },
+};
+
+const char *helper_name(enum helper_id id)
+{
+    return helper_kinds[id].name;
+}
+
+int launch_helper(const struct launch_plan *plan, enum helper_id id, struct launch *launch,
+                  error *err)
+{
+    struct helper *helper = &launch->helpers[id];
+    auto_program program = { .death_signal = SIGKILL };
+    close_fd(&helper->pidfd);
+    helper->pidfd = -1;
+    program.log = launch->log >= 0 ? launch->log : plan->log;
+    if (helper_kinds[id].plan(&program, plan, helper->socket, err) < 0)
+        return -1;
+    return program_start(&program, &helper->pid, &helper->pidfd, err);
+}
+
+/* The socket between it and gloveboxd, whose end goes with gloveboxd. */
+static int pair_helper(enum helper_id id, struct program *daemon, struct launch *launch, error *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return fail_os(err, "make a socket between gloveboxd and %s", helper_kinds[id].name);
+    launch->helpers[id].socket = pair[0];
+    int given = program_give(daemon, pair[1], err);
+    if (given < 0 || program_add(daemon, err, "%s", helper_kinds[id].option) < 0)
+        return -1;
+    return program_add(daemon, err, "%d", given);
+}
+
+static int pair_helpers(const struct launch_plan *plan, struct program *daemon,
+                        struct launch *launch, error *err)
+{
+    if (plan->network && pair_helper(HELPER_EGRESS, daemon, launch, err) < 0)
+        return -1;
+    if (plan->webhook && program_add(daemon, err, "--webhook") < 0)
+        return -1;
+    return plan_notifies(plan) ? pair_helper(HELPER_NOTIFY, daemon, launch, err) : 0;
+}
+
+static void forget_helpers(struct launch *launch)
+{
+    for_each(helper, launch->helpers) {
+        close_fd(&helper->socket); /* they leave with gloveboxd */
+        helper->socket = -1;
+    }
+}
+
+/* To what runs already; that ends with them, should one fail. */
+static int add_helpers(const struct launch_plan *plan, struct launch *launch, error *err)
+{
+    for (enum helper_id id = 0; id < HELPERS; id++) {
+        if (launch->helpers[id].socket < 0 || launch_helper(plan, id, launch, err) == 0)
+            continue;
+        error cause = *err;
+        (void) kill(launch->daemon, SIGTERM);
+        (void) launch_end(launch, deadline_in(5000));
+        *err = cause;
+        return -1;
+    }
+    return 0;
 }
 
 int launch_start(const struct launch_plan *plan, struct launch *ret_launch, error *err)
 {
-    struct launch launch = {
-        .spawner_pidfd = -1, .daemon_pidfd = -1, .egress_pidfd = -1, .egress_socket = -1, .log = -1
-    };
+    struct launch launch = launch_none();
     auto_program spawner = { 0 };
     auto_program daemon = { .death_signal = plan->private ? SIGKILL : SIGTERM };
     auto_templates templates = { 0 };
@@ -72,17 +133,10 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
         return -1;
     if (plan->private)
         launch.waker = groups_wake(&here.places);
-    auto_fd egress_end = -1;
-    auto_fd way_end = -1;
-    if (plan->network) {
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-            return fail_os(err, "make a socket between daemon and egress");
-        egress_end = pair[0];
-        way_end = pair[1];
-    }
     if (plan_spawner(&spawner, plan, &here, spawner_end, err) < 0 ||
         plan_daemon(&daemon, plan, &templates, daemon_end, err) < 0 ||
-        (plan->network && program_add_fd(&daemon, "--egress", way_end, err) < 0)) {
+        pair_helpers(plan, &daemon, &launch, err) < 0) {
+        forget_helpers(&launch);
         wait_for_waker(&launch);
         return -1;
     }
@@ -93,6 +147,7 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
         (void) fail_os(err, "make a log");
     spawner.log = daemon.log = log;
     if (log < 0 || program_start(&spawner, &launch.spawner, &launch.spawner_pidfd, err) < 0) {
+        forget_helpers(&launch);
         wait_for_waker(&launch);
         return -1;
     }
@@ -106,10 +161,7 @@ int launch_start(const struct launch_plan *plan, struct launch *ret_launch, erro
     if (plan->log <= 0)
         launch.log = take_fd(&log);
     *ret_launch = launch;
-    if (!plan->network)
-        return 0;
-    ret_launch->egress_socket = take_fd(&egress_end);
-    return add_egress(plan, ret_launch, err);
+    return add_helpers(plan, ret_launch, err);
 }
 
 /* Waits for one process; kills it when the time is over. Returns whether it went by itself. */
@@ -142,9 +194,9 @@ bool launch_end(struct launch *launch, deadline end)
      */
     deadline later = deadline_in(deadline_left_ms(end) + 6000);
     bool spawner = wait_for_program(&launch->spawner, &launch->spawner_pidfd, later);
-    close_fd(&launch->egress_socket); /* it leaves with gloveboxd */
-    launch->egress_socket = -1;
-    (void) wait_for_program(&launch->egress, &launch->egress_pidfd, later);
+    forget_helpers(launch);
+    for_each(helper, launch->helpers)
+        (void) wait_for_program(&helper->pid, &helper->pidfd, later);
     wait_for_waker(launch);
     close_fd(&launch->log);
     launch->log = -1;

@@ -29,6 +29,9 @@ struct launch_plan {
     const char *resolver;       /* ADDRESS:PORT that it asks for names; NULL: the host's own */
     const char *secrets;        /* file of the credentials of endpoints; NULL: none */
     const char *ca_file;        /* certificates that their upstreams are checked with; or NULL */
+    const char *webhook;        /* URL that approvals are told to; NULL: none */
+    const char *webhook_secret; /* file of what is signed with there */
+    unsigned webhook_attempts;
     int log;                    /* both write their log here; 0: into memory, for launch_cause() */
     const char *first_template; /* its holder starts at once, those of others when needed */
 
@@ -39,12 +42,20 @@ struct launch_plan {
     int listens[LAUNCH_FDS_MOST];
 };
 
+/* Who leads outside for gloveboxd, over a socket whose other end gloveboxd keeps: a helper that
+ * ends is started again with the same. */
+enum helper_id { HELPER_EGRESS, HELPER_NOTIFY, HELPERS };
+
+struct helper {
+    pid_t pid; /* 0: it is not there, or not needed */
+    int pidfd;
+    int socket; /* its end; -1: the plan has none of its kind */
+};
+
 struct launch {
     pid_t spawner, daemon; /* 0 once it has ended and was waited for */
-    pid_t egress;          /* 0 if the plan has no network */
-    int egress_pidfd;
-    int egress_socket; /* its end, for the next one should it end; -1 if there is none */
-    pid_t waker;       /* see groups_wake() */
+    struct helper helpers[HELPERS];
+    pid_t waker; /* see groups_wake() */
     int spawner_pidfd, daemon_pidfd;
     int log; /* memory that both write to; -1 if the plan named a log */
 };
@@ -52,8 +63,13 @@ struct launch {
 /* Starts both. Fails  ERR_UNAVAILABLE  a part or a template is missing; ERR_SYSTEM. */
 int launch_start(const struct launch_plan *plan, struct launch *ret_launch, error *err);
 
-/* Starts glovebox-egress again after it has ended; gloveboxd keeps its end of the socket. */
-int launch_egress(const struct launch_plan *plan, struct launch *launch, error *err);
+/* Starts a helper again after it has ended; gloveboxd keeps its end of the socket. */
+int launch_helper(const struct launch_plan *plan, enum helper_id id, struct launch *launch,
+                  error *err);
+const char *helper_name(enum helper_id id);
+
+/* As long as nothing was started. */
+struct launch launch_none(void);
 
 /* Waits until both have ended by themselves, at most until `end`; then kills them.
  * Returns whether they ended by themselves. */

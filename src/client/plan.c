@@ -238,3 +238,31 @@ int plan_egress(struct program *program, const struct launch_plan *plan, int soc
         return -1;
     return 0;
 }
+
+bool plan_witness_is_far(const struct launch_plan *plan)
+{
+    const char *witness = plan->log_witness;
+    return witness && (strncmp(witness, "http://", 7) == 0 || strncmp(witness, "https://", 8) == 0);
+}
+
+int plan_notify(struct program *program, const struct launch_plan *plan, int socket, error *err)
+{
+    program->becomes = host_grants_privileges() ? HOST_ID_NOTIFY : 0;
+    if (path_of_program("glovebox-notify", &program->path, err) < 0 ||
+        program_add(program, err, "%s", program->path) < 0 ||
+        program_add_fd(program, "--daemon", socket, err) < 0 ||
+        (plan->resolver && program_add_pair(program, "--resolver", plan->resolver, err) < 0) ||
+        (plan->ca_file && program_add_file(program, "--ca-file", plan->ca_file, false, err) < 0))
+        return -1;
+    if (plan_witness_is_far(plan) &&
+        program_add_pair(program, "--witness", plan->log_witness, err) < 0)
+        return -1;
+    if (!plan->webhook)
+        return 0;
+    if (program_add_pair(program, "--webhook", plan->webhook, err) < 0 ||
+        (plan->webhook_secret &&
+         program_add_file(program, "--webhook-secret", plan->webhook_secret, true, err) < 0) ||
+        program_add(program, err, "--attempts") < 0)
+        return -1;
+    return program_add(program, err, "%u", plan->webhook_attempts);
+}

@@ -1,4 +1,4 @@
-/* plan.h - the command lines of glovebox-spawner, gloveboxd and glovebox-egress. */
+/* plan.h - the command lines of the programs. */
 #pragma once
 
 #include "client/built.h"
@@ -19,3 +19,7 @@ int plan_spawner(struct program *program, const struct launch_plan *plan,
 int plan_daemon(struct program *program, const struct launch_plan *plan,
                 const struct templates *templates, int socket, error *err);
 int plan_egress(struct program *program, const struct launch_plan *plan, int socket, error *err);
+int plan_notify(struct program *program, const struct launch_plan *plan, int socket, error *err);
+
+/* True if checkpoints of the log go to an HTTP server. */
+bool plan_witness_is_far(const struct launch_plan *plan);

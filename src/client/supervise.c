@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/table.h"
 #include "client/host_sets.h"
 #include "client/launch.h"
 #include "client/paths.h"
@@ -29,11 +30,11 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-enum { EGRESS_MISCONFIGURED = 78 /* contract/egress.h */ };
+enum { HELPER_MISCONFIGURED = 78 /* contract/egress.h, contract/notify.h */ };
 
 enum {
     FIRST_PAUSE_MS = 100,
-    EGRESS_PAUSE_MS = 1000,
+    HELPER_PAUSE_MS = 1000,
     LONGEST_PAUSE_MS = 1600,
     STEADY_MS = 10000, /* who lived that long starts again at once */
     EARLY_DEATHS_MOST = 5,
@@ -154,8 +155,8 @@ struct keeper {
     bool leaving;
     int early_deaths;
     int64_t pause_ms;
-    int64_t egress_started_ms; /* the last time that it was started again; 0: never */
-    bool egress_is_misconfigured;
+    int64_t restarted_ms[HELPERS]; /* the last time that it was started again; 0: never */
+    const char *misconfigured;     /* the helper that is; NULL: none */
 };
 
 static void say(const char *what)
@@ -237,44 +238,49 @@ static void take_signal(struct keeper *keeper)
     keeper->leaving = true;
 }
 
-/* Runs lose their connections, and nothing else; what listens inside their sandboxes is closed. A
- * second of rest, so that one that cannot live does not take all the processor. */
-static void restart_egress(struct keeper *keeper)
+/* Of glovebox-egress runs lose their connections, and nothing else; what listens inside their
+ * sandboxes is closed. A second of rest, so that one that cannot live does not take all the
+ * processor. */
+static void restart_helper(struct keeper *keeper, enum helper_id id)
 {
-    struct launch *launch = &keeper->launch;
+    struct helper *helper = &keeper->launch.helpers[id];
     error err;
     int status = 0;
-    (void) waitpid(launch->egress, &status, 0);
-    close_fd(&launch->egress_pidfd);
-    launch->egress = 0;
-    launch->egress_pidfd = -1;
+    (void) waitpid(helper->pid, &status, 0);
+    close_fd(&helper->pidfd);
+    helper->pid = 0;
+    helper->pidfd = -1;
     if (keeper->leaving)
         return;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == EGRESS_MISCONFIGURED &&
-        keeper->egress_started_ms == 0) {
-        keeper->egress_is_misconfigured = keeper->leaving = true;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == HELPER_MISCONFIGURED &&
+        keeper->restarted_ms[id] == 0) {
+        keeper->misconfigured = helper_name(id);
+        keeper->leaving = true;
         (void) kill(keeper->launch.daemon, SIGTERM);
         return;
     }
-    if (now_ms() - keeper->egress_started_ms < EGRESS_PAUSE_MS)
-        (void) poll(NULL, 0, EGRESS_PAUSE_MS);
-    keeper->egress_started_ms = now_ms();
-    say("glovebox-egress ended; starting it again");
-    if (launch_egress(&keeper->plan, launch, &err) < 0)
+    if (now_ms() - keeper->restarted_ms[id] < HELPER_PAUSE_MS)
+        (void) poll(NULL, 0, HELPER_PAUSE_MS);
+    keeper->restarted_ms[id] = now_ms();
+    (void) fprintf(stderr, "glovebox serve: %s ended; starting it again\n", helper_name(id));
+    if (launch_helper(&keeper->plan, id, &keeper->launch, &err) < 0)
         say(err.text);
 }
 
 /* Waits until one of the two has ended, or `end` has passed. Returns whether one has. */
 static bool watch_pair(struct keeper *keeper, deadline end)
 {
+    const struct helper *helpers = keeper->launch.helpers;
     for (;;) {
         struct pollfd watched[] = { { .fd = keeper->signals, .events = POLLIN },
                                     { .fd = keeper->launch.daemon_pidfd, .events = POLLIN },
                                     { .fd = keeper->launch.spawner_pidfd, .events = POLLIN },
                                     { .fd = keeper->control, .events = POLLIN },
-                                    { .fd = keeper->launch.egress_pidfd, .events = POLLIN } };
+                                    { .fd = helpers[HELPER_EGRESS].pidfd, .events = POLLIN },
+                                    { .fd = helpers[HELPER_NOTIFY].pidfd, .events = POLLIN } };
         int64_t left = deadline_left_ms(end);
-        if (poll(watched, 5, left > 60000 ? 60000 : (int) left) < 0 && errno != EINTR)
+        if (poll(watched, COUNT_OF(watched), left > 60000 ? 60000 : (int) left) < 0 &&
+            errno != EINTR)
             return true;
         char said[64];
         if (watched[3].revents && !hear_daemon(keeper, said, sizeof said)) {
@@ -288,8 +294,9 @@ static bool watch_pair(struct keeper *keeper, deadline end)
             take_signal(keeper);
         if (watched[1].revents || watched[2].revents)
             return true;
-        if (watched[4].revents)
-            restart_egress(keeper);
+        for (enum helper_id id = 0; id < HELPERS; id++)
+            if (watched[4 + id].revents)
+                restart_helper(keeper, id);
         if (keeper->leaving && !was_leaving)
             end = deadline_in(DRAIN_MS);
         if (deadline_has_passed(end))
@@ -349,9 +356,9 @@ static int keep_alive(struct keeper *keeper, error *err)
         if (poll(&watched, 1, (int) keeper->pause_ms) > 0)
             take_signal(keeper);
     }
-    if (keeper->egress_is_misconfigured)
-        return fail(err, ERR_BAD_REQUEST,
-                    "glovebox-egress cannot use the files that it was given; its reason is above");
+    if (keeper->misconfigured)
+        return fail(err, ERR_BAD_REQUEST, "%s cannot use what it was given; its reason is above",
+                    keeper->misconfigured);
     return 0;
 }
 
@@ -403,13 +410,12 @@ int supervise(const struct supervised *service, error *err)
                   .resolver = service->resolver,
                   .secrets = service->secrets,
                   .ca_file = service->ca_file,
+                  .webhook = service->webhook,
+                  .webhook_secret = service->webhook_secret,
+                  .webhook_attempts = service->webhook_attempts,
                   .log = STDERR_FILENO,
                   .first_template = "python" },
-        .launch = { .spawner_pidfd = -1,
-                    .daemon_pidfd = -1,
-                    .egress_pidfd = -1,
-                    .egress_socket = -1,
-                    .log = -1 },
+        .launch = launch_none(),
     };
     memcpy(keeper.settings, service->settings, sizeof keeper.settings);
     sigset_t watched;

@@ -13,8 +13,10 @@ struct supervised {
     const char *listen; /* "127.0.0.1:7070", NULL for none */
     unsigned slots;
     const char *log_sync, *log_keep, *log_witness; /* as gloveboxd takes them; NULL: not given */
-    const char *secrets;  /* file with the credentials of endpoints; NULL: none */
-    const char *ca_file;  /* certificates that their upstreams are checked with; or NULL */
+    const char *secrets; /* file with the credentials of endpoints; NULL: none */
+    const char *ca_file; /* certificates that their upstreams are checked with; or NULL */
+    const char *webhook, *webhook_secret; /* where approvals are told; NULL: nowhere */
+    unsigned webhook_attempts;
     const char *resolver; /* ADDRESS:PORT for names of policies; NULL: the host's own */
     bool no_keys;         /* whoever reaches the TCP port may run code */
     char settings[SETTINGS_TEXT_MOST]; /* for gloveboxd: "key=value" a line */

@@ -7,6 +7,7 @@
 #include "daemon/approval_store.h"
 #include "daemon/json_writer.h"
 #include "daemon/log.h"
+#include "daemon/notices.h"
 #include "daemon/receipts.h"
 
 #include <sodium.h>
@@ -21,6 +22,7 @@ static const int64_t day_ms = INT64_C(24) * 3600 * 1000;
 struct approvals {
     struct approval_store *store;
     struct receipts *receipts;
+    struct notices *notices;
     struct approval_listener *listeners;
     uv_timer_t timer;
     int64_t forget_ms; /* when old ones are forgotten next */
@@ -111,7 +113,10 @@ static int expire_one(struct approvals *approvals, int64_t now, error *err)
     (void) snprintf(due.reason, sizeof due.reason, "nobody has decided in time");
     if (audit(approvals, "approval.expired", &due, err) < 0)
         return -1;
-    return approval_store_change(approvals->store, &due, APPROVAL_PENDING, err) < 0 ? -1 : 1;
+    if (approval_store_change(approvals->store, &due, APPROVAL_PENDING, err) < 0)
+        return -1;
+    notices_approval(approvals->notices, "approval.expired", &due);
+    return 1;
 }
 
 /* Every call looks at the clock first: what is due has expired, whenever the timer comes. */
@@ -142,7 +147,7 @@ static void on_timer(uv_timer_t *timer)
 }
 
 int approvals_open(uv_loop_t *loop, const char *state, struct receipts *receipts,
-                   struct approvals **ret_approvals, error *err)
+                   struct notices *notices, struct approvals **ret_approvals, error *err)
 {
     struct approvals *approvals = calloc(1, sizeof *approvals);
     if (!approvals)
@@ -153,6 +158,7 @@ int approvals_open(uv_loop_t *loop, const char *state, struct receipts *receipts
     }
     approvals->receipts = receipts;
     approvals->outlive_runs = state != NULL;
+    approvals->notices = notices;
     approvals->timer.data = approvals;
     (void) uv_timer_init(loop, &approvals->timer);
     uv_unref((uv_handle_t *) &approvals->timer);
@@ -270,6 +276,7 @@ static int ask_anew(struct approvals *approvals, const struct approval_question 
         return -1;
     log_event(LOG_NOTICE, "approval.asked", TEXT("approval", ret_approval->id),
               TEXT("key", ret_approval->asker), TEXT("policy", ret_approval->policy));
+    notices_approval(approvals->notices, "approval.requested", ret_approval);
     tell(approvals);
     return APPROVAL_PENDING;
 }
@@ -408,6 +415,7 @@ int approvals_decide(struct approvals *approvals, const struct approval_decision
     if (changed < 0)
         return -1;
     log_event(LOG_NOTICE, event, TEXT("approval", id), TEXT("key", account->key.id));
+    notices_approval(approvals->notices, "approval.decided", ret_approval);
     tell(approvals);
     return 0;
 }

@@ -23,6 +23,7 @@
 #include <uv.h>
 
 struct approvals;
+struct notices;
 struct receipts;
 
 enum {
@@ -61,11 +62,14 @@ struct approval {
     char run[RUN_ID_SIZE]; /* that has used it */
 };
 
-/* Opens what is kept in the folder `state`; NULL: in memory, for one run. Fails ERR_SYSTEM. */
+/* Opens what is kept in the folder `state`; NULL: in memory, for one run. `notices` hears of each
+ * step; NULL: nobody does. Fails ERR_SYSTEM. */
 int approvals_open(uv_loop_t *loop, const char *state, struct receipts *receipts,
-                   struct approvals **ret_approvals, error *err);
+                   struct notices *notices, struct approvals **ret_approvals, error *err);
+
 /* False in a daemon for one run: nobody can decide after it. */
 bool approvals_can_wait(const struct approvals *approvals);
+
 void approvals_leave(struct approvals *approvals); /* the loop ends: gives its timer back */
 void approvals_close(struct approvals *approvals); /* after the loop */
 

@@ -14,6 +14,7 @@
 #include "daemon/confine.h"
 #include "daemon/log.h"
 #include "daemon/network.h"
+#include "daemon/notices.h"
 #include "daemon/processes.h"
 #include "daemon/receipts.h"
 #include "daemon/reload.h"
@@ -39,6 +40,8 @@ static const uint64_t blobs_most = UINT64_C(4) << 30;
 static struct arguments {
     int spawner;
     int egress; /* -1: nothing leads out */
+    int notify; /* -1: nobody is told of anything */
+    bool has_webhook;
     size_t connection_count, listen_count;
     int connections[FDS_MOST], listens[FDS_MOST];
     const char *policies;
@@ -49,7 +52,7 @@ static struct arguments {
     unsigned owner;
     bool tcp_needs_no_key;
     bool is_private;
-} settings = { .spawner = -1, .egress = -1, .control = -1 };
+} settings = { .spawner = -1, .egress = -1, .notify = -1, .control = -1 };
 
 static struct daemon {
     uv_loop_t loop;
@@ -61,6 +64,7 @@ static struct daemon {
     struct receipts *receipts;
     struct approvals *approvals;
     struct network *network;
+    struct notices *notices;
     struct accounts accounts;
     struct reload reload;
     struct runs runs;
@@ -125,6 +129,8 @@ static int take_option(const char *name, char *value, error *err)
         return read_fd(value, &settings.spawner, err);
     if (strcmp(name, "--egress") == 0)
         return read_fd(value, &settings.egress, err);
+    if (strcmp(name, "--notify") == 0)
+        return read_fd(value, &settings.notify, err);
     if (strcmp(name, "--connection") == 0)
         return add_fd(value, settings.connections, &settings.connection_count, err);
     if (strcmp(name, "--listen-fd") == 0)
@@ -151,6 +157,8 @@ static int read_command_line(int count, char **arguments, error *err)
     for (int i = 1; i < count; i++) {
         if (strcmp(arguments[i], "--private") == 0) {
             settings.is_private = true;
+        } else if (strcmp(arguments[i], "--webhook") == 0) {
+            settings.has_webhook = true;
         } else if (strcmp(arguments[i], "--no-keys") == 0) {
             settings.tcp_needs_no_key = true;
         } else if (strcmp(arguments[i], "--verbose") == 0) {
@@ -189,6 +197,7 @@ static void end(void)
     network_close(daemon_.network);
     approvals_leave(daemon_.approvals);
     receipts_leave(daemon_.receipts);
+    notices_leave(daemon_.notices);
     uv_close((uv_handle_t *) &daemon_.drained, NULL);
     uv_close((uv_handle_t *) &daemon_.terminated, NULL);
     uv_close((uv_handle_t *) &daemon_.interrupted, NULL);
@@ -342,6 +351,10 @@ static int begin(error *err)
     settings.receipts.state = settings.state;
     if (!settings.state)
         return fail(err, ERR_BAD_REQUEST, "--state must be given: the log of receipts lies there");
+    if (settings.notify >= 0 && notices_open(&daemon_.loop, settings.notify, settings.has_webhook,
+                                             &daemon_.notices, err) < 0)
+        return -1;
+    settings.receipts.notices = daemon_.notices;
     if (receipts_open(&daemon_.loop, &settings.receipts, &daemon_.receipts, err) < 0)
         return -1;
     daemon_.pool = (struct pool){ .changed = on_pool_changed };
@@ -355,7 +368,7 @@ static int begin(error *err)
                       err) < 0)
         return -1;
     if (approvals_open(&daemon_.loop, settings.is_private ? NULL : settings.state, daemon_.receipts,
-                       &daemon_.approvals, err) < 0)
+                       daemon_.notices, &daemon_.approvals, err) < 0)
         return -1;
     if (settings.egress >= 0 &&
         network_open(&daemon_.loop, settings.egress, &daemon_.network, err) < 0)
@@ -403,6 +416,7 @@ int main(int argc, char **argv)
     blobs_close(daemon_.blobs);
     approvals_close(daemon_.approvals);
     receipts_close(daemon_.receipts);
+    notices_close(daemon_.notices);
     policies_done(&daemon_.policies);
     templates_done(&daemon_.templates);
     return 0;

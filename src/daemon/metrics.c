@@ -3,6 +3,7 @@
 
 #include "base/table.h"
 #include "contract/egress.h"
+#include "contract/notify.h"
 #include "daemon/pool.h"
 #include "model/limits.h"
 #include "model/outcome.h"
@@ -71,7 +72,17 @@ static const char *word_of_direction(unsigned index)
     return index == 0 ? "sent" : "received";
 }
 
-enum label { NONE, STATUS, START, LIMIT, LAYER, STREAM, CLASS, REASON, DIRECTION };
+static const char *word_of_told(unsigned index)
+{
+    static const char *const words[] = { [NOTIFY_DELIVERED] = "delivered",
+                                         [NOTIFY_FAILED] = "failed",
+                                         [NOTIFY_GAVE_UP] = "gave_up",
+                                         [NOTIFY_DROPPED] = "dropped",
+                                         [NOTIFY_LOST] = "lost" };
+    return words[index];
+}
+
+enum label { NONE, STATUS, START, LIMIT, LAYER, STREAM, CLASS, REASON, DIRECTION, TOLD };
 
 static const struct labels {
     const char *name;
@@ -88,6 +99,7 @@ static const struct labels {
     [CLASS]  = { "class",  6,               word_of_class },
     [REASON] = { "reason", EGRESS_REASONS,  word_of_reason },
     [DIRECTION] = { "direction", 2,         word_of_direction },
+    [TOLD]   = { "end",    NOTIFY_ENDS,     word_of_told },
     /* clang-format on */
 };
 

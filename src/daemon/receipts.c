@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/log.h"
+#include "daemon/notices.h"
 #include "receipt/envelope.h"
 #include "receipt/intents.h"
 #include "receipt/jcs.h"
@@ -34,6 +35,7 @@ struct receipts {
     error work_failure;
     int witness;
     bool witness_is_syslog;
+    struct notices *far_witness; /* NULL: it is near, or there is none */
     struct fact_place machine;
     char kernel[160];
     char self_test[SHA256_TEXT_SIZE];
@@ -51,8 +53,16 @@ void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE])
 /* --- witness ------------------------------------------------------------------------------------
  */
 
-static int open_witness(struct receipts *receipts, const char *place, error *err)
+static int open_witness(struct receipts *receipts, const struct receipts_settings *settings,
+                        error *err)
 {
+    const char *place = settings->witness;
+    if (strncmp(place, "http://", 7) == 0 || strncmp(place, "https://", 8) == 0) {
+        receipts->far_witness = settings->notices;
+        return settings->notices
+                   ? 0
+                   : fail(err, ERR_BAD_REQUEST, "a witness by HTTP needs glovebox-notify");
+    }
     receipts->witness_is_syslog = strcmp(place, "syslog") == 0;
     if (!receipts->witness_is_syslog) {
         receipts->witness = open(place, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
@@ -72,6 +82,10 @@ static void tell_witness(void *context, const char *text, size_t size)
     const struct receipts *receipts = context;
     char line[CHECKPOINT_SIZE + 48];
     int used = (int) size;
+    if (receipts->far_witness) {
+        notices_checkpoint(receipts->far_witness, text, size);
+        return;
+    }
     if (receipts->witness_is_syslog) {
         used = snprintf(line, sizeof line, "<13>glovebox: checkpoint\t%s", text);
         for (char *at = line; *at; at++)
@@ -279,7 +293,7 @@ int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
     if (settings->sync && !receipts->is_durable && strcmp(settings->sync, "group") != 0)
         return fail(err, ERR_BAD_REQUEST, "--log-sync is 'each' or 'group', not '%s'",
                     settings->sync);
-    if (settings->witness && open_witness(receipts, settings->witness, err) < 0)
+    if (settings->witness && open_witness(receipts, settings, err) < 0)
         return -1;
     if (start_thread(receipts, loop, err) < 0 || learn_machine(receipts, settings, err) < 0 ||
         open_folder(settings->state, &receipts->folder, err) < 0 ||

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+struct notices;
 struct receipts;
 
 enum { RECEIPTS_GROUP_MS = 50, FILTERS_MOST = 4 };
@@ -23,9 +24,10 @@ struct receipts_settings {
     const char *state;   /* the log lies in its folder "log" */
     const char *sync;    /* "each": a record is on disk before the answer; "group" (NULL): within
                             50 ms of it */
-    const char *witness; /* NULL, "syslog", or a file that each checkpoint is appended to */
-    uint64_t keep_bytes; /* of segments; 0: all are kept */
-    size_t filter_count; /* seccomp tables that the spawner loads: descriptors to be hashed */
+    const char *witness; /* NULL, "syslog", a file that each checkpoint is appended to, or a URL */
+    struct notices *notices; /* goes to the URL */
+    uint64_t keep_bytes;     /* of segments; 0: all are kept */
+    size_t filter_count;     /* seccomp tables that the spawner loads: descriptors to be hashed */
     int filters[FILTERS_MOST];
     const char *filter_names[FILTERS_MOST];
 };

@@ -8,6 +8,8 @@ enum {
     HOST_ID_SANDBOXES = HOST_ID_BASE + 1024, /* sandbox in slot n is this + n */
     HOST_ID_DAEMON = HOST_ID_BASE + HOST_ID_COUNT,
     HOST_ID_EGRESS = HOST_ID_BASE + HOST_ID_COUNT + 1,
+    HOST_ID_NOTIFY = HOST_ID_BASE + HOST_ID_COUNT + 2,
+    HOST_ID_LAST = HOST_ID_NOTIFY,
 
     INSIDE_ID = 1000, /* the only id that exists inside a sandbox */
     SLOTS_MOST = 60000,

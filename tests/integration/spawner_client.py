@@ -238,7 +238,7 @@ def our_processes():
         with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb", buffering=0) as file:
             name, state, *ids = STATUS_HEAD.match(file.read(4096).decode("utf-8", "replace")).groups()
             ours = name in ("glovebox-spawner", "glovebox-init", "gloveboxd") or \
-                any(0x70000000 <= int(number) <= 0x70010001 for number in ids)
+                any(0x70000000 <= int(number) <= 0x70010002 for number in ids)
             if ours and state not in "ZX":
                 found.append((int(pid), name))
     return found

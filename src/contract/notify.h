@@ -1,0 +1,57 @@
+/* notify.h - what gloveboxd hands to glovebox-notify, and what it hears of it.
+ *
+ * One SEQPACKET socket, one peer; a message is a packet (base/packet.h) with a struct of exactly
+ * its size. gloveboxd never waits: what the socket does not take is dropped and counted. */
+#pragma once
+
+#include <stdint.h>
+
+enum {
+    NOTIFY_VERSION = 1,
+    NOTIFY_MISCONFIGURED = 78, /* it ends so if what it was given cannot be used */
+    NOTIFY_ID_SIZE = 64,
+    NOTIFY_BODY_SIZE = 936,
+    NOTIFY_CAUSE_SIZE = 232,
+};
+
+enum notify_kind {
+    /* notify -> daemon */
+    NOTIFY_HELLO = 1, /* struct notify_hello, once */
+    NOTIFY_OUTCOME,   /* struct notify_outcome: how it went with one of them */
+
+    /* daemon -> notify */
+    NOTIFY_EVENT = 32, /* struct notify_event: to the webhook */
+    NOTIFY_CHECKPOINT, /* struct notify_event without an id: to the witness, where only the newest
+                          counts */
+};
+
+struct notify_hello {
+    uint32_t version;
+    uint32_t reserved;
+};
+
+struct notify_event {
+    char id[NOTIFY_ID_SIZE]; /* the same however often it is sent: who gets it twice can tell */
+    uint32_t size;           /* of the body */
+    char body[NOTIFY_BODY_SIZE];
+};
+
+enum notify_place { NOTIFY_WEBHOOK, NOTIFY_WITNESS, NOTIFY_PLACES };
+
+enum notify_end {
+    NOTIFY_DELIVERED,
+    NOTIFY_FAILED,  /* this attempt; another one follows */
+    NOTIFY_GAVE_UP, /* after the last attempt, or since the answer forbids another */
+    NOTIFY_DROPPED, /* too many wait already */
+    NOTIFY_LOST,    /* gloveboxd's own word: glovebox-notify ended with them */
+    NOTIFY_ENDS,
+};
+
+struct notify_outcome {
+    uint32_t place; /* enum notify_place */
+    uint32_t end;   /* enum notify_end */
+    uint32_t attempts;
+    uint32_t status; /* of HTTP; 0: there was no answer */
+    char id[NOTIFY_ID_SIZE];
+    char cause[NOTIFY_CAUSE_SIZE]; /* "" if it was delivered */
+};

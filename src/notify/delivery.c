@@ -1,0 +1,348 @@
+/* delivery.c - attempts, and the pauses between them.
+ *
+ *   waiting --a turn is free--> under way --2xx--> delivered
+ *      ^                            |
+ *      +------- pause, longer ------+--last attempt, redirect, 410--> gave up
+ *
+ * A witness is told the newest checkpoint only: one is under way, and what comes meanwhile takes
+ * the place of what waits. It is never given up. */
+#include "notify/notify.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DELIVERIES_MOST = 256, /* that may wait */
+    UNDER_WAY_MOST = 8,
+    ATTEMPT_MS = 10000,
+    FIRST_PAUSE_MS = 1000,
+    LONGEST_PAUSE_MS = 300000,
+    WITNESS_PAUSE_MS = 1000, /* between two checkpoints */
+    WITNESS_LONGEST_PAUSE_MS = 60000,
+    PAUSE_GROWS = 4,
+};
+
+enum { GONE = 410 };
+
+struct delivery {
+    struct notify *notify;
+    enum notify_place place;
+    struct notify_event event;
+    unsigned attempts;
+    bool is_under_way, is_resting;
+    bool has_news; /* the witness: `event` came after this attempt began */
+    uint64_t pause_ms;
+    uv_timer_t timer;
+    CURL *easy;
+    struct curl_slist *resolved, *headers;
+    struct in6_addr addresses[ADDRESSES_MOST]; /* of this attempt */
+    struct transfer_place to;
+    char body[NOTIFY_BODY_SIZE]; /* of this attempt */
+    struct delivery *next;
+};
+
+static void turn_soon(struct notify *notify);
+
+static void tell(const struct delivery *delivery, enum notify_end end, unsigned status,
+                 const char *cause)
+{
+    struct notify_outcome outcome = {
+        .place = delivery->place, .end = end, .attempts = delivery->attempts, .status = status
+    };
+    memcpy(outcome.id, delivery->event.id, sizeof outcome.id);
+    (void) snprintf(outcome.cause, sizeof outcome.cause, "%s", cause);
+    link_tell(delivery->notify, &outcome);
+}
+
+static void timer_closed(uv_handle_t *timer)
+{
+    free(timer->data);
+}
+
+static void leave(struct delivery *delivery)
+{
+    struct notify *notify = delivery->notify;
+    for (struct delivery **at = &notify->deliveries; *at; at = &(*at)->next)
+        if (*at == delivery) {
+            *at = delivery->next;
+            notify->waiting--;
+            break;
+        }
+    if (notify->witness == delivery)
+        notify->witness = NULL;
+    uv_close((uv_handle_t *) &delivery->timer, timer_closed);
+}
+
+static void pause_is_over(uv_timer_t *timer)
+{
+    struct delivery *delivery = timer->data;
+    delivery->is_resting = false;
+    turn_soon(delivery->notify);
+}
+
+static void rest(struct delivery *delivery, uint64_t pause_ms)
+{
+    delivery->is_resting = true;
+    (void) uv_timer_start(&delivery->timer, pause_is_over, pause_ms, 0);
+}
+
+static void grow_pause(struct delivery *delivery)
+{
+    uint64_t most = delivery->place == NOTIFY_WITNESS ? WITNESS_LONGEST_PAUSE_MS : LONGEST_PAUSE_MS;
+    delivery->pause_ms *= PAUSE_GROWS;
+    if (delivery->pause_ms > most)
+        delivery->pause_ms = most;
+}
+
+/* --- how an attempt ends ------------------------------------------------------------------------
+ */
+
+static void free_transfer(struct delivery *delivery)
+{
+    transfer_free(delivery->notify->transfers, delivery->easy);
+    curl_slist_free_all(delivery->resolved);
+    curl_slist_free_all(delivery->headers);
+    delivery->easy = NULL;
+    delivery->resolved = delivery->headers = NULL;
+    if (delivery->is_under_way && delivery->place == NOTIFY_WEBHOOK)
+        delivery->notify->under_way--;
+    delivery->is_under_way = false;
+}
+
+static void has_arrived(struct delivery *delivery, unsigned status)
+{
+    tell(delivery, NOTIFY_DELIVERED, status, "");
+    if (delivery->place == NOTIFY_WITNESS) {
+        delivery->attempts = 0;
+        delivery->pause_ms = FIRST_PAUSE_MS;
+        rest(delivery, WITNESS_PAUSE_MS);
+    } else
+        leave(delivery);
+}
+
+/* Once more, later. Not where the answer says that it would be for nothing: a redirect is not
+ * followed, since nobody has signed for the place that it names; and who is gone is gone. */
+static void has_failed(struct delivery *delivery, unsigned status, const char *cause)
+{
+    const struct notify *notify = delivery->notify;
+    bool is_for_nothing = (status >= 300 && status < 400) || status == GONE;
+    bool is_last = delivery->place == NOTIFY_WEBHOOK &&
+                   (is_for_nothing || delivery->attempts >= notify->attempts_most);
+    tell(delivery, is_last ? NOTIFY_GAVE_UP : NOTIFY_FAILED, status, cause);
+    if (is_last) {
+        leave(delivery);
+        return;
+    }
+    delivery->has_news = true; /* the witness: what it was not told is still to be told */
+    rest(delivery, delivery->pause_ms);
+    grow_pause(delivery);
+}
+
+static void end_attempt(struct delivery *delivery, unsigned status, const char *cause)
+{
+    struct notify *notify = delivery->notify;
+    free_transfer(delivery);
+    if (cause)
+        has_failed(delivery, status, cause);
+    else
+        has_arrived(delivery, status);
+    turn_soon(notify);
+}
+
+void delivery_transfer_ended(void *context, CURLcode result)
+{
+    struct delivery *delivery = context;
+    char cause[NOTIFY_CAUSE_SIZE];
+    long status = 0;
+    (void) curl_easy_getinfo(delivery->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (result == CURLE_OK && status >= 200 && status < 300) {
+        end_attempt(delivery, (unsigned) status, NULL);
+        return;
+    }
+    if (result != CURLE_OK)
+        (void) snprintf(cause, sizeof cause, "%s", curl_easy_strerror(result));
+    else
+        (void) snprintf(cause, sizeof cause, "it answered %ld%s", status,
+                        status >= 300 && status < 400 ? "; no redirect is followed" : "");
+    end_attempt(delivery, result == CURLE_OK ? (unsigned) status : 0, cause);
+}
+
+/* --- one attempt --------------------------------------------------------------------------------
+ */
+
+/* NOLINTNEXTLINE(readability-non-const-parameter): as libcurl has it */
+static size_t ignore_answer(char *data, size_t one, size_t count, void *context)
+{
+    (void) data;
+    (void) context;
+    return one * count;
+}
+
+static void add_header(struct delivery *delivery, const char *name, const char *value)
+{
+    char line[SIGNED_MOST + NOTIFY_ID_SIZE];
+    (void) snprintf(line, sizeof line, "%s: %s", name, value);
+    struct curl_slist *longer = curl_slist_append(delivery->headers, line);
+    if (longer)
+        delivery->headers = longer;
+}
+
+/* The moment is that of the attempt: a receiver refuses what is minutes old. */
+static void add_headers(struct delivery *delivery)
+{
+    add_header(delivery, "User-Agent", "glovebox/" GLOVEBOX_VERSION);
+    add_header(delivery, "Expect", "");
+    if (delivery->place == NOTIFY_WITNESS) {
+        add_header(delivery, "Content-Type", "text/plain; charset=utf-8");
+        return;
+    }
+    char signature[SIGNED_MOST], moment[32];
+    int64_t now_s = wall_clock_ms() / 1000;
+    webhook_sign(&delivery->notify->secrets, &delivery->event, now_s, signature);
+    (void) snprintf(moment, sizeof moment, "%" PRId64, now_s);
+    add_header(delivery, "Content-Type", "application/json");
+    add_header(delivery, "webhook-id", delivery->event.id);
+    add_header(delivery, "webhook-timestamp", moment);
+    add_header(delivery, "webhook-signature", signature);
+}
+
+static void addresses_came(void *context, const struct in6_addr *addresses, unsigned count)
+{
+    struct delivery *delivery = context;
+    struct notify *notify = delivery->notify;
+    const struct place *place = &notify->places[delivery->place];
+    if (count == 0) {
+        end_attempt(delivery, 0, "its name has no address");
+        return;
+    }
+    memcpy(delivery->addresses, addresses, count * sizeof *addresses);
+    delivery->to = (struct transfer_place){ .host = place->host,
+                                            .port = place->port,
+                                            .addresses = delivery->addresses,
+                                            .address_count = count };
+    delivery->easy = transfer_new(notify->transfers, &delivery->to, delivery, &delivery->resolved);
+    if (!delivery->easy) {
+        end_attempt(delivery, 0, "no memory");
+        return;
+    }
+    add_headers(delivery);
+    memcpy(delivery->body, delivery->event.body, delivery->event.size);
+    (void) curl_easy_setopt(delivery->easy, CURLOPT_URL, place->url);
+    (void) curl_easy_setopt(delivery->easy, CURLOPT_TIMEOUT_MS, (long) ATTEMPT_MS);
+    (void) curl_easy_setopt(delivery->easy, CURLOPT_POST, 1L);
+    (void) curl_easy_setopt(delivery->easy, CURLOPT_POSTFIELDS, delivery->body);
+    (void) curl_easy_setopt(delivery->easy, CURLOPT_POSTFIELDSIZE, (long) delivery->event.size);
+    (void) curl_easy_setopt(delivery->easy, CURLOPT_HTTPHEADER, delivery->headers);
+    (void) curl_easy_setopt(delivery->easy, CURLOPT_WRITEFUNCTION, ignore_answer);
+    if (transfer_begin(notify->transfers, delivery->easy) < 0)
+        end_attempt(delivery, 0, "libcurl refuses it");
+}
+
+static void attempt(struct delivery *delivery)
+{
+    struct notify *notify = delivery->notify;
+    const struct place *place = &notify->places[delivery->place];
+    delivery->attempts++;
+    delivery->is_under_way = true;
+    delivery->has_news = false;
+    if (place->known_count > 0)
+        addresses_came(delivery, place->known, place->known_count);
+    else
+        (void) resolver_ask(notify->resolver, place->host, addresses_came, delivery);
+}
+
+/* --- turns --------------------------------------------------------------------------------------
+ */
+
+static struct delivery *next_in_turn(const struct notify *notify)
+{
+    struct delivery *delivery = notify->deliveries;
+    while (delivery && (delivery->is_under_way || delivery->is_resting))
+        delivery = delivery->next;
+    return delivery;
+}
+
+static void proceed(struct notify *notify)
+{
+    struct delivery *delivery;
+    while (notify->under_way < UNDER_WAY_MOST && (delivery = next_in_turn(notify))) {
+        notify->under_way++;
+        attempt(delivery);
+    }
+    struct delivery *witness = notify->witness;
+    if (witness && witness->has_news && !witness->is_under_way && !witness->is_resting)
+        attempt(witness);
+}
+
+static void on_turn(uv_timer_t *timer)
+{
+    proceed(timer->data);
+}
+
+/* After what is on the stack has ended: whoever failed at once may be next again. */
+static void turn_soon(struct notify *notify)
+{
+    (void) uv_timer_start(&notify->turn, on_turn, 0, 0);
+}
+
+static struct delivery *delivery_new(struct notify *notify, enum notify_place place,
+                                     const struct notify_event *event)
+{
+    struct delivery *delivery = calloc(1, sizeof *delivery);
+    if (!delivery || uv_timer_init(&notify->loop, &delivery->timer) < 0) {
+        free(delivery);
+        return NULL;
+    }
+    delivery->notify = notify;
+    delivery->place = place;
+    delivery->event = *event;
+    delivery->pause_ms = FIRST_PAUSE_MS;
+    delivery->timer.data = delivery;
+    return delivery;
+}
+
+void deliver(struct notify *notify, enum notify_place place, const struct notify_event *event)
+{
+    if (place == NOTIFY_WITNESS && notify->witness) {
+        notify->witness->event = *event;
+        notify->witness->has_news = true;
+        turn_soon(notify);
+        return;
+    }
+    struct delivery *fresh = place == NOTIFY_WITNESS || notify->waiting < DELIVERIES_MOST
+                                 ? delivery_new(notify, place, event)
+                                 : NULL;
+    if (!fresh) {
+        struct delivery none = { .notify = notify, .place = place, .event = *event };
+        tell(&none, NOTIFY_DROPPED, 0, "too many wait already");
+        return;
+    }
+    if (place == NOTIFY_WITNESS) {
+        notify->witness = fresh;
+        fresh->has_news = true;
+    } else {
+        struct delivery **last = &notify->deliveries;
+        while (*last)
+            last = &(*last)->next;
+        *last = fresh;
+        notify->waiting++;
+    }
+    turn_soon(notify);
+}
+
+void deliveries_hurry(struct notify *notify)
+{
+    if (notify->witness && notify->witness->attempts == 0)
+        notify->witness->is_resting = false;
+    turn_soon(notify);
+}
+
+bool deliveries_are_done(const struct notify *notify)
+{
+    return !uv_is_active((const uv_handle_t *) &notify->turn) && notify->under_way == 0 &&
+           !(notify->witness && notify->witness->is_under_way);
+}

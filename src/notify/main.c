@@ -1,0 +1,126 @@
+/* glovebox-notify - tells others what gloveboxd has to say: approvals to a webhook, checkpoints of
+ * the log to a witness.
+ *
+ *     glovebox-notify --daemon FD [--webhook URL --webhook-secret FD=PATH --attempts N]
+ *                     [--witness URL] [--resolver ADDRESS:PORT] [--ca-file FD]
+ *
+ * gloveboxd itself never connects to anything. This program is unprivileged, opens no file after
+ * its start, goes to the places of its command line alone, and ends when gloveboxd does. */
+#include "notify/notify.h"
+
+#include "outside/closed_file.h"
+#include "outside/confine.h"
+
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ATTEMPTS = 6 };
+
+struct arguments {
+    int daemon, secret, ca_file;
+    unsigned attempts;
+    const char *webhook, *witness, *resolver, *secret_path;
+};
+
+static int read_fd(const char *text)
+{
+    return (int) strtol(text, NULL, 10);
+}
+
+static int read_arguments(int count, char **words, struct arguments *ret_arguments, error *err)
+{
+    struct arguments arguments = {
+        .daemon = -1, .secret = -1, .ca_file = -1, .attempts = ATTEMPTS
+    };
+    for (int i = 1; i + 1 < count; i += 2) {
+        const char *value = words[i + 1];
+        if (strcmp(words[i], "--daemon") == 0)
+            arguments.daemon = read_fd(value);
+        else if (strcmp(words[i], "--resolver") == 0)
+            arguments.resolver = value;
+        else if (strcmp(words[i], "--ca-file") == 0)
+            arguments.ca_file = read_fd(value);
+        else if (strcmp(words[i], "--webhook") == 0)
+            arguments.webhook = value;
+        else if (strcmp(words[i], "--witness") == 0)
+            arguments.witness = value;
+        else if (strcmp(words[i], "--attempts") == 0)
+            arguments.attempts = (unsigned) strtoul(value, NULL, 10);
+        else if (strcmp(words[i], "--webhook-secret") == 0 && strchr(value, '=')) {
+            arguments.secret = read_fd(value);
+            arguments.secret_path = strchr(value, '=') + 1;
+        } else
+            return fail(err, ERR_BAD_REQUEST, "there is no option '%s'", words[i]);
+    }
+    if (arguments.daemon < 3 || count % 2 == 0)
+        return fail(err, ERR_BAD_REQUEST, "is started by glovebox serve, not by hand");
+    *ret_arguments = arguments;
+    return 0;
+}
+
+static int read_secret(struct notify *notify, const struct arguments *arguments, error *err)
+{
+    static char text[CLOSED_FILE_MOST];
+    size_t size = 0;
+    if (arguments->secret < 0)
+        return fail(err, ERR_BAD_REQUEST,
+                    "a webhook is signed: name the file of its secret (webhook_secret)");
+    const struct closed_file file = { arguments->secret, "webhook secret", arguments->secret_path };
+    int result = closed_file_read(&file, text, &size, err);
+    if (result == 0)
+        result = webhook_secrets_read(text, size, arguments->secret_path, &notify->secrets, err);
+    sodium_memzero(text, sizeof text);
+    return result;
+}
+
+/* Everything that is read of files is read here, and closed. */
+static int prepare(struct notify *notify, const struct arguments *arguments, error *err)
+{
+    notify->attempts_most = arguments->attempts;
+    if (arguments->webhook &&
+        (place_read("webhook", arguments->webhook, &notify->places[NOTIFY_WEBHOOK], err) < 0 ||
+         read_secret(notify, arguments, err) < 0))
+        return -1;
+    if (arguments->witness &&
+        place_read("log_witness", arguments->witness, &notify->places[NOTIFY_WITNESS], err) < 0)
+        return -1;
+    if (transfers_open(&notify->loop, arguments->ca_file, delivery_transfer_ended,
+                       &notify->transfers, err) < 0)
+        return -1;
+    if (arguments->secret >= 0)
+        (void) close(arguments->secret);
+    if (arguments->ca_file >= 0)
+        (void) close(arguments->ca_file);
+    return resolver_open(&notify->loop, arguments->resolver, &notify->resolver, err);
+}
+
+static int serve(struct notify *notify, const struct arguments *arguments, error *err)
+{
+    if (sodium_init() < 0 || uv_loop_init(&notify->loop) < 0 ||
+        uv_timer_init(&notify->loop, &notify->turn) < 0)
+        return fail(err, ERR_SYSTEM, "make the event loop");
+    if (prepare(notify, arguments, err) < 0 || confine_outside(err) < 0 ||
+        link_open(notify, arguments->daemon, err) < 0)
+        return -1;
+    notify->turn.data = notify;
+    (void) uv_run(&notify->loop, UV_RUN_DEFAULT);
+    return 0;
+}
+
+int main(int count, char **words)
+{
+    static struct notify notify;
+    error err = { 0 };
+    struct arguments arguments = { 0 };
+    (void) signal(SIGPIPE, SIG_IGN);
+    (void) signal(SIGINT, SIG_IGN); /* a Ctrl-C is for whoever started us; our end follows theirs */
+    if (read_arguments(count, words, &arguments, &err) == 0 &&
+        serve(&notify, &arguments, &err) == 0)
+        return 0;
+    (void) fprintf(stderr, "glovebox-notify: %s\n", err.text);
+    return err.code == ERR_BAD_REQUEST ? NOTIFY_MISCONFIGURED : 125;
+}

@@ -1,0 +1,88 @@
+/* notify.h - glovebox-notify inside: where things go, what waits, how it is signed.
+ *
+ *   Threads  one. */
+#pragma once
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "contract/notify.h"
+#include "model/host_name.h"
+#include "outside/resolver.h"
+#include "outside/transfers.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+enum { URL_MOST = 512, SECRETS_MOST = 2, SECRET_MOST = 64, SIGNED_MOST = 160 };
+
+/* --- place.c: where to ------------------------------------------------------------------------ */
+
+struct place {
+    char url[URL_MOST]; /* "": nowhere */
+    char host[HOST_NAME_SIZE];
+    uint16_t port;
+    unsigned known_count; /* addresses that stand in the URL itself: nobody is asked */
+    struct in6_addr known[2];
+};
+
+/* Reads "https://host:port/path?query". Plain http only leads to this host.
+ * Fails  ERR_BAD_REQUEST  `what` is named. */
+int place_read(const char *what, const char *text, struct place *ret_place, error *err);
+
+/* --- sign.c: https://www.standardwebhooks.com ---------------------------------------------------
+ */
+
+struct webhook_secrets {
+    unsigned count; /* while one is exchanged for another, both sign */
+    struct {
+        size_t size;
+        unsigned char bytes[SECRET_MOST];
+    } list[SECRETS_MOST];
+};
+
+/* Reads lines "whsec_BASE64" of 24 to 64 bytes; empty ones and those that begin with # say nothing.
+ * Fails  ERR_BAD_REQUEST  `path` is named, never what stands there. */
+int webhook_secrets_read(const char *text, size_t size, const char *path,
+                         struct webhook_secrets *ret_secrets, error *err);
+
+/* Gives  "v1,BASE64" for each secret, with blanks between them. */
+void webhook_sign(const struct webhook_secrets *secrets, const struct notify_event *event,
+                  int64_t time_s, char ret_text[SIGNED_MOST]);
+
+/* --- delivery.c: attempts, until it is there or time to give up ---------------------------------
+ */
+
+struct notify {
+    uv_loop_t loop;
+    uv_poll_t daemon_poll;
+    int daemon;
+    struct transfers *transfers;
+    struct resolver *resolver;
+    struct place places[NOTIFY_PLACES];
+    struct webhook_secrets secrets;
+    unsigned attempts_most; /* of one webhook */
+    uv_timer_t turn;        /* looks for who is next */
+    struct delivery *deliveries;
+    unsigned waiting, under_way; /* of webhooks */
+    struct delivery *witness;    /* NULL: nothing has to be told */
+    bool is_leaving;             /* gloveboxd has gone */
+    deadline end;                /* until when it waits for what is under way */
+    uv_timer_t leaving;
+};
+
+/* Takes one in; what cannot be taken is told at once. */
+void deliver(struct notify *notify, enum notify_place place, const struct notify_event *event);
+
+/* Nothing new comes: what waits for its first attempt, and the last checkpoint, go out now. */
+void deliveries_hurry(struct notify *notify);
+bool deliveries_are_done(const struct notify *notify); /* nothing is under way */
+
+void delivery_transfer_ended(void *context, CURLcode result);
+
+/* --- link.c -------------------------------------------------------------------------------------
+ */
+
+int link_open(struct notify *notify, int socket, error *err);
+void link_tell(struct notify *notify, const struct notify_outcome *outcome);
