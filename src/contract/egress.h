@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    EGRESS_VERSION = 3,
+    EGRESS_VERSION = 4,
     EGRESS_MISCONFIGURED = 78, /* it ends so if its files are not as they must be */
     EGRESS_PATH_SIZE = 192,
     EGRESS_METHOD_SIZE = 16,
@@ -27,6 +27,7 @@ enum {
     EGRESS_PROXY_PORT = 3128,
     EGRESS_DNS_PORT = 53,
     EGRESS_LISTENERS_MOST = 3 + EGRESS_PORTS_MOST, /* DNS by UDP and TCP, the proxy, the ports */
+    EGRESS_PIECE = 960,
     EGRESS_AUTHORITY_MOST = 16384, /* bytes of a certificate (PEM), its end included */
 };
 
@@ -36,6 +37,7 @@ enum egress_kind {
     EGRESS_RECORD,    /* struct egress_record: a connection has ended, or something was refused */
     EGRESS_CLOSED,    /* struct egress_closed: no record of this channel follows */
     EGRESS_TOLD,      /* struct egress_closed: all that had ended when TELL came has been told */
+    EGRESS_AUTHORITY, /* struct egress_authority, in pieces: of a channel with intercepted rules */
 
     /* daemon -> egress */
     EGRESS_RULE = 32, /* struct egress_rule: belongs to the channel that is opened next */
@@ -61,11 +63,11 @@ enum egress_method { /* bits; a rule without any allows every method */
 };
 
 enum egress_rule_flag {
-    EGRESS_ANY_BELOW = 1,   /* host is what comes after "*." */
-    EGRESS_NETWORK = 2,     /* no host: literal addresses within `network` */
-    EGRESS_PRIVATE = 4,     /* the host's addresses may lie within `network`, special or not */
-    EGRESS_AT_ENDPOINT = 8, /* host is "NAME.endpoint": requests go to endpoints[endpoint] */
-    EGRESS_OPENED = 16,     /* its ports carry TLS, which is opened: methods and paths are seen */
+    EGRESS_ANY_BELOW = 1,    /* host is what comes after "*." */
+    EGRESS_NETWORK = 2,      /* no host: literal addresses within `network` */
+    EGRESS_PRIVATE = 4,      /* the host's addresses may lie within `network`, special or not */
+    EGRESS_AT_ENDPOINT = 8,  /* host is "NAME.endpoint": requests go to endpoints[endpoint] */
+    EGRESS_INTERCEPTED = 16, /* its ports carry TLS that is intercepted: its requests are seen */
 };
 
 struct egress_rule {
@@ -116,6 +118,7 @@ struct egress_open {
     uint16_t ports[EGRESS_PORTS_MOST];
     uint16_t padding;
     uint32_t endpoints; /* how many came before it */
+    uint32_t life_s;    /* the longest it may last; certificates are valid as long */
 };
 
 struct egress_channel {
@@ -142,7 +145,8 @@ struct egress_record {
     uint16_t way;    /* enum egress_way */
     uint16_t port;
     uint16_t status; /* of HTTP, 0 if it was not seen */
-    uint16_t is_tls;
+    uint8_t is_tls;
+    uint8_t is_intercepted;  /* its TLS was: what is told of the request was seen within */
     uint64_t sent, received; /* bytes of the connection, as the sandbox sees it */
     uint64_t began_ms;       /* since 1970 */
     uint32_t took_ms;
@@ -151,6 +155,15 @@ struct egress_record {
     char name[HOST_NAME_SIZE];
     char method[EGRESS_METHOD_SIZE];
     char path[EGRESS_PATH_SIZE];
+};
+
+/* A piece of the certificate (PEM) that the sandbox has to trust before its code can speak TLS with
+ * the hosts of its intercepted rules. The key stays with glovebox-egress. */
+struct egress_authority {
+    uint32_t channel;
+    uint16_t from, size;
+    uint16_t whole; /* bytes of all pieces, less than EGRESS_AUTHORITY_MOST */
+    char text[EGRESS_PIECE];
 };
 
 struct egress_closed {

@@ -131,7 +131,7 @@ size_t answer_head_write(const struct answer_head *answer, const struct egress_e
         at += size;
         if (endpoint->header_count > 0 && is_named(line, size, "set-cookie"))
             continue; /* it is worth as much as the secret that it was given for */
-        if (is_named(line, size, "location")) {
+        if (endpoint->name[0] && is_named(line, size, "location")) {
             while (line[blank] == ' ' || line[blank] == '\t')
                 blank++;
             const char *path = within(endpoint, line + blank, size - 2 - blank);

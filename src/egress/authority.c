@@ -105,9 +105,9 @@ static char *write_constraints(const struct rules *rules)
         return NULL;
     (void) fputs("critical,excluded;IP:0.0.0.0/0.0.0.0,excluded;IP:::/::", out);
     for (uint32_t i = 0; i < rules->count; i++) {
-        bool is_first = rules->list[i].flags & EGRESS_OPENED;
+        bool is_first = rules->list[i].flags & EGRESS_INTERCEPTED;
         for (uint32_t before = 0; before < i; before++)
-            if ((rules->list[before].flags & EGRESS_OPENED) &&
+            if ((rules->list[before].flags & EGRESS_INTERCEPTED) &&
                 strcmp(rules->list[before].host, rules->list[i].host) == 0)
                 is_first = false;
         if (is_first)
@@ -128,7 +128,7 @@ static int certify_self(struct authority *authority, const struct rules *rules)
     if (!constraints || !certificate || RAND_bytes(random, sizeof random) != 1)
         return -1;
     size_t used = strlen(name);
-    for (unsigned i = 0; i < sizeof random; i++) /* two of them are never taken for each other */
+    for (size_t i = 0; i < sizeof random; i++) /* two of them are never taken for each other */
         (void) snprintf(name + used + 2 * i, 3, "%02x", random[i]);
     const struct extension extensions[] = {
         { NID_basic_constraints, "critical,CA:TRUE,pathlen:0" },
@@ -216,7 +216,7 @@ static X509 *certify(const struct authority *authority, const char *name)
         { NID_authority_key_identifier, "keyid:always" },
     };
     if (certificate &&
-        add_word(X509_get_subject_name(certificate), "CN", "opened by glovebox") == 0 &&
+        add_word(X509_get_subject_name(certificate), "CN", "shown by glovebox") == 0 &&
         X509_set_issuer_name(certificate, X509_get_subject_name(authority->certificate)) == 1 &&
         add_extensions(certificate, authority->certificate, extensions,
                        sizeof extensions / sizeof *extensions) == 0 &&

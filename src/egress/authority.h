@@ -1,5 +1,5 @@
 /* authority.h - the certificate authority of one channel: what makes a sandbox believe that we are
- * the hosts whose TLS its policy has opened. Its key is made with it, lives in this process's
+ * the hosts whose TLS its policy intercepts. Its key is made with it, lives in this process's
  * memory alone and is wiped with the channel. The certificate is limited to those hosts, to servers
  * and to the channel's life, and cannot make another authority. One thread. */
 #pragma once
@@ -16,7 +16,7 @@ enum {
     AUTHORITY_NAMES_MOST = 32, /* certificates of hosts that are kept; the oldest goes */
 };
 
-/* For the hosts of rules with EGRESS_OPENED; valid for `life_s` from now on.
+/* For the hosts of rules with EGRESS_INTERCEPTED; valid for `life_s` from now on.
  * Fails  ERR_SYSTEM  no memory, or the certificate is larger than AUTHORITY_TEXT. */
 int authority_new(const struct rules *rules, uint32_t life_s, struct authority **ret_authority,
                   error *err);

@@ -1,4 +1,5 @@
-/* authority_test.c - facts about certificates of hosts whose TLS is opened, as a client sees them.
+/* authority_test.c - facts about certificates of hosts whose TLS is intercepted, as a client sees
+ * them.
  */
 #include "egress/authority.h"
 
@@ -17,7 +18,9 @@ static struct authority *make(const char *const *hosts, uint32_t life_s)
     error err = { 0 };
     rules = (struct rules){ 0 };
     for (; *hosts; hosts++) {
-        struct egress_rule rule = { .flags = EGRESS_OPENED, .port_count = 1, .ports = { 443 } };
+        struct egress_rule rule = { .flags = EGRESS_INTERCEPTED,
+                                    .port_count = 1,
+                                    .ports = { 443 } };
         (void) snprintf(rule.host, sizeof rule.host, "%s", *hosts);
         require(rules_add(&rules, &rule, &err) == 0, "%s", err.text);
     }

@@ -56,6 +56,14 @@ static int listen_at(struct channel *channel, unsigned index, int socket, error 
     return 0;
 }
 
+static bool intercepts(const struct rules *rules)
+{
+    for (uint32_t i = 0; i < rules->count; i++)
+        if (rules->list[i].flags & EGRESS_INTERCEPTED)
+            return true;
+    return false;
+}
+
 static struct channel *make_channel(struct egress *egress, const struct egress_open *terms,
                                     const struct rules *rules)
 {
@@ -80,10 +88,14 @@ struct channel *channel_open(struct egress *egress, const struct egress_open *te
     if (!channel)
         (void) fail(err, ERR_SYSTEM, "no memory for a channel");
     int done = channel ? 0 : -1;
+    if (done == 0 && intercepts(rules))
+        done = authority_new(rules, terms->life_s, &channel->authority, err);
     for (; channel && done == 0 && next < count; next++)
         done = listen_at(channel, next, sockets[next], err);
     for (; next < count; next++)
         (void) close(sockets[next]);
+    if (done == 0 && channel->authority)
+        link_tell_authority(channel);
     return done == 0 ? channel : NULL; /* one that is half open ends with the program */
 }
 
@@ -94,6 +106,7 @@ static void free_channel(struct channel *channel)
         place = &(*place)->next;
     *place = channel->next;
     given_names_free(&channel->names);
+    authority_free(channel->authority);
     link_tell_closed(channel);
     free(channel);
 }

@@ -17,7 +17,7 @@ enum {
     FEW = 32,            /* connections of a channel that has room while there is any */
 };
 
-static void handle_closed(uv_handle_t *handle)
+void connection_handle_closed(uv_handle_t *handle)
 {
     struct connection *connection = handle->data;
     if (--connection->handles > 0)
@@ -60,9 +60,11 @@ void connection_end(struct connection *connection, enum egress_reason reason)
     flow_close(&connection->down);
     free(connection->head);
     connection->head = NULL;
-    uv_close((uv_handle_t *) &connection->inner_poll, handle_closed);
-    uv_close((uv_handle_t *) &connection->timer, handle_closed);
+    uv_close((uv_handle_t *) connection->inner_poll, connection_handle_closed);
+    uv_close((uv_handle_t *) &connection->timer, connection_handle_closed);
     connection_drop_outer(connection);
+    interception_drop(connection->interception);
+    connection->interception = NULL;
 }
 
 void connection_inner_is_ready(uv_poll_t *poll, int status, int events)
@@ -95,6 +97,9 @@ void connection_time_is_up(uv_timer_t *timer)
         connection_relayed_long_enough(connection);
     else if (connection->state == IN_REQUEST || connection->state == IN_HELLO)
         connection_refuse(connection, EGRESS_TOO_SLOW);
+    else if (connection->state == LINGERING && connection->interception &&
+             interception_is_moving(connection->interception))
+        connection_go_on_lingering(connection);
     else
         connection_end(connection, EGRESS_TOO_SLOW);
 }
@@ -103,7 +108,7 @@ static struct connection *make(struct channel *channel, int socket)
 {
     struct connection *connection = calloc(1, sizeof *connection);
     unsigned char *head = connection ? malloc(HTTP_HEAD_MOST) : NULL;
-    if (!head || uv_poll_init(&channel->egress->loop, &connection->inner_poll, socket) < 0) {
+    if (!head || uv_poll_init(&channel->egress->loop, connection->inner_polls, socket) < 0) {
         free(head);
         free(connection);
         return NULL;
@@ -113,7 +118,8 @@ static struct connection *make(struct channel *channel, int socket)
     connection->inner = socket;
     connection->head = head;
     connection->handles = 2;
-    connection->inner_poll.data = connection->timer.data = connection;
+    connection->inner_poll = &connection->inner_polls[0];
+    connection->inner_polls[0].data = connection->timer.data = connection;
     connection->up.pipe[0] = connection->up.pipe[1] = -1;
     connection->down.pipe[0] = connection->down.pipe[1] = -1;
     connection->began_us = uv_hrtime() / 1000;
@@ -157,7 +163,7 @@ void connection_accept(struct listener *listener)
             continue;
         }
         (void) uv_timer_start(&connection->timer, connection_time_is_up, HEAD_MS, 0);
-        (void) uv_poll_start(&connection->inner_poll, UV_READABLE, connection_inner_is_ready);
+        (void) uv_poll_start(connection->inner_poll, UV_READABLE, connection_inner_is_ready);
         if (channel->connections > channel->terms.connections_most) {
             connection->record.port = listener->port;
             connection_refuse(connection, EGRESS_TOO_MANY);

@@ -8,6 +8,7 @@
  *
  *  connection.c   its beginning, its end and the loop's calls
  *  decide.c       from its first byte to the rule that allows it
+ *  intercept.c    TLS that is intercepted: what follows comes plain, from a socket of its own
  *  dial.c         from the rule to a socket outside
  *  relay.c        bytes both ways
  *  refusal.c      why not, told in the protocol that the code speaks */
@@ -43,8 +44,10 @@ struct connection {
     bool is_direct;  /* to an address, not to a name */
     bool in_tunnel;  /* a CONNECT was granted, to a port where HTTP is read */
     int inner;
-    uv_poll_t inner_poll;
-    struct outer *outer; /* NULL while there is none */
+    uv_poll_t *inner_poll;             /* one of these: */
+    uv_poll_t inner_polls[2];          /* of the accepted socket, of an interception's */
+    struct interception *interception; /* between code and us, or NULL */
+    struct outer *outer;               /* NULL while there is none */
     uv_timer_t timer;
     unsigned handles;
     unsigned char *head; /* bytes read before anything is passed on */
@@ -63,10 +66,14 @@ struct connection {
 void connection_tell(struct connection *connection, enum egress_reason reason);
 void connection_inner_is_ready(uv_poll_t *poll, int status, int events);
 void connection_time_is_up(uv_timer_t *timer);
+void connection_handle_closed(uv_handle_t *handle);
 
 /* decide.c */
 void connection_begin(struct connection *connection, const struct listener *listener);
 void connection_read(struct connection *connection); /* more of what comes before a decision */
+
+/* intercept.c: the greeting has been read, and its rule asks for it. */
+void connection_intercept(struct connection *connection);
 
 /* dial.c: nothing more is read from the code until the way out stands. */
 void connection_go_out(struct connection *connection, const struct egress_rule *rule);
@@ -82,4 +89,5 @@ void connection_relayed_long_enough(struct connection *connection); /* or had no
 /* refusal.c */
 void connection_refuse(struct connection *connection, enum egress_reason reason);
 void connection_linger(struct connection *connection); /* until it has read what it was told */
-void connection_drain(struct connection *connection);  /* while it lingers */
+void connection_go_on_lingering(struct connection *connection);
+void connection_drain(struct connection *connection); /* while it lingers */

@@ -48,6 +48,8 @@ static void read_hello(struct connection *connection)
     }
     if (strcmp(name, connection->record.name) != 0)
         connection_refuse(connection, EGRESS_SNI_DIFFERS);
+    else if (connection->rule->flags & EGRESS_INTERCEPTED)
+        connection_intercept(connection);
     else
         connection_go_out(connection, connection->rule);
 }
@@ -58,7 +60,7 @@ static void await_hello(struct connection *connection, const struct egress_rule 
     connection->state = IN_HELLO;
     connection->speech = SPEAKS_TLS;
     (void) uv_timer_start(&connection->timer, connection_time_is_up, HEAD_MS, 0);
-    (void) uv_poll_start(&connection->inner_poll, UV_READABLE, connection_inner_is_ready);
+    (void) uv_poll_start(connection->inner_poll, UV_READABLE, connection_inner_is_ready);
     if (connection->head_size > 0)
         read_hello(connection);
 }
@@ -80,8 +82,10 @@ static void note_request(struct connection *connection, const struct http_head *
 static void open_tunnel(struct connection *connection, const struct http_head *head)
 {
     static const char yes[] = "HTTP/1.1 200 Connection established\r\n\r\n";
-    struct decision decision =
-        rules_for_stream(&connection->channel->rules, head->name, head->port);
+    const struct rules *rules = &connection->channel->rules;
+    const struct egress_rule *intercepted = rules_intercept(rules, head->name, head->port);
+    struct decision decision = intercepted ? (struct decision){ intercepted, EGRESS_ALLOWED }
+                                           : rules_for_stream(rules, head->name, head->port);
     connection->record.way = EGRESS_BY_CONNECT;
     if (head->is_literal) {
         connection_refuse(connection, EGRESS_LITERAL);
@@ -95,9 +99,9 @@ static void open_tunnel(struct connection *connection, const struct http_head *h
     connection->head_size -= head->size;
     if (send(connection->inner, yes, sizeof yes - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         connection_end(connection, EGRESS_UNREACHABLE);
-    else if (head->port == PORT_TLS)
+    else if (head->port == PORT_TLS || intercepted)
         await_hello(connection, decision.rule);
-    else if (rules_mean_http(&connection->channel->rules, head->port)) {
+    else if (rules_mean_http(rules, head->port)) {
         connection->in_tunnel =
             true; /* or its Host could be any, which it cannot without CONNECT */
         (void) uv_timer_start(&connection->timer, connection_time_is_up, HEAD_MS, 0);
@@ -105,6 +109,13 @@ static void open_tunnel(struct connection *connection, const struct http_head *h
         connection->speech = SPEAKS_NOTHING_WE_KNOW;
         connection_go_out(connection, decision.rule);
     }
+}
+
+/* It was sent to us as a proxy, and names where it goes; others have been connected already. */
+static bool is_for_a_proxy(const struct connection *connection)
+{
+    return connection->record.way != EGRESS_BY_NAME && !connection->in_tunnel &&
+           !connection->interception;
 }
 
 /* The request goes on as it was understood; of its body what the head announces, and no byte after
@@ -139,7 +150,8 @@ static void send_request(struct connection *connection, const struct http_head *
 
 static void decide_request(struct connection *connection, const struct http_head *head)
 {
-    bool is_proxy = connection->record.way != EGRESS_BY_NAME && !connection->in_tunnel;
+    bool is_proxy = is_for_a_proxy(connection);
+    connection->rule = NULL; /* that of an interception let it come as far as this */
     note_request(connection, head);
     if (!is_proxy && (strcmp(head->name, connection->record.name) != 0 ||
                       head->port != connection->record.port)) {
@@ -158,7 +170,8 @@ static void decide_request(struct connection *connection, const struct http_head
         connection_refuse(connection, EGRESS_BAD_REQUEST);
         return;
     }
-    struct decision decision = rules_for_request(&connection->channel->rules, head);
+    struct decision decision =
+        rules_for_request(&connection->channel->rules, head, connection->interception != NULL);
     if (head->is_literal)
         connection_refuse(connection, EGRESS_LITERAL);
     else if (decision.rule)
@@ -173,7 +186,7 @@ static bool take_request(struct connection *connection)
     struct http_head head;
     enum egress_reason reason;
     bool was_in_tunnel = connection->in_tunnel;
-    bool is_proxy = connection->record.way != EGRESS_BY_NAME && !was_in_tunnel;
+    bool is_proxy = is_for_a_proxy(connection);
     switch (http_head_read((const char *) connection->head, connection->head_size,
                            is_proxy ? 80 : connection->record.port, &head, &reason)) {
     case HTTP_MORE:
@@ -220,10 +233,11 @@ static void begin_transparent(struct connection *connection, const struct in6_ad
     const struct rules *rules = &connection->channel->rules;
     const char *name = given_names_find(&connection->channel->names, to);
     char text[ADDRESS_TEXT];
-    bool is_http = rules_mean_http(rules, port);
-    connection->speech = is_http            ? SPEAKS_HTTP
-                         : port == PORT_TLS ? SPEAKS_TLS
-                                            : SPEAKS_NOTHING_WE_KNOW;
+    const struct egress_rule *intercepted = name ? rules_intercept(rules, name, port) : NULL;
+    bool is_http = !intercepted && rules_mean_http(rules, port);
+    connection->speech = is_http                           ? SPEAKS_HTTP
+                         : port == PORT_TLS || intercepted ? SPEAKS_TLS
+                                                           : SPEAKS_NOTHING_WE_KNOW;
     address_write(to, text);
     set_name(connection, name ? name : text, port);
     if (!name) {
@@ -241,10 +255,11 @@ static void begin_transparent(struct connection *connection, const struct in6_ad
         connection->state = IN_REQUEST;
         return;
     }
-    struct decision decision = rules_for_stream(rules, name, port);
+    struct decision decision = intercepted ? (struct decision){ intercepted, EGRESS_ALLOWED }
+                                           : rules_for_stream(rules, name, port);
     if (!decision.rule)
         connection_refuse(connection, decision.reason);
-    else if (port == PORT_TLS)
+    else if (port == PORT_TLS || intercepted)
         await_hello(connection, decision.rule);
     else
         connection_go_out(connection, decision.rule);
@@ -286,7 +301,9 @@ void connection_read(struct connection *connection)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {
-        connection_end(connection, EGRESS_BAD_REQUEST);
+        bool is_silent = connection->interception && connection->head_size == 0;
+        connection_end(connection, is_silent ? interception_failure(connection->interception)
+                                             : EGRESS_BAD_REQUEST);
         return;
     }
     connection->head_size += (size_t) got;

@@ -128,9 +128,17 @@ static void reach_endpoint(struct connection *connection, const struct egress_en
         return;
     }
     connection->outer->exchange = exchange;
-    connection->record.is_tls = endpoint->is_tls;
+    connection->record.is_tls = endpoint->is_tls != 0;
     memcpy(connection->record.address, &connection->addresses[0], sizeof connection->addresses[0]);
     connection_begin_relay(connection);
+}
+
+/* The host itself, by TLS of our own, as an endpoint without a name and without secrets. */
+static void reach_host(struct connection *connection)
+{
+    struct egress_endpoint host = { .port = connection->record.port, .is_tls = 1 };
+    memcpy(host.host, connection->record.name, sizeof host.host);
+    reach_endpoint(connection, &host);
 }
 
 void connection_dial_next(struct connection *connection)
@@ -158,7 +166,9 @@ static void addresses_came(void *context, const struct in6_addr *addresses, unsi
             (is_by_number || !address_is_own(&addresses[i])))
             connection->addresses[connection->address_count++] = addresses[i];
     const struct egress_endpoint *endpoint = rules_endpoint(&connection->channel->rules, rule);
-    if (connection->address_count > 0 && endpoint)
+    if (connection->address_count > 0 && connection->interception)
+        reach_host(connection);
+    else if (connection->address_count > 0 && endpoint)
         reach_endpoint(connection, endpoint);
     else if (connection->address_count > 0)
         connection_dial_next(connection);
@@ -172,7 +182,7 @@ void connection_go_out(struct connection *connection, const struct egress_rule *
     struct channel *channel = connection->channel;
     connection->rule = rule;
     connection->state = RESOLVING;
-    (void) uv_poll_stop(&connection->inner_poll);
+    (void) uv_poll_stop(connection->inner_poll);
     (void) uv_timer_start(&connection->timer, connection_time_is_up, CONNECT_MS, 0);
     if (connection->is_direct) {
         addresses_came(connection, connection->addresses, 1);

@@ -3,6 +3,7 @@
 
 #include "egress/given_names.h"
 #include "egress/http_head.h"
+#include "egress/interception.h"
 #include "egress/rules.h"
 #include "egress/upstreams.h"
 #include "outside/resolver.h"
@@ -29,6 +30,8 @@ struct channel {
     struct egress_open terms;
     struct rules rules;
     struct given_names names;
+    struct authority *authority; /* NULL: its rules intercept nothing */
+    struct handshakes handshakes;
     unsigned listener_count;
     struct listener listeners[EGRESS_LISTENERS_MOST];
     unsigned open_handles; /* of libuv; the channel is freed after the last */
@@ -53,12 +56,14 @@ struct egress {
     unsigned connections, connections_most; /* of all channels */
     struct resolver *resolver;
     struct upstreams *upstreams;
+    struct interceptions *interceptions;
 };
 
 /* link.c: the socket to gloveboxd. */
 int link_open(struct egress *egress, int socket, error *err);
 void link_tell(struct channel *channel, const struct egress_record *record);
 void link_tell_closed(struct channel *channel);
+void link_tell_authority(struct channel *channel);
 
 /* channel.c */
 struct channel *channel_open(struct egress *egress, const struct egress_open *terms,

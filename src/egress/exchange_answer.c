@@ -4,6 +4,7 @@
 #include "base/table.h"
 
 #include <errno.h>
+#include <openssl/x509_vfy.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -110,7 +111,20 @@ void exchange_finish(struct exchange *exchange)
         exchange_end(exchange, EGRESS_ALLOWED);
 }
 
-static enum egress_reason reason_of(CURLcode result)
+/* What is wrong with the upstream's certificate. libcurl looks at the name after all else, and says
+ * nothing more of it than that something failed. */
+static enum egress_reason distrust_of(CURL *easy)
+{
+    long result = X509_V_OK;
+    (void) curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &result);
+    if (result == X509_V_OK || result == X509_V_ERR_UNSPECIFIED)
+        return EGRESS_OTHER_NAME;
+    if (result == X509_V_ERR_CERT_HAS_EXPIRED || result == X509_V_ERR_CERT_NOT_YET_VALID)
+        return EGRESS_OUT_OF_DATE;
+    return EGRESS_NO_TRUST;
+}
+
+static enum egress_reason reason_of(CURL *easy, CURLcode result)
 {
     static const struct {
         CURLcode result;
@@ -118,9 +132,10 @@ static enum egress_reason reason_of(CURLcode result)
     } table[] = {
         { CURLE_COULDNT_CONNECT, EGRESS_UNREACHABLE },
         { CURLE_OPERATION_TIMEDOUT, EGRESS_UNREACHABLE },
-        { CURLE_PEER_FAILED_VERIFICATION, EGRESS_NO_TRUST },
         { CURLE_SSL_CONNECT_ERROR, EGRESS_NO_TRUST },
     };
+    if (result == CURLE_PEER_FAILED_VERIFICATION)
+        return distrust_of(easy);
     for_each(row, table)
         if (row->result == result)
             return row->reason;
@@ -137,5 +152,6 @@ void exchange_ended(void *context, CURLcode result)
         return;
     }
     exchange_flush(exchange);
-    exchange_end(exchange, result == CURLE_OK ? EGRESS_BROKEN_OFF : reason_of(result));
+    exchange_end(exchange,
+                 result == CURLE_OK ? EGRESS_BROKEN_OFF : reason_of(exchange->easy, result));
 }

@@ -104,7 +104,8 @@ static bool is_secret(const struct exchange *exchange, const struct http_field *
  */
 static bool is_left_out(const struct exchange *exchange, const struct http_field *field)
 {
-    if (is_secret(exchange, field) || http_field_is(field, "accept-encoding"))
+    bool is_host = exchange->endpoint.name[0] == '\0'; /* nothing is looked for */
+    if (is_secret(exchange, field) || (!is_host && http_field_is(field, "accept-encoding")))
         return true;
     return exchange->secret && (http_field_is(field, "range") || http_field_is(field, "if-range"));
 }
@@ -122,7 +123,8 @@ static void add_fields(struct exchange *exchange)
     if (!says_what_it_accepts)
         exchange->fields = curl_slist_append(exchange->fields, "Accept:"); /* leaves it out */
     exchange->fields = curl_slist_append(exchange->fields, "Expect:");
-    exchange->fields = curl_slist_append(exchange->fields, "Accept-Encoding: identity");
+    if (exchange->endpoint.name[0])
+        exchange->fields = curl_slist_append(exchange->fields, "Accept-Encoding: identity");
     if (exchange->head.is_chunked)
         exchange->fields = curl_slist_append(exchange->fields, "Transfer-Encoding: chunked");
     for (unsigned i = 0; exchange->secret && i < exchange->secret->header_count; i++) {

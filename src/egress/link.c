@@ -47,6 +47,24 @@ void link_tell_closed(struct channel *channel)
     send_surely(channel->egress, EGRESS_CLOSED, channel->id, channel->lost);
 }
 
+void link_tell_authority(struct channel *channel)
+{
+    const char *text = authority_text(channel->authority);
+    size_t whole = strlen(text);
+    bool sent = true;
+    (void) fcntl(channel->egress->daemon, F_SETFL, 0);
+    for (size_t from = 0; from < whole && sent; from += EGRESS_PIECE) {
+        size_t size = whole - from < EGRESS_PIECE ? whole - from : EGRESS_PIECE;
+        struct egress_authority piece = { .channel = channel->id,
+                                          .from = (uint16_t) from,
+                                          .size = (uint16_t) size,
+                                          .whole = (uint16_t) whole };
+        memcpy(piece.text, text + from, size);
+        send_packet(channel->egress, EGRESS_AUTHORITY, &piece, sizeof piece, &sent);
+    }
+    (void) fcntl(channel->egress->daemon, F_SETFL, O_NONBLOCK);
+}
+
 /* --- EGRESS_TELL: what had ended when it was sent may still lie before us. Two turns of the loop
  * later everything that lay there has been heard: the first may have begun without it. */
 

@@ -78,6 +78,8 @@ static int prepare(struct egress *egress, const struct arguments *arguments, err
         return -1;
     if (upstreams_open(&egress->loop, secrets, arguments->ca_file, &egress->upstreams, err) < 0)
         return -1;
+    if (interceptions_open(&egress->loop, &egress->interceptions, err) < 0)
+        return -1;
     if (arguments->secrets >= 0)
         (void) close(arguments->secrets);
     if (arguments->ca_file >= 0)

@@ -7,15 +7,20 @@
 
 enum { LINGER_MS = 2000 };
 
+void connection_go_on_lingering(struct connection *connection)
+{
+    (void) uv_timer_start(&connection->timer, connection_time_is_up, LINGER_MS, 0);
+}
+
 /* Lets the other side read what it was told: closing with unread bytes would take it away. */
 void connection_linger(struct connection *connection)
 {
     connection->state = LINGERING;
     connection_drop_outer(connection);
     (void) shutdown(connection->inner, SHUT_WR);
-    (void) uv_poll_start(&connection->inner_poll, UV_READABLE | UV_DISCONNECT,
+    (void) uv_poll_start(connection->inner_poll, UV_READABLE | UV_DISCONNECT,
                          connection_inner_is_ready);
-    (void) uv_timer_start(&connection->timer, connection_time_is_up, LINGER_MS, 0);
+    connection_go_on_lingering(connection);
 }
 
 static void say_in_http(struct connection *connection, enum egress_reason reason)

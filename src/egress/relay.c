@@ -1,6 +1,8 @@
 /* relay.c - bytes both ways, from the moment the way out stands. */
 #include "egress/connection.h"
 
+#include "model/network_policy.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -40,9 +42,9 @@ static void watch_both(struct connection *connection)
     int outer =
         (flow_wants_read(down) ? UV_READABLE : 0) | (flow_wants_write(up) ? UV_WRITABLE : 0);
     if (inner)
-        (void) uv_poll_start(&connection->inner_poll, inner, connection_inner_is_ready);
+        (void) uv_poll_start(connection->inner_poll, inner, connection_inner_is_ready);
     else
-        (void) uv_poll_stop(&connection->inner_poll);
+        (void) uv_poll_stop(connection->inner_poll);
     if (outer)
         (void) uv_poll_start(&connection->outer->poll, outer, connection_outer_is_ready);
     else
@@ -66,6 +68,8 @@ static uint32_t patience_ms(const struct connection *connection)
     const struct egress_endpoint *endpoint =
         rules_endpoint(&connection->channel->rules, connection->rule);
     uint32_t duration_ms = connection->channel->terms.duration_ms;
+    if (duration_ms == 0 && connection->interception)
+        return ENDPOINT_IDLE_MS;
     return duration_ms > 0 || !endpoint ? duration_ms : endpoint->idle_ms;
 }
 

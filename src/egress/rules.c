@@ -48,6 +48,8 @@ int rules_add(struct rules *rules, const struct egress_rule *rule, error *err)
         return fail(err, ERR_PROTOCOL, "rule %u is misshapen", rule->label);
     if (!(rule->flags & EGRESS_NETWORK) && !is_canonical(rule->host))
         return fail(err, ERR_PROTOCOL, "rule %u has no canonical name", rule->label);
+    if ((rule->flags & EGRESS_INTERCEPTED) && (rule->flags & (EGRESS_NETWORK | EGRESS_AT_ENDPOINT)))
+        return fail(err, ERR_PROTOCOL, "rule %u intercepts what has no name", rule->label);
     if ((rule->flags & EGRESS_AT_ENDPOINT) && rule->methods == 0)
         return fail(err, ERR_PROTOCOL, "rule %u has no methods", rule->label);
     if ((rule->flags & EGRESS_AT_ENDPOINT) && rule->endpoint >= rules->endpoint_count)
@@ -87,10 +89,22 @@ struct decision rules_for_stream(const struct rules *rules, const char *name, ui
 {
     for (uint32_t i = 0; i < rules->count; i++) {
         const struct egress_rule *rule = &rules->list[i];
-        if (names(rule, name) && has_port(rule, port) && !looks_inside(rule))
+        if (names(rule, name) && has_port(rule, port) && !looks_inside(rule) &&
+            !(rule->flags & EGRESS_INTERCEPTED))
             return (struct decision){ rule, EGRESS_ALLOWED };
     }
     return (struct decision){ NULL, EGRESS_NO_RULE };
+}
+
+const struct egress_rule *rules_intercept(const struct rules *rules, const char *name,
+                                          uint16_t port)
+{
+    for (uint32_t i = 0; i < rules->count; i++) {
+        const struct egress_rule *rule = &rules->list[i];
+        if ((rule->flags & EGRESS_INTERCEPTED) && names(rule, name) && has_port(rule, port))
+            return rule;
+    }
+    return NULL;
 }
 
 /* What comes before a path must stay before it. */
@@ -101,12 +115,14 @@ static bool path_matters(const struct rules *rules, const struct egress_rule *ru
 }
 
 /* The refusal that came closest is the one worth telling. */
-struct decision rules_for_request(const struct rules *rules, const struct http_head *head)
+struct decision rules_for_request(const struct rules *rules, const struct http_head *head,
+                                  bool is_intercepted)
 {
     enum egress_reason reason = EGRESS_NO_RULE;
     for (uint32_t i = 0; i < rules->count; i++) {
         const struct egress_rule *rule = &rules->list[i];
-        if (!names(rule, head->name) || !has_port(rule, head->port))
+        if (!names(rule, head->name) || !has_port(rule, head->port) ||
+            ((rule->flags & EGRESS_INTERCEPTED) && !is_intercepted))
             continue;
         if (rule->methods != 0 && !(rule->methods & head->method_bit)) {
             reason = reason == EGRESS_NO_RULE ? EGRESS_METHOD : reason;
@@ -138,7 +154,8 @@ bool rules_mean_http(const struct rules *rules, uint16_t port)
     if (port == 80)
         return true;
     for (uint32_t i = 0; i < rules->count; i++)
-        if (has_port(&rules->list[i], port) && looks_inside(&rules->list[i]))
+        if (has_port(&rules->list[i], port) && looks_inside(&rules->list[i]) &&
+            !(rules->list[i].flags & EGRESS_INTERCEPTED))
             return true;
     return false;
 }

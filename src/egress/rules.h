@@ -36,8 +36,15 @@ bool rules_know(const struct rules *rules, const char *name);
  * asks for methods or paths does not allow that. */
 struct decision rules_for_stream(const struct rules *rules, const char *name, uint16_t port);
 
-/* Whether this plain HTTP request may pass. */
-struct decision rules_for_request(const struct rules *rules, const struct http_head *head);
+/* The rule that has TLS to name:port intercepted, NULL if none does. Where one does, no byte passes
+ * unseen, whatever other rules say of the name. */
+const struct egress_rule *rules_intercept(const struct rules *rules, const char *name,
+                                          uint16_t port);
+
+/* Whether this HTTP request may pass, plain or out of TLS that is intercepted: a rule that asks for
+ * the one lets none of the other pass. */
+struct decision rules_for_request(const struct rules *rules, const struct http_head *head,
+                                  bool is_intercepted);
 
 /* Whether a literal address may be connected to. */
 struct decision rules_for_address(const struct rules *rules, const struct in6_addr *address,

@@ -145,7 +145,7 @@ TEST(the_rule_that_came_closest_says_why)
         require(http_head_read(fact->request, strlen(fact->request), 80, &head, &reason) ==
                     HTTP_WHOLE,
                 "a request");
-        struct decision decision = rules_for_request(&rules, &head);
+        struct decision decision = rules_for_request(&rules, &head, false);
         expect((decision.rule ? EGRESS_ALLOWED : decision.reason) == fact->reason, "%s gave %u",
                fact->request, decision.reason);
     }
@@ -243,6 +243,33 @@ TEST(a_network_is_opened_by_its_number_only)
            "which ports carry HTTP");
 }
 
-TESTS(CASE(a_name_has_one_form), CASE(what_is_special_is_nobodys_host), CASE(a_path_cannot_climb),
+TEST(what_is_intercepted_passes_no_other_way)
+{
+    static struct rules rules;
+    error err;
+    struct egress_rule seen = {
+        .host = "a.b", .port_count = 1, .ports = { 443 }, .path = "/x", .flags = EGRESS_INTERCEPTED
+    };
+    struct egress_rule opaque = { .host = "c.b", .port_count = 1, .ports = { 443 } };
+    struct egress_rule wrong = { .flags = EGRESS_NETWORK | EGRESS_INTERCEPTED,
+                                 .port_count = 1,
+                                 .ports = { 443 } };
+    struct http_head head = { .name = "a.b", .port = 443, .path = { "/x", 2 } };
+    require(rules_add(&rules, &seen, &err) == 0 && rules_add(&rules, &opaque, &err) == 0, "%s",
+            err.text);
+    expect(rules_add(&rules, &wrong, &err) < 0, "an address has no certificate");
+    expect(rules_intercept(&rules, "a.b", 443) == &rules.list[0], "its name and port");
+    expect(!rules_intercept(&rules, "a.b", 444) && !rules_intercept(&rules, "c.b", 443), "others");
+    expect(!rules_for_stream(&rules, "a.b", 443).rule, "unseen");
+    expect(rules_for_stream(&rules, "c.b", 443).rule == &rules.list[1], "beside it");
+    expect(!rules_mean_http(&rules, 443), "the port is no plain one");
+    expect(rules_for_request(&rules, &head, true).rule == &rules.list[0], "out of its TLS");
+    expect(!rules_for_request(&rules, &head, false).rule, "plain");
+    head.path = (struct http_text){ "/y", 2 };
+    expect(rules_for_request(&rules, &head, true).reason == EGRESS_PATH, "another path");
+}
+
+TESTS(CASE(what_is_intercepted_passes_no_other_way), CASE(a_name_has_one_form),
+      CASE(what_is_special_is_nobodys_host), CASE(a_path_cannot_climb),
       CASE(the_rule_that_came_closest_says_why), CASE(an_unsound_rule_is_not_taken),
       CASE(an_unsound_endpoint_is_not_taken), CASE(a_network_is_opened_by_its_number_only))

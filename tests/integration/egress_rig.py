@@ -19,11 +19,12 @@ from conftest import BUILD
 CLONE_NEWNET = 0x40000000
 PUBLIC = "93.184.216.34"  # where the test's servers are; nothing but this test's namespaces hears of it
 GATE = "93.184.216.1"     # glovebox-egress's own address
-HELLO, RECORD, CLOSED, RULE, OPEN, CLOSE, ENDPOINT = 1, 2, 3, 32, 33, 34, 36
+HELLO, RECORD, CLOSED, AUTHORITY, RULE, OPEN, CLOSE, ENDPOINT = 1, 2, 3, 5, 32, 33, 34, 36
 RULE_BODY = struct.Struct("<IHHIHH8H16s254s192sH")
 ENDPOINT_BODY = struct.Struct("<IIIHHHH32s254s192s48s48s48s48s")
-OPEN_BODY = struct.Struct("<IIIIQQH8HHI")
-RECORD_BODY = struct.Struct("<IHHHHHHQQQII16s254s16s192s")
+OPEN_BODY = struct.Struct("<IIIIQQH8HHII4x")
+AUTHORITY_BODY = struct.Struct("<IHHH960s")
+RECORD_BODY = struct.Struct("<IHHHHHBBQQQII16s254s16s192s")
 TOP = pathlib.Path(__file__).resolve().parents[2]
 REASONS = ["ALLOWED"] + [line.split("(")[1].split(",")[0] for line in
                          (TOP / "src/contract/egress_reasons.def").read_text(encoding="utf-8").splitlines()
@@ -92,7 +93,7 @@ def gate_and_internet():
 
 def read_record(body):
     fields = RECORD_BODY.unpack(body)
-    names = ("channel", "reason", "label", "way", "port", "status", "is_tls", "sent", "received", "began_ms", "took_ms",
+    names = ("channel", "reason", "label", "way", "port", "status", "is_tls", "is_intercepted", "sent", "received", "began_ms", "took_ms",
              "scrubbed", "address", "name", "method", "path")
     record = dict(zip(names, fields))
     for name in ("name", "method", "path"):
@@ -155,7 +156,7 @@ class Egress:
         return made
 
     def open(self, rules, ports=(80, 443), connections=32, sent=1 << 40, received=1 << 40, duration_ms=0,
-             endpoints=None):
+             endpoints=None, life_s=3600):
         self.channels += 1
         number = self.channels
         endpoints = [] if endpoints is None else endpoints
@@ -171,6 +172,8 @@ class Egress:
                 host, flags = host[2:], 1
             if "endpoint" in rule:
                 flags |= 8
+            if rule.get("intercept"):
+                flags |= 16
             network, prefix = bytes(16), 0
             if "network" in rule:
                 flags |= 4 if host else 2
@@ -184,20 +187,38 @@ class Egress:
             self.send(RULE, body + bytes(-len(body) % 4))
         listeners = self.listen(ports)
         self.send(OPEN, OPEN_BODY.pack(number, len(rules), connections, duration_ms, sent, received, len(ports),
-                                       *ports, *[0] * (8 - len(ports)), 0, len(endpoints)), [one.fileno() for one in listeners])
+                                       *ports, *[0] * (8 - len(ports)), 0, len(endpoints), life_s), [one.fileno() for one in listeners])
         for one in listeners:
             one.close()
+        self.authority = self.hear_authority(number) if any(rule.get("intercept") for rule in rules) else None
         return number
 
-    def end(self, number):
-        """Ends the channel; gives its records."""
-        self.send(CLOSE, struct.pack("<II", number, 0))
-        found = []
+    def hear_authority(self, number):
+        """The certificate that the sandbox is to trust; it comes in pieces."""
+        text = b""
         while True:
             message = self.daemon.recv(4096)
             kind = struct.unpack("<I", message[:4])[0]
             if kind == RECORD:
-                found.append(read_record(message[4:4 + RECORD_BODY.size]))
+                self.records.append(read_record(message[4:4 + RECORD_BODY.size]))
+                continue
+            assert kind == AUTHORITY, kind
+            channel, start, size, whole, piece = AUTHORITY_BODY.unpack(message[4:4 + AUTHORITY_BODY.size])
+            assert (channel, start) == (number, len(text))
+            text += piece[:size]
+            if len(text) == whole:
+                return text.decode()
+
+    def end(self, number):
+        """Ends the channel; gives its records."""
+        self.send(CLOSE, struct.pack("<II", number, 0))
+        found = [one for one in self.records if one["channel"] == number]
+        while True:
+            message = self.daemon.recv(4096)
+            kind = struct.unpack("<I", message[:4])[0]
+            if kind == RECORD:
+                record = read_record(message[4:4 + RECORD_BODY.size])
+                (found if record["channel"] == number else self.records).append(record)
             elif kind == CLOSED:
                 return found
 
