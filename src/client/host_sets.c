@@ -285,11 +285,13 @@ static void write_pip_variables(FILE *out, const struct found *found)
                  out);
 }
 
+/* In the background npm runs as many scripts at once as /proc/stat has processors, which a sandbox
+ * does not have: then none, and npm ends in the middle of its work. */
 static void write_npm_variables(FILE *out, const struct found *found)
 {
     (void) fprintf(out, "  npm_config_registry: \"%s\"\n", found->list[0].text);
     (void) fputs("  npm_config_update_notifier: \"false\"\n  npm_config_audit: \"false\"\n"
-                 "  npm_config_fund: \"false\"\n",
+                 "  npm_config_fund: \"false\"\n  npm_config_foreground_scripts: \"true\"\n",
                  out);
 }
 

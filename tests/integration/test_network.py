@@ -4,7 +4,6 @@ beside another that plays the internet."""
 import json
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import ssl
@@ -14,10 +13,9 @@ import time
 import jsonschema
 import pytest
 
-from egress_rig import PUBLIC, gate_and_internet
-from internet import EchoServer, NameServer, Web, certificate, close_server, serve_web
-from test_receipts import payload_of
-from test_rest import Daemon
+from egress_rig import PUBLIC
+from internet import EchoServer, Web, certificate, serve_web
+from served_rig import served_world
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 
@@ -44,61 +42,21 @@ elsewhere:
 """
 
 
-class Served(Daemon):
-    """`glovebox serve` in the namespace of the gate."""
-
-    def __init__(self, glovebox, folder, gate, policy=POLICY, env=None, state=None):
-        policies = folder / "policies"
-        shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "policies", policies)
-        (policies / "web.yaml").write_text(policy)
-        secrets = folder / "secrets.yaml"
-        secrets.write_text(SECRETS)
-        secrets.chmod(0o600)
-        self.glovebox, self.path = glovebox, str(folder / "s")
-        self.log = open(folder / "log", "w+", encoding="utf-8")
-        with gate:
-            self.process = glovebox.start("serve", "--socket", self.path, "--slots", "8", "--resolver", f"{PUBLIC}:53",
-                                          "--secrets", str(secrets), *(["--ca-file", str(ca)] if (ca := folder / "cert").exists() else []),
-                                          *(["--state", str(state)] if state else []),
-                                          env={"GLOVEBOX_POLICIES": str(policies)} | (env or {}), stderr=self.log)
-        for _ in range(200):
-            try:
-                if self.get("/healthz")[0] == 200:
-                    return
-            except OSError:
-                pass
-            time.sleep(0.05)
-        raise AssertionError((folder / "log").read_text())
-
-    def run(self, code, **request):
-        return super().run(code, policy="web", **request)
-
-    def receipt(self, result):
-        return payload_of(json.dumps(self.get(f"/v1/receipts/{result['receipt']}")[1]))
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    if os.geteuid() != 0 or not shutil.which("ip"):
-        pytest.skip("needs root and iproute2: network namespaces")
-    from conftest import Glovebox
     folder = tmp_path_factory.mktemp("net")
-    gate, outside = gate_and_internet()
     cert, key = certificate(folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
-    names = NameServer(outside)
-    servers = [serve_web(outside, 80), serve_web(outside, 8080), serve_web(outside, 443, context), EchoServer(outside, 5432)]
-    daemon = Served(Glovebox(folder), folder, gate)
-    daemon.cert = cert.read_text()
-    yield daemon
-    daemon.process.send_signal(signal.SIGTERM)
-    daemon.process.wait(30)
-    names.close()
-    for server in servers:
-        close_server(server)
-    for place in (gate, outside):
-        place.close()
+    secrets = folder / "secrets.yaml"
+    secrets.write_text(SECRETS)
+    secrets.chmod(0o600)
+
+    def serve(outside):
+        return [serve_web(outside, 80), serve_web(outside, 8080), serve_web(outside, 443, context), EchoServer(outside, 5432)]
+    with served_world(folder, {"web": POLICY}, serve, words=["--secrets", secrets, "--ca-file", cert]) as daemon:
+        daemon.cert = cert.read_text()
+        yield daemon
 
 
 def test_code_that_knows_nothing_of_proxies(world):

