@@ -20,6 +20,7 @@
  * sides may end one at the same time. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -67,6 +68,10 @@ enum inside_kind {
                        EXECUTED */
     INSIDE_KEEP,    /* no payload, no answer: the sandbox is a session's. Nothing is its main
                        program any more: what else runs goes on when an interpreter ends */
+    /* struct inside_collect: when the code of the forked interpreter has ended, or at a STOP, init
+     * does what STOP and COLLECT ask for, once, and nobody waits in between: STOPPED, FILE…, DONE
+     * with this id. */
+    INSIDE_CONCLUDE,
 
     /* Operations of a session: DONE ends each. */
     INSIDE_READ = 40, /* struct inside_read + path: FILE, DATA…, END */
@@ -340,3 +345,10 @@ struct inside_executed {
     uint32_t ends;     /* 1: the interpreter goes away now */
     uint32_t count;    /* number of this execution in the interpreter, from 1 */
 };
+
+/* Code that plays our interpreter may say anything: is this the end of a script? Both sides ask. */
+static inline bool inside_is_end(const struct inside_executed *executed)
+{
+    bool is_signal = executed->signal > 0 && executed->signal <= 64;
+    return is_signal || (executed->exit_code >= 0 && executed->exit_code <= 255);
+}

@@ -46,11 +46,35 @@ static const struct counter_row {
 #undef FIELD
     /* clang-format on */
 };
+_Static_assert(COUNT_OF(rows) == COUNTER_ROWS, "a place for each file that may be held open");
 
 void group_directories_init(struct group_directories *groups)
 {
     for_each(fd, groups->fd)
         *fd = -1;
+    groups->is_held = false;
+}
+
+/* The first row that reads the same file. */
+static size_t first_with_file_of(size_t row)
+{
+    size_t first = 0;
+    while (rows[first].group != rows[row].group || strcmp(rows[first].file, rows[row].file) != 0)
+        first++;
+    return first;
+}
+
+void group_directories_hold(struct group_directories *groups)
+{
+    if (groups->is_held)
+        return;
+    groups->is_held = true;
+    for (size_t i = 0; i < COUNTER_ROWS; i++) {
+        int directory = groups->fd[rows[i].group];
+        groups->held[i] = -1;
+        if (directory >= 0 && first_with_file_of(i) == i)
+            groups->held[i] = openat(directory, rows[i].file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    }
 }
 
 void group_directories_done(struct group_directories *groups)
@@ -59,16 +83,24 @@ void group_directories_done(struct group_directories *groups)
         close_fd(fd);
         *fd = -1;
     }
+    if (groups->is_held)
+        for_each(fd, groups->held)
+            close_fd(fd);
+    groups->is_held = false;
 }
 
-static bool read_text(int directory, const char *name, char text[TEXT_MOST])
+static bool read_row(const struct group_directories *groups, size_t row, char text[TEXT_MOST])
 {
+    int directory = groups->fd[rows[row].group];
     if (directory < 0)
         return false;
-    auto_fd file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    auto_fd opened = -1;
+    int file = groups->is_held ? groups->held[first_with_file_of(row)] : -1;
+    if (!groups->is_held)
+        file = opened = openat(directory, rows[row].file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0)
         return false;
-    ssize_t got = read(file, text, TEXT_MOST - 1);
+    ssize_t got = pread(file, text, TEXT_MOST - 1, 0);
     if (got <= 0)
         return false;
     text[got] = '\0';
@@ -109,7 +141,7 @@ void counters_read(const struct group_directories *groups, struct counters *ret_
         bool same = read && read->group == row->group && strcmp(read->file, row->file) == 0;
         if (!same) {
             read = NULL;
-            if (!read_text(groups->fd[row->group], row->file, text))
+            if (!read_row(groups, (size_t) (row - rows), text))
                 continue;
             read = row;
         }
@@ -128,8 +160,7 @@ uint64_t counters_cpu_us(const struct group_directories *groups)
     for_each(row, rows) {
         uint64_t number;
         if (row->field == offsetof(struct counters, cpu_us) &&
-            read_text(groups->fd[row->group], row->file, text) &&
-            find_number(text, row->word, &number))
+            read_row(groups, (size_t) (row - rows), text) && find_number(text, row->word, &number))
             return number / row->divide_by;
     }
     return 0;
@@ -164,9 +195,10 @@ size_t counters_evidence(const struct counters *counters, struct fact_counter re
 bool counters_count(const struct group_directories *groups, uint64_t *ret_count)
 {
     char text[TEXT_MOST];
-    return (read_text(groups->fd[GROUP_PIDS], "pids.current", text) ||
-            read_text(groups->fd[GROUP_UNIFIED], "pids.current", text)) &&
-           find_number(text, NULL, ret_count);
+    for_each(row, rows)
+        if (strcmp(row->file, "pids.current") == 0 && read_row(groups, (size_t) (row - rows), text))
+            return find_number(text, NULL, ret_count);
+    return false;
 }
 
 uint64_t counters_processes(const struct group_directories *groups)

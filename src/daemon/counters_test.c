@@ -87,6 +87,17 @@ TEST(version_1_is_read)
     expect(counters.processes_peak == 3 && counters.processes_refused == 8, "processes");
     expect(counters.throttled == 5 && counters.throttled_us == 60, "throttled");
 
+    group_directories_hold(&groups);
+    put(folder, "cpuacct.usage", "99000000\n");
+    put(folder, "cpu.stat", "nr_periods 4\nnr_throttled 6\nthrottled_time 7000000\n");
+    put(folder, "pids.current", "1\n");
+    struct counters later;
+    counters_read(&groups, &later);
+    expect(later.cpu_us == 99000 && counters_cpu_us(&groups) == 99000, "held, and read anew");
+    expect(later.throttled == 6 && later.throttled_us == 7000, "two of one file");
+    expect(later.memory_kills == 2 && later.processes_peak == 1, "the others");
+    expect(counters_processes(&groups) == 1, "processes now");
+
     struct counters before = { .cpu_us = 1000, .memory_kills = 5 };
     counters_subtract(&counters, &before);
     expect(counters.cpu_us == 234 && counters.memory_kills == 0, "what came before is not counted");

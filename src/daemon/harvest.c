@@ -219,9 +219,9 @@ static int take_executed(struct harvest *harvest, const struct inside_frame *fra
     harvest->results_told += sizeof *frame + frame->size;
     if (harvest->running != ID_INTERPRETER || harvest->has_exited)
         return HARVEST_NOTHING;
+    if (!inside_is_end(&executed))
+        return HARVEST_PRINTED;
     bool is_signal = executed.signal > 0 && executed.signal <= 64;
-    if (!is_signal && (executed.exit_code < 0 || executed.exit_code > 255))
-        return HARVEST_PRINTED; /* no such end: only code that plays our interpreter says that */
     harvest->exited.exit_code = is_signal ? -1 : executed.exit_code;
     harvest->exited.signal = is_signal ? executed.signal : 0;
     harvest->has_exited = true;

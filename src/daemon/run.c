@@ -244,13 +244,19 @@ void run_cancel(struct run *run)
         finish(run);
 }
 
-static void send_collect(struct run *run)
+static void put_collect(struct run *run, enum inside_kind kind)
 {
     struct inside_collect order = { .bytes_most = run->spec.limits.artifacts,
                                     .files_most = (uint32_t) run->spec.limits.artifact_files };
     struct iovec part = { &order, sizeof order };
-    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_COLLECT, .id = ID_COLLECT },
+    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = (uint16_t) kind, .id = ID_COLLECT },
                  &part, 1);
+}
+
+static void send_collect(struct run *run)
+{
+    if (!run->is_concluding)
+        put_collect(run, INSIDE_COLLECT);
     run->collect_is_sent = true;
     sandbox_flush(run->sandbox);
     if (run->state != RUN_DONE)
@@ -270,14 +276,12 @@ static void collect(struct run *run)
     send_collect(run);
 }
 
-/* The code in an interpreter has come to its end: what it has left behind is ended before files are
- * taken, and both orders go at once. */
+/* The code in an interpreter has come to its end. What it has left behind is ended before files are
+ * taken: init is at it. */
 static void wind_up(struct run *run)
 {
     run->ended_us = now_us();
     become(run, RUN_STOPPING);
-    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_STOP, .id = ID_STOP }, NULL,
-                 0);
     send_collect(run);
 }
 
@@ -347,6 +351,8 @@ static void execute_code(struct run *run)
     run->harvest.has_started = true;
     sandbox_send(run->sandbox,
                  &(struct inside_frame){ .kind = INSIDE_EXECUTE, .id = ID_INTERPRETER }, &part, 1);
+    put_collect(run, INSIDE_CONCLUDE);
+    run->is_concluding = true;
     send_stdin(run, run->request);
     sandbox_flush(run->sandbox);
     if (run->state != RUN_DONE)

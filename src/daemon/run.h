@@ -62,6 +62,7 @@ struct run {
     uint64_t input_offset;
     bool input_is_open, inputs_are_sent;
     bool collect_is_sent;
+    bool is_concluding; /* init stops and collects by itself, once: INSIDE_CONCLUDE */
 
     int64_t submitted_us, leased_us, started_us, ended_us, done_us;
     struct counters counters_before, counters;

@@ -200,6 +200,7 @@ int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,
     sandbox->walls = spawned->walls;
     sandbox->degraded = spawned->degraded;
     sandbox->stream = spawned->inside;
+    group_directories_init(&sandbox->groups);
     memcpy(sandbox->groups.fd, spawned->groups, sizeof sandbox->groups.fd);
     sandbox->poll.data = sandbox;
     int result = uv_poll_init(spawner->loop, &sandbox->poll, sandbox->stream);
@@ -293,6 +294,7 @@ bool sandbox_has_room(const struct sandbox *sandbox)
 
 void sandbox_rests(struct sandbox *sandbox)
 {
+    group_directories_hold(&sandbox->groups);
     sandbox->rest_cpu_us = counters_cpu_us(&sandbox->groups);
 }
 

@@ -57,7 +57,8 @@ enum { SANDBOX_SOCKETS_MOST = 3 + SPAWN_PORTS_MOST };
 unsigned sandbox_take_sockets(struct sandbox *sandbox, int ret_sockets[SANDBOX_SOCKETS_MOST]);
 
 /* The processor time that was used in it before its run: what it was when the sandbox was last said
- * to be at rest, or else what it is now. A look costs as much as a wake-up, and a request waits. */
+ * to be at rest, or else what it is now. A look costs as much as a wake-up, and a request waits: at
+ * rest the files of its counters are opened, too. */
 void sandbox_rests(struct sandbox *sandbox);
 uint64_t sandbox_cpu_before_us(const struct sandbox *sandbox);
 

@@ -67,6 +67,47 @@ static void send_all(int stream, struct iovec *parts, unsigned count)
     }
 }
 
+static struct {
+    bool is_on;
+    size_t size;
+    unsigned char bytes[1024];
+} held;
+
+void hold_frames(void)
+{
+    held.is_on = true;
+}
+
+static void send_held(const struct sandbox *sandbox)
+{
+    struct iovec part = { held.bytes, held.size };
+    held.size = 0;
+    send_all(sandbox->inside, &part, part.iov_len > 0);
+}
+
+void release_frames(const struct sandbox *sandbox)
+{
+    held.is_on = false;
+    send_held(sandbox);
+}
+
+/* False: it does not fit behind those that are held, which are on their way then. */
+static bool hold(const struct sandbox *sandbox, const struct iovec *parts, unsigned count)
+{
+    size_t size = 0;
+    for (unsigned i = 0; i < count; i++)
+        size += parts[i].iov_len;
+    if (held.size + size > sizeof held.bytes) {
+        send_held(sandbox);
+        return false;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        memcpy(held.bytes + held.size, parts[i].iov_base, parts[i].iov_len);
+        held.size += parts[i].iov_len;
+    }
+    return true;
+}
+
 /* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
 void send_frame(const struct sandbox *sandbox, enum inside_kind kind, unsigned stream, uint32_t id,
                 const void *first, size_t first_size, const void *second, size_t second_size)
@@ -83,7 +124,8 @@ void send_frame(const struct sandbox *sandbox, enum inside_kind kind, unsigned s
         parts[count++] = (struct iovec){ (void *) (uintptr_t) first, first_size };
     if (second_size > 0)
         parts[count++] = (struct iovec){ (void *) (uintptr_t) second, second_size };
-    send_all(sandbox->inside, parts, count);
+    if (!held.is_on || !hold(sandbox, parts, count))
+        send_all(sandbox->inside, parts, count);
 }
 
 /* The only message with descriptors, and before any code runs: the sockets of the way out. */

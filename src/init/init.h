@@ -69,6 +69,13 @@ struct sandbox {
     uint32_t denials;
     bool is_kept;        /* it is a session's: see INSIDE_KEEP */
     bool code_has_ended; /* the interpreter has said EXECUTED, and that it goes */
+    struct {
+        bool is_ordered; /* INSIDE_CONCLUDE has come */
+        bool is_due;     /* the code has ended, or is to end */
+        bool is_done;
+        uint32_t id;
+        struct inside_collect limits;
+    } conclusion;
     struct program programs[INSIDE_PROCESSES_MOST];
 };
 
@@ -106,10 +113,17 @@ bool frame_is_complete(struct sandbox *sandbox, struct frame *frame);
 void send_frame(const struct sandbox *sandbox, enum inside_kind kind, unsigned stream, uint32_t id,
                 const void *first, size_t first_size, const void *second, size_t second_size);
 void send_done(const struct sandbox *sandbox, uint32_t id, const error *err); /* NULL: well */
+
+/* Small frames that follow one another at once are sent together: gloveboxd wakes up once. */
+void hold_frames(void);
+void release_frames(const struct sandbox *sandbox);
 void say_hello(struct sandbox *sandbox); /* with the sockets of the way out, which it closes */
 
 /* orders.c: carries out a whole frame of gloveboxd, and answers it. */
 void obey_order(struct sandbox *sandbox, const struct frame *frame);
+
+/* Carries INSIDE_CONCLUDE out if its time has come. */
+void conclude_if_due(struct sandbox *sandbox);
 
 /* command.c: the strings of an INSIDE_START, pointing into its payload. */
 struct command {

@@ -217,17 +217,21 @@ static void take_word(struct sandbox *sandbox, struct program *interpreter,
     if (!is_result && !is_end)
         return;
     /* What was printed before it goes before it. */
+    hold_frames();
     drain_output(sandbox, interpreter);
     if (is_end) {
         struct inside_executed executed;
         memcpy(&executed, frame->payload, sizeof executed);
         sandbox->code_has_ended = executed.ends != 0 && !sandbox->is_kept;
+        sandbox->conclusion.is_due |=
+            interpreter->id == INSIDE_INTERPRETER && inside_is_end(&executed);
         interpreter->is_busy = false;
         measure_scratch(sandbox);
         tell_measured(sandbox, interpreter);
     }
     send_frame(sandbox, (enum inside_kind) frame->head.kind, 0, interpreter->id, frame->payload,
                frame->head.size, NULL, 0);
+    release_frames(sandbox);
 }
 
 /* One line of a driver. */

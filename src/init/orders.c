@@ -74,6 +74,7 @@ static int on_execute(struct sandbox *sandbox, const struct frame *in, error *er
         sandbox->denials = 0;
         sandbox->measured.disk_was_full = sandbox->measured.inodes_were_full = 0;
     }
+    sandbox->conclusion.is_due = false; /* what ended before was a rehearsal */
     return execute_code(sandbox, in->head.id, in->payload, in->head.size, err);
 }
 
@@ -103,15 +104,46 @@ static int on_resize(struct sandbox *sandbox, const struct frame *in, error *err
     return 0;
 }
 
-static int on_stop(struct sandbox *sandbox, const struct frame *in, error *err)
+static void stop(struct sandbox *sandbox, uint32_t id)
 {
-    (void) err;
     stop_everything(sandbox);
     finish_programs(sandbox);
     measure_scratch(sandbox);
-    send_frame(sandbox, INSIDE_STOPPED, 0, in->head.id, &sandbox->measured,
-               sizeof sandbox->measured, NULL, 0);
+    send_frame(sandbox, INSIDE_STOPPED, 0, id, &sandbox->measured, sizeof sandbox->measured, NULL,
+               0);
+}
+
+static int on_stop(struct sandbox *sandbox, const struct frame *in, error *err)
+{
+    (void) err;
+    sandbox->conclusion.is_due = true;
+    if (!sandbox->conclusion.is_ordered)
+        stop(sandbox, in->head.id);
     return 0;
+}
+
+static int on_conclude(struct sandbox *sandbox, const struct frame *in, error *err)
+{
+    (void) err;
+    memcpy(&sandbox->conclusion.limits, in->payload, sizeof sandbox->conclusion.limits);
+    sandbox->conclusion.id = in->head.id;
+    sandbox->conclusion.is_ordered = true;
+    return 0;
+}
+
+void conclude_if_due(struct sandbox *sandbox)
+{
+    error err;
+    if (!sandbox->conclusion.is_ordered || !sandbox->conclusion.is_due ||
+        sandbox->conclusion.is_done)
+        return;
+    uint32_t id = sandbox->conclusion.id;
+    sandbox->conclusion.is_done = true;
+    hold_frames();
+    stop(sandbox, id);
+    int collected = collect_artifacts(sandbox, id, &sandbox->conclusion.limits, &err);
+    send_done(sandbox, id, collected < 0 ? &err : NULL);
+    release_frames(sandbox);
 }
 
 static int on_collect(struct sandbox *sandbox, const struct frame *in, error *err)
@@ -203,6 +235,7 @@ static const struct {
     [INSIDE_CANCEL]  = { 0,                                 on_cancel  },
     [INSIDE_EXECUTE] = { sizeof(struct inside_execute) + 2, on_execute },
     [INSIDE_KEEP]    = { 0,                                 on_keep    },
+    [INSIDE_CONCLUDE] = { sizeof(struct inside_collect),    on_conclude },
 };
 /* clang-format on */
 

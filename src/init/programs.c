@@ -534,6 +534,7 @@ static void tell_end(struct sandbox *sandbox, struct program *program)
     forget(&program->listener);
     measure_scratch(sandbox);
     send_frame(sandbox, INSIDE_EXITED, 0, program->id, &exited, sizeof exited, NULL, 0);
+    sandbox->conclusion.is_due |= program->id == INSIDE_INTERPRETER;
     program->id = 0;
     program->waiting = 0;
 }

@@ -150,5 +150,6 @@ _Noreturn void serve(struct sandbox *sandbox)
         finish_programs(sandbox);
         if (watched[ON_STREAM].revents && frame_is_complete(sandbox, &frame))
             obey_order(sandbox, &frame);
+        conclude_if_due(sandbox);
     }
 }

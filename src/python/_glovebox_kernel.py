@@ -74,7 +74,7 @@ def serve(receive, executed, wanted, leave):
         if message[0] != wanted:
             continue
         if message[2][:4] == PRIME_MODE:
-            rehearse(_glovebox.PRIME_WORK)
+            rehearse(_glovebox.PRIME_WORK, is_whole=True)
             executed(message[1], 0, 0, False, count)
             continue
         count += 1
@@ -163,35 +163,42 @@ FIGURE = (b"import io, matplotlib.pyplot as p\np.plot([1, 2])\np.title('a')\n"
           b"p.savefig(io.BytesIO(), format='png')\np.close('all')\n")
 
 
-def rehearse(prime):
+def rehearse(prime, is_whole=False):
     """Runs harmless code, output into nothing, so that the first page faults and the copies of the pages that
-    every program writes to are paid before a request comes."""
+    every program writes to are paid before a request comes. The whole way, interrupts and the end of a script
+    included, is for those that are taken next: it costs more pages."""
     if prime == 0:
         return
     codes = [PRINT]
     if prime == _glovebox.PRIME_WORK:
-        codes += [code for name, code in WORK.items() if name in sys.modules]
+        codes = [code for name, code in WORK.items() if name in sys.modules] + codes
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     kept = os.dup(1)
     try:
         os.dup2(null, 1)
         for code in codes:
-            rehearse_one(code)
+            rehearse_one(code, is_whole)
     finally:
         os.dup2(kept, 1)  # inheritable: programs that the code starts print there too
         os.close(kept)
         os.close(null)
 
 
-def rehearse_one(code):
+def rehearse_one(code, is_whole):
     variables = (b"HOME=/home/user", b"TZ=UTC", b"PYTHONPATH=/workspace")
     payload = EXECUTE.pack(_glovebox.SCRIPT, _glovebox.WRITE, 1, len(variables), len(code))
     payload += b"/\0" + 2 * (PLACE.encode() + b"\0") + b"".join(text + b"\0" for text in variables) + code
     request = begin(payload)
-    _glovebox_script.run(request.path, request.arguments, request.code)
-    _glovebox_script.flush()
-    _glovebox_script.forget_main()
-    gc.collect()
+    if is_whole:
+        request.number = getpid()
+        run_interruptibly(request, 0)
+        _glovebox_script.rehearse_end()
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    else:
+        _glovebox_script.run(request.path, request.arguments, request.code)
+        _glovebox_script.flush()
+        _glovebox_script.forget_main()
+        gc.collect()
     gc.disable()
     os.environ.clear()
     os.unlink(PLACE)

@@ -95,6 +95,16 @@ def finish(code):
     return code if flush() and flushed or code != 0 else 120
 
 
+def rehearse_end():
+    """finish() without what can be done only once: the end of threads, and functions that a library has left."""
+    sys.modules.get("threading")
+    if atexit._ncallbacks() == 0:
+        atexit._run_exitfuncs()
+    flush()
+    let_go()
+    flush()
+
+
 def flush():
     well = True
     for name in ("stdout", "stderr"):

@@ -115,6 +115,7 @@ static void serve_all(int socket)
         size_t had = frame.have;
         if (frame_is_complete(&sandbox, &frame)) {
             obey_order(&sandbox, &frame);
+            conclude_if_due(&sandbox);
             take_turns(socket);
         } else if (frame.have == had)
             return;

@@ -25,7 +25,7 @@ enum {
     OLD_BODY_MS = 10000,             /* a body that is not in by then may have to make room too */
     SWEEP_MS = 1000,
     ACCEPTS_A_TURN = 16,
-    HANDLES = 6, /* of libuv, besides those of listeners */
+    HANDLES = 7, /* of libuv, besides those of listeners */
 };
 
 /* --- the loop -----------------------------------------------------------------------------------
@@ -71,6 +71,15 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct http *http = prepare->data;
+    if (http->is_woken)
+        run_mhd(http);
+}
+
+/* What has just become an answer goes before any timer is looked at: a sandbox that is built next
+ * takes the processor. */
+static void on_check(uv_check_t *check)
+{
+    struct http *http = check->data;
     if (http->is_woken)
         run_mhd(http);
 }
@@ -376,15 +385,17 @@ int http_open(uv_loop_t *loop, const struct http_settings *settings, struct http
         free(http);
         return fail(err, ERR_SYSTEM, "watch libmicrohttpd: %s", uv_strerror(result));
     }
-    http->poll.data = http->timer.data = http->sweep.data = http->prepare.data = http->idle.data =
-        http->alarm.data = http;
+    http->poll.data = http->timer.data = http->sweep.data = http->prepare.data = http->check.data =
+        http->idle.data = http->alarm.data = http;
     (void) uv_timer_init(loop, &http->timer);
     (void) uv_timer_init(loop, &http->sweep);
     (void) uv_timer_init(loop, &http->alarm);
     (void) uv_prepare_init(loop, &http->prepare);
+    (void) uv_check_init(loop, &http->check);
     (void) uv_idle_init(loop, &http->idle);
     (void) uv_poll_start(&http->poll, UV_READABLE, on_ready);
     (void) uv_prepare_start(&http->prepare, on_prepare);
+    (void) uv_check_start(&http->check, on_check);
     if (!settings->is_private)
         (void) uv_timer_start(&http->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
     *ret_http = http;
@@ -459,7 +470,8 @@ void http_close(struct http *http)
     (void) MHD_run(http->mhd); /* libmicrohttpd wants nothing suspended when it stops */
     uv_handle_t *handles[HANDLES] = { (uv_handle_t *) &http->poll,  (uv_handle_t *) &http->timer,
                                       (uv_handle_t *) &http->sweep, (uv_handle_t *) &http->prepare,
-                                      (uv_handle_t *) &http->idle,  (uv_handle_t *) &http->alarm };
+                                      (uv_handle_t *) &http->check, (uv_handle_t *) &http->idle,
+                                      (uv_handle_t *) &http->alarm };
     http->handles = (unsigned) (HANDLES + http->listener_count);
     for (size_t i = 0; i < http->listener_count; i++)
         uv_close((uv_handle_t *) &http->listeners[i].poll, on_listener_closed);

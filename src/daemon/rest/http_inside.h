@@ -34,6 +34,7 @@ struct http {
     uv_timer_t alarm; /* the first of those who wait until a moment */
     deadline alarm_at;
     uv_prepare_t prepare;
+    uv_check_t check;
     uv_idle_t idle; /* runs while there is more to do at once */
     bool is_woken;
     bool is_closing;
