@@ -37,6 +37,8 @@ int ask_daemon(glb_client *client, const struct ask *ask, json_object **ret_answ
         result = http_receive(http, err);
     if (result == 0)
         result = http_read_all(http, ANSWER_MOST, &body, &size, err);
+    if (result == HTTP_INTERRUPTED)
+        return fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled");
     if (result != 0)
         return result < 0 ? -1 : client_lost(client, err);
     if (http->status != 200)

@@ -13,7 +13,8 @@ struct ask {
     const char *key;   /* NULL: whoever owns the daemon */
 };
 
-/* Gives *ret_answer, which the caller puts. Fails  as the API does, with its code and words. */
+/* Gives *ret_answer, which the caller puts. Fails  as the API does, with its code and words;
+ * GLB_E_CANCELLED. */
 int ask_daemon(glb_client *client, const struct ask *ask, json_object **ret_answer, error *err);
 
 /* A member; NULL, "" or 0 if it is missing or null. */

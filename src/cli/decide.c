@@ -2,10 +2,14 @@
 #include "cli/decide.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cli/ask.h"
 #include "cli/card.h"
 #include "cli/commands.h"
+#include "client/client.h"
 
+#include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <termios.h>
@@ -100,4 +104,64 @@ bool decide_at_terminal(glb_client *client, const glb_outcome *outcome)
     if (result < 0)
         (void) complain_of(&err);
     return result == 0 && scope;
+}
+
+/* --- somebody else's decision -------------------------------------------------------------------
+ */
+
+enum { WAIT_S = 60, RETRIES = 20, RETRY_MS = 500 };
+
+bool decision_can_come(const glb_client *client, const glb_outcome *outcome)
+{
+    return glb_outcome_status(outcome) == GLB_STATUS_PENDING_APPROVAL && !client->private;
+}
+
+static void tell_what_to_do(json_object *approval)
+{
+    const char *id = answer_text(approval, "id");
+    bool is_by_others = strcmp(answer_text(approval, "by"), "out_of_band") == 0;
+    int64_t left_s =
+        (json_object_get_int64(answer_member(approval, "expires_ms")) - wall_clock_ms()) / 1000;
+    (void) complain("policy %s asks a person first; waiting %" PRId64
+                    " s at most for %s: glovebox approve %s (or deny)",
+                    answer_text(approval, "policy"), left_s > 0 ? left_s : 0,
+                    is_by_others ? "another key with scope approve"
+                                 : "the owner of the daemon, or a key with scope approve",
+                    id);
+}
+
+/* One long poll. A daemon that goes away in between keeps what was asked. */
+static int look(glb_client *client, const char *path, json_object **ret_approval, error *err)
+{
+    const struct ask ask = { "GET", path, NULL, NULL };
+    for (unsigned tries = 0;; tries++) {
+        if (ask_daemon(client, &ask, ret_approval, err) == 0)
+            return 0;
+        bool is_away = err->code == ERR_SYSTEM || err->code == ERR_UNAVAILABLE;
+        if (!is_away || tries == RETRIES)
+            return -1;
+        (void) poll(NULL, 0, RETRY_MS);
+    }
+}
+
+int wait_for_decision(glb_client *client, const glb_outcome *outcome, error *err)
+{
+    json_object *approval = NULL;
+    char path[160], state[16] = "pending";
+    if (fetch(client, outcome, &approval, err) < 0)
+        return -1;
+    (void) snprintf(path, sizeof path, "/v1/approvals/%.60s?wait=%d", answer_text(approval, "id"),
+                    WAIT_S);
+    (void) snprintf(state, sizeof state, "%s", answer_text(approval, "state"));
+    if (strcmp(state, "pending") == 0)
+        tell_what_to_do(approval);
+    while (strcmp(state, "pending") == 0) {
+        (void) json_object_put(approval);
+        approval = NULL;
+        if (look(client, path, &approval, err) < 0)
+            return -1;
+        (void) snprintf(state, sizeof state, "%s", answer_text(approval, "state"));
+    }
+    (void) json_object_put(approval);
+    return strcmp(state, "expired") == 0 ? DECISION_EXPIRED : DECISION_CAME;
 }

@@ -30,6 +30,7 @@ struct call {
     glb_client *client;
     glb_outcome *outcome;
     struct terminal terminals[2];
+    bool has_expired; /* nobody has decided */
 };
 
 static glb_client *signal_target;
@@ -151,6 +152,32 @@ static int32_t run_again(struct call *call)
     glb_outcome_free(call->outcome);
     call->outcome = NULL;
     return run_call(call);
+}
+
+/* The person at the terminal is asked first; then whoever else may decide. Gives  in *ret_status
+ * how it ends, if it ends here. Returns whether it goes on with call->outcome. */
+static bool wait_until_decided(struct call *call, int *ret_status)
+{
+    int32_t code = GLB_OK;
+    error err = { 0 };
+    if (decide_is_wanted(call->outcome, call->arguments.json) &&
+        decide_at_terminal(call->client, call->outcome))
+        code = run_again(call);
+    while (code == GLB_OK && decision_can_come(call->client, call->outcome)) {
+        int result = wait_for_decision(call->client, call->outcome, &err);
+        if (result == DECISION_EXPIRED) {
+            call->has_expired = true;
+            return true;
+        }
+        if (result < 0) {
+            *ret_status = refuse(call, &err);
+            return false;
+        }
+        code = run_again(call);
+    }
+    if (code != GLB_OK)
+        *ret_status = refuse_call(call, code);
+    return code == GLB_OK;
 }
 
 /* ---- afterwards ---- */
@@ -277,7 +304,10 @@ static int finish(const struct call *call)
         return 128 + signal_number;
     }
     tell_what_was_not_held(call);
-    tell_what_happened(call->outcome);
+    if (call->has_expired)
+        (void) complain("nobody has decided in time, which is a no; run it again to ask again");
+    else
+        tell_what_happened(call->outcome);
     return saved < 0 && status == 0 ? EXIT_OWN_FAILURE : status;
 }
 
@@ -295,10 +325,11 @@ static int run_or_exec(struct call *call, int argc, char **argv, bool is_exec)
         return refuse_call(call, code);
     watch_signals(call->client);
     code = run_call(call);
-    if (code == GLB_OK && decide_is_wanted(call->outcome, call->arguments.json) &&
-        decide_at_terminal(call->client, call->outcome))
-        code = run_again(call);
-    int status = code == GLB_OK ? finish(call) : refuse_call(call, code);
+    int status = 0;
+    if (code != GLB_OK)
+        status = refuse_call(call, code);
+    else if (call->arguments.no_wait || wait_until_decided(call, &status))
+        status = finish(call);
     if (call->arguments.verbose)
         (void) complain("%" PRId64 " ms in all", (now_us() - start) / 1000);
     return status;

@@ -72,6 +72,7 @@ static const struct option_row own_rows[] = {
     { "env",      'e', "NAME=VALUE", VALUES_NONE,     "set an environment variable",                     take_variable, 0 },
     { "stdin",    'i', NULL,         VALUES_NONE,     "pass stdin on; default: the program reads nothing", store_switch, FIELD(pass_stdin) },
     { "json",     0,   NULL,         VALUES_NONE,     "print the whole result as JSON on stdout",        store_switch,  FIELD(json) },
+    { "no-wait",  0,   NULL,         VALUES_NONE,     "where a person is asked first: give the approval's id at once, and 126", store_switch, FIELD(no_wait) },
     { "daemon",   0,   "SOCKET|HOST:PORT", VALUES_FILE, "use the daemon at this socket or port (GLOVEBOX_API_KEY is its key)", store_text,    FIELD(daemon) },
     { "private",  0,   NULL,         VALUES_NONE,     "use no running daemon, start one for this call",  store_switch,  FIELD(private) },
     { "state",    0,   "FOLDER",     VALUES_FOLDER,   "where templates are kept",                        store_text,    FIELD(state) },

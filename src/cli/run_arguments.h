@@ -21,6 +21,7 @@ struct run_arguments {
     const char *daemon;
     bool pass_stdin;
     bool json;
+    bool no_wait; /* for a person's decision */
     bool private;
     bool verbose;
 

@@ -62,6 +62,7 @@ int http_send(struct http *http, const struct http_request *request, error *err)
         length = sink.total;
     }
     const char *key = request->key ? request->key : http->key;
+    http->body_ended = false; /* one that cannot be sent leaves nothing to go on with */
     sink_init(&sink, http->fd);
     sink_text(&sink, request->method);
     sink_text(&sink, " ");

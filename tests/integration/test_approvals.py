@@ -1,9 +1,11 @@
 """Approvals: what waits for a person, who may decide on it, and that a decision is good for nothing else."""
 
+import hashlib
 import json
 import os
 import pty
 import signal
+import subprocess
 import threading
 import time
 
@@ -402,8 +404,48 @@ def test_the_command_line_shows_and_decides(service):
     assert late.returncode == 125 and b"is denied already" in late.stderr
     mistaken = service.glovebox("approve", *cli, "../runs")
     assert mistaken.returncode == 125 and b"is no id of an approval" in mistaken.stderr
-    waits = service.glovebox("run", *cli, "--policy", "asked", "-c", "print(5)")
+    waits = service.glovebox("run", *cli, "--no-wait", "--policy", "asked", "-c", "print(5)")
     assert waits.returncode == 126 and b"asks a person first" in waits.stderr and waits.stdout == b""
+
+
+def test_a_run_waits_for_its_decision(service):
+    """As the owner, all at once: approved after the daemon was killed, denied, expired, and interrupted."""
+    def begin(name, policy="asked", *more):
+        return service.glovebox.start("run", "--daemon", service.socket, "--policy", policy, *more, "-c", f"print('{name}')",
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+
+    def waiting(name):
+        sha256 = hashlib.sha256(f"print('{name}')".encode()).hexdigest()
+        return [row["id"] for row in service.call("GET", "/v1/approvals?state=pending").json["approvals"]
+                if row["sha256"] == sha256]
+
+    mark = os.urandom(4).hex()
+    calls = {name: begin(f"{name}{mark}", "shortly" if name == "expired" else "asked", *(["--json"] if name == "json" else []))
+             for name in ("approved", "json", "denied", "expired", "interrupted")}
+    ids = {}
+    for name in ("approved", "json", "denied", "interrupted"):
+        while not (found := waiting(f"{name}{mark}")):
+            time.sleep(0.05)
+        [ids[name]] = found
+    line = calls["approved"].stderr.readline()
+    assert f"glovebox approve {ids['approved']}" in line and "policy asked asks a person first; waiting 3" in line
+    calls["interrupted"].send_signal(signal.SIGINT)
+    out, said = calls["interrupted"].communicate(timeout=30)
+    assert calls["interrupted"].returncode == 130 and "cancelled" in said and out == ""
+    out, said = calls["expired"].communicate(timeout=30)
+    assert calls["expired"].returncode == 126 and "nobody has decided in time" in said and out == ""
+    kill_daemon(service)
+    done = service.glovebox("deny", "--daemon", service.socket, "--reason", "not today", ids["denied"])
+    assert done.returncode == 0, done.stderr
+    for name in ("approved", "json"):
+        assert service.glovebox("approve", "--daemon", service.socket, ids[name]).returncode == 0
+    out, said = calls["denied"].communicate(timeout=30)
+    assert (calls["denied"].returncode, out) == (126, "") and "not today" in said, said
+    out, said = calls["approved"].communicate(timeout=30)
+    assert (calls["approved"].returncode, out) == (0, f"approved{mark}\n"), said
+    out, said = calls["json"].communicate(timeout=30)
+    assert calls["json"].returncode == 0 and json.loads(out)["approval"] == ids["json"], said
+    assert waiting(f"interrupted{mark}") == [ids["interrupted"]], "it can be decided on later"
 
 
 @pytest.mark.parametrize("typed, status, says", [
