@@ -23,6 +23,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -32,6 +33,10 @@
 
 enum { FDS_MOST = 64, EXIT_USAGE = 125 };
 enum { DRAIN_MOST_MS = 50000, CANCEL_MOST_MS = 5000, DRAIN_LOOK_MS = 20 };
+
+/* A block of that size goes back to the kernel when it is freed: what one large result took is not
+ * kept for the next. (glibc would raise its own threshold with the first of them.) */
+enum { LARGE_BYTES = 1024 * 1024 };
 
 static const uint64_t body_most = UINT64_C(64) << 20;
 static const uint64_t body_most_private = UINT64_C(1) << 30;
@@ -70,6 +75,7 @@ static struct daemon {
     struct runs runs;
     struct sessions sessions;
     struct http *http;
+    struct http_patience patience;
     struct processes processes;
     struct door door;
     uv_signal_t terminated, interrupted;
@@ -289,6 +295,7 @@ static int open_doors(error *err)
                                   .answering = add_identity_headers,
                                   .ended = metrics_request_ended,
                                   .is_private = settings.is_private,
+                                  .patience = settings.is_private ? NULL : &daemon_.patience,
                                   .last_closed = on_last_closed };
     if (http_open(&daemon_.loop, &http, &daemon_.http, err) < 0)
         return -1;
@@ -321,6 +328,15 @@ static void keep_common_shapes(void)
     }
 }
 
+static void on_applied(const struct settings *fresh)
+{
+    daemon_.patience = (struct http_patience){
+        .idle_s = (unsigned) fresh->list[SETTING_idle_seconds].number,
+        .header_s = (unsigned) fresh->list[SETTING_header_seconds].number,
+        .body_s = (unsigned) fresh->list[SETTING_body_seconds].number,
+    };
+}
+
 /* Nothing is parked for one run. */
 static int read_settings(error *err)
 {
@@ -329,6 +345,7 @@ static int read_settings(error *err)
                                       .policies = &daemon_.policies,
                                       .pool = &daemon_.pool,
                                       .policies_path = settings.policies,
+                                      .applied = on_applied,
                                       .is_private = settings.is_private };
     settings_init(&daemon_.reload.settings);
     return settings.values ? reload_read(settings.values, &daemon_.reload.settings, err) : 0;
@@ -337,6 +354,8 @@ static int read_settings(error *err)
 static int begin(error *err)
 {
     (void) signal(SIGPIPE, SIG_IGN);
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
+    (void) mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return fail_os(err, "become untraceable");
     for (size_t i = 0; settings.is_private && i < daemon_.templates.count; i++)

@@ -51,6 +51,8 @@ void reload_apply(struct reload *reload)
     };
     if (reload->is_private)
         return;
+    if (reload->applied)
+        reload->applied(settings);
     reload->pool->shapes.least = number(settings, SETTING_parked_least);
     reload->pool->shapes.most = number(settings, SETTING_parked_most);
     log_until((enum log_level) number(settings, SETTING_log_level));

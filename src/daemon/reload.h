@@ -20,8 +20,9 @@ struct reload {
     struct policies *policies;
     struct pool *pool;
     const char *policies_path;
-    struct settings settings; /* in use */
-    int socket;               /* -1: none */
+    void (*applied)(const struct settings *); /* for what others hold; may be NULL */
+    struct settings settings;                 /* in use */
+    int socket;                               /* -1: none */
     uv_poll_t poll;
     bool is_open;
     bool is_private; /* for one run: nothing waits, nothing is said but errors */

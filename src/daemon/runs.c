@@ -12,6 +12,9 @@
 /* How many ended runs are remembered for GET /v1/runs/{id}, and how much of them. */
 enum { KEPT_MOST = 1000, KEPT_BYTES_MOST = 64 * 1024 * 1024 };
 
+/* How much of them may stay beyond that because clients have not read it yet. */
+enum { HELD_BYTES_MOST = 128 * 1024 * 1024 };
+
 /* Of how many detached runs everything that they said is kept, so that it can be streamed again. */
 enum { WHOLE_MOST = 64, WHOLE_BYTES_MOST = 64 * 1024 * 1024 };
 
@@ -46,6 +49,22 @@ void runs_close(struct runs *runs)
         next = run->newer;
         if (run->state == RUN_DONE)
             forget(runs, run);
+    }
+}
+
+/* Who does not read keeps what he does not read: beyond a bound the oldest are torn from him. */
+static void let_go_old(const struct runs *runs)
+{
+    size_t over = runs->kept_bytes > HELD_BYTES_MOST ? runs->kept_bytes - HELD_BYTES_MOST : 0;
+    for (struct run *run = runs->oldest; run && over > 0; run = run->newer) {
+        if (run->state != RUN_DONE || run->result.size == 0)
+            continue;
+        for (struct run_listener *listener = run->listeners, *next; listener; listener = next) {
+            next = listener->next;
+            if (listener->let_go)
+                listener->let_go(listener->context);
+        }
+        over -= run->result.size < over ? run->result.size : over;
     }
 }
 
@@ -123,6 +142,7 @@ void runs_enqueue(struct run *run)
 void runs_list(struct runs *runs, struct run *run)
 {
     forget_old(runs);
+    let_go_old(runs);
     run->number = ++runs->numbers;
     run->older = runs->newest;
     *(runs->newest ? &runs->newest->newer : &runs->oldest) = run;

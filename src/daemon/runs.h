@@ -21,11 +21,13 @@ struct approvals;
 struct receipts;
 struct run;
 
-/* Hears that a run has something new. While it listens the run keeps everything. */
+/* Hears that a run has something new. While it listens the run keeps everything; if that becomes
+ * too much of all runs, whoever listens to the oldest is told to let go of it. */
 struct run_listener {
     void *context;
     void (*changed)(void *context, struct run *run);
-    struct run_listener *next; /* the run's */
+    void (*let_go)(void *context); /* soon, not at once; NULL: it is short of it anyway */
+    struct run_listener *next;     /* the run's */
 };
 
 struct runs {

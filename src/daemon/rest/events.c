@@ -29,6 +29,15 @@ static void begin(struct event_stream *stream, const char *name)
     bytes_print(&stream->pending, "event: %s\ndata: ", name);
 }
 
+/* However many read it and however slowly, there is one of it. */
+static void lend(struct event_stream *stream, const struct bytes *of, size_t from, size_t size)
+{
+    stream->lent.of = of;
+    stream->lent.from = from;
+    stream->lent.size = size;
+    stream->lent.at = stream->pending.size;
+}
+
 /* Positions as text: flags, stdout, stderr, results, denials, artifacts. */
 enum { SAID_STARTED = 1, SAID_ERROR = 2, SAID_END = 4 };
 
@@ -151,8 +160,8 @@ static bool say_result(struct event_stream *stream)
     }
     const char *tab = memchr(from, '\t', left);
     begin(stream, "result");
-    bytes_add(&stream->pending, from,
-              tab ? (size_t) (tab - from) - 1 : left); /* without the comma */
+    lend(stream, results, stream->result_at,
+         tab ? (size_t) (tab - from) - 1 : left); /* without the comma */
     stream->result_at += tab ? (size_t) (tab - from) + 1 : left;
     end(stream);
     return true;
@@ -202,7 +211,7 @@ static bool say_end(struct event_stream *stream)
         return false;
     stream->said_end = true;
     begin(stream, "end");
-    bytes_add(&stream->pending, stream->run->result.data, stream->run->result.size);
+    lend(stream, &stream->run->result, 0, stream->run->result.size);
     end(stream);
     return true;
 }
@@ -216,19 +225,35 @@ static bool say_something(struct event_stream *stream)
     return say_end(stream);
 }
 
+/* What comes next of the event: its beginning, what it lends, its end. Gives  how many bytes. */
+static size_t next_piece(const struct event_stream *stream, const char **ret_data)
+{
+    size_t lent_end = stream->lent.at + stream->lent.size;
+    if (stream->lent.size > 0 && stream->sent >= stream->lent.at && stream->sent < lent_end) {
+        size_t done = stream->sent - stream->lent.at;
+        *ret_data = stream->lent.of->data + stream->lent.from + done;
+        return stream->lent.size - done;
+    }
+    bool is_before = stream->lent.size > 0 && stream->sent < stream->lent.at;
+    size_t at = is_before ? stream->sent : stream->sent - stream->lent.size;
+    *ret_data = stream->pending.data + at;
+    return (is_before ? stream->lent.at : stream->pending.size) - at;
+}
+
 ssize_t events_read(struct event_stream *stream, char *bytes, size_t size)
 {
     size_t copied = 0;
     while (copied < size) {
-        if (stream->sent == stream->pending.size) {
-            stream->pending.size = stream->sent = 0;
+        if (stream->sent == stream->pending.size + stream->lent.size) {
+            stream->pending.size = stream->sent = stream->lent.size = 0;
             if (!say_something(stream) || stream->pending.failed)
                 break;
         }
-        size_t here = stream->pending.size - stream->sent;
+        const char *piece;
+        size_t here = next_piece(stream, &piece);
         if (here > size - copied)
             here = size - copied;
-        memcpy(bytes + copied, stream->pending.data + stream->sent, here);
+        memcpy(bytes + copied, piece, here);
         stream->sent += here;
         copied += here;
     }

@@ -20,8 +20,13 @@ struct event_stream {
     bool said_started, said_error, said_end;
     uint64_t output_at[2]; /* in head, marker and tail as one text */
     size_t denial_at, artifact_at, result_at;
-    struct bytes pending; /* one event, on its way */
-    size_t sent;          /* of it */
+    struct bytes pending; /* one event, on its way; what it lends is not in it */
+    struct {
+        const struct bytes *of; /* the run's own, which grow but never change */
+        size_t from, size;
+        size_t at; /* it stands here in `pending` */
+    } lent;
+    size_t sent; /* of both together */
 };
 
 void events_open(struct event_stream *stream, struct run *run);

@@ -15,15 +15,9 @@
 #include <unistd.h>
 
 enum {
-    CONNECTIONS_MOST = 512,
     CONNECTION_BYTES = 32 * 1024, /* what libmicrohttpd keeps for one, the header included */
-    IDLE_SECONDS = 30,
-    HEADER_MS = 60000,               /* for a whole header, however it drips in */
-    BODY_MS = 300000,                /* for a whole body */
-    STREAM_BODY_MS = 3600000,        /* for a body that is streamed */
-    CROWDED = CONNECTIONS_MOST - 16, /* from here on somebody idle makes room for each newcomer */
-    OLD_BODY_MS = 10000,             /* a body that is not in by then may have to make room too */
     SWEEP_MS = 1000,
+    CLOSING_MOST = 64, /* that libmicrohttpd still counts */
     ACCEPTS_A_TURN = 16,
     HANDLES = 7, /* of libuv, besides those of listeners */
 };
@@ -115,6 +109,9 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
             http->settings.is_private ||
             (!connection->is_remote && peer_is_owner(connection->fd, http->settings.owner));
         connection->since_ms = now_ms();
+        if (http->settings.patience)
+            (void) MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT,
+                                             http->settings.patience->idle_s);
         connection->next = http->connections;
         if (http->connections)
             http->connections->before = connection;
@@ -131,60 +128,10 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
     http->connection_count--;
     free(connection);
     *socket_context = NULL;
+    if (http->is_full)
+        listen_again(http);
     if (!http->connections && http->settings.last_closed && !http->is_closing)
         http->settings.last_closed(http->settings.door);
-}
-
-/* Since when a peer owes us bytes; 0: it does not. */
-static int64_t owes_since(const struct connection *connection)
-{
-    if (connection->since_ms != 0)
-        return connection->since_ms;
-    const struct exchange *exchange = connection->exchange;
-    return exchange && exchange->body_is_open && !exchange->is_waiting ? exchange->began_ms : 0;
-}
-
-static int64_t may_owe_ms(const struct connection *connection)
-{
-    if (connection->since_ms != 0)
-        return HEADER_MS;
-    const struct route *route = connection->exchange->route;
-    return route && route->body == BODY_STREAM ? STREAM_BODY_MS : BODY_MS;
-}
-
-/* A peer that lets a header or a body drip in is cut off, although it is never idle. */
-static void on_sweep(uv_timer_t *timer)
-{
-    struct http *http = timer->data;
-    int64_t now = now_ms();
-    for (struct connection *connection = http->connections; connection;
-         connection = connection->next) {
-        int64_t since = owes_since(connection);
-        if (since != 0 && now - since > may_owe_ms(connection))
-            (void) shutdown(connection->fd, SHUT_RDWR);
-    }
-}
-
-/* Peers who hold all connections and say nothing are no reason to turn others away: the one that
- * has been silent for the longest makes room. */
-static void make_room(struct http *http)
-{
-    struct connection *longest = NULL;
-    int64_t now = now_ms();
-    if (http->connection_count < CROWDED)
-        return;
-    for (struct connection *connection = http->connections; connection;
-         connection = connection->next) {
-        int64_t since = owes_since(connection);
-        bool is_young_body = connection->since_ms == 0 && now - since < OLD_BODY_MS;
-        if (since != 0 && !is_young_body && (!longest || since < owes_since(longest)))
-            longest = connection;
-    }
-    if (!longest)
-        return;
-    (void) shutdown(longest->fd, SHUT_RDWR);
-    longest->since_ms = now; /* once is enough */
-    http->is_woken = true;
 }
 
 int http_serve(struct http *http, int socket, error *err)
@@ -203,12 +150,31 @@ int http_serve(struct http *http, int socket, error *err)
     return 0;
 }
 
+static void stop_accepting(struct http *http)
+{
+    for (size_t i = 0; i < http->listener_count; i++)
+        if (http->listeners[i].is_open)
+            (void) uv_poll_stop(&http->listeners[i].poll);
+}
+
+/* Nobody is turned away at the door: on_connection() or on_sweep() call listen_again(). */
+static void wait_for_room(struct http *http)
+{
+    make_room(http);
+    stop_accepting(http);
+    http->is_full = true;
+}
+
 static void on_knock(uv_poll_t *poll, int status, int events)
 {
     (void) status;
     (void) events;
     struct listener *listener = poll->data;
     for (int turn = 0; turn < ACCEPTS_A_TURN; turn++) {
+        if (listener->http->connection_count >= CONNECTIONS_MOST) {
+            wait_for_room(listener->http);
+            return;
+        }
         int fd = accept4(listener->socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             return;
@@ -217,6 +183,14 @@ static void on_knock(uv_poll_t *poll, int status, int events)
         if (http_serve(listener->http, fd, &err) < 0)
             log_event(LOG_DEBUG, "connection.refused", TEXT("cause", err.text));
     }
+}
+
+void listen_again(struct http *http)
+{
+    http->is_full = false;
+    for (size_t i = 0; i < http->listener_count && !http->has_stopped; i++)
+        if (http->listeners[i].is_open)
+            (void) uv_poll_start(&http->listeners[i].poll, UV_READABLE, on_knock);
 }
 
 int http_listen(struct http *http, int socket, error *err)
@@ -350,16 +324,15 @@ PRINTF(2, 0) static void on_log(void *context, const char *format, va_list value
 
 static int start_mhd(struct http *http, error *err)
 {
-    unsigned idle = http->settings.is_private ? 0 : IDLE_SECONDS;
     http->mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
             MHD_ALLOW_UPGRADE,
         0, NULL, NULL, take_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_log, http,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned) CONNECTIONS_MOST,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_BYTES,
-        MHD_OPTION_CONNECTION_TIMEOUT, idle, MHD_OPTION_NOTIFY_COMPLETED, request_completed, http,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_UNESCAPE_CALLBACK, unescape_url, http, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned) CONNECTIONS_MOST + CLOSING_MOST,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_BYTES, MHD_OPTION_NOTIFY_COMPLETED,
+        request_completed, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape_url, http,
+        MHD_OPTION_END);
     if (!http->mhd)
         return fail_os(err, "start libmicrohttpd");
     return 0;
@@ -421,9 +394,8 @@ static void on_listener_closed(uv_handle_t *handle)
 
 void http_stop_listening(struct http *http)
 {
-    for (size_t i = 0; i < http->listener_count; i++)
-        if (http->listeners[i].is_open)
-            (void) uv_poll_stop(&http->listeners[i].poll);
+    http->has_stopped = true;
+    stop_accepting(http);
 }
 
 unsigned http_connection_count(const struct http *http)
@@ -459,7 +431,7 @@ bool http_is_idle(const struct http *http)
 
 void http_close(struct http *http)
 {
-    http->is_closing = true;
+    http->is_closing = http->has_stopped = true;
     for (struct connection *connection = http->connections; connection;
          connection = connection->next)
         if (connection->exchange) {

@@ -2,7 +2,7 @@
  * libuv.
  *
  * Everything a peer can hold on to is bounded: connections, header bytes, body bytes, and the time
- * for each of them.
+ * for each of them (peers.c).
  *
  * How to add routes: a file for each area, with its handlers and at its end a table of them,
  *
@@ -132,12 +132,19 @@ struct exchange {
     struct MHD_UpgradeResponseHandle *upgraded;
 };
 
+/* How long a connection may be silent, and a header and a body may take. 0: as long as they like.
+ */
+struct http_patience {
+    unsigned idle_s, header_s, body_s;
+};
+
 struct http_settings {
     const struct route_table *const *tables; /* ends with NULL */
     void *door;
     uint64_t body_most;
-    bool is_private; /* one trusted peer: no time limits */
-    unsigned owner;  /* user id */
+    bool is_private;                      /* one trusted peer: no time limits */
+    const struct http_patience *patience; /* it may change; NULL: endless */
+    unsigned owner;                       /* user id */
 
     /* Who calls, and may it? Asked before the body is read, when the route is known. May be NULL.
      */
@@ -204,6 +211,10 @@ void exchange_file(struct exchange *exchange, int fd, uint64_t size, const char 
 void exchange_wait(struct exchange *exchange);
 void exchange_wait_until(struct exchange *exchange, deadline end);
 void exchange_wake(struct exchange *exchange);
+
+/* Breaks the connection off, soon: whoever does not take what he has asked for keeps it no longer.
+ */
+void exchange_cut(struct exchange *exchange);
 
 /* Fills at most `size` bytes of a stream. Returns how many; STREAM_LATER: woken by exchange_wake();
  * STREAM_END. A peer that reads slowly is asked less often; nothing is kept for it. */

@@ -10,9 +10,12 @@
 struct connection {
     struct http *http;
     int fd;
-    bool is_remote;   /* not a Unix socket */
-    bool is_owner;    /* root, or the owner of the daemon */
-    int64_t since_ms; /* it waits for a header since then; 0: it does not */
+    bool is_remote;     /* not a Unix socket */
+    bool is_owner;      /* root, or the owner of the daemon */
+    int64_t since_ms;   /* it waits for a header since then; 0: it does not */
+    int unread;         /* bytes that the kernel holds for the peer, at the last look */
+    int64_t stalled_ms; /* since when it has taken none of them; 0: it takes some, or all */
+    bool is_cut;
     struct exchange *exchange;
     struct connection *next, *before;
 };
@@ -38,6 +41,8 @@ struct http {
     uv_idle_t idle; /* runs while there is more to do at once */
     bool is_woken;
     bool is_closing;
+    bool has_stopped; /* it takes nobody any more */
+    bool is_full;     /* newcomers wait at the sockets */
     unsigned handles;
     struct listener listeners[LISTENERS_MOST];
     size_t listener_count;
@@ -47,9 +52,16 @@ struct http {
     int64_t began_ms;
 };
 
+enum { CONNECTIONS_MOST = 512 };
+
 /* http.c */
 struct connection *connection_of(struct MHD_Connection *connection);
+void listen_again(struct http *http);
 void exchange_stop_watching(struct exchange *exchange);
+
+/* peers.c */
+void on_sweep(uv_timer_t *timer);
+void make_room(struct http *http);
 
 /* intake.c: libmicrohttpd's handlers. */
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's own signature */

@@ -12,7 +12,10 @@
 #include <string.h>
 #include <strings.h>
 
-enum { WAIT_MOST_S = 300 };
+enum {
+    WAIT_MOST_S = 300,
+    COPIED_MOST = 64 * 1024, /* what is larger is read from the run, at the client's own pace */
+};
 
 struct visit {
     struct run *run;
@@ -21,6 +24,7 @@ struct visit {
     bool is_bounded;
     deadline patience;
     unsigned status; /* of the answer when patience has gone */
+    size_t told;     /* of the result */
     struct event_stream events;
 };
 
@@ -29,6 +33,11 @@ static void on_changed(void *context, struct run *run)
     struct exchange *exchange = context;
     if (exchange->is_streaming || run->state == RUN_DONE)
         exchange_wake(exchange);
+}
+
+static void on_let_go(void *context)
+{
+    exchange_cut(context);
 }
 
 static void leave(struct exchange *exchange)
@@ -51,7 +60,8 @@ static int begin_visit(struct exchange *exchange, struct run *run, const struct 
         return fail(err, ERR_SYSTEM, "no memory to wait for a run");
     *visit = *how;
     visit->run = run;
-    visit->listener = (struct run_listener){ .context = exchange, .changed = on_changed };
+    visit->listener =
+        (struct run_listener){ .context = exchange, .changed = on_changed, .let_go = on_let_go };
     events_open(&visit->events, run);
     run_listen(run, &visit->listener);
     exchange->user = visit;
@@ -109,13 +119,35 @@ int exchange_await_run(struct exchange *exchange, struct run *run, deadline pati
     return begin_visit(exchange, run, &visit, err);
 }
 
+/* The result and the end of its line. */
+static ssize_t read_result(struct exchange *exchange, char *bytes, size_t size)
+{
+    struct visit *visit = exchange->user;
+    const struct bytes *result = &visit->run->result;
+    if (visit->told > result->size)
+        return STREAM_END;
+    size_t here = result->size - visit->told;
+    if (here >= size) {
+        here = size;
+        memcpy(bytes, result->data + visit->told, here);
+    } else {
+        memcpy(bytes, result->data + visit->told, here);
+        bytes[here++] = '\n';
+    }
+    visit->told += here;
+    return (ssize_t) here;
+}
+
 static void answer_result(struct exchange *exchange, const struct run *run)
 {
+    unsigned status = run->verdict.status == RUN_PENDING_APPROVAL ? MHD_HTTP_ACCEPTED : MHD_HTTP_OK;
     struct bytes json = { 0 };
+    if (run->result.size > COPIED_MOST) {
+        exchange_stream_as(exchange, status, "application/json", run->result.size + 1, read_result);
+        return;
+    }
     bytes_add(&json, run->result.data, run->result.size);
-    exchange_answer(exchange,
-                    run->verdict.status == RUN_PENDING_APPROVAL ? MHD_HTTP_ACCEPTED : MHD_HTTP_OK,
-                    &json);
+    exchange_answer(exchange, status, &json);
 }
 
 void exchange_answer_state(struct exchange *exchange, const struct run *run, unsigned status)
