@@ -206,7 +206,7 @@ int command_doctor(int argc, char **argv)
 {
     bool json = false;
     for (int index = 1; index < argc; index++) {
-        if (strcmp(argv[index], "--help") == 0) {
+        if (strcmp(argv[index], "--help") == 0 || strcmp(argv[index], "-h") == 0) {
             (void) puts("  glovebox doctor            try each wall, say how to fix what fails\n"
                         "  glovebox doctor --json     the same for programs\n"
                         "\n"

@@ -125,6 +125,11 @@ static int list_template(const struct libs_arguments *arguments, const char *nam
         print_approved(&listing, approved, inside);
     if (result == 0 && arguments->json)
         (void) puts(listing.count == 0 ? "[]" : "]");
+    if (result == 0 && listing.count == 0 && word && !arguments->json)
+        result = fail(err, ERR_NOT_FOUND,
+                      "template %s has no package with '%.60s' in its name; ask for one with: "
+                      "glovebox libs request NAME --template %s",
+                      name, word, name);
     (void) json_object_put(approved);
     json_object_put(manifest);
     return result;

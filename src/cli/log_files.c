@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define FIELD(name) offsetof(struct log_arguments, name)
 
@@ -283,6 +284,11 @@ static int find_in_file(const char *path, struct found_receipt *ret_found, error
 {
     auto_text text = NULL;
     size_t size = 0;
+    if (strncmp(path, "rcp_", 4) == 0 && access(path, F_OK) < 0)
+        return fail(err, ERR_NOT_FOUND,
+                    "'%.60s' is no id of a receipt, and there is no such file; see glovebox log "
+                    "tail",
+                    path);
     if (read_input_file(path, &text, &size, err) < 0)
         return -1;
     if (receipt_take(text, size, ret_found, err) == 0)

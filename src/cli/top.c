@@ -11,9 +11,12 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
 
 enum { EVERY_MS = 2000, ANSWER_MS = 5000, ANSWER_MOST = 4 * 1024 * 1024 };
 
@@ -93,15 +96,35 @@ static int lines_of_terminal(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
-/* True if somebody has typed q. */
-static bool wants_to_leave(void)
+static volatile sig_atomic_t ended_by;
+
+static void on_signal(int number)
+{
+    ended_by = number;
+}
+
+/* Gives keys as they are typed and shows none of them. Returns false if nobody types here. */
+static bool take_keyboard(struct termios *ret_before)
+{
+    struct sigaction action = { .sa_handler = on_signal };
+    if (tcgetattr(STDIN_FILENO, ret_before) < 0)
+        return false;
+    (void) sigaction(SIGINT, &action, NULL); /* the terminal is given back first */
+    (void) sigaction(SIGTERM, &action, NULL);
+    struct termios keys = *ret_before;
+    keys.c_lflag &= ~(tcflag_t) (ICANON | ECHO);
+    return tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
+}
+
+/* True if somebody has typed q, or ended us. */
+static bool wants_to_leave(bool has_keyboard)
 {
     struct pollfd watched = { .fd = STDIN_FILENO, .events = POLLIN };
     char typed;
     deadline end = deadline_in(EVERY_MS);
     while (!deadline_has_passed(end)) {
-        if (poll(&watched, isatty(STDIN_FILENO) ? 1 : 0, (int) deadline_left_ms(end)) <= 0)
-            return false;
+        if (poll(&watched, has_keyboard ? 1 : 0, (int) deadline_left_ms(end)) <= 0)
+            return ended_by != 0;
         if (read(STDIN_FILENO, &typed, 1) <= 0)
             return true;
         if (typed == 'q')
@@ -116,6 +139,8 @@ static int watch(const char *path, error *err)
     json_object *before = NULL;
     int64_t before_ms = 0;
     int result;
+    struct termios terminal;
+    bool has_keyboard = take_keyboard(&terminal);
     for (;;) {
         auto_text text = NULL;
         json_object *now = NULL;
@@ -129,9 +154,11 @@ static int watch(const char *path, error *err)
         (void) json_object_put(before);
         before = now;
         before_ms = moment_ms;
-        if (wants_to_leave())
+        if (wants_to_leave(has_keyboard))
             break;
     }
+    if (has_keyboard)
+        (void) tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
     (void) json_object_put(before);
     return result;
 }
@@ -155,7 +182,7 @@ int command_top(int argc, char **argv)
     if (outcome < 0 || !path)
         return complain_of(&err);
     if (!arguments.once && !arguments.json && isatty(STDOUT_FILENO))
-        return watch(path, &err) < 0 ? complain_of(&err) : 0;
+        return watch(path, &err) < 0 ? complain_of(&err) : ended_by ? 128 + ended_by : 0;
     if (ask(path, &text, &value, &err) < 0)
         return complain_of(&err);
     if (arguments.json)

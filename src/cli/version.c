@@ -6,7 +6,7 @@
 
 int command_version(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--help") == 0)
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
         (void) puts("  glovebox version           print the version\n"
                     "  glovebox version --json    the same for programs");
     else if (argc == 2 && strcmp(argv[1], "--json") == 0)

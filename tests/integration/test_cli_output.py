@@ -2,11 +2,13 @@
 answers can be had that an honest one never gives."""
 
 import base64
+import fcntl
 import json
 import os
 import pty
 import signal
 import subprocess
+import termios
 import time
 
 import pytest
@@ -322,4 +324,22 @@ def test_exec_sends_a_command(glovebox, tmp_path):
     assert done.returncode == 0
     request = json.loads(daemon.requests[0][2])
     assert request["command"] == ["ls", "-l", "--", ""] and "code" not in request
+    daemon.close()
+
+
+@pytest.mark.parametrize("typed, status", [(b"q", 0), (b"\x03", 130)])
+def test_top_is_left_by_one_key_and_gives_the_terminal_back(glovebox, tmp_path, typed, status):
+    daemon = FakeDaemon(tmp_path / "s", {"GET /v1/status": plain(200, b'{"version": "9"}')})
+    master, slave = pty.openpty()
+    keys = termios.ICANON | termios.ECHO
+    process = glovebox.start("top", "--daemon", tmp_path / "s", stdin=slave, stdout=slave, stderr=slave,
+                             preexec_fn=lambda: (os.setsid(), fcntl.ioctl(slave, termios.TIOCSCTTY, 0)))
+    seen = b""
+    while b"glovebox" not in seen:
+        seen += os.read(master, 4096)
+    os.write(master, typed)
+    assert process.wait(30) == status, seen
+    assert termios.tcgetattr(slave)[3] & keys == keys and not seen.endswith((b"q", b"^C"))
+    os.close(master)
+    os.close(slave)
     daemon.close()

@@ -22,7 +22,7 @@ def test_help_lists_every_verb_and_begins_with_examples(glovebox):
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "help"])
 def test_every_verb_explains_itself_examples_first(glovebox, verb):
-    for arguments in ([verb, "--help"], ["help", verb]):
+    for arguments in ([verb, "--help"], [verb, "-h"], ["help", verb]):
         done = glovebox(*arguments)
         assert done.returncode == 0 and done.stderr == b""
         assert f"glovebox {verb}" in done.stdout.decode().splitlines()[0] + done.stdout.decode()[:400]
@@ -49,6 +49,9 @@ def test_every_limit_has_a_flag(glovebox):
     (["run", "--private", "--daemon", "x", "-c", "1"], "--private and --daemon exclude each other; give one"),
     (["run", "--wall", "30", "-c", "1"],
      "--wall: limit wall cannot be '30'; write a whole number with its unit, ms, s, m or h, such as 30s"),
+    (["config", "frob"], "config cannot 'frob'; see glovebox config --help"),
+    (["receipt", "show", "rcp_1"],
+     "'rcp_1' is no id of a receipt, and there is no such file; see glovebox log tail"),
     (["completion", "tcsh"], "completion knows bash, zsh and fish; name one of them"),
     (["serve", "x"], "serve takes no 'x'; see glovebox serve --help"),
     (["serve", "--listen", "0.0.0.0:80", "--socket", "s"],

@@ -158,7 +158,8 @@ def test_what_is_no_wheel_is_not_taken(libs, words, failure):
 
 
 @pytest.mark.parametrize("words, failure", [
-    (["request"], "which package?"), (["approve"], "which one?"), (["request", "x", "--npm"], "network: {sets: [npm]}"),
+    (["minimal", "zzz"], "no package with 'zzz' in its name"), (["request"], "which package?"),
+    (["approve"], "which one?"), (["request", "x", "--npm"], "network: {sets: [npm]}"),
     (["request", "x", "--pip", "--apt"], "one of the two"), (["request", "../x"], "no name of a package"),
     (["request", "-r"], "-r"), (["request", "x", "--version", "1 2"], "no version"),
     (["request", "x", "--template", "../y"], "no name of a template"), (["request", "x", "--reason", "a\nb"], "one line"),
