@@ -116,7 +116,7 @@ def test_environment(glovebox):
 
 @pytest.mark.parametrize("flags, code, status, words", [
     (["--wall", "3s"], "print('before', flush=True)\nwhile True: pass", 124, ["3 s", "wall"]),
-    (["--cpu", "1s", "--wall", "60s"], "print('before', flush=True)\nwhile True: pass", 124, ["1 s", "processor"]),
+    (["--policy", "extended", "--template", "minimal", "--cpu", "1s", "--wall", "60s"], "print('before', flush=True)\nwhile True: pass", 124, ["1 s", "processor"]),
     (["--memory", "64MiB"], "print('before', flush=True)\nx = bytearray(200 << 20)", 137, ["64 MiB", "memory"]),
     (["--processes", "8"], "print('before', flush=True)\nimport os\nfor i in range(20): os.fork() or os._exit(__import__('time').sleep(3))",
      1, ["8", "processes"]),
