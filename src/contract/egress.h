@@ -38,6 +38,7 @@ enum egress_kind {
     EGRESS_CLOSED,    /* struct egress_closed: no record of this channel follows */
     EGRESS_TOLD,      /* struct egress_closed: all that had ended when TELL came has been told */
     EGRESS_AUTHORITY, /* struct egress_authority, in pieces: of a channel with intercepted rules */
+    EGRESS_BEGUN,     /* struct egress_record: a connection may pass; only while WATCH says so */
 
     /* daemon -> egress */
     EGRESS_RULE = 32, /* struct egress_rule: belongs to the channel that is opened next */
@@ -45,6 +46,7 @@ enum egress_kind {
     EGRESS_CLOSE,     /* struct egress_channel: ends its connections -> EGRESS_CLOSED */
     EGRESS_TELL,      /* struct egress_channel: -> EGRESS_TOLD, once; the channel goes on */
     EGRESS_ENDPOINT,  /* struct egress_endpoint: comes before the rules that lead to it */
+    EGRESS_WATCH,     /* struct egress_watch: whether beginnings are told, of all channels */
 };
 
 struct egress_hello {
@@ -123,6 +125,11 @@ struct egress_open {
 
 struct egress_channel {
     uint32_t channel;
+    uint32_t reserved;
+};
+
+struct egress_watch {
+    uint32_t is_on;
     uint32_t reserved;
 };
 

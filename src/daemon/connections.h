@@ -2,6 +2,7 @@
 #pragma once
 
 #include "contract/egress.h"
+#include "daemon/bytes.h"
 #include "model/address.h"
 #include "model/network_policy.h"
 #include "receipt/facts.h"
@@ -15,3 +16,10 @@ struct connection_texts {
 /* Gives *ret_fact, whose texts lie in `record` and in *ret_texts. */
 void connection_fact(const struct egress_record *record, const struct network_policy *rules,
                      struct connection_texts *ret_texts, struct fact_connection *ret_fact);
+
+/* The same where the rule is known as it is written; NULL: none allowed it. */
+void connection_fact_of(const struct egress_record *record, const char *rule,
+                        struct connection_texts *ret_texts, struct fact_connection *ret_fact);
+
+/* The fields of one in JSON, in an object that is open. */
+void connection_write(const struct fact_connection *fact, uint32_t took_ms, struct bytes *out);

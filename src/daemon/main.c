@@ -70,6 +70,7 @@ static struct daemon {
     struct approvals *approvals;
     struct network *network;
     struct notices *notices;
+    struct traffic traffic;
     struct accounts accounts;
     struct reload reload;
     struct runs runs;
@@ -283,7 +284,8 @@ static int open_doors(error *err)
                                   .blobs = daemon_.blobs,
                                   .receipts = daemon_.receipts,
                                   .approvals = daemon_.approvals,
-                                  .processes = &daemon_.processes };
+                                  .processes = &daemon_.processes,
+                                  .traffic = &daemon_.traffic };
     if (replays_open(settings.is_private ? NULL : settings.state, &daemon_.door.replays, err) < 0 ||
         (!settings.is_private && past_open(daemon_.receipts, &daemon_.door.past, err) < 0))
         return -1;
@@ -390,7 +392,7 @@ static int begin(error *err)
                        daemon_.notices, &daemon_.approvals, err) < 0)
         return -1;
     if (settings.egress >= 0 &&
-        network_open(&daemon_.loop, settings.egress, &daemon_.network, err) < 0)
+        network_open(&daemon_.loop, settings.egress, &daemon_.traffic, &daemon_.network, err) < 0)
         return -1;
     daemon_.runs = (struct runs){ .loop = &daemon_.loop,
                                   .network = daemon_.network,
@@ -430,6 +432,7 @@ int main(int argc, char **argv)
     (void) uv_run(&daemon_.loop, UV_RUN_DEFAULT);
     (void) uv_loop_close(&daemon_.loop);
     accounts_done(&daemon_.accounts);
+    traffic_done(&daemon_.traffic);
     replays_free(daemon_.door.replays);
     past_free(daemon_.door.past);
     blobs_close(daemon_.blobs);

@@ -82,7 +82,7 @@ static const char *word_of_told(unsigned index)
     return words[index];
 }
 
-enum label { NONE, STATUS, START, LIMIT, LAYER, STREAM, CLASS, REASON, DIRECTION, TOLD };
+enum label { NONE, STATUS, START, LIMIT, LAYER, STREAM, CLASS, REASON, DIRECTION, TOLD, RULE };
 
 static const struct labels {
     const char *name;
@@ -100,6 +100,7 @@ static const struct labels {
     [REASON] = { "reason", EGRESS_REASONS,  word_of_reason },
     [DIRECTION] = { "direction", 2,         word_of_direction },
     [TOLD]   = { "end",    NOTIFY_ENDS,     word_of_told },
+    [RULE]   = { "rule",   1,               NULL }, /* counted by traffic.c */
     /* clang-format on */
 };
 
@@ -203,15 +204,28 @@ static void print_histogram(const struct family *family, unsigned index, const s
     bytes_print(out, " %" PRIu64 "\n", cell->value);
 }
 
-void metrics_write(struct bytes *out)
+void metric_write_head(enum metric metric, struct bytes *out)
 {
     static const char *const kinds[] = {
         [COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram"
     };
+    const struct family *family = &families[metric];
+    bytes_print(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
+                kinds[family->kind]);
+}
+
+const char *metric_name(enum metric metric)
+{
+    return families[metric].name;
+}
+
+void metrics_write(struct bytes *out)
+{
     for (enum metric metric = 0; metric < METRICS; metric++) {
         const struct family *family = &families[metric];
-        bytes_print(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
-                    kinds[family->kind]);
+        if (family->label == RULE)
+            continue;
+        metric_write_head(metric, out);
         for (unsigned i = 0; i < labels[family->label].count; i++) {
             if (family->kind == HISTOGRAM) {
                 print_histogram(family, i, &cells[metric][i], out);

@@ -39,6 +39,15 @@ static struct way *find(const struct network *network, uint32_t channel)
     return way;
 }
 
+static void send_watch(void *context, bool is_watched)
+{
+    const struct network *network = context;
+    const struct egress_watch watch = { .is_on = is_watched };
+    error unheard;
+    if (network->is_up)
+        (void) packet_send(network->socket, EGRESS_WATCH, &watch, sizeof watch, NULL, 0, &unheard);
+}
+
 static int take_hello(struct network *network, const struct packet *packet, error *err)
 {
     struct egress_hello hello;
@@ -52,11 +61,13 @@ static int take_hello(struct network *network, const struct packet *packet, erro
     for (struct way *way = network->ways, *next; way; way = next) {
         next = way->next;
         way_send_close(way); /* it may have been opened between the two */
-        if (way->kept.policy && !way->is_freed)
+        if (way->kept.order.rules && !way->is_freed)
             way_shut(way, "glovebox-egress ended, and with it every connection; connect again");
         else
             way_lose(way, "glovebox-egress ended, and with it every connection; run it again");
     }
+    if (network->traffic->listeners)
+        send_watch(network, true);
     ways_reopen(network);
     return 0;
 }
@@ -82,18 +93,38 @@ static void note_record(const struct egress_record *record)
                   COUNT("times", record->scrubbed));
 }
 
+static int read_record(const struct packet *packet, struct egress_record *record, error *err)
+{
+    memcpy(record, packet->body, sizeof *record);
+    if (record->reason < EGRESS_REASONS && record->way < EGRESS_WAYS &&
+        is_ended(record->name, sizeof record->name) &&
+        is_ended(record->path, sizeof record->path) &&
+        is_ended(record->method, sizeof record->method))
+        return 0;
+    return fail(err, ERR_PROTOCOL, "glovebox-egress sent a record that is misshapen");
+}
+
+static int take_begun(struct network *network, const struct packet *packet, error *err)
+{
+    struct egress_record record;
+    if (read_record(packet, &record, err) < 0)
+        return -1;
+    const struct way *way = find(network, record.channel);
+    if (way)
+        traffic_note(network->traffic, &way->source, &record, false);
+    return 0;
+}
+
 static int take_record(struct network *network, const struct packet *packet, error *err)
 {
     struct egress_record record;
-    memcpy(&record, packet->body, sizeof record);
-    if (record.reason >= EGRESS_REASONS || record.way >= EGRESS_WAYS ||
-        !is_ended(record.name, sizeof record.name) || !is_ended(record.path, sizeof record.path) ||
-        !is_ended(record.method, sizeof record.method))
-        return fail(err, ERR_PROTOCOL, "glovebox-egress sent a record that is misshapen");
+    if (read_record(packet, &record, err) < 0)
+        return -1;
     note_record(&record);
     struct way *way = find(network, record.channel);
     if (!way)
         return 0; /* of a way that was lost */
+    traffic_note(network->traffic, &way->source, &record, true);
     way->sent += record.sent;
     way->received += record.received;
     if (way->count == way->room && way->count < RECORDS_MOST) {
@@ -120,7 +151,7 @@ static int take_closed(struct network *network, const struct packet *packet, err
     if (!way)
         return 0;
     way->unlisted += closed.lost;
-    if (way->kept.policy && !way->is_freed) { /* opened between two lives of glovebox-egress */
+    if (way->kept.order.rules && !way->is_freed) { /* opened between two lives of glovebox-egress */
         way_shut(way, NULL);
         ways_reopen_later(network);
         return 0;
@@ -155,6 +186,7 @@ static const struct {
     [EGRESS_RECORD] = { sizeof(struct egress_record), take_record },
     [EGRESS_CLOSED] = { sizeof(struct egress_closed), take_closed },
     [EGRESS_TOLD] = { sizeof(struct egress_closed), take_told },
+    [EGRESS_BEGUN] = { sizeof(struct egress_record), take_begun },
 };
 
 static void go_down(struct network *network, const char *why)
@@ -193,12 +225,14 @@ static void on_event(uv_poll_t *poll, int status, int events)
     }
 }
 
-int network_open(uv_loop_t *loop, int socket, struct network **ret_network, error *err)
+int network_open(uv_loop_t *loop, int socket, struct traffic *traffic, struct network **ret_network,
+                 error *err)
 {
     struct network *network = calloc(1, sizeof *network);
     if (!network)
         return fail(err, ERR_SYSTEM, "no memory for the network");
     network->socket = socket;
+    network->traffic = traffic;
     network->poll.data = network->reopen.data = network;
     if (uv_poll_init(loop, &network->poll, socket) < 0 ||
         uv_poll_start(&network->poll, UV_READABLE, on_event) < 0) {
@@ -206,6 +240,8 @@ int network_open(uv_loop_t *loop, int socket, struct network **ret_network, erro
         return fail(err, ERR_SYSTEM, "watch the socket to glovebox-egress");
     }
     (void) uv_timer_init(loop, &network->reopen);
+    traffic->watched = send_watch;
+    traffic->context = network;
     uv_unref((uv_handle_t *) &network->poll); /* a daemon that has nothing else to do may leave */
     *ret_network = network;
     return 0;
@@ -228,5 +264,6 @@ void network_close(struct network *network)
     if (!network)
         return;
     lose_all(network, "glovebox ends");
+    network->traffic->watched = NULL;
     uv_close((uv_handle_t *) &network->poll, on_closed);
 }

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "contract/egress.h"
-#include "model/network_policy.h"
+#include "daemon/traffic.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,8 +14,9 @@
 struct network; /* the socket to glovebox-egress, and every way */
 struct way;
 
-/* Takes the socket. Fails ERR_SYSTEM. */
-int network_open(uv_loop_t *loop, int socket, struct network **ret_network, error *err);
+/* Takes the socket; what passes is noted in `traffic`, which is borrowed. Fails ERR_SYSTEM. */
+int network_open(uv_loop_t *loop, int socket, struct traffic *traffic, struct network **ret_network,
+                 error *err);
 void network_close(struct network *network); /* NULL: nothing */
 
 /* Told once, after way_end(): every record is there, or glovebox-egress has gone. */
@@ -27,9 +28,18 @@ struct way_sockets {
     int list[EGRESS_LISTENERS_MOST];
 };
 
+/* What a way is for, and whose: all borrowed for the call. `rules` are the policy's own, or what a
+ * request has left of them. */
+struct way_order {
+    const char *id; /* of a run or session */
+    const struct account *account;
+    const struct policy *policy;
+    const struct network_policy *rules;
+};
+
 /* Opens a way. Takes the sockets, also when it fails. `network` may be NULL: this daemon has none.
  * Fails  ERR_UNAVAILABLE  glovebox-egress is not there. */
-int way_open(struct network *network, const struct network_policy *policy,
+int way_open(struct network *network, const struct way_order *order,
              const struct way_sockets *sockets, struct way **ret_way, error *err);
 
 /* Told of every record that was there when way_ask() was called, as often as it was; at once, from
@@ -37,9 +47,9 @@ int way_open(struct network *network, const struct network_policy *policy,
 typedef void way_told(void *context);
 
 /* A way of a session: glovebox-egress may end, and when it is back the way is opened again, with
- * what is left of its bytes. The policy is borrowed as long as the way lives. */
+ * what is left of its bytes. The rules are borrowed as long as the way lives. */
 struct way_terms {
-    const struct network_policy *policy;
+    struct way_order order;
     struct way_sockets sockets;
     way_told *told;
     void *context;

@@ -17,6 +17,7 @@ struct way {
     struct way_terms kept;     /* all zero: it is not, and ends with glovebox-egress */
     unsigned questions, asked; /* of way_ask(): all that are open, those that have been sent */
     uint64_t sent, received;   /* by connections that have ended */
+    struct traffic_source source;
 
     size_t count, room;
     struct egress_record *records;
@@ -29,6 +30,7 @@ struct network {
     bool is_up;        /* it has said hello */
     uv_timer_t reopen; /* ways that are shut, once there is room on the socket */
     uint32_t last_channel;
+    struct traffic *traffic;
     struct way *ways;
 };
 

@@ -189,14 +189,6 @@ void result_write_denial(const struct denial *denial, struct bytes *out)
     json_close(out, '}');
 }
 
-static void optional_field(struct bytes *out, const char *key, const char *text)
-{
-    if (text)
-        json_string_field(out, key, text);
-    else
-        json_null_field(out, key);
-}
-
 static void write_connection(const struct run *run, const struct egress_record *record,
                              struct bytes *out)
 {
@@ -204,18 +196,7 @@ static void write_connection(const struct run *run, const struct egress_record *
     struct fact_connection fact;
     connection_fact(record, run->spec.way, &texts, &fact);
     json_open(out, '{');
-    json_string_field(out, "host", fact.host);
-    json_number_field(out, "port", (int64_t) fact.port);
-    json_string_field(out, "decision", fact.decision);
-    optional_field(out, "rule", fact.rule);
-    optional_field(out, "reason", fact.reason);
-    optional_field(out, "address", fact.address);
-    optional_field(out, "method", fact.method);
-    optional_field(out, "path", fact.path);
-    json_number_field(out, "status", (int64_t) fact.status);
-    json_number_field(out, "sent", (int64_t) fact.sent);
-    json_number_field(out, "received", (int64_t) fact.received);
-    json_number_field(out, "ms", record->took_ms);
+    connection_write(&fact, record->took_ms, out);
     json_close(out, '}');
 }
 

@@ -406,7 +406,8 @@ static void open_way(struct run *run)
     sockets.count = sandbox_take_sockets(run->sandbox, sockets.list);
     if (sockets.count == 0)
         return;
-    if (way_open(run->runs->network, run->spec.way, &sockets, &run->way, &err) < 0)
+    const struct way_order order = { run->id, run->account, run->spec.policy, run->spec.way };
+    if (way_open(run->runs->network, &order, &sockets, &run->way, &err) < 0)
         lose(run, &err);
 }
 

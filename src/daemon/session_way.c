@@ -42,7 +42,10 @@ static void on_told(void *context)
 
 int session_open_way(struct session *session, error *err)
 {
-    struct way_terms terms = { .policy = session->spec.way, .told = on_told, .context = session };
+    struct way_terms terms = { .order = { session->id, session->account, session->spec.policy,
+                                          session->spec.way },
+                               .told = on_told,
+                               .context = session };
     terms.sockets.count = sandbox_take_sockets(session->sandbox, terms.sockets.list);
     if (terms.sockets.count == 0)
         return WAY_IS_AWAITED;

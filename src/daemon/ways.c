@@ -2,6 +2,7 @@
 #include "base/packet.h"
 #include "daemon/network_inside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -102,7 +103,7 @@ static int send_all(struct way *way, const struct network_policy *policy,
     return send_terms(way, policy, sockets, err);
 }
 
-static int open_channel(struct network *network, const struct network_policy *policy,
+static int open_channel(struct network *network, const struct way_order *order,
                         const struct way_sockets *sockets, struct way **ret_way, error *err)
 {
     if (!network || !network->is_up)
@@ -115,7 +116,10 @@ static int open_channel(struct network *network, const struct network_policy *po
     if (!way)
         return fail(err, ERR_SYSTEM, "no memory for a way out");
     way->network = network;
-    if (send_all(way, policy, sockets, err) < 0) {
+    way->source.account = order->account;
+    (void) snprintf(way->source.id, sizeof way->source.id, "%s", order->id);
+    traffic_source_init(network->traffic, order->policy, order->rules, &way->source);
+    if (send_all(way, order->rules, sockets, err) < 0) {
         free(way);
         return under(err, "open the way out");
     }
@@ -125,11 +129,11 @@ static int open_channel(struct network *network, const struct network_policy *po
     return 0;
 }
 
-int way_open(struct network *network, const struct network_policy *policy,
+int way_open(struct network *network, const struct way_order *order,
              const struct way_sockets *sockets, struct way **ret_way, error *err)
 {
     struct way_sockets ours = *sockets;
-    int done = open_channel(network, policy, sockets, ret_way, err);
+    int done = open_channel(network, order, sockets, ret_way, err);
     close_sockets(&ours);
     return done;
 }
@@ -141,7 +145,7 @@ int way_keep(struct network *network, const struct way_terms *terms, struct way 
              error *err)
 {
     struct way_sockets ours = terms->sockets;
-    if (open_channel(network, terms->policy, &terms->sockets, ret_way, err) < 0) {
+    if (open_channel(network, &terms->order, &terms->sockets, ret_way, err) < 0) {
         close_sockets(&ours);
         return -1;
     }
@@ -167,7 +171,7 @@ void ways_reopen(struct network *network)
         error err;
         if (!way->is_shut || way->is_freed)
             continue;
-        if (send_all(way, way->kept.policy, &way->kept.sockets, &err) < 0) {
+        if (send_all(way, way->kept.order.rules, &way->kept.sockets, &err) < 0) {
             ways_reopen_later(network);
             return;
         }

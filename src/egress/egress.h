@@ -38,7 +38,7 @@ struct channel {
     struct connection *first;
     unsigned connections, exchanges;
     uint64_t sent, received;
-    uint32_t records, lost;
+    uint32_t records, lost, begun;
     unsigned tell_turns; /* of the loop, until EGRESS_TOLD may be said; 0: nobody asks */
     bool is_closing;
     struct channel *next;
@@ -54,6 +54,7 @@ struct egress {
     uint32_t coming_for;
     struct channel *channels;
     unsigned connections, connections_most; /* of all channels */
+    bool is_watched;                        /* somebody wants to know of beginnings */
     struct resolver *resolver;
     struct upstreams *upstreams;
     struct interceptions *interceptions;
@@ -62,6 +63,7 @@ struct egress {
 /* link.c: the socket to gloveboxd. */
 int link_open(struct egress *egress, int socket, error *err);
 void link_tell(struct channel *channel, const struct egress_record *record);
+void link_tell_begun(struct channel *channel, const struct egress_record *record);
 void link_tell_closed(struct channel *channel);
 void link_tell_authority(struct channel *channel);
 

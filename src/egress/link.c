@@ -32,6 +32,15 @@ void link_tell(struct channel *channel, const struct egress_record *record)
         channel->lost++;
 }
 
+/* For those who watch; nobody misses one that is not told. */
+void link_tell_begun(struct channel *channel, const struct egress_record *record)
+{
+    bool sent;
+    if (!channel->egress->is_watched || channel->begun++ >= RECORDS_MOST)
+        return;
+    send_packet(channel->egress, EGRESS_BEGUN, record, sizeof *record, &sent);
+}
+
 /* A word that must arrive. */
 static void send_surely(struct egress *egress, uint32_t kind, uint32_t channel, uint32_t lost)
 {
@@ -82,8 +91,8 @@ static void on_turn(uv_check_t *turn)
             continue;
         }
         send_surely(egress, EGRESS_TOLD, channel->id, channel->lost);
-        channel->records = channel->lost =
-            0; /* whoever asks now and then is told of as many anew */
+        /* whoever asks now and then is told of as many anew */
+        channel->records = channel->lost = channel->begun = 0;
     }
     if (!is_awaited) {
         (void) uv_check_stop(&egress->turn);
@@ -188,6 +197,16 @@ static int take_tell(struct egress *egress, struct packet *packet, error *err)
     return 0;
 }
 
+static int take_watch(struct egress *egress, struct packet *packet, error *err)
+{
+    struct egress_watch watch;
+    if (packet->size != sizeof watch || packet->fds != 0)
+        return fail(err, ERR_PROTOCOL, "the wish to watch is misshapen");
+    memcpy(&watch, packet->body, sizeof watch);
+    egress->is_watched = watch.is_on != 0;
+    return 0;
+}
+
 static int take_packet(struct egress *egress, struct packet *packet, error *err)
 {
     if (packet->kind == EGRESS_RULE)
@@ -200,6 +219,8 @@ static int take_packet(struct egress *egress, struct packet *packet, error *err)
         return take_close(egress, packet, err);
     if (packet->kind == EGRESS_TELL)
         return take_tell(egress, packet, err);
+    if (packet->kind == EGRESS_WATCH)
+        return take_watch(egress, packet, err);
     return fail(err, ERR_PROTOCOL, "message %u does not exist", packet->kind);
 }
 

@@ -167,5 +167,6 @@ void connection_begin_relay(struct connection *connection)
     free(connection->head);
     connection->head = NULL;
     await_end(connection);
+    connection_tell_begun(connection);
     connection_relay(connection);
 }

@@ -147,6 +147,7 @@ static int narrow_rule(const struct policy *policy, const struct network_rule *w
         if (narrowed->count == NETWORK_RULES_MOST)
             return fail(err, ERR_POLICY, "network: more than %d rules are left; ask for fewer",
                         NETWORK_RULES_MOST);
+        both.origin = i;
         narrowed->rules[narrowed->count++] = both;
     }
     struct network_rule missing = missing_of(wish, &cut);

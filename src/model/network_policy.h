@@ -47,6 +47,7 @@ struct network_rule {
     uint32_t methods;             /* bits of enum network_method; 0: all */
     char path[NETWORK_PATH_SIZE]; /* what the path begins with; "": anything */
     unsigned endpoint;            /* where it leads, with a host that ends in ENDPOINT_SUFFIX */
+    unsigned origin; /* which of its policy's rules it is left of, where a request was narrowed */
 };
 
 /* One upstream that requests to http://NAME.endpoint/ go to. */

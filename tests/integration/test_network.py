@@ -140,6 +140,71 @@ def test_connections_are_counted(world):
     assert [after[0] - before[0], after[1] - before[1]] == [1, 1] and after[2] > before[2]
 
 
+def tail(world, *arguments):
+    return world.glovebox.start("net", "tail", "--json", "--daemon", world.path, *arguments, stdout=subprocess.PIPE, text=True)
+
+
+def test_connections_are_seen_as_they_come(world):
+    """A tunnel that is open is told while it is; of one run, of all, and behind what has been."""
+    ask = "import urllib.request as u\nprint(u.urlopen('http://api.example.org/first').status)"
+    first = world.run(ask)["id"]
+    with tail(world, "--last", "1") as watcher:
+        begins = json.loads(watcher.stdout.readline())  # it watches from now on
+        assert (begins["event"], begins["source"], begins["policy"], begins["path"]) == ("ended", first, "web", "/first")
+        assert begins["rule"] == "api.example.org:80,443" and begins["status"] == 200 and begins["received"] > 0
+        run = world.run("import socket\ntry: socket.gethostbyname('evil.example.org')\nexcept OSError as e: print('no')\n"
+                        "s = socket.create_connection(('raw.example.org', 5432), 5)\nprint(s.recv(8))\ns.close()")["id"]
+        events = []
+        while not events or events[-1]["event"] != "ended":
+            events.append(json.loads(watcher.stdout.readline()))
+        watcher.terminate()
+    assert {(event["event"], event["host"], event["source"]) for event in events} == {
+        ("begun", "raw.example.org", run), ("ended", "raw.example.org", run), ("refused", "evil.example.org", run)}
+    kinds = [event["event"] for event in events if event["host"] == "raw.example.org"]
+    assert kinds == ["begun", "ended"] and all(event["number"] > begins["number"] for event in events)
+    done = world.glovebox("net", "tail", "--daemon", world.path, "--once", "--run", run, "--last", "3")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 3, done
+    assert run.encode() in done.stdout and b"no rule of the policy names this host and port" in done.stdout
+    wrong = world.glovebox("net", "tail", "--daemon", world.path, "--run", "../x")
+    assert wrong.returncode != 0 and b"is no id of a run or session" in wrong.stderr
+
+
+def test_rules_are_counted_and_unused_ones_told(world):
+    def rules():
+        [policy] = [row for row in world.get("/v1/network/rules")[1]["policies"] if row["name"] == "web"]
+        return policy, {row["rule"]: row for row in policy["rules"]}
+    before, old = rules()
+    world.run("import urllib.request\nfor name in ('api', 'evil'):\n"
+              "  try: urllib.request.urlopen(f'http://{name}.example.org/')\n  except OSError as e: pass",
+              network={"allow": [{"host": "api.example.org", "ports": [80]}]})  # less, and yet it is this rule
+    after, new = rules()
+    rule = "api.example.org:80,443"
+    assert new[rule]["connections"] == old[rule]["connections"] + 1 and new[rule]["received"] > old[rule]["received"]
+    assert new[rule]["last_ms"] > (old[rule]["last_ms"] or 0) and after["refused"] == before["refused"] + 1
+    unused = [name for name, row in new.items() if row["last_ms"] is None]
+    told = world.glovebox("net", "rules", "--daemon", world.path, "--unused")
+    assert told.returncode == 0 and all(name.encode() in told.stdout for name in unused) and rule.encode() not in told.stdout
+    assert f"{len(unused)} of ".encode() in told.stdout and b"not used since 20" in told.stdout
+    line = f'glovebox_network_rule_connections_total{{policy="web",rule="{rule}"}} {new[rule]["connections"]}'
+    assert line in world.call("GET", "/metrics")[1].decode().splitlines()
+
+
+def test_other_tenants_connections_are_not_seen(world):
+    world.run("import urllib.request as u\nu.urlopen('http://api.example.org/mine')")
+
+    def made(*arguments):
+        return json.loads(world.glovebox("key", "create", "--json", *arguments).stdout)["key"]
+
+    def seen(key, query=""):
+        return world.call("GET", f"/v1/network/connections?follow=0{query}", headers={"Authorization": f"Bearer {key}"})
+    other = made("--name", "other", "--tenant", "other", "--scope", "run")
+    admin = made("--name", "admin", "--tenant", "other", "--scope", "run,admin")
+    assert seen(other) == (200, b"") and seen(other, "&all=1")[0] == 403
+    assert seen(admin) == (200, b"") and b'"path":"/mine"' in seen(admin, "&all=1")[1]
+    assert b'"path":"/mine"' in world.call("GET", "/v1/network/connections?follow=0")[1]
+    assert world.call("GET", "/v1/network/rules", headers={"Authorization": f"Bearer {other}"})[0] == 403
+
+
 def test_a_secrets_file_that_others_may_read_is_not_used(world, tmp_path):
     path = tmp_path / "secrets.yaml"
     path.write_text(SECRETS)

@@ -70,6 +70,8 @@ MATRIX = {
     ("POST", "/v1/approvals/{id}"): ({"approve"}, 404, {"decision": "deny"}),
     ("POST", "/v1/approvals/{id}:decide"): ({"approve"}, 404, {"decision": "deny"}),
     ("GET", "/v1/status"): ({"admin"}, ALL, None),
+    ("GET", "/v1/network/rules"): ({"audit"}, ALL, None),
+    ("GET", "/v1/network/connections"): (RESULTS, ALL, None),
 }
 
 # A signature, a token or a scope checked by the handler stands in for the key: ports, signed URLs.

@@ -53,6 +53,7 @@ static void get_metrics(struct exchange *exchange)
     struct bytes text = { 0 };
     look(exchange);
     metrics_write(&text);
+    traffic_write_metrics(((const struct door *) exchange->door)->traffic, &text);
     exchange_answer_as(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", &text);
 }
 

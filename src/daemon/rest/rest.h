@@ -10,6 +10,7 @@
 #include "daemon/runs.h"
 #include "daemon/sessions.h"
 #include "daemon/templates.h"
+#include "daemon/traffic.h"
 
 #include <stddef.h>
 
@@ -27,6 +28,7 @@ struct door {
     struct receipts *receipts;
     struct approvals *approvals;
     struct processes *processes;
+    struct traffic *traffic;
 };
 
 /* Every table of routes, NULL at the end; each stands at the end of the file that its name says. */
@@ -43,6 +45,7 @@ extern const struct route_table metrics_routes;
 extern const struct route_table receipt_routes;
 extern const struct route_table approval_routes;
 extern const struct route_table status_routes;
+extern const struct route_table network_routes;
 
 /* runs.c */
 /* NULL: that was answered: there is none, or it was lost with the daemon before this one. */

@@ -18,6 +18,7 @@ const struct route_table *const route_tables[] = {
     &receipt_routes,
     &approval_routes,
     &status_routes,
+    &network_routes,
     NULL,
     /* clang-format on */
 };

@@ -258,6 +258,28 @@ static const struct property decision[] = {
     { "reason",        "string",  "the asker is told", true },
     { 0 },
 };
+static const struct property rule_use[] = {
+    { "rule",        "string",   "as policies' rules are written" },
+    { "set",         "string?",  "the named set that it comes from" },
+    { "connections", "count",    "that it allowed and that have ended" },
+    { "refused",     "count",    "that it allowed and that failed for another reason" },
+    { "sent",        "count",    "bytes from sandboxes" },
+    { "received",    "count",    "bytes to sandboxes" },
+    { "last_ms",     "integer?", "milliseconds since 1970; null: it was never used" },
+    { 0 },
+};
+static const struct property policy_use[] = {
+    { "name",            "string",   "of a policy with rules" },
+    { "refused",         "count",    "what no rule allowed" },
+    { "last_refused_ms", "integer?", "" },
+    { "rules",           "[]RuleUse", "in their order" },
+    { 0 },
+};
+static const struct property network_rules[] = {
+    { "since_ms", "integer",     "when this daemon began" },
+    { "policies", "[]PolicyUse", "" },
+    { 0 },
+};
 /* clang-format on */
 
 static const struct schema common[] = {
@@ -296,6 +318,9 @@ static const struct schema common[] = {
     { "Approval", "A request that waits for a person, or was decided on", approval },
     { "ApprovalList", "Approvals", approval_list },
     { "Decision", "Yes or no", decision },
+    { "RuleUse", "How often a rule was used", rule_use },
+    { "PolicyUse", "The rules of a policy", policy_use },
+    { "NetworkRules", "How often rules were used", network_rules },
     { 0 },
 };
 
