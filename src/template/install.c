@@ -6,6 +6,7 @@
 #include "install_wheels.h"
 #include "template/approved.h"
 #include "template/requests.h"
+#include "template/tool.h"
 #include "template/tree.h"
 
 #include <fcntl.h>
@@ -64,10 +65,46 @@ static int check_digest(const struct build *build, int folder, struct json_objec
     return 0;
 }
 
+/* The digest that this machine's apt has for a version, from an index whose signature it has
+ * checked. Returns false if it knows no such version: the build asks the sources anew. */
+static bool read_index(struct json_object *row, char digest[DIGEST_SIZE])
+{
+    static const char field[] = "\nSHA256: ";
+    char program[] = "apt-cache", verb[] = "show", option[] = "--no-all-versions";
+    char wanted[256];
+    auto_text text = NULL;
+    error unheard;
+    (void) snprintf(wanted, sizeof wanted, "%s=%s", approved_text(row, "name"),
+                    approved_text(row, "version"));
+    if (!tool_exists(program))
+        return false;
+    char *arguments[] = { program, verb, option, wanted, NULL };
+    struct tool tool = { .arguments = arguments };
+    const char *found = tool_read(&tool, &text, &unheard) == 0 ? strstr(text, field) : NULL;
+    if (!found)
+        return false;
+    (void) snprintf(digest, DIGEST_SIZE, "%s", found + sizeof field - 1);
+    return true;
+}
+
+static int check_indexes(const struct build *build, error *err)
+{
+    for (size_t index = 0; index < json_object_array_length(build->approved); index++) {
+        struct json_object *row = json_object_array_get_idx(build->approved, index);
+        char digest[DIGEST_SIZE];
+        if (is_of(row, "apt") && read_index(row, digest) &&
+            strcmp(digest, approved_text(row, "sha256")) != 0)
+            return refuse(build, row, err, "the index of packages has another archive under it");
+    }
+    return 0;
+}
+
 /* Before anything is fetched or unpacked. */
 int check_archives(struct build *build, error *err)
 {
     size_t count;
+    if (strcmp(build->base, "debian") == 0 && check_indexes(build, err) < 0)
+        return -1;
     return each_wheel(build, check_digest, &count, err);
 }
 

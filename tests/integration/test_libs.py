@@ -7,6 +7,8 @@ import http.server
 import json
 import os
 import pathlib
+import shutil
+import subprocess
 import tempfile
 import threading
 import zipfile
@@ -147,6 +149,56 @@ def test_every_step_is_told_in_the_log(libs):
     assert facts["sha256"] == json.loads(libs("review", request, "--json"))["review"]["files"][0]["sha256"]
     (libs.glovebox.state / "daemon/log/checkpoint").write_text("no checkpoint\n")
     assert "the log cannot tell" in libs("request", "greet", code=125), "what cannot be told is not done"
+
+
+@pytest.fixture
+def debian(libs, tmp_path, monkeypatch):
+    """An apt of the test's own, whose one source is a folder with one package."""
+    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
+        pytest.skip("needs apt and dpkg")
+    source, made = tmp_path / "source", tmp_path / "made"
+    for folder in (source, made / "DEBIAN", tmp_path / "state/lists/partial", tmp_path / "cache/archives/partial"):
+        folder.mkdir(parents=True)
+    fields = "Package: greet\nVersion: 1:1.0-2\nArchitecture: all\nMaintainer: A. Nobody <a@example.org>\n" \
+             "Depends: python3, helper (>= 1)\n"
+    (made / "DEBIAN/control").write_text(f"{fields}Description: Says hello.\n")
+    (made / "DEBIAN/postinst").write_text("#!/bin/sh\nexit 0\n")
+    (made / "DEBIAN/postinst").chmod(0o755)
+    archive = source / "greet_1.0-2_all.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", made, archive], check=True, capture_output=True)
+    (tmp_path / "status").touch()
+    (tmp_path / "sources.list").write_text(f"deb [trusted=yes] copy:{source} ./\n")
+    (tmp_path / "apt.conf").write_text(
+        f'Dir::State "{tmp_path}/state";\nDir::State::status "{tmp_path}/status";\nDir::Cache "{tmp_path}/cache";\n'
+        f'Dir::Etc::sourcelist "{tmp_path}/sources.list";\nDir::Etc::sourceparts "-";\nAPT::Sandbox::User "root";\n'
+        f'APT::Architectures "";\n')
+    monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
+
+    def update(content):
+        (source / "Packages").write_text(f"{fields}Filename: ./{archive.name}\nSize: {len(content)}\n"
+                                         f"SHA256: {hashlib.sha256(content).hexdigest()}\nDescription: Says hello.\n")
+        subprocess.run(["apt-get", "update"], check=True, capture_output=True)
+    update(archive.read_bytes())
+    return update, archive.read_bytes()
+
+
+def test_a_package_of_debian_is_bound_by_version_and_digest(libs, debian):
+    update, content = debian
+    request = ask(libs, "greet", "--apt")
+    facts = json.loads(libs("review", request, "--json"))["review"]
+    [greet] = facts["files"]
+    assert (greet["version"], greet["sha256"], greet["machine_code"]) == ("1:1.0-2", hashlib.sha256(content).hexdigest(), False)
+    assert greet["runs_at_install"] == ["postinst"] and greet["needs"] == ["helper"] and greet["about"] == "Says hello."
+    libs("approve", request, "--reason", "small")
+    [row] = [row for row in json.loads(libs("minimal", "--json")) if row["name"] == "greet"]
+    assert row["approved_by"].endswith(f"({os.getuid()})") and not row["built"] and row["reason"] == "small"
+    update(content + b"!")
+    done = libs.glovebox("template", "build", "minimal", "--base", "debian")
+    assert done.returncode == 125, done
+    assert b"approved package greet 1:1.0-2: the index of packages has another archive under it" in done.stderr, done
+    said = [json.loads(line) for line in libs.glovebox("log", "search", "--json", "greet").stdout.splitlines()]
+    assert [(one["event"], one["facts"]["manager"], one["facts"]["uid"]) for one in said] == [
+        (f"libs.{verb}", "apt", os.getuid()) for verb in ("requested", "reviewed", "approved")]
 
 
 @pytest.mark.parametrize("words, failure", [
