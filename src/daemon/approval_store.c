@@ -3,15 +3,11 @@
  * (secure_delete), and a rollback journal keeps no copy of it. */
 #include "daemon/approval_store.h"
 
-#include "keys/store.h"
+#include "keys/database.h"
 
-#include <fcntl.h>
-#include <limits.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum statement {
     ADD,
@@ -22,6 +18,11 @@ enum statement {
     FIND_DUE,
     COUNT,
     LIST,
+    LIST_TENANT,
+    LIST_ASKER,
+    LIST_STATE,
+    LIST_TENANT_STATE,
+    LIST_ASKER_STATE,
     CARD,
     FORGET,
     STATEMENTS
@@ -42,7 +43,19 @@ static const char schema[] =
     "NULL, "
     "run TEXT NOT NULL, card BLOB) STRICT;"
     "CREATE INDEX IF NOT EXISTS by_binding ON approvals (binding);"
-    "CREATE INDEX IF NOT EXISTS by_state ON approvals (state, asker);";
+    "CREATE INDEX IF NOT EXISTS by_state ON approvals (state, asker);"
+    "CREATE INDEX IF NOT EXISTS in_order ON approvals (asked, id);"
+    "CREATE INDEX IF NOT EXISTS of_state ON approvals (state, asked, id);"
+    "CREATE INDEX IF NOT EXISTS of_tenant ON approvals (tenant, asked, id);"
+    "CREATE INDEX IF NOT EXISTS of_tenant_state ON approvals (tenant, state, asked, id);"
+    "CREATE INDEX IF NOT EXISTS of_asker ON approvals (asker, asked, id);"
+    "CREATE INDEX IF NOT EXISTS of_asker_state ON approvals (asker, state, asked, id);";
+
+/* Each has an index that gives its rows in their order: no more of them are walked than are asked
+ * for. */
+#define PAGE_OF(which)                                                                       \
+    "SELECT " COLUMNS " FROM approvals WHERE " which " AND (asked, id) > (?1, ?2) ORDER BY " \
+    "asked, id LIMIT ?3"
 
 /* 0 pending, 1 approved; reach 4 session, 8 time: approvals.h, policy.h. */
 static const char *const texts[STATEMENTS] = {
@@ -60,8 +73,14 @@ static const char *const texts[STATEMENTS] = {
         "AND policy_digest = ?6 AND until > ?12 AND (reach = 8 OR (reach = 4 AND session = "
         "?7 AND session <> '')) ORDER BY until DESC LIMIT 1",
     [FIND_DUE] = "SELECT " COLUMNS " FROM approvals WHERE state = 0 AND expires <= ?13 LIMIT 1",
-    [COUNT] = "SELECT count(*) FROM approvals WHERE state = 0 AND tenant = ?1",
-    [LIST] = "SELECT " COLUMNS " FROM approvals WHERE state = ?1 OR ?1 = 5 ORDER BY asked, rowid",
+    [COUNT] = "SELECT count(*), coalesce(sum(asker = ?2), 0) FROM approvals WHERE state = 0 AND "
+              "tenant = ?1",
+    [LIST] = PAGE_OF("1"),
+    [LIST_TENANT] = PAGE_OF("tenant = ?5"),
+    [LIST_ASKER] = PAGE_OF("asker = ?6"),
+    [LIST_STATE] = PAGE_OF("state = ?4"),
+    [LIST_TENANT_STATE] = PAGE_OF("tenant = ?5 AND state = ?4"),
+    [LIST_ASKER_STATE] = PAGE_OF("asker = ?6 AND state = ?4"),
     [CARD] = "SELECT card FROM approvals WHERE id = ?1",
     [FORGET] = "DELETE FROM approvals WHERE state <> 0 AND max(until, decided, expires) < ?1",
 };
@@ -71,46 +90,22 @@ _Static_assert(APPROVAL_PENDING == 0 && APPROVAL_APPROVED == 1 && APPROVAL_STATE
                "numbers in the statements");
 
 struct approval_store {
-    sqlite3 *database;
+    struct database database;
     sqlite3_stmt *statements[STATEMENTS];
 };
-
-static int database_failed(const struct approval_store *store, const char *what, error *err)
-{
-    return fail(err, ERR_SYSTEM, "%s: %s", what,
-                store->database ? sqlite3_errmsg(store->database) : "no memory");
-}
-
-/* --- opening ------------------------------------------------------------------------------------
- */
-
-static int open_database(struct approval_store *store, const char *folder, error *err)
-{
-    char path[PATH_MAX] = ":memory:";
-    if (folder && snprintf(path, sizeof path, "%s/approvals.db", folder) >= (int) sizeof path)
-        return fail(err, ERR_BAD_REQUEST, "the path '%.80s…' is too long", folder);
-    int made = folder ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
-    if (folder && made < 0)
-        return fail_os(err, "open '%s'", path);
-    if (made >= 0)
-        (void) close(made); /* before SQLite has locks: any close() would end them, fcntl(2) */
-    if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE,
-                        folder ? key_store_files() : NULL) != SQLITE_OK ||
-        sqlite3_exec(store->database, schema, NULL, NULL, NULL) != SQLITE_OK)
-        return database_failed(store, path, err);
-    for (int i = 0; i < STATEMENTS; i++)
-        if (sqlite3_prepare_v3(store->database, texts[i], -1, SQLITE_PREPARE_PERSISTENT,
-                               &store->statements[i], NULL) != SQLITE_OK)
-            return database_failed(store, path, err);
-    return 0;
-}
 
 int approval_store_open(const char *folder, struct approval_store **ret_store, error *err)
 {
     struct approval_store *store = calloc(1, sizeof *store);
     if (!store)
         return fail(err, ERR_SYSTEM, "no memory for approvals");
-    if (open_database(store, folder, err) < 0) {
+    const struct database_plan plan = { .folder = folder,
+                                        .name = "approvals.db",
+                                        .schema = schema,
+                                        .count = STATEMENTS,
+                                        .texts = texts };
+    store->database.statements = store->statements;
+    if (database_open(&plan, &store->database, err) < 0) {
         approval_store_close(store);
         return under(err, "approvals");
     }
@@ -122,22 +117,12 @@ void approval_store_close(struct approval_store *store)
 {
     if (!store)
         return;
-    for (enum statement which = 0; which < STATEMENTS; which++)
-        (void) sqlite3_finalize(store->statements[which]);
-    (void) sqlite3_close(store->database);
+    database_close(&store->database);
     free(store);
 }
 
 /* --- rows ---------------------------------------------------------------------------------------
  */
-
-static sqlite3_stmt *begin(struct approval_store *store, enum statement which)
-{
-    sqlite3_stmt *statement = store->statements[which];
-    (void) sqlite3_reset(statement);
-    (void) sqlite3_clear_bindings(statement);
-    return statement;
-}
 
 static void bind_text(sqlite3_stmt *statement, int at, const char *text)
 {
@@ -235,14 +220,14 @@ static int finish(struct approval_store *store, sqlite3_stmt *statement, const c
     int result = sqlite3_step(statement);
     (void) sqlite3_reset(statement);
     if (result != SQLITE_DONE)
-        return database_failed(store, what, err);
-    return sqlite3_changes(store->database);
+        return database_failed(&store->database, what, err);
+    return sqlite3_changes(store->database.file);
 }
 
 int approval_store_add(struct approval_store *store, const struct approval *approval,
                        const struct bytes *card, error *err)
 {
-    sqlite3_stmt *statement = begin(store, ADD);
+    sqlite3_stmt *statement = database_begin(&store->database, ADD);
     bind_row(statement, approval);
     (void) sqlite3_bind_blob64(statement, 20, card->data, card->size, SQLITE_TRANSIENT);
     return finish(store, statement, "keep an approval", err) < 0 ? -1 : 0;
@@ -251,7 +236,7 @@ int approval_store_add(struct approval_store *store, const struct approval *appr
 int approval_store_change(struct approval_store *store, const struct approval *approval,
                           enum approval_state from, error *err)
 {
-    sqlite3_stmt *statement = begin(store, CHANGE);
+    sqlite3_stmt *statement = database_begin(&store->database, CHANGE);
     bind_row(statement, approval);
     (void) sqlite3_bind_int(statement, 20, (int) from);
     return finish(store, statement, "change an approval", err);
@@ -263,47 +248,63 @@ int approval_store_find(struct approval_store *store, enum approval_lookup looku
     static const enum statement statements[] = {
         [BY_ID] = FIND_ID, [BY_BINDING] = FIND_BINDING, [BY_REACH] = FIND_REACH, [BY_DUE] = FIND_DUE
     };
-    sqlite3_stmt *statement = begin(store, statements[lookup]);
+    sqlite3_stmt *statement = database_begin(&store->database, statements[lookup]);
     bind_row(statement, like);
     int result = sqlite3_step(statement);
     if (result == SQLITE_ROW)
         take_row(statement, ret_approval);
     (void) sqlite3_reset(statement);
     if (result != SQLITE_ROW && result != SQLITE_DONE)
-        return database_failed(store, "find an approval", err);
+        return database_failed(&store->database, "find an approval", err);
     return result == SQLITE_ROW;
 }
 
-int approval_store_count(struct approval_store *store, const char *tenant, uint64_t *ret_count,
-                         error *err)
+int approval_store_count(struct approval_store *store, const struct approval *like,
+                         uint64_t *ret_tenants, uint64_t *ret_askers, error *err)
 {
-    sqlite3_stmt *statement = begin(store, COUNT);
-    bind_text(statement, 1, tenant);
+    sqlite3_stmt *statement = database_begin(&store->database, COUNT);
+    bind_text(statement, 1, like->tenant);
+    bind_text(statement, 2, like->asker);
     if (sqlite3_step(statement) != SQLITE_ROW)
-        return database_failed(store, "count approvals", err);
-    *ret_count = (uint64_t) sqlite3_column_int64(statement, 0);
+        return database_failed(&store->database, "count approvals", err);
+    *ret_tenants = (uint64_t) sqlite3_column_int64(statement, 0);
+    *ret_askers = (uint64_t) sqlite3_column_int64(statement, 1);
     (void) sqlite3_reset(statement);
     return 0;
 }
 
-int approval_store_list(struct approval_store *store, const struct approval_listing *listing,
-                        error *err)
+static enum statement statement_of(const struct approval_page *page)
 {
-    sqlite3_stmt *statement = begin(store, LIST);
-    (void) sqlite3_bind_int(statement, 1, (int) listing->state);
+    bool is_any = page->state == APPROVAL_STATES;
+    if (page->asker)
+        return is_any ? LIST_ASKER : LIST_ASKER_STATE;
+    if (page->tenant)
+        return is_any ? LIST_TENANT : LIST_TENANT_STATE;
+    return is_any ? LIST : LIST_STATE;
+}
+
+int approval_store_list(struct approval_store *store, const struct approval_page *page, error *err)
+{
+    sqlite3_stmt *statement = database_begin(&store->database, (int) statement_of(page));
+    (void) sqlite3_bind_int64(statement, 1, page->after ? page->after->asked_ms : -1);
+    bind_text(statement, 2, page->after ? page->after->id : "");
+    (void) sqlite3_bind_int64(statement, 3, (sqlite3_int64) page->most);
+    (void) sqlite3_bind_int(statement, 4, (int) page->state);
+    bind_text(statement, 5, page->tenant ? page->tenant : "");
+    bind_text(statement, 6, page->asker ? page->asker : "");
     int result;
     while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
         struct approval approval;
         take_row(statement, &approval);
-        listing->each(listing->context, &approval);
+        page->each(page->context, &approval);
     }
     (void) sqlite3_reset(statement);
-    return result == SQLITE_DONE ? 0 : database_failed(store, "list approvals", err);
+    return result == SQLITE_DONE ? 0 : database_failed(&store->database, "list approvals", err);
 }
 
 int approval_store_card(struct approval_store *store, const char *id, struct bytes *out, error *err)
 {
-    sqlite3_stmt *statement = begin(store, CARD);
+    sqlite3_stmt *statement = database_begin(&store->database, CARD);
     bind_text(statement, 1, id);
     int result = sqlite3_step(statement);
     if (result == SQLITE_ROW && sqlite3_column_bytes(statement, 0) > 0)
@@ -312,12 +313,12 @@ int approval_store_card(struct approval_store *store, const char *id, struct byt
     (void) sqlite3_reset(statement);
     return result == SQLITE_ROW || result == SQLITE_DONE
                ? 0
-               : database_failed(store, "read an approval", err);
+               : database_failed(&store->database, "read an approval", err);
 }
 
 int approval_store_forget(struct approval_store *store, int64_t before_ms, error *err)
 {
-    sqlite3_stmt *statement = begin(store, FORGET);
+    sqlite3_stmt *statement = database_begin(&store->database, FORGET);
     (void) sqlite3_bind_int64(statement, 1, before_ms);
     return finish(store, statement, "forget approvals", err) < 0 ? -1 : 0;
 }

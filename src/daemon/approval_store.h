@@ -28,11 +28,20 @@ enum approval_lookup {
 int approval_store_find(struct approval_store *store, enum approval_lookup lookup,
                         const struct approval *like, struct approval *ret_approval, error *err);
 
-/* Pending ones of a tenant. */
-int approval_store_count(struct approval_store *store, const char *tenant, uint64_t *ret_count,
-                         error *err);
-int approval_store_list(struct approval_store *store, const struct approval_listing *listing,
-                        error *err);
+/* Pending ones of the tenant of `like`, and of its asker. */
+int approval_store_count(struct approval_store *store, const struct approval *like,
+                         uint64_t *ret_tenants, uint64_t *ret_askers, error *err);
+
+/* A page, the oldest first. */
+struct approval_page {
+    enum approval_state state;    /* APPROVAL_STATES: any */
+    const char *tenant, *asker;   /* only theirs; NULL: anybody's. One of the two */
+    const struct approval *after; /* what comes after this one; NULL: the first */
+    uint64_t most;
+    void (*each)(void *context, const struct approval *approval);
+    void *context;
+};
+int approval_store_list(struct approval_store *store, const struct approval_page *page, error *err);
 int approval_store_card(struct approval_store *store, const char *id, struct bytes *out,
                         error *err);
 

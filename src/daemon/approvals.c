@@ -146,23 +146,23 @@ static void on_timer(uv_timer_t *timer)
         log_event(LOG_WARNING, "approvals.not_expired", TEXT("cause", err.text));
 }
 
-int approvals_open(uv_loop_t *loop, const char *state, struct receipts *receipts,
-                   struct notices *notices, struct approvals **ret_approvals, error *err)
+int approvals_open(uv_loop_t *loop, const struct approvals_place *place,
+                   struct approvals **ret_approvals, error *err)
 {
     struct approvals *approvals = calloc(1, sizeof *approvals);
     if (!approvals)
         return fail(err, ERR_SYSTEM, "no memory for approvals");
-    if (approval_store_open(state, &approvals->store, err) < 0) {
+    if (approval_store_open(place->state, &approvals->store, err) < 0) {
         free(approvals);
         return -1;
     }
-    approvals->receipts = receipts;
-    approvals->outlive_runs = state != NULL;
-    approvals->notices = notices;
+    approvals->receipts = place->receipts;
+    approvals->outlive_runs = place->state != NULL;
+    approvals->notices = place->notices;
     approvals->timer.data = approvals;
     (void) uv_timer_init(loop, &approvals->timer);
     uv_unref((uv_handle_t *) &approvals->timer);
-    if (state)
+    if (place->state)
         (void) uv_timer_start(&approvals->timer, on_timer, LOOK_MS, LOOK_MS);
     *ret_approvals = approvals;
     return 0;
@@ -250,17 +250,30 @@ static int find_valid(struct approvals *approvals, const struct approval *asked,
     return approval_store_find(approvals->store, BY_REACH, asked, ret_approval, err);
 }
 
+/* No key has more that wait than places are left for others: whoever comes next finds one. */
+static int find_room(struct approvals *approvals, const struct approval *asked, error *err)
+{
+    uint64_t tenants = 0, askers = 0;
+    if (approval_store_count(approvals->store, asked, &tenants, &askers, err) < 0)
+        return -1;
+    if (tenants >= PENDING_MOST)
+        return fail(err, ERR_BUSY, "%d approvals wait for a decision already; try again later",
+                    PENDING_MOST);
+    if (askers >= PENDING_MOST - tenants)
+        return fail(err, ERR_BUSY,
+                    "%d approvals of this key wait for a decision already, the other places are "
+                    "for other keys; try again later",
+                    (int) askers);
+    return 0;
+}
+
 static int ask_anew(struct approvals *approvals, const struct approval_question *question,
                     struct approval *ret_approval, error *err)
 {
     unsigned char chance[16];
-    uint64_t count = 0;
     *ret_approval = question->approval;
-    if (approval_store_count(approvals->store, ret_approval->tenant, &count, err) < 0)
+    if (find_room(approvals, ret_approval, err) < 0)
         return -1;
-    if (count >= PENDING_MOST)
-        return fail(err, ERR_BUSY, "%d approvals wait for a decision already; try again later",
-                    PENDING_MOST);
     if (question->card->failed || question->card->size > APPROVAL_CARD_MOST)
         return fail(err, ERR_POLICY,
                     "this needs approval, and is too large to be shown to an approver whole (%zu "
@@ -426,24 +439,33 @@ int approvals_decide(struct approvals *approvals, const struct approval_decision
 struct seen_listing {
     const struct account *account;
     const struct approval_listing *listing;
-    uint64_t count;
 };
 
+/* The page is of those that the account may see; this is asked all the same. */
 static void list_if_seen(void *context, const struct approval *approval)
 {
-    struct seen_listing *seen = context;
-    if (seen->count >= seen->listing->most || !is_seen(seen->account, approval))
-        return;
-    seen->count++;
-    seen->listing->each(seen->listing->context, approval);
+    const struct seen_listing *seen = context;
+    if (is_seen(seen->account, approval))
+        seen->listing->each(seen->listing->context, approval);
 }
 
 int approvals_list(struct approvals *approvals, const struct account *account,
                    const struct approval_listing *listing, error *err)
 {
-    struct seen_listing seen = { .account = account, .listing = listing };
-    const struct approval_listing all = { listing->state, listing->most, list_if_seen, &seen };
-    return expire_due(approvals, err) < 0 ? -1 : approval_store_list(approvals->store, &all, err);
+    const struct api_key *key = &account->key;
+    bool is_owner = key->id[0] == '\0', is_approver = key->scopes & SCOPE_APPROVE;
+    struct approval after;
+    struct seen_listing seen = { account, listing };
+    const struct approval_page page = { .state = listing->state,
+                                        .tenant = !is_owner && is_approver ? key->tenant : NULL,
+                                        .asker = !is_owner && !is_approver ? key->id : NULL,
+                                        .after = listing->after ? &after : NULL,
+                                        .most = listing->most,
+                                        .each = list_if_seen,
+                                        .context = &seen };
+    if (listing->after && approvals_find(approvals, account, listing->after, &after, err) < 0)
+        return -1;
+    return expire_due(approvals, err) < 0 ? -1 : approval_store_list(approvals->store, &page, err);
 }
 
 static void write_moment(struct bytes *out, const char *key, int64_t at_ms)

@@ -62,10 +62,15 @@ struct approval {
     char run[RUN_ID_SIZE]; /* that has used it */
 };
 
-/* Opens what is kept in the folder `state`; NULL: in memory, for one run. `notices` hears of each
- * step; NULL: nobody does. Fails ERR_SYSTEM. */
-int approvals_open(uv_loop_t *loop, const char *state, struct receipts *receipts,
-                   struct notices *notices, struct approvals **ret_approvals, error *err);
+struct approvals_place {
+    const char *state; /* folder where they are kept; NULL: in memory, for one run */
+    struct receipts *receipts;
+    struct notices *notices; /* hears of each step; NULL: nobody does */
+};
+
+/* Fails  ERR_SYSTEM. */
+int approvals_open(uv_loop_t *loop, const struct approvals_place *place,
+                   struct approvals **ret_approvals, error *err);
 
 /* False in a daemon for one run: nobody can decide after it. */
 bool approvals_can_wait(const struct approvals *approvals);
@@ -115,10 +120,11 @@ int approvals_find(struct approvals *approvals, const struct account *account, c
                    struct approval *ret_approval, error *err);
 
 /* Calls for those that this account may see, the oldest first, at most `most`; state
- * APPROVAL_STATES: whatever it is. */
+ * APPROVAL_STATES: whatever it is. Fails  ERR_NOT_FOUND  there is no `after`. */
 struct approval_listing {
     enum approval_state state;
     uint64_t most;
+    const char *after; /* id of the last one of the page before; NULL: the first page */
     void (*each)(void *context, const struct approval *approval);
     void *context;
 };

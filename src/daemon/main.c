@@ -388,8 +388,12 @@ static int begin(error *err)
     if (accounts_open(&daemon_.accounts, &daemon_.loop, settings.is_private ? NULL : settings.state,
                       err) < 0)
         return -1;
-    if (approvals_open(&daemon_.loop, settings.is_private ? NULL : settings.state, daemon_.receipts,
-                       daemon_.notices, &daemon_.approvals, err) < 0)
+    const struct approvals_place approvals = {
+        .state = settings.is_private ? NULL : settings.state,
+        .receipts = daemon_.receipts,
+        .notices = daemon_.notices,
+    };
+    if (approvals_open(&daemon_.loop, &approvals, &daemon_.approvals, err) < 0)
         return -1;
     if (settings.egress >= 0 &&
         network_open(&daemon_.loop, settings.egress, &daemon_.traffic, &daemon_.network, err) < 0)

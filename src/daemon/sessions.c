@@ -361,9 +361,33 @@ static void remember(void *context, const struct grave *grave)
     sessions->ended++;
 }
 
+/* Those that a killed daemon could not tell the end of. Whose they were stands in their
+ * `session.opened`; the list of sessions has no keys. */
+static int tell_found_dead(const struct sessions *sessions, int64_t since_ms, error *err)
+{
+    struct receipts *receipts = sessions->runs->receipts;
+    for (const struct session *session = sessions->oldest; session; session = session->newer) {
+        const struct event_field fields[] = {
+            { "end", session_end_name(session->end), 0 },
+            { "key", "", 0 },
+            { "policy", "", 0 },
+            { "session", session->id, 0 },
+            { "template", "", 0 },
+            { "tenant", "", 0 },
+            { 0 },
+        };
+        bool is_found_now = session->end == END_DAEMON && session->ended_ms >= since_ms;
+        if (receipts && is_found_now && audit_write(receipts, "session.ended", fields, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int sessions_open(struct sessions *sessions, const char *state, error *err)
 {
-    if (graveyard_open(state, remember, sessions, &sessions->graveyard, err) < 0)
+    int64_t now = wall_clock_ms();
+    if (graveyard_open(state, remember, sessions, &sessions->graveyard, err) < 0 ||
+        tell_found_dead(sessions, now, err) < 0)
         return -1;
     sessions->timer.data = sessions;
     (void) uv_timer_init(sessions->loop, &sessions->timer);

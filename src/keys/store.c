@@ -5,12 +5,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
+#include "keys/database.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sodium.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,16 +50,10 @@ static const char *const texts[STATEMENTS] = {
 };
 
 struct key_store {
-    sqlite3 *database;
+    struct database database;
     sqlite3_stmt *statements[STATEMENTS];
     unsigned char secret[crypto_generichash_KEYBYTES];
 };
-
-static int database_failed(const struct key_store *store, const char *what, error *err)
-{
-    return fail(err, ERR_SYSTEM, "%s: %s", what,
-                store->database ? sqlite3_errmsg(store->database) : "no memory");
-}
 
 /* --- opening ------------------------------------------------------------------------------------
  */
@@ -92,48 +86,20 @@ static int load_secret(struct key_store *store, const char *folder, error *err)
     return fail_os(err, "read '%s'", path);
 }
 
-/* SQLite makes names absolute and resolves links. Ours is named through a descriptor or "." because
- * the folders above it may be closed to the daemon's user: it stays as it is. */
-static int name_as_it_is(sqlite3_vfs *files, const char *name, int size, char *ret_name)
-{
-    (void) files;
-    return snprintf(ret_name, (size_t) size, "%s", name) < size ? SQLITE_OK : SQLITE_CANTOPEN;
-}
-
-const char *key_store_files(void)
-{
-    static sqlite3_vfs files;
-    if (!files.zName) {
-        files = *sqlite3_vfs_find(NULL);
-        files.zName = "glovebox";
-        files.pNext = NULL;
-        files.xFullPathname = name_as_it_is;
-        (void) sqlite3_vfs_register(&files, 0);
-    }
-    return files.zName;
-}
-
 static int open_database(struct key_store *store, const char *folder, enum key_store_writes writes,
                          error *err)
 {
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/keys.db", folder) >= (int) sizeof path)
-        return fail(err, ERR_BAD_REQUEST, "the path '%.80s…' is too long", folder);
-    int made = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (made < 0)
-        return fail_os(err, "open '%s'", path);
-    (void) close(
-        made); /* before SQLite has locks, which any close() of this file would end: fcntl(2) */
-    if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE, key_store_files()) !=
-            SQLITE_OK ||
-        sqlite3_busy_timeout(store->database, BUSY_MS) != SQLITE_OK ||
-        sqlite3_exec(store->database, schema, NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_exec(store->database, synchronous[writes], NULL, NULL, NULL) != SQLITE_OK)
-        return database_failed(store, path, err);
-    for (int i = 0; i < STATEMENTS; i++)
-        if (sqlite3_prepare_v3(store->database, texts[i], -1, SQLITE_PREPARE_PERSISTENT,
-                               &store->statements[i], NULL) != SQLITE_OK)
-            return database_failed(store, path, err);
+    const struct database_plan plan = { .folder = folder,
+                                        .name = "keys.db",
+                                        .busy_ms = BUSY_MS,
+                                        .schema = schema,
+                                        .count = STATEMENTS,
+                                        .texts = texts };
+    store->database.statements = store->statements;
+    if (database_open(&plan, &store->database, err) < 0)
+        return -1;
+    if (sqlite3_exec(store->database.file, synchronous[writes], NULL, NULL, NULL) != SQLITE_OK)
+        return database_failed(&store->database, plan.name, err);
     return 0;
 }
 
@@ -157,23 +123,13 @@ void key_store_close(struct key_store *store)
 {
     if (!store)
         return;
-    for (enum statement which = 0; which < STATEMENTS; which++)
-        (void) sqlite3_finalize(store->statements[which]);
-    (void) sqlite3_close(store->database);
+    database_close(&store->database);
     sodium_memzero(store, sizeof *store);
     free(store);
 }
 
 /* --- statements ---------------------------------------------------------------------------------
  */
-
-static sqlite3_stmt *begin(struct key_store *store, enum statement which)
-{
-    sqlite3_stmt *statement = store->statements[which];
-    (void) sqlite3_reset(statement);
-    (void) sqlite3_clear_bindings(statement);
-    return statement;
-}
 
 static void bind_text(sqlite3_stmt *statement, int at, const char *text)
 {
@@ -191,8 +147,8 @@ static int finish(struct key_store *store, sqlite3_stmt *statement, const char *
     int result = sqlite3_step(statement);
     (void) sqlite3_reset(statement);
     if (result != SQLITE_DONE)
-        return database_failed(store, what, err);
-    return sqlite3_changes(store->database);
+        return database_failed(&store->database, what, err);
+    return sqlite3_changes(store->database.file);
 }
 
 /* --- keys ---------------------------------------------------------------------------------------
@@ -232,7 +188,7 @@ int key_store_create(struct key_store *store, struct api_key *key, char ret_text
     key->created_s = wall_clock_ms() / 1000;
     make_secret(store, key->id, text, hash);
 
-    sqlite3_stmt *statement = begin(store, ADD);
+    sqlite3_stmt *statement = database_begin(&store->database, ADD);
     bind_text(statement, 1, key->id);
     bind_text(statement, 2, key->name);
     bind_text(statement, 3, key->tenant);
@@ -276,7 +232,7 @@ static void read_key(sqlite3_stmt *statement, struct api_key *key)
 int key_store_list(struct key_store *store, int (*each)(void *context, const struct api_key *key),
                    void *context, error *err)
 {
-    sqlite3_stmt *statement = begin(store, LIST);
+    sqlite3_stmt *statement = database_begin(&store->database, LIST);
     int result;
     bool goes_on = true;
     while (goes_on && (result = sqlite3_step(statement)) == SQLITE_ROW) {
@@ -285,13 +241,15 @@ int key_store_list(struct key_store *store, int (*each)(void *context, const str
         goes_on = each(context, &key) == 0;
     }
     (void) sqlite3_reset(statement);
-    return goes_on && result != SQLITE_DONE ? database_failed(store, "list the keys", err) : 0;
+    return goes_on && result != SQLITE_DONE
+               ? database_failed(&store->database, "list the keys", err)
+               : 0;
 }
 
 /* Nothing was changed: because it is not there, or because it is revoked? */
 static int explain_nothing(struct key_store *store, const char *id, error *err)
 {
-    sqlite3_stmt *statement = begin(store, FIND);
+    sqlite3_stmt *statement = database_begin(&store->database, FIND);
     bind_text(statement, 1, id);
     bool exists = sqlite3_step(statement) == SQLITE_ROW;
     (void) sqlite3_reset(statement);
@@ -308,7 +266,7 @@ int key_store_rotate(struct key_store *store, const char *id, int64_t old_until_
     char own_id[API_KEY_ID_SIZE] = "";
     (void) snprintf(own_id, sizeof own_id, "%s", id);
     make_secret(store, own_id, text, hash);
-    sqlite3_stmt *statement = begin(store, CHANGE_SECRET);
+    sqlite3_stmt *statement = database_begin(&store->database, CHANGE_SECRET);
     bind_text(statement, 1, id);
     (void) sqlite3_bind_int64(statement, 2, old_until_s);
     bind_blob(statement, 3, hash);
@@ -321,7 +279,7 @@ int key_store_rotate(struct key_store *store, const char *id, int64_t old_until_
 
 int key_store_revoke(struct key_store *store, const char *id, error *err)
 {
-    sqlite3_stmt *statement = begin(store, REVOKE);
+    sqlite3_stmt *statement = database_begin(&store->database, REVOKE);
     bind_text(statement, 1, id);
     (void) sqlite3_bind_int64(statement, 2, wall_clock_ms() / 1000);
     int changed = finish(store, statement, "revoke the key", err);
@@ -357,7 +315,7 @@ int key_store_check(struct key_store *store, const char *text, struct api_key *r
     bool is_formed = key_parse(text, id, secret);
     hash_secret(store, id, secret, hash);
     sodium_memzero(secret, sizeof secret);
-    sqlite3_stmt *statement = begin(store, FIND);
+    sqlite3_stmt *statement = database_begin(&store->database, FIND);
     bind_text(statement, 1, id);
     bool exists = sqlite3_step(statement) == SQLITE_ROW;
     bool is_new = is_same(exists ? statement : NULL, 11, hash);
@@ -378,7 +336,7 @@ int key_store_check(struct key_store *store, const char *text, struct api_key *r
 
 int key_store_find(struct key_store *store, const char *id, struct api_key *ret_key, error *err)
 {
-    sqlite3_stmt *statement = begin(store, FIND);
+    sqlite3_stmt *statement = database_begin(&store->database, FIND);
     bind_text(statement, 1, id);
     bool exists = sqlite3_step(statement) == SQLITE_ROW;
     if (exists)
@@ -394,14 +352,14 @@ int key_store_find(struct key_store *store, const char *id, struct api_key *ret_
 int key_store_load_use(struct key_store *store, const char *id, int64_t day, uint64_t *ret_cpu_ms,
                        error *err)
 {
-    sqlite3_stmt *statement = begin(store, LOAD_USE);
+    sqlite3_stmt *statement = database_begin(&store->database, LOAD_USE);
     bind_text(statement, 1, id);
     (void) sqlite3_bind_int64(statement, 2, day);
     int result = sqlite3_step(statement);
     int64_t cpu_ms = result == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
     (void) sqlite3_reset(statement);
     if (result != SQLITE_ROW && result != SQLITE_DONE)
-        return database_failed(store, "read what a key has used", err);
+        return database_failed(&store->database, "read what a key has used", err);
     *ret_cpu_ms = cpu_ms > 0 ? (uint64_t) cpu_ms : 0;
     return 0;
 }
@@ -409,7 +367,7 @@ int key_store_load_use(struct key_store *store, const char *id, int64_t day, uin
 int key_store_save_use(struct key_store *store, const char *id, int64_t day, uint64_t cpu_ms,
                        error *err)
 {
-    sqlite3_stmt *statement = begin(store, SAVE_USE);
+    sqlite3_stmt *statement = database_begin(&store->database, SAVE_USE);
     bind_text(statement, 1, id);
     (void) sqlite3_bind_int64(statement, 2, day);
     (void) sqlite3_bind_int64(statement, 3, (int64_t) cpu_ms);

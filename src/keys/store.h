@@ -9,9 +9,6 @@
 
 struct key_store;
 
-/* SQLite's word for files that may be named through descriptors: for other databases beside. */
-const char *key_store_files(void);
-
 /* What is written is on the disk before the call returns; or, for the daemon, which writes nothing
  * but how much was used, soon after it. */
 enum key_store_writes { KEYS_WRITE_NOW, KEYS_WRITE_SOON };

@@ -335,6 +335,7 @@ def kill_daemon(service):
 def test_a_daemon_that_dies_loses_none_and_lets_none_through(service):
     waits, granted, spent = (ask(service, f"print({n})") for n in (1, 2, 3))
     short = ask(service, policy="shortly")
+    session = service.call("POST", "/v1/sessions", {"policy": "minimal"}, key=service.asker).json["id"]
     assert decide(service, granted).status == decide(service, spent).status == 200
     ran = service.run("print(3)", policy="asked", key=service.asker).json
     assert ran["stdout"] == "3\n", (ran["status"], ran["error"], ran["exit_code"], ran["stderr"])
@@ -350,6 +351,8 @@ def test_a_daemon_that_dies_loses_none_and_lets_none_through(service):
     assert decide(service, short).status == 409
     assert decide(service, waits).status == 200
     assert service.run("print(1)", policy="asked", key=service.asker).json["stdout"] == "1\n"
+    told = [event["facts"] for event in events(service) if event["facts"].get("session") == session]
+    assert [facts["end"] for facts in told] == ["", "daemon"], "the next one tells the end of its sessions"
 
 
 def test_every_step_is_in_the_log_and_no_code_is_kept(service):
@@ -406,6 +409,30 @@ def test_the_command_line_shows_and_decides(service):
     assert mistaken.returncode == 125 and b"is no id of an approval" in mistaken.stderr
     waits = service.glovebox("run", *cli, "--no-wait", "--policy", "asked", "-c", "print(5)")
     assert waits.returncode == 126 and b"asks a person first" in waits.stderr and waits.stdout == b""
+
+
+def test_no_key_takes_all_places_and_pages_are_whole(service):
+    """A key has as many places as are left for others, so that the next one finds some. The list comes in pages."""
+    waiting, answer = [], service.run("print(0)", policy="asked", key=service.asker)
+    while answer.status == 202:
+        waiting.append(answer.json["approval"])
+        answer = service.run(f"print({len(waiting)})", policy="asked", key=service.asker)
+    assert answer.status == 429 and "for other keys" in answer.json["error"]["message"] and len(waiting) == 32
+    other = service.key("--tenant", service.tenant)
+    others = ask(service, "print('other')", key=other)
+    assert decide(service, waiting[0], "deny").status == 200
+    for key, state, expected in ((service.decider, "pending", [*waiting[1:], others]), (service.decider, "all", [*waiting, others]),
+                                 (service.asker, "pending", waiting[1:]), (service.asker, "all", waiting),
+                                 (other, "all", [others]), (service.key("--tenant", "b"), "all", [])):
+        seen, after = [], ""
+        while after is not None:
+            page = service.call("GET", f"/v1/approvals?state={state}&limit=10{after and '&after=' + after}", key=key).json
+            assert len(page["approvals"]) <= 10
+            seen += [row["id"] for row in page["approvals"]]
+            after = page["next"]
+        assert sorted(seen) == sorted(expected) and len(set(seen)) == len(seen)
+    assert service.call("GET", f"/v1/approvals?after={others}", key=service.asker).status == 404, "another's"
+    assert service.call("GET", "/v1/approvals?after=apr_1", key=service.asker).status == 404
 
 
 def test_a_run_waits_for_its_decision(service):

@@ -92,7 +92,8 @@ static void get_approval(struct exchange *exchange)
 struct page {
     struct approvals *approvals;
     struct bytes json;
-    unsigned count;
+    uint64_t count;
+    char last[APPROVAL_ID_SIZE];
     error err; /* code ERR_NONE while all is well */
 };
 
@@ -100,6 +101,7 @@ static void add_row(void *context, const struct approval *approval)
 {
     struct page *page = context;
     page->count++;
+    memcpy(page->last, approval->id, sizeof page->last);
     if (page->err.code == ERR_NONE)
         (void) approval_write(page->approvals, approval, false, &page->json, &page->err);
 }
@@ -117,6 +119,7 @@ static int read_listing(const struct exchange *exchange, struct approval_listing
                         "expired, used, all",
                         state);
     }
+    listing->after = exchange_query(exchange, "after");
     return exchange_query_count(exchange, "limit", PAGE_MOST, PAGE, &listing->most, err);
 }
 
@@ -140,6 +143,7 @@ static void get_approvals(struct exchange *exchange)
         return;
     }
     json_close(&page.json, ']');
+    json_string_field(&page.json, "next", page.count == listing.most ? page.last : NULL);
     json_close(&page.json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &page.json);
 }
@@ -199,6 +203,7 @@ static void post_decision(struct exchange *exchange)
 static const struct parameter list_query[] = {
     { "state", IN_QUERY, "string", "only those: pending, approved, denied, expired, used; all" },
     { "limit", IN_QUERY, "count 1..1000", "rows at most; 100 if it is left out" },
+    { "after", IN_QUERY, "string", "the page after this approval: `next` of the page before" },
     { "wait", IN_QUERY, "count 0..300", "waits so many seconds for the first of them" },
     { 0 },
 };

@@ -250,7 +250,11 @@ static const struct property approval[] = {
     { "card",       "Card?",    "what to decide on, while it is pending", true },
     { 0 },
 };
-static const struct property approval_list[] = { { "approvals", "[]Approval", "the oldest first" }, { 0 } };
+static const struct property approval_list[] = {
+    { "approvals", "[]Approval", "the oldest first" },
+    { "next",      "string?",    "`after` of the next page; null: this was the last" },
+    { 0 },
+};
 static const struct property decision[] = {
     { "decision",      "=approve,deny", "" },
     { "scope",         "=once,code,session,time?", "once if it is left out", true },
