@@ -353,6 +353,29 @@ static int read_settings(error *err)
     return settings.values ? reload_read(settings.values, &daemon_.reload.settings, err) : 0;
 }
 
+static int open_approvals(error *err)
+{
+    const struct approvals_place place = {
+        .state = settings.is_private ? NULL : settings.state,
+        .receipts = daemon_.receipts,
+        .notices = daemon_.notices,
+    };
+    return approvals_open(&daemon_.loop, &place, &daemon_.approvals, err);
+}
+
+/* What is written down, and who is told of it. */
+static int open_log(error *err)
+{
+    settings.receipts.state = settings.state;
+    if (!settings.state)
+        return fail(err, ERR_BAD_REQUEST, "--state must be given: the log of receipts lies there");
+    if (settings.notify >= 0 && notices_open(&daemon_.loop, settings.notify, settings.has_webhook,
+                                             &daemon_.notices, err) < 0)
+        return -1;
+    settings.receipts.notices = daemon_.notices;
+    return receipts_open(&daemon_.loop, &settings.receipts, &daemon_.receipts, err);
+}
+
 static int begin(error *err)
 {
     (void) signal(SIGPIPE, SIG_IGN);
@@ -369,14 +392,7 @@ static int begin(error *err)
             0 ||
         open_loop(err) < 0)
         return -1;
-    settings.receipts.state = settings.state;
-    if (!settings.state)
-        return fail(err, ERR_BAD_REQUEST, "--state must be given: the log of receipts lies there");
-    if (settings.notify >= 0 && notices_open(&daemon_.loop, settings.notify, settings.has_webhook,
-                                             &daemon_.notices, err) < 0)
-        return -1;
-    settings.receipts.notices = daemon_.notices;
-    if (receipts_open(&daemon_.loop, &settings.receipts, &daemon_.receipts, err) < 0)
+    if (open_log(err) < 0)
         return -1;
     daemon_.pool = (struct pool){ .changed = on_pool_changed };
     if (read_settings(err) < 0)
@@ -388,12 +404,7 @@ static int begin(error *err)
     if (accounts_open(&daemon_.accounts, &daemon_.loop, settings.is_private ? NULL : settings.state,
                       err) < 0)
         return -1;
-    const struct approvals_place approvals = {
-        .state = settings.is_private ? NULL : settings.state,
-        .receipts = daemon_.receipts,
-        .notices = daemon_.notices,
-    };
-    if (approvals_open(&daemon_.loop, &approvals, &daemon_.approvals, err) < 0)
+    if (open_approvals(err) < 0)
         return -1;
     if (settings.egress >= 0 &&
         network_open(&daemon_.loop, settings.egress, &daemon_.traffic, &daemon_.network, err) < 0)
