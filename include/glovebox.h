@@ -292,6 +292,15 @@ GLB_API int32_t glb_session_get(glb_client *client, const char *session, char **
 /* Ends a session and everything in it. `ret_json` may be NULL. */
 GLB_API int32_t glb_session_kill(glb_client *client, const char *session, char **ret_json);
 
+/* Stops every program of a session where it stands, and its deadlines; with files_only 1 ends them
+ * and keeps the files. `ret_json` may be NULL.
+ *   Fails    GLB_E_CONFLICT  a cell runs, or the session has ended */
+GLB_API int32_t glb_session_pause(glb_client *client, const char *session, int32_t files_only,
+                                  char **ret_json);
+
+/* Lets a session run on. `ret_json` may be NULL. */
+GLB_API int32_t glb_session_resume(glb_client *client, const char *session, char **ret_json);
+
 typedef struct glb_cell_options {
     const char *code;
     size_t code_length;      /* bytes; 0: code ends with NUL */

@@ -81,6 +81,7 @@ static const struct option_row rows[] = {
     { "attach",   'a', "PROCESS",    VALUES_NONE,   "shell, exec: one that runs already",                     store_text,    FIELD(process) },
     { "tar",      0,   NULL,         VALUES_NONE,   "cp: a folder inside, a tar outside",                     store_switch,  FIELD(is_folder) },
     { "all",      0,   NULL,         VALUES_NONE,   "list, ps: those that have ended too",                        store_switch,  FIELD(all) },
+    { "files-only", 0, NULL,         VALUES_NONE,   "pause: end the programs, keep the files",                 store_switch,  FIELD(files_only) },
     { "json",     0,   NULL,         VALUES_NONE,   "the daemon's answer, for programs",                      store_switch,  FIELD(json) },
     { "daemon",   0,   "SOCKET",     VALUES_FILE,   "the daemon's socket; default: where it is looked for",   store_text,    FIELD(daemon) },
 };
@@ -106,6 +107,8 @@ const struct option_table *session_option_table(void)
                  "       glovebox session attach ID [PROCESS]\n"
                  "       glovebox session cp [--tar] ID:PATH FILE|-  or  FILE|- ID:PATH\n"
                  "       glovebox session files ID [FOLDER]\n"
+                 "       glovebox session pause [--files-only] ID\n"
+                 "       glovebox session resume ID\n"
                  "       glovebox session kill|rm ID…",
         .more = "An ID may be shortened to a beginning that only one session has. Needs a daemon: "
                 "glovebox serve.\nIn a shell, Enter ~ . leaves the program running; come back with "
@@ -137,6 +140,8 @@ static const struct verb {
     { "shell", 1, session_shell },
     { "ps", 1, session_processes },
     { "attach", 1, session_attach },
+    { "pause", 1, session_pause },
+    { "resume", 1, session_resume },
     { "cp", 2, session_copy },
     { "files", 1, session_files },
     { "kill", 1, session_kill },

@@ -17,7 +17,7 @@ struct session_arguments {
     size_t limit_count, variable_count, label_count;
     glb_limit limits[SESSION_LISTS_MOST];
     const char *variables[SESSION_LISTS_MOST + 1], *labels[SESSION_LISTS_MOST + 1];
-    bool json, all, is_folder;
+    bool json, all, is_folder, files_only;
 
     glb_client *client;
     char **words; /* what follows the verb */
@@ -39,6 +39,8 @@ const char *text_of(json_object *object, const char *key);
 int session_new(struct session_arguments *arguments, error *err);
 int session_list(struct session_arguments *arguments, error *err);
 int session_show(struct session_arguments *arguments, error *err);
+int session_pause(struct session_arguments *arguments, error *err);
+int session_resume(struct session_arguments *arguments, error *err);
 int session_kill(struct session_arguments *arguments, error *err);
 int session_run(struct session_arguments *arguments, error *err);
 int session_exec(struct session_arguments *arguments, error *err);

@@ -95,45 +95,49 @@ static bool is_meant(json_object *process, const char *word)
            strcmp(json_object_get_string(pid), word) == 0;
 }
 
+struct found {
+    unsigned count;
+    char name[SESSION_NAME_SIZE];
+    bool has_terminal;
+};
+
 /* The one that `word` means; with NULL the only one that runs. */
 static int find_process(const struct session_arguments *arguments, const char *session,
-                        const char *word, char name[SESSION_NAME_SIZE], bool *ret_has_terminal,
-                        error *err)
+                        const char *word, struct found *found, error *err)
 {
     json_object *root = NULL, *list = NULL;
-    unsigned found = 0;
     if (list_processes(arguments, session, &root, &list, err) < 0)
         return -1;
     for (size_t at = 0; at < json_object_array_length(list); at++) {
         json_object *process = json_object_array_get_idx(list, at);
         if (!is_meant(process, word))
             continue;
-        (void) snprintf(name, SESSION_NAME_SIZE, "%s", text_of(process, "id"));
-        *ret_has_terminal = flag_of(process, "terminal");
-        found++;
+        (void) snprintf(found->name, sizeof found->name, "%s", text_of(process, "id"));
+        found->has_terminal = flag_of(process, "terminal");
+        found->count++;
     }
     (void) json_object_put(root);
-    if (found == 1)
+    if (found->count == 1)
         return 0;
     if (word)
         return fail(err, ERR_NOT_FOUND, "%s begins with '%.40s'; see glovebox session ps",
-                    found ? "more than one process" : "no process that runs", word);
+                    found->count ? "more than one process" : "no process that runs", word);
     return fail(err, ERR_NOT_FOUND, "%s; %s",
-                found ? "more than one program runs there" : "no program runs there",
-                found ? "name one of glovebox session ps" : "begin one: glovebox session shell");
+                found->count ? "more than one program runs there" : "no program runs there",
+                found->count ? "name one of glovebox session ps"
+                             : "begin one: glovebox session shell");
 }
 
 int session_attach(struct session_arguments *arguments, error *err)
 {
     char session[SESSION_NAME_SIZE];
-    static char name[SESSION_NAME_SIZE]; /* lent to the arguments */
-    bool has_terminal = false;
+    static struct found found; /* its name is lent to the arguments */
     const char *word = arguments->process;
     if (!word && arguments->count > 1)
         word = arguments->words[1];
     if (session_named(arguments, arguments->words[0], session, err) < 0 ||
-        find_process(arguments, session, word, name, &has_terminal, err) < 0)
+        find_process(arguments, session, word, &found, err) < 0)
         return -1;
-    arguments->process = name;
-    return has_terminal ? session_shell(arguments, err) : session_exec(arguments, err);
+    arguments->process = found.name;
+    return found.has_terminal ? session_shell(arguments, err) : session_exec(arguments, err);
 }

@@ -1,4 +1,5 @@
-/* session_life.c - `glovebox session new`, `list`, `show`, `kill`; which session a word means. */
+/* session_life.c - the life of a session, from `glovebox session new` to `kill`; which session a
+ * word means. */
 #include "cli/session.h"
 
 #include "cli/terminal.h"
@@ -179,6 +180,24 @@ int session_show(struct session_arguments *arguments, error *err)
     (void) json_object_put(root);
     glb_text_free(json);
     return 0;
+}
+
+int session_pause(struct session_arguments *arguments, error *err)
+{
+    char name[SESSION_NAME_SIZE];
+    if (session_named(arguments, arguments->words[0], name, err) < 0)
+        return -1;
+    int32_t code = glb_session_pause(arguments->client, name, arguments->files_only, NULL);
+    return code != GLB_OK ? library_failed(code, err) : 0;
+}
+
+int session_resume(struct session_arguments *arguments, error *err)
+{
+    char name[SESSION_NAME_SIZE];
+    if (session_named(arguments, arguments->words[0], name, err) < 0)
+        return -1;
+    int32_t code = glb_session_resume(arguments->client, name, NULL);
+    return code != GLB_OK ? library_failed(code, err) : 0;
 }
 
 int session_kill(struct session_arguments *arguments, error *err)

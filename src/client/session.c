@@ -179,6 +179,26 @@ int32_t glb_session_kill(glb_client *client, const char *session, char **ret_jso
     return ask(client, "DELETE", path, ret_json, &err);
 }
 
+int32_t glb_session_pause(glb_client *client, const char *session, int32_t files_only,
+                          char **ret_json)
+{
+    error err = { 0 };
+    char path[256];
+    if (session_path(path, sizeof path, session, files_only ? "/pause?keep=files" : "/pause",
+                     &err) < 0)
+        return report(&err);
+    return ask(client, "POST", path, ret_json, &err);
+}
+
+int32_t glb_session_resume(glb_client *client, const char *session, char **ret_json)
+{
+    error err = { 0 };
+    char path[256];
+    if (session_path(path, sizeof path, session, "/resume", &err) < 0)
+        return report(&err);
+    return ask(client, "POST", path, ret_json, &err);
+}
+
 /* ---- cells ---- */
 
 static void write_cell(struct sink *sink, const void *what)

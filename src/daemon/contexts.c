@@ -184,7 +184,7 @@ static int interpreter_ended(struct context *context, const struct inside_frame 
     memcpy(&exited, payload, sizeof exited);
     struct run *run = context->running;
     session_done(context->session, &context->process);
-    if (!run || !context->end_is_ours)
+    if (!context->end_is_ours)
         context->end = describe_end(context, &exited);
     context->end_is_ours = context->is_ending = false;
     context->state = CONTEXT_COLD;
@@ -288,8 +288,8 @@ int context_interrupt(struct context *context, error *err)
 
 int context_restart(struct context *context, error *err)
 {
-    if (!session_is_running(context->session))
-        return fail(err, ERR_CONFLICT, "the session has ended: %s", context->session->why.text);
+    if (session_check_running(context->session, err) < 0)
+        return -1;
     session_touch(context->session);
     if (context->state != CONTEXT_IDLE && context->state != CONTEXT_BUSY)
         return 0; /* it is as fresh as can be */
@@ -363,9 +363,7 @@ int context_create(struct session *session, struct context_request *request,
     char id[CONTEXT_ID_SIZE];
     struct context *context = NULL;
     (void) snprintf(id, sizeof id, "ctx_%u", session->last_context + 1);
-    if (!session_is_running(session))
-        (void) fail(err, ERR_CONFLICT, "the session does not run");
-    else
+    if (session_check_running(session, err) == 0)
         context = context_new(session, id, request, err);
     context_request_done(request);
     if (!context)
@@ -382,8 +380,8 @@ int context_find(struct session *session, const char *id, struct context **ret_c
             *ret_context = context;
             return 0;
         }
-    if (session->state != SESSION_RUNNING)
-        return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
+    if (session_check_running(session, err) < 0)
+        return -1;
     if (!template_language(session->spec.template, context_language(session->spec.template, id)))
         return fail(err, ERR_NOT_FOUND,
                     "the session has no context '%.40s'; make one, or name a language", id);
@@ -406,8 +404,8 @@ int context_run(struct context *context, struct context_request *request, struct
 {
     struct session *session = context->session;
     int result = -1;
-    if (!session_is_running(session))
-        (void) fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
+    if (session_check_running(session, err) < 0)
+        result = -1;
     else if (context->queued >= CELLS_WAITING_MOST)
         (void) fail(err, ERR_BUSY, "%u cells wait in this context already; try again later",
                     context->queued);

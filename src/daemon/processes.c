@@ -245,6 +245,8 @@ static void become_ended(struct process *process)
 static void on_timer(uv_timer_t *timer)
 {
     struct process *process = timer->data;
+    if (process->session && !session_is_running(process->session))
+        return; /* its time stands still; on_resumed() goes on */
     settle(process);
     if (process->dies.at_ms != 0 && deadline_has_passed(process->dies)) {
         if (process->state == PROCESS_ENDED && !process->readers && process->uses == 0) {
@@ -276,6 +278,14 @@ static void feed_on(struct process *process)
         process->input_has_ended = true;
         order(process, INSIDE_END, NULL, 0);
     }
+}
+
+static void on_resumed(void *context, int64_t paused_ms)
+{
+    struct process *process = context;
+    if (process->dies.at_ms != 0)
+        process->dies.at_ms += paused_ms;
+    set_timer(process);
 }
 
 static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
@@ -522,9 +532,9 @@ int process_start(struct processes *processes, struct session *session,
     struct process *process = process_new(processes, session, request);
     if (!process)
         return fail(err, ERR_SYSTEM, "no memory for a process");
-    process->operation = (struct session_operation){ .context = process,
-                                                     .frame = on_frame,
-                                                     .ended = on_session_ended };
+    process->operation = (struct session_operation){
+        .context = process, .frame = on_frame, .resumed = on_resumed, .ended = on_session_ended
+    };
     if (session_begin(session, &process->operation, err) < 0) {
         process->session = NULL;
         forget(process);
@@ -592,7 +602,7 @@ void process_end_input(struct process *process)
 int process_signal(struct process *process, unsigned number, bool whole_group, error *err)
 {
     struct inside_signal wanted = { .number = number, .whole_group = whole_group };
-    if (check_runs(process, err) < 0)
+    if (check_runs(process, err) < 0 || session_check_running(process->session, err) < 0)
         return -1;
     order(process, INSIDE_SIGNAL, &wanted, sizeof wanted);
     return 0;

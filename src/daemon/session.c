@@ -42,12 +42,21 @@ static uint32_t fresh_id(struct session *session)
     return session->last_id;
 }
 
-int session_begin(struct session *session, struct session_operation *operation, error *err)
+int session_check_running(const struct session *session, error *err)
 {
+    if (session->state == SESSION_RUNNING)
+        return 0;
+    if (session->state == SESSION_PAUSED)
+        return fail(err, ERR_CONFLICT, "the session is paused; resume it");
     if (session->state == SESSION_ENDED)
         return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
-    if (session->state != SESSION_RUNNING)
-        return fail(err, ERR_CONFLICT, "the session has not begun yet; try again in a moment");
+    return fail(err, ERR_CONFLICT, "the session has not begun yet; try again in a moment");
+}
+
+int session_begin(struct session *session, struct session_operation *operation, error *err)
+{
+    if (session_check_running(session, err) < 0)
+        return -1;
     if (session->operation_count >= SESSION_OPERATIONS_MOST)
         return fail(err, ERR_BUSY, "%u operations are under way in this session; wait for some",
                     session->operation_count);
@@ -71,10 +80,16 @@ void session_done(struct session *session, struct session_operation *operation)
         }
 }
 
+/* A paused session's init goes on with what it has begun. */
+static bool stands(const struct session *session)
+{
+    return session->state == SESSION_RUNNING || session->state == SESSION_PAUSED;
+}
+
 void session_send(struct session *session, const struct session_operation *operation,
                   enum inside_kind kind, const struct iovec *parts, int part_count)
 {
-    if (session->state == SESSION_RUNNING)
+    if (stands(session))
         sandbox_send(session->sandbox,
                      &(struct inside_frame){ .kind = (uint16_t) kind, .id = operation->id }, parts,
                      part_count);
@@ -82,13 +97,13 @@ void session_send(struct session *session, const struct session_operation *opera
 
 void session_flush(struct session *session)
 {
-    if (session->state == SESSION_RUNNING)
+    if (stands(session))
         sandbox_flush(session->sandbox);
 }
 
 bool session_has_room(const struct session *session)
 {
-    return session->state == SESSION_RUNNING && sandbox_has_room(session->sandbox);
+    return stands(session) && sandbox_has_room(session->sandbox);
 }
 
 /* Refused calls carry no id: they belong to whatever runs. */

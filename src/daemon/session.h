@@ -5,7 +5,8 @@
  * frames under it, and hears every frame that comes back with that number. What has no operation
  * (any more) is ignored, so an operation may be forgotten at any moment, also in its own `frame`.
  *
- *     starting --> running --> ended      (a session that has ended stays as its own tombstone)
+ *     starting --> running <--> paused
+ *         |           +------------+------> ended   (which stays as its own tombstone)
  *
  * Nothing of the sandbox is believed: sizes and kinds are checked before an operation hears them
  * (inside_reader.h), what they mean in the moment is checked by the operation. */
@@ -35,6 +36,9 @@ struct session_operation {
                  error *err);
     void (*room)(void *context); /* session_has_room() is true again; NULL: never mind */
 
+    /* The session runs on after it was paused for so long; NULL: never mind. */
+    void (*resumed)(void *context, int64_t paused_ms);
+
     /* The session has ended, *why says how: the operation is forgotten already, nothing more comes,
      * and nothing can be sent. Never called after session_done(). */
     void (*ended)(void *context, const error *why);
@@ -46,7 +50,7 @@ struct session_operation {
 enum { SESSION_OPERATIONS_MOST = 256 };
 
 /* Begins an operation, and counts as use of the session.
- * Fails  ERR_CONFLICT  the session does not run, or has ended: why
+ * Fails  ERR_CONFLICT  the session does not run, is paused, or has ended: why
  *        ERR_BUSY      SESSION_OPERATIONS_MOST are under way */
 int session_begin(struct session *session, struct session_operation *operation, error *err);
 
@@ -71,4 +75,7 @@ void session_hold(struct session *session);
 void session_let_go(struct session *session);
 
 bool session_is_running(const struct session *session);
+
+/* Fails ERR_CONFLICT, saying why it does not run. */
+int session_check_running(const struct session *session, error *err);
 const char *session_id(const struct session *session);

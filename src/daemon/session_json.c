@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-static const char *const state_names[SESSION_STATES] = { "starting", "running", "ended" };
+static const char *const state_names[SESSION_STATES] = { "starting", "running", "paused", "ended" };
 
 static const struct {
     const char *name, *kept;
@@ -93,14 +93,16 @@ void session_write_contexts(const struct session *session, struct bytes *out)
 
 void session_write(struct session *session, struct bytes *out)
 {
-    bool is_alive = session->state != SESSION_ENDED;
+    bool is_paused = session->state == SESSION_PAUSED;
+    bool is_counted = session->state != SESSION_ENDED && !is_paused; /* its deadlines move */
     json_open(out, '{');
     json_string_field(out, "id", session->id);
     json_string_field(out, "state", state_names[session->state]);
     write_moment(out, "created_at", session->created_ms);
-    write_moment(out, "expires_at", is_alive ? moment_of(session->age_ends) : 0);
+    write_moment(out, "expires_at", is_counted ? moment_of(session->age_ends) : 0);
     write_moment(out, "idle_at",
-                 is_alive && session->holds == 0 ? moment_of(session->idle_ends) : 0);
+                 is_counted && session->holds == 0 ? moment_of(session->idle_ends) : 0);
+    write_moment(out, "paused_at", is_paused ? session->paused_ms : 0);
     json_key(out, "idle_seconds");
     bytes_print(out, "%llu.%03llu", (unsigned long long) (session->idle_ms / 1000),
                 (unsigned long long) (session->idle_ms % 1000));

@@ -31,6 +31,8 @@ static void look_at_deadlines(struct session *session)
                     START_MS / 1000);
         session_end(session, END_FAILED, &why);
     }
+    if (session->state == SESSION_PAUSED)
+        session_look_at_pause(session);
     if (session->state == SESSION_RUNNING)
         contexts_look(session);
     if (session->state != SESSION_RUNNING)
@@ -327,6 +329,9 @@ int session_change(struct session *session, struct session_request *request, err
 {
     if (session->state == SESSION_ENDED)
         return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
+    if (session->state == SESSION_PAUSED && (request->has_idle || request->has_ttl))
+        return fail(err, ERR_CONFLICT,
+                    "the deadlines of a session that is paused stand still; resume it first");
     if (session->state == SESSION_RUNNING && grant_time(session, request, err) < 0)
         return -1;
     if (request->metadata) {

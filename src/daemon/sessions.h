@@ -26,7 +26,13 @@ enum {
     METADATA_BYTES_MOST = 16 * 1024,
 };
 
-enum session_state { SESSION_STARTING, SESSION_RUNNING, SESSION_ENDED, SESSION_STATES };
+enum session_state {
+    SESSION_STARTING,
+    SESSION_RUNNING,
+    SESSION_PAUSED,
+    SESSION_ENDED,
+    SESSION_STATES
+};
 
 /* Why it has ended; the words are in session_json.c. */
 enum session_end {
@@ -90,6 +96,12 @@ struct session {
     int64_t created_ms, ended_ms; /* since 1970 */
     uint64_t idle_ms;             /* it ends when nobody has used it for so long */
     deadline idle_ends, age_ends;
+
+    /* While it is paused; its deadlines stand still. */
+    int64_t paused_ms; /* since 1970 */
+    int64_t paused_at; /* on the clock of deadlines */
+    deadline pause_ends;
+    uint64_t cpu_when_paused_us; /* UINT64_MAX: not read yet */
 
     struct way *way;     /* out of the sandbox, where the policy has one */
     size_t records_told; /* of it, by cells that have ended */
@@ -162,6 +174,13 @@ int sessions_enter(const struct sessions *sessions, const struct account *accoun
 
 /* Changes deadlines and metadata. Takes what is in the request. */
 int session_change(struct session *session, struct session_request *request, error *err);
+
+/* session_pause.c: stops every program in it where it stands, or ends them all and keeps its files.
+ * Its init goes on: what was on its way arrives.
+ * Fails  ERR_CONFLICT  it does not run, or a cell does. */
+int session_pause(struct session *session, bool files_only, error *err);
+int session_resume(struct session *session, error *err);
+void session_look_at_pause(struct session *session); /* now and then, while it is paused */
 
 /* session.c, for sessions.c: takes a sandbox from the pool; and the other way round. */
 int session_lease(struct session *session, error *err);

@@ -163,6 +163,15 @@ def test_other_names_of_the_verbs(cli):
     assert cli("rm", name.decode()).returncode == 0 and name not in cli("ls").stdout
 
 
+def test_a_session_is_paused_and_resumed(cli, session):
+    cli("run", session, "-c", "x = 7")
+    assert cli("pause", session).returncode == 0 and b"paused" in cli("list").stdout
+    assert b"is paused; resume it" in cli("run", session, "-c", "x").stderr
+    assert cli("resume", session).returncode == 0 and cli("run", session, "-c", "x").stdout == b"7\n"
+    assert cli("pause", "--files-only", session).returncode == 0 and cli("resume", session).returncode == 0
+    assert b"NameError" in cli("run", session, "-c", "x").stderr
+
+
 def test_files_go_in_and_out(cli, session, tmp_path):
     block = os.urandom(3_000_000)
     (tmp_path / "a file").write_bytes(block)
@@ -195,6 +204,22 @@ def test_a_shell_is_a_terminal_with_the_size_of_ours(daemon, session):
     shell.type("exit 5\r")
     status, _ = shell.end()
     assert status == 5
+
+
+def test_no_shell_sees_that_its_jobs_were_paused(daemon, session):
+    shell = Shell(daemon, session)
+    shell.until(b"$ ")
+    shell.type("sleep 100 & cat | cat\r")
+    shell.until(b"[1] ")
+    for _ in range(20):
+        for what in ("pause", "resume"):
+            assert daemon.call("POST", f"/v1/sessions/{session}/{what}")[0] == 200
+    shell.type("still\r")
+    assert b"Stopped" not in shell.until(b"still\r\nstill\r\n")
+    shell.type("\x04")
+    assert b"Stopped" not in shell.until(b"$ ")
+    shell.type("exit\r")
+    assert shell.end()[0] == 0
 
 
 def test_a_shell_is_left_and_found_again(daemon, session):

@@ -30,6 +30,8 @@ MATRIX = {
     ("GET", "/v1/sessions"): (SESSIONS, ALL, None),
     ("GET", S): (SESSIONS, 404, None),
     ("PATCH", S): (SESSIONS, 404, {"metadata": {}}),
+    ("POST", S + "/pause"): (SESSIONS, 404, None),
+    ("POST", S + "/resume"): (SESSIONS, 404, None),
     ("DELETE", S): (SESSIONS, 404, None),
     ("POST", S + "/contexts"): (SESSIONS, 404, {}),
     ("GET", S + "/contexts"): (SESSIONS, 404, None),

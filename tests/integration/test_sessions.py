@@ -217,3 +217,120 @@ class TestPolicy:
             status, answer = daemon.call("POST", "/v1/sessions", {"policy": "few"} | asked)
             assert (status, answer["error"]["code"]) == (422, "limit"), answer
         daemon.stop()
+
+
+TICK = """import itertools, threading, time
+ticks = 0
+def tick():
+    global ticks
+    while True:
+        ticks += 1
+        time.sleep(0.01)
+threading.Thread(target=tick, daemon=True).start()"""
+
+
+class TestPause:
+    def test_what_runs_stands_still_and_goes_on(self, session):
+        session.run(TICK)
+        started = session.call("POST", "/processes", {"shell": "i=0; while :; do i=$((i+1)); echo $i >count; sleep 0.01; done"})[1]
+        status, paused = session.call("POST", "/pause")
+        assert (status, paused["state"], paused["expires_at"], paused["idle_at"]) == (200, "paused", None, None)
+        assert paused["paused_at"] and session.call("POST", "/pause")[0] == 200  # once more changes nothing
+        before = [session.call(*call) for call in (
+            ("POST", "/contexts/python/run", {"code": "1"}), ("GET", "/files/count"), ("POST", "/contexts", {}),
+            ("POST", "/contexts/bash/run", {"code": "1"}), ("POST", "/processes", {"shell": "true"}), ("PATCH", "", {"ttl_seconds": 5}),
+            ("POST", f"/processes/{started['id']}/signal", {"signal": "SIGCONT"}), ("POST", "/contexts/python/restart"))]
+        for status, answer in before:
+            assert status == 409 and "paused" in answer["error"]["message"], answer
+        assert session.call("PATCH", "", {"metadata": {"a": "b"}})[0] == 200
+        time.sleep(0.6)
+        status, resumed = session.call("POST", "/resume")
+        assert (status, resumed["state"], resumed["paused_at"]) == (200, "running", None) and resumed["expires_at"]
+        first = int(session.value("ticks"))
+        for _ in range(500):
+            if int(session.value("ticks")) > first:
+                break
+        else:
+            raise AssertionError("the thread stands still")
+        assert session.call("GET", f"/processes/{started['id']}")[1]["state"] == "running"
+
+    def test_nothing_runs_meanwhile(self, daemon):
+        session = daemon.session()
+        session.run(TICK)
+        session.call("POST", "/pause")
+        before = session.get()["usage"]["cpu_ms"]
+        time.sleep(0.5)
+        assert session.get()["usage"]["cpu_ms"] <= before + 1
+        assert session.call("POST", "/resume")[0] == 200
+        session.end()
+
+    def test_deadlines_stand_still(self, daemon):
+        session = daemon.session(ttl_seconds=2, idle_seconds=1.5)
+        killed_late = session.call("POST", "/processes", {"command": ["sleep", "100"], "timeout_ms": 1500})[1]
+        assert session.call("POST", "/pause")[0] == 200
+        time.sleep(2.2)
+        assert session.get()["state"] == "paused"
+        assert session.call("POST", "/resume")[0] == 200
+        process = session.call("GET", f"/processes/{killed_late['id']}")[1]
+        assert (process["state"], process["timed_out"]) == ("running", False)
+        assert ended(session)["why"] in ("idle", "expired")
+
+    def test_with_its_files_only(self, session):
+        session.run("x = 1\nopen('kept', 'w').write('here')")
+        session.run("y=1", "bash")
+        server = session.call("POST", "/processes", {"command": ["sleep", "100"]})[1]
+        assert session.call("POST", "/pause?keep=files")[1]["state"] == "paused"
+        for _ in range(500):
+            if session.call("GET", f"/processes/{server['id']}")[1]["state"] == "ended":
+                break
+            time.sleep(0.01)
+        assert session.call("POST", "/resume")[0] == 200
+        assert session.value("open('kept').read()") == "'here'"
+        assert session.run("x")["error"]["name"] == "NameError"
+        assert session.run("echo [$y]", "bash")["stdout"] == "[]\n"
+        assert session.get()["contexts"][0]["last_end"] == "the session was paused with its files only"
+
+    def test_not_while_a_cell_runs_and_not_by_other_words(self, session):
+        events = session.begin("import time; print('in', flush=True); time.sleep(60)")
+        events.until("stdout")
+        status, answer = session.call("POST", "/pause")
+        assert status == 409 and "interrupt" in answer["error"]["message"]
+        session.call("POST", "/contexts/python/interrupt")
+        events.until("end")
+        assert session.call("POST", "/pause?keep=some")[0] == 400
+        assert session.call("POST", "/resume")[0] == 200  # it runs already
+
+    def test_a_paused_session_ends_as_any_other(self, daemon):
+        session = daemon.session()
+        session.run("1")
+        session.call("POST", "/pause")
+        assert session.end()["ended"]["why"] == "deleted"
+        assert session.call("POST", "/resume")[0] == 409 and session.call("POST", "/pause")[0] == 409
+        daemon.idle()
+
+    def test_who_runs_on_in_a_pause_is_ended(self, session):
+        """Init is the user's own: it is believed by its processor time."""
+        process = session.call("POST", "/processes", {"shell": ">busy; while :; do :; done"})[1]
+        while session.call("POST", "/files:stat", {"path": "busy"})[0] != 200:
+            time.sleep(0.01)
+        session.call("POST", "/pause")
+        outer = [int(entry.name) for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit()
+                 and ns_pid(entry, process["pid"]) and b"while :; do :; done" in cmdline(entry)]
+        assert len(outer) == 1
+        time.sleep(1.2)
+        os.kill(outer[0], signal.SIGCONT)
+        assert "processor time" in ended(session, 60)["message"]
+
+
+def cmdline(entry):
+    try:
+        return (entry / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def ns_pid(entry, pid):
+    try:
+        return f"\t{pid}\n" in next(line for line in (entry / "status").open() if line.startswith("NSpid"))
+    except (OSError, StopIteration):
+        return False

@@ -206,8 +206,8 @@ static int start(struct exchange *exchange, struct session *session, struct proc
         done = fields_read(json, fields, COUNT_OF(fields), err);
     if (done == 0)
         done = read_terminal(terminal, &request, err);
-    if (done == 0 && !session_is_running(session))
-        done = fail(err, ERR_CONFLICT, "the session does not run");
+    if (done == 0)
+        done = session_check_running(session, err);
     if (done == 0)
         done = session_check_approval(session, exchange->account, door->approvals, err);
     if (done == 0)

@@ -148,6 +148,37 @@ static void delete_session(struct exchange *exchange)
     answer_session(exchange, session, MHD_HTTP_OK);
 }
 
+static void post_pause(struct exchange *exchange)
+{
+    struct session *session = exchange_session(exchange);
+    const char *keep = exchange_query(exchange, "keep");
+    bool files_only = keep && strcmp(keep, "files") == 0;
+    error err;
+    int done = -1;
+    if (!session)
+        return;
+    if (keep && !files_only && strcmp(keep, "all") != 0)
+        (void) fail(&err, ERR_BAD_REQUEST, "keep is all or files, not '%.40s'", keep);
+    else
+        done = session_pause(session, files_only, &err);
+    if (done < 0)
+        exchange_fail(exchange, &err);
+    else
+        answer_session(exchange, session, MHD_HTTP_OK);
+}
+
+static void post_resume(struct exchange *exchange)
+{
+    struct session *session = exchange_session(exchange);
+    error err;
+    if (!session)
+        return;
+    if (session_resume(session, &err) < 0)
+        exchange_fail(exchange, &err);
+    else
+        answer_session(exchange, session, MHD_HTTP_OK);
+}
+
 /* --- lists --------------------------------------------------------------------------------------
  */
 
@@ -244,6 +275,8 @@ static const struct route rows[] = {
     { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?after= page" },
     { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept" },
     { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata" },
+    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files" },
+    { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on" },
     { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it" },
     /* clang-format on */
 };

@@ -1,0 +1,112 @@
+/* session_pause.c - a session that stands still. Every program in it is stopped by its init, whom
+ * no stop reaches, and its deadlines stand still with it; decision 0060 says why it is no freezer.
+ */
+#include "daemon/contexts.h"
+#include "daemon/log.h"
+#include "daemon/sessions.h"
+
+#include <signal.h>
+
+enum {
+    PAUSE_MOST_MS = 7 * 24 * 60 * 60 * 1000, /* where the policy states no age */
+    CPU_MOST_US = 300000,                    /* nothing that is stopped uses as much */
+};
+
+/* For everything inside but init. */
+static void send_signal(struct session *session, uint32_t number)
+{
+    struct inside_signal wanted = { .number = number, .whole_group = 1 };
+    struct session_operation everything = { .id = 0 };
+    struct iovec part = { &wanted, sizeof wanted };
+    session_send(session, &everything, INSIDE_SIGNAL, &part, 1);
+    session_flush(session);
+}
+
+static int check_rests(const struct session *session, error *err)
+{
+    if (session_check_running(session, err) < 0)
+        return -1;
+    for (const struct context *context = session->contexts; context; context = context->next) {
+        if (context->running || context->first_queued)
+            return fail(err, ERR_CONFLICT,
+                        "a cell runs or waits in context %s; wait for it, or interrupt it",
+                        context->id);
+        if (context->state == CONTEXT_STARTING || context->is_ending)
+            return fail(err, ERR_CONFLICT, "context %s starts or ends; try again in a moment",
+                        context->id);
+    }
+    return 0;
+}
+
+/* The interpreters go with all else; each context starts a fresh one when it is used again. */
+static void end_programs(struct session *session)
+{
+    for (struct context *context = session->contexts; context; context = context->next) {
+        if (context->state == CONTEXT_COLD)
+            continue;
+        context->end = "the session was paused with its files only";
+        context->end_is_ours = true;
+        context_kill(context);
+    }
+    session->has_parked_interpreter = false;
+    send_signal(session, SIGKILL);
+}
+
+int session_pause(struct session *session, bool files_only, error *err)
+{
+    if (session->state == SESSION_PAUSED && !files_only)
+        return 0;
+    if (check_rests(session, err) < 0)
+        return -1;
+    if (files_only)
+        end_programs(session);
+    else
+        send_signal(session, SIGSTOP);
+    uint64_t most_ms = session->spec.policy->sessions.values[SESSIONS_AGE];
+    session->state = SESSION_PAUSED;
+    session->paused_ms = wall_clock_ms();
+    session->paused_at = now_ms();
+    session->pause_ends = deadline_in(most_ms != 0 ? (int64_t) most_ms : PAUSE_MOST_MS);
+    session->cpu_when_paused_us = UINT64_MAX;
+    log_event(LOG_NOTICE, "session.paused", TEXT("session", session->id),
+              TEXT("kept", files_only ? "files" : "all"));
+    return 0;
+}
+
+int session_resume(struct session *session, error *err)
+{
+    if (session->state == SESSION_RUNNING)
+        return 0;
+    if (session->state != SESSION_PAUSED)
+        return session_check_running(session, err);
+    int64_t paused_ms = now_ms() - session->paused_at;
+    session->state = SESSION_RUNNING;
+    if (session->age_ends.at_ms != 0)
+        session->age_ends.at_ms += paused_ms;
+    session_touch(session);
+    send_signal(session, SIGCONT);
+    log_event(LOG_NOTICE, "session.resumed", TEXT("session", session->id));
+    for (const struct session_operation *operation = session->operations, *next; operation;
+         operation = next) {
+        next = operation->next;
+        if (operation->resumed)
+            operation->resumed(operation->context, paused_ms);
+    }
+    return 0;
+}
+
+/* Init is the user's like all else inside: whether it has stopped the others is looked at. */
+void session_look_at_pause(struct session *session)
+{
+    error why;
+    uint64_t used_us = counters_cpu_us(sandbox_groups(session->sandbox));
+    if (session->cpu_when_paused_us == UINT64_MAX)
+        session->cpu_when_paused_us = used_us;
+    if (deadline_has_passed(session->pause_ends)) {
+        (void) fail(&why, ERR_TIMEOUT, "it was paused for longer than a session may live");
+        session_end(session, END_AGE, &why);
+    } else if (used_us > session->cpu_when_paused_us + CPU_MOST_US) {
+        (void) fail(&why, ERR_PROTOCOL, "it used processor time while it was paused");
+        session_end(session, END_LOST, &why);
+    }
+}
