@@ -147,6 +147,7 @@ const struct option_table *options_of_verb(const char *verb)
         { "libs", libs_option_table },
         { "log", log_option_table },
         { "net", net_option_table },
+        { "limits", limits_option_table },
         { "receipt", receipt_option_table },
         { "replay", replay_option_table },
         { "session", session_option_table },

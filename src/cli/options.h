@@ -71,6 +71,7 @@ const struct option_table *config_option_table(void);
 const struct option_table *top_option_table(void);
 const struct option_table *libs_option_table(void);
 const struct option_table *net_option_table(void);
+const struct option_table *limits_option_table(void);
 const struct option_table *log_option_table(void);
 const struct option_table *receipt_option_table(void);
 const struct option_table *replay_option_table(void);

@@ -82,7 +82,7 @@ static const char *word_of_told(unsigned index)
     return words[index];
 }
 
-enum label { NONE, STATUS, START, LIMIT, LAYER, STREAM, CLASS, REASON, DIRECTION, TOLD, RULE };
+enum label { NONE, STATUS, START, LIMIT, LAYER, STREAM, CLASS, REASON, DIRECTION, TOLD, RULE, POLICY_LIMIT };
 
 static const struct labels {
     const char *name;
@@ -101,6 +101,7 @@ static const struct labels {
     [DIRECTION] = { "direction", 2,         word_of_direction },
     [TOLD]   = { "end",    NOTIFY_ENDS,     word_of_told },
     [RULE]   = { "rule",   1,               NULL }, /* counted by traffic.c */
+    [POLICY_LIMIT] = { "policy", 1,         NULL }, /* counted by limit_counts.c */
     /* clang-format on */
 };
 
@@ -223,7 +224,7 @@ void metrics_write(struct bytes *out)
 {
     for (enum metric metric = 0; metric < METRICS; metric++) {
         const struct family *family = &families[metric];
-        if (family->label == RULE)
+        if (family->label == RULE || family->label == POLICY_LIMIT)
             continue;
         metric_write_head(metric, out);
         for (unsigned i = 0; i < labels[family->label].count; i++) {

@@ -1,4 +1,5 @@
 /* run_metrics.c - what is counted of a run when it has ended. */
+#include "daemon/limit_counts.h"
 #include "daemon/metrics.h"
 #include "daemon/run.h"
 
@@ -26,6 +27,18 @@ static void count_harvest(const struct harvest *harvest)
     metric_add(METRIC_DENIALS, LAYER_OTHER, harvest->denials.unlisted);
 }
 
+static void count_limits(const struct run *run)
+{
+    for (enum limit_id limit = 0; limit < LIMITS; limit++) {
+        bool has_ended = run->verdict.status == RUN_LIMIT && run->verdict.limit == limit;
+        bool is_met = run->evidence.hits[limit] > 0;
+        metric_add(METRIC_LIMIT_HITS, limit, is_met);
+        metric_add(METRIC_LIMIT_ENDS, limit, has_ended);
+        if ((is_met || has_ended) && run->spec.policy)
+            limit_counts_add(run->spec.policy->name, limit, has_ended);
+    }
+}
+
 void metrics_run_ended(const struct run *run)
 {
     unsigned start = run->cell ? POOL_PARKED + 1U : (unsigned) run->start;
@@ -36,10 +49,7 @@ void metrics_run_ended(const struct run *run)
     metric_add(METRIC_CPU_TIME, 0, run->counters.cpu_us);
     metric_observe(METRIC_RUN_TIME, start, run->done_us - run->submitted_us);
     metric_observe(METRIC_QUEUE_TIME, 0, left_queue_us - run->submitted_us);
-    for (enum limit_id limit = 0; limit < LIMITS; limit++)
-        metric_add(METRIC_LIMIT_HITS, limit, run->evidence.hits[limit] > 0);
-    if (run->verdict.status == RUN_LIMIT && run->verdict.limit < LIMITS)
-        metric_add(METRIC_LIMIT_ENDS, run->verdict.limit, 1);
+    count_limits(run);
     if (run->has_harvest)
         count_harvest(&run->harvest);
 }

@@ -1,5 +1,6 @@
 /* metrics.c - /metrics: what is counted as it happens, and what is looked up when it is asked for.
  */
+#include "daemon/limit_counts.h"
 #include "daemon/metrics.h"
 
 #include "base/clock.h"
@@ -53,6 +54,7 @@ static void get_metrics(struct exchange *exchange)
     struct bytes text = { 0 };
     look(exchange);
     metrics_write(&text);
+    limit_counts_write(&text);
     traffic_write_metrics(((const struct door *) exchange->door)->traffic, &text);
     exchange_answer_as(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", &text);
 }

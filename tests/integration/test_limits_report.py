@@ -1,0 +1,47 @@
+"""`glovebox limits report`: which limits ordinary work is near, out of receipts; and the same, counted, in /metrics."""
+
+import json
+
+import pytest
+from conftest import TOP
+from serving import Serving, state_of_its_own
+
+pytestmark = pytest.mark.usefixtures("python_template")
+
+POLICIES = {"met": "limits: {disk: 1MiB}", "near": "limits: {disk: 1MiB}", "rare": "limits: {disk: 1MiB}"}
+WRITE = "import os\nf = os.open('f', os.O_CREAT | os.O_WRONLY)\nos.write(f, b'x' * {})"
+RUNS = 24
+
+
+def test_limits_that_are_met_or_near_are_named(glovebox):
+    state_of_its_own(glovebox)
+    policies = glovebox.folder / "policies"
+    policies.mkdir()
+    for name, text in POLICIES.items():
+        (policies / f"{name}.yaml").write_text(f"name: {name}\nextends: minimal\n{text}\n")
+    policies.chmod(0o755)
+    with Serving(glovebox, tcp=False, env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}) as server:
+        for policy, size, count in (("met", 2_000_000, 2), ("met", 10, RUNS - 2), ("near", 1_000_000, 3), ("near", 10, RUNS - 3),
+                                    ("rare", 2_000_000, 1)):
+            for _ in range(count):
+                assert server.run(WRITE.format(size), policy=policy).status == 200
+        metrics = server.call("GET", "/metrics").body.decode()
+    assert 'glovebox_policy_limit_hits_total{policy="met",limit="disk"} 2\n' in metrics
+    assert 'glovebox_policy_limit_hits_total{policy="rare",limit="disk"} 1\n' in metrics
+    assert 'policy="near"' not in metrics
+    done = glovebox("limits", "report", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["runs"] == 2 * RUNS + 1 and set(told["policies"]) == set(POLICIES)
+    disk = {name: policy["limits"]["disk"] for name, policy in told["policies"].items()}
+    assert {name: row["verdict"] for name, row in disk.items()} == {"met": "met_often", "near": "tight", "rare": "too_few"}
+    assert disk["met"]["hits"] == 2 and disk["near"]["hits"] == 0 and disk["near"]["used_most_percent"] >= 90
+    assert disk["near"]["used_p50_percent"] < 10 and disk["near"]["granted_most"] == 1 << 20
+    assert told["policies"]["near"]["limits"]["inodes"]["verdict"] == "roomy"
+    text = glovebox("limits", "report", "--policy", "met", "--since", "1h").stdout.decode()
+    assert text.startswith(f"met: {RUNS} runs\n") and f"met by 2 of {RUNS} runs: raise it above 1 MiB" in text
+    assert "near" not in text
+    for wrong, says in ((("limits",), "glovebox limits report"), (("limits", "show"), "not 'show'"),
+                        (("limits", "report", "--since", "7"), "--since takes a time")):
+        done = glovebox(*wrong)
+        assert done.returncode != 0 and says in done.stderr.decode(), done.stderr
