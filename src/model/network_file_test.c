@@ -11,8 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEAD  "name: t\ntemplate: t\nlanguages: [python]\nnetwork:\n"
-#define RULE  HEAD "  allow:\n    - "
+#define HEAD      "name: t\ntemplate: t\nlanguages: [python]\nnetwork:\n"
+#define RULE      HEAD "  allow:\n    - "
+#define END       HEAD "  endpoints: {"
+#define ONE(name) name ": {url: https://x.org}, "
+#define NINE_ENDPOINTS \
+    ONE("1")           \
+    ONE("2") ONE("3") ONE("4") ONE("5") ONE("6") ONE("7") ONE("8") "9: {url: https://x.org}"
 #define EIGHT "{host: a.b, ports: [1, 2, 3, 4, 5, 6, 7, 8]}"
 
 static int parse(const char *text, struct policy *policy, error *err)
@@ -81,6 +86,21 @@ static const struct {
     { RULE "{host: a.b, methods: [GET]}\n", "cannot be seen inside TLS" },
     { RULE "{host: a.b, ports: [80, 443], paths: [/a]}\n", "cannot be seen inside TLS" },
     { RULE "{network: 10.0.0.0/8, ports: [80], methods: [GET]}\n", "belong to a host" },
+    { END "a: {url: https://x.org, network: 10.0.0.1/8}}\n", "network is a block of addresses" },
+    { END "a: {url: https://x.org, network: [x]}}\n", "network is a block of addresses" },
+    { END "a: {url: https://x.org, rate: 0}}\n", "no number from 1 to 1000000" },
+    { END "a: {url: https://x.org, headers: []}}\n", "headers lists 1 to 4 names" },
+    { END "a: {url: https://x.org, url: https://y.org}}\n", "'url' is there twice" },
+    { END "a: {url: https://x.org:8x}}\n", "url names one host" },
+    { END "a: {url: https://x.org:123456}}\n", "url names one host" },
+    { END "a: {url: https://x.org//v1}}\n", "url names one host" },
+    { END "a: https://x.org}\n", "no endpoint; write {url: " },
+    { END "a: {url: https://x.org}, a: {url: https://x.org}}\n", "'a' is there twice; remove one" },
+    { END "a-: {url: https://x.org}}\n", "a name of an endpoint" },
+    { END NINE_ENDPOINTS "}\n", "more than 8 endpoints" },
+    { END "a: {url: https://x.org, paths: [/1, /2, /3, /4, /5, /6, /7, /8, /9, /10, /11, /12, /13, "
+          "/14, /15, /16, /17]}}\n",
+      "more than 16 rules" },
     { RULE "{host: a.b, ports: [80], paths: [/1, /2, /3, /4, /5, /6, /7, /8, /9, /10, /11, "
            "/12, /13, /14, /15, /16, /17]}\n",
       "more than 16 rules" },
@@ -113,6 +133,9 @@ TEST(a_rule_is_written_as_it_holds)
         { RULE "{network: \"2001:db8::/32\"}\n", "2001:db8::/32:443", 1 },
         { RULE "{host: db.b, network: 10.1.0.0/16}\n", "db.b in 10.1.0.0/16:443", 1 },
         { HEAD "  allow: []\n", "", 0 },
+        { END "a: {url: http://x.org:8080/v1/, network: 10.0.0.0/8, methods: [POST], paths: [/b/, "
+              "/c]}}\n",
+          "a.endpoint:80 POST /c", 2 },
     };
     for_each(fact, facts) {
         static struct policy policy;
@@ -126,6 +149,29 @@ TEST(a_rule_is_written_as_it_holds)
             network_rule_write(&policy.way.rules[policy.way.count - 1], text);
         expect(policy.way.count == fact->count && strcmp(text, fact->written) == 0,
                "'%s' gave %u rules, '%s'", fact->text, policy.way.count, text);
+    }
+}
+
+TEST(an_endpoint_is_written_as_it_holds)
+{
+    static const struct {
+        const char *text, *written;
+    } facts[] = {
+        { "a: {url: https://X.org}}\n", "a.endpoint -> https://x.org:443" },
+        { "a: {url: http://x.org:8080/v1/, network: 10.0.0.0/8, rate: 5, idle: 30s, "
+          "headers: [A, B-c]}}\n",
+          "a.endpoint -> http://x.org:8080/v1 in 10.0.0.0/8 with A, B-c, 5 a minute, idle 30000 "
+          "ms" },
+    };
+    for_each(fact, facts) {
+        static struct policy policy;
+        char text[NETWORK_RULE_TEXT] = "";
+        char file[512];
+        error err = { 0 };
+        (void) snprintf(file, sizeof file, "%s%s", END, fact->text);
+        expect(parse(file, &policy, &err) == 0, "'%s': %s", file, err.text);
+        network_endpoint_write(&policy.way.endpoints[0], text);
+        expect(strcmp(text, fact->written) == 0, "'%s' gave '%s'", fact->text, text);
     }
 }
 
@@ -259,4 +305,5 @@ TEST(the_longest_rule_and_endpoint_are_written_whole)
 
 TESTS(CASE(a_wrong_rule_says_where_and_what_to_write), CASE(a_rule_is_written_as_it_holds),
       CASE(bounds_are_what_the_file_says), CASE(a_block_of_addresses_holds_its_own),
-      CASE(a_set_is_kept_or_refused), CASE(the_longest_rule_and_endpoint_are_written_whole))
+      CASE(a_set_is_kept_or_refused), CASE(the_longest_rule_and_endpoint_are_written_whole),
+      CASE(an_endpoint_is_written_as_it_holds))
