@@ -25,6 +25,7 @@ void connection_fact_of(const struct egress_record *record, const char *rule,
         .address = IN6_IS_ADDR_UNSPECIFIED(&connected) ? NULL : ret_texts->address,
         .method = unless_empty(record->method),
         .path = unless_empty(record->path),
+        .intercepted = record->is_intercepted,
         .port = record->port,
         .status = record->status,
         .sent = record->sent,
@@ -58,6 +59,7 @@ void connection_write(const struct fact_connection *fact, uint32_t took_ms, stru
     optional_field(out, "rule", fact->rule);
     optional_field(out, "reason", fact->reason);
     optional_field(out, "address", fact->address);
+    json_flag_field(out, "intercepted", fact->intercepted);
     optional_field(out, "method", fact->method);
     optional_field(out, "path", fact->path);
     json_number_field(out, "status", (int64_t) fact->status);

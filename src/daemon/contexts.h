@@ -99,7 +99,8 @@ void cell_free(struct cell *cell);
 /* session_way.c: the way out of a session, which its cells tell of. */
 bool session_has_way(const struct session *session);
 enum { WAY_IS_AWAITED = 1 };
-int session_open_way(struct session *session, error *err); /* 0, -1, or its sockets come later */
+int session_open_way(struct session *session, error *err); /* 0, -1, or more comes later */
+void session_stand(struct session *session); /* session.c: what was awaited has come */
 void session_close_way(struct session *session);
 void session_way_begins(struct session *session, struct run *run);
 

@@ -1,6 +1,7 @@
 /* load.c - sends a run's inputs into its sandbox: files, stdin, code. At most a bounded amount
  * waits at a time, read straight from the request. */
 #include "base/clock.h"
+#include "daemon/certificates.h"
 #include "daemon/run.h"
 
 #include <string.h>
@@ -15,10 +16,15 @@ struct input {
     uint32_t mode;
 };
 
-/* Inputs in order: files, then stdin, then code. Returns false after the last. */
-static bool input_at(const struct run *run, size_t index, struct input *ret_input)
+/* Inputs in order: certificates, files, then stdin, then code. Returns false after the last. */
+static bool input_at(const struct run *run, size_t index, const struct content *certificates,
+                     struct input *ret_input)
 {
     const struct run_request *request = run->request;
+    if (run->certificates.size > 0 && index-- == 0) {
+        *ret_input = (struct input){ certificates, CERTIFICATES_PATH, INSIDE_PUT_SYSTEM, 0444 };
+        return true;
+    }
     if (index < request->file_count) {
         const struct request_file *file = &request->files[index];
         *ret_input =
@@ -72,8 +78,12 @@ static bool send_piece(struct run *run, uint32_t id, const struct input *input)
 void run_load(struct run *run)
 {
     struct input input;
+    struct content certificates;
+    if (spec_intercepts(&run->spec) && run->certificates.size == 0)
+        return; /* glovebox-egress makes them */
+    content_from_text(&certificates, bytes_text(&run->certificates), run->certificates.size);
     while (sandbox_has_room(run->sandbox) && !run->inputs_are_sent) {
-        if (!input_at(run, run->next_input, &input)) {
+        if (!input_at(run, run->next_input, &certificates, &input)) {
             run->inputs_are_sent = true;
             if (run->next_input == 0)
                 break; /* what lies in the workspace at the end is the program's, all of it */

@@ -178,6 +178,16 @@ static int take_told(struct network *network, const struct packet *packet, error
     return 0;
 }
 
+static int take_authority(struct network *network, const struct packet *packet, error *err)
+{
+    struct egress_authority piece;
+    memcpy(&piece, packet->body, sizeof piece);
+    struct way *way = find(network, piece.channel);
+    if (way && way_hear_authority(way, &piece) < 0)
+        return fail(err, ERR_PROTOCOL, "glovebox-egress sent a certificate that is misshapen");
+    return 0;
+}
+
 static const struct {
     size_t size;
     int (*take)(struct network *, const struct packet *, error *);
@@ -187,6 +197,7 @@ static const struct {
     [EGRESS_CLOSED] = { sizeof(struct egress_closed), take_closed },
     [EGRESS_TOLD] = { sizeof(struct egress_closed), take_told },
     [EGRESS_BEGUN] = { sizeof(struct egress_record), take_begun },
+    [EGRESS_AUTHORITY] = { sizeof(struct egress_authority), take_authority },
 };
 
 static void go_down(struct network *network, const char *why)

@@ -37,24 +37,32 @@ struct way_order {
     const struct network_policy *rules;
 };
 
-/* Opens a way. Takes the sockets, also when it fails. `network` may be NULL: this daemon has none.
- * Fails  ERR_UNAVAILABLE  glovebox-egress is not there. */
-int way_open(struct network *network, const struct way_order *order,
-             const struct way_sockets *sockets, struct way **ret_way, error *err);
-
 /* Told of every record that was there when way_ask() was called, as often as it was; at once, from
  * within that call, if glovebox-egress is not there. */
 typedef void way_told(void *context);
 
-/* A way of a session: glovebox-egress may end, and when it is back the way is opened again, with
- * what is left of its bytes. The rules are borrowed as long as the way lives. */
+/* Told each time a way has been opened whose policy intercepts TLS: the certificate (PEM) that the
+ * sandbox has to trust from now on, borrowed for the call. NULL: glovebox-egress has ended before
+ * it came, and a way that is not kept has none any more. */
+typedef void way_certified(void *context, const char *certificate);
+
 struct way_terms {
     struct way_order order;
     struct way_sockets sockets;
-    way_told *told;
+    uint32_t life_s; /* the longest that the sandbox may last */
+    way_told *told;  /* of a way that is kept */
+    way_certified *certified;
     void *context;
 };
-/* Takes the sockets; fails as way_open(). */
+
+/* Opens a way. Takes the sockets, also when it fails. `network` may be NULL: this daemon has none.
+ * Fails  ERR_UNAVAILABLE  glovebox-egress is not there. */
+int way_open(struct network *network, const struct way_terms *terms, struct way **ret_way,
+             error *err);
+
+/* A way of a session: glovebox-egress may end, and when it is back the way is opened again, with
+ * what is left of its bytes. The policy is borrowed as long as the way lives.
+ * Takes the sockets; fails as way_open(). */
 int way_keep(struct network *network, const struct way_terms *terms, struct way **ret_way,
              error *err);
 void way_ask(struct way *way);    /* of a way that is kept */

@@ -13,6 +13,11 @@ struct way {
     const char *failure;
     way_ended *ended;
     void *context;
+    way_certified *certified; /* NULL: nothing is intercepted, or nobody waits any more */
+    void *certified_context;
+    char *certificate; /* as much of it as has come */
+    size_t certificate_size;
+    uint32_t life_s;
 
     struct way_terms kept;     /* all zero: it is not, and ends with glovebox-egress */
     unsigned questions, asked; /* of way_ask(): all that are open, those that have been sent */
@@ -41,6 +46,9 @@ int way_send_rules(const struct way *way, const struct network_policy *policy, e
 
 /* Tells those that have waited so far; who is told may ask again, or free the way. */
 void way_answer(struct way *way, unsigned count);
+
+/* A piece of the certificate has come. Returns -1 if it is none. */
+int way_hear_authority(struct way *way, const struct egress_authority *piece);
 
 /* It hears nothing more: nobody wants to know, or its owner is told. */
 void way_conclude(struct way *way);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/table.h"
+#include "daemon/certificates.h"
 #include "daemon/contexts.h"
 #include "daemon/log.h"
 #include "daemon/network.h"
@@ -15,6 +16,7 @@
 #include <string.h>
 
 enum { CPU_LOOK_LEAST_MS = 5, CPU_LOOK_MOST_MS = 1000, STOPPED_WORD_MS = 3000 };
+enum { AROUND_S = 120 }; /* the longest that a run may last before and after its code */
 enum { EXIT_NOT_FOUND = 127, EXIT_NOT_EXECUTABLE = 126 }; /* as shells tell it */
 
 static void be_late(struct run *run);
@@ -384,6 +386,7 @@ static void begin_code(struct run *run)
         start_program(run, run->spec.compile.size > 0 ? ID_COMPILER : ID_PROGRAM);
     request_free(run->request);
     run->request = NULL;
+    bytes_done(&run->certificates);
 }
 
 static bool has_way(const struct run *run)
@@ -398,16 +401,37 @@ static void begin_if_ready(struct run *run)
         begin_code(run);
 }
 
+/* What its programs are to trust goes in before everything else. */
+static void on_certified(void *context, const char *certificate)
+{
+    struct run *run = context;
+    error err;
+    if (run->state != RUN_LOADING)
+        return;
+    if (!certificate)
+        (void) fail(&err, ERR_UNAVAILABLE,
+                    "glovebox-egress ended before the code began; run it again");
+    if (!certificate ||
+        certificates_write(run->spec.template, certificate, &run->certificates, &err) < 0) {
+        lose(run, &err);
+        return;
+    }
+    run_load(run);
+    sandbox_flush(run->sandbox);
+}
+
 /* The sockets inside have come: from now on glovebox-egress listens there. */
 static void open_way(struct run *run)
 {
     error err;
-    struct way_sockets sockets;
-    sockets.count = sandbox_take_sockets(run->sandbox, sockets.list);
-    if (sockets.count == 0)
+    struct way_terms terms = { .order = { run->id, run->account, run->spec.policy, run->spec.way },
+                               .life_s = (uint32_t) (run->spec.limits.wall / 1000) + AROUND_S,
+                               .certified = on_certified,
+                               .context = run };
+    terms.sockets.count = sandbox_take_sockets(run->sandbox, terms.sockets.list);
+    if (terms.sockets.count == 0)
         return;
-    const struct way_order order = { run->id, run->account, run->spec.policy, run->spec.way };
-    if (way_open(run->runs->network, &order, &sockets, &run->way, &err) < 0)
+    if (way_open(run->runs->network, &terms, &run->way, &err) < 0)
         lose(run, &err);
 }
 

@@ -58,7 +58,8 @@ struct run {
     deadline wall_ends;
     deadline cpu_look;
 
-    size_t next_input; /* which input is on its way, and from which byte */
+    struct bytes certificates; /* that its programs trust; empty unless TLS is intercepted */
+    size_t next_input;         /* which input is on its way, and from which byte */
     uint64_t input_offset;
     bool input_is_open, inputs_are_sent;
     bool collect_is_sent;

@@ -116,6 +116,7 @@ static void on_timer_closed(uv_handle_t *handle)
 {
     struct run *run = handle->data;
     bytes_done(&run->result);
+    bytes_done(&run->certificates);
     cell_free(run->cell);
     free(run);
 }

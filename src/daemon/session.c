@@ -206,7 +206,7 @@ void session_unlisten(struct session *session, struct session_listener *listener
 /* --- life ---------------------------------------------------------------------------------------
  */
 
-static void stand(struct session *session)
+void session_stand(struct session *session)
 {
     session->state = SESSION_RUNNING;
     session_touch(session);
@@ -223,7 +223,7 @@ static void on_way(void *context)
     if (opened < 0)
         session_end(session, END_FAILED, &err);
     else if (opened == 0)
-        stand(session);
+        session_stand(session);
 }
 
 static void on_leased(void *context, struct sandbox *sandbox, enum pool_start start,
@@ -252,7 +252,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
     if (session_has_way(session))
         on_way(session);
     else
-        stand(session);
+        session_stand(session);
 }
 
 int session_lease(struct session *session, error *err)

@@ -1,9 +1,17 @@
 /* session_way.c - the way out of a session: one for its whole life, and for all that runs in it.
  * What passes while a cell runs is told by that cell, and by each that runs beside it, since nobody
  * can say whose it was; what passes in between is told by the next. */
+#include "daemon/certificates.h"
 #include "daemon/contexts.h"
+#include "daemon/log.h"
 
-enum { TELL_MS = 2000 /* for the last word of glovebox-egress */ };
+#include <string.h>
+
+enum {
+    TELL_MS = 2000,      /* for the last word of glovebox-egress */
+    ID_CERTIFICATES = 8, /* of the write that nobody waits for: all that comes after it finds it */
+    LIFE_S = 30 * 24 * 3600, /* of certificates, where the policy has no bound for sessions */
+};
 
 bool session_has_way(const struct session *session)
 {
@@ -40,16 +48,68 @@ static void on_told(void *context)
         conclude(session, session->first_untold);
 }
 
+static int write_certificates(struct session *session, const char *own, error *err)
+{
+    static const char path[] = "/" CERTIFICATES_PATH;
+    auto_bytes text = { 0 };
+    struct inside_frame frame = { .kind = INSIDE_WRITE, .id = ID_CERTIFICATES };
+    struct inside_write write = { .mode = 0444 };
+    struct iovec head[2] = { { &write, sizeof write },
+                             { (void *) (uintptr_t) path, sizeof path - 1 } };
+    if (certificates_write(session->spec.template, own, &text, err) < 0)
+        return -1;
+    sandbox_send(session->sandbox, &frame, head, 2);
+    frame.kind = INSIDE_DATA;
+    for (size_t at = 0; at < text.size; at += INSIDE_PAYLOAD_MOST) {
+        size_t left = text.size - at;
+        struct iovec part = { text.data + at,
+                              left < INSIDE_PAYLOAD_MOST ? left : INSIDE_PAYLOAD_MOST };
+        sandbox_send(session->sandbox, &frame, &part, 1);
+    }
+    frame.kind = INSIDE_END;
+    sandbox_send(session->sandbox, &frame, NULL, 0);
+    sandbox_flush(session->sandbox);
+    return 0;
+}
+
+/* At its beginning, and again each time that glovebox-egress has come back: the keys went with it.
+ */
+static void on_certified(void *context, const char *certificate)
+{
+    struct session *session = context;
+    bool is_new = session->state == SESSION_STARTING;
+    error err;
+    if (!is_new && (session->state != SESSION_RUNNING || !certificate))
+        return;
+    if (!certificate)
+        (void) fail(&err, ERR_UNAVAILABLE,
+                    "glovebox-egress ended before the session began; try again");
+    if (!certificate || write_certificates(session, certificate, &err) < 0)
+        session_end(session, END_FAILED, &err);
+    else if (is_new)
+        session_stand(session);
+}
+
+static uint32_t life_s(const struct session *session)
+{
+    uint64_t bound_ms = session->spec.policy->sessions.values[SESSIONS_AGE];
+    return bound_ms > 0 && bound_ms / 1000 < LIFE_S ? (uint32_t) (bound_ms / 1000) + 1 : LIFE_S;
+}
+
 int session_open_way(struct session *session, error *err)
 {
     struct way_terms terms = { .order = { session->id, session->account, session->spec.policy,
                                           session->spec.way },
+                               .life_s = life_s(session),
                                .told = on_told,
+                               .certified = on_certified,
                                .context = session };
     terms.sockets.count = sandbox_take_sockets(session->sandbox, terms.sockets.list);
     if (terms.sockets.count == 0)
         return WAY_IS_AWAITED;
-    return way_keep(session->sessions->runs->network, &terms, &session->way, err);
+    if (way_keep(session->sessions->runs->network, &terms, &session->way, err) < 0)
+        return -1;
+    return spec_intercepts(&session->spec) ? WAY_IS_AWAITED : 0;
 }
 
 void session_close_way(struct session *session)

@@ -2,6 +2,7 @@
  */
 #include "daemon/spec.h"
 
+#include "daemon/certificates.h"
 #include "daemon/imports.h"
 
 #include "base/table.h"
@@ -42,6 +43,20 @@ static const struct request_variable proxy_variables[] = {
     { "HTTPS_PROXY", "http://127.0.0.1:3128" },
     { "no_proxy",    "localhost,127.0.0.1,::1" },
     { "NO_PROXY",    "localhost,127.0.0.1,::1" },
+    /* clang-format on */
+};
+
+/* Where TLS is intercepted, for programs that have a list of certificates of their own: to them the
+ * file stands for it, and so it has what the template trusts as well. */
+static const char certificates[] = "/" CERTIFICATES_PATH;
+static const struct request_variable certificate_variables[] = {
+    /* clang-format off */
+    { "SSL_CERT_FILE",       certificates },
+    { "REQUESTS_CA_BUNDLE",  certificates },
+    { "CURL_CA_BUNDLE",      certificates },
+    { "GIT_SSL_CAINFO",      certificates },
+    { "PIP_CERT",            certificates },
+    { "NODE_EXTRA_CA_CERTS", certificates },
     /* clang-format on */
 };
 
@@ -87,6 +102,11 @@ static int inherit_environment(struct environment *environment, error *err)
     return 0;
 }
 
+bool spec_intercepts(const struct run_spec *spec)
+{
+    return spec->network == POLICY_NETWORK_RULES && network_policy_intercepts(spec->way);
+}
+
 static int gather_environment(struct environment *environment, const struct run_spec *spec,
                               const struct run_request *request, error *err)
 {
@@ -97,6 +117,10 @@ static int gather_environment(struct environment *environment, const struct run_
             return -1;
     if (spec->network == POLICY_NETWORK_RULES)
         for_each(variable, proxy_variables)
+            if (set_variable(environment, variable->name, variable->value, err) < 0)
+                return -1;
+    if (spec_intercepts(spec))
+        for_each(variable, certificate_variables)
             if (set_variable(environment, variable->name, variable->value, err) < 0)
                 return -1;
     const struct template *template = spec->template;

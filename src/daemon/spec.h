@@ -57,5 +57,6 @@ int spec_environment(const struct run_spec *spec, const struct run_request *requ
 /* What a sandbox of this policy has of the network. */
 enum spawn_network spec_network(const struct run_spec *spec);
 struct spawn_way spec_way(const struct run_spec *spec);
+bool spec_intercepts(const struct run_spec *spec); /* its programs need certificates.h */
 
 void spec_done(struct run_spec *spec);

@@ -45,6 +45,7 @@ struct template
     struct import_set sets[TEMPLATE_SETS_MOST]; /* index = as the spawner counts */
     struct json_object *manifest;               /* owns the texts */
     int held;                                   /* its directory, locked: it is in use */
+    int trusted;                                /* its file of certificates, -1 for none */
 };
 
 /* Index = order on the command line, as the spawner counts. */

@@ -23,7 +23,8 @@ static int send_endpoint(const struct way *way, const struct network_endpoint *e
 
 static uint16_t flags_of(const struct network_rule *rule)
 {
-    unsigned flags = rule->any_below ? EGRESS_ANY_BELOW : 0;
+    unsigned flags =
+        (rule->any_below ? EGRESS_ANY_BELOW : 0U) | (rule->intercept ? EGRESS_INTERCEPTED : 0U);
     if (rule->has_network)
         flags |= rule->host[0] ? EGRESS_PRIVATE : EGRESS_NETWORK;
     return (uint16_t) flags;

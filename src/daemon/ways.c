@@ -30,6 +30,7 @@ static void destroy(struct way *way)
 {
     close_sockets(&way->kept.sockets);
     free(way->records);
+    free(way->certificate);
     free(way);
 }
 
@@ -61,7 +62,37 @@ void way_lose(struct way *way, const char *why)
     way_shut(way, why);
     close_sockets(&way->kept.sockets); /* nobody is going to accept there */
     way_unlink(way);
+    way_certified *certified = way->is_freed ? NULL : way->certified;
+    way->certified = NULL;
+    if (certified)
+        certified(way->certified_context, NULL); /* it is known that nothing comes */
     way_conclude(way);
+}
+
+/* The pieces come one after the other, and nothing else lies between them. */
+int way_hear_authority(struct way *way, const struct egress_authority *piece)
+{
+    if (piece->size > sizeof piece->text || piece->whole >= EGRESS_AUTHORITY_MOST ||
+        piece->from + piece->size > piece->whole ||
+        (piece->from != 0 && piece->from != way->certificate_size))
+        return -1;
+    if (!way->certificate)
+        way->certificate = malloc(EGRESS_AUTHORITY_MOST);
+    if (!way->certificate)
+        return 0; /* the sandbox waits in vain, and is told so by its clock */
+    memcpy(way->certificate + piece->from, piece->text, piece->size);
+    way->certificate_size = (size_t) piece->from + piece->size;
+    if (way->certificate_size < piece->whole)
+        return 0;
+    way->certificate[way->certificate_size] = '\0';
+    if (strlen(way->certificate) != way->certificate_size)
+        return -1;
+    way_certified *certified = way->is_freed ? NULL : way->certified;
+    if (!way->kept.order.rules)
+        way->certified = NULL; /* once */
+    if (certified)
+        certified(way->certified_context, way->certificate);
+    return 0;
 }
 
 /* --- opening -------------------------------------------------------------------------------------
@@ -82,6 +113,7 @@ static int send_terms(const struct way *way, const struct network_policy *policy
         .channel = way->channel,
         .rules = policy->count,
         .endpoints = policy->endpoint_count,
+        .life_s = way->life_s,
         .connections_most = policy->connections,
         .sent_most = left_of(policy->sent, way->sent),
         .received_most = left_of(policy->received, way->received),
@@ -103,8 +135,8 @@ static int send_all(struct way *way, const struct network_policy *policy,
     return send_terms(way, policy, sockets, err);
 }
 
-static int open_channel(struct network *network, const struct way_order *order,
-                        const struct way_sockets *sockets, struct way **ret_way, error *err)
+static int open_channel(struct network *network, const struct way_terms *terms,
+                        struct way **ret_way, error *err)
 {
     if (!network || !network->is_up)
         return fail(err, ERR_UNAVAILABLE,
@@ -116,10 +148,16 @@ static int open_channel(struct network *network, const struct way_order *order,
     if (!way)
         return fail(err, ERR_SYSTEM, "no memory for a way out");
     way->network = network;
+    const struct way_order *order = &terms->order;
+    way->life_s = terms->life_s;
+    if (network_policy_intercepts(order->rules)) {
+        way->certified = terms->certified;
+        way->certified_context = terms->context;
+    }
     way->source.account = order->account;
     (void) snprintf(way->source.id, sizeof way->source.id, "%s", order->id);
     traffic_source_init(network->traffic, order->policy, order->rules, &way->source);
-    if (send_all(way, order->rules, sockets, err) < 0) {
+    if (send_all(way, order->rules, &terms->sockets, err) < 0) {
         free(way);
         return under(err, "open the way out");
     }
@@ -129,11 +167,11 @@ static int open_channel(struct network *network, const struct way_order *order,
     return 0;
 }
 
-int way_open(struct network *network, const struct way_order *order,
-             const struct way_sockets *sockets, struct way **ret_way, error *err)
+int way_open(struct network *network, const struct way_terms *terms, struct way **ret_way,
+             error *err)
 {
-    struct way_sockets ours = *sockets;
-    int done = open_channel(network, order, sockets, ret_way, err);
+    struct way_sockets ours = terms->sockets;
+    int done = open_channel(network, terms, ret_way, err);
     close_sockets(&ours);
     return done;
 }
@@ -145,7 +183,7 @@ int way_keep(struct network *network, const struct way_terms *terms, struct way 
              error *err)
 {
     struct way_sockets ours = terms->sockets;
-    if (open_channel(network, &terms->order, &terms->sockets, ret_way, err) < 0) {
+    if (open_channel(network, terms, ret_way, err) < 0) {
         close_sockets(&ours);
         return -1;
     }

@@ -74,6 +74,8 @@ static void note_request(struct connection *connection, const struct http_head *
         path = (size_t) (query - head->path.at); /* what is asked may hold secrets */
     if (path >= sizeof record->path)
         path = sizeof record->path - 1;
+    memset(record->method, 0, sizeof record->method); /* it was CONNECT in a tunnel */
+    memset(record->path, 0, sizeof record->path);
     memcpy(record->method, head->method.at, head->method.size);
     memcpy(record->path, head->path.at, path);
 }

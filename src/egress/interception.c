@@ -5,6 +5,8 @@
 #include "egress/flow.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
@@ -134,6 +136,14 @@ static bool is_refusal(const struct interception *interception)
                       : ERR_GET_REASON(cause) >= ALERTS;
 }
 
+/* Nothing of ours follows a client's last word of the handshake, and many clients wait for its
+ * acknowledgement before they send their request (Nagle), which the kernel keeps back for 40 ms. */
+static void acknowledge(const struct interception *interception)
+{
+    int one = 1;
+    (void) setsockopt(interception->outer, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
+}
+
 static enum step agree(struct interception *interception)
 {
     while (!interception->is_agreed) {
@@ -141,6 +151,7 @@ static enum step agree(struct interception *interception)
         int result = SSL_accept(interception->ssl);
         if (result == 1) {
             const char *named = SSL_get_servername(interception->ssl, TLSEXT_NAMETYPE_host_name);
+            acknowledge(interception);
             interception->is_agreed = named && strcasecmp(named, interception->name) == 0;
             return interception->is_agreed ? STEP_DONE : STEP_FAILS;
         }

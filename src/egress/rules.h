@@ -41,8 +41,8 @@ struct decision rules_for_stream(const struct rules *rules, const char *name, ui
 const struct egress_rule *rules_intercept(const struct rules *rules, const char *name,
                                           uint16_t port);
 
-/* Whether this HTTP request may pass, plain or out of TLS that is intercepted: a rule that asks for
- * the one lets none of the other pass. */
+/* Whether this HTTP request may pass, plain or out of TLS that is intercepted. A rule that has TLS
+ * intercepted lets no plain one pass. */
 struct decision rules_for_request(const struct rules *rules, const struct http_head *head,
                                   bool is_intercepted);
 

@@ -147,12 +147,21 @@ static int read_paths(const struct yaml *yaml, const struct yaml_node *value, st
     return network_check_paths(yaml, value, err);
 }
 
+static int read_intercept(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                          error *err)
+{
+    item->rule.intercept = value->kind == YAML_TEXT && strcmp(value->text, "true") == 0;
+    if (!item->rule.intercept && (value->kind != YAML_TEXT || strcmp(value->text, "false") != 0))
+        return yaml_fail(yaml, value, err, "intercept is true or false");
+    return 0;
+}
+
 static const struct {
     const char *name;
     read_part *read;
 } parts[] = {
     { "host", read_host },       { "network", read_addresses }, { "ports", read_ports },
-    { "methods", read_methods }, { "paths", read_paths },
+    { "methods", read_methods }, { "paths", read_paths },       { "intercept", read_intercept },
 };
 
 static int read_item(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
@@ -170,8 +179,9 @@ static int read_item(const struct yaml *yaml, const struct yaml_node *value, str
                (key->kind != YAML_TEXT || strcmp(key->text, parts[index].name) != 0))
             index++;
         if (index == COUNT_OF(parts))
-            return yaml_fail(yaml, key, err,
-                             "unknown key; keys are host, network, ports, methods, paths");
+            return yaml_fail(
+                yaml, key, err,
+                "unknown key; keys are host, network, ports, methods, paths, intercept");
         if (seen & (1U << index))
             return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", parts[index].name);
         seen |= 1U << index;
@@ -195,11 +205,18 @@ static int check_item(const struct yaml *yaml, const struct yaml_node *value, st
     bool looks_inside = item->has_methods || item->paths;
     if (looks_inside && !item->has_host)
         return yaml_fail(yaml, value, err, "methods and paths belong to a host; name it");
-    for (unsigned i = 0; i < rule->port_count; i++)
-        if (looks_inside && rule->ports[i] == PORT_TLS)
+    if (rule->intercept && (!item->has_host || item->is_endpoint))
+        return yaml_fail(yaml, value, err, "intercept belongs to a host and its TLS; name it");
+    for (unsigned i = 0; i < rule->port_count; i++) {
+        if (looks_inside && rule->ports[i] == PORT_TLS && !rule->intercept)
             return yaml_fail(yaml, value, err,
                              "methods and paths cannot be seen inside TLS; leave them out for port "
-                             "443, or allow the host's plain HTTP on another port");
+                             "443, have its TLS opened by intercept: true, or allow the host's "
+                             "plain HTTP on another port");
+        if (rule->intercept && rule->ports[i] == PORT_HTTP)
+            return yaml_fail(yaml, value, err,
+                             "port 80 has no TLS to intercept; give it a rule of its own");
+    }
     return 0;
 }
 

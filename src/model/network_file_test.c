@@ -85,6 +85,11 @@ static const struct {
     { RULE "{host: a.b, ports: [80], paths: [[/a]]}\n", "a path begins with a slash" },
     { RULE "{host: a.b, methods: [GET]}\n", "cannot be seen inside TLS" },
     { RULE "{host: a.b, ports: [80, 443], paths: [/a]}\n", "cannot be seen inside TLS" },
+    { RULE "{host: a.b, paths: [/a], intercept: false}\n", "opened by intercept: true" },
+    { RULE "{host: a.b, intercept: yes}\n", "intercept is true or false" },
+    { RULE "{host: a.b, intercept: [true]}\n", "intercept is true or false" },
+    { RULE "{host: a.b, ports: [80, 443], intercept: true}\n", "port 80 has no TLS" },
+    { RULE "{network: 10.0.0.0/8, intercept: true}\n", "intercept belongs to a host" },
     { RULE "{network: 10.0.0.0/8, ports: [80], methods: [GET]}\n", "belong to a host" },
     { END "a: {url: https://x.org, network: 10.0.0.1/8}}\n", "network is a block of addresses" },
     { END "a: {url: https://x.org, network: [x]}}\n", "network is a block of addresses" },
@@ -128,6 +133,10 @@ TEST(a_rule_is_written_as_it_holds)
         { RULE "\"*.example.org\"\n", "*.example.org:443", 1 },
         { RULE "{host: a.b, ports: [80, 81], methods: [GET, HEAD], paths: [/x/, /y]}\n",
           "a.b:80,81 GET,HEAD /y", 2 },
+        { RULE "{host: a.b, methods: [GET], paths: [/x/, /y], intercept: true}\n",
+          "a.b:443 GET /y intercepted", 2 },
+        { RULE "{host: \"*.a.b\", ports: [8443], intercept: true}\n", "*.a.b:8443 intercepted", 1 },
+        { RULE "{host: a.b, intercept: false}\n", "a.b:443", 1 },
         { RULE "{network: 10.2.3.4/32, ports: [9200]}\n", "10.2.3.4/32:9200", 1 },
         { RULE "{network: 10.2.3.4, ports: [9200]}\n", "10.2.3.4/32:9200", 1 },
         { RULE "{network: \"2001:db8::/32\"}\n", "2001:db8::/32:443", 1 },
@@ -287,6 +296,9 @@ TEST(the_longest_rule_and_endpoint_are_written_whole)
         rule.ports[i] = (uint16_t) (65000 + i);
     network_rule_write(&rule, text);
     expect(text[strlen(text) - 1] == '!', "cut at '%s'", text);
+    rule.intercept = true;
+    network_rule_write(&rule, text);
+    expect(strstr(text, "! intercepted"), "cut at '%s'", text);
 
     memset(endpoint.name, 'n', sizeof endpoint.name - 1);
     memset(endpoint.url.host, 'h', sizeof endpoint.url.host - 1);

@@ -88,7 +88,8 @@ static bool cut_rule(const struct network_rule *wish, const struct network_rule 
 {
     struct cut fresh = *cut;
     const char *path = cut_path(wish->path, rule->path);
-    if (!host_lies_within(wish, rule) || !network_lies_within(wish, rule) || !path)
+    if (!host_lies_within(wish, rule) || !network_lies_within(wish, rule) || !path ||
+        (wish->intercept && !rule->intercept))
         return false;
     *both = *rule;
     memcpy(both->host, wish->host, sizeof both->host);

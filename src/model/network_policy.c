@@ -37,6 +37,14 @@ unsigned network_policy_ports(const struct network_policy *policy,
     return count;
 }
 
+bool network_policy_intercepts(const struct network_policy *policy)
+{
+    for (unsigned i = 0; i < policy->count; i++)
+        if (policy->rules[i].intercept)
+            return true;
+    return false;
+}
+
 bool network_is_endpoint(const char *host)
 {
     size_t length = strlen(host);
@@ -102,7 +110,9 @@ void network_rule_write(const struct network_rule *rule, char ret_text[NETWORK_R
             is_first = false;
         }
     if (rule->path[0])
-        (void) add_text(ret_text, used, rule->path, " ");
+        used = add_text(ret_text, used, rule->path, " ");
+    if (rule->intercept)
+        (void) add_text(ret_text, used, "intercepted", " ");
 }
 
 void network_endpoint_write(const struct network_endpoint *endpoint,

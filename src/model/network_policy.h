@@ -46,8 +46,9 @@ struct network_rule {
     uint16_t ports[NETWORK_PORTS_MOST];
     uint32_t methods;             /* bits of enum network_method; 0: all */
     char path[NETWORK_PATH_SIZE]; /* what the path begins with; "": anything */
-    unsigned endpoint;            /* where it leads, with a host that ends in ENDPOINT_SUFFIX */
-    unsigned origin; /* which of its policy's rules it is left of, where a request was narrowed */
+    bool intercept;    /* its ports carry TLS, which is opened: what is asked within is seen */
+    unsigned endpoint; /* where it leads, with a host that ends in ENDPOINT_SUFFIX */
+    unsigned origin;   /* which of its policy's rules it is left of, where a request was narrowed */
 };
 
 /* One upstream that requests to http://NAME.endpoint/ go to. */
@@ -81,6 +82,9 @@ struct network_policy {
 /* All ports of all rules, each once, in order. Returns how many. */
 unsigned network_policy_ports(const struct network_policy *policy,
                               uint16_t ret_ports[NETWORK_PORTS_MOST]);
+
+/* True if TLS is intercepted for some host: the sandbox is given certificates to trust. */
+bool network_policy_intercepts(const struct network_policy *policy);
 
 /* True for NAME.endpoint. */
 bool network_is_endpoint(const char *host);

@@ -38,6 +38,7 @@ struct fact_connection {
     const char *host, *decision;                         /* "allow", "deny" */
     const char *rule, *reason, *address, *method, *path; /* NULL: none */
     uint64_t port, status, sent, received;
+    bool intercepted; /* its TLS was: method and path were seen within */
     int64_t began_ms; /* since 1970 */
 };
 

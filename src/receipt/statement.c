@@ -270,6 +270,7 @@ static void write_connections(struct jcs *json, const struct receipt_facts *fact
         write_moment(json, "began_ms", connection->began_ms);
         jcs_text_field(json, "decision", connection->decision);
         jcs_text_field(json, "host", connection->host);
+        jcs_flag_field(json, "intercepted", connection->intercepted);
         jcs_text_field(json, "method", connection->method);
         jcs_text_field(json, "path", connection->path);
         jcs_count_field(json, "port", connection->port);

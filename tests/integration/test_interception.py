@@ -12,7 +12,7 @@ import time
 import pytest
 
 from egress_rig import PUBLIC, Egress
-from internet import NAMES, NameServer, close_server, serve_web
+from internet import NAMES, NameServer, Web, close_server, serve_web
 
 HOST = "api.example.org"
 RULES = [{"host": HOST, "ports": [443, 8443], "path": "/repos/", "methods": ["GET", "POST"], "intercept": True},
@@ -70,6 +70,7 @@ def world(tmp_path_factory):
     egress.close()
     for server in servers:
         close_server(server)
+    Web.seen.clear()  # others look at it as well
 
 
 def trusting(egress, protocols=()):
@@ -107,7 +108,6 @@ def test_a_request_within_tls_is_held_to_its_rule(world):
 
 
 def test_the_request_that_goes_on_is_one_of_ours(world):
-    from internet import Web
     with world.channel(RULES, ports=PORTS):
         Web.seen.clear()
         with connect(world) as peer:
@@ -204,7 +204,9 @@ def test_connect_leads_to_the_same_rules(world):
         with world.connect("127.0.0.1", 3128) as peer:  # nor may the proxy send plain what the rule wants in TLS
             peer.sendall(f"GET http://{HOST}:443/repos/x HTTP/1.1\r\nHost: {HOST}:443\r\n\r\n".encode())
             assert peer.recv(4096).startswith(b"HTTP/1.1 403 ")
-    assert [one["reason"] for one in records] == ["ALLOWED", "PATH", "SNI_DIFFERS", "NO_TLS", "NO_RULE"]
+    assert [(one["reason"], one["method"], one["path"]) for one in records] == [
+        ("ALLOWED", "GET", "/repos/x"), ("PATH", "GET", "/user"), ("SNI_DIFFERS", "CONNECT", "/"), ("NO_TLS", "CONNECT", "/"),
+        ("NO_RULE", "GET", "/repos/x")]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
