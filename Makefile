@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test coverage bench fuzz verdicts soak kills overload format lint install uninstall clean
+.PHONY: all setup run test coverage bench fuzz verdicts soak idle kills overload format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -49,6 +49,10 @@ verdicts: all
 soak: RUNS = 100000
 soak: all
 	@/usr/bin/python3 -B tests/soak/soak.py $(BUILD) $(RUNS)
+
+# Does waiting cost anything? 200 sessions and 8 hours on gloveboxd's clock; `make test` has 6 and one.
+idle: all
+	@/usr/bin/python3 -B tests/soak/idle.py $(BUILD)
 
 # Each process of the service is killed again and again under load: how soon is it back, and what do callers hear?
 kills: all
