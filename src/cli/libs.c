@@ -18,10 +18,10 @@
 
 /* clang-format off */
 static const struct option_row rows[] = {
-    { "template", 0, "NAME",   VALUES_NONE,   "request: for which template; default: python",  store_text,   FIELD(template_name) },
+    { "template", 0, "NAME",   VALUES_NONE,   "request: for which template; default: python, of npm node", store_text,   FIELD(template_name) },
     { "pip",      0, NULL,     VALUES_NONE,   "request: a package of Python; the default",     store_switch, FIELD(pip) },
     { "apt",      0, NULL,     VALUES_NONE,   "request: a package of Debian",                  store_switch, FIELD(apt) },
-    { "npm",      0, NULL,     VALUES_NONE,   "request: not in this version: it says what to do instead", store_switch, FIELD(npm) },
+    { "npm",      0, NULL,     VALUES_NONE,   "request: a package of npm",                      store_switch, FIELD(npm) },
     { "version",  0, "TEXT",   VALUES_NONE,   "request: this version; default: the newest",    store_text,   FIELD(version) },
     { "reason",   0, "TEXT",   VALUES_NONE,   "request, approve, deny: why; it is kept with it", store_text, FIELD(reason) },
     { "json",     0, NULL,     VALUES_NONE,   "the same for programs",                         store_switch, FIELD(json) },
@@ -46,8 +46,8 @@ const struct option_table *libs_option_table(void)
             "  glovebox libs deny ID          no; or no longer\n",
         .usage = "[OPTIONS] [TEMPLATE [WORD] | request PACKAGE | review|approve|deny ID]",
         .more =
-            "Packages are fetched by this machine's own pip or apt, as they are configured, and "
-            "kept with\ntheir sha256 in STATE/libs; what is approved stands in "
+            "Packages are fetched by this machine's own pip, apt or npm, as they are configured, "
+            "and kept with\ntheir sha256 in STATE/libs; what is approved stands in "
             "STATE/libs/TEMPLATE.approved.yaml.\n",
         .rows = rows,
         .count = COUNT_OF(rows),

@@ -124,17 +124,22 @@ static void print_json(json_object *object)
                                                            JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
+static const char *manager_of(const struct libs_arguments *arguments)
+{
+    return arguments->npm ? "npm" : arguments->apt ? "apt" : "pip";
+}
+
+static const char *template_of(const struct libs_arguments *arguments)
+{
+    return arguments->template_name ? arguments->template_name : arguments->npm ? "node" : "python";
+}
+
 static int check_request(const struct libs_arguments *arguments, const char *name, error *err)
 {
-    const char *template_name = arguments->template_name ? arguments->template_name : "python";
-    if (arguments->npm)
-        return fail(
-            err, ERR_BAD_REQUEST,
-            "packages of npm are not curated in this version; let a session install them: a "
-            "policy with `network: {sets: [npm]}`, see docs/network.md");
-    if (arguments->pip && arguments->apt)
-        return fail(err, ERR_BAD_REQUEST, "a package is of pip or of apt; give one of the two");
-    if (!review_name_is_valid(name))
+    const char *template_name = template_of(arguments);
+    if (arguments->pip + arguments->apt + arguments->npm > 1)
+        return fail(err, ERR_BAD_REQUEST, "a package is of pip, apt or npm; give one of the three");
+    if (!review_name_is_valid(manager_of(arguments), name))
         return fail(err, ERR_BAD_REQUEST,
                     "'%.80s' is no name of a package; a version goes behind --version", name);
     if (!review_version_is_valid(arguments->version ? arguments->version : ""))
@@ -152,8 +157,8 @@ int libs_request(const struct libs_arguments *arguments, const char *name, error
         return -1;
     json_object *request = desk.request = json_object_new_object();
     set_text(request, "state", "asked");
-    set_text(request, "template", arguments->template_name ? arguments->template_name : "python");
-    set_text(request, "manager", arguments->apt ? "apt" : "pip");
+    set_text(request, "template", template_of(arguments));
+    set_text(request, "manager", manager_of(arguments));
     set_text(request, "name", name);
     set_text(request, "version", arguments->version ? arguments->version : "");
     set_text(request, "reason", arguments->reason ? arguments->reason : "");
@@ -191,7 +196,7 @@ static void print_line(const char *head, const char *text)
         (void) printf("    %-13s%s\n", head, text);
 }
 
-static void print_file(json_object *file, bool is_wheel)
+static void print_file(json_object *file, bool is_apt)
 {
     int64_t bytes = json_object_get_int64(json_object_object_get(file, "bytes"));
     bool machine_code = json_object_get_boolean(json_object_object_get(file, "machine_code"));
@@ -206,7 +211,8 @@ static void print_file(json_object *file, bool is_wheel)
     print_list("commands", file, "commands", NULL);
     print_line("machine code", machine_code ? "yes" : "no");
     print_list("at install", file, "runs_at_install",
-               is_wheel ? "nothing of it runs: wheels are unpacked" : "nothing of it runs");
+               is_apt ? "nothing of it runs" : "nothing of it runs: it is unpacked");
+    print_list("left out", file, "not_run", NULL);
     print_list("at start", file, "runs_at_start", NULL);
 }
 
@@ -229,7 +235,7 @@ static void print_review(json_object *request)
         if (index == 1)
             (void) puts("  and with it:");
         print_file(json_object_array_get_idx(files, index),
-                   strcmp(approved_text(request, "manager"), "pip") == 0);
+                   strcmp(approved_text(request, "manager"), "apt") == 0);
     }
     if (is_in_state(request, "reviewed"))
         (void) printf("glovebox libs approve %s, or glovebox libs deny %s\n",
@@ -353,8 +359,10 @@ static int check_conflict(json_object *rows, json_object *file, const char *mana
 {
     for (size_t index = 0; index < json_object_array_length(rows); index++) {
         json_object *row = json_object_array_get_idx(rows, index);
-        if (strcmp(approved_text(row, "manager"), manager) == 0 &&
-            is_same_name(approved_text(row, "name"), approved_text(file, "name")) &&
+        bool is_same = *approved_text(file, "place")
+                           ? strcmp(approved_text(row, "place"), approved_text(file, "place")) == 0
+                           : is_same_name(approved_text(row, "name"), approved_text(file, "name"));
+        if (strcmp(approved_text(row, "manager"), manager) == 0 && is_same &&
             strcmp(approved_text(row, "sha256"), approved_text(file, "sha256")) != 0)
             return fail(err, ERR_CONFLICT,
                         "it brings %s %s, and %s has been approved with %s; deny one of the two",
@@ -377,6 +385,8 @@ static int add_rows(json_object *rows, json_object *request, error *err)
         json_object *row = json_object_new_object();
         for_each(name, of_file)
             set_text(row, *name, approved_text(file, *name));
+        if (*approved_text(file, "place"))
+            set_text(row, "place", approved_text(file, "place"));
         for_each(name, of_request)
             set_text(row, *name, approved_text(request, *name));
         set_text(row, "request", approved_text(request, "id"));

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PLACE_MOST = 1000 };
+
 static bool is_word(const char *text, const char *letters, size_t most)
 {
     size_t length = strspn(text, letters);
@@ -33,9 +35,39 @@ static bool is_version(const char *text)
     return is_word(text, NAME_LETTERS "~:!", 120);
 }
 
+/* As npm has them: "left", "@scope/left". */
+static bool is_package(const char *text)
+{
+    const char *slash = *text == '@' ? strchr(text, '/') : NULL;
+    char scope[128];
+    if (!slash || (size_t) (slash - text) >= sizeof scope)
+        return is_name(text);
+    (void) snprintf(scope, sizeof scope, "%.*s", (int) (slash - text - 1), text + 1);
+    return is_name(scope) && is_name(slash + 1);
+}
+
+/* "left", "left/node_modules/@scope/pad": below a folder of packages, and nowhere else. */
+static bool is_place(const char *text)
+{
+    static const char between[] = "/node_modules/";
+    char package[256];
+    if (strlen(text) > PLACE_MOST)
+        return false;
+    for (const char *next = text; next; text = next + sizeof between - 1) {
+        next = strstr(text, between);
+        size_t length = next ? (size_t) (next - text) : strlen(text);
+        if (length >= sizeof package)
+            return false;
+        (void) snprintf(package, sizeof package, "%.*s", (int) length, text);
+        if (!is_package(package))
+            return false;
+    }
+    return true;
+}
+
 static bool is_manager(const char *text)
 {
-    return strcmp(text, "pip") == 0 || strcmp(text, "apt") == 0;
+    return strcmp(text, "pip") == 0 || strcmp(text, "apt") == 0 || strcmp(text, "npm") == 0;
 }
 
 static bool is_digest(const char *text)
@@ -54,11 +86,17 @@ static const struct {
     bool (*check)(const char *text);
     bool required;
 } keys[] = {
-    { "name", is_name, true },         { "version", is_version, true },
-    { "manager", is_manager, true },   { "file", is_name, true },
-    { "sha256", is_digest, true },     { "request", request_id_is_valid, true },
-    { "with", is_name, false },        { "asked_by", is_line, false },
-    { "approved_by", is_line, false }, { "approved", is_line, false },
+    { "name", is_package, true },
+    { "version", is_version, true },
+    { "manager", is_manager, true },
+    { "file", is_name, true },
+    { "place", is_place, false },
+    { "sha256", is_digest, true },
+    { "request", request_id_is_valid, true },
+    { "with", is_package, false },
+    { "asked_by", is_line, false },
+    { "approved_by", is_line, false },
+    { "approved", is_line, false },
     { "reason", is_line, false },
 };
 

@@ -66,6 +66,9 @@ int digest_file(int directory, const char *name, char text[DIGEST_SIZE], error *
 int build_run_python(struct build *build, const char *code, const char *const *more,
                      char **ret_text, error *err);
 
+/* Runs a command in the new root, alone. */
+int build_run(struct build *build, const char *const *words, error *err);
+
 /* Tells the caller what a step is doing now. */
 void build_says(void *context, const char *detail); /* context: the struct build */
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char wheels_path[] = "usr/share/glovebox/wheels";
+static const char archives_path[] = "usr/share/glovebox/archives";
 
 /* Names the approval that does not hold, and the way on. */
 static int refuse(const struct build *build, struct json_object *row, error *err, const char *cause)
@@ -30,31 +30,32 @@ static bool is_of(struct json_object *row, const char *manager)
     return strcmp(approved_text(row, "manager"), manager) == 0;
 }
 
-/* Calls `each` with every approved wheel and the folder that it lies in. */
-static int each_wheel(const struct build *build,
-                      int (*each)(const struct build *, int, struct json_object *, error *),
-                      size_t *ret_count, error *err)
+typedef int take_archive(struct build *build, int archives, struct json_object *row, error *err);
+
+/* Calls `take` with every approved archive of this manager, and the folder that it lies in. */
+static int each_archive(struct build *build, const char *manager, take_archive *take,
+                        size_t *ret_count, error *err)
 {
     size_t count = 0;
     auto_fd requests = -1;
     for (size_t index = 0; index < json_object_array_length(build->approved); index++) {
         struct json_object *row = json_object_array_get_idx(build->approved, index);
         error why = { 0 };
-        if (!is_of(row, "pip"))
+        if (!is_of(row, manager))
             continue;
         if (count++ == 0 && (requests = requests_open(build->request->state, false, err)) < 0)
             return -1;
         auto_fd archives = request_archives(requests, approved_text(row, "request"), false, &why);
         if (archives < 0)
             return refuse(build, row, err, "its archive is gone");
-        if (each(build, archives, row, err) < 0)
+        if (take(build, archives, row, err) < 0)
             return -1;
     }
     *ret_count = count;
     return 0;
 }
 
-static int check_digest(const struct build *build, int folder, struct json_object *row, error *err)
+static int check_digest(struct build *build, int folder, struct json_object *row, error *err)
 {
     char digest[DIGEST_SIZE];
     error why = { 0 };
@@ -105,40 +106,78 @@ int check_archives(struct build *build, error *err)
     size_t count;
     if (strcmp(build->base, "debian") == 0 && check_indexes(build, err) < 0)
         return -1;
-    return each_wheel(build, check_digest, &count, err);
+    return each_archive(build, "pip", check_digest, &count, err) < 0
+               ? -1
+               : each_archive(build, "npm", check_digest, &count, err);
 }
 
 /* The copy is checked again, so that nobody changes it in between. */
-static int copy_wheel(const struct build *build, int archives, struct json_object *row, error *err)
+static int copy_archive(struct build *build, int archives, struct json_object *row, error *err)
 {
     char path[256];
     auto_text bytes = NULL;
     size_t size = 0;
-    (void) snprintf(path, sizeof path, "%s/%s", wheels_path, approved_text(row, "file"));
-    if (tree_make_directory(build->root, wheels_path, err) < 0 ||
+    (void) snprintf(path, sizeof path, "%s/%s", archives_path, approved_text(row, "file"));
+    if (tree_make_directory(build->root, archives_path, err) < 0 ||
         tree_read_file(archives, approved_text(row, "file"), &bytes, &size, err) < 0 ||
         tree_write_file(build->root, path, bytes, size, err) < 0)
         return -1;
-    auto_fd wheels = tree_open(build->root, wheels_path, O_RDONLY | O_DIRECTORY);
-    return wheels < 0 ? fail_os(err, "open '%s'", wheels_path)
-                      : check_digest(build, wheels, row, err);
+    auto_fd copies = tree_open(build->root, archives_path, O_RDONLY | O_DIRECTORY);
+    return copies < 0 ? fail_os(err, "open '%s'", archives_path)
+                      : check_digest(build, copies, row, err);
 }
 
-int add_approved(struct build *build, error *err)
+static int add_wheels(struct build *build, error *err)
 {
-    static const char *const arguments[] = { "/usr/share/glovebox/wheels", NULL };
+    static const char *const arguments[] = { "/usr/share/glovebox/archives", NULL };
     size_t count = 0;
-    if (each_wheel(build, copy_wheel, &count, err) < 0)
+    if (each_archive(build, "pip", copy_archive, &count, err) < 0)
         return -1;
     if (count == 0)
         return 0;
     if (faccessat(build->root, "usr/bin/python3", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return fail(err, ERR_CONFLICT,
                     "packages of pip are approved for it, and it has no python3");
-    if (build_run_python(build, install_wheels, arguments, NULL, err) < 0)
+    return build_run_python(build, install_wheels, arguments, NULL, err);
+}
+
+/* Where Node.js looks from every folder, for require() and for import. The names of `row` are those
+ * that approved.c lets pass, and the review has seen that nothing in it leads out of its folder. */
+static int unpack_package(struct build *build, int archives, struct json_object *row, error *err)
+{
+    char place[1200], archive[256];
+    const char *const unpack[] = { "/bin/tar",
+                                   "--extract",
+                                   "--gzip",
+                                   "--strip-components=1",
+                                   "--no-same-owner",
+                                   "--no-same-permissions",
+                                   "--keep-old-files",
+                                   "--directory",
+                                   place,
+                                   "--file",
+                                   archive,
+                                   NULL };
+    (void) snprintf(place, sizeof place, "/node_modules/%s", approved_text(row, "place"));
+    (void) snprintf(archive, sizeof archive, "/%s/%s", archives_path, approved_text(row, "file"));
+    if (!*approved_text(row, "place"))
+        return refuse(build, row, err, "it has no place");
+    if (copy_archive(build, archives, row, err) < 0 ||
+        tree_make_directory(build->root, place + 1, err) < 0)
+        return -1;
+    return build_run(build, unpack, err) < 0 ? under(err, "unpack %s", approved_text(row, "name"))
+                                             : 0;
+}
+
+int add_approved(struct build *build, error *err)
+{
+    size_t count;
+    if (add_wheels(build, err) < 0 || each_archive(build, "npm", unpack_package, &count, err) < 0)
         return -1;
     auto_fd above = tree_open(build->root, "usr/share/glovebox", O_RDONLY | O_DIRECTORY);
-    return above < 0 ? fail_os(err, "open '%s'", wheels_path) : tree_remove(above, "wheels", err);
+    if (above < 0 || faccessat(above, "archives", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    return tree_remove(above, "archives", err);
 }
 
 static const char *version_inside(const struct build *build, const char *name)

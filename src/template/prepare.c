@@ -144,19 +144,28 @@ static int note_distributions(struct build *build, error *err)
     return 0;
 }
 
-static int run_recipe_command(struct build *build, struct json_object *words, error *err)
+int build_run(struct build *build, const char *const *words, error *err)
 {
     char *arguments[ARGUMENTS_MOST + 1] = { NULL };
+    size_t count = 0;
+    for (; words[count] && count < ARGUMENTS_MOST; count++)
+        arguments[count] = strdup(words[count]);
+    int result = run_inside(build, arguments, NULL, err);
+    while (count-- > 0)
+        free(arguments[count]);
+    return result;
+}
+
+static int run_recipe_command(struct build *build, struct json_object *words, error *err)
+{
+    const char *arguments[ARGUMENTS_MOST + 1] = { NULL };
     size_t count = json_object_array_length(words);
     if (count > ARGUMENTS_MOST)
         return fail(err, ERR_TOO_LARGE, "a command of `prepare` has more than %d words",
                     ARGUMENTS_MOST);
     for (size_t index = 0; index < count; index++)
-        arguments[index] = strdup(json_object_get_string(json_object_array_get_idx(words, index)));
-    int result = run_inside(build, arguments, NULL, err);
-    for (size_t index = 0; index < count; index++)
-        free(arguments[index]);
-    return result;
+        arguments[index] = json_object_get_string(json_object_array_get_idx(words, index));
+    return build_run(build, arguments, err);
 }
 
 /* Gives true if the program can be run: links in the root are as the packages made them. */

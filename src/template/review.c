@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "review_apt.h"
+#include "review_npm.h"
 #include "review_pip.h"
 #include "template/approved.h"
 #include "template/requests.h"
@@ -15,7 +16,7 @@
 
 static const struct {
     const char *name, *helper;
-} managers[] = { { "pip", review_pip }, { "apt", review_apt } };
+} managers[] = { { "pip", review_pip }, { "apt", review_apt }, { "npm", review_npm } };
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
@@ -25,8 +26,17 @@ static bool is_word(const char *text, const char *letters)
     return length > 0 && length <= 100 && text[length] == '\0' && strchr(LETTERS, text[0]);
 }
 
-bool review_name_is_valid(const char *name)
+/* npm has names with the scope of whoever publishes them: "@scope/name". */
+bool review_name_is_valid(const char *manager, const char *name)
 {
+    if (*name == '@' && strcmp(manager, "npm") == 0) {
+        char scope[104];
+        const char *slash = strchr(name, '/');
+        if (!slash || (size_t) (slash - name) >= sizeof scope)
+            return false;
+        (void) snprintf(scope, sizeof scope, "%.*s", (int) (slash - name - 1), name + 1);
+        return is_word(scope, LETTERS "-_.") && is_word(slash + 1, LETTERS "-_.");
+    }
     return is_word(name, LETTERS "-_.+");
 }
 

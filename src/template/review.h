@@ -1,5 +1,5 @@
-/* review.h - looks at what somebody has asked for: fetched with the operator's own pip or apt and
- * read, never run, never installed. */
+/* review.h - looks at what somebody has asked for: fetched with the operator's own pip, apt or
+ * npm and read, never run, never installed. */
 #pragma once
 
 #include "base/error.h"
@@ -7,8 +7,8 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 
-/* True for a name that pip or apt could know, and for a version ("" is none) of it. */
-bool review_name_is_valid(const char *name);
+/* True for a name that this manager could know, and for a version ("" is none) of it. */
+bool review_name_is_valid(const char *manager, const char *name);
 bool review_version_is_valid(const char *version);
 
 /* The package managers whose packages can be asked for; NULL for another. */
@@ -18,7 +18,8 @@ const char *review_manager(const char *name);
  * which is made anew.
  * Gives  *ret_facts, which the caller puts: source, for, replaces, and files, the asked one first,
  *        each with name, version, file, bytes, sha256, licence, maintainer, about, needs, commands,
- *        machine_code, runs_at_install, runs_at_start. Texts are clean.
+ *        machine_code, runs_at_install, runs_at_start; of npm also place and not_run. Texts are
+ *        clean.
  * Fails  ERR_UNAVAILABLE  no such package, no wheel of it, no index, no client: says which */
 int review_package(const char *state, int requests, struct json_object *request,
                    struct json_object **ret_facts, error *err);

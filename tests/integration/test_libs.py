@@ -4,11 +4,13 @@ folder that a server of the test's own shows on loopback; pip is this machine's.
 import base64
 import hashlib
 import http.server
+import io
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import threading
 import zipfile
@@ -43,13 +45,19 @@ class Index(http.server.BaseHTTPRequestHandler):
     """PEP 503: a page a package, with links to what lies in the folder."""
 
     def do_GET(self):
+        if self.path in self.server.registry:
+            kind, body = "application/octet-stream", self.server.registry[self.path]
+            return self.answer(kind, body)
         folder, name = self.server.folder, self.path.strip("/").rpartition("/")[2]
         if self.path.startswith("/simple/"):
             links = [f'<a href="/files/{entry.name}">{entry.name}</a>' for entry in sorted(folder.iterdir())
                      if entry.name.startswith(f"{name}-")]
             kind, body = "text/html", "".join(links).encode()
         else:
-            kind, body = "application/octet-stream", (folder / name).read_bytes()
+            kind, body = "application/octet-stream", (folder / name).read_bytes() if (folder / name).is_file() else b""
+        return self.answer(kind, body)
+
+    def answer(self, kind, body):
         self.send_response(200 if body else 404)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -64,7 +72,7 @@ class Index(http.server.BaseHTTPRequestHandler):
 def index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("index")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Index)
-    server.folder = folder
+    server.folder, server.registry = folder, {}
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     wheel_of(folder, "greet", "1.0", {
@@ -151,6 +159,73 @@ def test_every_step_is_told_in_the_log(libs):
     assert "the log cannot tell" in libs("request", "greet", code=125), "what cannot be told is not done"
 
 
+def npm_package(index, name, versions):
+    """A package in the registry of the test: its versions, each with what package.json says and its files."""
+    place = f"http://127.0.0.1:{index.server_port}/{name}/-/"
+    listed = {}
+    for version, (paper, files) in versions.items():
+        paper = {"name": name, "version": version, **paper}
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            for path, text in {"package.json": json.dumps(paper), **files}.items():
+                entry = tarfile.TarInfo(f"package/{path}")
+                entry.size = len(text)
+                if text.startswith("-> "):
+                    entry.type, entry.linkname, entry.size = tarfile.SYMTYPE, text[3:], 0
+                archive.addfile(entry, io.BytesIO(text.encode()))
+        content = packed.getvalue()
+        digest = base64.b64encode(hashlib.sha512(content).digest()).decode()
+        listed[version] = {**paper, "dist": {"tarball": f"{place}{version}.tgz", "integrity": f"sha512-{digest}"}}
+        index.registry[f"/{name}/-/{version}.tgz"] = content
+    about = json.dumps({"name": name, "dist-tags": {"latest": max(versions)}, "versions": listed}).encode()
+    index.registry[f"/{name}"] = index.registry["/" + name.replace("/", "%2f")] = about
+
+
+@pytest.fixture
+def registry(libs, index, tmp_path, monkeypatch):
+    """An operator whose npm asks the registry of the test, and a template with Node.js."""
+    if not shutil.which("npm"):
+        pytest.skip("needs npm on this machine")
+    monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{index.server_port}/")
+    monkeypatch.setenv("npm_config_cache", str(tmp_path / "cache"))
+    made = libs.glovebox.state / "templates/pack"
+    made.mkdir(parents=True)
+    (made / "manifest.json").write_text(json.dumps({"name": "pack", "packages": [{"name": "nodejs", "version": "18.20.4"}]}))
+    npm_package(index, "pad", {"1.0.0": ({}, {"index.js": "module.exports = 1\n"}),
+                               "2.0.0": ({}, {"index.js": "module.exports = 2\n"})})
+    npm_package(index, "left", {"1.0.0": ({"dependencies": {"pad": "^1.0.0"}, "description": "Pads.\x1b[31m",
+                                           "scripts": {"postinstall": "touch /tmp/ran"}, "bin": {"left": "index.js"}},
+                                          {"index.js": "module.exports = require('pad')\n"})})
+    npm_package(index, "@mine/box", {"1.0.0": ({"dependencies": {"left": "1.0.0", "pad": "2.0.0"}, "license": "MIT",
+                                                "author": {"name": "A. Nobody"}},
+                                               {"index.js": "module.exports = [require('left'), require('pad')]\n"})})
+    npm_package(index, "leads-out", {"1.0.0": ({}, {"here": "-> /etc"})})
+    return libs
+
+
+def test_a_package_of_npm_lies_where_npm_would_put_it(registry, tmp_path):
+    request = json.loads(registry("request", "@mine/box", "--npm", "--template", "pack", "--json"))["id"]
+    seen = registry("review", request)
+    assert "left out     postinstall, command left" in seen and "\x1b" not in seen and "for Node.js 18.20.4" in seen, seen
+    files = json.loads(registry("review", request, "--json"))["review"]["files"]
+    assert (files[0]["name"], files[0]["licence"], files[0]["maintainer"]) == ("@mine/box", "MIT", "A. Nobody")
+    places = {one["place"]: one["version"] for one in files}
+    assert places == {"@mine/box": "1.0.0", "left": "1.0.0", "pad": "2.0.0", "left/node_modules/pad": "1.0.0"}
+    registry("approve", request)
+    assert "leads-out-1.0.0.tgz has package/here" in registry("review", json.loads(registry(
+        "request", "leads-out", "--npm", "--template", "pack", "--json"))["id"], code=125)
+    recipe = tmp_path / "pack.yaml"
+    recipe.write_text("name: pack\nbase: debian\npackages: [bash, coreutils, tar, gzip]\n"
+                      "languages: {bash: {command: [/bin/bash, '{file}'], file: main.sh}}\n")
+    done = registry.glovebox("template", "build", recipe, "--offline", "--json", timeout=300)
+    assert done.returncode == 0, done.stderr.decode()
+    assert {row["place"] for row in json.loads(done.stdout)["approved"]} == set(places)
+    inside = registry.glovebox.state / "templates/pack/root/node_modules"
+    assert [(inside / place / "index.js").read_text() for place in ("pad", "left/node_modules/pad")] == [
+        "module.exports = 2\n", "module.exports = 1\n"]
+    assert not (inside.parent / "usr/share/glovebox/archives").exists() and not (inside.parent / "tmp/ran").exists()
+
+
 @pytest.fixture
 def debian(libs, tmp_path, monkeypatch):
     """An apt of the test's own, whose one source is a folder with one package."""
@@ -211,8 +286,8 @@ def test_what_is_no_wheel_is_not_taken(libs, words, failure):
 
 @pytest.mark.parametrize("words, failure", [
     (["minimal", "zzz"], "no package with 'zzz' in its name"), (["request"], "which package?"),
-    (["approve"], "which one?"), (["request", "x", "--npm"], "network: {sets: [npm]}"),
-    (["request", "x", "--pip", "--apt"], "one of the two"), (["request", "../x"], "no name of a package"),
+    (["approve"], "which one?"), (["request", "@x/y"], "no name of a package"),
+    (["request", "x", "--pip", "--apt"], "one of the three"), (["request", "@x/../y", "--npm"], "no name of a package"), (["request", "../x"], "no name of a package"),
     (["request", "-r"], "-r"), (["request", "x", "--version", "1 2"], "no version"),
     (["request", "x", "--template", "../y"], "no name of a template"), (["request", "x", "--reason", "a\nb"], "one line"),
     (["review", "../x"], "no id"), (["review", "lib_00000000"], "no request"), (["approve", "x", "y"], "two words")])
@@ -222,7 +297,8 @@ def test_words_that_are_none_are_refused(libs, words, failure):
 
 @pytest.mark.parametrize("text, failure", [
     ("packages: [{name: x}]\n", "needs its version"), ("- a\n", "`packages:` and a list"),
-    ("packages:\n  - {name: x, manager: npm}\n", "no manager"), ("packages:\n  - {name: ../x}\n", "no name"),
+    ("packages:\n  - {name: x, manager: gem}\n", "no manager"),
+    ("packages:\n  - {name: x, place: a/../b}\n", "no place"), ("packages:\n  - {name: ../x}\n", "no name"),
     ("packages:\n  - {nom: x}\n", "no such key")])
 def test_a_list_that_is_none_stops_the_build(libs, text, failure):
     (libs.glovebox.state / "libs").mkdir()

@@ -1,0 +1,146 @@
+# review_npm.py - finds out what a package of npm is before anybody installs it: review_npm.py MANIFEST FOLDER NAME VERSION.
+# Runs on the host with the operator's own npm and its configuration. Archives are fetched and read, nothing of them is run.
+
+import base64
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import urllib.parse
+
+LINE_MOST = 300
+PAPER_MOST = 1 << 20
+ENTRIES_MOST = 100_000
+SCRIPTS = ("preinstall", "install", "postinstall")
+CPUS = {"x86_64": "x64", "aarch64": "arm64"}
+
+
+def plain(text):
+    """One line that no terminal obeys."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in str(text or "")).split())[:LINE_MOST]
+
+
+def give_up(text):
+    print(text, file=sys.stderr)
+    sys.exit(1)
+
+
+def run_npm(*words):
+    done = subprocess.run(["npm", *words, "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier",
+                           "--fetch-retries=1", "--fetch-timeout=20000"], capture_output=True, text=True, errors="replace",
+                          stdin=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        said = [re.sub(r"^npm (ERR!|error)\s*", "", line) for line in done.stderr.splitlines()
+                if re.match(r"npm (ERR!|error) ", line)]
+        said = [line for line in said if line.strip() and not re.match(r"(code|A complete log|\s*/)", line)] or ["no word"]
+        give_up("npm: " + plain(re.sub(r"//[^/@\s]*@", "//", said[0])))
+    return done.stdout
+
+
+def fits(entry):
+    """Some packages bring an archive for each kind of machine."""
+    def allows(listed, ours):
+        refused = [one[1:] for one in listed if one.startswith("!")]
+        return ours not in refused and (len(refused) == len(listed) or ours in listed)
+    return allows(entry.get("os", []), "linux") and allows(entry.get("cpu", []), CPUS.get(platform.machine(), platform.machine()))
+
+
+def places_of(lock):
+    """Where each package lies, as npm has resolved it: "left", "@a/b", "left/node_modules/pad"."""
+    found = []
+    for place, entry in sorted(lock["packages"].items()):
+        if not place or entry.get("link") or not fits(entry):
+            continue
+        name = place.rpartition("node_modules/")[2]
+        if not re.fullmatch(r"(@[a-z0-9][a-z0-9._-]*/)?[a-zA-Z0-9][a-zA-Z0-9._-]*", name) or len(name) > 120:
+            give_up(f"npm wants {plain(name)}, which is no name of a package")
+        found.append((place.removeprefix("node_modules/"), entry.get("name", name), entry))
+    return found
+
+
+def read_archive(path):
+    """The package's own paper, and the names of its files; links and names that lead elsewhere are in no real package."""
+    paper, names = {}, []
+    with tarfile.open(path) as archive:
+        for entry in archive:
+            parts = entry.name.split("/")
+            if not (entry.isfile() or entry.isdir()) or entry.name.startswith("/") or ".." in parts:
+                give_up(f"{plain(os.path.basename(path))} has {plain(entry.name)}, which is not a file of its own folder")
+            names.append("/".join(parts[1:]))
+            if len(names) > ENTRIES_MOST:
+                give_up(f"{plain(os.path.basename(path))} has more than {ENTRIES_MOST} files")
+            if names[-1] == "package.json" and entry.size <= PAPER_MOST:
+                paper = json.load(archive.extractfile(entry))
+    return paper, names
+
+
+def check_integrity(path, content, wanted):
+    """What the registry has said about the archive, as npm keeps it: "sha512-BASE64"."""
+    kind, _, digest = (wanted or "").split(" ")[0].partition("-")
+    if kind in ("sha512", "sha384", "sha256", "sha1") and base64.b64encode(hashlib.new(kind, content).digest()).decode() == digest:
+        return
+    give_up(f"{plain(os.path.basename(path))} is not what its registry says of it")
+
+
+def text_of(value, *keys):
+    for key in keys:
+        value = value.get(key, "") if isinstance(value, dict) else value
+    return plain(value if isinstance(value, str) else "")
+
+
+def look_into(path, place, entry):
+    with open(path, "rb") as file:
+        content = file.read()
+    check_integrity(path, content, entry.get("integrity"))
+    paper, names = read_archive(path)
+    commands = paper.get("bin", {})
+    if isinstance(commands, str):
+        commands = {paper.get("name", "").rpartition("/")[2]: commands}
+    scripts = paper.get("scripts") or {}
+    people = paper.get("author") or (paper.get("maintainers") or [""])[0]
+    return {
+        "name": plain(paper.get("name")), "version": plain(paper.get("version")), "file": os.path.basename(path), "place": place,
+        "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), "licence": text_of(paper.get("license"), "type"),
+        "maintainer": text_of(people, "name"), "about": text_of(paper.get("description")),
+        "needs": [plain(f"{name} {wanted}") for name, wanted in (paper.get("dependencies") or {}).items()][:50],
+        "commands": [], "machine_code": any(name.endswith(".node") for name in names), "runs_at_install": [], "runs_at_start": [],
+        "not_run": [one for one in SCRIPTS if one in scripts] + ["node-gyp"] * ("binding.gyp" in names)
+                   + [f"command {plain(command)}" for command in commands][:50],
+    }
+
+
+def main():
+    manifest_path, folder, name, version = sys.argv[1:5]
+    with open(manifest_path, encoding="utf-8") as file:
+        node = next((one["version"] for one in json.load(file)["packages"] if one["name"] == "nodejs"), "")
+    if not node:
+        give_up("this template has no nodejs; ask for a template that has: --template node")
+    if not shutil.which("npm"):
+        give_up("this machine has no npm; as root: apt install npm")
+    with tempfile.TemporaryDirectory() as scratch:
+        os.chdir(scratch)
+        with open("package.json", "w", encoding="utf-8") as file:
+            file.write('{"name": "review", "version": "1.0.0", "private": true}')
+        run_npm("install", "--package-lock-only", "--omit=dev", f"{name}@{version}" if version else name)
+        with open("package-lock.json", encoding="utf-8") as file:
+            places = places_of(json.load(file))
+        registry = urllib.parse.urlsplit(run_npm("config", "get", "registry").strip())
+        files = []
+        for place, package, entry in places:
+            packed = json.loads(run_npm("pack", "--json", "--pack-destination", scratch, f"{package}@{entry['version']}"))[0]
+            archive = f"{place.replace('/node_modules/', '.').replace('@', '').replace('/', '-')}-{entry['version']}.tgz"
+            shutil.move(os.path.join(scratch, os.path.basename(packed["filename"])), os.path.join(folder, archive))
+            files.append(look_into(os.path.join(folder, archive), place, entry))
+        os.chdir("/")
+    files.sort(key=lambda one: (one["place"] != name, one["place"]))
+    print(json.dumps({"source": f"{registry.scheme}://{registry.netloc.rpartition('@')[2]}{registry.path}",
+                      "for": f"Node.js {plain(node)}", "replaces": "", "files": files}))
+
+
+main()
