@@ -12,7 +12,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 20 /* how often the file system is measured while something runs */ };
+enum {
+    LOOK_MS = 20, /* how often the file system is measured while something runs */
+    FRAMES_A_TURN = 8
+};
 
 /* What is waited for: the stream, children, refused calls, the spawner, operations of a session,
  * then each program's five descriptors. */
@@ -148,8 +151,11 @@ _Noreturn void serve(struct sandbox *sandbox)
             reap_programs(sandbox);
         }
         finish_programs(sandbox);
-        if (watched[ON_STREAM].revents && frame_is_complete(sandbox, &frame))
+        for (int i = 0; watched[ON_STREAM].revents && i < FRAMES_A_TURN; i++) {
+            if (!frame_is_complete(sandbox, &frame))
+                break;
             obey_order(sandbox, &frame);
+        }
         conclude_if_due(sandbox);
     }
 }

@@ -105,10 +105,12 @@ def begin(payload):
     return request
 
 
-def run(number, payload, count):
+def run(number, payload, count, is_rehearsal=False):
     try:
         request = begin(payload)
     except (OSError, struct.error, IndexError, ValueError) as error:
+        if is_rehearsal:
+            raise
         os.write(2, f"glovebox: cannot start the program: {error}\n".encode())
         _glovebox.executed(number, 126, 0, True, count)
         os._exit(126)
@@ -118,7 +120,9 @@ def run(number, payload, count):
     if not request.ends and getpid() == owner:
         _glovebox.executed(number, code, 0, False, count)
         return
-    code = _glovebox_script.finish(code)
+    code = _glovebox_script.finish(code, is_rehearsal)
+    if is_rehearsal:
+        return
     if code == _glovebox_script.INTERRUPTED:
         _glovebox.executed(number, -1, _signal.SIGINT, True, count)
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
@@ -178,23 +182,28 @@ def rehearse(prime, is_whole=False):
         os.dup2(null, 1)
         for code in codes:
             rehearse_one(code, is_whole)
+        if is_whole:
+            take_room()
     finally:
         os.dup2(kept, 1)  # inheritable: programs that the code starts print there too
         os.close(kept)
         os.close(null)
 
 
+def take_room():
+    """The next pages of the heap, for a request that is larger than the rehearsal."""
+    _ = [bytes(1000) for _ in range(64)]
+
+
 def rehearse_one(code, is_whole):
     variables = (b"HOME=/home/user", b"TZ=UTC", b"PYTHONPATH=/workspace")
     payload = EXECUTE.pack(_glovebox.SCRIPT, _glovebox.WRITE, 1, len(variables), len(code))
     payload += b"/\0" + 2 * (PLACE.encode() + b"\0") + b"".join(text + b"\0" for text in variables) + code
-    request = begin(payload)
     if is_whole:
-        request.number = getpid()
-        run_interruptibly(request, 0)
-        _glovebox_script.rehearse_end()
+        run(0, payload, 0, is_rehearsal=True)
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     else:
+        request = begin(payload)
         _glovebox_script.run(request.path, request.arguments, request.code)
         _glovebox_script.flush()
         _glovebox_script.forget_main()
@@ -209,7 +218,7 @@ def rehearse_in_zygote():
     gc.freeze()
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # in every child from its first moment
     for _ in range(12):  # CPython 3.11 specialises a function after 8 calls
-        rehearse(_glovebox.PRIME_WORK)
+        rehearse(_glovebox.PRIME_WORK, is_whole=True)
     if "matplotlib.pyplot" in sys.modules:
         _glovebox_script.run(PLACE, [], FIGURE)
         _glovebox_script.forget_main()

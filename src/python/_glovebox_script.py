@@ -10,7 +10,7 @@ import types
 import _glovebox
 
 INTERRUPTED = -2
-OUR_MODULES = frozenset()  # what the zygote had imported
+OUR_MODULES = frozenset()  # what the zygote had imported; none while it is still at it
 LAST_MAIN = None  # of the zygote: to let go of it would cost every child a hundred copied pages
 STANDARD_PATH = [place for place in sys.path if place != os.path.dirname(__file__)]
 
@@ -76,14 +76,16 @@ def exit_code(end):
     return 1
 
 
-def finish(code):
+def finish(code, is_rehearsal=False):
     """What Py_FinalizeEx does as far as anybody can see it: waits for threads, calls atexit functions, lets go
-    of the program's objects, so that their files are closed and __del__ runs, and flushes."""
+    of the program's objects, so that their files are closed and __del__ runs, and flushes. A rehearsal leaves out
+    what can be done only once: the end of threads, and functions that a library has registered."""
     try:
         threading = sys.modules.get("threading")
-        if threading is not None:
+        if threading is not None and not is_rehearsal:
             threading._shutdown()
-        atexit._run_exitfuncs()
+        if not is_rehearsal or atexit._ncallbacks() == 0:
+            atexit._run_exitfuncs()
     except BaseException as error:
         error.__traceback__ = error.__traceback__.tb_next
         _glovebox.print_error(type(error), error, error.__traceback__)
@@ -93,16 +95,6 @@ def finish(code):
     except BaseException:
         pass
     return code if flush() and flushed or code != 0 else 120
-
-
-def rehearse_end():
-    """finish() without what can be done only once: the end of threads, and functions that a library has left."""
-    sys.modules.get("threading")
-    if atexit._ncallbacks() == 0:
-        atexit._run_exitfuncs()
-    flush()
-    let_go()
-    flush()
 
 
 def flush():
@@ -125,7 +117,8 @@ def let_go():
                 thing.flush()
         return
     forget_main()
-    forget_modules()
+    if OUR_MODULES:
+        forget_modules()
     gc.collect()
 
 
