@@ -48,6 +48,30 @@ static int absolute(const char *path, char **ret_path, error *err)
     return format_text(ret_path, err, "%s/%s", here, path);
 }
 
+/* The same for each folder of a list with colons between them; an empty one is left out. */
+static int absolute_list(const char *list, char **ret_list, error *err)
+{
+    auto_text whole = NULL;
+    for (const char *at = list; *at;) {
+        size_t length = strcspn(at, ":");
+        auto_text part = NULL;
+        auto_text folder = NULL;
+        char *longer = NULL;
+        if (format_text(&part, err, "%.*s", (int) length, at) < 0 ||
+            (length > 0 && absolute(part, &folder, err) < 0) ||
+            (length > 0 &&
+             format_text(&longer, err, "%s%s%s", whole ? whole : "", whole ? ":" : "", folder) < 0))
+            return -1;
+        if (longer) {
+            free(whole);
+            whole = longer;
+        }
+        at += length + (at[length] == ':');
+    }
+    *ret_list = take_text(&whole);
+    return *ret_list ? 0 : fail(err, ERR_BAD_REQUEST, "'%s' names no folder", list);
+}
+
 static const char own_name[] = "glovebox"; /* an address in the object that we are part of */
 
 /* The folder of libglovebox.so if we are in it, else that of the running program. */
@@ -129,8 +153,11 @@ int path_of_policies_of(const char *chosen_state, char **ret_path, error *err)
     if (path_of_state(chosen_state, &state, err) < 0)
         return -1;
     const char *chosen = variable("GLOVEBOX_POLICIES");
+    auto_text folders = NULL;
     if (chosen)
-        return format_text(ret_path, err, "%s:%s/policies", chosen, state);
+        return absolute_list(chosen, &folders, err) < 0
+                   ? under(err, "GLOVEBOX_POLICIES")
+                   : format_text(ret_path, err, "%s:%s/policies", folders, state);
     if (path_of_data("policies", &shipped, err) < 0)
         return -1;
     return format_text(ret_path, err, "%s:%s:%s/policies", GLOVEBOX_SYSCONFDIR "/policies", shipped,

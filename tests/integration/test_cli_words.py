@@ -1,11 +1,14 @@
 """What the CLI says about itself: help, completion, version, and what it says to slips of the finger."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 
 import pytest
+
+from conftest import TOP
 
 VERBS = ["run", "exec", "check", "session", "policy", "prompt", "manifest", "template", "libs", "receipt", "log", "replay",
          "doctor", "serve", "key", "config", "approvals", "approve", "deny", "top", "completion", "version", "help"]
@@ -26,6 +29,25 @@ def test_every_verb_explains_itself_examples_first(glovebox, verb):
         done = glovebox(*arguments)
         assert done.returncode == 0 and done.stderr == b""
         assert f"glovebox {verb}" in done.stdout.decode().splitlines()[0] + done.stdout.decode()[:400]
+
+
+def test_every_verb_stands_in_the_manual(glovebox):
+    page = (TOP / "docs/man/glovebox.1.scd").read_text()
+    verbs = re.findall(r"^  (\w+) +\w", glovebox("help").stdout.decode().partition("Usage:")[2], re.MULTILINE)
+    assert set(VERBS) <= set(verbs), verbs
+    assert [verb for verb in verbs if not re.search(rf"^\*.*\*?{verb}\*", page, re.MULTILINE)] == []
+
+
+@pytest.mark.usefixtures("python_template")
+def test_folders_of_policies_may_be_named_from_here(glovebox, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/p.yaml").write_text("name: p\nextends: minimal\n")
+    policies = os.path.relpath(TOP / "policies", tmp_path)
+    done = glovebox("policy", "show", "p", env={"GLOVEBOX_POLICIES": f"mine::{policies}"}, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = glovebox("run", "--private", "-p", "none", "-c", "1", env={"GLOVEBOX_POLICIES": f"mine:{policies}"}, cwd=tmp_path)
+    assert b"minimal" in done.stderr and b" p" in done.stderr, done.stderr
+    assert b"names no folder" in glovebox("policy", "list", env={"GLOVEBOX_POLICIES": "::"}).stderr
 
 
 def test_every_limit_has_a_flag(glovebox):

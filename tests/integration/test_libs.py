@@ -219,7 +219,9 @@ def test_a_package_of_npm_lies_where_npm_would_put_it(registry, tmp_path):
                       "languages: {bash: {command: [/bin/bash, '{file}'], file: main.sh}}\n")
     done = registry.glovebox("template", "build", recipe, "--offline", "--json", timeout=300)
     assert done.returncode == 0, done.stderr.decode()
-    assert {row["place"] for row in json.loads(done.stdout)["approved"]} == set(places)
+    approved = json.loads(done.stdout)["approved"]
+    assert {row["place"] for row in approved} == set(places)
+    assert all(row["approved_by"].endswith(f"({os.getuid()})") and row["approved"] for row in approved), approved
     inside = registry.glovebox.state / "templates/pack/root/node_modules"
     assert [(inside / place / "index.js").read_text() for place in ("pad", "left/node_modules/pad")] == [
         "module.exports = 2\n", "module.exports = 1\n"]
