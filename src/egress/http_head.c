@@ -179,6 +179,7 @@ static int read_request_line(struct http_text line, uint16_t default_port, struc
     if (!(version.size == 8 && memcmp(version.at, "HTTP/1.", 7) == 0 &&
           (version.at[7] == '0' || version.at[7] == '1')))
         return -1;
+    head->is_old = version.at[7] == '0';
     for_each(row, methods) /* methods are case-sensitive: RFC 9110 section 9.1 */
         if (head->method.size == strlen(row->name) &&
             memcmp(head->method.at, row->name, head->method.size) == 0)
@@ -281,8 +282,8 @@ static enum egress_reason read_fields(const char **at, const char *end, uint16_t
     }
     if (!has_host && head->target == HTTP_ORIGIN)
         return EGRESS_BAD_REQUEST;
-    if (head->is_chunked && head->has_length)
-        return EGRESS_BAD_REQUEST;
+    if (head->is_chunked && (head->has_length || head->is_old))
+        return EGRESS_BAD_REQUEST; /* RFC 9112 section 6.1: HTTP/1.0 knows no chunks */
     return head->wants_upgrade ? EGRESS_UPGRADE : EGRESS_ALLOWED;
 }
 
@@ -295,6 +296,17 @@ static size_t find_end(const char *bytes, size_t size)
     return 0;
 }
 
+/* A line end of another kind would keep us waiting for one that never comes. */
+static bool is_odd(const char *bytes, size_t size)
+{
+    if (size == 0)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] == '\0' || (bytes[i] == '\n' && (i == 0 || bytes[i - 1] != '\r')))
+            return true;
+    return !is_token_char(bytes[0]);
+}
+
 enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t default_port,
                                  struct http_head *ret_head, enum egress_reason *ret_reason)
 {
@@ -304,9 +316,7 @@ enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t defaul
     if (end == 0) {
         if (size >= HTTP_HEAD_MOST)
             *ret_reason = EGRESS_TOO_LARGE;
-        /* A line end of another kind would keep us waiting for one that never comes. */
-        bool is_odd = size > 0 && (memchr(bytes, '\0', size) || !is_token_char(bytes[0]));
-        return size >= HTTP_HEAD_MOST || is_odd ? HTTP_BAD : HTTP_MORE;
+        return size >= HTTP_HEAD_MOST || is_odd(bytes, size) ? HTTP_BAD : HTTP_MORE;
     }
     const char *at = bytes;
     struct http_text line;

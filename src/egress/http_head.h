@@ -33,6 +33,7 @@ struct http_head {
     uint16_t port;
     struct http_text path; /* with its query, "/" at least */
     bool has_length, is_chunked, expects_continue, wants_upgrade;
+    bool is_old; /* HTTP/1.0 */
     uint64_t length;
     size_t size; /* of the whole head, the empty line included */
     unsigned field_count;

@@ -21,6 +21,10 @@ static const struct {
     { LINE HOST, HTTP_MORE, EGRESS_BAD_REQUEST },
     { "", HTTP_MORE, EGRESS_BAD_REQUEST },
     { "GET / HTTP/1.0\r\n" HOST END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { "POST / HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n" END, HTTP_BAD,
+      EGRESS_BAD_REQUEST },
+    { "GET / HTTP/1.1\nHost: api.example.org\n\n", HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET / HTTP/1.1\n", HTTP_BAD, EGRESS_BAD_REQUEST }, /* at once */
     { "BREW /pot HTTP/1.1\r\n" HOST END, HTTP_WHOLE, EGRESS_ALLOWED },
     { "GET /  HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
     { "GET  / HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },

@@ -187,6 +187,28 @@ class TestHttp:
         b"GET / HTTP/1.1\r\nHost: api.example.org\r\nX: " + b"y" * 40000 + b"\r\n\r\n",
         b"\x16\x03\x01\x00\x05hello",
         b"\r\n\r\nGET / HTTP/1.1\r\nHost: api.example.org\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: api.example.org\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: api.example.org\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: api.example.org\r\nTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.0\r\nHost: api.example.org\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 0x5\r\n\r\nabcde",
+        b"POST / HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: -1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 18446744073709551617\r\n\r\na",
+        b"POST / HTTP/1.1\r\nHost: api.example.org\r\nContent-Length:\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost : api.example.org\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: api.example.org\r\nContent-Length\r\n\r\n",
+        b"GET / HTTP/1.1\nHost: api.example.org\n\n",
+        b"GET / HTTP/1.1\r\nHost: api.example.org, evil.example.org\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: evil.example.org#api.example.org\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: api.example.org..\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: api.example.org:80:81\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 93.184.216.34\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: [::ffff:93.184.216.34]\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: xn--api-.example.org\r\n\r\n",
+        b"GET //evil.example.org/ HTTP/1.1\r\nHost: evil.example.org\r\n\r\n",
+        b"GET api.example.org/ HTTP/1.1\r\nHost: api.example.org\r\n\r\n",
+        b"OPTIONS * HTTP/1.1\r\nHost: evil.example.org\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: api.example.org\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\nConnection: Upgrade, HTTP2-Settings\r\n\r\n",
     ])
     def test_what_could_be_read_in_two_ways_is_refused(self, world, request_bytes):
         records, before = [], len(Web.seen)
@@ -316,6 +338,29 @@ class TestProxy:
         assert (b"hello from api.example.org" in at_once, b"hello from api.example.org" in later) == (passed, passed)
         assert len(Web.seen) == before + (2 if passed else 0), "it reached the server"
         assert [record["reason"] for record in records] == [way] * 2
+
+    @pytest.mark.parametrize("target, host", [
+        ("http://evil.example.org/", "api.example.org"), ("http://api.example.org:8080/", "api.example.org"),
+        ("http://api.example.org@evil.example.org/", "evil.example.org"), ("http://evil.example.org?.api.example.org/", "x"),
+        ("http://api.example.org\\.evil.example.org/", "api.example.org"), ("http://127.0.0.1/", "api.example.org"),
+        ("http://2130706433/", "api.example.org"), ("http://0x5db8d822/", "api.example.org"), ("http://[::1]/", "[::1]"),
+        ("http://[fe80::1%25lo]/", "api.example.org"), ("http://0135.0270.0330.042/", "api.example.org"),
+        ("http://api.example.org%00.evil.example.org/", "api.example.org"), ("https://api.example.org/", "api.example.org"),
+        ("http://аpi.example.org/", "api.example.org"), ("http:///x", "api.example.org"), ("//api.example.org/", "api.example.org"),
+        ("/", "api.example.org"), ("*", "api.example.org")])
+    def test_absolute_forms_that_mean_another_host(self, world, target, host):
+        records, before = [], len(Web.seen)
+        with world.channel([WEB], records):
+            answer = self.request(world, f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert answer[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 403"), answer
+        assert len(Web.seen) == before and only(records)["reason"] != "ALLOWED"
+
+    def test_the_target_is_what_is_asked_for_whatever_host_says(self, world):
+        records = []
+        with world.channel([WEB], records):
+            answer = self.request(world, b"GET http://api.example.org/x HTTP/1.1\r\nHost: evil.example.org\r\n\r\n")
+        assert answer[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 403") or Web.seen[-1][2]["Host"] == "api.example.org"
+        assert only(records)["name"] in ("api.example.org", "")
 
     def test_a_tunnel_in_a_tunnel_is_refused(self, world):
         records = []

@@ -1,12 +1,15 @@
 """The way out of a session: the rules of its policy hold for its whole life, and each cell tells what passed while it ran."""
 
+import ast
 import json
 import os
 import signal
+import threading
 import time
 
 import pytest
 
+from internet import Web
 from session_rig import Session
 from test_network import egress_of, world  # noqa: F401  (a fixture)
 
@@ -140,6 +143,56 @@ def test_it_has_its_way_again_when_egress_comes_back(world, begin):
     refused = session.run("try: urllib.request.urlopen('http://evil.example.org/')\nexcept OSError as e: print(e.code)")
     assert refused["stdout"] == "403\n"
     assert quiet.run("import socket\ntry: socket.socket()\nexcept OSError as e: print(e.errno)")["stdout"] == "101\n"
+
+
+# What no rule allows, and what one does, over and over; only the other side's own words count as having passed.
+KNOCK = r'''
+import socket, time, collections
+seen, until = collections.Counter(), time.monotonic() + 5
+def knock(kind, address, request):
+    try:
+        with socket.create_connection(address, 1) as peer:
+            peer.settimeout(1)
+            peer.sendall(request)
+            seen[kind, b"hello from" in b"".join(iter(lambda: peer.recv(65536), b""))] += 1
+    except OSError:
+        seen[kind, False] += 1
+get = b"GET /%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n"
+while time.monotonic() < until:
+    knock("number", ("93.184.216.34", 80), get % (b"forbidden", b"api.example.org"))
+    knock("host", ("127.0.0.1", 3128), get % (b"forbidden", b"evil.example.org"))
+    knock("path", ("127.0.0.1", 3128), b"GET http://files.example.org:8080/forbidden HTTP/1.1\r\nHost: files.example.org:8080\r\n\r\n")
+    knock("port", ("93.184.216.34", 8080), get % (b"forbidden", b"files.example.org"))
+    knock("allowed", ("127.0.0.1", 3128), b"GET http://api.example.org/allowed HTTP/1.1\r\nHost: api.example.org\r\n\r\n")
+print(sorted(seen))
+'''
+
+
+def test_at_no_moment_of_an_end_or_a_start_does_anything_pass(world, begin):
+    """glovebox-egress is ended again and again, at any moment of its life, while code knocks at every door."""
+    session = begin()
+    path = f"{session.place}/contexts/python/run"
+    said = []
+    code = threading.Thread(target=lambda: said.append(Place(world).call("POST", path, {"code": KNOCK})))
+    code.start()
+    killed = 0
+    while code.is_alive():
+        try:
+            os.kill(egress_of(world), signal.SIGKILL)
+            killed += 1
+        except (ValueError, OSError):  # there is none at this moment
+            pass
+        code.join(0.05 if killed % 2 else 1.5)  # right after it came, and when it has served a while
+    status, result = said[0]
+    assert status == 200 and result["status"] == "ok" and killed >= 2, (killed, result)
+    assert not any(passed for kind, passed in ast.literal_eval(result["stdout"]) if kind != "allowed"), result["stdout"]
+    assert not [request for request in Web.seen if "forbidden" in request[1]], "it reached a server"
+    for _ in range(200):
+        told = session.run(FETCH.format("/at-last"))
+        if told["stdout"] == "200\n":
+            return
+        time.sleep(0.05)
+    raise AssertionError(told)
 
 
 def test_ended_nothing_of_it_goes_on(world, begin):
