@@ -20,6 +20,7 @@ import load
 import memory
 import network
 import peers
+import receipts
 import report
 import starters
 
@@ -203,6 +204,13 @@ class Bench:
                 if os.geteuid() == 0 else None
         return rates, weights
 
+    def receipt(self):
+        try:
+            return [receipts.measure_all(self.build, 200 if self.quick else 1000)[0]]
+        except Exception as failure:  # as for the way out
+            self.left_out.append(f'what a receipt adds: {type(failure).__name__}: {failure}')
+            return []
+
     def way_out(self):
         if os.geteuid() != 0:
             self.left_out.append('the way out: measured only when the bench runs as root')
@@ -224,7 +232,7 @@ def main():
     loads.append(os.getloadavg()[0])
     rates, weights = bench.flat_out()
     loads.append(os.getloadavg()[0])
-    rows = report.rows_of(bench.samples, rates, weights) + report.judge_all(bench.way_out())
+    rows = report.rows_of(bench.samples, rates, weights) + report.judge_all(bench.way_out() + bench.receipt())
     report.publish(rows, bench, rounds, loads)
 
 
