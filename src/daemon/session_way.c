@@ -10,7 +10,8 @@
 enum {
     TELL_MS = 2000,      /* for the last word of glovebox-egress */
     ID_CERTIFICATES = 8, /* of the write that nobody waits for: all that comes after it finds it */
-    LIFE_S = 30 * 24 * 3600, /* of certificates, where the policy has no bound for sessions */
+    LIFE_S = 30 * 24 * 3600, /* of certificates, beyond the policy's bound for sessions */
+    BOUND_MOST_S = 365 * 24 * 3600,
 };
 
 bool session_has_way(const struct session *session)
@@ -79,7 +80,7 @@ static void on_certified(void *context, const char *certificate)
     struct session *session = context;
     bool is_new = session->state == SESSION_STARTING;
     error err;
-    if (!is_new && (session->state != SESSION_RUNNING || !certificate))
+    if (session->state == SESSION_ENDED || (!is_new && !certificate))
         return;
     if (!certificate)
         (void) fail(&err, ERR_UNAVAILABLE,
@@ -90,10 +91,12 @@ static void on_certified(void *context, const char *certificate)
         session_stand(session);
 }
 
+/* As long as the policy lets it live, and more, since it does not age while it is paused. */
 static uint32_t life_s(const struct session *session)
 {
     uint64_t bound_ms = session->spec.policy->sessions.values[SESSIONS_AGE];
-    return bound_ms > 0 && bound_ms / 1000 < LIFE_S ? (uint32_t) (bound_ms / 1000) + 1 : LIFE_S;
+    uint64_t bound_s = bound_ms / 1000 < BOUND_MOST_S ? bound_ms / 1000 : BOUND_MOST_S;
+    return (uint32_t) bound_s + LIFE_S;
 }
 
 int session_open_way(struct session *session, error *err)

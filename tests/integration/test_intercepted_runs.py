@@ -1,5 +1,6 @@
 """Policies that intercept TLS, end to end: programs of a sandbox that know nothing of it, under `glovebox serve`."""
 
+import contextlib
 import os
 import signal
 import ssl
@@ -134,7 +135,15 @@ def test_a_session_has_one_authority_until_glovebox_egress_comes_back(world):
         first = session.run(read)["stdout"]
         assert session.run(URLLIB + "print(get('https://api.example.org/repos/1'))")["stdout"] == "hello from api.example.org\n"
         assert session.run(read)["stdout"] == first
-        os.kill(egress_of(world), signal.SIGKILL)
+        before = egress_of(world)
+        assert session.call("POST", "/pause")[0] == 200
+        os.kill(before, signal.SIGKILL)
+        for _ in range(100):  # it comes back while the session stands still
+            with contextlib.suppress(ValueError, OSError):
+                if egress_of(world) != before:
+                    break
+            time.sleep(0.05)
+        assert session.call("POST", "/resume")[0] == 200
         for _ in range(100):
             if (second := session.run(read)["stdout"]) != first:
                 break

@@ -341,3 +341,30 @@ def test_slow_handshakes_have_ended_and_harmed_nobody(world):
             pass
         peer.close()
     assert [one["reason"] for one in world.end(world.slow_channel)] == 20 * ["TOO_SLOW"]
+
+
+@pytest.mark.parametrize("program", ["curl", "node", "openssl"])
+def test_programs_of_the_host_find_it_by_their_variable(world, program, tmp_path):
+    if not shutil.which(program):
+        pytest.skip(f"needs {program}")
+    url = f"https://{HOST}/repos/{program}"
+    script = (f"require('https').get({{host: process.argv[1], servername: '{HOST}', path: '/repos/node', headers: {{Host: '{HOST}'}}}},"
+              " answer => answer.pipe(process.stdout)).on('error', e => console.log(e.code))")
+    bundle = tmp_path / "bundle.pem"
+    with world.channel(RULES, ports=PORTS):
+        bundle.write_text(world.authority)
+        address = world.look_up(HOST)
+        words = {"curl": ["curl", "-sS", "--resolve", f"{HOST}:443:{address}", url],
+                 "node": ["node", "-e", script, address],
+                 "openssl": ["openssl", "s_client", "-connect", f"{address}:443", "-servername", HOST, "-verify_return_error", "-x509_strict",
+                             "-verify_hostname", HOST]}[program]
+        variables = ("CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE")
+        answers = []
+        for more in ({name: str(bundle) for name in variables}, {}):
+            environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()} | more
+            with world.inside:
+                done = subprocess.run(words, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=30)
+            answers.append(done.stdout + done.stderr)
+    trusted, untrusted = answers
+    said = {"curl": "hello from", "node": "hello from", "openssl": "Verification: OK"}[program]
+    assert said in trusted and said not in untrusted, answers
