@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import ssl
+import threading
 import time
 
 import pytest
@@ -153,3 +154,18 @@ def test_a_session_has_one_authority_until_glovebox_egress_comes_back(world):
         assert again["stdout"] == "hello from api.example.org\n", again
     finally:
         session.end()
+
+
+def test_a_run_does_not_begin_without_what_it_is_to_trust(world):
+    egress = egress_of(world)
+    os.kill(egress, signal.SIGSTOP)  # the way is asked for, and no certificate comes
+    results = []
+    waiting = threading.Thread(target=lambda: results.append(world.run("print('it ran')")))
+    waiting.start()
+    waiting.join(0.5)
+    assert waiting.is_alive() and not results
+    os.kill(egress, signal.SIGKILL)
+    waiting.join(30)
+    [lost] = results
+    assert lost["status"] != "ok" and lost["stdout"] == "" and "glovebox-egress ended before the code began" in str(lost), lost
+    assert world.run("print('it ran')")["stdout"] == "it ran\n"
