@@ -88,7 +88,7 @@ static void socket_is_ready(uv_poll_t *poll, int status, int events)
     exchange_watch(exchange);
 }
 
-/* No sandbox has so many that others have none. */
+/* No sandbox has so many that others have none: docs/decisions/0063. */
 static bool has_room(const struct upstreams *upstreams, unsigned of_channel)
 {
     unsigned most = of_channel < EXCHANGES_FEW ? EXCHANGES_MOST : EXCHANGES_MANY;

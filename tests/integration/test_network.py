@@ -325,6 +325,9 @@ def test_the_program_has_nothing_to_take_out(world):
 
 
 def test_killed_it_comes_back_and_nothing_opens(world):
+    world.run("import urllib.request\nurllib.request.urlopen('http://api.example.org/')")
+    watcher = tail(world, "--last", "1")
+    assert json.loads(watcher.stdout.readline())["event"] == "ended"
     peer = world.connect()
     body = json.dumps({"code": "import socket, time\ns = socket.create_connection(('raw.example.org', 5432), 5)\nprint(s.recv(8))\n"
                                "print('ready', flush=True)\ns.settimeout(20)\ntry: print(s.recv(8))\nexcept OSError as e: print(type(e).__name__)\n"
@@ -350,3 +353,8 @@ def test_killed_it_comes_back_and_nothing_opens(world):
         time.sleep(0.1)
     else:
         raise AssertionError(result)
+    seen = {}
+    while seen.get("event") != "begun" or seen["source"] != result["id"]:  # who watched still does
+        seen = json.loads(watcher.stdout.readline())
+    watcher.terminate()
+    watcher.communicate(timeout=20)
