@@ -151,6 +151,7 @@ const struct option_table *options_of_verb(const char *verb)
         { "receipt", receipt_option_table },
         { "replay", replay_option_table },
         { "session", session_option_table },
+        { "repl", repl_option_table },
     };
     for_each(row, tables)
         if (strcmp(row->verb, verb) == 0)

@@ -58,6 +58,7 @@ void options_print_help(const struct option_table *table, FILE *out);
 /* Tables of the verbs that have flags, for completion; NULL if the verb has none. */
 const struct option_table *options_of_verb(const char *verb);
 const struct option_table *run_option_table(void);
+const struct option_table *repl_option_table(void);
 const struct option_table *exec_option_table(void);
 const struct option_table *check_option_table(void);
 const struct option_table *prompt_option_table(void);

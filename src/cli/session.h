@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "cli/images.h"
 
 #include <glovebox.h>
 #include <json.h>
@@ -34,6 +35,20 @@ int library_failed(int32_t code, error *err);
 
 /* A text of an object, "" if it has none of this name. Borrowed from the object. */
 const char *text_of(json_object *object, const char *key);
+
+/* One cell: what it shows goes to the terminal, or to nobody with --json.
+ * Gives  cell->outcome, freed with glb_outcome_free(). */
+struct cell {
+    const char *code;
+    size_t size;
+    struct images *images; /* NULL: pictures are named only */
+    glb_outcome *outcome;
+};
+int cell_run(const struct session_arguments *arguments, const char *session, struct cell *cell,
+             error *err);
+
+/* Begins a session as the arguments say; its JSON is freed with glb_text_free(). */
+int session_begin(const struct session_arguments *arguments, char **ret_json, error *err);
 
 /* The verbs. Return the exit status, or -1 with *err. */
 int session_new(struct session_arguments *arguments, error *err);

@@ -1,6 +1,7 @@
 /* session_cell.c - `glovebox session run`: one cell, and what it shows. */
 #include "cli/session.h"
 
+#include "base/table.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/terminal.h"
@@ -13,6 +14,7 @@
 
 struct showing {
     struct terminal out, err;
+    struct images *images; /* NULL: they are named */
 };
 
 static int32_t show_output(void *context, int32_t stream, const void *data, size_t length)
@@ -29,7 +31,32 @@ static void show_line(struct terminal *terminal, const char *text)
     terminal_write(terminal, "\n", 1);
 }
 
-/* A value as text; what has none, such as an image, is named. */
+/* The first picture among the forms of a value: it may be there as PNG and as SVG. */
+static void show_picture(struct showing *showing, json_object *data)
+{
+    static const char *const kinds[] = { "image/png", "image/jpeg", "image/gif" };
+    for_each(kind, kinds) {
+        const char *base64 = text_of(data, *kind);
+        if (*base64) {
+            images_show(showing->images, &showing->out, *kind, base64);
+            return;
+        }
+    }
+}
+
+static void name_pictures(struct showing *showing, json_object *data)
+{
+    json_object_object_foreach(data, mime, value)
+    {
+        char line[160];
+        (void) value;
+        if (strncmp(mime, "image/", 6) != 0)
+            continue;
+        (void) snprintf(line, sizeof line, "[%.60s; --json has it]", mime);
+        show_line(&showing->out, line);
+    }
+}
+
 static int32_t show_event(void *context, const char *name, const char *json)
 {
     struct showing *showing = context;
@@ -43,15 +70,10 @@ static int32_t show_event(void *context, const char *name, const char *json)
         json_object *text = NULL;
         if (json_object_object_get_ex(data, "text/plain", &text) && text)
             show_line(&showing->out, json_object_get_string(text));
-        json_object_object_foreach(data, mime, value)
-        {
-            char line[160];
-            (void) value;
-            if (strncmp(mime, "image/", 6) != 0)
-                continue;
-            (void) snprintf(line, sizeof line, "[%.60s; --json has it]", mime);
-            show_line(&showing->out, line);
-        }
+        if (showing->images)
+            show_picture(showing, data);
+        else
+            name_pictures(showing, data);
     }
     (void) json_object_put(event);
     return 0;
@@ -64,6 +86,37 @@ static void interrupt(int number)
     (void) number;
     if (interrupted)
         glb_cancel(interrupted);
+}
+
+int cell_run(const struct session_arguments *arguments, const char *session, struct cell *cell,
+             error *err)
+{
+    struct showing showing = { .images = cell->images };
+    bool is_shown = !arguments->json;
+    glb_cell_options options = { .code = cell->code,
+                                 .code_length = cell->size,
+                                 .in = arguments->in,
+                                 .limits = arguments->limits,
+                                 .limit_count = arguments->limit_count,
+                                 .on_output = is_shown ? show_output : NULL,
+                                 .on_event = is_shown ? show_event : NULL,
+                                 .context = &showing };
+    struct sigaction action = { .sa_handler = interrupt };
+    terminal_init(&showing.out, STDOUT_FILENO);
+    terminal_init(&showing.err, STDERR_FILENO);
+    interrupted = arguments->client;
+    (void) sigaction(SIGINT, &action, NULL);
+    int32_t code =
+        glb_session_run(arguments->client, session, &options, sizeof options, &cell->outcome);
+    interrupted = NULL;
+    terminal_done(&showing.out);
+    terminal_done(&showing.err);
+    if (code != GLB_OK)
+        return library_failed(code, err);
+    glb_limit_reached limit;
+    if (is_shown && glb_outcome_limit(cell->outcome, &limit, sizeof limit) == GLB_OK)
+        (void) complain("%s", limit.message);
+    return 0;
 }
 
 static int read_cell(const struct session_arguments *arguments, char **ret_code, size_t *ret_size,
@@ -85,36 +138,18 @@ int session_run(struct session_arguments *arguments, error *err)
 {
     char name[SESSION_NAME_SIZE];
     char *code = NULL;
-    struct showing showing;
-    glb_cell_options options = { .in = arguments->in,
-                                 .limits = arguments->limits,
-                                 .limit_count = arguments->limit_count,
-                                 .on_output = arguments->json ? NULL : show_output,
-                                 .on_event = arguments->json ? NULL : show_event,
-                                 .context = &showing };
-    glb_outcome *outcome = NULL;
+    struct cell cell = { 0 };
     if (session_named(arguments, arguments->words[0], name, err) < 0 ||
-        read_cell(arguments, &code, &options.code_length, err) < 0)
+        read_cell(arguments, &code, &cell.size, err) < 0)
         return -1;
-    options.code = code;
-    terminal_init(&showing.out, STDOUT_FILENO);
-    terminal_init(&showing.err, STDERR_FILENO);
-    interrupted = arguments->client;
-    struct sigaction action = { .sa_handler = interrupt };
-    (void) sigaction(SIGINT, &action, NULL);
-    int32_t result = glb_session_run(arguments->client, name, &options, sizeof options, &outcome);
-    interrupted = NULL;
-    terminal_done(&showing.out);
-    terminal_done(&showing.err);
+    cell.code = code;
+    int done = cell_run(arguments, name, &cell, err);
     free(code);
-    if (result != GLB_OK)
-        return library_failed(result, err);
+    if (done < 0)
+        return -1;
     if (arguments->json)
-        (void) puts(glb_outcome_json(outcome));
-    glb_limit_reached limit;
-    if (!arguments->json && glb_outcome_limit(outcome, &limit, sizeof limit) == GLB_OK)
-        (void) complain("%s", limit.message);
-    int status = glb_outcome_exit_status(outcome);
-    glb_outcome_free(outcome);
+        (void) puts(glb_outcome_json(cell.outcome));
+    int status = glb_outcome_exit_status(cell.outcome);
+    glb_outcome_free(cell.outcome);
     return status;
 }

@@ -91,7 +91,7 @@ int session_named(const struct session_arguments *arguments, const char *word,
 /* --- new, list, show, kill ----------------------------------------------------------------------
  */
 
-int session_new(struct session_arguments *arguments, error *err)
+int session_begin(const struct session_arguments *arguments, char **ret_json, error *err)
 {
     glb_session_options options = { .policy = arguments->policy ? arguments->policy
                                                                 : launch_default_policy(NULL),
@@ -103,10 +103,15 @@ int session_new(struct session_arguments *arguments, error *err)
                                     .folder = arguments->folder,
                                     .idle_ms = arguments->idle_ms,
                                     .lifetime_ms = arguments->lifetime_ms };
+    int32_t code = glb_session_new(arguments->client, &options, sizeof options, ret_json);
+    return code != GLB_OK ? library_failed(code, err) : 0;
+}
+
+int session_new(struct session_arguments *arguments, error *err)
+{
     char *json = NULL;
-    int32_t code = glb_session_new(arguments->client, &options, sizeof options, &json);
-    if (code != GLB_OK)
-        return library_failed(code, err);
+    if (session_begin(arguments, &json, err) < 0)
+        return -1;
     json_object *root = json_tokener_parse(json);
     (void) puts(arguments->json ? json : text_of(root, "id"));
     (void) json_object_put(root);

@@ -51,11 +51,11 @@ def session(cli):
 class Shell:
     """`glovebox session shell` on a terminal of the test's own."""
 
-    def __init__(self, daemon, *words, verb="shell"):
+    def __init__(self, daemon, *words, verb=("session", "shell"), env=()):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ["TERM"] = "xterm-256color"
-            os.execv(BUILD / "glovebox", ["glovebox", "session", verb, "--daemon", daemon.path, *words])
+            os.environ.update({"TERM": "xterm-256color"} | dict(env))
+            os.execv(BUILD / "glovebox", ["glovebox", *verb, "--daemon", daemon.path, *words])
         self.seen = b""
 
     def size(self, rows, columns):
@@ -233,12 +233,93 @@ def test_a_shell_is_left_and_found_again(daemon, session):
     status, said = shell.end()
     assert status == 0 and b"session attach " + session.encode() in said, said
     process = re.search(rb"session attach \S+ (\S+)", said).group(1).decode()
-    again = Shell(daemon, session, process, verb="attach")
+    again = Shell(daemon, session, process, verb=("session", "attach"))
     again.until(b"still-here")
     again.type("\x15echo $kept\r")
     again.until(b"\rstill-here")
     again.type("exit\r")
     assert again.end()[0] == 0
+
+
+@pytest.fixture
+def repl(daemon, tmp_path):
+    """A prompt on a terminal of the test's own; its history and its pictures lie in tmp_path."""
+    def repl(*words, **env):
+        made = Shell(daemon, *words, verb=("repl",), env={"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")} | env)
+        made.until(b"In [1]: ")
+        return made
+    return repl
+
+
+def test_repl_is_a_prompt_like_a_notebooks(repl, cli, tmp_path):
+    ours = repl("--policy", "data", "--images", str(tmp_path / "figures"))
+    ours.type("x = 6 * 7\r")
+    ours.until(b"In [2]: ")
+    ours.type("def f(a):\r    return a + '''\r")
+    ours.until(b"...: ")
+    ours.type("'''\r\rx\r")
+    assert b"42" in ours.until(b"In [4]: ")
+    ours.type("[1,\r2]\r")
+    assert b"[1, 2]" in ours.until(b"In [5]: ")
+    ours.type("1/0\r")
+    assert b"ZeroDivisionError" in ours.until(b"In [6]: ")
+    ours.type("import matplotlib.pyplot as plt; plt.plot([1]);\r")
+    said = ours.until(b"In [7]: ", 60)
+    assert (tmp_path / "figures" / "figure-1.png").read_bytes().startswith(b"\x89PNG") and b"figure-1.png" in said
+    ours.type("print('in', flush=True); import time; time.sleep(60)\r")
+    ours.until(b"\nin\r\n")
+    ours.type("\x03")
+    assert b"KeyboardInterrupt" in ours.until(b"In [8]: ")
+    ours.type("thrown away\x03")
+    ours.until(b"In [8]: ")
+    session = cli("list").stdout.splitlines()[1].split()[0]
+    ours.type("\x04")
+    assert ours.end()[0] == 0
+    assert session not in cli("list").stdout
+
+
+def test_repl_corrects_lines_and_keeps_a_history(repl, session):
+    ours = repl(session)
+    ours.type("'ä' + x'\x1b[D\x1b[D\x1b[C\x1b[D'\x1b[H\x06\x1b[3~ö\x05 + 'end'\r")
+    assert "'öxend'".encode() in ours.until(b"In [2]: ")
+    ours.type("y = 'drawn', 'again'\r")
+    ours.until(b"In [3]: ")
+    ours.type("wrong words\x17\x17\x15z = 5\x1b[A\x1b[B + 1 and more\x02\x02\x02\x02\x02\x02\x02\x02\x02\x0b\r")
+    ours.until(b"In [4]: ")
+    ours.type("z\r")
+    assert b"\n6" in ours.until(b"In [5]: ")
+    ours.type("\x04")
+    assert ours.end()[0] == 0
+    again = repl(session)  # the session stayed, and so did the lines
+    again.type("\x1b[A\x1b[A\x01w = \r")
+    again.until(b"In [2]: ")
+    again.type("w, z, y\r")
+    assert b"(6, 6, ('drawn', 'again'))" in again.until(b"In [3]: ")
+    again.type("\x04")
+    again.end()
+
+
+def test_repl_draws_where_the_terminal_can(repl, session):
+    for env, begins in (({"KITTY_WINDOW_ID": "1"}, b"\x1b_Ga=T,f=100,m=1;iVBOR"),
+                        ({"TERM_PROGRAM": "iTerm.app"}, b"\x1b]1337;File=inline=1:iVBOR")):
+        ours = repl(session, **env)
+        ours.type("import matplotlib.pyplot as plt; plt.plot([1]);\r")
+        ours.until(begins, 60)
+        ours.until(b"In [2]: ")
+        ours.type("\x04")
+        ours.end()
+
+
+def test_repl_reads_what_is_no_terminal(daemon, session):
+    done = subprocess.run([BUILD / "glovebox", "repl", "--daemon", daemon.path, session], capture_output=True, timeout=60,
+                          input=b"def f():\n    return 7\n\nf() * 6\n", check=True)
+    assert done.stdout == b"42\n" and done.stderr == b""
+    shell = subprocess.run([BUILD / "glovebox", "repl", "--daemon", daemon.path, "-l", "bash", session], capture_output=True,
+                           timeout=60, input=b"x=4\necho $x\n", check=True)
+    assert shell.stdout == b"4\n"
+    failed = subprocess.run([BUILD / "glovebox", "repl", "--daemon", daemon.path, session], capture_output=True, timeout=60,
+                            input=b"1 / 0\n", check=False)
+    assert failed.returncode == 1 and b"ZeroDivisionError" in failed.stderr
 
 
 def test_no_program_speaks_to_our_terminal_behind_our_back(daemon, session):

@@ -1,0 +1,37 @@
+/* line.h - one line typed at a prompt: moved in, corrected, found again in the history.
+ *
+ * Keys: arrows, Home, End, Delete, Backspace; Ctrl-A E B F K U W L P N; Ctrl-C throws the line
+ * away, Ctrl-D ends an empty one. Where stdin is no terminal, lines are read as they come. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <termios.h>
+
+enum { LINE_MOST = 4096, HISTORY_MOST = 500 };
+
+struct line_reader {
+    bool is_terminal;
+    struct termios before;
+    char *history[HISTORY_MOST]; /* the oldest first */
+    size_t history_count;
+    FILE *kept;       /* the file of the history, to which new lines are added; NULL: none */
+    char typed[1024]; /* read, and not looked at yet */
+    size_t at, size;
+};
+
+/* `kept` is the path of the history, NULL for none; what cannot be read or written is no failure.
+ */
+void line_open(struct line_reader *reader, const char *kept);
+void line_close(struct line_reader *reader);
+
+enum { LINE_TYPED, LINE_ENDED, LINE_THROWN_AWAY };
+
+/* Gives *ret_line without its end, borrowed until the next call. */
+int line_read(struct line_reader *reader, const char *prompt, const char **ret_line);
+
+/* Puts a line behind the history, unless it is the last one there. */
+void line_remember(struct line_reader *reader, const char *text);

@@ -1,0 +1,231 @@
+/* repl.c - `glovebox repl`: a prompt like a notebook's. Each entry is a cell of one session: names
+ * stay, values are shown, pictures drawn or kept. */
+#include "cli/line.h"
+#include "cli/options.h"
+#include "cli/session.h"
+
+#include "base/table.h"
+#include "cli/commands.h"
+#include "client/paths.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FIELD(name) offsetof(struct repl, name)
+
+enum { ENTRY_MOST = 256 * 1024 };
+
+struct repl {
+    struct session_arguments arguments; /* what the verbs of sessions share */
+    const char *folder;                 /* for pictures */
+    struct line_reader reader;
+    struct images images;
+    char session[SESSION_NAME_SIZE];
+    char entry[ENTRY_MOST];
+    size_t size;
+    unsigned number;
+};
+
+/* clang-format off */
+static const struct option_row rows[] = {
+    { "policy",   'p', "NAME",   VALUES_POLICY, "what the session may do; default: as run",               store_text, FIELD(arguments.policy) },
+    { "template", 0,   "NAME",   VALUES_NONE,   "root file system; default: what the policy says",        store_text, FIELD(arguments.template_name) },
+    { "context",  'l', "NAME",   VALUES_NONE,   "a language, or the id of a context; default: python",    store_text, FIELD(arguments.in) },
+    { "images",   0,   "FOLDER", VALUES_FOLDER, "where pictures are kept; default: drawn where the terminal can, else a folder in /tmp", store_text, FIELD(folder) },
+    { "daemon",   0,   "SOCKET", VALUES_FILE,   "the daemon's socket; default: where it is looked for",   store_text, FIELD(arguments.daemon) },
+};
+/* clang-format on */
+
+const struct option_table *repl_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "repl",
+        .examples = "  glovebox repl                       python in a session of its own, which "
+                    "ends with it\n"
+                    "  glovebox repl --policy data -l r    R\n"
+                    "  glovebox repl ses_2f1               in a session that is there, and stays\n",
+        .usage = "[OPTIONS] [SESSION]",
+        .more = "An entry that is not finished goes on in the next line; an empty line ends a "
+                "block. Ctrl-C "
+                "interrupts\na cell, Ctrl-D ends. Needs a daemon: glovebox serve.\n",
+        .rows = rows,
+        .count = COUNT_OF(rows),
+    };
+    return &table;
+}
+
+/* --- when an entry is finished ------------------------------------------------------------------
+ */
+
+/* Steps over a text literal of Python that begins at `at`. Gives its end, or NULL if it has none.
+ */
+static const char *after_literal(const char *at)
+{
+    char quote = *at;
+    bool is_long = at[1] == quote && at[2] == quote;
+    for (at += is_long ? 3 : 1; *at; at++) {
+        if (*at == '\\' && at[1])
+            at++;
+        else if (*at == quote && (!is_long || (at[1] == quote && at[2] == quote)))
+            return at + (is_long ? 3 : 1);
+        else if (*at == '\n' && !is_long)
+            return at; /* an error, which the interpreter tells */
+    }
+    return is_long ? NULL : at;
+}
+
+/* Brackets that are open, a long literal, or a backslash at the end. */
+static bool is_open(const char *text)
+{
+    int depth = 0;
+    while (*text) {
+        if (*text == '\'' || *text == '"') {
+            text = after_literal(text);
+            if (!text)
+                return true;
+            continue;
+        }
+        if (*text == '#')
+            text += strcspn(text, "\n");
+        else if (*text == '\\' && strcmp(text, "\\\n") == 0)
+            return true;
+        else
+            depth += strchr("([{", *text) ? 1 : strchr(")]}", *text) ? -1 : 0;
+        text += *text != '\0';
+    }
+    return depth > 0;
+}
+
+/* A block ends with an empty line: one that begins with a line that ends in ":", "@…" or "%%…". */
+static bool is_finished(const struct repl *repl, const char *last)
+{
+    bool is_python = !repl->arguments.in || strcmp(repl->arguments.in, "python") == 0;
+    size_t first = strcspn(repl->entry, "\n");
+    if (!is_python)
+        return true;
+    if (is_open(repl->entry))
+        return false;
+    bool is_block = (first > 0 && repl->entry[first - 1] == ':') || repl->entry[0] == '@' ||
+                    strncmp(repl->entry, "%%", 2) == 0;
+    return !is_block || !last[strspn(last, " \t")];
+}
+
+/* Returns as line_read(). */
+static int read_entry(struct repl *repl)
+{
+    char prompt[32];
+    const char *line;
+    repl->size = 0;
+    repl->entry[0] = '\0';
+    (void) snprintf(prompt, sizeof prompt, "In [%u]: ", repl->number);
+    for (;;) {
+        int outcome = line_read(&repl->reader, prompt, &line);
+        if (outcome == LINE_ENDED && repl->size > 0)
+            return LINE_TYPED;
+        if (outcome != LINE_TYPED)
+            return outcome;
+        size_t length = strlen(line);
+        if (repl->size + length + 2 > sizeof repl->entry) {
+            (void) complain("an entry has at most %d bytes; put more into a file", ENTRY_MOST);
+            return LINE_THROWN_AWAY;
+        }
+        line_remember(&repl->reader, line);
+        memcpy(repl->entry + repl->size, line, length);
+        repl->size += length;
+        repl->entry[repl->size++] = '\n';
+        repl->entry[repl->size] = '\0';
+        if (is_finished(repl, line))
+            return LINE_TYPED;
+        (void) snprintf(prompt, sizeof prompt, "%*s", (int) strlen(prompt), "...: ");
+    }
+}
+
+/* --- the session --------------------------------------------------------------------------------
+ */
+
+static int find_session(struct repl *repl, error *err)
+{
+    char *json = NULL;
+    if (repl->arguments.count > 0)
+        return session_named(&repl->arguments, repl->arguments.words[0], repl->session, err);
+    if (session_begin(&repl->arguments, &json, err) < 0)
+        return -1;
+    json_object *root = json_tokener_parse(json);
+    (void) snprintf(repl->session, sizeof repl->session, "%s", text_of(root, "id"));
+    (void) json_object_put(root);
+    glb_text_free(json);
+    return 0;
+}
+
+/* Returns the last cell's exit status, 0 for who has seen it at a terminal, or -1. */
+static int converse(struct repl *repl, error *err)
+{
+    int status = 0;
+    for (repl->number = 1;; repl->number++) {
+        int outcome = read_entry(repl);
+        if (outcome == LINE_ENDED)
+            return repl->reader.is_terminal ? 0 : status;
+        if (outcome == LINE_THROWN_AWAY || strspn(repl->entry, " \t\n") == repl->size) {
+            repl->number--;
+            continue;
+        }
+        struct cell cell = { .code = repl->entry, .size = repl->size, .images = &repl->images };
+        if (cell_run(&repl->arguments, repl->session, &cell, err) < 0)
+            return -1;
+        status = glb_outcome_exit_status(cell.outcome);
+        glb_outcome_free(cell.outcome);
+    }
+}
+
+static char *history_path(void)
+{
+    char *state = NULL, *path = NULL;
+    error err;
+    if (path_of_own_state(&state, &err) == 0 && make_folder(state, 0755, &err) == 0)
+        (void) format_text(&path, &err, "%s/repl-history", state);
+    free(state);
+    return path;
+}
+
+static int begin(struct repl *repl, error *err)
+{
+    glb_connect_options options = { .socket = repl->arguments.daemon, .how = GLB_CONNECT_SOCKET };
+    int32_t code = glb_connect(&options, sizeof options, &repl->arguments.client);
+    if (code != GLB_OK)
+        return library_failed(code, err);
+    if (find_session(repl, err) < 0)
+        return -1;
+    char *history = isatty(STDIN_FILENO) ? history_path() : NULL;
+    line_open(&repl->reader, history);
+    free(history);
+    images_open(&repl->images, repl->folder, isatty(STDOUT_FILENO));
+    int status = converse(repl, err);
+    line_close(&repl->reader);
+    if (repl->arguments.count == 0)
+        (void) glb_session_kill(repl->arguments.client, repl->session, NULL);
+    return status;
+}
+
+int command_repl(int argc, char **argv)
+{
+    struct words words = { argc, argv, 1 };
+    error err = { 0 };
+    struct repl *repl = calloc(1, sizeof *repl);
+    if (!repl)
+        return complain("out of memory");
+    int outcome = options_read(repl_option_table(), repl, &words, &err);
+    repl->arguments.words = argv + words.next;
+    repl->arguments.count = argc - words.next;
+    int status = 0;
+    if (outcome == OPTIONS_TAKEN && repl->arguments.count > 1)
+        status = complain("repl takes one session; see glovebox repl --help");
+    else if (outcome == OPTIONS_TAKEN)
+        status = begin(repl, &err);
+    if (outcome < 0 || status < 0)
+        status = complain_of(&err);
+    glb_close(repl->arguments.client);
+    free(repl);
+    return status;
+}
