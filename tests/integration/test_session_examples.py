@@ -1,0 +1,46 @@
+"""The examples of docs/session-examples.md are run as they stand there, each block by itself."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import BUILD, TOP, Glovebox
+from session_rig import Daemon
+
+BLOCKS = re.findall(r"^## ([^\n]*)\n.*?^```sh\n(.*?)^```$", (TOP / "docs/session-examples.md").read_text(encoding="utf-8"),
+                    re.MULTILINE | re.DOTALL)
+SAYS = {
+    "A spreadsheet": ["north    440", "south    235", '{"type":"line","title":"Sales","lines":["north","south"]}'],
+    "A test suite": ["the suite failed with 1", "the suite passes", "    return a + b"],
+    "A web server": ["<h1>It serves</h1>", "python3 -m http.server 8000", "<h1>And again</h1>"],
+    "A session rests": ["paused", "{'trained': True}"],
+}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("x")
+    daemon = Daemon(Glovebox(folder), folder)
+    yield daemon
+    daemon.stop()
+
+
+@pytest.mark.parametrize("title, block", BLOCKS, ids=[title for title, _ in BLOCKS])
+def test_an_example_does_what_it_says(daemon, tmp_path, title, block):
+    assert shutil.which("curl") and shutil.which("jq"), "tools/setup test installs both"
+    done = subprocess.run(["bash", "-c", f"set -euo pipefail\n{block}"], cwd=tmp_path, capture_output=True, timeout=120, check=False,
+                          env=os.environ | {"PATH": f"{BUILD}:{os.environ['PATH']}", "GLOVEBOX_SOCKET": daemon.path})
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout.decode()
+    for wanted in next(words for begin, words in SAYS.items() if title.startswith(begin)):
+        assert wanted in said, said
+    if title.startswith("A spreadsheet"):
+        assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / "sales.xlsx").read_bytes().startswith(b"PK")
+    daemon.idle()
+
+
+def test_every_example_is_looked_at():
+    assert len(BLOCKS) == len(SAYS)
