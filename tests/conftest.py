@@ -1,7 +1,12 @@
 """What holds for the whole suite: the host looks the same afterwards as it did before."""
 
+import signal
+
 import host_state
 import pytest
+
+# Tests press ^C. A suite that a script started in the background would ignore it, and so would all that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

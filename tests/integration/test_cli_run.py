@@ -114,6 +114,26 @@ def test_environment(glovebox):
     assert done.stdout == b"V=W '' False\n"
 
 
+@pytest.mark.parametrize("language", ["python", "bash"])
+def test_nothing_of_how_the_host_started_it(glovebox, language):
+    """A script that starts a service in the background leaves SIGINT ignored, and exec(2) keeps that."""
+    def as_a_careless_script():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2, signal.SIGCHLD})
+        os.umask(0o077)
+    code = {"python": "import os; print(open('/proc/self/status').read(), end=''); print('%04o' % os.umask(0))",
+            "bash": "cat /proc/self/status; umask"}[language]
+    with glovebox.start("run", "--private", "--language", language, "-c", code, stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE, preexec_fn=as_a_careless_script) as started:
+        *lines, mask = started.stdout.read().decode().splitlines()
+    status = dict(line.split(":\t", 1) for line in lines)
+    of_python = 1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1 if language == "python" else 0
+    assert int(status["SigIgn"], 16) == of_python, "what is ignored is the program's own doing"
+    assert int(status["SigBlk"], 16) == 0
+    assert mask == "0022"
+
+
 @pytest.mark.parametrize("flags, code, status, words", [
     (["--wall", "3s"], "print('before', flush=True)\nwhile True: pass", 124, ["3 s", "wall"]),
     (["--policy", "extended", "--template", "minimal", "--cpu", "1s", "--wall", "60s"], "print('before', flush=True)\nwhile True: pass", 124, ["1 s", "processor"]),
