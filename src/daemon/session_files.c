@@ -4,6 +4,7 @@
 #include "base/table.h"
 #include "base/utf8.h"
 #include "daemon/json_writer.h"
+#include "daemon/listing.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,8 +16,11 @@ enum {
     SKIPPED_MOST = 64 * 1024,
     CREDIT_STEP = 128 * 1024,
     NAMES_MOST = 32 << 20,
-    CHANGES_MOST = 1 << 20
+    CHANGES_MOST = 1 << 20,
+    LISTINGS_MOST = 256 << 20, /* bytes of all listings that have not been read yet */
 };
+
+static size_t listings_bytes;
 
 int error_of_inside(const struct inside_frame *frame, const unsigned char *payload, error *err)
 {
@@ -76,6 +80,13 @@ static int keep_entry(struct file_task *task, const struct inside_frame *frame,
     if (facts.path_size > texts || facts.path_size > INSIDE_PATH_MOST ||
         task->entry_count >= FILE_ENTRIES_MOST || task->names.size > NAMES_MOST)
         return fail(err, ERR_PROTOCOL, "glovebox-init listed what cannot be");
+    size_t bytes = texts + sizeof *task->entries;
+    if (listings_bytes + bytes > LISTINGS_MOST)
+        task->names.failed = true;
+    if (task->names.failed)
+        return 0;
+    listings_bytes += bytes;
+    task->listed_bytes += bytes;
     if (task->entry_count == task->entry_room) {
         size_t room = task->entry_room ? 2 * task->entry_room : 64;
         struct file_entry *entries = realloc(task->entries, room * sizeof *entries);
@@ -93,6 +104,7 @@ static int keep_entry(struct file_task *task, const struct inside_frame *frame,
         .target_size = texts - facts.path_size,
     };
     bytes_add(&task->names, payload + sizeof facts, texts);
+    listing_order_last(task);
     return 0;
 }
 
@@ -294,6 +306,8 @@ void file_task_close(struct file_task *task)
     task->entries = NULL;
     task->entry_count = task->entry_room = 0;
     bytes_done(&task->names);
+    listings_bytes -= task->listed_bytes;
+    task->listed_bytes = 0;
     bytes_done(&task->skipped);
     bytes_done(&task->bytes);
 }
@@ -397,24 +411,4 @@ void file_entry_write(const struct file_task *task, const struct file_entry *ent
                           entry->facts.target_mode ? type_of(entry->facts.target_mode) : NULL);
     }
     json_close(out, '}');
-}
-
-static const struct file_task *sorted; /* qsort(3) has no context; one thread */
-
-static int by_path(const void *left, const void *right)
-{
-    const struct file_entry *one = left;
-    const struct file_entry *other = right;
-    size_t least = one->path_size < other->path_size ? one->path_size : other->path_size;
-    int order = memcmp(sorted->names.data + one->path, sorted->names.data + other->path, least);
-    return order != 0 ? order
-                      : (one->path_size > other->path_size) - (one->path_size < other->path_size);
-}
-
-void file_entries_sort(struct file_task *task)
-{
-    if (task->entry_count < 2)
-        return;
-    sorted = task;
-    qsort(task->entries, task->entry_count, sizeof *task->entries, by_path);
 }

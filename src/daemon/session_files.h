@@ -36,6 +36,7 @@ struct file_task {
     struct file_entry *entries; /* of STAT, LIST, WRITE */
     size_t entry_count, entry_room;
     struct bytes names;
+    size_t listed_bytes;  /* of this listing, among those that all listings may hold */
     struct bytes skipped; /* paths, each ended by NUL, that a tar left out */
 
     struct bytes bytes; /* DATA that nobody has taken yet; of a watch: events as text */
@@ -77,7 +78,6 @@ void file_entry_write(const struct file_task *task, const struct file_entry *ent
                       struct bytes *out);
 /* "path", and "path_base64" if it is not UTF-8. */
 void file_path_write(const char *path, size_t size, struct bytes *out);
-void file_entries_sort(struct file_task *task);
 
 /* What init's errno means to a client. */
 int error_of_inside(const struct inside_frame *frame, const unsigned char *payload, error *err);

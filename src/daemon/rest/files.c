@@ -7,6 +7,7 @@
 #include "base/table.h"
 #include "daemon/blobs.h"
 #include "daemon/json_writer.h"
+#include "daemon/listing.h"
 #include "daemon/rest/pass.h"
 #include "daemon/rest/range.h"
 #include "daemon/rest/rest.h"
@@ -21,6 +22,7 @@
 
 enum {
     LIST_DEFAULT = 10000,
+    AT_ONCE_MOST = 200, /* entries */
     SIGNED_SECONDS_MOST = 7 * 24 * 3600,
     WATCH_CREDIT = 64 * 1024,
 };
@@ -33,6 +35,7 @@ struct visit {
     uint64_t depth, most;
     bool knows_size, streams;
     struct byte_range range;
+    struct listing listing;
 };
 
 static void on_woken(void *context)
@@ -45,6 +48,7 @@ static void leave(struct exchange *exchange)
 {
     struct visit *visit = exchange->user;
     file_task_close(&visit->task);
+    listing_done(&visit->listing);
     bytes_done(&visit->path);
     bytes_done(&visit->to);
     free(visit);
@@ -99,6 +103,35 @@ int exchange_fields(struct exchange *exchange, const struct field *fields, size_
 /* --- questions: POST files:stat, :list, :mkdir, :move; DELETE ------------------------------------
  */
 
+static ssize_t read_listing(struct exchange *exchange, char *bytes, size_t size)
+{
+    struct visit *visit = exchange->user;
+    ssize_t got = listing_read(&visit->listing, bytes, size);
+    return got > 0 ? got : got == 0 ? STREAM_END : STREAM_BROKEN;
+}
+
+/* A short one is an answer with a length. */
+static void answer_listing(struct exchange *exchange)
+{
+    struct visit *visit = exchange->user;
+    char block[4096];
+    struct bytes json = { 0 };
+    visit->listing.task = &visit->task;
+    visit->listing.path = &visit->path;
+    if (visit->task.entry_count > AT_ONCE_MOST) {
+        exchange_stream_as(exchange, MHD_HTTP_OK, "application/json", STREAM_OF_ANY_SIZE,
+                           read_listing);
+        return;
+    }
+    for (ssize_t got; (got = listing_read(&visit->listing, block, sizeof block)) != 0;)
+        if (got > 0)
+            bytes_add(&json, block, (size_t) got);
+        else
+            break;
+    json.failed = json.failed || visit->listing.text.failed;
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
 static void answer_question(struct exchange *exchange)
 {
     struct visit *visit = exchange->user;
@@ -108,9 +141,14 @@ static void answer_question(struct exchange *exchange)
         return;
     }
     if (task->names.failed && task->failure.code == ERR_NONE)
-        (void) fail(&task->failure, ERR_SYSTEM, "no memory for a listing");
+        (void) fail(&task->failure, ERR_BUSY,
+                    "listings that nobody has read yet hold too much memory; try again");
     if (task->failure.code != ERR_NONE) {
         exchange_fail(exchange, &task->failure);
+        return;
+    }
+    if (task->kind == INSIDE_LIST) {
+        answer_listing(exchange);
         return;
     }
     struct bytes json = { 0 };
@@ -119,15 +157,6 @@ static void answer_question(struct exchange *exchange)
     } else {
         json_open(&json, '{');
         file_path_write(visit->path.data ? visit->path.data : "", visit->path.size, &json);
-        if (task->kind == INSIDE_LIST) {
-            file_entries_sort(task);
-            json_flag_field(&json, "truncated", task->is_cut);
-            json_key(&json, "entries");
-            json_open(&json, '[');
-            for (size_t i = 0; i < task->entry_count; i++)
-                file_entry_write(task, &task->entries[i], &json);
-            json_close(&json, ']');
-        }
         json_close(&json, '}');
     }
     exchange_answer(exchange, task->kind == INSIDE_MAKE ? MHD_HTTP_CREATED : MHD_HTTP_OK, &json);
@@ -535,7 +564,7 @@ static void post_sign(struct exchange *exchange)
                                .deed = wish.method.size > 0 ? bytes_text(&wish.method) : "GET",
                                .mode = bytes_text(&wish.mode),
                                .path = &visit->path,
-                               .expires = (uint64_t) time(NULL) + wish.seconds };
+                               .expires = (uint64_t) wall_clock_ms() / 1000 + wish.seconds };
     write_url(&url, &pass);
     struct bytes json = { 0 };
     json_open(&json, '{');
@@ -570,7 +599,7 @@ static int check_permit(struct exchange *exchange, error *err)
                                .expires = expires };
     if (!pass_fits(&pass, exchange_query(exchange, "signature")))
         return fail(err, ERR_UNAUTHORIZED, "the signature does not fit this URL and method");
-    if ((uint64_t) time(NULL) >= expires)
+    if ((uint64_t) wall_clock_ms() / 1000 >= expires)
         return fail(err, ERR_UNAUTHORIZED, "the signature has expired; ask for a new one");
     return pass_use(exchange, &pass, err);
 }

@@ -1,0 +1,22 @@
+/* listing.h - what a session's folder holds, as JSON, sorted and written while it is read: however
+ * much there is, no turn of the loop does more than a block of it. */
+#pragma once
+
+#include "daemon/session_files.h"
+
+struct listing {
+    struct file_task *task;
+    const struct bytes *path;
+    bool has_begun, has_ended;
+    struct bytes text; /* the next piece, on its way */
+    size_t taken;      /* of it */
+};
+
+/* Orders the entry that was added last among the others: the first by path comes first, the rest
+ * is a heap. */
+void listing_order_last(struct file_task *task);
+
+/* Copies the next bytes of {"path", "truncated", "entries": […]}. Returns how many; 0 at its end;
+ * -1 without memory. */
+ssize_t listing_read(struct listing *listing, char *bytes, size_t size);
+void listing_done(struct listing *listing);
