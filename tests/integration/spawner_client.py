@@ -3,6 +3,7 @@ from outside, down to what the kernel itself says of its processes."""
 
 import array
 import contextlib
+import functools
 import os
 import pathlib
 import re
@@ -138,13 +139,16 @@ class Spawner:
             with contextlib.suppress(FileNotFoundError):
                 left += [str(item) for item in pathlib.Path(path).iterdir() if item.is_dir()]
         return left + [f"process {pid} {name}" for pid, name in our_processes()
-                       if (pid, name) not in before and name != "gloveboxd" and self.may_own(pid)]
+                       if (pid, name) not in before and name not in NEVER_OURS and self.may_own(pid)]
 
     def may_own(self, pid):
-        """Others may be testing here at the same time: theirs sit in groups of their own."""
+        """Others may be testing here at the same time: theirs sit in groups of their own, and what holds them lives."""
         with contextlib.suppress(OSError):
             groups = pathlib.Path(f"/proc/{pid}/cgroup").read_text()
-            return "/glovebox" not in groups or any(f"/{path.rsplit('/', 1)[-1]}/" in groups for _, path in self.groups)
+            if "/glovebox" in groups and not any(f"/{path.rsplit('/', 1)[-1]}/" in groups for _, path in self.groups):
+                return False
+            above = ancestors(pid)
+            return self.process.pid in above or above[-1] == reaper()  # its spawner has ended without it
         return False
 
     def forget_groups(self):
@@ -226,6 +230,39 @@ class Sandbox:
             return []
 
 
+# Of the whole service; a spawner that is tested alone starts none of them.
+NEVER_OURS = ("gloveboxd", "glovebox-egress", "glovebox-notify")
+
+
+def ancestors(pid):
+    """The process and those above it, up to the first that is none of glovebox's."""
+    found = [pid]
+    while pid > 1:
+        pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
+        found.append(pid)
+        if not pathlib.Path(f"/proc/{pid}/comm").read_text().startswith(("glovebox", "memfd:glovebox", "fail_call")):
+            break
+    return found
+
+
+@functools.cache
+def reaper():
+    """Who is given children whose parent has ended."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        parent = os.getpid()
+        if os.fork() == 0:
+            while os.getppid() == parent:
+                time.sleep(0.001)
+            os.write(write_end, str(os.getppid()).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write_end)
+    with os.fdopen(read_end) as file:
+        return int(file.read())
+
+
 STATUS_HEAD = re.compile(r"Name:\t(.*)\n(?:.*\n)*?State:\t(\S)(?:.*\n)*?Uid:" + r"\t(\d+)" * 4)
 
 
@@ -237,7 +274,7 @@ def our_processes():
             continue
         with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb", buffering=0) as file:
             name, state, *ids = STATUS_HEAD.match(file.read(4096).decode("utf-8", "replace")).groups()
-            ours = name in ("glovebox-spawner", "glovebox-init", "gloveboxd") or \
+            ours = name in ("glovebox-spawne", "gloveboxd") or \
                 any(0x70000000 <= int(number) <= 0x70010002 for number in ids)
             if ours and state not in "ZX":
                 found.append((int(pid), name))
