@@ -30,14 +30,16 @@ int become_daemon_user(const char *state, error *err)
     return 0;
 }
 
+/* `kind` NULL: the log gets another key. */
 static int append_here(const char *state, const char *kind, const struct event_field *fields,
                        error *err)
 {
     if (become_daemon_user(state, err) < 0)
         return -1;
     auto_fd here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return here < 0 ? fail_os(err, "open the daemon's folder")
-                    : event_append(here, kind, fields, err);
+    if (here < 0)
+        return fail_os(err, "open the daemon's folder");
+    return kind ? event_append(here, kind, fields, err) : event_rotate_key(here, err);
 }
 
 int tell_audit(const char *state, const char *kind, const struct event_field *fields, error *err)
@@ -67,4 +69,9 @@ int tell_audit(const char *state, const char *kind, const struct event_field *fi
         return fail(err, ERR_INTERNAL, "the log was not written");
     *err = told;
     return -1;
+}
+
+int tell_rotated_key(const char *state, error *err)
+{
+    return tell_audit(state, NULL, NULL, err);
 }

@@ -10,3 +10,6 @@ int become_daemon_user(const char *state, error *err);
 
 /* Adds one event, in a process of its own, so that the caller stays who it is. */
 int tell_audit(const char *state, const char *kind, const struct event_field *fields, error *err);
+
+/* Makes a new signing key for the log of that state; the old one names it. */
+int tell_rotated_key(const char *state, error *err);

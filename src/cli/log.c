@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "cli/audit.h"
 #include "cli/inputs.h"
 #include "cli/log_files.h"
 #include "cli/options.h"
@@ -23,14 +24,15 @@ enum { EXIT_DOES_NOT_VERIFY = 1, PROBLEMS_TOLD = 50, TAIL_COUNT = 20 };
 
 typedef int answer(const struct log_arguments *arguments, int folder, error *err);
 
-static answer verify, tail, search, export_log, print_checkpoint, print_key;
+static answer verify, tail, search, export_log, print_checkpoint, print_key, rotate_key;
 
 static const struct verb {
     const char *name;
     answer *answer;
 } verbs[] = {
-    { "verify", verify },     { "tail", tail },     { "search", search },
-    { "export", export_log }, { "key", print_key }, { "checkpoint", print_checkpoint },
+    { "verify", verify },         { "tail", tail },     { "search", search },
+    { "export", export_log },     { "key", print_key }, { "checkpoint", print_checkpoint },
+    { "rotate-key", rotate_key },
 };
 
 /* --- verify -------------------------------------------------------------------------------------
@@ -287,6 +289,8 @@ static int export_log(const struct log_arguments *arguments, int folder, error *
         result = copy_file(folder, target, name, err);
     }
     free(firsts);
+    if (result == 0 && faccessat(folder, "key.chain", F_OK, 0) == 0)
+        result = copy_file(folder, target, "key.chain", err);
     return result < 0 ? -1 : copy_file(folder, target, "tree", err);
 }
 
@@ -315,6 +319,16 @@ static int print_key(const struct log_arguments *arguments, int folder, error *e
     if (!arguments->pem)
         text[size++] = '\n';
     return log_write_out(arguments, text, size, err);
+}
+
+/* By the user of the log, whom gloveboxd is too: it sees the new key before its next record. */
+static int rotate_key(const struct log_arguments *arguments, int folder, error *err)
+{
+    (void) folder;
+    if (tell_rotated_key(arguments->state, err) < 0)
+        return -1;
+    (void) puts("the log has a new key, named by the last record of the old one: glovebox log key");
+    return 0;
 }
 
 int command_log(int argc, char **argv)

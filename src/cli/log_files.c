@@ -57,8 +57,9 @@ static const struct option_table log_table = {
                 "  glovebox log search status:limit data    records with all of these words\n"
                 "  glovebox log export --out FOLDER         a copy that verifies by itself\n"
                 "  glovebox log checkpoint                  the signed size and root, to be kept\n"
-                "  glovebox log key --pem                   the public key, to be kept\n",
-    .usage = "verify|tail|search|export|checkpoint|key [OPTIONS] [WORD…]",
+                "  glovebox log key --pem                   the public key, to be kept\n"
+                "  glovebox log rotate-key                  another key signs from now on\n",
+    .usage = "verify|tail|search|export|checkpoint|key|rotate-key [OPTIONS] [WORD…]",
     .more =
         "Works on the files alone; no daemon is asked. Exit status 1: something does not fit.\n",
     .rows = log_rows,
@@ -103,6 +104,7 @@ static const struct taking {
     { &log_table,     "export",     " out ",                            0, 0 },
     { &log_table,     "checkpoint", " out ",                            0, 0 },
     { &log_table,     "key",        " key pem out ",                    0, 0 },
+    { &log_table,     "rotate-key", " ",                                0, 0 },
     { &receipt_table, "show",       " json ",                           1, 1 },
     { &receipt_table, "verify",     " json key ",                       1, 1 },
     { &receipt_table, "export",     " key bundle out ",                 1, 1 },

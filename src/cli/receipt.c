@@ -7,6 +7,7 @@
 #include "cli/inputs.h"
 #include "cli/log_files.h"
 #include "cli/options.h"
+#include "receipt/chain.h"
 #include "receipt/checkpoint.h"
 #include "receipt/segment.h"
 #include "receipt/statement.h"
@@ -103,8 +104,40 @@ static int show(const struct log_arguments *arguments, struct found_receipt *fou
 /* --- verify -------------------------------------------------------------------------------------
  */
 
+/* The key that counts, and the others of the log that follow from it. */
+struct keys {
+    struct public_key key;
+    bool is_own; /* taken from the log itself */
+    struct key_chain chain;
+};
+
+static int read_keys(const struct log_arguments *arguments, struct keys *keys, error *err)
+{
+    int folder = -1;
+    error none;
+    (void) log_folder_open(arguments, &folder, &none);
+    auto_fd owned = folder;
+    if (log_key_read(arguments, arguments->key ? -1 : owned, &keys->key, &keys->is_own, err) < 0)
+        return -1;
+    if (owned < 0 || key_chain_read(owned, &keys->chain, &none) < 0)
+        keys->chain.count = 0;
+    int number = key_chain_number(&keys->chain, keys->key.id);
+    if (number < 0)
+        keys->chain.count = 0; /* another log's */
+    keys->chain.least = number > 0 && !keys->is_own ? (size_t) number : 0;
+    return 0;
+}
+
+/* Whoever has signed it, if that key follows from the one that counts. */
+static const struct public_key *signer_of(const struct keys *keys, const struct envelope *envelope)
+{
+    int number = key_chain_number(&keys->chain, envelope->key_id);
+    return number >= (int) keys->chain.least ? key_chain_key(&keys->chain, (size_t) number)
+                                             : &keys->key;
+}
+
 /* The proof that came with it: its hash and the others lead to a root that was signed. */
-static int check_bundle(const struct found_receipt *found, const struct public_key *key,
+static int check_bundle(const struct found_receipt *found, const struct keys *keys,
                         uint64_t *ret_size, error *err)
 {
     struct merkle_head head;
@@ -113,7 +146,8 @@ static int check_bundle(const struct found_receipt *found, const struct public_k
     struct signed_place place;
     json_object *hashes = member_at(found->bundle, "inclusion");
     json_object *index = member_at(found->bundle, "index");
-    if (checkpoint_read(text_at(found->bundle, "checkpoint"), key, &head, err) < 0)
+    const char *checkpoint = text_at(found->bundle, "checkpoint");
+    if (key_chain_checkpoint(&keys->chain, &keys->key, checkpoint, &head, err) < 0)
         return under(err, "checkpoint");
     size_t count = hashes && json_object_is_type(hashes, json_type_array)
                        ? json_object_array_length(hashes)
@@ -184,28 +218,27 @@ static void print_proof(const struct found_receipt *found, const struct public_k
 
 static int verify(const struct log_arguments *arguments, struct found_receipt *found, error *err)
 {
-    struct public_key key;
-    bool key_is_own;
-    error none;
-    int folder = -1;
-    if (!arguments->key)
-        (void) log_folder_open(arguments, &folder, &none);
-    auto_fd owned = folder;
-    if (log_key_read(arguments, owned, &key, &key_is_own, err) < 0)
+    static struct keys keys;
+    if (read_keys(arguments, &keys, err) < 0)
         return -1;
     error cause;
     uint64_t size = 0;
-    if (envelope_check(&found->envelope, &key, &cause) < 0 ||
-        (found->bundle && check_bundle(found, &key, &size, &cause) < 0))
+    const struct public_key *signer = signer_of(&keys, &found->envelope);
+    if (envelope_check(&found->envelope, signer, &cause) < 0 ||
+        (found->bundle && check_bundle(found, &keys, &size, &cause) < 0))
         return print_failure(arguments, &cause);
     if (!arguments->json) {
-        print_proof(found, &key, key_is_own, size);
+        print_proof(found, signer, keys.is_own, size);
+        if (signer != &keys.key && strcmp(signer->id, keys.key.id) != 0)
+            (void) printf("the key that you gave, %s, is an earlier one of this log, which names "
+                          "that key in turn.\n",
+                          keys.key.name);
         return 0;
     }
     json_object *whole = json_object_new_object();
     (void) json_object_object_add(whole, "verified", json_object_new_boolean(true));
-    (void) json_object_object_add(whole, "signer", json_object_new_string(key.name));
-    (void) json_object_object_add(whole, "key_from_the_log", json_object_new_boolean(key_is_own));
+    (void) json_object_object_add(whole, "signer", json_object_new_string(signer->name));
+    (void) json_object_object_add(whole, "key_from_the_log", json_object_new_boolean(keys.is_own));
     (void) json_object_object_add(whole, "in_log", json_object_new_boolean(size > 0));
     (void) puts(json_object_to_json_string_ext(whole, JSON_C_TO_STRING_PLAIN));
     (void) json_object_put(whole);
@@ -236,6 +269,16 @@ static void signed_head_done(struct signed_head *signed_head)
 
 #define auto_signed_head __attribute__((cleanup(signed_head_done))) struct signed_head
 
+static int read_head(int folder, const struct public_key *key, struct signed_head *ret, error *err)
+{
+    static struct key_chain chain;
+    if (key_chain_read(folder, &chain, err) < 0)
+        return -1;
+    if (key_chain_number(&chain, key->id) < 0)
+        chain.count = 0;
+    return key_chain_checkpoint(&chain, key, ret->text, &ret->head, err);
+}
+
 static int read_checkpoint(int folder, const struct public_key *key, struct signed_head *ret,
                            error *err)
 {
@@ -245,7 +288,7 @@ static int read_checkpoint(int folder, const struct public_key *key, struct sign
         return fail_os(err, "open the log's checkpoint");
     return read_to_end(file, "checkpoint", &ret->text, &size, err) < 0
                ? -1
-               : checkpoint_read(ret->text, key, &ret->head, err);
+               : read_head(folder, key, ret, err);
 }
 
 /* A checkpoint is signed for many records at once, a moment after they were written. */

@@ -115,7 +115,7 @@ static int expire_one(struct approvals *approvals, int64_t now, error *err)
         return -1;
     if (approval_store_change(approvals->store, &due, APPROVAL_PENDING, err) < 0)
         return -1;
-    notices_approval(approvals->notices, "approval.expired", &due);
+    notices_approval(approvals->notices, "expired", &due);
     return 1;
 }
 
@@ -289,7 +289,7 @@ static int ask_anew(struct approvals *approvals, const struct approval_question 
         return -1;
     log_event(LOG_NOTICE, "approval.asked", TEXT("approval", ret_approval->id),
               TEXT("key", ret_approval->asker), TEXT("policy", ret_approval->policy));
-    notices_approval(approvals->notices, "approval.requested", ret_approval);
+    notices_approval(approvals->notices, "requested", ret_approval);
     tell(approvals);
     return APPROVAL_PENDING;
 }
@@ -428,7 +428,7 @@ int approvals_decide(struct approvals *approvals, const struct approval_decision
     if (changed < 0)
         return -1;
     log_event(LOG_NOTICE, event, TEXT("approval", id), TEXT("key", account->key.id));
-    notices_approval(approvals->notices, "approval.decided", ret_approval);
+    notices_approval(approvals->notices, "decided", ret_approval);
     tell(approvals);
     return 0;
 }

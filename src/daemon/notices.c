@@ -191,11 +191,13 @@ static void write_moment(struct bytes *out, const char *key, int64_t at_ms)
 
 /* Who, what hash, until when: never code, never the words of a person. Whoever wants more asks for
  * it with a key. */
-static void write_approval(struct bytes *out, const char *event, const struct approval *approval)
+static void write_approval(struct bytes *out, const char *word, const struct approval *approval)
 {
+    char type[32];
     bool is_decided = approval->decided_ms > 0;
+    (void) snprintf(type, sizeof type, "approval.%s", word);
     json_open(out, '{');
-    json_string_field(out, "type", event);
+    json_string_field(out, "type", type);
     write_moment(out, "timestamp", wall_clock_ms());
     json_key(out, "data");
     json_open(out, '{');
@@ -217,7 +219,7 @@ static void write_approval(struct bytes *out, const char *event, const struct ap
     json_close(out, '}');
 }
 
-void notices_approval(struct notices *notices, const char *event, const struct approval *approval)
+void notices_approval(struct notices *notices, const char *word, const struct approval *approval)
 {
     auto_bytes body = { 0 };
     struct notify_event packet = { 0 };
@@ -225,9 +227,9 @@ void notices_approval(struct notices *notices, const char *event, const struct a
         return;
     /* The same for as long as the approval lives, so that whoever is told twice can tell. No full
      * stop may be in it, since that is what divides what is signed. */
-    (void) snprintf(packet.id, sizeof packet.id, "msg_%s_%s", event + sizeof "approval." - 1,
+    (void) snprintf(packet.id, sizeof packet.id, "msg_%s_%s", word,
                     approval->id + sizeof "apr_" - 1);
-    write_approval(&body, event, approval);
+    write_approval(&body, word, approval);
     if (body.failed || body.size > sizeof packet.body) {
         note_ours(NOTIFY_WEBHOOK, NOTIFY_DROPPED, packet.id, "it is too long");
         return;

@@ -20,9 +20,9 @@ int notices_open(uv_loop_t *loop, int socket, bool has_webhook, struct notices *
 void notices_leave(struct notices *notices); /* the loop ends; NULL: nothing */
 void notices_close(struct notices *notices); /* after the loop, and after the last checkpoint */
 
-/* `event` is "approval.requested", "approval.decided" or "approval.expired". NULL: nobody is told.
- */
-void notices_approval(struct notices *notices, const char *event, const struct approval *approval);
+/* It was "requested", "decided" or has "expired"; the event's type is "approval." and that word.
+ * `notices` NULL: nobody is told. */
+void notices_approval(struct notices *notices, const char *word, const struct approval *approval);
 
 /* As the witness of a ledger: `notices` may be NULL. */
 void notices_checkpoint(struct notices *notices, const char *text, size_t size);

@@ -102,7 +102,7 @@ static int write_file(int folder, const char *name, const char *text, mode_t mod
     return 0;
 }
 
-static int make_key(int folder, error *err)
+static int make_key(int folder, const char *name, error *err)
 {
     unsigned char seed[SEED_SIZE];
     char text[SEED_TEXT_SIZE + 1];
@@ -110,7 +110,7 @@ static int make_key(int folder, error *err)
     (void) sodium_bin2hex(text, SEED_TEXT_SIZE, seed, sizeof seed);
     text[SEED_TEXT_SIZE - 1] = '\n';
     text[SEED_TEXT_SIZE] = '\0';
-    int result = write_file(folder, "key", text, 0600, err);
+    int result = write_file(folder, name, text, 0600, err);
     sodium_memzero(seed, sizeof seed);
     sodium_memzero(text, sizeof text);
     return result;
@@ -140,29 +140,72 @@ static int read_seed(int file, unsigned char seed[SEED_SIZE], error *err)
     return 0;
 }
 
-int key_open(int folder, struct signing_key *ret_key, error *err)
+static int load(int file, struct signing_key *ret_key, error *err)
 {
-    auto_fd file = openat(folder, "key", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    bool is_new = file < 0 && errno == ENOENT;
-    if (is_new) {
-        if (make_key(folder, err) < 0)
-            return -1;
-        file = openat(folder, "key", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    }
-    if (file < 0)
-        return fail_os(err, "open the signing key");
     unsigned char seed[SEED_SIZE];
     if (read_seed(file, seed, err) < 0)
         return -1;
     (void) crypto_sign_seed_keypair(ret_key->public.bytes, ret_key->secret, seed);
     sodium_memzero(seed, sizeof seed);
     public_key_fill(&ret_key->public);
-    if (!is_new && faccessat(folder, "key.pub", F_OK, 0) == 0)
-        return 0;
+    return 0;
+}
+
+static int write_public(int folder, const struct public_key *key, error *err)
+{
     char text[KEY_TEXT_SIZE + 1];
-    public_key_print(&ret_key->public, text);
+    public_key_print(key, text);
     memcpy(text + strlen(text), "\n", 2);
     return write_file(folder, "key.pub", text, 0644, err);
+}
+
+int key_open(int folder, struct signing_key *ret_key, error *err)
+{
+    auto_fd file = openat(folder, "key", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool is_new = file < 0 && errno == ENOENT;
+    if (is_new) {
+        if (make_key(folder, "key", err) < 0)
+            return -1;
+        file = openat(folder, "key", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    }
+    if (file < 0)
+        return fail_os(err, "open the signing key");
+    if (load(file, ret_key, err) < 0)
+        return -1;
+    return !is_new && faccessat(folder, "key.pub", F_OK, 0) == 0
+               ? 0
+               : write_public(folder, &ret_key->public, err);
+}
+
+/* --- the next one -------------------------------------------------------------------------------
+ */
+
+static const char next_name[] = "key.next";
+
+int key_make_next(int folder, struct signing_key *ret_key, error *err)
+{
+    int found = make_key(folder, next_name, err) < 0 ? -1 : key_find_next(folder, ret_key, err);
+    return found < 0 ? -1 : 0;
+}
+
+int key_find_next(int folder, struct signing_key *ret_key, error *err)
+{
+    auto_fd file = openat(folder, next_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return errno == ENOENT ? 0 : fail_os(err, "open the next signing key");
+    return load(file, ret_key, err) < 0 ? -1 : 1;
+}
+
+int key_take_next(int folder, const struct public_key *key, error *err)
+{
+    if (renameat(folder, next_name, folder, "key") < 0 || fsync(folder) < 0)
+        return fail_os(err, "put the next signing key in its place");
+    return write_public(folder, key, err);
+}
+
+void key_drop_next(int folder)
+{
+    (void) unlinkat(folder, next_name, 0);
 }
 
 void key_forget(struct signing_key *key)

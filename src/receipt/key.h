@@ -38,6 +38,13 @@ struct signing_key {
 /* Reads the key in `folder`, or makes it (whoever calls keeps others out meanwhile): `key`, 0600,
  * and `key.pub`. Fails  ERR_UNAVAILABLE  for a key that others may read, or that is damaged. */
 int key_open(int folder, struct signing_key *ret_key, error *err);
+/* The key that comes after it lies in `key.next` until the log tells of it: whoever dies in between
+ * leaves a log that goes on with the one or the other. key_find_next() gives 1 if there is one. */
+int key_make_next(int folder, struct signing_key *ret_key, error *err);
+int key_find_next(int folder, struct signing_key *ret_key, error *err);
+int key_take_next(int folder, const struct public_key *key, error *err);
+void key_drop_next(int folder);
+
 void key_forget(struct signing_key *key); /* overwrites it */
 
 /* Derives names from the bytes. */

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
+#include "receipt/chain.h"
 #include "receipt/envelope.h"
 #include "receipt/segment.h"
 
@@ -31,6 +32,8 @@ struct ledger {
     int segment;         /* the newest */
     uint64_t first, end; /* of the newest: its first record, and where its last one ends */
     struct signing_key key;
+    ino_t key_inode; /* of its file, and since when: another process may have rotated it */
+    struct timespec key_since;
     struct merkle_edge edge;
     struct merkle_tree tree;
     struct merkle_head covered; /* by the last checkpoint that we know */
@@ -55,6 +58,21 @@ static int read_hash(void *context, uint64_t position, struct merkle_hash *ret, 
 /* --- one writer at a time -----------------------------------------------------------------------
  */
 
+static int refresh_key(struct ledger *ledger, error *err)
+{
+    struct stat status;
+    if (fstatat(ledger->folder, "key", &status, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : fail_os(err, "look at the signing key");
+    if (status.st_ino == ledger->key_inode && status.st_ctim.tv_sec == ledger->key_since.tv_sec &&
+        status.st_ctim.tv_nsec == ledger->key_since.tv_nsec)
+        return 0;
+    if (key_open(ledger->folder, &ledger->key, err) < 0)
+        return -1;
+    ledger->key_inode = status.st_ino;
+    ledger->key_since = status.st_ctim;
+    return 0;
+}
+
 /* A writer holds it for less than a millisecond; one that was stopped must not stop us. */
 static int lock(struct ledger *ledger, error *err)
 {
@@ -73,7 +91,11 @@ static int lock(struct ledger *ledger, error *err)
         (void) nanosleep(&(struct timespec){ .tv_nsec = LOCK_LOOK_NS }, NULL);
     }
     ledger->is_locked = true;
-    return 0;
+    if (ledger->key_inode == 0 || refresh_key(ledger, err) == 0)
+        return 0;
+    (void) flock(ledger->lock, LOCK_UN);
+    ledger->is_locked = false;
+    return -1;
 }
 
 static void unlock(struct ledger *ledger)
@@ -198,7 +220,19 @@ static int read_checkpoint(struct ledger *ledger, char text[CHECKPOINT_SIZE], er
     if (got < 0)
         return fail_os(err, "read the log's checkpoint");
     text[got] = '\0';
-    return checkpoint_read(text, &ledger->key.public, &ledger->covered, err);
+    if (refresh_key(ledger, err) < 0)
+        return -1;
+    if (checkpoint_read(text, &ledger->key.public, &ledger->covered, err) == 0)
+        return 0;
+    /* By the key before, if whoever rotated it came no further. */
+    struct key_chain *chain = malloc(sizeof *chain);
+    error unused;
+    bool is_good =
+        chain && key_chain_read(ledger->folder, chain, &unused) == 0 &&
+        key_chain_number(chain, ledger->key.public.id) >= 0 &&
+        key_chain_checkpoint(chain, &ledger->key.public, text, &ledger->covered, &unused) == 0;
+    free(chain);
+    return is_good ? 0 : -1;
 }
 
 /* The edge of the tree where the checkpoint stands, which must have the root that was signed. */
@@ -344,16 +378,19 @@ int ledger_group_end(struct ledger *ledger, const struct ledger_group *group, er
     return result;
 }
 
-static int sync_locked(struct ledger *ledger, error *err)
+static int sign_checkpoint(struct ledger *ledger, error *err)
 {
     struct ledger_group group;
-    if (ledger->edge.size == ledger->covered.size)
-        return 0;
     if (ledger_group_begin(ledger, &group, err) < 0)
         return -1;
     int result = ledger_group_sync(&group, err) < 0 ? -1 : publish(ledger, &group, err);
     ledger_group_done(&group);
     return result;
+}
+
+static int sync_locked(struct ledger *ledger, error *err)
+{
+    return ledger->edge.size == ledger->covered.size ? 0 : sign_checkpoint(ledger, err);
 }
 
 /* Everything in the old segment is on disk before the new one begins: only the newest is torn ever.
@@ -364,11 +401,53 @@ static int rotate(struct ledger *ledger, error *err)
                                         : open_segment(ledger, ledger->edge.size, O_CREAT, err);
 }
 
+/* --- another key --------------------------------------------------------------------------------
+ */
+
+/* The log has told of the next key: it comes into force, and signs what is there. */
+static int take_next_key(struct ledger *ledger, const struct bytes *record,
+                         const struct signing_key *next, error *err)
+{
+    struct key_chain *chain = malloc(sizeof *chain);
+    int result = chain ? key_chain_read(ledger->folder, chain, err)
+                       : fail(err, ERR_SYSTEM, "no memory for the log's keys");
+    bool is_told = result == 0 && chain->count > 0 &&
+                   strcmp(chain->links[chain->count - 1].to.id, next->public.id) == 0;
+    free(chain);
+    if (result < 0 || (!is_told && key_chain_add(ledger->folder, record, err) < 0) ||
+        key_take_next(ledger->folder, &next->public, err) < 0 || refresh_key(ledger, err) < 0)
+        return -1;
+    return sign_checkpoint(ledger, err);
+}
+
+/* Somebody died while he changed the key. What the log tells of it counts: its last record, since
+ * nobody writes before this was looked at. */
+static int settle_next_key(struct ledger *ledger, error *err)
+{
+    if (faccessat(ledger->folder, "key.next", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    struct signing_key next;
+    struct chain_link link;
+    auto_bytes record = { 0 };
+    error unused;
+    bool is_told = key_find_next(ledger->folder, &next, &unused) == 1 && ledger->edge.size > 0 &&
+                   segments_read(ledger->folder, ledger->edge.size - 1, &record, &unused) == 0 &&
+                   key_chain_take(record.data, record.size, &link) &&
+                   strcmp(link.to.id, next.public.id) == 0;
+    int result = 0;
+    if (is_told)
+        result = take_next_key(ledger, &record, &next, err);
+    else
+        key_drop_next(ledger->folder);
+    key_forget(&next);
+    return result;
+}
+
 int ledger_begin(struct ledger *ledger, struct merkle_head *ret_head, error *err)
 {
     if (lock(ledger, err) < 0)
         return -1;
-    if (catch_up(ledger, ledger->edge.size, err) < 0 ||
+    if (catch_up(ledger, ledger->edge.size, err) < 0 || settle_next_key(ledger, err) < 0 ||
         (ledger->end >= rotate_at(ledger) && rotate(ledger, err) < 0)) {
         unlock(ledger);
         return -1;
@@ -447,6 +526,46 @@ int ledger_sync(struct ledger *ledger, error *err)
     return result;
 }
 
+/* Once the log tells of it there is no way back. */
+static int check_room_for_key(struct ledger *ledger, error *err)
+{
+    struct key_chain *chain = malloc(sizeof *chain);
+    int result = chain ? key_chain_read(ledger->folder, chain, err)
+                       : fail(err, ERR_SYSTEM, "no memory for the log's keys");
+    if (result == 0 && chain->count == CHAIN_MOST)
+        result = fail(err, ERR_LIMIT, "the log has had %d keys; begin a new one", CHAIN_MOST);
+    free(chain);
+    if (result == 0 && !ledger_has_room(ledger))
+        result = fail(err, ERR_UNAVAILABLE, "the disk of the log is full: make room there first");
+    return result;
+}
+
+int ledger_rotate_key(struct ledger *ledger, ledger_tell_rotation *tell, error *err)
+{
+    struct signing_key next;
+    struct merkle_head head;
+    auto_bytes payload = { 0 };
+    auto_bytes record = { 0 };
+    if (ledger_begin(ledger, &head, err) < 0)
+        return -1;
+    int result = check_room_for_key(ledger, err);
+    if (result == 0)
+        result = key_make_next(ledger->folder, &next, err);
+    if (result == 0)
+        result = tell(&head, &ledger->key.public, &next.public, &payload, err);
+    if (result == 0)
+        result = commit(ledger, TYPE_EVENT, &payload, err);
+    if (result == 0)
+        result = sync_locked(ledger, err); /* it is on disk, as the old key has signed it */
+    if (result == 0)
+        result = segments_read(ledger->folder, head.size, &record, err);
+    if (result == 0)
+        result = take_next_key(ledger, &record, &next, err);
+    key_forget(&next);
+    unlock(ledger);
+    return result;
+}
+
 bool ledger_is_dirty(const struct ledger *ledger)
 {
     return ledger->edge.size > ledger->covered.size;
@@ -471,8 +590,9 @@ static int open_files(struct ledger *ledger, int folder, error *err)
 static int open_locked(struct ledger *ledger, error *err)
 {
     char text[CHECKPOINT_SIZE];
-    if (key_open(ledger->folder, &ledger->key, err) < 0 || read_checkpoint(ledger, text, err) < 0 ||
-        load_edge(ledger, err) < 0 || find_end(ledger, err) < 0)
+    if (key_open(ledger->folder, &ledger->key, err) < 0 || refresh_key(ledger, err) < 0 ||
+        read_checkpoint(ledger, text, err) < 0 || load_edge(ledger, err) < 0 ||
+        find_end(ledger, err) < 0 || settle_next_key(ledger, err) < 0)
         return -1;
     fill_reserve(ledger);
     return 0;

@@ -50,6 +50,13 @@ int ledger_begin(struct ledger *ledger, struct merkle_head *ret_head, error *err
 int ledger_commit(struct ledger *ledger, const char *type, const struct bytes *payload, error *err);
 void ledger_abandon(struct ledger *ledger);
 
+/* Makes a new signing key. The log tells of it by a last record of the old one, whose payload
+ * `tell` writes; whoever dies on the way leaves a log with the one or the other. Other writers see
+ * it before their next record. */
+typedef int ledger_tell_rotation(const struct merkle_head *before, const struct public_key *old,
+                                 const struct public_key *fresh, struct bytes *payload, error *err);
+int ledger_rotate_key(struct ledger *ledger, ledger_tell_rotation *tell, error *err);
+
 /* Brings everything to disk and signs a checkpoint, if there is anything new. */
 int ledger_sync(struct ledger *ledger, error *err);
 bool ledger_is_dirty(const struct ledger *ledger);

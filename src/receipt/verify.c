@@ -3,6 +3,7 @@
 #include "receipt/verify.h"
 
 #include "base/cleanup.h"
+#include "receipt/chain.h"
 #include "receipt/envelope.h"
 #include "receipt/segment.h"
 
@@ -41,6 +42,7 @@ struct checking {
     struct segment tree;
     struct merkle_head head; /* of the checkpoint; size 0: there is none that can be believed */
     struct merkle_head kept;
+    struct key_chain *chain;
     bool is_quiet; /* something may be wrong: it is looked at again, to name it */
     bool tree_is_told;
     bool has_gap; /* indices jump: no root can be computed beyond */
@@ -241,7 +243,9 @@ static void check_signature(const struct checking *checking, const struct record
         finding->is_no_envelope = true;
         return;
     }
-    finding->is_forged = envelope_check(&envelope, checking->order->key, &err) < 0;
+    const struct public_key *key =
+        key_chain_at(checking->chain, checking->order->key, record->index);
+    finding->is_forged = envelope_check(&envelope, key, &err) < 0;
     finding->has_no_place = !payload_place(&envelope.payload, &finding->place);
     finding->trimmed = payload_trim(&envelope.payload, finding->trimmed);
     envelope_done(&envelope);
@@ -431,9 +435,12 @@ static void read_heads(struct checking *checking)
     text[got > 0 ? got : 0] = '\0';
     if (got < 0)
         problem(checking, "checkpoint", "is missing");
-    else if (checkpoint_read(text, order->key, &checking->head, &err) < 0)
+    else if (key_chain_checkpoint(checking->chain, order->key, text, &checking->head, &err) < 0)
         problem(checking, "checkpoint", err.text);
-    if (order->kept && checkpoint_read(order->kept, order->key, &checking->kept, &err) < 0)
+    if (checking->head.size > 0) /* it vouches for the changes of key that it covers */
+        checking->chain->least = 0;
+    if (order->kept &&
+        key_chain_checkpoint(checking->chain, order->key, order->kept, &checking->kept, &err) < 0)
         problem(checking, "checkpoint that was kept", err.text);
     checking->report->covered = checking->head.size;
     checking->report->kept = checking->kept.size;
@@ -448,9 +455,43 @@ static int map_tree(struct checking *checking, error *err)
     return 0;
 }
 
+/* The keys of the log, as far as the one that was given leads to them. */
+static void read_keys(struct checking *checking)
+{
+    struct key_chain *chain = checking->chain;
+    error err;
+    if (key_chain_read(checking->order->folder, chain, &err) < 0) {
+        problem(checking, "key.chain", err.text);
+        chain->count = 0;
+    }
+    int number = key_chain_number(chain, checking->order->key->id);
+    if (chain->count > 0 && number < 0) {
+        problem(checking, "key", "is none of those that this log has had");
+        chain->count = 0;
+    }
+    chain->least = number > 0 ? (size_t) number : 0;
+}
+
+/* What the file says stands in the log as well. */
+static void compare_links(const struct checking *checking)
+{
+    const struct key_chain *chain = checking->chain;
+    for (size_t i = 0; i < chain->count; i++) {
+        const struct chain_link *link = &chain->links[i];
+        bool is_there = link->index < checking->report->first; /* retention took it */
+        for (size_t at = 0; !is_there && at < checking->record_count; at++)
+            is_there = checking->records[at].index == link->index &&
+                       merkle_equal(&checking->findings[at].leaf, &link->leaf);
+        if (!is_there)
+            record_problem(checking, link->index,
+                           "is not the change of key that key.chain tells of");
+    }
+}
+
 static int check(struct checking *checking, error *err)
 {
     struct verify_report *report = checking->report;
+    read_keys(checking);
     read_heads(checking);
     if (map_tree(checking, err) < 0 || walk_segments(checking, err) < 0)
         return -1;
@@ -476,14 +517,19 @@ static int check(struct checking *checking, error *err)
     }
     checking->is_quiet = false;
     compare_ends(checking);
+    compare_links(checking);
     return 0;
 }
 
 int log_verify(const struct verify_order *order, struct verify_report *ret_report, error *err)
 {
     *ret_report = (struct verify_report){ 0 };
-    struct checking checking = { .order = order, .report = ret_report };
-    int result = check(&checking, err);
+    struct checking checking = { .order = order,
+                                 .report = ret_report,
+                                 .chain = calloc(1, sizeof *checking.chain) };
+    int result =
+        checking.chain ? check(&checking, err) : fail(err, ERR_SYSTEM, "no memory for keys");
+    free(checking.chain);
     for (size_t i = 0; i < checking.segment_count; i++)
         segment_unmap(&checking.segments[i]);
     segment_unmap(&checking.tree);

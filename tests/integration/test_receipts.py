@@ -20,6 +20,7 @@ import pytest
 from conftest import BUILD, STATE, TOP, Glovebox
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+from serving import Serving
 
 WRITER = BUILD / "receipt_writer"
 REFERENCE = TOP / "docs" / "reference"
@@ -495,3 +496,103 @@ def test_nothing_new_is_run_when_the_disk_is_full(glovebox, small_disk):
     filler.unlink()
     assert glovebox.run("-c", "print(3)").stdout == b"3\n"
     assert verify(glovebox, small_disk / "daemon" / "log")["size"] == 2
+
+
+@pytest.fixture
+def rotated(glovebox, own_state, tmp_path):
+    """A log with two changes of its key, the first while a service writes it: keys, a receipt of each, a kept checkpoint."""
+    log = own_state / "daemon" / "log"
+    keys, receipts = [], []
+
+    def note(server):
+        answer = server.run("print(1)").json
+        receipts.append(tmp_path / f"receipt{len(receipts)}.json")
+        receipts[-1].write_bytes(server.call("GET", f"/v1/receipts/{answer['receipt']}").body)
+        keys.append(tmp_path / f"key{len(keys)}.pub")
+        keys[-1].write_bytes(glovebox("log", "key").stdout)
+
+    with Serving(glovebox, tcp=False) as server:
+        note(server)
+        (tmp_path / "kept.txt").write_bytes(glovebox("log", "checkpoint").stdout)
+        shutil.copy2(log / "key", tmp_path / "first.key")
+        for _ in range(2):
+            done = glovebox("log", "rotate-key")
+            assert done.returncode == 0, done.stderr
+            note(server)
+        assert json.loads(server.call("GET", "/v1/log/key").body)["keyid"] in receipts[2].read_text()
+    return log, keys, receipts
+
+
+def test_a_log_verifies_across_changes_of_its_key(glovebox, rotated, tmp_path):
+    """With the first key or with any, offline; each receipt names the key that signed it."""
+    log, keys, receipts = rotated
+    assert len({key.read_text() for key in keys}) == 3
+    names = [json.loads(receipt.read_text())["signatures"][0]["keyid"] for receipt in receipts]
+    assert names == [hashlib.sha256(base64.b64decode(key.read_text().split("+", 2)[2])[1:]).hexdigest() for key in keys]
+    copy = tmp_path / "copy"
+    assert glovebox("log", "export", "--out", str(copy)).returncode == 0
+    for folder in (log, copy):
+        for options in ([], *(["--key", str(key)] for key in keys)):
+            done = glovebox("log", "verify", "--log", str(folder), "--signatures", "--checkpoint", str(tmp_path / "kept.txt"),
+                            *options)
+            assert done.returncode == 0 and b"VERIFIED" in done.stdout, (options, done.stdout)
+    for number, receipt in enumerate(receipts):
+        for given, key in enumerate(keys):
+            done = glovebox("receipt", "verify", str(receipt), "--key", str(key))
+            assert (done.returncode == 0) == (given <= number), "a key leads to those after it, never back"
+    assert b"an earlier one of this log" in glovebox("receipt", "verify", str(receipts[2]), "--key", str(keys[0])).stdout
+    event = json.loads(glovebox("log", "search", "--json", "event:log.key_rotated").stdout.splitlines()[0])
+    jsonschema.validate(event, json.loads((REFERENCE / "event.schema.json").read_text()))
+    assert event["facts"] == {"old_key": keys[0].read_text().strip(), "new_key": keys[1].read_text().strip()}
+
+
+def test_a_change_of_key_cannot_be_forged(glovebox, rotated, tmp_path, written):
+    log, keys, _ = rotated
+    chain = (log / "key.chain").read_bytes()
+    lines = chain.splitlines(keepends=True)
+    assert len(lines) == 2
+    middle = len(lines[0]) // 2
+    other = (lines[0][:middle] + (b"A" if lines[0][middle:middle + 1] != b"A" else b"B") + lines[0][middle + 1:])
+    for name, said in (("none", None), ("cut", lines[0]), ("turned", lines[1] + lines[0]), ("twice", chain + lines[1]),
+                       ("flipped", other + lines[1]), ("second", lines[1])):
+        copy = tmp_path / name
+        shutil.copytree(log, copy)
+        (copy / "key.chain").unlink()
+        if said is not None:
+            (copy / "key.chain").write_bytes(said)
+        done = glovebox("log", "verify", "--log", str(copy), "--key", str(keys[0]))
+        assert done.returncode == 1 and b"WRONG" in done.stdout, (name, done.stdout)
+    # A stranger's log does not become ours by naming our key, nor ours a stranger's.
+    stranger = tmp_path / "stranger.pub"
+    stranger.write_bytes((written / "key.pub").read_bytes())
+    assert glovebox("log", "verify", "--log", str(log), "--key", str(stranger)).returncode == 1
+    shutil.copy(log / "key.chain", written / "key.chain")
+    for key in (*keys, stranger):
+        assert glovebox("log", "verify", "--log", str(written), "--key", str(key)).returncode == 1, key
+
+
+def test_who_dies_while_he_changes_the_key_leaves_one(glovebox, own_state, rotated, tmp_path):
+    """Before the log tells of it the old key stays; after it the next writer puts the new one in its place."""
+    log, keys, _ = rotated
+    owner = (log / "key").stat()
+
+    def put(source, name):
+        shutil.copy2(source, log / name)
+        os.chown(log / name, owner.st_uid, owner.st_gid)
+
+    put(tmp_path / "first.key", "key.next")  # a key that the log never told of
+    assert glovebox("key", "create").returncode == 0
+    assert not (log / "key.next").exists() and glovebox("log", "key").stdout == keys[2].read_bytes()
+    shutil.copy2(log / "key", tmp_path / "third.key")
+    assert glovebox("log", "rotate-key").returncode == 0
+    fresh = glovebox("log", "key").stdout
+    lines = (log / "key.chain").read_bytes().splitlines(keepends=True)
+    (log / "key").rename(log / "key.next")  # the record was written, and nothing after it
+    put(tmp_path / "third.key", "key")
+    (log / "key.chain").write_bytes(b"".join(lines[:2]))
+    (log / "checkpoint").unlink()
+    assert glovebox("key", "create").returncode == 0
+    assert not (log / "key.next").exists() and glovebox("log", "key").stdout == fresh
+    assert (log / "key.chain").read_bytes().splitlines(keepends=True) == lines
+    done = glovebox("log", "verify", "--key", str(keys[0]), "--signatures")
+    assert done.returncode == 0, done.stdout
