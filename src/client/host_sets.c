@@ -285,8 +285,9 @@ static void write_pip_variables(FILE *out, const struct found *found)
                  out);
 }
 
-/* In the background npm runs as many scripts at once as /proc/stat has processors, which a sandbox
- * does not have: then none, and npm ends in the middle of its work. */
+/* In the background npm runs as many scripts at once as Node.js finds processors in /proc/stat,
+ * which a sandbox does not have: templates say how many there are, others' may not, and then npm
+ * runs none and ends in the middle of its work. */
 static void write_npm_variables(FILE *out, const struct found *found)
 {
     (void) fprintf(out, "  npm_config_registry: \"%s\"\n", found->list[0].text);

@@ -141,8 +141,9 @@ static int add_wheels(struct build *build, error *err)
     return build_run_python(build, install_wheels, arguments, NULL, err);
 }
 
-/* Where Node.js looks from every folder, for require() and for import. The names of `row` are those
- * that approved.c lets pass, and the review has seen that nothing in it leads out of its folder. */
+/* Into NODE_PATH: with a /node_modules npm would take "/" for the project of whoever calls it. The
+ * names of `row` are those that approved.c lets pass, and the review has seen that nothing in it
+ * leads out of its folder. */
 static int unpack_package(struct build *build, int archives, struct json_object *row, error *err)
 {
     char place[1200], archive[256];
@@ -158,7 +159,8 @@ static int unpack_package(struct build *build, int archives, struct json_object 
                                    "--file",
                                    archive,
                                    NULL };
-    (void) snprintf(place, sizeof place, "/node_modules/%s", approved_text(row, "place"));
+    (void) snprintf(place, sizeof place, "/usr/local/lib/node_modules/%s",
+                    approved_text(row, "place"));
     (void) snprintf(archive, sizeof archive, "/%s/%s", archives_path, approved_text(row, "file"));
     if (!*approved_text(row, "place"))
         return refuse(build, row, err, "it has no place");

@@ -222,10 +222,10 @@ def test_a_package_of_npm_lies_where_npm_would_put_it(registry, tmp_path):
     approved = json.loads(done.stdout)["approved"]
     assert {row["place"] for row in approved} == set(places)
     assert all(row["approved_by"].endswith(f"({os.getuid()})") and row["approved"] for row in approved), approved
-    inside = registry.glovebox.state / "templates/pack/root/node_modules"
+    inside = registry.glovebox.state / "templates/pack/root/usr/local/lib/node_modules"
     assert [(inside / place / "index.js").read_text() for place in ("pad", "left/node_modules/pad")] == [
         "module.exports = 2\n", "module.exports = 1\n"]
-    assert not (inside.parent / "usr/share/glovebox/archives").exists() and not (inside.parent / "tmp/ran").exists()
+    assert not any((inside.parents[3] / path).exists() for path in ("usr/share/glovebox/archives", "tmp/ran", "node_modules"))
 
 
 @pytest.fixture
