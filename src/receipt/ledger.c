@@ -515,14 +515,23 @@ int ledger_commit(struct ledger *ledger, const char *type, const struct bytes *p
     return result;
 }
 
+/* The disk is waited for with the lock let go of: other writers answer callers meanwhile. */
 int ledger_sync(struct ledger *ledger, error *err)
 {
+    struct ledger_group group;
     if (!ledger_is_dirty(ledger))
         return 0;
     if (lock(ledger, err) < 0)
         return -1;
-    int result = catch_up(ledger, ledger->edge.size, err) < 0 ? -1 : sync_locked(ledger, err);
+    int result = catch_up(ledger, ledger->edge.size, err);
+    bool is_covered = ledger->edge.size == ledger->covered.size;
+    if (result == 0 && !is_covered)
+        result = ledger_group_begin(ledger, &group, err);
     unlock(ledger);
+    if (result < 0 || is_covered)
+        return result;
+    result = ledger_group_sync(&group, err) < 0 ? -1 : ledger_group_end(ledger, &group, err);
+    ledger_group_done(&group);
     return result;
 }
 
