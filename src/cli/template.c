@@ -331,6 +331,17 @@ static void print_manifest(struct json_object *manifest)
     print_pairs("packages", json_object_object_get(manifest, "packages"));
 }
 
+/* Who has mistaken the name is not told to build it. */
+static int complain_of_missing(const char *name, const error *err)
+{
+    auto_text path = NULL;
+    error unheard;
+    if (err->code == ERR_NOT_FOUND && recipe_name_is_valid(name) &&
+        find_recipe(name, &path, &unheard) < 0)
+        return complain("there is no template '%s'; see glovebox template list", name);
+    return complain_of(err);
+}
+
 static int show(const struct wishes *wishes, const char *state, error *err)
 {
     struct json_object *manifest = NULL;
@@ -338,7 +349,7 @@ static int show(const struct wishes *wishes, const char *state, error *err)
         return complain("which template? see glovebox template list");
     auto_fd store = store_open(state, false, err);
     if (store < 0 || store_manifest(store, wishes->what, &manifest, err) < 0)
-        return complain_of(err);
+        return complain_of_missing(wishes->what, err);
     if (wishes->json)
         print_json(manifest);
     else

@@ -71,6 +71,7 @@ def test_every_limit_has_a_flag(glovebox):
     (["run", "--private", "--daemon", "x", "-c", "1"], "--private and --daemon exclude each other; give one"),
     (["run", "--wall", "30", "-c", "1"],
      "--wall: limit wall cannot be '30'; write a whole number with its unit, ms, s, m or h, such as 30s"),
+    (["template", "show", "pyton"], "there is no template 'pyton'; see glovebox template list"),
     (["config", "frob"], "config cannot 'frob'; see glovebox config --help"),
     (["receipt", "show", "rcp_1"],
      "'rcp_1' is no id of a receipt, and there is no such file; see glovebox log tail"),
