@@ -58,11 +58,9 @@ static unsigned need_rule(struct traffic_policy *policy, const struct network_ru
     unsigned number = find_rule(policy, text);
     if (number != NO_RULE || policy->count == TRAFFIC_RULES_MOST)
         return number;
-    char *kept = strdup(text);
-    if (!kept)
-        return NO_RULE;
-    policy->rules[policy->count].text = kept;
-    return policy->count++;
+    struct traffic_rule *place = &policy->rules[policy->count];
+    place->text = strdup(text);
+    return place->text ? policy->count++ : NO_RULE;
 }
 
 void traffic_source_init(struct traffic *traffic, const struct policy *policy,

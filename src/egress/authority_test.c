@@ -126,7 +126,7 @@ TEST(many_names_are_not_kept)
         expect(verify(authority, authority, name, 0) == X509_V_OK, "%s is not believed", name);
     }
     uint64_t made = authority_made(authority);
-    expect(made == 3 * AUTHORITY_NAMES_MOST, "%llu certificates", (unsigned long long) made);
+    expect(made == 3UL * AUTHORITY_NAMES_MOST, "%llu certificates", (unsigned long long) made);
     (void) verify(authority, authority, name, 0); /* the last one is still there, the first not */
     expect(authority_made(authority) == made, "the last one was made anew");
     (void) verify(authority, authority, "n0.example.org", 0);
