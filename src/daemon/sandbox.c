@@ -160,7 +160,8 @@ static void on_event(uv_poll_t *poll, int status, int events)
     struct sandbox *sandbox = poll->data;
     error err;
     if (status < 0) {
-        (void) fail(&err, ERR_SYSTEM, "watch the sandbox: %s", uv_strerror(status));
+        /* libuv says EBADF of whatever is wrong with a socket. */
+        (void) fail(&err, ERR_SYSTEM, "the stream to glovebox-init broke off");
         give_up(sandbox, &err);
         return;
     }

@@ -206,7 +206,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 {
     struct spawner_link *link = poll->data;
     if (status < 0) {
-        lose(link, uv_strerror(status));
+        lose(link, "its socket broke off"); /* libuv says EBADF of whatever is wrong with it */
         return;
     }
     if (events & UV_WRITABLE)
