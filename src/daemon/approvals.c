@@ -454,7 +454,7 @@ int approvals_list(struct approvals *approvals, const struct account *account,
 {
     const struct api_key *key = &account->key;
     bool is_owner = key->id[0] == '\0', is_approver = key->scopes & SCOPE_APPROVE;
-    struct approval after;
+    struct approval after = { 0 };
     struct seen_listing seen = { account, listing };
     const struct approval_page page = { .state = listing->state,
                                         .tenant = !is_owner && is_approver ? key->tenant : NULL,

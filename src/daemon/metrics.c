@@ -82,7 +82,20 @@ static const char *word_of_told(unsigned index)
     return words[index];
 }
 
-enum label { NONE, STATUS, START, LIMIT, LAYER, STREAM, CLASS, REASON, DIRECTION, TOLD, RULE, POLICY_LIMIT };
+enum label {
+    NONE,
+    STATUS,
+    START,
+    LIMIT,
+    LAYER,
+    STREAM,
+    CLASS,
+    REASON,
+    DIRECTION,
+    TOLD,
+    RULE,
+    POLICY_LIMIT
+};
 
 static const struct labels {
     const char *name;

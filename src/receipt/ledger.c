@@ -409,8 +409,9 @@ static int take_next_key(struct ledger *ledger, const struct bytes *record,
                          const struct signing_key *next, error *err)
 {
     struct key_chain *chain = malloc(sizeof *chain);
-    int result = chain ? key_chain_read(ledger->folder, chain, err)
-                       : fail(err, ERR_SYSTEM, "no memory for the log's keys");
+    if (!chain)
+        return fail(err, ERR_SYSTEM, "no memory for the log's keys");
+    int result = key_chain_read(ledger->folder, chain, err);
     bool is_told = result == 0 && chain->count > 0 &&
                    strcmp(chain->links[chain->count - 1].to.id, next->public.id) == 0;
     free(chain);
@@ -539,8 +540,9 @@ int ledger_sync(struct ledger *ledger, error *err)
 static int check_room_for_key(struct ledger *ledger, error *err)
 {
     struct key_chain *chain = malloc(sizeof *chain);
-    int result = chain ? key_chain_read(ledger->folder, chain, err)
-                       : fail(err, ERR_SYSTEM, "no memory for the log's keys");
+    if (!chain)
+        return fail(err, ERR_SYSTEM, "no memory for the log's keys");
+    int result = key_chain_read(ledger->folder, chain, err);
     if (result == 0 && chain->count == CHAIN_MOST)
         result = fail(err, ERR_LIMIT, "the log has had %d keys; begin a new one", CHAIN_MOST);
     free(chain);

@@ -1,7 +1,7 @@
 /* metrics.c - /metrics: what is counted as it happens, and what is looked up when it is asked for.
  */
-#include "daemon/limit_counts.h"
 #include "daemon/metrics.h"
+#include "daemon/limit_counts.h"
 
 #include "base/clock.h"
 #include "base/table.h"
