@@ -88,7 +88,8 @@ def place_(tmp_path_factory):
     policies.chmod(0o755)
     webhook, witness = Receiver(), Receiver()
     with Serving(glovebox, "--webhook", f"http://127.0.0.1:{webhook.port}/hook?a=b",
-                 "--webhook-secret", str(secret_file(glovebox)), "--webhook-attempts", "2", "--log-witness", f"http://localhost:{witness.port}/add",
+                 "--webhook-secret", str(secret_file(glovebox)), "--webhook-attempts", "2",
+                 "--log-witness", f"http://localhost:{witness.port}/add",
                  env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}) as server:
         server.webhook, server.witness = webhook, witness
         yield server
@@ -172,7 +173,8 @@ def test_who_does_not_answer_stops_nobody(place):
         held.set()
     wait_for(lambda: "glovebox-notify" in place.children())
     approval = ask(place, "print(7)")
-    assert checked(place.webhook.take())[1]["data"]["approval"] == approval
+    while checked(place.webhook.take())[1]["data"]["approval"] != approval:
+        pass  # what the one that was killed had not read yet comes before it
 
 
 def test_it_may_do_nothing_else(place):
