@@ -30,12 +30,8 @@ static struct traffic_policy *need_policy(struct traffic *traffic, const char *n
     if (policy || traffic->policy_count == TRAFFIC_POLICIES_MOST)
         return policy;
     policy = calloc(1, sizeof *policy);
-    if (policy)
-        policy->rules = calloc(TRAFFIC_RULES_MOST, sizeof *policy->rules);
-    if (!policy || !policy->rules) {
-        free(policy);
+    if (!policy)
         return NULL;
-    }
     (void) memcpy(policy->name, name, strnlen(name, sizeof policy->name - 1));
     policy->next = traffic->policies;
     traffic->policies = policy;
@@ -59,8 +55,8 @@ static unsigned need_rule(struct traffic_policy *policy, const struct network_ru
     if (number != NO_RULE || policy->count == TRAFFIC_RULES_MOST)
         return number;
     struct traffic_rule *place = &policy->rules[policy->count];
-    place->text = strdup(text);
-    return place->text ? policy->count++ : NO_RULE;
+    memcpy(place->text, text, strlen(text) + 1);
+    return policy->count++;
 }
 
 void traffic_source_init(struct traffic *traffic, const struct policy *policy,
@@ -207,9 +203,6 @@ void traffic_done(struct traffic *traffic)
     free(traffic->events);
     for (struct traffic_policy *policy = traffic->policies, *next; policy; policy = next) {
         next = policy->next;
-        for (unsigned i = 0; i < policy->count; i++)
-            free(policy->rules[i].text);
-        free(policy->rules);
         free(policy);
     }
     *traffic = (struct traffic){ 0 };

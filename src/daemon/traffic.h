@@ -15,13 +15,13 @@ struct account;
 
 enum {
     TRAFFIC_KEPT = 512,          /* connections */
-    TRAFFIC_POLICIES_MOST = 512, /* that were used, by name */
-    TRAFFIC_RULES_MOST = 64,     /* of one of them: its rules, and those it had before */
+    TRAFFIC_POLICIES_MOST = 256, /* that were used, by name */
+    TRAFFIC_RULES_MOST = 32,     /* of one of them: its rules, and those it had before */
     TRAFFIC_SOURCE_SIZE = 40,    /* of the id of a run or session */
 };
 
 struct traffic_rule {
-    char *text;           /* as network_rule_write() has it */
+    char text[NETWORK_RULE_TEXT];
     uint64_t connections; /* that have ended */
     uint64_t refused;     /* that it allowed, and that failed for another reason */
     uint64_t sent, received;
@@ -30,8 +30,8 @@ struct traffic_rule {
 
 struct traffic_policy {
     char name[POLICY_NAME_SIZE];
-    struct traffic_rule *rules;
     unsigned count;
+    struct traffic_rule rules[TRAFFIC_RULES_MOST];
     uint64_t refused; /* what no rule allowed */
     int64_t last_refused_ms;
     struct traffic_policy *next;
