@@ -124,3 +124,7 @@ bool process_read(struct process *process, struct process_reader *reader,
                   struct process_record *record);
 
 void process_write(const struct process *process, struct bytes *out);
+
+/* process_start.c: the payload of the order that starts it, added to *out.
+ * Fails ERR_BAD_REQUEST, ERR_TOO_LARGE. */
+int process_write_start(const struct process_request *request, struct bytes *out, error *err);
