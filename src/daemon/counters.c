@@ -95,9 +95,9 @@ static bool read_row(const struct group_directories *groups, size_t row, char te
     if (directory < 0)
         return false;
     auto_fd opened = -1;
-    int file = groups->is_held ? groups->held[first_with_file_of(row)] : -1;
     if (!groups->is_held)
-        file = opened = openat(directory, rows[row].file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        opened = openat(directory, rows[row].file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int file = groups->is_held ? groups->held[first_with_file_of(row)] : opened;
     if (file < 0)
         return false;
     ssize_t got = pread(file, text, TEXT_MOST - 1, 0);

@@ -86,8 +86,7 @@ static void open_tunnel(struct connection *connection, const struct http_head *h
     static const char yes[] = "HTTP/1.1 200 Connection established\r\n\r\n";
     const struct rules *rules = &connection->channel->rules;
     const struct egress_rule *intercepted = rules_intercept(rules, head->name, head->port);
-    struct decision decision = intercepted ? (struct decision){ intercepted, EGRESS_ALLOWED }
-                                           : rules_for_stream(rules, head->name, head->port);
+    struct decision decision = rules_for_connection(rules, head->name, head->port);
     connection->record.way = EGRESS_BY_CONNECT;
     if (head->is_literal) {
         connection_refuse(connection, EGRESS_LITERAL);
@@ -257,8 +256,7 @@ static void begin_transparent(struct connection *connection, const struct in6_ad
         connection->state = IN_REQUEST;
         return;
     }
-    struct decision decision = intercepted ? (struct decision){ intercepted, EGRESS_ALLOWED }
-                                           : rules_for_stream(rules, name, port);
+    struct decision decision = rules_for_connection(rules, name, port);
     if (!decision.rule)
         connection_refuse(connection, decision.reason);
     else if (port == PORT_TLS || intercepted)

@@ -107,6 +107,14 @@ const struct egress_rule *rules_intercept(const struct rules *rules, const char 
     return NULL;
 }
 
+struct decision rules_for_connection(const struct rules *rules, const char *name, uint16_t port)
+{
+    const struct egress_rule *rule = rules_intercept(rules, name, port);
+    if (rule)
+        return (struct decision){ rule, EGRESS_ALLOWED };
+    return rules_for_stream(rules, name, port);
+}
+
 /* What comes before a path must stay before it. */
 static bool path_matters(const struct rules *rules, const struct egress_rule *rule)
 {

@@ -41,6 +41,9 @@ struct decision rules_for_stream(const struct rules *rules, const char *name, ui
 const struct egress_rule *rules_intercept(const struct rules *rules, const char *name,
                                           uint16_t port);
 
+/* Whether a connection to name:port may begin: its TLS is intercepted, or its bytes may flow. */
+struct decision rules_for_connection(const struct rules *rules, const char *name, uint16_t port);
+
 /* Whether this HTTP request may pass, plain or out of TLS that is intercepted. A rule that has TLS
  * intercepted lets no plain one pass. */
 struct decision rules_for_request(const struct rules *rules, const struct http_head *head,

@@ -519,7 +519,7 @@ int ledger_commit(struct ledger *ledger, const char *type, const struct bytes *p
 /* The disk is waited for with the lock let go of: other writers answer callers meanwhile. */
 int ledger_sync(struct ledger *ledger, error *err)
 {
-    struct ledger_group group;
+    struct ledger_group group = { 0 };
     if (!ledger_is_dirty(ledger))
         return 0;
     if (lock(ledger, err) < 0)

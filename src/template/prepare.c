@@ -148,7 +148,7 @@ int build_run(struct build *build, const char *const *words, error *err)
 {
     char *arguments[ARGUMENTS_MOST + 1] = { NULL };
     size_t count = 0;
-    for (; words[count] && count < ARGUMENTS_MOST; count++)
+    for (; count < ARGUMENTS_MOST && words[count]; count++)
         arguments[count] = strdup(words[count]);
     int result = run_inside(build, arguments, NULL, err);
     while (count-- > 0)
