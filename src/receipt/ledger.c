@@ -430,15 +430,21 @@ static int settle_next_key(struct ledger *ledger, error *err)
     struct signing_key next;
     struct chain_link link;
     auto_bytes record = { 0 };
-    error unused;
-    bool is_told = key_find_next(ledger->folder, &next, &unused) == 1 && ledger->edge.size > 0 &&
-                   segments_read(ledger->folder, ledger->edge.size - 1, &record, &unused) == 0 &&
+    int found = key_find_next(ledger->folder, &next, err);
+    if (found <= 0)
+        return found;
+    /* What cannot be read at this moment is no reason to drop a key that the log may tell of. */
+    int result = ledger->edge.size > 0
+                     ? segments_read(ledger->folder, ledger->edge.size - 1, &record, err)
+                     : 0;
+    if (result < 0 && err->code == ERR_NOT_FOUND)
+        result = 0;
+    bool is_told = result == 0 && record.size > 0 &&
                    key_chain_take(record.data, record.size, &link) &&
                    strcmp(link.to.id, next.public.id) == 0;
-    int result = 0;
     if (is_told)
         result = take_next_key(ledger, &record, &next, err);
-    else
+    else if (result == 0)
         key_drop_next(ledger->folder);
     key_forget(&next);
     return result;
