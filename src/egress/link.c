@@ -74,10 +74,11 @@ void link_tell_authority(struct channel *channel)
     (void) fcntl(channel->egress->daemon, F_SETFL, O_NONBLOCK);
 }
 
-/* --- EGRESS_TELL: what had ended when it was sent may still lie before us. Two turns of the loop
- * later everything that lay there has been heard: the first may have begun without it. */
+/* --- EGRESS_TELL: what had ended when it was sent may still lie before us. Three turns of the loop
+ * later everything that lay there has been heard: the first may have begun without it, and what
+ * ends where TLS is intercepted comes to its connection by a socket, a turn later. */
 
-enum { TELL_TURNS = 2 };
+enum { TELL_TURNS = 3 };
 
 static void on_turn(uv_check_t *turn)
 {
