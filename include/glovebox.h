@@ -248,8 +248,11 @@ GLB_API int32_t glb_artifact_write(glb_client *client, const glb_outcome *outcom
 GLB_API const char *glb_outcome_receipt(const glb_outcome *outcome);
 
 /* Fetches the outcome's receipt, a signed envelope (docs/receipts.md), and writes it to a
- * descriptor. Fails    GLB_E_NOT_FOUND  the outcome has none GLB_E_SYSTEM     the descriptor does
- * not take it; the text says why Since    1.1 */
+ * descriptor.
+ *
+ *   Fails    GLB_E_NOT_FOUND  the outcome has none
+ *            GLB_E_SYSTEM     the descriptor does not take it; the text says why
+ *   Since    1.1 */
 GLB_API int32_t glb_receipt_write(glb_client *client, const glb_outcome *outcome, int fd);
 
 /* --- sessions: sandboxes that are kept between runs (docs/sessions.md) ---------------------------
@@ -292,13 +295,14 @@ GLB_API int32_t glb_session_get(glb_client *client, const char *session, char **
 /* Ends a session and everything in it. `ret_json` may be NULL. */
 GLB_API int32_t glb_session_kill(glb_client *client, const char *session, char **ret_json);
 
-/* Stops every program of a session where it stands, and its deadlines; with files_only 1 ends them
- * and keeps the files. `ret_json` may be NULL.
- *   Fails    GLB_E_CONFLICT  a cell runs, or the session has ended */
+/* Stops every program of a session where it stands, and its deadlines; with files_only 1 ends the
+ * programs and keeps the files. `ret_json` may be NULL.
+ *   Fails    GLB_E_CONFLICT  a cell runs or waits, or the session has ended */
 GLB_API int32_t glb_session_pause(glb_client *client, const char *session, int32_t files_only,
                                   char **ret_json);
 
-/* Lets a session run on. `ret_json` may be NULL. */
+/* Lets a session run on; one that runs already is left alone. `ret_json` may be NULL.
+ *   Fails    GLB_E_CONFLICT  the session has ended */
 GLB_API int32_t glb_session_resume(glb_client *client, const char *session, char **ret_json);
 
 typedef struct glb_cell_options {
