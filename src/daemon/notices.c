@@ -111,7 +111,7 @@ static void notify_speaks(uv_poll_t *poll, int status, int events)
         if (came == PACKET_CAME)
             packet_done(&packet);
         log_event(LOG_ERROR, "notify.unheard", TEXT("cause", err.text));
-        (void) uv_poll_stop(poll); /* whoever sends that is not asked anything any more */
+        (void) uv_poll_stop(poll); /* it is still told, but no word of it counts any more */
         return;
     }
 }
