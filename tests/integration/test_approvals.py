@@ -451,7 +451,9 @@ def test_a_run_waits_for_its_decision(service):
              for name in ("approved", "json", "denied", "expired", "interrupted")}
     ids = {}
     for name in ("approved", "json", "denied", "interrupted"):
-        while not (found := waiting(f"{name}{mark}")):
+        for _ in range(1200):
+            if found := waiting(f"{name}{mark}"):
+                break
             time.sleep(0.05)
         [ids[name]] = found
     line = calls["approved"].stderr.readline()

@@ -312,7 +312,9 @@ class TestPause:
     def test_who_runs_on_in_a_pause_is_ended(self, session):
         """Init is the user's own: it is believed by its processor time."""
         process = session.call("POST", "/processes", {"shell": ">busy; while :; do :; done"})[1]
-        while session.call("POST", "/files:stat", {"path": "busy"})[0] != 200:
+        for _ in range(3000):
+            if session.call("POST", "/files:stat", {"path": "busy"})[0] == 200:
+                break
             time.sleep(0.01)
         session.call("POST", "/pause")
         outer = [int(entry.name) for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit()
