@@ -163,7 +163,8 @@ def test_list_show_and_remove(built, tmp_path):
     assert built("template", "remove", "small").returncode == 0
     assert sorted(os.listdir(built.state / "templates")) == ["minimal"]
     one_line(built("template", "remove", "small"), "small", "template list")
-    one_line(built("template", "show", "small"), "template build small")
+    one_line(built("template", "show", "small"), "template list")
+    one_line(built("template", "show", "node"), "template build node")
     one_line(built("template", "show", "../templates/minimal"), "no name")
 
 
