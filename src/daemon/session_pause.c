@@ -10,6 +10,7 @@
 enum {
     PAUSE_MOST_MS = 7 * 24 * 60 * 60 * 1000, /* where the policy states no age */
     CPU_MOST_US = 300000,                    /* nothing that is stopped uses as much */
+    STOPS = 5, /* one a second: a SIGCONT from process to process that is under way undoes a stop */
 };
 
 /* For everything inside but init. */
@@ -68,6 +69,7 @@ int session_pause(struct session *session, bool files_only, error *err)
     session->paused_at = now_ms();
     session->pause_ends = deadline_in(most_ms != 0 ? (int64_t) most_ms : PAUSE_MOST_MS);
     session->cpu_when_paused_us = UINT64_MAX;
+    session->stops_left = files_only ? 0 : STOPS;
     log_event(LOG_NOTICE, "session.paused", TEXT("session", session->id),
               TEXT("kept", files_only ? "files" : "all"));
     return 0;
@@ -108,5 +110,8 @@ void session_look_at_pause(struct session *session)
     } else if (used_us > session->cpu_when_paused_us + CPU_MOST_US) {
         (void) fail(&why, ERR_PROTOCOL, "it used processor time while it was paused");
         session_end(session, END_LOST, &why);
+    } else if (session->stops_left > 0) {
+        session->stops_left--;
+        send_signal(session, SIGSTOP);
     }
 }

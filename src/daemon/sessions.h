@@ -102,6 +102,7 @@ struct session {
     int64_t paused_at; /* on the clock of deadlines */
     deadline pause_ends;
     uint64_t cpu_when_paused_us; /* UINT64_MAX: not read yet */
+    unsigned stops_left;         /* SIGSTOPs still to be sent */
 
     struct way *way;     /* out of the sandbox, where the policy has one */
     size_t records_told; /* of it, by cells that have ended */

@@ -1,5 +1,6 @@
 """Sessions: created, used, listed, changed, ended; and what becomes of them when nobody ends them."""
 
+import contextlib
 import http.client
 import os
 import pathlib
@@ -264,6 +265,31 @@ class TestPause:
         assert session.get()["usage"]["cpu_ms"] < before + 100
         assert session.call("POST", "/resume")[0] == 200
         session.end()
+
+    def test_what_goes_on_all_the_same_is_stopped_again(self, session):
+        """As one process can wake another while both are being stopped; here the test wakes it, from outside."""
+        mark = f"never-{os.getpid()}-{time.monotonic_ns()}"
+        session.call("POST", "/processes", {"shell": f"while :; do sleep 0.01; done; echo {mark}"})
+
+        def state():
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                with contextlib.suppress(OSError):
+                    if mark in pathlib.Path("/proc", pid, "cmdline").read_text():
+                        words = pathlib.Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+                        return int(pid), words[0]
+            return None, None
+
+        def stands_still():
+            end = time.monotonic() + 20
+            while state()[1] != "T" and time.monotonic() < end:
+                time.sleep(0.01)
+            return state()[1] == "T"
+        session.call("POST", "/pause")
+        assert stands_still()
+        os.kill(state()[0], signal.SIGCONT)
+        assert stands_still()
+        assert session.call("POST", "/resume")[0] == 200
+        assert state()[1] != "T"
 
     def test_deadlines_stand_still(self, daemon):
         session = daemon.session(ttl_seconds=4, idle_seconds=3.5)
