@@ -7,7 +7,9 @@
 #include "cli/inputs.h"
 #include "cli/log_files.h"
 #include "cli/options.h"
+#include "client/paths.h"
 #include "model/limits.h"
+#include "receipt/chain.h"
 #include "receipt/segment.h"
 #include "receipt/verify.h"
 
@@ -324,10 +326,19 @@ static int print_key(const struct log_arguments *arguments, int folder, error *e
 /* By the user of the log, whom gloveboxd is too: it sees the new key before its next record. */
 static int rotate_key(const struct log_arguments *arguments, int folder, error *err)
 {
-    (void) folder;
-    if (tell_rotated_key(arguments->state, err) < 0)
+    static struct key_chain chain;
+    auto_text state = NULL;
+    if (path_of_state(arguments->state, &state, err) < 0 || tell_rotated_key(state, err) < 0)
         return -1;
-    (void) puts("the log has a new key, named by the last record of the old one: glovebox log key");
+    if (key_chain_read(folder, &chain, err) < 0 || chain.count == 0)
+        return fail(err, ERR_UNAVAILABLE,
+                    "the log '%s/daemon/log' has a new key, but does not show which: glovebox log "
+                    "verify names what is wrong",
+                    state);
+    const struct chain_link *last = &chain.links[chain.count - 1];
+    (void) printf("the log '%s/daemon/log' has a new key, named by the last record of the old one: "
+                  "%s → %s\n",
+                  state, last->from.name, last->to.name);
     return 0;
 }
 

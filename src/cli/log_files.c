@@ -89,13 +89,14 @@ const struct option_table *receipt_option_table(void)
     return &receipt_table;
 }
 
-/* What each verb takes besides --log and --state. An option that would be passed over in silence is
- * refused. */
+/* What each verb takes besides --state, and --log where it only reads. An option that would be
+ * passed over in silence is refused. */
 static const struct taking {
     const struct option_table *table;
     const char *verb;
     const char *options; /* with blanks around each */
     int operands_least, operands_most;
+    bool is_writing; /* to the log of a state, as its user; never to a folder by its path */
 } takings[] = {
     /* clang-format off */
     { &log_table,     "verify",     " json key checkpoint signatures ", 0, 0 },
@@ -104,7 +105,7 @@ static const struct taking {
     { &log_table,     "export",     " out ",                            0, 0 },
     { &log_table,     "checkpoint", " out ",                            0, 0 },
     { &log_table,     "key",        " key pem out ",                    0, 0 },
-    { &log_table,     "rotate-key", " ",                                0, 0 },
+    { &log_table,     "rotate-key", " ",                                0, 0, .is_writing = true },
     { &receipt_table, "show",       " json ",                           1, 1 },
     { &receipt_table, "verify",     " json key ",                       1, 1 },
     { &receipt_table, "export",     " key bundle out ",                 1, 1 },
@@ -148,6 +149,11 @@ static int check_taken(const struct taking *taking, const struct log_arguments *
             return fail(err, ERR_BAD_REQUEST, "%s %s takes no --%s; leave it out",
                         taking->table->verb, taking->verb, row->name);
     }
+    if (taking->is_writing && arguments->log)
+        return fail(err, ERR_BAD_REQUEST,
+                    "%s %s takes no --log: it changes the log of a state, and no copy; say which: "
+                    "--state FOLDER",
+                    taking->table->verb, taking->verb);
     if (arguments->operand_count < taking->operands_least)
         return fail(err, ERR_BAD_REQUEST, "which receipt? give its id, or a file");
     if (arguments->operand_count > taking->operands_most)

@@ -395,6 +395,8 @@ class TestWords:
         (("log", "verify", "x"), "log verify takes no 'x'; see glovebox help log"),
         (("log", "tail", "--count", "1x"), "--count takes a whole number such as 20, not '1x'"),
         (("log", "verfy"), "there is no 'log verfy'; did you mean verify"),
+        (("log", "rotate-key"), "log rotate-key takes no --log: it changes the log of a state, and no copy; "
+                                "say which: --state FOLDER"),
         (("receipt", "frob"), "there is no 'receipt frob'; see glovebox help receipt"),
         (("receipt", "show"), "which receipt? give its id, or a file"),
         (("receipt", "show", "--pem", "x"), "there is no option --pem; did you mean --key?"),
@@ -544,6 +546,26 @@ def test_a_log_verifies_across_changes_of_its_key(glovebox, rotated, tmp_path):
     event = json.loads(glovebox("log", "search", "--json", "event:log.key_rotated").stdout.splitlines()[0])
     jsonschema.validate(event, json.loads((REFERENCE / "event.schema.json").read_text()))
     assert event["facts"] == {"old_key": keys[0].read_text().strip(), "new_key": keys[1].read_text().strip()}
+
+
+def test_a_copy_has_its_key_changed_by_nobody(glovebox, own_state, rotated, tmp_path):
+    """--log names a folder to be read; the change is of a state's log, and says of which, and what it was."""
+    log, keys, _ = rotated
+    copy = tmp_path / "copy"
+    shutil.copytree(log, copy)
+
+    def files():
+        return {file: file.read_bytes() for folder in (log, copy) for file in folder.iterdir() if file.is_file()}
+
+    before = files()
+    done = glovebox("log", "rotate-key", "--log", str(copy))
+    assert done.returncode == 125 and done.stdout == b"" and b"takes no --log" in done.stderr and b"--state" in done.stderr
+    assert files() == before
+    done = glovebox("log", "rotate-key")
+    fresh = glovebox("log", "key").stdout.decode()
+    old, new = (key.split("+")[0] for key in (keys[2].read_text(), fresh))
+    said = done.stdout.decode()
+    assert done.returncode == 0 and f"'{own_state}/daemon/log'" in said and f"{old} → {new}" in said
 
 
 def test_a_change_of_key_cannot_be_forged(glovebox, rotated, tmp_path, written):
