@@ -116,17 +116,26 @@ bool decision_can_come(const glb_client *client, const glb_outcome *outcome)
     return glb_outcome_status(outcome) == GLB_STATUS_PENDING_APPROVAL && !client->private;
 }
 
+/* What the daemon's owner asks is no tenant's. */
+static const char *who_decides(json_object *approval)
+{
+    bool is_by_others = strcmp(answer_text(approval, "by"), "out_of_band") == 0;
+    if (strcmp(answer_text(approval, "asker"), "owner") != 0)
+        return is_by_others ? "another key with scope approve"
+                            : "the owner of the daemon, or a key with scope approve";
+    return is_by_others ? "a key with the scopes approve and admin (glovebox key create --name N "
+                          "--scope approve,admin), in GLOVEBOX_API_KEY"
+                        : "the owner of the daemon, or a key with the scopes approve and admin";
+}
+
 static void tell_what_to_do(json_object *approval)
 {
     const char *id = answer_text(approval, "id");
-    bool is_by_others = strcmp(answer_text(approval, "by"), "out_of_band") == 0;
     int64_t left_s =
         (json_object_get_int64(answer_member(approval, "expires_ms")) - wall_clock_ms()) / 1000;
     (void) complain("policy %s asks a person first; waiting %" PRId64
                     " s at most for %s: glovebox approve %s (or deny)",
-                    answer_text(approval, "policy"), left_s > 0 ? left_s : 0,
-                    is_by_others ? "another key with scope approve"
-                                 : "the owner of the daemon, or a key with scope approve",
+                    answer_text(approval, "policy"), left_s > 0 ? left_s : 0, who_decides(approval),
                     id);
 }
 

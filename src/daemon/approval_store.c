@@ -19,9 +19,11 @@ enum statement {
     COUNT,
     LIST,
     LIST_TENANT,
+    LIST_TENANT_OWNER,
     LIST_ASKER,
     LIST_STATE,
     LIST_TENANT_STATE,
+    LIST_TENANT_OWNER_STATE,
     LIST_ASKER_STATE,
     CARD,
     FORGET,
@@ -77,9 +79,11 @@ static const char *const texts[STATEMENTS] = {
               "tenant = ?1",
     [LIST] = PAGE_OF("1"),
     [LIST_TENANT] = PAGE_OF("tenant = ?5"),
+    [LIST_TENANT_OWNER] = PAGE_OF("(tenant = ?5 OR asker = '')"),
     [LIST_ASKER] = PAGE_OF("asker = ?6"),
     [LIST_STATE] = PAGE_OF("state = ?4"),
     [LIST_TENANT_STATE] = PAGE_OF("tenant = ?5 AND state = ?4"),
+    [LIST_TENANT_OWNER_STATE] = PAGE_OF("(tenant = ?5 OR asker = '') AND state = ?4"),
     [LIST_ASKER_STATE] = PAGE_OF("asker = ?6 AND state = ?4"),
     [CARD] = "SELECT card FROM approvals WHERE id = ?1",
     [FORGET] = "DELETE FROM approvals WHERE state <> 0 AND max(until, decided, expires) < ?1",
@@ -278,6 +282,8 @@ static enum statement statement_of(const struct approval_page *page)
     bool is_any = page->state == APPROVAL_STATES;
     if (page->asker)
         return is_any ? LIST_ASKER : LIST_ASKER_STATE;
+    if (page->tenant && page->with_owners)
+        return is_any ? LIST_TENANT_OWNER : LIST_TENANT_OWNER_STATE;
     if (page->tenant)
         return is_any ? LIST_TENANT : LIST_TENANT_STATE;
     return is_any ? LIST : LIST_STATE;

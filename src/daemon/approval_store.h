@@ -36,6 +36,7 @@ int approval_store_count(struct approval_store *store, const struct approval *li
 struct approval_page {
     enum approval_state state;    /* APPROVAL_STATES: any */
     const char *tenant, *asker;   /* only theirs; NULL: anybody's. One of the two */
+    bool with_owners;             /* with `tenant`: and those of the daemon's owner */
     const struct approval *after; /* what comes after this one; NULL: the first */
     uint64_t most;
     void (*each)(void *context, const struct approval *approval);

@@ -338,11 +338,20 @@ bool approvals_cover(struct approvals *approvals, const struct approval *place)
 /* --- deciding -----------------------------------------------------------------------------------
  */
 
+/* May this key decide on what the owner of the daemon asks, who is of no tenant? */
+static bool decides_for_owner(const struct api_key *key)
+{
+    const uint32_t needed = SCOPE_APPROVE | SCOPE_ADMIN;
+    return key->id[0] != '\0' && (key->scopes & needed) == needed;
+}
+
 static bool is_seen(const struct account *account, const struct approval *approval)
 {
     const struct api_key *key = &account->key;
     if (key->id[0] == '\0')
         return true; /* the owner of the daemon */
+    if (approval->asker[0] == '\0')
+        return decides_for_owner(key);
     if (strcmp(key->tenant, approval->tenant) != 0)
         return false;
     return (key->scopes & SCOPE_APPROVE) || strcmp(key->id, approval->asker) == 0;
@@ -376,7 +385,7 @@ static int check_decider(const struct account *account, const struct approval *a
         return fail(
             err, ERR_FORBIDDEN,
             "policy %s wants another's decision (by: out_of_band): call with a key that has "
-            "scope approve",
+            "the scopes approve and admin",
             approval->policy);
     return 0;
 }
@@ -459,6 +468,7 @@ int approvals_list(struct approvals *approvals, const struct account *account,
     const struct approval_page page = { .state = listing->state,
                                         .tenant = !is_owner && is_approver ? key->tenant : NULL,
                                         .asker = !is_owner && !is_approver ? key->id : NULL,
+                                        .with_owners = decides_for_owner(key),
                                         .after = listing->after ? &after : NULL,
                                         .most = listing->most,
                                         .each = list_if_seen,

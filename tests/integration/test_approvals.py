@@ -138,6 +138,36 @@ def test_nobody_decides_for_himself(service):
     assert decide(service, mine, key=operator).status == 404, "another tenant's"
 
 
+def test_what_the_owner_asks_is_decided_by_approve_and_admin(service):
+    def listed(key):
+        return {row["id"] for query in ("state=pending", "state=all")
+                for row in service.call("GET", f"/v1/approvals?limit=1000&{query}", key=key).json["approvals"]}
+
+    mark = f"print('{os.urandom(4).hex()}')"
+    tenants = ask(service, mark, policy="other")
+    run = service.glovebox.start("run", "--daemon", service.socket, "--policy", "other", "-c", mark, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    line = run.stderr.readline()
+    mine = line.split("glovebox approve ")[1].split()[0]
+    assert "glovebox key create --name N --scope approve,admin" in line
+    for scope in ("approve", "run,sessions,audit,admin", "run,sessions,approve,audit"):
+        key = service.key("--tenant", service.tenant, "--scope", scope)
+        assert service.call("GET", f"/v1/approvals/{mine}", key=key).status in (403, 404), scope
+        assert decide(service, mine, key=key).status in (403, 404) and mine not in listed(service.decider), scope
+    operator = service.key("--tenant", f"ops-{service.tenant}", "--scope", "approve,admin")
+    assert mine in listed(operator) and tenants not in listed(operator), "no other tenant's"
+    assert decide(service, tenants, key=operator).status == 404
+    shown = service.call("GET", f"/v1/approvals/{mine}", key=operator).json
+    assert shown["asker"] == "owner" and shown["card"]["code"] == mark
+    done = service.glovebox("approve", "--daemon", service.socket, mine, env={"GLOVEBOX_API_KEY": operator["key"]})
+    assert done.returncode == 0, done.stderr
+    out, said = run.communicate(timeout=30)
+    assert run.returncode == 0 and out == mark[7:-2] + "\n", said
+    own = service.key("--tenant", service.tenant, "--scope", "run,approve,admin")
+    asked = ask(service, mark, key=own)
+    assert decide(service, asked, key=own).status == 403, "never one's own"
+
+
 def test_a_decision_cannot_be_widened(service):
     approval = ask(service, policy="other")
     for scope in ("code", "session", "time"):

@@ -214,7 +214,7 @@ static const struct parameter get_query[] = {
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "GET",  "/v1/approvals",             BODY_NONE, get_approvals, "What waits for a decision, and what was decided: a key with scope approve sees its tenant's, others their own",
+    { "GET",  "/v1/approvals",             BODY_NONE, get_approvals, "What waits for a decision, and what was decided: a key with scope approve sees its tenant's, with admin the owner's too, others their own",
       .query = list_query, .gives = "ApprovalList" },
     { "GET",  "/v1/approvals/{id}",        BODY_NONE, get_approval,  "An approval, with everything that an approver must know; with ?wait= when it is decided",
       .query = get_query, .gives = "Approval" },
