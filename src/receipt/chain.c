@@ -126,8 +126,7 @@ int key_chain_number(const struct key_chain *chain, const char *id)
     return -1;
 }
 
-/* Of the one that signs record `index`. */
-static size_t number_at(const struct key_chain *chain, uint64_t index)
+size_t key_chain_number_at(const struct key_chain *chain, uint64_t index)
 {
     size_t number = 0;
     while (number < chain->count && index > chain->links[number].index)
@@ -138,7 +137,7 @@ static size_t number_at(const struct key_chain *chain, uint64_t index)
 const struct public_key *key_chain_at(const struct key_chain *chain,
                                       const struct public_key *otherwise, uint64_t index)
 {
-    return chain->count == 0 ? otherwise : key_chain_key(chain, number_at(chain, index));
+    return chain->count == 0 ? otherwise : key_chain_key(chain, key_chain_number_at(chain, index));
 }
 
 /* A checkpoint was signed by the key for the record that comes next; the one over a change of key
@@ -150,7 +149,8 @@ int key_chain_checkpoint(const struct key_chain *chain, const struct public_key 
     uint64_t size = lines ? strtoull(lines + 1, NULL, 10) : 0;
     if (chain->count == 0)
         return checkpoint_read(text, otherwise, ret_head, err);
-    size_t next = number_at(chain, size), last = number_at(chain, size > 0 ? size - 1 : 0);
+    size_t next = key_chain_number_at(chain, size),
+           last = key_chain_number_at(chain, size > 0 ? size - 1 : 0);
     if (next < chain->least)
         return fail(
             err, ERR_POLICY,

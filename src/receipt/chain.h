@@ -43,6 +43,8 @@ int key_chain_add(int folder, const struct bytes *record, error *err);
 int key_chain_number(const struct key_chain *chain, const char *id);
 const struct public_key *key_chain_key(const struct key_chain *chain, size_t number);
 
+/* The number of the key that signs record `index`: a signature by any other is forged. */
+size_t key_chain_number_at(const struct key_chain *chain, uint64_t index);
 /* The key that signs record `index`; `otherwise` if the chain is empty. */
 const struct public_key *key_chain_at(const struct key_chain *chain,
                                       const struct public_key *otherwise, uint64_t index);

@@ -19,6 +19,7 @@ import jsonschema
 import pytest
 from conftest import BUILD, STATE, TOP, Glovebox
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 from serving import Serving
 
@@ -566,6 +567,114 @@ def test_a_copy_has_its_key_changed_by_nobody(glovebox, own_state, rotated, tmp_
     old, new = (key.split("+")[0] for key in (keys[2].read_text(), fresh))
     said = done.stdout.decode()
     assert done.returncode == 0 and f"'{own_state}/daemon/log'" in said and f"{old} → {new}" in said
+
+
+def signed(seed, receipt, index=None, word=None):
+    """The receipt of another place, and with another word in it, by whoever has stolen that seed."""
+    envelope = json.loads(receipt)
+    payload = base64.b64decode(envelope["payload"]).decode()
+    place = json.loads(payload)["predicate"]["log"]["index"]
+    if index is not None:
+        payload = payload.replace(f'"log":{{"index":{place},', f'"log":{{"index":{index},')
+    if word:
+        payload = payload.replace(*word)
+    kind = envelope["payloadType"]
+    said = f"DSSEv1 {len(kind)} {kind} {len(payload.encode())} {payload}".encode()
+    key = Ed25519PrivateKey.from_private_bytes(seed)
+    raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    envelope["payload"] = base64.b64encode(payload.encode()).decode()
+    envelope["signatures"] = [{"keyid": hashlib.sha256(raw).hexdigest(), "sig": base64.b64encode(key.sign(said)).decode()}]
+    return json.dumps(envelope, separators=(",", ":"))
+
+
+def signed_checkpoint(seed, public, size, root):
+    name, note, _ = public.split("+", 2)
+    body = f"{name}\n{size}\n{base64.b64encode(root).decode()}\n"
+    signature = Ed25519PrivateKey.from_private_bytes(seed).sign(body.encode())
+    return f"{body}\n\u2014 {name} {base64.b64encode(bytes.fromhex(note) + signature).decode()}\n"
+
+
+def changes(log):
+    """Where each key ended."""
+    return [payload_of(line)["log"]["index"] for line in (log / "key.chain").read_bytes().splitlines()]
+
+
+def test_a_retired_key_signs_nothing_that_comes_later(glovebox, rotated, tmp_path):
+    """Whoever has stolen it can write receipts; those of a place of later keys are forged by that alone."""
+    log, keys, receipts = rotated
+    seed, end = bytes.fromhex((tmp_path / "first.key").read_text()), changes(log)[0]
+    receipt = receipts[0].read_text().strip()
+    assert signed(seed, receipt) == receipt, "this is how it is done"
+    forged = tmp_path / "forged.json"
+    for index in (end + 1, end + 2, 10**9):
+        forged.write_text(signed(seed, receipt, index))
+        for options in ([], ["--key", str(keys[0])]):
+            done = glovebox("receipt", "verify", str(forged), *options)
+            assert done.returncode == 1 and f"was retired with record {end}".encode() in done.stdout, done.stdout
+    forged.write_text(signed(bytes.fromhex((log / "key").read_text()), receipt, end))
+    done = glovebox("receipt", "verify", str(forged))
+    assert done.returncode == 1 and b"came into force after record" in done.stdout, done.stdout
+    # The change itself is the last of the old key's, and verifies as that.
+    event = tmp_path / "event.json"
+    event.write_bytes((log / "key.chain").read_bytes().splitlines()[0])
+    for options in ([], ["--key", str(keys[0])]):
+        done = glovebox("receipt", "verify", str(event), *options)
+        assert done.returncode == 0 and b"not proved: that it was signed before" not in done.stdout, done.stdout
+
+
+def test_a_place_of_its_time_is_looked_up(glovebox, rotated, tmp_path):
+    """A stolen key that was retired can name a place of before: the log knows what stands there, or a bundle does."""
+    log, keys, receipts = rotated
+    seed = bytes.fromhex((tmp_path / "first.key").read_text())
+    receipt = receipts[0].read_text().strip()
+    copy, chain_alone, forged, bundle = (tmp_path / name for name in ("copy", "chain", "forged.json", "bundle.json"))
+    shutil.copytree(log, copy)
+    chain_alone.mkdir()
+    for name in ("key.chain", "key.pub"):
+        shutil.copy2(log / name, chain_alone)
+    forged.write_text(signed(seed, receipt, word=('"tenant":null', '"tenant":"it"')))
+    assert forged.read_text() != receipt
+
+    def told(file, *options):
+        done = glovebox("receipt", "verify", str(file), *options)
+        report = json.loads(glovebox("receipt", "verify", "--json", str(file), *options).stdout)
+        assert report["verified"] == (done.returncode == 0), done
+        return done.returncode, done.stdout.decode(), report.get("retired_key_alone")
+
+    alone = "not proved: that it was signed before that"
+    for options in ([], ["--log", str(copy)], ["--key", str(keys[0])]):
+        code, words, is_alone = told(receipts[0], *options)
+        assert code == 0 and alone not in words and is_alone is False and "it stands in the log" in words
+        assert f"retired with record {changes(log)[0]}" in words and "the key that you gave" not in words
+        code, words, _ = told(forged, *options)
+        assert code == 1 and "of the log is another one" in words, words
+        for later in receipts[2:]:
+            code, words, is_alone = told(later, *options)
+            assert code == 0 and "retired" not in words and is_alone is False
+            assert ("the key that you gave" in words) == ("--key" in options)
+    for file in (receipts[0], forged):
+        code, words, is_alone = told(file, "--log", str(chain_alone))
+        assert code == 0 and alone in words and "--bundle" in words and is_alone is True
+    assert glovebox("receipt", "export", str(receipts[0]), "--bundle", "--out", str(bundle)).returncode == 0
+    code, words, is_alone = told(bundle, "--log", str(chain_alone))
+    assert code == 0 and alone not in words and is_alone is False
+    # A checkpoint can be forged by that key as well: behind its end it is refused, before it proves nothing.
+    own = signed(seed, receipt, 1, ('"tenant":null', '"tenant":"it"'))
+    leaf = hashlib.sha256(b"\0" + own.encode()).digest()
+    root = hashlib.sha256(b"\1" + bytes(32) + leaf).digest()
+
+    def bundle_of(size):
+        head = json.dumps(signed_checkpoint(seed, keys[0].read_text().strip(), size, root))
+        bundle.write_text(f'{{"checkpoint":{head},"envelope":{own},"inclusion":["{"0" * 64}"],"index":1}}')
+
+    bundle_of(2)
+    code, words, is_alone = told(bundle, "--log", str(chain_alone))
+    assert code == 0 and alone in words and is_alone is True, words
+    assert told(bundle)[0] == 1, "the log knows better"
+    for size in (changes(log)[0] + 2, 10**9):
+        bundle_of(size)
+        code, words, _ = told(bundle, "--log", str(chain_alone))
+        assert code == 1 and "checkpoint" in words and "another key" in words, words
 
 
 def test_a_change_of_key_cannot_be_forged(glovebox, rotated, tmp_path, written):
