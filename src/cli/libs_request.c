@@ -201,10 +201,13 @@ static void print_file(json_object *file, bool is_apt)
     int64_t bytes = json_object_get_int64(json_object_object_get(file, "bytes"));
     bool machine_code = json_object_get_boolean(json_object_object_get(file, "machine_code"));
     (void) printf("  %s %s\n", approved_text(file, "name"), approved_text(file, "version"));
+    if (strcmp(approved_text(file, "place"), approved_text(file, "name")) != 0)
+        print_line("place", approved_text(file, "place"));
     print_line("about", approved_text(file, "about"));
     print_line("archive", approved_text(file, "file"));
     (void) printf("    %-13s%" PRId64 " KiB\n", "size", (bytes + 1023) / 1024);
     print_line("sha256", approved_text(file, "sha256"));
+    print_line("integrity", approved_text(file, "integrity"));
     print_line("licence", approved_text(file, "licence"));
     print_line("maintainer", approved_text(file, "maintainer"));
     print_list("needs", file, "needs", NULL);

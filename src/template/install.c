@@ -142,8 +142,8 @@ static int add_wheels(struct build *build, error *err)
 }
 
 /* Into NODE_PATH: with a /node_modules npm would take "/" for the project of whoever calls it. The
- * names of `row` are those that approved.c lets pass, and the review has seen that nothing in it
- * leads out of its folder. */
+ * names of `row` are those that approved.c lets pass. The archive is the review's own, written from
+ * the files and folders that it has read: tar finds these in it and nothing else. */
 static int unpack_package(struct build *build, int archives, struct json_object *row, error *err)
 {
     char place[1200], archive[256];

@@ -18,8 +18,8 @@ const char *review_manager(const char *name);
  * which is made anew.
  * Gives  *ret_facts, which the caller puts: source, for, replaces, and files, the asked one first,
  *        each with name, version, file, bytes, sha256, licence, maintainer, about, needs, commands,
- *        machine_code, runs_at_install, runs_at_start; of npm also place and not_run. Texts are
- *        clean.
+ *        machine_code, runs_at_install, runs_at_start; of npm also place, integrity (of
+ *        the archive that the registry has) and not_run. Texts are clean.
  * Fails  ERR_UNAVAILABLE  no such package, no wheel of it, no index, no client: says which */
 int review_package(const char *state, int requests, struct json_object *request,
                    struct json_object **ret_facts, error *err);

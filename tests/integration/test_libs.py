@@ -2,6 +2,7 @@
 folder that a server of the test's own shows on loopback; pip is this machine's."""
 
 import base64
+import gzip
 import hashlib
 import http.server
 import io
@@ -159,8 +160,19 @@ def test_every_step_is_told_in_the_log(libs):
     assert "the log cannot tell" in libs("request", "greet", code=125), "what cannot be told is not done"
 
 
-def npm_package(index, name, versions):
-    """A package in the registry of the test: its versions, each with what package.json says and its files."""
+def header_of(path, content=b"", kind=tarfile.REGTYPE, link="", signs=b"\0 "):
+    """An entry with its checksum spelt as asked for: Python's tarfile ends at b" x", GNU tar reads on."""
+    entry = tarfile.TarInfo(path)
+    entry.size, entry.type, entry.linkname, entry.mode = len(content), kind, link, 0o755
+    block = bytearray(entry.tobuf(tarfile.USTAR_FORMAT))
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o" % sum(block) + signs
+    return bytes(block) + content + b"\0" * (-len(content) % 512)
+
+
+def npm_package(index, name, versions, whole=None):
+    """A package in the registry of the test: its versions, each with what package.json says and its files, or an archive
+    as it is."""
     place = f"http://127.0.0.1:{index.server_port}/{name}/-/"
     listed = {}
     for version, (paper, files) in versions.items():
@@ -173,7 +185,7 @@ def npm_package(index, name, versions):
                 if text.startswith("-> "):
                     entry.type, entry.linkname, entry.size = tarfile.SYMTYPE, text[3:], 0
                 archive.addfile(entry, io.BytesIO(text.encode()))
-        content = packed.getvalue()
+        content = whole or packed.getvalue()
         digest = base64.b64encode(hashlib.sha512(content).digest()).decode()
         listed[version] = {**paper, "dist": {"tarball": f"{place}{version}.tgz", "integrity": f"sha512-{digest}"}}
         index.registry[f"/{name}/-/{version}.tgz"] = content
@@ -207,6 +219,7 @@ def test_a_package_of_npm_lies_where_npm_would_put_it(registry, tmp_path):
     request = json.loads(registry("request", "@mine/box", "--npm", "--template", "pack", "--json"))["id"]
     seen = registry("review", request)
     assert "left out     postinstall, command left" in seen and "\x1b" not in seen and "for Node.js 18.20.4" in seen, seen
+    assert [line.split() for line in seen.splitlines() if "    place " in line] == [["place", "left/node_modules/pad"]], seen
     files = json.loads(registry("review", request, "--json"))["review"]["files"]
     assert (files[0]["name"], files[0]["licence"], files[0]["maintainer"]) == ("@mine/box", "MIT", "A. Nobody")
     places = {one["place"]: one["version"] for one in files}
@@ -226,6 +239,65 @@ def test_a_package_of_npm_lies_where_npm_would_put_it(registry, tmp_path):
     assert [(inside / place / "index.js").read_text() for place in ("pad", "left/node_modules/pad")] == [
         "module.exports = 2\n", "module.exports = 1\n"]
     assert not any((inside.parents[3] / path).exists() for path in ("usr/share/glovebox/archives", "tmp/ran", "node_modules"))
+
+
+PAPER = header_of("package/package.json", b'{"name": "two-ways", "version": "1.0.0"}')
+END = b"\0" * 1024
+
+
+def look_at(registry, name, code=0):
+    request = json.loads(registry("request", name, "--npm", "--template", "pack", "--json"))["id"]
+    said = registry("review", request, code=code)
+    return said if code else json.loads(registry("review", request, "--json"))
+
+
+@pytest.mark.parametrize("unpacked, failure", [
+    (PAPER + header_of("package/hidden.node", b"x", signs=b" x") + END, "goes on behind its last entry"),
+    (PAPER + b"\0" * 512 + header_of("package/hidden.node", b"x") + END, "goes on behind its last entry"),
+    (PAPER + END + b"x", "goes on behind its last entry"),
+    (PAPER + header_of("package/cut", b"x" * 600)[:-700], "cannot be read"),
+    (PAPER + header_of("package/a", b"1") + header_of("package/a", b"2") + END, "has package/a twice"),
+    (PAPER + header_of("package/pipe", kind=tarfile.FIFOTYPE) + END, "has package/pipe, which is not a file"),
+    (PAPER + header_of("package/same", kind=tarfile.LNKTYPE, link="package/package.json") + END, "has package/same, which"),
+    (PAPER + header_of("package/dev", kind=tarfile.CHRTYPE) + END, "has package/dev, which is not a file"),
+    (header_of("package/package.json", b'{"name": "well-known", "version": "1.0.0"}') + END, "says that it is well-known 1.0.0"),
+    (header_of("package/package.json", b'{"name": "two-ways", "version": "9.0.0"}') + END, "says that it is two-ways 9.0.0"),
+    (header_of("package/index.js", b"1") + END, "says that it is nothing")],
+    ids=["checksum", "behind an end", "behind both ends", "cut off", "twice", "pipe", "hard link", "device", "name", "version",
+         "none"])
+def test_an_archive_of_npm_that_can_be_read_two_ways_is_refused(registry, index, unpacked, failure):
+    npm_package(index, "two-ways", {"1.0.0": ({}, {})}, gzip.compress(unpacked))
+    assert failure in look_at(registry, "two-ways", code=125)
+
+
+def test_what_is_approved_of_npm_is_an_archive_of_what_was_read(registry, index):
+    comment = tarfile.TarInfo.create_pax_global_header({"comment": "of git archive"})
+    long = "package/" + "a" * 120 + "/" + "b" * 120
+    content = gzip.compress(comment + PAPER + header_of("package/run", b"#!/bin/sh\n") + header_of("package/lib/", kind=b"5")
+                            + tarfile.TarInfo(long).tobuf(tarfile.PAX_FORMAT) + END)
+    npm_package(index, "two-ways", {"1.0.0": ({}, {})}, content)
+    seen = [look_at(registry, "two-ways") for _ in range(2)]
+    first, second = (one["review"]["files"][0] for one in seen)
+    assert first == second, "two who ask for one package get one digest"
+    assert first["integrity"] == "sha512-" + base64.b64encode(hashlib.sha512(content).digest()).decode()
+    kept = registry.glovebox.state / "libs" / seen[0]["id"] / "archives" / first["file"]
+    assert hashlib.sha256(kept.read_bytes()).hexdigest() == first["sha256"] and kept.read_bytes() != content
+    listed = subprocess.run(["tar", "--list", "--verbose", "--numeric-owner", "--file", kept], check=True, capture_output=True)
+    lines = [line.split() for line in listed.stdout.decode().splitlines()]
+    assert [(line[0], line[1], line[-1]) for line in lines] == [
+        ("-rw-r--r--", "0/0", long), ("drwxr-xr-x", "0/0", "package/lib/"),
+        ("-rwxr-xr-x", "0/0", "package/package.json"), ("-rwxr-xr-x", "0/0", "package/run")]
+
+
+def test_archives_of_npm_have_names_of_their_own(registry, index):
+    npm_package(index, "@mine/pad", {"1.0.0": ({}, {"index.js": "1"})})
+    npm_package(index, "mine-pad", {"1.0.0": ({"dependencies": {"@mine/pad": "1.0.0"}}, {"index.js": "2"})})
+    seen = look_at(registry, "mine-pad")
+    files = seen["review"]["files"]
+    folder = registry.glovebox.state / "libs" / seen["id"] / "archives"
+    assert {one["place"] for one in files} == {"mine-pad", "@mine/pad"}
+    assert [hashlib.sha256((folder / one["file"]).read_bytes()).hexdigest() for one in files] == [one["sha256"] for one in files]
+    assert "approved for template pack" in registry("approve", seen["id"])
 
 
 @pytest.fixture

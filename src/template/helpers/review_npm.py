@@ -2,7 +2,9 @@
 # Runs on the host with the operator's own npm and its configuration. Archives are fetched and read, nothing of them is run.
 
 import base64
+import gzip
 import hashlib
+import io
 import json
 import os
 import platform
@@ -13,10 +15,13 @@ import sys
 import tarfile
 import tempfile
 import urllib.parse
+import zlib
 
 LINE_MOST = 300
 PAPER_MOST = 1 << 20
 ENTRIES_MOST = 100_000
+UNPACKED_MOST = 512 << 20
+KINDS = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE)
 SCRIPTS = ("preinstall", "install", "postinstall")
 CPUS = {"x86_64": "x64", "aarch64": "arm64"}
 
@@ -58,26 +63,67 @@ def places_of(lock):
         if not place or entry.get("link") or not fits(entry):
             continue
         name = place.rpartition("node_modules/")[2]
-        if not re.fullmatch(r"(@[a-z0-9][a-z0-9._-]*/)?[a-zA-Z0-9][a-zA-Z0-9._-]*", name) or len(name) > 120:
-            give_up(f"npm wants {plain(name)}, which is no name of a package")
-        found.append((place.removeprefix("node_modules/"), entry.get("name", name), entry))
+        package, version = entry.get("name", name), entry.get("version", "")
+        for one in (name, package):
+            if not re.fullmatch(r"(@[a-z0-9][a-z0-9._-]*/)?[a-zA-Z0-9][a-zA-Z0-9._-]*", one) or len(one) > 120:
+                give_up(f"npm wants {plain(one)}, which is no name of a package")
+        if not re.fullmatch(r"[0-9][0-9a-zA-Z.+-]{0,99}", version):
+            give_up(f"npm wants {package} {plain(version)}, which is no version")
+        found.append((place.removeprefix("node_modules/"), package, entry))
     return found
 
 
-def read_archive(path):
-    """The package's own paper, and the names of its files; links and names that lead elsewhere are in no real package."""
-    paper, names = {}, []
-    with tarfile.open(path) as archive:
+def read_entries(label, content):
+    """What lies below the archive's one folder: name to (executable?, bytes), None for a folder. What cannot be read to its
+    end is refused: tarfile ends without a word at a header that it does not understand."""
+    entries, count = {}, 0
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+        unpacked = packed.read(UNPACKED_MOST + 1)
+    if len(unpacked) > UNPACKED_MOST:
+        give_up(f"{label} has more than {UNPACKED_MOST >> 20} MiB in it")
+    with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:", encoding="utf-8") as archive:
         for entry in archive:
-            parts = entry.name.split("/")
-            if not (entry.isfile() or entry.isdir()) or entry.name.startswith("/") or ".." in parts:
-                give_up(f"{plain(os.path.basename(path))} has {plain(entry.name)}, which is not a file of its own folder")
-            names.append("/".join(parts[1:]))
-            if len(names) > ENTRIES_MOST:
-                give_up(f"{plain(os.path.basename(path))} has more than {ENTRIES_MOST} files")
-            if names[-1] == "package.json" and entry.size <= PAPER_MOST:
-                paper = json.load(archive.extractfile(entry))
-    return paper, names
+            parts, count = entry.name.split("/"), count + 1
+            is_plain = entry.type in KINDS and not entry.issparse() and entry.size >= 0
+            if not is_plain or entry.name.startswith("/") or ".." in parts or "\0" in entry.name:
+                give_up(f"{label} has {plain(entry.name)}, which is not a file of its own folder")
+            if count > ENTRIES_MOST:
+                give_up(f"{label} has more than {ENTRIES_MOST} files")
+            name = "/".join(part for part in parts[1:] if part not in ("", "."))
+            if entry.isdir() and name:
+                entries.setdefault(name)
+            elif name in entries:
+                give_up(f"{label} has {plain(entry.name)} twice")
+            elif name:
+                entries[name] = (bool(entry.mode & 0o100), archive.extractfile(entry).read())
+        if unpacked[archive.offset:].strip(b"\0"):
+            give_up(f"{label} goes on behind its last entry that can be read")
+    return entries
+
+
+def read_archive(path, content):
+    """Its entries and the package's own paper."""
+    label = plain(os.path.basename(path))
+    try:
+        entries = read_entries(label, content)
+        _, text = entries.get("package.json") or (False, b"{}")
+        paper = json.loads(text) if len(text) <= PAPER_MOST else {}
+    except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, RecursionError) as cause:
+        give_up(f"{label} cannot be read: {plain(cause)}")
+    return entries, paper if isinstance(paper, dict) else {}
+
+
+def write_archive(path, entries):
+    """The archive that is approved and built: what was read and nothing else, in headers that every tar reads alike. The
+    same entries give the same bytes."""
+    with open(path, "wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed, \
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8") as archive:
+        for name in sorted(entries):
+            entry = tarfile.TarInfo(f"package/{name}")
+            executable, content = entries[name] or (True, b"")
+            entry.mode, entry.size = 0o755 if executable else 0o644, len(content)
+            entry.type = tarfile.REGTYPE if entries[name] else tarfile.DIRTYPE
+            archive.addfile(entry, io.BytesIO(content))
 
 
 def check_integrity(path, content, wanted):
@@ -94,23 +140,34 @@ def text_of(value, *keys):
     return plain(value if isinstance(value, str) else "")
 
 
-def look_into(path, place, entry):
+def read_file(path):
     with open(path, "rb") as file:
-        content = file.read()
+        return file.read()
+
+
+def look_into(path, place, package, entry):
+    content = read_file(path)
     check_integrity(path, content, entry.get("integrity"))
-    paper, names = read_archive(path)
+    entries, paper = read_archive(path, content)
+    if (paper.get("name"), paper.get("version")) != (package, entry["version"]):
+        give_up(f"{plain(os.path.basename(path))} says that it is {plain(paper.get('name')) or 'nothing'} "
+                f"{plain(paper.get('version'))}, and npm has asked for {package} {entry['version']}")
+    write_archive(path, entries)
+    content = read_file(path)
     commands = paper.get("bin", {})
     if isinstance(commands, str):
-        commands = {paper.get("name", "").rpartition("/")[2]: commands}
+        commands = {package.rpartition("/")[2]: commands}
     scripts = paper.get("scripts") or {}
     people = paper.get("author") or (paper.get("maintainers") or [""])[0]
     return {
-        "name": plain(paper.get("name")), "version": plain(paper.get("version")), "file": os.path.basename(path), "place": place,
-        "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), "licence": text_of(paper.get("license"), "type"),
+        "name": package, "version": entry["version"], "file": os.path.basename(path), "place": place,
+        "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(),
+        "integrity": plain(entry["integrity"]), "licence": text_of(paper.get("license"), "type"),
         "maintainer": text_of(people, "name"), "about": text_of(paper.get("description")),
         "needs": [plain(f"{name} {wanted}") for name, wanted in (paper.get("dependencies") or {}).items()][:50],
-        "commands": [], "machine_code": any(name.endswith(".node") for name in names), "runs_at_install": [], "runs_at_start": [],
-        "not_run": [one for one in SCRIPTS if one in scripts] + ["node-gyp"] * ("binding.gyp" in names)
+        "commands": [], "machine_code": any(name.endswith(".node") for name in entries), "runs_at_install": [],
+        "runs_at_start": [],
+        "not_run": [one for one in SCRIPTS if one in scripts] + ["node-gyp"] * ("binding.gyp" in entries)
                    + [f"command {plain(command)}" for command in commands][:50],
     }
 
@@ -134,9 +191,10 @@ def main():
         files = []
         for place, package, entry in places:
             packed = json.loads(run_npm("pack", "--json", "--pack-destination", scratch, f"{package}@{entry['version']}"))[0]
-            archive = f"{place.replace('/node_modules/', '.').replace('@', '').replace('/', '-')}-{entry['version']}.tgz"
+            short = package.replace("@", "").replace("/", "-")  # numbered: @a/b and a-b would have one name
+            archive = f"{len(files) + 1}-{short[:60]}-{entry['version'][:40]}.tgz"
             shutil.move(os.path.join(scratch, os.path.basename(packed["filename"])), os.path.join(folder, archive))
-            files.append(look_into(os.path.join(folder, archive), place, entry))
+            files.append(look_into(os.path.join(folder, archive), place, package, entry))
         os.chdir("/")
     files.sort(key=lambda one: (one["place"] != name, one["place"]))
     print(json.dumps({"source": f"{registry.scheme}://{registry.netloc.rpartition('@')[2]}{registry.path}",
