@@ -215,8 +215,9 @@ static void path_of_code(const struct context *context, char *path, size_t size)
     (void) snprintf(path, size, "/run/%s.%u", context->id, context->process.id);
 }
 
-/* A fresh interpreter is told its folder and its environment; after that they are its own. `path`
- * is the file that has the code, NULL: it goes along. */
+/* A fresh interpreter is told its folder and its environment; after that they are its own. No cell
+ * has a stdin: a forked interpreter's ends here, a driver's never was. `path` is the file that has
+ * the code, NULL: it goes along. */
 static void send_execute(struct run *run, const char *path)
 {
     struct context *context = run->cell->context;
@@ -237,6 +238,8 @@ static void send_execute(struct run *run, const char *path)
     if (!path)
         bytes_add(&payload, given->code.text, given->code.text_size);
     struct iovec part = { payload.data, payload.size };
+    if (is_fresh)
+        session_send(context->session, &context->process, INSIDE_END, NULL, 0);
     session_send(context->session, &context->process, INSIDE_EXECUTE, &part, 1);
     session_flush(context->session);
     context->is_fresh = false;

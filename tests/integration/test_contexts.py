@@ -70,6 +70,41 @@ class TestSeveral:
         assert status == 429 and "16 contexts" in answer["error"]["message"]
 
 
+class TestNobodyAnswers:
+    """A cell of a session has no stdin: whoever reads it sees its end at once, and waits for nothing."""
+
+    BRIEF = {"limits": {"wall_ms": 10_000}}
+
+    @pytest.mark.parametrize("again", [False, True])
+    def test_input_says_so(self, session, again):
+        context = make(session, language="python") if again else "python"
+        for code in ("input('name? ')", "x = 1\ninput()"):
+            result = session.run(code, context, **self.BRIEF)
+            assert result["error"]["name"] == "StdinNotImplementedError", result
+        assert session.value("x", context) == "1"
+
+    def test_after_a_restart(self, session):
+        session.run("1")
+        assert session.call("POST", "/contexts/python/restart")[0] == 200
+        assert session.run("input()", **self.BRIEF)["error"]["name"] == "StdinNotImplementedError"
+
+    @pytest.mark.parametrize("code, value", [
+        ("import sys; sys.stdin.read()", "''"), ("import os; os.read(0, 9)", "b''"),
+        ("import subprocess; subprocess.run('cat; echo end', shell=True, stdout=-1).stdout", "b'end\\n'"),
+        ("x = !cat; echo end\nlist(x)", "['end']"),
+    ])
+    def test_what_reads_sees_the_end(self, session, code, value):
+        result = session.run(code, **self.BRIEF)
+        assert result["status"] == "ok" and result["results"][-1]["data"]["text/plain"] == value, result
+
+    def test_getpass_and_cell_magics(self, session):
+        assert session.run("import getpass; getpass.getpass()", **self.BRIEF)["error"]["name"] == "EOFError"
+        assert session.run("%%bash\nread x || echo none", **self.BRIEF)["stdout"] == "none\n"
+
+    def test_bash(self, session):
+        assert session.run("read x || echo none; cat; echo end", "bash", **self.BRIEF)["stdout"] == "none\nend\n"
+
+
 class TestBash:
     def test_variables_functions_and_folder_stay(self, session):
         session.run("x=5; declare -A m; m[a]=7; f() { echo \"f $x ${m[a]}\"; }; cd /tmp", "bash")
