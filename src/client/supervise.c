@@ -155,8 +155,12 @@ struct keeper {
     bool leaving;
     int early_deaths;
     int64_t pause_ms;
-    int64_t restarted_ms[HELPERS]; /* the last time that it was started again; 0: never */
-    const char *misconfigured;     /* the helper that is; NULL: none */
+    struct {
+        int64_t tried_ms; /* the last time that it was started again; 0: never */
+        deadline next;    /* as long as it is away: not before */
+        bool has_failed;  /* a try since it ended, which was told */
+    } returns[HELPERS];
+    const char *misconfigured; /* the helper that is; NULL: none */
 };
 
 static void say(const char *what)
@@ -239,12 +243,12 @@ static void take_signal(struct keeper *keeper)
 }
 
 /* Of glovebox-egress runs lose their connections, and nothing else; what listens inside their
- * sandboxes is closed. A second of rest, so that one that cannot live does not take all the
- * processor. */
-static void restart_helper(struct keeper *keeper, enum helper_id id)
+ * sandboxes is closed. A second between two tries, so that one that cannot live does not take all
+ * the processor. */
+static void bury_helper(struct keeper *keeper, enum helper_id id)
 {
     struct helper *helper = &keeper->launch.helpers[id];
-    error err;
+    int64_t rested_ms = now_ms() - keeper->returns[id].tried_ms;
     int status = 0;
     (void) waitpid(helper->pid, &status, 0);
     close_fd(&helper->pidfd);
@@ -253,18 +257,45 @@ static void restart_helper(struct keeper *keeper, enum helper_id id)
     if (keeper->leaving)
         return;
     if (WIFEXITED(status) && WEXITSTATUS(status) == HELPER_MISCONFIGURED &&
-        keeper->restarted_ms[id] == 0) {
+        keeper->returns[id].tried_ms == 0) {
         keeper->misconfigured = helper_name(id);
         keeper->leaving = true;
         (void) kill(keeper->launch.daemon, SIGTERM);
         return;
     }
-    if (now_ms() - keeper->restarted_ms[id] < HELPER_PAUSE_MS)
-        (void) poll(NULL, 0, HELPER_PAUSE_MS);
-    keeper->restarted_ms[id] = now_ms();
+    keeper->returns[id].has_failed = false;
+    keeper->returns[id].next = deadline_in(rested_ms < HELPER_PAUSE_MS ? HELPER_PAUSE_MS : 0);
     (void) fprintf(stderr, "glovebox serve: %s ended; starting it again\n", helper_name(id));
-    if (launch_helper(&keeper->plan, id, &keeper->launch, &err) < 0)
-        say(err.text);
+}
+
+static bool is_away(const struct keeper *keeper, enum helper_id id)
+{
+    const struct helper *helper = &keeper->launch.helpers[id];
+    return !keeper->leaving && helper->socket >= 0 && helper->pid == 0;
+}
+
+static void try_helper(struct keeper *keeper, enum helper_id id)
+{
+    error err;
+    keeper->returns[id].tried_ms = now_ms();
+    if (launch_helper(&keeper->plan, id, &keeper->launch, &err) == 0)
+        return;
+    if (!keeper->returns[id].has_failed)
+        (void) fprintf(stderr, "glovebox serve: %s; trying again every second\n", err.text);
+    keeper->returns[id].has_failed = true;
+    keeper->returns[id].next = deadline_in(HELPER_PAUSE_MS);
+}
+
+/* Starts those whose moment has come. Returns how long the others may wait, `most_ms` at most. */
+static int return_helpers(struct keeper *keeper, int64_t most_ms)
+{
+    for (enum helper_id id = 0; id < HELPERS; id++) {
+        if (is_away(keeper, id) && deadline_has_passed(keeper->returns[id].next))
+            try_helper(keeper, id);
+        int64_t left = is_away(keeper, id) ? deadline_left_ms(keeper->returns[id].next) : most_ms;
+        most_ms = left < most_ms ? left : most_ms;
+    }
+    return (int) most_ms;
 }
 
 /* Waits until one of the two has ended, or `end` has passed. Returns whether one has. */
@@ -272,15 +303,15 @@ static bool watch_pair(struct keeper *keeper, deadline end)
 {
     const struct helper *helpers = keeper->launch.helpers;
     for (;;) {
+        int64_t left = deadline_left_ms(end);
+        int wait_ms = return_helpers(keeper, left > 60000 ? 60000 : left);
         struct pollfd watched[] = { { .fd = keeper->signals, .events = POLLIN },
                                     { .fd = keeper->launch.daemon_pidfd, .events = POLLIN },
                                     { .fd = keeper->launch.spawner_pidfd, .events = POLLIN },
                                     { .fd = keeper->control, .events = POLLIN },
                                     { .fd = helpers[HELPER_EGRESS].pidfd, .events = POLLIN },
                                     { .fd = helpers[HELPER_NOTIFY].pidfd, .events = POLLIN } };
-        int64_t left = deadline_left_ms(end);
-        if (poll(watched, COUNT_OF(watched), left > 60000 ? 60000 : (int) left) < 0 &&
-            errno != EINTR)
+        if (poll(watched, COUNT_OF(watched), wait_ms) < 0 && errno != EINTR)
             return true;
         char said[64];
         if (watched[3].revents && !hear_daemon(keeper, said, sizeof said)) {
@@ -296,7 +327,7 @@ static bool watch_pair(struct keeper *keeper, deadline end)
             return true;
         for (enum helper_id id = 0; id < HELPERS; id++)
             if (watched[4 + id].revents)
-                restart_helper(keeper, id);
+                bury_helper(keeper, id);
         if (keeper->leaving && !was_leaving)
             end = deadline_in(DRAIN_MS);
         if (deadline_has_passed(end))

@@ -11,18 +11,25 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PACKETS_A_TURN = 64 };
+enum {
+    PACKETS_A_TURN = 64,
+    UNDER_WAY_MOST = 512, /* more than glovebox-notify and the socket to it hold */
+};
 
 struct notices {
     int socket;
     uv_poll_t poll;
-    bool has_webhook, is_up;
+    bool has_webhook;
+    bool was_up;        /* there has been a hello */
+    bool is_heard;      /* whoever is there now has said one that is understood */
+    bool has_warned;    /* of whoever is there now */
     unsigned under_way; /* webhooks that were handed over, and whose end was not told yet */
 };
 
@@ -60,13 +67,15 @@ static void note_ours(enum notify_place place, enum notify_end end, const char *
 static int take_hello(struct notices *notices, const struct packet *packet, error *err)
 {
     struct notify_hello hello;
+    for (; notices->was_up && notices->under_way > 0; notices->under_way--)
+        note_ours(NOTIFY_WEBHOOK, NOTIFY_LOST, "", "glovebox-notify ended with it");
+    notices->was_up = true;
+    notices->is_heard = notices->has_warned = false;
     memcpy(&hello, packet->body, sizeof hello);
     if (hello.version != NOTIFY_VERSION)
         return fail(err, ERR_PROTOCOL, "glovebox-notify speaks version %u, this is %d",
                     hello.version, NOTIFY_VERSION);
-    for (; notices->is_up && notices->under_way > 0; notices->under_way--)
-        note_ours(NOTIFY_WEBHOOK, NOTIFY_LOST, "", "glovebox-notify ended with it");
-    notices->is_up = true;
+    notices->is_heard = true;
     return 0;
 }
 
@@ -88,10 +97,28 @@ static int take_packet(struct notices *notices, const struct packet *packet, err
 {
     if (packet->kind == NOTIFY_HELLO && packet->size == sizeof(struct notify_hello))
         return take_hello(notices, packet, err);
-    if (packet->kind == NOTIFY_OUTCOME && packet->size == sizeof(struct notify_outcome))
+    if (packet->kind == NOTIFY_OUTCOME && packet->size == sizeof(struct notify_outcome) &&
+        notices->is_heard)
         return take_outcome(notices, packet, err);
     return fail(err, ERR_PROTOCOL, "glovebox-notify sent message %u of %zu bytes", packet->kind,
                 packet->size);
+}
+
+/* `glovebox serve` keeps the other end and gives it to whoever it starts next: one who speaks
+ * nonsense is no reason not to hear the next. */
+static void drop(struct notices *notices, const error *cause)
+{
+    metric_add(METRIC_NOTIFY_MISSHAPEN, 0, 1);
+    if (!notices->has_warned)
+        log_event(LOG_ERROR, "notify.unheard", TEXT("cause", cause->text));
+    notices->has_warned = true;
+}
+
+/* An empty message reads as the end does. */
+static bool has_gone(const struct notices *notices)
+{
+    struct pollfd end = { .fd = notices->socket, .events = POLLRDHUP };
+    return poll(&end, 1, 0) > 0;
 }
 
 static void notify_speaks(uv_poll_t *poll, int status, int events)
@@ -104,15 +131,19 @@ static void notify_speaks(uv_poll_t *poll, int status, int events)
         int came = status < 0 ? PACKET_CLOSED : packet_receive(notices->socket, &packet, &err);
         if (came == PACKET_NONE)
             return;
-        if (came == PACKET_CAME && take_packet(notices, &packet, &err) == 0) {
-            packet_done(&packet);
-            continue;
+        if (came == PACKET_CLOSED && (status < 0 || has_gone(notices))) {
+            log_event(LOG_ERROR, "notify.unheard", TEXT("cause", "its socket is closed"));
+            (void) uv_poll_stop(poll); /* for good: nobody holds the other end any more */
+            return;
         }
-        if (came == PACKET_CAME)
+        if (came == PACKET_CLOSED)
+            (void) fail(&err, ERR_PROTOCOL, "glovebox-notify sent an empty message");
+        if (came == PACKET_CAME) {
+            came = take_packet(notices, &packet, &err);
             packet_done(&packet);
-        log_event(LOG_ERROR, "notify.unheard", TEXT("cause", err.text));
-        (void) uv_poll_stop(poll); /* it is still told, but no word of it counts any more */
-        return;
+        }
+        if (err.code != ERR_NONE)
+            drop(notices, &err);
     }
 }
 
@@ -236,6 +267,7 @@ void notices_approval(struct notices *notices, const char *word, const struct ap
     }
     memcpy(packet.body, body.data, body.size);
     packet.size = (uint32_t) body.size;
-    if (hand_over(notices, NOTIFY_EVENT, &packet, NOTIFY_WEBHOOK))
+    if (hand_over(notices, NOTIFY_EVENT, &packet, NOTIFY_WEBHOOK) &&
+        notices->under_way < UNDER_WAY_MOST)
         notices->under_way++;
 }

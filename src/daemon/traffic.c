@@ -137,6 +137,7 @@ static void write_event(const struct traffic_source *source, const struct egress
     const struct traffic_rule *rule = rule_of(source, record);
     connection_fact_of(record, rule ? rule->text : NULL, &texts, &fact);
     json->size = 0;
+    json->failed = false; /* that of the one before it in this place */
     json_open(json, '{');
     json_count_field(json, "number", event->number);
     json_string_field(json, "event", traffic_kind_name(event->kind));

@@ -106,6 +106,21 @@ TEST(the_last_are_kept_and_numbered)
     traffic_done(&traffic);
 }
 
+TEST(a_place_without_memory_is_used_again)
+{
+    static struct traffic traffic;
+    struct traffic_source source;
+    prepare(&traffic, &source);
+    for (unsigned i = 0; i < 1 + TRAFFIC_KEPT; i++) {
+        struct egress_record record = record_of(0, EGRESS_ALLOWED, i);
+        traffic_note(&traffic, &source, &record, true);
+        if (i == 0)
+            traffic.events[1].json.failed = true;
+        expect((i == 0) == !traffic_event_at(&traffic, i + 1), "%u", i);
+    }
+    traffic_done(&traffic);
+}
+
 TEST(edited_policies_and_new_names_have_bounds)
 {
     static struct traffic traffic;
@@ -175,4 +190,5 @@ TEST(who_watches_is_told)
 }
 
 TESTS(CASE(each_rule_counts_what_it_allowed), CASE(the_last_are_kept_and_numbered),
-      CASE(edited_policies_and_new_names_have_bounds), CASE(who_watches_is_told))
+      CASE(a_place_without_memory_is_used_again), CASE(edited_policies_and_new_names_have_bounds),
+      CASE(who_watches_is_told))

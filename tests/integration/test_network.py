@@ -4,6 +4,8 @@ beside another that plays the internet."""
 import json
 import os
 import pathlib
+import resource
+import select
 import signal
 import ssl
 import subprocess
@@ -141,7 +143,18 @@ def test_connections_are_counted(world):
 
 
 def tail(world, *arguments):
-    return world.glovebox.start("net", "tail", "--json", "--daemon", world.path, *arguments, stdout=subprocess.PIPE, text=True)
+    return world.glovebox.start("net", "tail", "--json", "--daemon", world.path, *arguments, stdout=subprocess.PIPE)
+
+
+def next_of(watcher):
+    """Its next line, which comes within 20 s."""
+    line = b""
+    while not line.endswith(b"\n"):
+        assert select.select([watcher.stdout], [], [], 20)[0], line
+        byte = os.read(watcher.stdout.fileno(), 1)
+        assert byte, line
+        line += byte
+    return json.loads(line)
 
 
 def test_connections_are_seen_as_they_come(world):
@@ -149,14 +162,14 @@ def test_connections_are_seen_as_they_come(world):
     ask = "import urllib.request as u\nprint(u.urlopen('http://api.example.org/first').status)"
     first = world.run(ask)["id"]
     with tail(world, "--last", "1") as watcher:
-        begins = json.loads(watcher.stdout.readline())  # it watches from now on
+        begins = next_of(watcher)  # it watches from now on
         assert (begins["event"], begins["source"], begins["policy"], begins["path"]) == ("ended", first, "web", "/first")
         assert begins["rule"] == "api.example.org:80,443" and begins["status"] == 200 and begins["received"] > 0
         run = world.run("import socket\ntry: socket.gethostbyname('evil.example.org')\nexcept OSError as e: print('no')\n"
                         "s = socket.create_connection(('raw.example.org', 5432), 5)\nprint(s.recv(8))\ns.close()")["id"]
         events = []
         while not events or events[-1]["event"] != "ended":
-            events.append(json.loads(watcher.stdout.readline()))
+            events.append(next_of(watcher))
         watcher.terminate()
     assert {(event["event"], event["host"], event["source"]) for event in events} == {
         ("begun", "raw.example.org", run), ("ended", "raw.example.org", run), ("refused", "evil.example.org", run)}
@@ -327,7 +340,7 @@ def test_the_program_has_nothing_to_take_out(world):
 def test_killed_it_comes_back_and_nothing_opens(world):
     world.run("import urllib.request\nurllib.request.urlopen('http://api.example.org/')")
     watcher = tail(world, "--last", "1")
-    assert json.loads(watcher.stdout.readline())["event"] == "ended"
+    assert next_of(watcher)["event"] == "ended"
     peer = world.connect()
     body = json.dumps({"code": "import socket, time\ns = socket.create_connection(('raw.example.org', 5432), 5)\nprint(s.recv(8))\n"
                                "print('ready', flush=True)\ns.settimeout(20)\ntry: print(s.recv(8))\nexcept OSError as e: print(type(e).__name__)\n"
@@ -355,6 +368,32 @@ def test_killed_it_comes_back_and_nothing_opens(world):
         raise AssertionError(result)
     seen = {}
     while seen.get("event") != "begun" or seen["source"] != result["id"]:  # who watched still does
-        seen = json.loads(watcher.stdout.readline())
+        seen = next_of(watcher)
     watcher.terminate()
     watcher.communicate(timeout=20)
+
+
+def test_what_cannot_be_started_is_tried_again(world):
+    """`glovebox serve` has no descriptor left when glovebox-egress ends; meanwhile it heeds everything else."""
+    pid, log = world.process.pid, pathlib.Path(world.log.name)
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (6, before[1]))  # as many as it watches; what is open stays so
+    try:
+        os.kill(egress_of(world), signal.SIGKILL)
+        end = time.monotonic() + 20
+        while "trying again every second" not in log.read_text():
+            assert time.monotonic() < end, log.read_text()
+            time.sleep(0.1)
+        time.sleep(2.5)
+        assert log.read_text().count("trying again") == 1, "it is said once"
+        with pytest.raises(ValueError):
+            egress_of(world)
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+    for _ in range(100):
+        status, result = world.post({"code": "import urllib.request\nprint(urllib.request.urlopen('http://api.example.org/').status)",
+                                     "language": "python", "policy": "web"})
+        if status == 200 and result["stdout"] == "200\n":
+            return
+        time.sleep(0.1)
+    raise AssertionError(result)

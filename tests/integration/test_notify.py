@@ -1,6 +1,7 @@
 """glovebox-notify: webhooks that are signed and come again, checkpoints to a witness, and that nothing waits for either."""
 
 import base64
+import ctypes
 import hashlib
 import hmac
 import http.server
@@ -9,6 +10,7 @@ import os
 import pathlib
 import queue
 import signal
+import socket
 import ssl
 import subprocess
 import threading
@@ -175,6 +177,49 @@ def test_who_does_not_answer_stops_nobody(place):
     approval = ask(place, "print(7)")
     while checked(place.webhook.take())[1]["data"]["approval"] != approval:
         pass  # what the one that was killed had not read yet comes before it
+
+
+def socket_of(pid):
+    """A copy of its socket to gloveboxd."""
+    handle = os.pidfd_open(pid)
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            fd = ctypes.CDLL(None, use_errno=True).syscall(438, handle, int(name), 0)  # pidfd_getfd
+            assert fd >= 0, os.strerror(ctypes.get_errno())
+            if os.readlink(f"/proc/self/fd/{fd}").startswith("socket:"):
+                found = socket.socket(fileno=fd)  # a dup() of Python's would make it blocking, for its owner too
+                if found.type & 15 == socket.SOCK_SEQPACKET:
+                    return found
+                found.close()
+            else:
+                os.close(fd)
+    finally:
+        os.close(handle)
+    raise AssertionError("it has none")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a descriptor of another process")
+def test_nonsense_is_dropped_and_what_follows_is_heard(place):
+    """Nothing of it counts, and it is said once; of what comes after it everything counts, of the next start too."""
+    def dropped():
+        [line] = [line for line in place.call("GET", "/metrics").body.decode().splitlines()
+                  if line.startswith("glovebox_notify_misshapen_total ")]
+        return int(line.split()[1])
+
+    def heard():
+        before = metric(place, "glovebox_webhooks_total", "delivered")
+        ask(place, f"print('heard', {before})")
+        wait_for(lambda: metric(place, "glovebox_webhooks_total", "delivered") > before)
+    with socket_of(place.children()["glovebox-notify"]) as end:
+        for nonsense in (b"", b"x", b"\2\0\0\0too short", b"\2\0\0\0" + b"\xff" * 312, b"\7" * 900, b"y" * 2000):
+            end.send(nonsense)
+    wait_for(lambda: dropped() == 6)
+    heard()
+    assert place.log.read_text().count("notify.unheard") == 1
+    os.kill(place.children()["glovebox-notify"], signal.SIGKILL)
+    heard()
+    while not place.webhook.got.empty():
+        place.webhook.got.get()
 
 
 def test_it_may_do_nothing_else(place):

@@ -74,7 +74,7 @@ def open_many(service, dial, count, request):
 def others_are_served(service):
     begin = time.monotonic()
     assert service.run("print('hello')").json["stdout"] == "hello\n"
-    assert time.monotonic() - begin < 15
+    assert time.monotonic() - begin < 30
 
 
 @contextlib.contextmanager
