@@ -148,6 +148,7 @@ static int listen_tcp(const char *text, int *ret_fd, error *err)
 struct keeper {
     const struct supervised *service;
     char settings[SETTINGS_TEXT_MOST]; /* the last that were taken */
+    const char *path;                  /* of our own socket; NULL: not ours, or removed */
     int control;                       /* our end of the socket to gloveboxd; -1: it does not run */
     struct launch_plan plan;
     struct launch launch;
@@ -224,6 +225,18 @@ static void reload(struct keeper *keeper)
     manager_tell("READY=1");
 }
 
+/* So that callers are refused at once and do not wait for one who leaves. At the sockets of a
+ * service manager they wait for the next start. */
+static void close_doors(struct keeper *keeper)
+{
+    if (!keeper->path)
+        return;
+    (void) unlink(keeper->path);
+    keeper->path = NULL;
+    for (size_t i = 0; i < keeper->plan.listen_count; i++)
+        (void) shutdown(keeper->plan.listens[i], SHUT_RDWR); /* gloveboxd's copies as well */
+}
+
 /* A signal came: the first asks gloveboxd to drain, the second ends it. */
 static void take_signal(struct keeper *keeper)
 {
@@ -237,6 +250,7 @@ static void take_signal(struct keeper *keeper)
     manager_tell("STOPPING=1");
     if (!keeper->leaving)
         say("leaving; runs under way come to their end first");
+    close_doors(keeper);
     if (keeper->launch.daemon > 0)
         (void) kill(keeper->launch.daemon, SIGTERM); /* the second one ends its runs */
     keeper->leaving = true;
@@ -460,6 +474,7 @@ int supervise(const struct supervised *service, error *err)
     if (open_sockets(service, &keeper.plan, &path, err) < 0)
         return -1;
     keeper.signals = signals;
+    keeper.path = path;
     bool is_tcp = path && service->listen;
     (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n",
                    path ? path : "the sockets of the service manager", is_tcp ? " and " : "",
@@ -468,7 +483,7 @@ int supervise(const struct supervised *service, error *err)
     for (size_t i = 0; i < keeper.plan.listen_count; i++)
         (void) close(keeper.plan.listens[i]);
     close_fd(&keeper.control);
-    if (path)
-        (void) unlink(path);
+    if (keeper.path)
+        (void) unlink(keeper.path);
     return result;
 }

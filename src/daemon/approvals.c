@@ -65,7 +65,7 @@ void approvals_unlisten(struct approvals *approvals, struct approval_listener *l
         }
 }
 
-static void tell(struct approvals *approvals)
+void approvals_tell(struct approvals *approvals)
 {
     for (struct approval_listener *at = approvals->listeners, *next; at; at = next) {
         next = at->next;
@@ -128,7 +128,7 @@ static int expire_due(struct approvals *approvals, error *err)
     while ((result = expire_one(approvals, now, err)) == 1)
         is_any = true;
     if (is_any)
-        tell(approvals);
+        approvals_tell(approvals);
     return result;
 }
 
@@ -290,7 +290,7 @@ static int ask_anew(struct approvals *approvals, const struct approval_question 
     log_event(LOG_NOTICE, "approval.asked", TEXT("approval", ret_approval->id),
               TEXT("key", ret_approval->asker), TEXT("policy", ret_approval->policy));
     notices_approval(approvals->notices, "requested", ret_approval);
-    tell(approvals);
+    approvals_tell(approvals);
     return APPROVAL_PENDING;
 }
 
@@ -438,7 +438,7 @@ int approvals_decide(struct approvals *approvals, const struct approval_decision
         return -1;
     log_event(LOG_NOTICE, event, TEXT("approval", id), TEXT("key", account->key.id));
     notices_approval(approvals->notices, "decided", ret_approval);
-    tell(approvals);
+    approvals_tell(approvals);
     return 0;
 }
 

@@ -145,3 +145,4 @@ struct approval_listener {
 };
 void approvals_listen(struct approvals *approvals, struct approval_listener *listener);
 void approvals_unlisten(struct approvals *approvals, struct approval_listener *listener);
+void approvals_tell(struct approvals *approvals); /* everybody who waits looks again */

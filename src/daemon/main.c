@@ -233,6 +233,8 @@ static void on_signal(uv_signal_t *handle, int number)
     if (daemon_.runs.is_closing)
         runs_cancel(&daemon_.runs);
     daemon_.runs.is_closing = true;
+    traffic_tell(&daemon_.traffic); /* who only watches or waits for a person holds nothing up */
+    approvals_tell(daemon_.approvals);
     (void) uv_timer_start(&daemon_.drained, look_if_drained, 0, DRAIN_LOOK_MS);
 }
 

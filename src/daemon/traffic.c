@@ -164,6 +164,11 @@ void traffic_note(struct traffic *traffic, const struct traffic_source *source,
     event->account = source->account;
     memcpy(event->source, source->id, sizeof event->source);
     write_event(source, record, event);
+    traffic_tell(traffic);
+}
+
+void traffic_tell(struct traffic *traffic)
+{
     for (struct traffic_listener *listener = traffic->listeners, *next; listener; listener = next) {
         next = listener->next;
         listener->changed(listener->context);

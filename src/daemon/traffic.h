@@ -96,6 +96,7 @@ const char *traffic_kind_name(enum traffic_kind kind);
 
 void traffic_listen(struct traffic *traffic, struct traffic_listener *listener);
 void traffic_unlisten(struct traffic *traffic, struct traffic_listener *listener);
+void traffic_tell(struct traffic *traffic); /* everybody who watches looks again */
 
 /* The families of metrics.def whose label is a rule. */
 void traffic_write_metrics(const struct traffic *traffic, struct bytes *out);

@@ -120,6 +120,41 @@ def test_the_end_waits_for_runs_or_ends_them(service):
     assert done[0].stdout.endswith(b"whole\n") or done[0].returncode in (125, 130), done[0]
 
 
+def test_who_only_watches_does_not_hold_up_the_end(service):
+    for path in ("network/connections", "approvals?state=pending&wait=60"):
+        peer = socket.socket(socket.AF_UNIX)
+        peer.connect(str(service.socket))
+        peer.settimeout(30)
+        peer.sendall(f"GET /v1/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        service.peers = [*getattr(service, "peers", []), peer]
+    time.sleep(1)
+    begin = time.monotonic()
+    service.process.terminate()
+    answers = [peer.recv(65536) for peer in service.peers]
+    service.process.wait(timeout=60)
+    assert time.monotonic() - begin < 10
+    assert b'"approvals"' in answers[1], answers  # what there is, as when its patience has passed
+
+
+def test_while_it_leaves_callers_are_refused_at_once(glovebox):
+    port = free_port()
+    path = glovebox.folder / "g.sock"
+    service = Service(glovebox, "--socket", path, "--listen", f"127.0.0.1:{port}").ready()
+    run = glovebox.start("run", "--daemon", path, "-c", "import time; print('up', flush=True); time.sleep(4); print('whole')",
+                         stdout=subprocess.PIPE)
+    assert run.stdout.readline() == b"up\n"
+    service.process.terminate()
+    wait_until(lambda: "leaving" in service.log.read_text() and not path.exists(), 5)
+    begin = time.monotonic()
+    late = service.run("-c", "print(1)", timeout=30)
+    assert late.returncode == 125 and str(path).encode() in late.stderr, late
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=10)
+    assert time.monotonic() - begin < 3
+    assert run.communicate(timeout=30)[0] == b"whole\n"
+    assert service.process.wait(timeout=30) == 0
+
+
 def test_a_second_service_on_the_same_socket_is_refused(service):
     done = service.glovebox("serve", "--socket", service.socket)
     assert done.returncode == 125

@@ -51,7 +51,7 @@ static bool waits(struct exchange *exchange)
         exchange->user = wait;
         exchange->closed = leave;
     }
-    if (deadline_has_passed(wait->patience))
+    if (deadline_has_passed(wait->patience) || door->runs->is_closing)
         return false;
     exchange_wait_until(exchange, wait->patience);
     return true;

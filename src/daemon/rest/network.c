@@ -164,7 +164,9 @@ static ssize_t read_connections(struct exchange *exchange, char *bytes, size_t s
     }
     if (copied > 0)
         return (ssize_t) copied;
-    return watch->follows && !watch->pending.failed ? STREAM_LATER : STREAM_END;
+    const struct door *door = exchange->door;
+    bool goes_on = watch->follows && !watch->pending.failed && !door->runs->is_closing;
+    return goes_on ? STREAM_LATER : STREAM_END;
 }
 
 /* So far back that `count` of those that are wanted come first. */
