@@ -96,19 +96,55 @@ int key_chain_read(int folder, struct key_chain *ret_chain, error *err)
     return result;
 }
 
+static int read_old(int folder, char *text, size_t room, size_t *ret_size, error *err)
+{
+    auto_fd file = openat(folder, file_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    *ret_size = 0;
+    if (file < 0)
+        return errno == ENOENT ? 0 : fail_os(err, "open the log's '%s'", file_name);
+    for (;;) {
+        ssize_t got = read(file, text + *ret_size, room - *ret_size);
+        if (got < 0)
+            return fail_os(err, "read the log's '%s'", file_name);
+        if (got == 0)
+            return 0;
+        *ret_size += (size_t) got;
+    }
+}
+
+/* A disk that is nearly full takes a part; what it says to the rest is the cause. */
+static bool write_whole(int file, const char *text, size_t size)
+{
+    while (size > 0) {
+        ssize_t done = write(file, text, size);
+        if (done < 0)
+            return false;
+        text += done;
+        size -= (size_t) done;
+    }
+    return true;
+}
+
 /* A whole new file takes the old one's place: a writer that is killed leaves the one or the other.
  */
 int key_chain_add(int folder, const struct bytes *record, error *err)
 {
-    static char old[CHAIN_FILE_MOST];
-    auto_fd before = openat(folder, file_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t size = before < 0 ? 0 : read(before, old, sizeof old);
-    auto_fd file = openat(folder, ".key.chain.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (size < 0 || size == (ssize_t) sizeof old || file < 0 ||
-        write(file, old, (size_t) size) != size ||
-        write(file, record->data, record->size) != (ssize_t) record->size ||
-        write(file, "\n", 1) != 1 || fdatasync(file) < 0 ||
-        renameat(folder, ".key.chain.new", folder, file_name) < 0)
+    static const char new_name[] = ".key.chain.new";
+    static char text[CHAIN_FILE_MOST];
+    size_t size = 0;
+    if (read_old(folder, text, sizeof text, &size, err) < 0)
+        return -1;
+    if (record->size + 1 > sizeof text - size)
+        return fail(err, ERR_LIMIT, "the log's '%s' has no room for another key: it has %zu bytes",
+                    file_name, size);
+    memcpy(text + size, record->data, record->size);
+    size += record->size;
+    text[size++] = '\n';
+    (void) unlinkat(folder, new_name, 0);
+    auto_fd file =
+        openat(folder, new_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (file < 0 || !write_whole(file, text, size) || fdatasync(file) < 0 ||
+        renameat(folder, new_name, folder, file_name) < 0)
         return fail_os(err, "write the log's '%s'", file_name);
     return 0;
 }

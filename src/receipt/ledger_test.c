@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/test.h"
+#include "receipt/chain.h"
 #include "receipt/envelope.h"
 #include "receipt/intents.h"
 #include "receipt/segment.h"
@@ -11,8 +12,11 @@
 #include "receipt/verify.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 static int make_folder(void)
@@ -328,6 +332,75 @@ TEST(a_key_that_others_may_read_is_refused)
     remove_folder(folder);
 }
 
+/* Such as a folder of that name: the log may have told of that key, so nobody may drop it. */
+TEST(a_next_key_that_cannot_be_read_stays)
+{
+    static const struct ledger_settings settings = { 0 };
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder), *other = NULL;
+    struct merkle_head head;
+    error err;
+    add(ledger, "one");
+    require(mkdirat(folder, "key.next", 0700) == 0, "no folder");
+    expect(ledger_begin(ledger, &head, &err) < 0, "it begins a record");
+    expect(faccessat(folder, "key.next", F_OK, 0) == 0, "key.next is gone");
+    expect(ledger_open(folder, &settings, &other, &err) < 0, "it is opened");
+    expect(faccessat(folder, "key.next", F_OK, 0) == 0, "key.next is gone");
+    require(unlinkat(folder, "key.next", AT_REMOVEDIR) == 0, "it cannot be removed");
+    int file = openat(folder, "key.next", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    require(file >= 0 && write(file, "torn", 4) == 4, "no file");
+    (void) close(file);
+    expect(ledger_begin(ledger, &head, &err) < 0, "it begins a record");
+    expect(faccessat(folder, "key.next", F_OK, 0) == 0, "key.next is gone");
+    require(unlinkat(folder, "key.next", 0) == 0, "it cannot be removed");
+    add(ledger, "two"); /* and the lock was given back */
+    expect_whole(ledger, 2);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+static off_t size_of(int folder, const char *name)
+{
+    struct stat status;
+    return fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ? -1 : status.st_size;
+}
+
+static void expect_not_added(int folder, const struct bytes *record, int32_t code, int os)
+{
+    off_t before = size_of(folder, "key.chain");
+    error err = { 0 };
+    errno = EDOM; /* of something before */
+    expect(key_chain_add(folder, record, &err) < 0 && err.code == code && err.os == os,
+           "code %d, errno %d: %s", err.code, err.os, err.text);
+    expect(size_of(folder, "key.chain") == before, "key.chain is another");
+}
+
+TEST(a_chain_that_cannot_grow_says_why)
+{
+    int folder = make_folder();
+    auto_bytes record = { 0 };
+    struct rlimit old, small = { 0 };
+    error err;
+    bytes_add_text(&record, "a record");
+    require(symlinkat("elsewhere", folder, ".key.chain.new") == 0, "no link");
+    expect(key_chain_add(folder, &record, &err) == 0, "%s", err.text);
+    expect(size_of(folder, "elsewhere") < 0 && size_of(folder, "key.chain") == 9, "it went astray");
+    require(getrlimit(RLIMIT_FSIZE, &old) == 0 && signal(SIGXFSZ, SIG_IGN) != SIG_ERR, "no limit");
+    small.rlim_cur = 12; /* as a disk with so many bytes left: the write is short, the next fails */
+    small.rlim_max = old.rlim_max;
+    require(setrlimit(RLIMIT_FSIZE, &small) == 0, "no limit");
+    expect_not_added(folder, &record, ERR_SYSTEM, EFBIG);
+    require(setrlimit(RLIMIT_FSIZE, &old) == 0, "no limit");
+    int file = openat(folder, "key.chain", O_WRONLY | O_CLOEXEC);
+    require(file >= 0 && ftruncate(file, CHAIN_FILE_MOST - 4) == 0, "it does not grow");
+    (void) close(file);
+    expect_not_added(folder, &record, ERR_LIMIT, 0);
+    require(unlinkat(folder, "key.chain", 0) == 0 && symlinkat("x", folder, "key.chain") == 0,
+            "no link");
+    expect_not_added(folder, &record, ERR_SYSTEM, ELOOP);
+    remove_folder(folder);
+}
+
 TEST(ids_carry_their_index)
 {
     static const uint64_t indices[] = { 0, 1, 77, UINT64_C(0xFFFFFFFFFFFF) };
@@ -349,4 +422,5 @@ TESTS(CASE(records_are_found_again_across_segments), CASE(no_byte_of_a_log_chang
       CASE(what_a_checkpoint_covers_is_not_cut_off_in_silence),
       CASE(a_checkpoint_that_was_slow_replaces_no_newer_one),
       CASE(what_was_open_is_told_as_lost_once), CASE(a_key_that_others_may_read_is_refused),
+      CASE(a_next_key_that_cannot_be_read_stays), CASE(a_chain_that_cannot_grow_says_why),
       CASE(ids_carry_their_index))
