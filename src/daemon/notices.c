@@ -139,7 +139,7 @@ static void notify_speaks(uv_poll_t *poll, int status, int events)
         if (came == PACKET_CLOSED)
             (void) fail(&err, ERR_PROTOCOL, "glovebox-notify sent an empty message");
         if (came == PACKET_CAME) {
-            came = take_packet(notices, &packet, &err);
+            (void) take_packet(notices, &packet, &err);
             packet_done(&packet);
         }
         if (err.code != ERR_NONE)
