@@ -15,7 +15,8 @@
 #include <termios.h>
 #include <unistd.h>
 
-bool decide_is_wanted(const glb_outcome *outcome, bool is_for_programs)
+/* Does it wait, and is somebody there to be asked? Programs (--json) are not. */
+static bool decide_is_wanted(const glb_outcome *outcome, bool is_for_programs)
 {
     return glb_outcome_status(outcome) == GLB_STATUS_PENDING_APPROVAL && !is_for_programs &&
            isatty(STDERR_FILENO);
@@ -84,7 +85,9 @@ static void close_file(FILE **file)
         (void) fclose(*file);
 }
 
-bool decide_at_terminal(glb_client *client, const glb_outcome *outcome)
+/* Shows the card on the terminal and tells the daemon what was said. Returns whether it was
+ * decided. */
+static bool decide_at_terminal(glb_client *client, const glb_outcome *outcome)
 {
     __attribute__((cleanup(close_file))) FILE *terminal = fopen("/dev/tty", "r+e");
     json_object *approval = NULL;
@@ -111,7 +114,8 @@ bool decide_at_terminal(glb_client *client, const glb_outcome *outcome)
 
 enum { WAIT_S = 60, RETRIES = 20, RETRY_MS = 500 };
 
-bool decision_can_come(const glb_client *client, const glb_outcome *outcome)
+/* Not about a run without a daemon. */
+static bool decision_can_come(const glb_client *client, const glb_outcome *outcome)
 {
     return glb_outcome_status(outcome) == GLB_STATUS_PENDING_APPROVAL && !client->private;
 }
@@ -153,7 +157,7 @@ static int look(glb_client *client, const char *path, json_object **ret_approval
     }
 }
 
-int wait_for_decision(glb_client *client, const glb_outcome *outcome, error *err)
+static int wait_for_decision(glb_client *client, const glb_outcome *outcome, error *err)
 {
     json_object *approval = NULL;
     char path[160], state[16] = "pending";
@@ -173,4 +177,32 @@ int wait_for_decision(glb_client *client, const glb_outcome *outcome, error *err
     }
     (void) json_object_put(approval);
     return strcmp(state, "expired") == 0 ? DECISION_EXPIRED : DECISION_CAME;
+}
+
+int decision_await(const struct held *held, error *err)
+{
+    int32_t code = GLB_OK;
+    if (decide_is_wanted(*held->outcome, held->is_for_programs) &&
+        decide_at_terminal(held->client, *held->outcome))
+        code = held->again(held->context);
+    while (code == GLB_OK && decision_can_come(held->client, *held->outcome)) {
+        int result = wait_for_decision(held->client, *held->outcome, err);
+        client_forget_cancels(held->client);
+        if (result != DECISION_CAME)
+            return result;
+        code = held->again(held->context);
+    }
+    return code == GLB_OK ? DECISION_CAME
+                          : fail(err, (enum error_code) code, "%s", glb_error_text());
+}
+
+bool decision_tell(const glb_outcome *outcome)
+{
+    glb_program_error why;
+    int32_t status = glb_outcome_status(outcome);
+    bool is_held = status == GLB_STATUS_PENDING_APPROVAL || status == GLB_STATUS_DENIED;
+    if (!is_held || glb_outcome_error(outcome, &why, sizeof why) != GLB_OK)
+        return false;
+    (void) complain("%s", why.value);
+    return true;
 }

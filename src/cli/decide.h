@@ -7,21 +7,24 @@
 
 #include <stdbool.h>
 
-/* Does it wait, and is somebody there to be asked? Programs (--json) are not. */
-bool decide_is_wanted(const glb_outcome *outcome, bool is_for_programs);
-
-/* Shows the card on the terminal and tells the daemon what was said. Returns whether it
- * was decided: the same run again tells what came of it. */
-bool decide_at_terminal(glb_client *client, const glb_outcome *outcome);
-
-/* Can somebody else decide while we wait? Not about a run without a daemon. */
-bool decision_can_come(const glb_client *client, const glb_outcome *outcome);
+/* A run or a cell that may have to wait for a person. */
+struct held {
+    glb_client *client;
+    glb_outcome **outcome;
+    bool is_for_programs;            /* --json: nobody is asked at the terminal */
+    int32_t (*again)(void *context); /* sends the same once more, and replaces the outcome */
+    void *context;
+};
 
 enum { DECISION_CAME, DECISION_EXPIRED };
 
-/* Says on stderr who can decide and how, and waits until somebody has. A daemon that is started
- * again meanwhile is waited for.
- * Returns  DECISION_CAME     the same run again tells which
+/* Asks the person at the terminal, then says on stderr who else can decide and how, and waits until
+ * somebody has; what was decided on is sent again. A daemon that is started again meanwhile is
+ * waited for. What waits for nobody, and what has no daemon to wait for, goes through as it is.
+ * Returns  DECISION_CAME     the outcome tells which
  *          DECISION_EXPIRED  nobody has, in time
  * Fails    GLB_E_CANCELLED and as the API does: it waits on, and can be decided on later */
-int wait_for_decision(glb_client *client, const glb_outcome *outcome, error *err);
+int decision_await(const struct held *held, error *err);
+
+/* One line on stderr for what did not run: it waits, or was denied. False if it ran. */
+bool decision_tell(const glb_outcome *outcome);

@@ -174,7 +174,7 @@ static int converse(struct repl *repl, error *err)
         struct cell cell = { .code = repl->entry, .size = repl->size, .images = &repl->images };
         if (cell_run(&repl->arguments, repl->session, &cell, err) < 0)
             return -1;
-        status = glb_outcome_exit_status(cell.outcome);
+        status = cell_exit_status(&cell);
         glb_outcome_free(cell.outcome);
     }
 }

@@ -147,37 +147,26 @@ static int32_t run_call(struct call *call)
 }
 
 /* What was just decided on. */
-static int32_t run_again(struct call *call)
+static int32_t run_again(void *context)
 {
+    struct call *call = context;
     glb_outcome_free(call->outcome);
     call->outcome = NULL;
     return run_call(call);
 }
 
-/* The person at the terminal is asked first; then whoever else may decide. Gives  in *ret_status
- * how it ends, if it ends here. Returns whether it goes on with call->outcome. */
+/* Gives  in *ret_status how it ends, if it ends here. Returns whether it goes on with
+ * call->outcome. */
 static bool wait_until_decided(struct call *call, int *ret_status)
 {
-    int32_t code = GLB_OK;
     error err = { 0 };
-    if (decide_is_wanted(call->outcome, call->arguments.json) &&
-        decide_at_terminal(call->client, call->outcome))
-        code = run_again(call);
-    while (code == GLB_OK && decision_can_come(call->client, call->outcome)) {
-        int result = wait_for_decision(call->client, call->outcome, &err);
-        if (result == DECISION_EXPIRED) {
-            call->has_expired = true;
-            return true;
-        }
-        if (result < 0) {
-            *ret_status = refuse(call, &err);
-            return false;
-        }
-        code = run_again(call);
-    }
-    if (code != GLB_OK)
-        *ret_status = refuse_call(call, code);
-    return code == GLB_OK;
+    const struct held held = { call->client, &call->outcome, call->arguments.json, run_again,
+                               call };
+    int result = decision_await(&held, &err);
+    call->has_expired = result == DECISION_EXPIRED;
+    if (result < 0)
+        *ret_status = refuse(call, &err);
+    return result >= 0;
 }
 
 /* ---- afterwards ---- */
@@ -190,17 +179,15 @@ static void tell_what_happened(const glb_outcome *outcome)
     glb_limit_hit hit;
     glb_denial denial;
     int32_t status = glb_outcome_status(outcome);
-    bool is_held = status == GLB_STATUS_PENDING_APPROVAL || status == GLB_STATUS_DENIED;
-    if (is_held && glb_outcome_error(outcome, &lost, sizeof lost) == GLB_OK)
-        (void) complain("%s", lost.value);
-    else if (status == GLB_STATUS_LOST)
+    bool is_told = decision_tell(outcome);
+    if (!is_told && status == GLB_STATUS_LOST)
         (void) complain("the sandbox was lost: %s; run it again",
                         glb_outcome_error(outcome, &lost, sizeof lost) == GLB_OK
                             ? lost.value
                             : "gloveboxd does not say why");
-    else if (glb_outcome_limit(outcome, &limit, sizeof limit) == GLB_OK)
+    else if (!is_told && glb_outcome_limit(outcome, &limit, sizeof limit) == GLB_OK)
         (void) complain("%s", limit.message);
-    else if (glb_outcome_limit_hit(outcome, 0, &hit, sizeof hit) == GLB_OK)
+    else if (!is_told && glb_outcome_limit_hit(outcome, 0, &hit, sizeof hit) == GLB_OK)
         (void) complain("limit %s was reached %" PRIu64 " time%s; raise it with --%s", hit.name,
                         hit.count, hit.count == 1 ? "" : "s", hit.name);
     size_t denials = 0;

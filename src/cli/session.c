@@ -78,6 +78,7 @@ static const struct option_row rows[] = {
     { "cwd",      0,   "FOLDER",     VALUES_NONE,   "new, exec, shell: working folder inside",                store_text,    FIELD(folder) },
     { "code",     'c', "CODE",       VALUES_NONE,   "run: this text",                                         store_text,    FIELD(code) },
     { "context",  0,   "NAME",       VALUES_NONE,   "run: a language, or the id of a context; default: python", store_text,  FIELD(in) },
+    { "no-wait",  0,   NULL,         VALUES_NONE,   "run: where a person is asked first, give the approval's id at once, and 126", store_switch, FIELD(no_wait) },
     { "attach",   'a', "PROCESS",    VALUES_NONE,   "shell, exec: one that runs already",                     store_text,    FIELD(process) },
     { "tar",      0,   NULL,         VALUES_NONE,   "cp: a folder inside, a tar outside",                     store_switch,  FIELD(is_folder) },
     { "all",      0,   NULL,         VALUES_NONE,   "list, ps: those that have ended too",                        store_switch,  FIELD(all) },

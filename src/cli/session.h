@@ -18,7 +18,7 @@ struct session_arguments {
     size_t limit_count, variable_count, label_count;
     glb_limit limits[SESSION_LISTS_MOST];
     const char *variables[SESSION_LISTS_MOST + 1], *labels[SESSION_LISTS_MOST + 1];
-    bool json, all, is_folder, files_only;
+    bool json, all, is_folder, files_only, no_wait;
 
     glb_client *client;
     char **words; /* what follows the verb */
@@ -43,9 +43,12 @@ struct cell {
     size_t size;
     struct images *images; /* NULL: pictures are named only */
     glb_outcome *outcome;
+    bool is_given_up; /* nobody waits for the decision any longer */
 };
+/* A cell that a person is asked about first waits for the decision, as `glovebox run` does. */
 int cell_run(const struct session_arguments *arguments, const char *session, struct cell *cell,
              error *err);
+int cell_exit_status(const struct cell *cell);
 
 /* Begins a session as the arguments say; its JSON is freed with glb_text_free(). */
 int session_begin(const struct session_arguments *arguments, char **ret_json, error *err);

@@ -3,6 +3,7 @@
 
 #include "base/table.h"
 #include "cli/commands.h"
+#include "cli/decide.h"
 #include "cli/inputs.h"
 #include "cli/terminal.h"
 
@@ -88,9 +89,18 @@ static void interrupt(int number)
         glb_cancel(interrupted);
 }
 
-int cell_run(const struct session_arguments *arguments, const char *session, struct cell *cell,
-             error *err)
+/* A cell, and all that it takes to send it. */
+struct sending {
+    const struct session_arguments *arguments;
+    const char *session;
+    struct cell *cell;
+};
+
+static int32_t send_cell(void *context)
 {
+    const struct sending *sending = context;
+    const struct session_arguments *arguments = sending->arguments;
+    struct cell *cell = sending->cell;
     struct showing showing = { .images = cell->images };
     bool is_shown = !arguments->json;
     glb_cell_options options = { .code = cell->code,
@@ -101,22 +111,58 @@ int cell_run(const struct session_arguments *arguments, const char *session, str
                                  .on_output = is_shown ? show_output : NULL,
                                  .on_event = is_shown ? show_event : NULL,
                                  .context = &showing };
-    struct sigaction action = { .sa_handler = interrupt };
+    glb_outcome_free(cell->outcome);
+    cell->outcome = NULL;
     terminal_init(&showing.out, STDOUT_FILENO);
     terminal_init(&showing.err, STDERR_FILENO);
-    interrupted = arguments->client;
-    (void) sigaction(SIGINT, &action, NULL);
-    int32_t code =
-        glb_session_run(arguments->client, session, &options, sizeof options, &cell->outcome);
-    interrupted = NULL;
+    int32_t code = glb_session_run(arguments->client, sending->session, &options, sizeof options,
+                                   &cell->outcome);
     terminal_done(&showing.out);
     terminal_done(&showing.err);
-    if (code != GLB_OK)
-        return library_failed(code, err);
+    return code;
+}
+
+/* Returns as decision_await(); who interrupts it goes on, and the cell stays undecided. */
+static int await(struct sending *sending, error *err)
+{
+    const struct session_arguments *arguments = sending->arguments;
+    struct cell *cell = sending->cell;
+    const struct held held = { arguments->client, &cell->outcome, arguments->json, send_cell,
+                               sending };
+    int result = arguments->no_wait ? DECISION_CAME : decision_await(&held, err);
+    cell->is_given_up =
+        result < 0 && err->code == (enum error_code) GLB_E_CANCELLED && cell->outcome;
+    return cell->is_given_up ? DECISION_CAME : result;
+}
+
+int cell_run(const struct session_arguments *arguments, const char *session, struct cell *cell,
+             error *err)
+{
+    struct sending sending = { arguments, session, cell };
+    struct sigaction action = { .sa_handler = interrupt };
+    interrupted = arguments->client;
+    (void) sigaction(SIGINT, &action, NULL);
+    int32_t code = send_cell(&sending);
+    int result = code == GLB_OK ? await(&sending, err) : library_failed(code, err);
+    interrupted = NULL;
+    if (result < 0) {
+        glb_outcome_free(cell->outcome);
+        return -1;
+    }
     glb_limit_reached limit;
-    if (is_shown && glb_outcome_limit(cell->outcome, &limit, sizeof limit) == GLB_OK)
+    if (result == DECISION_EXPIRED)
+        (void) complain("nobody has decided in time, which is a no; run it again to ask again");
+    else if (cell->is_given_up)
+        (void) complain("cancelled; it can still be decided on, and the same cell then runs");
+    else if (!decision_tell(cell->outcome) && !arguments->json &&
+             glb_outcome_limit(cell->outcome, &limit, sizeof limit) == GLB_OK)
         (void) complain("%s", limit.message);
     return 0;
+}
+
+int cell_exit_status(const struct cell *cell)
+{
+    return cell->is_given_up ? EXIT_CANCELLED : glb_outcome_exit_status(cell->outcome);
 }
 
 static int read_cell(const struct session_arguments *arguments, char **ret_code, size_t *ret_size,
@@ -149,7 +195,7 @@ int session_run(struct session_arguments *arguments, error *err)
         return -1;
     if (arguments->json)
         (void) puts(glb_outcome_json(cell.outcome));
-    int status = glb_outcome_exit_status(cell.outcome);
+    int status = cell_exit_status(&cell);
     glb_outcome_free(cell.outcome);
     return status;
 }

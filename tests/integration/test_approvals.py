@@ -507,6 +507,45 @@ def test_a_run_waits_for_its_decision(service):
     assert waiting(f"interrupted{mark}") == [ids["interrupted"]], "it can be decided on later"
 
 
+def test_a_cell_waits_for_its_decision(service):
+    cli = ("--daemon", service.socket)
+    made = service.glovebox("session", "new", *cli, "--policy", "asked")
+    assert made.returncode == 0, made.stderr
+    session, pipe = made.stdout.decode().strip(), subprocess.PIPE
+
+    def begin(*words, stdin=subprocess.DEVNULL):
+        return service.glovebox.start(*words, stdout=pipe, stderr=pipe, stdin=stdin, text=True)
+
+    def waiting(call):
+        line = call.stderr.readline()
+        assert "policy asked asks a person first; waiting" in line and "the owner of the daemon" in line, line
+        return line.split("glovebox approve ")[1].split()[0]
+
+    cell = ("session", "run", *cli, session)
+    for verb, status, out in (("approve", 0, "42\n"), ("deny", 126, "")):
+        call = begin(*cell, "-c", f"print(6 * 7) # {verb}")
+        assert service.glovebox(verb, *cli, *(["--reason", "not today"] if verb == "deny" else []), waiting(call)).returncode == 0
+        said = call.communicate(timeout=30)
+        assert (call.returncode, said[0]) == (status, out) and ("not today" in said[1]) == (verb == "deny"), said
+    call = begin(*cell, "-c", "print('interrupted')")
+    approval = waiting(call)
+    call.send_signal(signal.SIGINT)
+    said = call.communicate(timeout=30)
+    assert call.returncode == 130 and "can still be decided on" in said[1] and said[0] == "", said
+    held = service.glovebox(*cell, "--no-wait", "-c", "print('interrupted')")
+    assert held.returncode == 126 and approval.encode() in held.stderr and held.stdout == b"", held
+    prompt = begin("repl", *cli, session, stdin=pipe)
+    prompt.stdin.write("print(1)\nprint('two')\n")
+    prompt.stdin.flush()
+    waiting(prompt)
+    prompt.send_signal(signal.SIGINT)
+    assert "can still be decided on" in prompt.stderr.readline()
+    assert service.glovebox("approve", *cli, waiting(prompt)).returncode == 0
+    said = prompt.communicate(timeout=30)
+    assert prompt.returncode == 0 and said[0].endswith("two\n"), said
+    assert service.glovebox("session", "kill", *cli, session).returncode == 0
+
+
 @pytest.mark.parametrize("typed, status, says", [
     ("y\n", 0, "42"), ("n\n", 126, "denied at the terminal"), ("\x04", 126, "cannot wait: start glovebox serve")])
 def test_a_person_at_the_terminal_is_asked(glovebox, typed, status, says):
