@@ -19,7 +19,7 @@ void connection_fact_of(const struct egress_record *record, const char *rule,
     address_write(&connected, ret_texts->address);
     *ret_fact = (struct fact_connection){
         .host = record->name,
-        .decision = rule ? "allow" : "deny",
+        .decision = rule && !network_is_refused(record) ? "allow" : "deny",
         .rule = rule,
         .reason = record->reason != EGRESS_ALLOWED ? network_reason_text(record->reason) : NULL,
         .address = IN6_IS_ADDR_UNSPECIFIED(&connected) ? NULL : ret_texts->address,

@@ -25,6 +25,24 @@ const char *network_reason_text(unsigned reason)
     return reason < EGRESS_REASONS ? reasons[reason] : "refused";
 }
 
+bool network_is_refused(const struct egress_record *record)
+{
+    static const short statuses[EGRESS_REASONS] = {
+#define REASON(name, status, text) [EGRESS_##name] = (status),
+#include "contract/egress_reasons.def"
+    };
+    switch (record->reason) {
+    case EGRESS_ALLOWED:
+        return false;
+    case EGRESS_SENT_TOO_MUCH:
+    case EGRESS_RECEIVED_TOO_MUCH:
+    case EGRESS_TOO_LONG:
+        return record->sent == 0 && record->received == 0; /* else it was cut off on its way */
+    default:
+        return record->reason >= EGRESS_REASONS || statuses[record->reason] < 500;
+    }
+}
+
 static void lose_all(struct network *network, const char *why)
 {
     while (network->ways)

@@ -89,3 +89,6 @@ void way_tell(const struct way *way, size_t told, struct way_story *ret_story);
 void way_story_done(struct way_story *story);
 
 const char *network_reason_text(unsigned reason);
+
+/* By glovebox, whatever rule names it; a host that does not answer refuses nothing. */
+bool network_is_refused(const struct egress_record *record);

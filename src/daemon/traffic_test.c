@@ -40,6 +40,37 @@ static struct egress_record record_of(uint16_t label, uint16_t reason, uint64_t 
                                    .name = "host" };
 }
 
+TEST(what_was_refused_is_denied_though_a_rule_names_it)
+{
+    static struct traffic traffic;
+    struct traffic_source source;
+    static const struct {
+        uint16_t label, reason;
+        uint64_t bytes;
+        const char *decision;
+    } facts[] = {
+        { 0, EGRESS_ALLOWED, 10, "allow" },
+        { 0, EGRESS_SPECIAL_ADDRESS, 0, "deny" },
+        { 0, EGRESS_SNI_DIFFERS, 0, "deny" },
+        { 0, EGRESS_UNREACHABLE, 0, "allow" }, /* nobody refused it */
+        { 0, EGRESS_TOO_LONG, 7, "allow" },
+        { 0, EGRESS_SENT_TOO_MUCH, 0, "deny" },
+        { 0, EGRESS_ENDED, 7, "allow" },
+        { EGRESS_NO_LABEL, EGRESS_NO_RULE, 0, "deny" },
+    };
+    prepare(&traffic, &source);
+    for (size_t i = 0; i < COUNT_OF(facts); i++) {
+        char wanted[32];
+        struct egress_record record = record_of(facts[i].label, facts[i].reason, facts[i].bytes);
+        traffic_note(&traffic, &source, &record, true);
+        const struct traffic_event *event = traffic_event_at(&traffic, traffic.last);
+        (void) snprintf(wanted, sizeof wanted, "\"decision\":\"%s\"", facts[i].decision);
+        expect(event && memmem(event->json.data, event->json.size, wanted, strlen(wanted)),
+               "%zu: not %s", i, wanted);
+    }
+    traffic_done(&traffic);
+}
+
 TEST(each_rule_counts_what_it_allowed)
 {
     static struct traffic traffic;
@@ -189,6 +220,7 @@ TEST(who_watches_is_told)
     traffic_done(&traffic);
 }
 
-TESTS(CASE(each_rule_counts_what_it_allowed), CASE(the_last_are_kept_and_numbered),
+TESTS(CASE(what_was_refused_is_denied_though_a_rule_names_it),
+      CASE(each_rule_counts_what_it_allowed), CASE(the_last_are_kept_and_numbered),
       CASE(a_place_without_memory_is_used_again), CASE(edited_policies_and_new_names_have_bounds),
       CASE(who_watches_is_told))
