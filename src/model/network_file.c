@@ -44,6 +44,10 @@ static int read_host(const struct yaml *yaml, const struct yaml_node *value, str
         return yaml_fail(yaml, value, err,
                          "'%.*s' is no host name; write letters, digits, hyphens and dots",
                          text_head(value->text, 48), value->text);
+    if (strcmp(rule->host, "localhost") == 0)
+        return yaml_fail(yaml, value, err,
+                         "localhost is the sandbox itself inside; for this machine write {network: "
+                         "127.0.0.1/32} with its ports, or an endpoint");
     if (rule->any_below && !strchr(rule->host, '.'))
         return yaml_fail(yaml, value, err,
                          "'*.%.*s' is everybody's; name at least two labels after the star",

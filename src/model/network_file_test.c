@@ -55,6 +55,8 @@ static const struct {
     { RULE "\"*.org\"\n", "is everybody's" },
     { RULE "\"*.\"\n", "is no host name" },
     { RULE "{host: [a.b]}\n", "host is a name" },
+    { RULE "{host: localhost, ports: [8080]}\n", "write {network: 127.0.0.1/32}" },
+    { RULE "LocalHost.\n", "localhost is the sandbox itself" },
     { RULE "{host: }\n", "host is a name" },
     { RULE "{host: a.b, hots: c}\n", "unknown key; keys are host" },
     { RULE "{host: a.b, host: c.d}\n", "'host' is there twice" },
