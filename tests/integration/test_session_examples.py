@@ -42,5 +42,15 @@ def test_an_example_does_what_it_says(daemon, tmp_path, title, block):
     daemon.idle()
 
 
+def test_the_server_block_says_when_nobody_is_at_its_socket(daemon, tmp_path):
+    [block] = [block for title, block in BLOCKS if title.startswith("A web server")]
+    place = "${GLOVEBOX_SOCKET:-/run/glovebox/glovebox.sock}"
+    assert place in block
+    done = subprocess.run(["bash", "-c", block.replace(place, str(tmp_path / "nowhere"))], cwd=tmp_path, capture_output=True, timeout=60,
+                          check=False, env=os.environ | {"PATH": f"{BUILD}:{os.environ['PATH']}", "GLOVEBOX_SOCKET": daemon.path})
+    assert b"curl: (7)" in done.stderr and b"curl: (7)" in done.stdout, done  # at the first call, and after the last try
+    daemon.idle()
+
+
 def test_every_example_is_looked_at():
     assert len(BLOCKS) == len(SAYS)
