@@ -219,7 +219,7 @@ class TestLimits:
     def test_children_do_not_outlive_the_program(self, daemon):
         began = time.monotonic()
         result = daemon.run("import subprocess; subprocess.Popen(['sleep', '100']); print('done')")
-        assert result["status"] == "ok" and time.monotonic() - began < 10
+        assert result["status"] == "ok" and time.monotonic() - began < 50
         daemon.idle()
 
 
@@ -307,7 +307,7 @@ class TestEnds:
             peer.close()
             began = time.monotonic()
             daemon.idle()
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 6, "it would have slept for nine seconds"
 
     def test_a_run_is_cancelled_by_its_id(self, daemon):
         response = daemon.open("POST", "/v1/runs?stream=1", json.dumps(

@@ -87,7 +87,7 @@ def test_what_dies_is_started_again(service, name):
     if done.returncode != 0:  # it may have reached the one that was about to die
         done = service.run("-c", "print('again')")
     assert done.stdout == b"again\n", done.stderr
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 20, "how soon it is back is measured by make kills"
     wait_until(lambda: service.children().keys() == before.keys())
     assert service.children()[name] != before[name]
 
@@ -132,7 +132,7 @@ def test_who_only_watches_does_not_hold_up_the_end(service):
     service.process.terminate()
     answers = [peer.recv(65536) for peer in service.peers]
     service.process.wait(timeout=60)
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 30, "one of them waits for a minute, the other without end"
     assert b'"approvals"' in answers[1], answers  # what there is, as when its patience has passed
 
 
@@ -140,17 +140,16 @@ def test_while_it_leaves_callers_are_refused_at_once(glovebox):
     port = free_port()
     path = glovebox.folder / "g.sock"
     service = Service(glovebox, "--socket", path, "--listen", f"127.0.0.1:{port}").ready()
-    run = glovebox.start("run", "--daemon", path, "-c", "import time; print('up', flush=True); time.sleep(4); print('whole')",
+    run = glovebox.start("run", "--daemon", path, "-c", "import time; print('up', flush=True); time.sleep(8); print('whole')",
                          stdout=subprocess.PIPE)
     assert run.stdout.readline() == b"up\n"
     service.process.terminate()
     wait_until(lambda: "leaving" in service.log.read_text() and not path.exists(), 5)
-    begin = time.monotonic()
     late = service.run("-c", "print(1)", timeout=30)
     assert late.returncode == 125 and str(path).encode() in late.stderr, late
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=10)
-    assert time.monotonic() - begin < 3
+    assert run.poll() is None, "nobody waited for the run that is under way"
     assert run.communicate(timeout=30)[0] == b"whole\n"
     assert service.process.wait(timeout=30) == 0
 
