@@ -96,6 +96,20 @@ static void print_limits(const struct policy *policy)
     }
 }
 
+static void print_approval(const struct policy_approval *approval)
+{
+    char when[64], scopes[64], expires[32];
+    if (approval->when == 0) {
+        (void) printf("%-16s none\n", "approval");
+        return;
+    }
+    approval_print_asks(approval->when, when, sizeof when);
+    approval_print_scopes(approval_scopes(approval), scopes, sizeof scopes);
+    limit_print(LIMIT_wall, approval_expires_ms(approval), expires, sizeof expires);
+    (void) printf("%-16s when %s; by %s; scopes %s; expires %s\n", "approval", when,
+                  approval->is_out_of_band ? "out_of_band" : "terminal", scopes, expires);
+}
+
 static void print_policy(const struct policy *policy)
 {
     (void) printf("%-16s %s%s%s\n", "name", policy->name, policy->extends[0] ? ", extends " : "",
@@ -126,6 +140,7 @@ static void print_policy(const struct policy *policy)
     for (size_t i = 0; i < policy->variable_count; i++)
         (void) printf("%-16s %s=%s\n", i > 0 ? "" : "env", policy->variables[i].name,
                       policy->variables[i].value);
+    print_approval(&policy->approval);
     (void) printf("%-16s %s\n", "digest", policy->digest);
     print_limits(policy);
 }

@@ -157,6 +157,27 @@ static void grant_precheck(struct explanation *explanation)
     }
 }
 
+static void grant_approval(struct explanation *explanation)
+{
+    const struct policy_approval *approval = &explanation->policy.approval;
+    const struct policy_origin *origins = explanation->origins.approval;
+    char text[64];
+    if (approval->when == 0) {
+        grant(explanation, "approval", "none", (struct policy_origin){ 0 });
+        return;
+    }
+    for (unsigned bit = 0; bit < APPROVAL_BY; bit++)
+        if (approval->when & (1U << bit))
+            grant(explanation, "approval.when", approval_asks_name(1U << bit),
+                  origins[APPROVAL_WHEN + bit]);
+    grant(explanation, "approval.by", approval->is_out_of_band ? "out_of_band" : "terminal",
+          origins[APPROVAL_BY]);
+    approval_print_scopes(approval_scopes(approval), text, sizeof text);
+    grant(explanation, "approval.scopes", text, origins[APPROVAL_SCOPES]);
+    limit_print(LIMIT_wall, approval_expires_ms(approval), text, sizeof text);
+    grant(explanation, "approval.expires", text, origins[APPROVAL_EXPIRES]);
+}
+
 static void list_languages(const struct policy *policy, char *text, size_t size)
 {
     size_t used = 0;
@@ -177,6 +198,7 @@ static void explain_grants(struct explanation *explanation)
     grant_network(explanation);
     grant_limits(explanation);
     grant_precheck(explanation);
+    grant_approval(explanation);
 }
 
 /* Which line decides about a finding: of the list that names the module, of the rule, or of

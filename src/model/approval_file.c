@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -60,6 +61,26 @@ const char *approval_scope_name(uint32_t bit)
     return name_of(scopes, COUNT_OF(scopes), bit);
 }
 
+static void list_words(const struct word words[4], uint32_t bits, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < 4 && used < size; i++)
+        if (bits & words[i].bit)
+            used += (size_t) snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "",
+                                      words[i].name);
+}
+
+void approval_print_asks(uint32_t bits, char *text, size_t size)
+{
+    list_words(asks, bits, text, size);
+}
+
+void approval_print_scopes(uint32_t bits, char *text, size_t size)
+{
+    list_words(scopes, bits, text, size);
+}
+
 /* A list of words, each of which is a bit. */
 static int read_words(const struct yaml *yaml, const struct yaml_node *value,
                       const struct word words[4], uint32_t *ret_bits, error *err)
@@ -102,23 +123,38 @@ static int read_by(const struct yaml *yaml, const struct yaml_node *value,
     return 0;
 }
 
+static void note_lines(const struct policy_approval *approval, enum approval_part part, int line,
+                       struct approval_lines *lines)
+{
+    for (unsigned bit = 0; part == APPROVAL_WHEN && bit < APPROVAL_BY; bit++)
+        lines->parts[APPROVAL_WHEN + bit] = approval->when & (1U << bit) ? line : 0;
+    if (part != APPROVAL_WHEN)
+        lines->parts[part] = line;
+}
+
 static int read_key(const struct yaml *yaml, const struct yaml_node *key,
-                    const struct yaml_node *value, struct policy_approval *approval, error *err)
+                    const struct yaml_node *value, struct policy_approval *approval,
+                    enum approval_part *ret_part, error *err)
 {
     const char *name = key->kind == YAML_TEXT ? key->text : "";
+    *ret_part = APPROVAL_WHEN;
     if (strcmp(name, "when") == 0)
         return read_words(yaml, value, asks, &approval->when, err);
+    *ret_part = APPROVAL_SCOPES;
     if (strcmp(name, "scopes") == 0)
         return read_words(yaml, value, scopes, &approval->scopes, err);
+    *ret_part = APPROVAL_BY;
     if (strcmp(name, "by") == 0)
         return read_by(yaml, value, approval, err);
+    *ret_part = APPROVAL_EXPIRES;
     if (strcmp(name, "expires") == 0)
         return read_expires(yaml, value, &approval->expires_ms, err);
     return yaml_fail(yaml, key, err, "approval has when, by, scopes, expires; remove the others");
 }
 
 int approval_file_read(const struct yaml *yaml, const struct yaml_node *value,
-                       struct policy_approval *ret_approval, error *err)
+                       struct policy_approval *ret_approval, struct approval_lines *ret_lines,
+                       error *err)
 {
     if (value->empty)
         return 0;
@@ -127,8 +163,10 @@ int approval_file_read(const struct yaml *yaml, const struct yaml_node *value,
                          "approval is a mapping; write {when: [always], expires: 15m}");
     for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
         const struct yaml_node *said = yaml_next(yaml, key);
-        if (read_key(yaml, key, said, ret_approval, err) < 0)
+        enum approval_part part;
+        if (read_key(yaml, key, said, ret_approval, &part, err) < 0)
             return -1;
+        note_lines(ret_approval, part, key->line, ret_lines);
         key = yaml_next(yaml, said);
     }
     if (value->children > 0 && ret_approval->when == 0)

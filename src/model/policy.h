@@ -154,6 +154,9 @@ uint64_t approval_expires_ms(const struct policy_approval *approval);
 uint32_t approval_scopes(const struct policy_approval *approval);
 const char *approval_asks_name(uint32_t bit);
 const char *approval_scope_name(uint32_t bit);
+/* "always, network"; 64 bytes are enough. */
+void approval_print_asks(uint32_t bits, char *text, size_t size);
+void approval_print_scopes(uint32_t bits, char *text, size_t size);
 
 /* Writes the canonical rendering: JSON, keys sorted, no blanks, without the digest.
  * Gives  *ret_text, which the caller frees. */

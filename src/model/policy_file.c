@@ -4,7 +4,6 @@
 
 #include "base/table.h"
 #include "base/text.h"
-#include "model/approval_file.h"
 #include "model/network_file.h"
 
 #include <stdio.h>
@@ -264,7 +263,7 @@ static int read_precheck(const struct yaml *yaml, const struct yaml_node *value,
 static int read_approval(const struct yaml *yaml, const struct yaml_node *value,
                          struct policy_file *file, error *err)
 {
-    return approval_file_read(yaml, value, &file->approval, err);
+    return approval_file_read(yaml, value, &file->approval, &file->approval_lines, err);
 }
 
 static int read_one_variable(const struct yaml *yaml, const struct yaml_node *key,

@@ -2,6 +2,7 @@
  * policy_load.c only; everybody else wants policy.h. */
 #pragma once
 
+#include "model/approval_file.h"
 #include "model/policy.h"
 #include "model/policy_origins.h"
 #include "model/precheck_file.h"
@@ -31,6 +32,7 @@ struct policy_file {
     struct precheck_lines precheck_lines;
     struct place precheck_place;
     struct policy_approval approval;
+    struct approval_lines approval_lines;
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct stated_limits limits;

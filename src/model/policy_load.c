@@ -311,6 +311,20 @@ static void note_modules(const struct precheck *whole, const struct policy_file 
                 note(&origins->modules[i], index, file->precheck_lines.modules[k]);
 }
 
+/* Who is overruled, by a shorter time or a stricter `by` below, is not the one who says it. */
+static void note_approval(const struct policy_approval *whole, const struct policy_file *file,
+                          size_t index, struct policy_origins *origins)
+{
+    const struct policy_approval *said = &file->approval;
+    for (unsigned part = 0; part < APPROVAL_PARTS; part++) {
+        bool is_overruled =
+            (part == APPROVAL_BY && said->is_out_of_band != whole->is_out_of_band) ||
+            (part == APPROVAL_EXPIRES && said->expires_ms != whole->expires_ms);
+        if (!is_overruled)
+            note(&origins->approval[part], index, file->approval_lines.parts[part]);
+    }
+}
+
 /* The far end first, as files are merged: who speaks later has the last word. */
 static void gather_origins(const struct chain *chain, const struct policy *policy,
                            struct policy_origins *ret_origins)
@@ -331,6 +345,7 @@ static void gather_origins(const struct chain *chain, const struct policy *polic
         }
         for (unsigned rule = 0; rule < CHECK_RULES; rule++)
             note(&ret_origins->rules[rule], i, file->precheck_lines.rules[rule]);
+        note_approval(&policy->approval, file, i, ret_origins);
         note_modules(&policy->precheck, file, i, ret_origins);
     }
 }

@@ -22,6 +22,15 @@ enum policy_key {
     POLICY_KEYS
 };
 
+/* What `approval` says, and of `when` each trigger. */
+enum approval_part {
+    APPROVAL_WHEN, /* and the next three: bits 0 to 3 of policy_asks */
+    APPROVAL_BY = 4,
+    APPROVAL_SCOPES,
+    APPROVAL_EXPIRES,
+    APPROVAL_PARTS
+};
+
 /* line 0: no file says it, it is so by itself. */
 struct policy_origin {
     unsigned file; /* index into policy_origins.files */
@@ -32,6 +41,7 @@ struct policy_origins {
     size_t file_count;
     char files[POLICY_FILES_MOST][POLICY_LABEL_SIZE]; /* paths; [0] is the policy itself */
     struct policy_origin keys[POLICY_KEYS];
+    struct policy_origin approval[APPROVAL_PARTS];
     struct policy_origin limits[LIMITS];
     struct policy_origin maximum[LIMITS];
     struct policy_origin rules[CHECK_RULES];             /* CHECK_module: modules.others */

@@ -62,6 +62,23 @@ def test_each_value_has_the_line_that_says_it(glovebox, policies, environment):
     assert grants["precheck.endless"] == ("warn", None, None)
 
 
+def test_it_is_said_when_a_person_is_asked(glovebox, policies, environment):
+    (policies / "below.yaml").write_text("name: below\nextends: minimal\napproval: {when: [network], expires: 5m}\n")
+    (policies / "asks.yaml").write_text("name: asks\nextends: below\napproval:\n  when: [always]\n  by: out_of_band\n  expires: 1h\n")
+    done = glovebox("policy", "explain", "--policy", "asks", "--json", env=environment)
+    assert [(row["key"], row["value"], row["file"] and row["file"].rsplit("/", 1)[-1], row["file_line"])
+            for row in json.loads(done.stdout)["grants"] if row["key"].startswith("approval")] == [
+        ("approval.when", "always", "asks.yaml", 4), ("approval.when", "network", "below.yaml", 3),
+        ("approval.by", "out_of_band", "asks.yaml", 5), ("approval.scopes", "once, code, session", None, None),
+        ("approval.expires", "5 min", "below.yaml", 3)]
+    (policies / "above.yaml").write_text("name: above\nextends: asks\napproval: {when: [always], by: terminal}\n")
+    above = glovebox("policy", "explain", "--policy", "above", env=environment).stdout.decode()
+    assert any(line.split()[:2] == ["approval.by", "out_of_band"] and line.endswith("asks.yaml:5") for line in above.splitlines())
+    shown = glovebox("policy", "show", "asks", env=environment).stdout.decode()
+    assert "approval         when always, network; by out_of_band; scopes once, code, session; expires 5 min\n" in shown
+    assert "approval         none\n" in glovebox("policy", "show", "minimal", env=environment).stdout.decode()
+
+
 def test_each_finding_has_the_line_that_decides(glovebox, tmp_path, environment):
     script = tmp_path / "script.py"
     script.write_text(CODE)
