@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -67,9 +68,10 @@ void line_remember(struct line_reader *reader, const char *text)
     }
 }
 
-void line_open(struct line_reader *reader, const char *kept)
+void line_open(struct line_reader *reader, const char *kept, int stop)
 {
-    *reader = (struct line_reader){ .is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) };
+    *reader = (struct line_reader){ .is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
+                                    .stop = stop };
     int file = kept ? open(kept, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
     reader->kept = file < 0 ? NULL : fdopen(file, "a+");
     if (!reader->kept)
@@ -129,9 +131,23 @@ static void draw(const struct editor *editor)
 /* --- keys ---------------------------------------------------------------------------------------
  */
 
+/* False: there is nobody any more who types. */
+static bool wait_for_keys(const struct line_reader *reader)
+{
+    struct pollfd watched[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+                                { .fd = reader->stop, .events = POLLIN } };
+    int ready;
+    do
+        ready = poll(watched, 2, -1);
+    while (ready < 0 && errno == EINTR);
+    return ready > 0 && !watched[1].revents;
+}
+
 static int next_byte(struct line_reader *reader)
 {
     if (reader->at == reader->size) {
+        if (!wait_for_keys(reader))
+            return -1;
         ssize_t got = read(STDIN_FILENO, reader->typed, sizeof reader->typed);
         if (got <= 0)
             return -1;

@@ -15,6 +15,7 @@ enum { LINE_MOST = 4096, HISTORY_MOST = 500 };
 
 struct line_reader {
     bool is_terminal;
+    int stop; /* as soon as it can be read, no more is typed: as after Ctrl-D; -1: none */
     struct termios before;
     char *history[HISTORY_MOST]; /* the oldest first */
     size_t history_count;
@@ -24,8 +25,8 @@ struct line_reader {
 };
 
 /* `kept` is the path of the history, NULL for none; what cannot be read or written is no failure.
- */
-void line_open(struct line_reader *reader, const char *kept);
+ * `stop` is borrowed until the end. */
+void line_open(struct line_reader *reader, const char *kept, int stop);
 void line_close(struct line_reader *reader);
 
 enum { LINE_TYPED, LINE_ENDED, LINE_THROWN_AWAY };

@@ -8,14 +8,17 @@
 #include "cli/commands.h"
 #include "client/paths.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define FIELD(name) offsetof(struct repl, name)
 
-enum { ENTRY_MOST = 256 * 1024 };
+enum { ENTRY_MOST = 256 * 1024, STATUS_OF_SIGNAL = 128 };
 
 struct repl {
     struct session_arguments arguments; /* what the verbs of sessions share */
@@ -49,7 +52,7 @@ const struct option_table *repl_option_table(void)
         .usage = "[OPTIONS] [SESSION]",
         .more = "An entry that is not finished goes on in the next line; an empty line ends a "
                 "block. Ctrl-C "
-                "interrupts\na cell, Ctrl-D ends. Needs a daemon: glovebox serve.\n",
+                "interrupts\na cell, Ctrl-D or exit ends. Needs a daemon: glovebox serve.\n",
         .rows = rows,
         .count = COUNT_OF(rows),
     };
@@ -142,6 +145,65 @@ static int read_entry(struct repl *repl)
     }
 }
 
+/* `exit`, `quit()`, `exit(3)`: for the interpreter they end a cell; who types them means us.
+ * Gives  *ret_status, as it is if none is named. */
+static bool is_farewell(const char *entry, int *ret_status)
+{
+    static const char *const words[] = { "exit", "quit" };
+    for_each(word, words) {
+        const char *at = entry + strspn(entry, " \t");
+        size_t length = strlen(*word);
+        if (strncmp(at, *word, length) != 0)
+            continue;
+        at += length;
+        size_t digits = *at == '(' ? strspn(at + 1, "0123456789") : 0;
+        bool is_call = *at == '(' && at[1 + digits] == ')' && digits <= 3;
+        const char *rest = is_call ? at + digits + 2 : at;
+        if (rest[strspn(rest, " \t;\n")])
+            continue;
+        if (digits > 0)
+            *ret_status = (int) strtol(at + 1, NULL, 10) & 255;
+        return true;
+    }
+    return false;
+}
+
+/* --- the end from outside -----------------------------------------------------------------------
+ */
+
+static volatile sig_atomic_t stopped_by; /* the signal */
+static int stop_event = -1;
+static glb_client *volatile running; /* a cell */
+
+static void stop(int number)
+{
+    int before = errno;
+    uint64_t one = 1;
+    stopped_by = number;
+    (void) !write(stop_event, &one, sizeof one);
+    if (running)
+        glb_cancel(running);
+    errno = before;
+}
+
+/* From here on a session may be ours: a terminal that hangs up must not leave it behind. */
+static int watch_signals(error *err)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART };
+    stop_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (stop_event < 0)
+        return fail_os(err, "make an eventfd");
+    for_each(number, numbers) {
+        struct sigaction before;
+        (void) sigaction(*number, NULL, &before);
+        if (before.sa_handler != SIG_IGN) /* nohup */
+            (void) sigaction(*number, &action, NULL);
+    }
+    (void) signal(SIGPIPE, SIG_IGN);
+    return 0;
+}
+
 /* --- the session --------------------------------------------------------------------------------
  */
 
@@ -165,15 +227,27 @@ static int converse(struct repl *repl, error *err)
     int status = 0;
     for (repl->number = 1;; repl->number++) {
         int outcome = read_entry(repl);
+        if (stopped_by != 0)
+            return STATUS_OF_SIGNAL + stopped_by;
         if (outcome == LINE_ENDED)
             return repl->reader.is_terminal ? 0 : status;
         if (outcome == LINE_THROWN_AWAY || strspn(repl->entry, " \t\n") == repl->size) {
             repl->number--;
             continue;
         }
+        int last = repl->reader.is_terminal ? 0 : status;
+        if (is_farewell(repl->entry, &last))
+            return last;
         struct cell cell = { .code = repl->entry, .size = repl->size, .images = &repl->images };
-        if (cell_run(&repl->arguments, repl->session, &cell, err) < 0)
+        running = repl->arguments.client;
+        int done = stopped_by != 0 ? 0 : cell_run(&repl->arguments, repl->session, &cell, err);
+        running = NULL;
+        if (stopped_by == 0 && done < 0)
             return -1;
+        if (stopped_by != 0) {
+            glb_outcome_free(cell.outcome);
+            return STATUS_OF_SIGNAL + stopped_by;
+        }
         status = cell_exit_status(&cell);
         glb_outcome_free(cell.outcome);
     }
@@ -189,22 +263,41 @@ static char *history_path(void)
     return path;
 }
 
-static int begin(struct repl *repl, error *err)
+static int32_t connect_to(const struct repl *repl, glb_client **ret_client)
 {
     glb_connect_options options = { .socket = repl->arguments.daemon, .how = GLB_CONNECT_SOCKET };
-    int32_t code = glb_connect(&options, sizeof options, &repl->arguments.client);
+    return glb_connect(&options, sizeof options, ret_client);
+}
+
+/* By a connection of its own: on the other one a cell may have been cancelled at its very end. */
+static void end_session(const struct repl *repl)
+{
+    glb_client *client = NULL;
+    int32_t code = connect_to(repl, &client);
+    if (code == GLB_OK)
+        code = glb_session_kill(client, repl->session, NULL);
+    error why;
+    if (code != GLB_OK && code != GLB_E_NOT_FOUND && library_failed(code, &why) < 0)
+        (void) complain("the session could not be ended: %s; glovebox session kill %s", why.text,
+                        repl->session);
+    glb_close(client);
+}
+
+static int begin(struct repl *repl, error *err)
+{
+    int32_t code = connect_to(repl, &repl->arguments.client);
     if (code != GLB_OK)
         return library_failed(code, err);
-    if (find_session(repl, err) < 0)
+    if (watch_signals(err) < 0 || find_session(repl, err) < 0)
         return -1;
     char *history = isatty(STDIN_FILENO) ? history_path() : NULL;
-    line_open(&repl->reader, history);
+    line_open(&repl->reader, history, stop_event);
     free(history);
     images_open(&repl->images, repl->folder, isatty(STDOUT_FILENO));
     int status = converse(repl, err);
     line_close(&repl->reader);
     if (repl->arguments.count == 0)
-        (void) glb_session_kill(repl->arguments.client, repl->session, NULL);
+        end_session(repl);
     return status;
 }
 

@@ -278,6 +278,51 @@ def test_repl_is_a_prompt_like_a_notebooks(repl, cli, tmp_path):
     assert session not in cli("list").stdout
 
 
+@pytest.mark.parametrize("how", ["hangup", signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("code", ["", "'half an entr", "print('in', flush=True); import time; time.sleep(60)\r"])
+def test_repl_leaves_no_session_behind(repl, daemon, how, code):
+    before = {row["id"] for row in daemon.call("GET", "/v1/sessions")[1]["sessions"]}
+    ours = repl("--policy", "data")
+    (made,) = {row["id"] for row in daemon.call("GET", "/v1/sessions")[1]["sessions"]} - before
+    ours.type(code)
+    if code:
+        ours.until(b"\nin\r\n" if code[-1] == "\r" else b"entr")
+    if how == "hangup":
+        os.close(ours.fd)
+        status = os.waitstatus_to_exitcode(os.waitpid(ours.pid, 0)[1])
+        assert status in (0, 128 + signal.SIGHUP)  # the end of the typing may be seen before the signal
+    else:
+        os.kill(ours.pid, how)
+        assert ours.end()[0] == 128 + how
+    assert made not in {row["id"] for row in daemon.call("GET", "/v1/sessions")[1]["sessions"]}
+
+
+@pytest.mark.parametrize("word, status", [("exit()", 0), ("quit", 0), ("  quit() ", 0), ("exit(3);", 3), ("exits = 1", None)])
+def test_repl_ends_when_it_is_told_to(repl, word, status, session):
+    ours = repl(session)
+    ours.type(word + "\r")
+    if status is None:  # it is the interpreter's
+        ours.until(b"In [2]: ")
+        ours.type("\x04")
+    for _ in range(200):
+        if os.waitid(os.P_PID, ours.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            break
+        time.sleep(0.05)
+    else:
+        os.kill(ours.pid, signal.SIGKILL)
+    assert ours.end()[0] == (status or 0)
+
+
+def test_repl_says_that_its_session_stays(tmp_path):
+    from conftest import Glovebox
+    ending = Daemon(Glovebox(tmp_path), tmp_path)
+    ours = Shell(ending, "--policy", "data", verb=("repl",), env={"HOME": str(tmp_path)})
+    ours.until(b"In [1]: ")
+    ending.stop()
+    ours.type("\x04")
+    assert b"the session could not be ended: " in ours.end()[1]
+
+
 def test_repl_corrects_lines_and_keeps_a_history(repl, session):
     ours = repl(session)
     ours.type("'ä' + x'\x1b[D\x1b[D\x1b[C\x1b[D'\x1b[H\x06\x1b[3~ö\x05 + 'end'\r")
