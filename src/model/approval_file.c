@@ -133,9 +133,9 @@ static void note_lines(const struct policy_approval *approval, enum approval_par
 }
 
 static int read_key(const struct yaml *yaml, const struct yaml_node *key,
-                    const struct yaml_node *value, struct policy_approval *approval,
-                    enum approval_part *ret_part, error *err)
+                    struct policy_approval *approval, enum approval_part *ret_part, error *err)
 {
+    const struct yaml_node *value = yaml_next(yaml, key);
     const char *name = key->kind == YAML_TEXT ? key->text : "";
     *ret_part = APPROVAL_WHEN;
     if (strcmp(name, "when") == 0)
@@ -162,12 +162,11 @@ int approval_file_read(const struct yaml *yaml, const struct yaml_node *value,
         return yaml_fail(yaml, value, err,
                          "approval is a mapping; write {when: [always], expires: 15m}");
     for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
-        const struct yaml_node *said = yaml_next(yaml, key);
         enum approval_part part;
-        if (read_key(yaml, key, said, ret_approval, &part, err) < 0)
+        if (read_key(yaml, key, ret_approval, &part, err) < 0)
             return -1;
         note_lines(ret_approval, part, key->line, ret_lines);
-        key = yaml_next(yaml, said);
+        key = yaml_next(yaml, yaml_next(yaml, key));
     }
     if (value->children > 0 && ret_approval->when == 0)
         return yaml_fail(yaml, value, err, "approval does not say when; write when: [always]");
