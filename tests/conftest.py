@@ -5,8 +5,10 @@ import signal
 import host_state
 import pytest
 
-# Tests press ^C. A suite that a script started in the background would ignore it, and so would all that it starts.
+# Tests press ^C and hang up. A suite that a script started in the background ignores that, and so does all that it
+# starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as nohup(1) does with this one
 
 
 @pytest.fixture(scope="session", autouse=True)
