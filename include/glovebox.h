@@ -53,6 +53,8 @@ enum {
         15, /* glb_cancel() or a callback ended the call before there was an outcome */
     GLB_E_QUOTA =
         23, /* a quota of the key is used up; glb_error_text() says until when. Since 1.1 */
+    GLB_E_NO_PROGRAM = 24,     /* no program of that name is in the sandbox. Since 1.1 */
+    GLB_E_NOT_EXECUTABLE = 25, /* it is there, and cannot be executed. Since 1.1 */
 };
 
 /* How a run ended. */
@@ -357,9 +359,12 @@ typedef struct glb_process_options {
  * the second time it leaves it.
  *
  *   Gives    *ret_json, freed with glb_text_free(): the process, with "exit_code" and "signal" if
- * it has ended; else a callback has left it. `ret_json` may be NULL. Fails    GLB_E_NOT_FOUND  no
- * such session or process GLB_E_CONFLICT   the session has ended GLB_E_CANCELLED  glb_cancel() for
- * the second time */
+ * it has ended; else a callback has left it. `ret_json` may be NULL.
+ *   Fails    GLB_E_NOT_FOUND       no such session or process
+ *            GLB_E_CONFLICT        the session has ended
+ *            GLB_E_NO_PROGRAM      no such program in the sandbox
+ *            GLB_E_NOT_EXECUTABLE  it is there, and cannot be executed
+ *            GLB_E_CANCELLED       glb_cancel() for the second time */
 GLB_API int32_t glb_session_exec(glb_client *client, const char *session,
                                  const glb_process_options *options, size_t options_size,
                                  char **ret_json);

@@ -30,9 +30,8 @@ int fail_os(error *err, const char *format, ...)
     if (used >= 0 && (size_t) used < sizeof err->text) {
         /* strerrordesc_np is safe between fork and exec: it takes no lock and loads no catalogue.
          */
-        const char *why = strerrordesc_np(os);
         (void) snprintf(err->text + used, sizeof err->text - (size_t) used, ": %s",
-                        why ? why : "unknown error");
+                        strerrordesc_np(os) ?: "unknown error");
     }
     errno = os;
     return -1;
@@ -40,9 +39,8 @@ int fail_os(error *err, const char *format, ...)
 
 int under(error *err, const char *format, ...)
 {
-    char inner[sizeof err->text];
-    memcpy(inner, err->text, sizeof inner);
-    inner[sizeof inner - 1] = '\0';
+    error inner = *err;
+    inner.text[sizeof inner.text - 1] = '\0';
 
     va_list values;
     va_start(values, format);
@@ -50,6 +48,6 @@ int under(error *err, const char *format, ...)
     va_end(values);
     if (used >= 0 && (size_t) used < sizeof err->text)
         (void) snprintf(err->text + used, sizeof err->text - (size_t) used, ": %.*s",
-                        (int) (sizeof err->text - (size_t) used) - 3, inner);
+                        (int) (sizeof err->text - (size_t) used) - 3, inner.text);
     return -1;
 }

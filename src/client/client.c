@@ -19,6 +19,8 @@ _Static_assert((int) GLB_E_SYSTEM == (int) ERR_SYSTEM &&
                    (int) GLB_E_TOO_LARGE == (int) ERR_TOO_LARGE &&
                    (int) GLB_E_UNAVAILABLE == (int) ERR_UNAVAILABLE &&
                    (int) GLB_E_QUOTA == (int) ERR_QUOTA &&
+                   (int) GLB_E_NO_PROGRAM == (int) ERR_NO_PROGRAM &&
+                   (int) GLB_E_NOT_EXECUTABLE == (int) ERR_NOT_EXECUTABLE &&
                    (int) GLB_E_CANCELLED == (int) ERR_INTERNAL + 1,
                "public numbers are those of base/error.h");
 
@@ -29,7 +31,8 @@ static _Thread_local char last_error[sizeof((error *) NULL)->text];
 int32_t report(const error *err)
 {
     (void) snprintf(last_error, sizeof last_error, "%s", err->text);
-    bool is_public = (err->code > 0 && err->code <= GLB_E_CANCELLED) || err->code == GLB_E_QUOTA;
+    bool is_public = (err->code > 0 && err->code <= GLB_E_CANCELLED) ||
+                     (err->code >= GLB_E_QUOTA && err->code <= GLB_E_NOT_EXECUTABLE);
     return is_public ? err->code : GLB_E_INTERNAL;
 }
 

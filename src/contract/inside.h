@@ -226,8 +226,8 @@ struct inside_hello {
 };
 
 struct inside_done {
-    int32_t os; /* errno, 0 = well; the text behind it says what failed */
-    uint32_t reserved;
+    int32_t os;                 /* errno, 0 = well; the text behind it says what failed */
+    uint32_t is_of_the_program; /* 1: execve() refused it; what is around it went well */
 };
 
 struct inside_started {

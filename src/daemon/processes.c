@@ -288,6 +288,17 @@ static void on_resumed(void *context, int64_t paused_ms)
     set_timer(process);
 }
 
+/* As shells tell it: that there is none, or that it cannot be executed. What is missing or
+ * forbidden around it, such as its folder, the request has named. */
+static enum error_code why_not_started(const unsigned char *payload, enum error_code code)
+{
+    struct inside_done done;
+    memcpy(&done, payload, sizeof done);
+    if (done.is_of_the_program)
+        return done.os == ENOENT || done.os == ENOTDIR ? ERR_NO_PROGRAM : ERR_NOT_EXECUTABLE;
+    return code == ERR_NOT_FOUND || code == ERR_POLICY ? ERR_BAD_REQUEST : code;
+}
+
 static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
                     error *err)
 {
@@ -328,8 +339,7 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
             return 0;
         if (error_of_inside(frame, payload, &process->failure) == 0)
             return fail(err, ERR_PROTOCOL, "glovebox-init started a process and did not say so");
-        if (process->failure.code == ERR_NOT_FOUND || process->failure.code == ERR_POLICY)
-            process->failure.code = ERR_BAD_REQUEST;
+        process->failure.code = why_not_started(payload, process->failure.code);
         become_ended(process);
         return 0;
     default:

@@ -165,6 +165,7 @@ void send_done(const struct sandbox *sandbox, uint32_t id, const error *err)
         return;
     }
     done.os = err->os ? err->os : EINVAL;
+    done.is_of_the_program = err->code == ERR_NOT_EXECUTABLE;
     send_frame(sandbox, INSIDE_DONE, 0, id, &done, sizeof done, err->text,
                strnlen(err->text, sizeof err->text));
 }

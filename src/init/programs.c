@@ -199,6 +199,7 @@ _Noreturn static void become_program(const struct sandbox *sandbox,
         goto failed;
     execute(command);
     (void) fail_os(&err, "execute '%s'", command->arguments[0]);
+    err.code = ERR_NOT_EXECUTABLE;
 failed:
     (void) !write(failure, &err, sizeof err);
     _exit(127);

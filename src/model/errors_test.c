@@ -15,8 +15,8 @@ TEST(every_code_has_a_row)
         require(row->name && row->json_code && row->text, "code %d has no row", code);
         expect(row->http_status >= 400 && row->http_status < 600, "%s has status %d", row->name,
                row->http_status);
-        expect(row->exit_status == 125 || row->exit_status == 126, "%s has exit status %d",
-               row->name, row->exit_status);
+        expect(row->exit_status == (code == ERR_NO_PROGRAM ? 127 : 125) || row->exit_status == 126,
+               "%s has exit status %d", row->name, row->exit_status);
         for (int other = ERR_NONE + 1; other < code; other++)
             expect(strcmp(error_row_of(other)->json_code, row->json_code) != 0, "%s is there twice",
                    row->json_code);
@@ -37,6 +37,8 @@ TEST(codes_mean_what_clients_rely_on)
         { ERR_POLICY, "policy", 403, 126, false, "policy" },
         { ERR_BUSY, "busy", 429, 125, true, "glovebox" },
         { ERR_QUOTA, "quota", 429, 125, true, "caller" },
+        { ERR_NO_PROGRAM, "no_program", 400, 127, false, "caller" },
+        { ERR_NOT_EXECUTABLE, "not_executable", 400, 126, false, "caller" },
         { ERR_SYSTEM, "system", 500, 125, true, "glovebox" },
         { ERR_UNAVAILABLE, "unavailable", 503, 125, false, "glovebox" },
         { ERR_FORBIDDEN, "forbidden", 403, 126, false, "caller" },

@@ -117,6 +117,9 @@ def test_sessions_are_listed_shown_and_killed(cli, session):
 def test_programs_pass_everything_through(cli, session):
     done = cli("exec", session, "--", "bash", "-c", "echo out; echo err >&2; exit 7")
     assert (done.returncode, done.stdout, done.stderr) == (7, b"out\n", b"err\n")
+    for words, status, why in ((["nosuch"], 127, b"No such file"), (["/etc/passwd"], 126, b"Permission denied")):
+        done = cli("exec", session, "--", *words)
+        assert done.returncode == status and why in done.stderr, done
     block = os.urandom(300_000)
     assert cli("exec", session, "cat", input=block, stdin=None).stdout == block
     assert cli("exec", session, "--", "sh", "-c", "kill -9 $$").returncode == 137
