@@ -149,25 +149,84 @@ static void print_rows(json_object *answer)
         print_row(json_object_array_get_idx(rows, i));
 }
 
-/* The id goes into an address: nothing but letters of ids. */
-static int check_id(const char *id, error *err)
+/* --- which one ----------------------------------------------------------------------------------
+ */
+
+enum { ID_SIZE = 37 }; /* "apr_", 32 hex digits and the end */
+
+/* Those that wait and begin with a word; two of them are enough to say which are meant. */
+struct search {
+    const char *word;
+    unsigned found;
+    char ids[2][ID_SIZE];
+};
+
+static void compare_beginnings(struct search *search, json_object *rows)
 {
-    if (strlen(id) > 40 || strspn(id, "apr_0123456789bcdef") != strlen(id))
-        return fail(err, ERR_BAD_REQUEST, "'%.60s' is no id of an approval; see glovebox approvals",
-                    id);
+    size_t count = rows ? json_object_array_length(rows) : 0;
+    for (size_t i = 0; i < count && search->found < 2; i++) {
+        const char *id = answer_text(json_object_array_get_idx(rows, i), "id");
+        if (strncmp(id, search->word, strlen(search->word)) == 0)
+            (void) snprintf(search->ids[search->found++], ID_SIZE, "%s", id);
+    }
+}
+
+static int search_pending(const struct approval_arguments *arguments, struct search *search,
+                          error *err)
+{
+    char path[160], after[ID_SIZE] = "";
+    do {
+        json_object *answer = NULL;
+        struct ask asked = { "GET", path, NULL, NULL };
+        (void) snprintf(path, sizeof path, "/v1/approvals?limit=1000&state=pending%s%s",
+                        *after ? "&after=" : "", after);
+        if (ask(arguments, &asked, &answer, err) < 0)
+            return -1;
+        compare_beginnings(search, answer_member(answer, "approvals"));
+        (void) snprintf(after, sizeof after, "%s", answer_text(answer, "next"));
+        (void) json_object_put(answer);
+    } while (*after && search->found < 2);
     return 0;
 }
 
-static int list(const struct approval_arguments *arguments, const char *id, error *err)
+/* An id, or its beginning, if only one of those that wait begins so. Ids go into an address:
+ * nothing but their letters. */
+static int find_id(const struct approval_arguments *arguments, const char *word,
+                   char ret_id[ID_SIZE], error *err)
 {
-    char path[160];
+    struct search search = { .word = word };
+    if (strlen(word) >= ID_SIZE || strspn(word, "apr_0123456789bcdef") != strlen(word))
+        return fail(err, ERR_BAD_REQUEST, "'%.60s' is no id of an approval; see glovebox approvals",
+                    word);
+    (void) snprintf(ret_id, ID_SIZE, "%s", word);
+    if (strlen(word) == ID_SIZE - 1)
+        return 0;
+    if (search_pending(arguments, &search, err) < 0)
+        return -1;
+    if (search.found > 1)
+        return fail(err, ERR_BAD_REQUEST, "'%s' begins more than one: %s and %s; write more of it",
+                    word, search.ids[0], search.ids[1]);
+    if (search.found == 0)
+        return fail(err, ERR_NOT_FOUND,
+                    "no approval that waits begins with '%s'; see glovebox approvals", word);
+    (void) snprintf(ret_id, ID_SIZE, "%s", search.ids[0]);
+    return 0;
+}
+
+/* --- the verbs ----------------------------------------------------------------------------------
+ */
+
+static int list(const struct approval_arguments *arguments, const char *word, error *err)
+{
+    char path[160], id[ID_SIZE];
     json_object *answer = NULL;
     const char *state = arguments->state ? arguments->state : "pending";
     struct ask asked = { "GET", path, NULL, NULL };
-    if ((id && check_id(id, err) < 0) ||
-        strspn(state, "abcdefghijklmnopqrstuvwxyz") != strlen(state))
-        return id ? -1 : fail(err, ERR_BAD_REQUEST, "state '%.40s' does not exist", state);
-    if (id)
+    if (strspn(state, "abcdefghijklmnopqrstuvwxyz") != strlen(state))
+        return fail(err, ERR_BAD_REQUEST, "state '%.40s' does not exist", state);
+    if (word && find_id(arguments, word, id, err) < 0)
+        return -1;
+    if (word)
         (void) snprintf(path, sizeof path, "/v1/approvals/%s", id);
     else
         (void) snprintf(path, sizeof path, "/v1/approvals?limit=1000&state=%.40s", state);
@@ -175,7 +234,7 @@ static int list(const struct approval_arguments *arguments, const char *id, erro
         return -1;
     if (arguments->json)
         print_json(answer);
-    else if (id)
+    else if (word)
         card_print(stdout, answer);
     else
         print_rows(answer);
@@ -199,15 +258,15 @@ static int fill(const struct approval_arguments *arguments, const char *decision
     return 0;
 }
 
-static int decide(const struct approval_arguments *arguments, const char *decision, const char *id,
-                  error *err)
+static int decide(const struct approval_arguments *arguments, const char *decision,
+                  const char *word, error *err)
 {
-    char path[128];
+    char path[128], id[ID_SIZE];
     json_object *answer = NULL;
     json_object *body = json_object_new_object();
     struct ask asked = { "POST", path, body, NULL };
-    (void) snprintf(path, sizeof path, "/v1/approvals/%.60s:decide", id);
-    int result = check_id(id, err);
+    int result = find_id(arguments, word, id, err);
+    (void) snprintf(path, sizeof path, "/v1/approvals/%s:decide", result == 0 ? id : "");
     if (result == 0)
         result = fill(arguments, decision, body, err);
     if (result == 0)

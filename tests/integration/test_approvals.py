@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import threading
@@ -433,6 +434,15 @@ def test_the_command_line_shows_and_decides(service):
     assert "BEWARE" in shown and "    2 | print(x)" in shown and "to the network: nothing" in shown
     done = service.glovebox("deny", *cli, "--reason", "no", approval, env={"GLOVEBOX_API_KEY": service.decider["key"]})
     assert done.returncode == 0 and done.stdout.decode() == f"{approval} is denied\n"
+    others = [ask(service, f"print('beginnings', {n})") for n in range(2)]
+    several = service.glovebox("approve", *cli, "apr_").stderr.decode()
+    assert re.search(r"'apr_' begins more than one: apr_[0-9a-f]{32} and apr_[0-9a-f]{32}; write more of it", several)
+    none = service.glovebox("approve", *cli, "apr_" + "0" * 20).stderr.decode()
+    assert "no approval that waits begins with 'apr_00" in none
+    assert others[0] in service.glovebox("approvals", *cli, others[0][:16]).stdout.decode()
+    for other in others:
+        done = service.glovebox("deny", *cli, other[:16], env={"GLOVEBOX_API_KEY": service.decider["key"]})
+        assert done.stdout.decode() == f"{other} is denied\n", done.stderr
     late = service.glovebox("approve", *cli, approval, "--scope", "once", "--until", "5m")
     assert late.returncode == 125 and b"is denied already" in late.stderr
     mistaken = service.glovebox("approve", *cli, "../runs")
