@@ -1,4 +1,4 @@
-/* log.c - `glovebox log`: verifies, shows and copies the log of receipts, by its files alone. */
+/* log.c - `glovebox log`: shows and copies the log of receipts, by its files alone. */
 #include "cli/commands.h"
 
 #include "base/cleanup.h"
@@ -6,12 +6,12 @@
 #include "cli/audit.h"
 #include "cli/inputs.h"
 #include "cli/log_files.h"
+#include "cli/log_verify.h"
 #include "cli/options.h"
 #include "client/paths.h"
 #include "model/limits.h"
 #include "receipt/chain.h"
 #include "receipt/segment.h"
-#include "receipt/verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,139 +22,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { EXIT_DOES_NOT_VERIFY = 1, PROBLEMS_TOLD = 50, TAIL_COUNT = 20 };
+enum { EXIT_NOTHING_FOUND = 1, TAIL_COUNT = 20 };
 
 typedef int answer(const struct log_arguments *arguments, int folder, error *err);
 
-static answer verify, tail, search, export_log, print_checkpoint, print_key, rotate_key;
+static answer tail, search, export_log, print_checkpoint, print_key, rotate_key;
 
 static const struct verb {
     const char *name;
     answer *answer;
 } verbs[] = {
-    { "verify", verify },         { "tail", tail },     { "search", search },
-    { "export", export_log },     { "key", print_key }, { "checkpoint", print_checkpoint },
+    { "verify", log_verify_answer }, { "tail", tail },     { "search", search },
+    { "export", export_log },        { "key", print_key }, { "checkpoint", print_checkpoint },
     { "rotate-key", rotate_key },
 };
-
-/* --- verify -------------------------------------------------------------------------------------
- */
-
-struct telling {
-    json_object *problems; /* NULL: they are printed */
-    uint64_t told;
-};
-
-static void tell_problem(void *context, const char *what, const char *why)
-{
-    struct telling *telling = context;
-    if (telling->told++ >= PROBLEMS_TOLD)
-        return;
-    if (!telling->problems) {
-        (void) printf("WRONG  %s: %s\n", what, why);
-        return;
-    }
-    json_object *row = json_object_new_object();
-    (void) json_object_object_add(row, "what", json_object_new_string(what));
-    (void) json_object_object_add(row, "why", json_object_new_string(why));
-    (void) json_object_array_add(telling->problems, row);
-}
-
-static void add_number(json_object *object, const char *name, uint64_t value)
-{
-    (void) json_object_object_add(object, name, json_object_new_int64((int64_t) value));
-}
-
-static void print_json(const struct verify_report *report, const struct public_key *key,
-                       bool key_is_own, json_object *problems)
-{
-    json_object *whole = json_object_new_object();
-    (void) json_object_object_add(whole, "verified",
-                                  json_object_new_boolean(report->problems == 0));
-    (void) json_object_object_add(whole, "origin", json_object_new_string(key->name));
-    (void) json_object_object_add(whole, "key_from_the_log", json_object_new_boolean(key_is_own));
-    add_number(whole, "first", report->first);
-    add_number(whole, "size", report->size);
-    add_number(whole, "covered", report->covered);
-    add_number(whole, "kept", report->kept);
-    add_number(whole, "signatures", report->signatures);
-    (void) json_object_object_add(whole, "problems", problems);
-    (void) puts(json_object_to_json_string_ext(whole, JSON_C_TO_STRING_PLAIN));
-    (void) json_object_put(whole);
-}
-
-static void print_verdict(const struct verify_report *report, const struct public_key *key,
-                          bool key_is_own, bool had_kept)
-{
-    (void) printf("log    %s, %" PRIu64 " records (%" PRIu64 " to %" PRIu64 "), %.1f MiB\n",
-                  key->name, report->size - report->first, report->first,
-                  report->size > 0 ? report->size - 1 : 0, (double) report->bytes / 1048576);
-    if (report->problems > 0) {
-        (void) printf("DOES NOT VERIFY: %" PRIu64 " things are wrong\n", report->problems);
-        return;
-    }
-    (void) puts("VERIFIED");
-    (void) printf(
-        "proved: every byte of these records is as it was when the checkpoint over %" PRIu64
-        " of them was signed; none was removed, added or moved before that.\n",
-        report->covered);
-    if (report->size > report->covered)
-        (void) printf("        %" PRIu64
-                      " later records carry good signatures of their own and follow "
-                      "on each other; that none is missing at the end is not proved.\n",
-                      report->size - report->covered);
-    if (report->first > 0)
-        (void) printf("        records before %" PRIu64 " were removed by retention, which the log "
-                      "tells; only their hashes are left.\n",
-                      report->first);
-    if (key_is_own)
-        (void) puts(
-            "not proved: who signed. The key was taken from the log itself; give the one that "
-            "you have kept: --key FILE.");
-    if (had_kept)
-        (void) printf(
-            "proved: it is the continuation of the checkpoint that you kept, over %" PRIu64
-            " records.\n",
-            report->kept);
-    else
-        (void) puts(
-            "not proved: that the whole log was not exchanged for an older one of the same key. "
-            "Keep a checkpoint elsewhere and give it: --checkpoint FILE.");
-    (void) puts(
-        "not proved: that what the signer wrote was true. Whoever holds the key and the host's "
-        "root can write anything that no witness has seen.");
-}
-
-static int verify(const struct log_arguments *arguments, int folder, error *err)
-{
-    struct public_key key;
-    bool key_is_own;
-    auto_text kept = NULL;
-    size_t size = 0;
-    if (log_key_read(arguments, folder, &key, &key_is_own, err) < 0 ||
-        (arguments->checkpoint && read_input_file(arguments->checkpoint, &kept, &size, err) < 0))
-        return -1;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    struct telling telling = { .problems = arguments->json ? json_object_new_array() : NULL };
-    struct verify_order order = { .folder = folder,
-                                  .key = &key,
-                                  .kept = kept,
-                                  .every_signature = arguments->signatures,
-                                  .workers = processors > 0 ? (unsigned) processors : 1,
-                                  .problem = tell_problem,
-                                  .context = &telling };
-    struct verify_report report;
-    (void) fflush(stdout);
-    if (log_verify(&order, &report, err) < 0) {
-        (void) json_object_put(telling.problems);
-        return -1;
-    }
-    if (arguments->json)
-        print_json(&report, &key, key_is_own, telling.problems);
-    else
-        print_verdict(&report, &key, key_is_own, kept != NULL);
-    return report.problems > 0 ? EXIT_DOES_NOT_VERIFY : 0;
-}
 
 /* --- tail, search -------------------------------------------------------------------------------
  */
@@ -213,7 +94,7 @@ static int search(const struct log_arguments *arguments, int folder, error *err)
     struct looking looking = { .arguments = arguments };
     if (segments_each(folder, 0, search_record, &looking, err) < 0)
         return -1;
-    return looking.found > 0 ? 0 : EXIT_DOES_NOT_VERIFY;
+    return looking.found > 0 ? 0 : EXIT_NOTHING_FOUND;
 }
 
 static int count_record(void *context, const struct record *record, error *err)

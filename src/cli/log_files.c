@@ -35,6 +35,7 @@ static const struct option_row log_rows[] = {
     { "key",        0,   "FILE",   VALUES_FILE,   "verify, key: the public key, as you have kept it",   store_text,   FIELD(key) },
     { "checkpoint", 0,   "FILE",   VALUES_FILE,   "verify: a checkpoint that you have kept; the log must go on from it", store_text, FIELD(checkpoint) },
     { "signatures", 0,   NULL,     VALUES_NONE,   "verify: check the signature of every record",        store_switch, FIELD(signatures) },
+    { "all",        0,   NULL,     VALUES_NONE,   "verify: each thing that is wrong in a line of its own", store_switch, FIELD(all) },
     { "count",      'n', "N",      VALUES_NONE,   "tail: how many records; default: 20",                store_text,   FIELD(count) },
     { "out",        'o', "PLACE",  VALUES_FILE,   "export: the new folder; checkpoint, key: a file instead of stdout", store_text, FIELD(out) },
     { "pem",        0,   NULL,     VALUES_NONE,   "key: as PEM",                                        store_switch, FIELD(pem) },
@@ -99,7 +100,7 @@ static const struct taking {
     bool is_writing; /* to the log of a state, as its user; never to a folder by its path */
 } takings[] = {
     /* clang-format off */
-    { &log_table,     "verify",     " json key checkpoint signatures ", 0, 0 },
+    { &log_table,     "verify",     " json key checkpoint signatures all ", 0, 0 },
     { &log_table,     "tail",       " json count ",                     0, 0 },
     { &log_table,     "search",     " json ",                           0, OPERANDS_MOST },
     { &log_table,     "export",     " out ",                            0, 0 },

@@ -14,7 +14,7 @@ enum { OPERANDS_MOST = 16 };
 /* Options and operands of a verb below `log` or `receipt`. */
 struct log_arguments {
     const char *state, *log, *key, *checkpoint, *out, *count;
-    bool json, pem, signatures, bundle;
+    bool json, pem, signatures, bundle, all;
     int operand_count;
     const char *operands[OPERANDS_MOST];
 };

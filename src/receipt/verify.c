@@ -340,6 +340,7 @@ static void tell_findings(const struct checking *checking, const struct record *
         record_problem(checking, index, "is no envelope of glovebox");
         return;
     }
+    checking->report->forged += finding->is_forged;
     if (finding->is_forged)
         record_problem(checking, index, "was changed, or signed by another key");
     merkle_edge_root(edge, &root);
@@ -511,7 +512,7 @@ static int check(struct checking *checking, error *err)
     if (checking->is_quiet && report->problems > 0) {
         checking->is_quiet = false;
         checking->has_gap = had_gap;
-        report->problems = report->signatures = 0;
+        report->problems = report->signatures = report->forged = 0;
         if (look_at_all(checking, true, err) < 0 || build_tree(checking, err) < 0)
             return -1;
     }

@@ -34,6 +34,7 @@ struct verify_report {
         trimmed; /* how many were checked; first record that retention says it kept */
     uint64_t bytes;
     uint64_t problems;
+    uint64_t forged; /* records that the key, or the keys that it leads to, did not sign */
 };
 
 /* Returns 0 when it could look at everything, whatever it found; see ret_report->problems. */

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import pathlib
 import random
 import shutil
@@ -696,7 +697,15 @@ def test_a_change_of_key_cannot_be_forged(glovebox, rotated, tmp_path, written):
     # A stranger's log does not become ours by naming our key, nor ours a stranger's.
     stranger = tmp_path / "stranger.pub"
     stranger.write_bytes((written / "key.pub").read_bytes())
-    assert glovebox("log", "verify", "--log", str(log), "--key", str(stranger)).returncode == 1
+    refused = glovebox("log", "verify", "--log", str(log), "--key", str(stranger))
+    assert refused.returncode == 1
+    # One cause is told once, with how many records it makes wrong and what to do; each of them on demand.
+    said = refused.stdout.decode()
+    counted = re.search(r"^WRONG  record 0 to record (\d+), (\d+) in all: was changed, or signed by another key$", said, re.M)
+    assert counted and int(counted[2]) == int(counted[1]) + 1 > 2 and len(said.splitlines()) < 8, said
+    assert re.search(r"^DOES NOT VERIFY: \d+ things are wrong; one by one: --all$", said, re.M) and "\nnext: no record here is signed by" in said
+    each = glovebox("log", "verify", "--all", "--log", str(log), "--key", str(stranger)).stdout.decode()
+    assert each.count("was changed, or signed by another key") >= int(counted[2]) and "--all" not in each
     shutil.copy(log / "key.chain", written / "key.chain")
     for key in (*keys, stranger):
         assert glovebox("log", "verify", "--log", str(written), "--key", str(key)).returncode == 1, key
