@@ -1,12 +1,12 @@
 /* checks.c - the look at code before it runs: which checker suits, its run, what it says. */
 #include "daemon/checks.h"
 
-#include "base/clock.h"
 #include "base/table.h"
 #include "check_bash.h"
 #include "check_javascript.h"
 #include "check_python.h"
 #include "check_report.h"
+#include "daemon/aside.h"
 #include "daemon/json_writer.h"
 #include "daemon/run.h"
 
@@ -14,12 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    CODE_MOST = 1024 * 1024,
-    CHECK_CPU_MS = 5000,
-    CHECK_WALL_MS = 20000,
-    ANSWER_MOST = 256 * 1024
-};
+enum { CODE_MOST = 1024 * 1024 };
 
 static const char input_name[] = "checked"; /* no module can have this name: it has no suffix */
 
@@ -34,35 +29,16 @@ static const struct checker {
     { "javascript", "javascript", (const char *const[]){ check_javascript, NULL } },
 };
 
-struct check {
-    struct run *outer; /* NULL: nobody waits any more */
-    struct run *inner;
-    struct run_listener listener;
-    check_told *told;
-    char *source;
-};
-
 /* A checker is granted this, whatever the policy of the code says. */
 static const struct policy *policy_of_checkers(void)
 {
     static struct policy policy;
     if (policy.name[0])
         return &policy;
-    limits_init(&policy.limits);
-    policy.limits.wall = CHECK_WALL_MS; /* a busy machine is no hostile text */
-    policy.limits.cpu = CHECK_CPU_MS;
-    policy.limits.memory = UINT64_C(512) << 20;
-    policy.limits.processes = 64; /* node has a dozen threads, and runs itself once more */
-    policy.limits.disk = UINT64_C(32) << 20;
-    policy.limits.inodes = 256;
-    policy.limits.output = ANSWER_MOST;
-    policy.limits.artifacts = policy.limits.artifact_files = 0;
-    policy.maximum = policy.limits;
-    policy.network = POLICY_NETWORK_NONE;
+    aside_policy_init(&policy, "precheck");
     for_each(checker, checkers)
         (void) snprintf(policy.languages[policy.language_count++], POLICY_LANGUAGE_SIZE, "%s",
                         checker->runs_as);
-    (void) snprintf(policy.name, sizeof policy.name, "precheck");
     return &policy;
 }
 
@@ -176,67 +152,26 @@ bool check_read_answer(char *text, const struct precheck *precheck, struct check
     return false;
 }
 
-static void take_answer(const struct run *inner, const struct precheck *precheck,
-                        struct check_outcome *outcome)
-{
-    char marker[OUTPUT_MARKER_MOST];
-    char why[200];
-    struct output_part parts[OUTPUT_PARTS];
-    auto_bytes text = { 0 };
-    if (inner->verdict.status != RUN_OK) {
-        enum limit_id limit = inner->verdict.limit;
-        (void) snprintf(why, sizeof why, "the checker ended with status %s%s%s",
-                        outcome_status_name(inner->verdict.status), limit < LIMITS ? ": " : "",
-                        limit < LIMITS ? limit_rows[limit].name : "");
-        fail_check(outcome, why);
-        return;
-    }
-    output_parts(&inner->harvest.output[0], "", marker, parts);
-    for (unsigned i = 0; i < OUTPUT_PARTS; i++)
-        bytes_add(&text, parts[i].data, parts[i].size);
-    bytes_add(&text, "", 1);
-    if (text.failed || strlen(text.data) + 1 != text.size ||
-        !check_read_answer(text.data, precheck, outcome))
-        fail_check(outcome, "the checker said something else than up to 1000 findings");
-}
-
 /* --- the run of a checker -----------------------------------------------------------------------
  */
 
-static void check_free(struct check *check)
+static void on_answer(struct run *run, const struct aside_answer *answer)
 {
-    if (check->inner)
-        run_free(check->inner);
-    free(check->source);
-    free(check);
-}
-
-static void on_changed(void *context, struct run *inner)
-{
-    struct check *check = context;
-    struct run *outer = check->outer;
-    if (inner->state != RUN_DONE)
-        return;
-    if (outer) {
-        outer->check = NULL;
-        outer->checks->took_ms = (inner->done_us - inner->submitted_us) / 1000;
-        outer->checks_cpu_us = inner->counters.cpu_us;
-        take_answer(inner, rules_of(outer), outer->checks);
-    }
-    check_told *told = check->told;
-    check_free(check);
-    if (outer)
-        told(outer);
+    check_told *told = run->check_told;
+    run->check = NULL;
+    run->checks->took_ms = answer->took_ms;
+    run->checks_cpu_us += answer->cpu_us;
+    if (answer->failure)
+        fail_check(run->checks, answer->failure);
+    else if (!check_read_answer(answer->text, rules_of(run), run->checks))
+        fail_check(run->checks, "the checker said something else than up to 1000 findings");
+    told(run);
 }
 
 void check_abandon(struct run *run)
 {
-    struct check *check = run->check;
-    if (!check)
-        return;
+    aside_abandon(run->check);
     run->check = NULL;
-    check->outer = NULL;
-    run_cancel(check->inner); /* told by on_changed() at once or later; all inputs are in by then */
 }
 
 static const struct checker *find_checker(const struct run *run)
@@ -250,62 +185,24 @@ static const struct checker *find_checker(const struct run *run)
     return NULL;
 }
 
-static char *join_parts(const char *const *parts)
-{
-    auto_bytes text = { 0 };
-    for (; *parts; parts++)
-        bytes_add_text(&text, *parts);
-    return text.failed ? NULL : strdup(bytes_text(&text));
-}
-
 /* The text lies in the request of the run that waits for this. */
-static struct run_request *make_request(const struct run *run, const struct checker *checker,
-                                        const struct content *code, bool is_cell,
-                                        const char *source)
+static int begin_checker(struct run *run, const struct checker *checker,
+                         const struct content *code, bool is_cell, error *err)
 {
-    struct run_request *request = calloc(1, sizeof *request);
-    struct request_file *file = calloc(1, sizeof *file);
-    if (!request || !file) {
-        free(request);
-        free(file);
-        return NULL;
-    }
-    *file = (struct request_file){
+    const struct run_spec place = { .policy = policy_of_checkers(),
+                                    .template_index = run->spec.template_index,
+                                    .template = run->spec.template };
+    const struct request_file file = {
         .path = input_name, .content = *code, .has_content = true, .read_only = true
     };
-    request->account = run->account;
-    request->language = checker->runs_as;
-    content_from_text(&request->code, source, strlen(source));
-    request->has_code = true;
-    request->files = file;
-    request->file_count = 1;
-    request->arguments[request->argument_count++] = input_name;
-    request->arguments[request->argument_count++] = is_cell ? "cell" : "script";
-    return request;
-}
-
-/* Gives the check with its run, which waits for nothing yet. NULL with *err. */
-static struct check *make_check(struct run *run, const struct checker *checker,
-                                const struct run_request *given, bool is_cell, error *err)
-{
-    struct check *check = calloc(1, sizeof *check);
-    struct run_request *request = NULL;
-    if (check)
-        check->source = join_parts(checker->parts);
-    if (check && check->source)
-        request = make_request(run, checker, &given->code, is_cell, check->source);
-    if (!request) {
-        (void) fail(err, ERR_SYSTEM, "no memory for a checker");
-        free(check ? check->source : NULL);
-        free(check);
-        return NULL;
-    }
-    if (run_new_checker(run, policy_of_checkers(), request, &check->inner, err) < 0) {
-        check_free(check);
-        return NULL;
-    }
-    check->outer = run;
-    return check;
+    const struct aside_order order = { .place = &place,
+                                       .runs_as = checker->runs_as,
+                                       .parts = checker->parts,
+                                       .files = &file,
+                                       .file_count = 1,
+                                       .arguments = { input_name, is_cell ? "cell" : "script" },
+                                       .told = on_answer };
+    return aside_begin(run, &order, &run->check, err);
 }
 
 bool check_is_wanted(const struct run *run)
@@ -323,6 +220,7 @@ void check_begin(struct run *run, const struct run_request *given, bool is_cell,
         told(run);
         return;
     }
+    run->check_told = told;
     if (!run->spec.language) {
         add_unchecked(run, "a command");
     } else if (!checker) {
@@ -330,18 +228,12 @@ void check_begin(struct run *run, const struct run_request *given, bool is_cell,
         add_unchecked(run, why);
     } else if (given->code.size > CODE_MOST) {
         add_unchecked(run, "it is longer than 1 MiB");
-    } else if (!(run->check = make_check(run, checker, given, is_cell, &err))) {
+    } else if (begin_checker(run, checker, &given->code, is_cell, &err) == 0) {
+        return; /* on_answer() tells */
+    } else {
         fail_check(run->checks, err.text);
     }
-    if (!run->check) {
-        told(run);
-        return;
-    }
-    struct check *check = run->check;
-    check->told = told;
-    check->listener = (struct run_listener){ .context = check, .changed = on_changed };
-    run_listen(check->inner, &check->listener);
-    runs_enqueue(check->inner);
+    told(run);
 }
 
 enum check_decision check_decision_of(const struct run *run)

@@ -73,7 +73,8 @@ struct run {
     bool files_are_lost; /* the sandbox had to be killed before its files were taken */
 
     bool check_only;              /* nothing of it runs, whatever is found */
-    struct check *check;          /* under way: it does not begin before that has ended */
+    struct aside *check;          /* under way: it does not begin before that has ended */
+    check_told *check_told;
     struct check_outcome *checks; /* of it */
     uint64_t checks_cpu_us;
     bool is_checker;   /* of another run: nobody but that one knows it (checks.c) */
@@ -93,8 +94,8 @@ const char *run_state_name(enum run_state state);
 int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
 struct run *run_make(struct runs *runs); /* NULL: no memory */
 void run_free(struct run *run);
-/* A run of our own beside another one. As run_new(). */
-int run_new_checker(const struct run *beside, const struct policy *policy,
+/* A run of our own beside another one, as spec_grant_checker() has it. As run_new(). */
+int run_new_checker(const struct run *beside, const struct run_spec *place,
                     struct run_request *request, struct run **ret_run, error *err);
 void run_drop(struct run *run); /* as run_free(), of one that nobody was told of */
 void run_slim(struct run *run); /* keeps only the result, if it is done and nobody listens */

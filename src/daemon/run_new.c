@@ -72,7 +72,7 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
     return 0;
 }
 
-int run_new_checker(const struct run *beside, const struct policy *policy,
+int run_new_checker(const struct run *beside, const struct run_spec *place,
                     struct run_request *request, struct run **ret_run, error *err)
 {
     struct run *run = run_make(beside->runs);
@@ -82,7 +82,7 @@ int run_new_checker(const struct run *beside, const struct policy *policy,
     }
     run->account = beside->account;
     run->is_checker = true;
-    if (spec_grant_checker(&run->spec, request, policy, &beside->spec, err) < 0) {
+    if (spec_grant_checker(&run->spec, request, place, err) < 0) {
         request_free(request);
         run_free(run);
         return -1;

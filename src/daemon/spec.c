@@ -405,15 +405,16 @@ int spec_grant(struct run_spec *spec, const struct run_request *request,
 }
 
 int spec_grant_checker(struct run_spec *spec, const struct run_request *request,
-                       const struct policy *policy, const struct run_spec *beside, error *err)
+                       const struct run_spec *place, error *err)
 {
+    const struct policy *policy = place->policy;
     *spec = (struct run_spec){ .set = -1,
                                .policy = policy,
                                .limits = policy->limits,
                                .network = policy->network,
                                .way = &policy->way,
-                               .template_index = beside->template_index,
-                               .template = beside->template };
+                               .template_index = place->template_index,
+                               .template = place->template };
     return grant_there(spec, request, err);
 }
 

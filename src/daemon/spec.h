@@ -37,10 +37,10 @@ struct variables {
  * ERR_POLICY  for a language that the policy forbids, ERR_LIMIT, ERR_TOO_LARGE. */
 int spec_grant(struct run_spec *spec, const struct run_request *request,
                const struct policies *policies, const struct templates *templates, error *err);
-/* For a program of our own that looks at what `beside` is going to run: in the same template, under
- * a policy that the caller keeps. As spec_grant. */
+/* For a program of our own: in the template of `place`, under its policy, which the caller keeps. As
+ * spec_grant. */
 int spec_grant_checker(struct run_spec *spec, const struct run_request *request,
-                       const struct policy *policy, const struct run_spec *beside, error *err);
+                       const struct run_spec *place, error *err);
 /* For a session: where it stands and under which limits; its contexts name their language
  * themselves. As spec_grant. */
 int spec_grant_place(struct run_spec *spec, const struct run_request *request,
