@@ -13,9 +13,10 @@ import socket
 import subprocess
 import sys
 
+import failing_templates
 import pytest
 import session_rig
-from conftest import TOP, Glovebox
+from conftest import STATE, TOP, Glovebox
 
 POLICIES = {
     "lint": """name: lint
@@ -355,3 +356,37 @@ def test_the_checker_of_javascript_finds_what_is_written_openly(tmp_path):
     assert {row[0] for row in look("let x = (;")} == {"syntax"}
     assert {row[0] for row in look("(" * 100000 + ")" * 100000)} == {"unchecked"}
     assert look("const f = (x) => x.exit;\nf(process);") == set(), "what a lint cannot see"
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    """A daemon whose templates have no interpreter that works."""
+    folder = tmp_path_factory.mktemp("f")
+    glovebox = Glovebox(folder)
+    glovebox.state = folder / "state"
+    failing_templates.add_to(glovebox.state, STATE / "templates" / "minimal")
+    policies = folder / "policies"
+    policies.mkdir()
+    (policies / "any.yaml").write_text("name: any\nextends: minimal\ntemplate: silent\n"
+                                       "languages: [python, bash, node]\nprecheck: {unchecked: allow}\n")
+    (policies / "minimal.yaml").write_text((TOP / "policies" / "minimal.yaml").read_text())
+    started = session_rig.Daemon(glovebox, folder, policies=str(policies))
+    yield started
+    started.stop()
+
+
+# Whatever a policy says of what cannot be looked at: a checker that was asked and gave no answer has not said yes.
+@pytest.mark.parametrize("way", failing_templates.WAYS)
+def test_a_checker_that_fails_denies(failing, way):
+    def run(language):
+        return failing.call("POST", "/v1/runs", {"code": "1", "language": language, "policy": "any", "template": way})
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(run, failing_templates.LANGUAGES))
+    for language, (status, result) in zip(failing_templates.LANGUAGES, answers):
+        assert status == 200 and result["status"] == "denied" and result["fault"] == "policy", (language, result)
+        assert result["checks"]["decision"] == "deny" and "the checker" in result["checks"]["failure"], (language, result["checks"])
+        assert result["usage"]["wall_ms"] == 0 and result["exit_code"] is None and result["stdout"] == "", language
+        assert result["denials"][0]["layer"] == "precheck" and "nothing has run" in result["denials"][0]["message"]
+        assert result["receipt"]
+        if way == "hangs":
+            assert result["checks"]["failure"].endswith(("status limit: cpu", "status limit: wall")), result["checks"]
