@@ -196,6 +196,17 @@ int decision_await(const struct held *held, error *err)
                           : fail(err, (enum error_code) code, "%s", glb_error_text());
 }
 
+void decision_tell_given_up(const glb_outcome *outcome, const char *what)
+{
+    json_object *result = json_tokener_parse(glb_outcome_json(outcome));
+    const char *id = answer_text(result, "approval");
+    (void) complain(
+        "cancelled; %s waits on and can still be decided on: once approved, the same %s "
+        "runs; glovebox deny %s ends it",
+        id, what, id);
+    (void) json_object_put(result);
+}
+
 bool decision_tell(const glb_outcome *outcome)
 {
     glb_program_error why;

@@ -164,8 +164,13 @@ static bool wait_until_decided(struct call *call, int *ret_status)
                                call };
     int result = decision_await(&held, &err);
     call->has_expired = result == DECISION_EXPIRED;
-    if (result < 0)
+    bool is_given_up = err.code == (int32_t) GLB_E_CANCELLED && call->outcome;
+    if (result < 0 && is_given_up) {
+        decision_tell_given_up(call->outcome, "call");
+        *ret_status = signal_number != 0 ? 128 + signal_number : EXIT_CANCELLED;
+    } else if (result < 0) {
         *ret_status = refuse(call, &err);
+    }
     return result >= 0;
 }
 

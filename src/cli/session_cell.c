@@ -153,7 +153,7 @@ int cell_run(const struct session_arguments *arguments, const char *session, str
     if (result == DECISION_EXPIRED)
         (void) complain("nobody has decided in time, which is a no; run it again to ask again");
     else if (cell->is_given_up)
-        (void) complain("cancelled; it can still be decided on, and the same cell then runs");
+        decision_tell_given_up(cell->outcome, "cell");
     else if (!decision_tell(cell->outcome) && !arguments->json &&
              glb_outcome_limit(cell->outcome, &limit, sizeof limit) == GLB_OK)
         (void) complain("%s", limit.message);

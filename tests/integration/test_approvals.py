@@ -500,7 +500,9 @@ def test_a_run_waits_for_its_decision(service):
     assert f"glovebox approve {ids['approved']}" in line and "policy asked asks a person first; waiting 3" in line
     calls["interrupted"].send_signal(signal.SIGINT)
     out, said = calls["interrupted"].communicate(timeout=30)
-    assert calls["interrupted"].returncode == 130 and "cancelled" in said and out == ""
+    assert calls["interrupted"].returncode == 130 and out == ""
+    assert said.splitlines()[-1] == (f"glovebox: cancelled; {ids['interrupted']} waits on and can still be decided on: once "
+                                     f"approved, the same call runs; glovebox deny {ids['interrupted']} ends it"), said
     out, said = calls["expired"].communicate(timeout=30)
     assert calls["expired"].returncode == 126 and "nobody has decided in time" in said and out == ""
     kill_daemon(service)
@@ -541,7 +543,7 @@ def test_a_cell_waits_for_its_decision(service):
     approval = waiting(call)
     call.send_signal(signal.SIGINT)
     said = call.communicate(timeout=30)
-    assert call.returncode == 130 and "can still be decided on" in said[1] and said[0] == "", said
+    assert call.returncode == 130 and f"cancelled; {approval} waits on and can still be decided on" in said[1] and said[0] == "", said
     held = service.glovebox(*cell, "--no-wait", "-c", "print('interrupted')")
     assert held.returncode == 126 and approval.encode() in held.stderr and held.stdout == b"", held
     prompt = begin("repl", *cli, session, stdin=pipe)
