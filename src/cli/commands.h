@@ -37,5 +37,9 @@ int complain(const char *format, ...) PRINTF(1, 2);
 /* The same for a failure that has been carried here. Gives the exit status for its code. */
 int complain_of(const error *err);
 
+/* The same where a policy was to be loaded: if there is none, says where it was looked for. `state`
+ * is that of --state, or NULL. */
+int complain_of_policy(const error *err, const char *state);
+
 /* The word among `words` (NULL-ended) that is nearest to a mistyped one, NULL if none is near. */
 const char *nearest_word(const char *wrong, const char *const *words);

@@ -277,6 +277,6 @@ int command_manifest(int argc, char **argv)
     if (path_of_policies(&path, &err) < 0 ||
         policy_load(path, arguments.policy ? arguments.policy : launch_default_policy(NULL),
                     &policy, &err) < 0)
-        return complain_of(&err);
+        return complain_of_policy(&err, NULL);
     return print_manifest(&policy, arguments.format);
 }

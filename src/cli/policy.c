@@ -152,7 +152,7 @@ static int show(const struct request *request)
     static struct policy policy; /* too large for a stack */
     if (path_of_policies(&path, &err) < 0 ||
         policy_load(path, request->words[0], &policy, &err) < 0)
-        return complain_of(&err);
+        return complain_of_policy(&err, NULL);
     if (!request->json)
         print_policy(&policy);
     else if (print_json_policy(&policy, &err) < 0)

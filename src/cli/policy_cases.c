@@ -308,6 +308,6 @@ int policy_test(int argc, char **argv)
     yaml_done(&suite.yaml);
     glb_close(suite.client);
     if (outcome < 0)
-        return complain_of(&err);
+        return complain_of_policy(&err, NULL);
     return suite.wrong > 0 ? EXIT_UNEXPECTED : 0;
 }

@@ -338,7 +338,7 @@ int policy_explain(int argc, char **argv)
         policy_load_origins(
             path, arguments.policy ? arguments.policy : launch_default_policy(arguments.state),
             &explanation.policy, &explanation.origins, &err) < 0)
-        return complain_of(&err);
+        return complain_of_policy(&err, NULL);
     if (arguments.json) {
         explanation.grants = json_object_new_array();
         explanation.code = json_object_new_array();

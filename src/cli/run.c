@@ -9,7 +9,9 @@
 #include "cli/options.h"
 #include "cli/run_arguments.h"
 #include "cli/terminal.h"
+#include "client/client.h"
 #include "client/launch.h"
+#include "client/paths.h"
 #include "model/errors.h"
 
 #include <glovebox.h>
@@ -57,6 +59,39 @@ static void watch_signals(glb_client *client)
     (void) signal(SIGPIPE, SIG_IGN); /* a reader that goes away ends the run, not us */
 }
 
+/* ---- whose policies ---- */
+
+static bool has_daemon(const struct call *call)
+{
+    return call->client && !call->client->private;
+}
+
+/* A daemon has read its policies in its own environment; a private one reads them in ours. */
+static char *whose_policies(const struct call *call)
+{
+    auto_text places = NULL;
+    char *text = NULL;
+    error unused;
+    if (has_daemon(call))
+        (void) format_text(&text, &unused,
+                           "; these are the policies of the daemon at %s, --private uses yours",
+                           call->client->socket);
+    else if (path_of_policies_told(call->arguments.state, &places, &unused) == 0)
+        (void) format_text(&text, &unused, "; looked in %s", places);
+    return text;
+}
+
+/* Never passed over in silence: it would have been another policy. */
+static void tell_what_is_not_used(const struct call *call)
+{
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
+    const char *chosen = getenv("GLOVEBOX_POLICIES");
+    if (has_daemon(call) && chosen && *chosen)
+        (void) complain("GLOVEBOX_POLICIES is not used: policies are those of the daemon at %s; "
+                        "--private uses yours",
+                        call->client->socket);
+}
+
 /* ---- what is wrong, on stderr and for programs ---- */
 
 static void print_json_text(const char *text)
@@ -85,7 +120,9 @@ static int refuse(const struct call *call, const error *err)
         (void) printf(",\"fault\":\"%s\"}}\n", error_fault(err->code));
         (void) fflush(stdout);
     }
-    (void) complain("%s", err->text);
+    bool is_of_policies = err->code == ERR_NOT_FOUND && strncmp(err->text, "no policy ", 10) == 0;
+    auto_text whose = is_of_policies ? whose_policies(call) : NULL;
+    (void) complain("%s%s", err->text, whose ? whose : "");
     return row->exit_status;
 }
 
@@ -137,7 +174,9 @@ static int32_t run_call(struct call *call)
     options.on_output = arguments->json ? NULL : show_output;
     options.context = call;
     if (arguments->verbose)
-        (void) complain("policy %s%s", options.policy, arguments->policy ? "" : " (default)");
+        (void) complain("policy %s%s, %s%s", options.policy, arguments->policy ? "" : " (default)",
+                        has_daemon(call) ? "as the daemon has it at " : "of this call",
+                        has_daemon(call) ? call->client->socket : "");
     terminal_init(&call->terminals[0], STDOUT_FILENO);
     terminal_init(&call->terminals[1], STDERR_FILENO);
     int32_t code = glb_run(call->client, &options, sizeof options, &call->outcome);
@@ -316,6 +355,7 @@ static int run_or_exec(struct call *call, int argc, char **argv, bool is_exec)
     if (code != GLB_OK)
         return refuse_call(call, code);
     watch_signals(call->client);
+    tell_what_is_not_used(call);
     code = run_call(call);
     int status = 0;
     if (code != GLB_OK)

@@ -1,5 +1,8 @@
 /* say.c - the one line on stderr with which every verb ends when something is wrong: cause; fix. */
 #include "cli/commands.h"
+
+#include "base/cleanup.h"
+#include "client/paths.h"
 #include "model/errors.h"
 
 #include <stdarg.h>
@@ -52,6 +55,16 @@ int complain_of(const error *err)
 {
     (void) complain("%s", err->text);
     return error_row_of((enum error_code) err->code)->exit_status;
+}
+
+int complain_of_policy(const error *err, const char *state)
+{
+    auto_text places = NULL;
+    error unused;
+    if (err->code != ERR_NOT_FOUND || path_of_policies_told(state, &places, &unused) < 0)
+        return complain_of(err);
+    (void) complain("%s; looked in %s", err->text, places);
+    return error_row_of(err->code)->exit_status;
 }
 
 /* Edits (insert, delete, replace, swap of neighbours) between two short words. */

@@ -169,6 +169,32 @@ int path_of_policies(char **ret_path, error *err)
     return path_of_policies_of(NULL, ret_path, err);
 }
 
+int path_of_policies_told(const char *chosen_state, char **ret_text, error *err)
+{
+    auto_text path = NULL;
+    auto_text told = NULL;
+    bool is_chosen = variable("GLOVEBOX_POLICIES");
+    if (path_of_policies_of(chosen_state, &path, err) < 0)
+        return -1;
+    for (const char *at = path; *at;) {
+        int length = (int) strcspn(at, ":");
+        bool is_last = !at[length], is_first = at == path;
+        const char *whose = is_last     ? "the state's"
+                            : is_chosen ? "of GLOVEBOX_POLICIES"
+                            : is_first  ? "the operator's"
+                                        : "came with glovebox";
+        char *longer = NULL;
+        if (format_text(&longer, err, "%s%s%.*s (%s)", told ? told : "", told ? ", " : "", length,
+                        at, whose) < 0)
+            return -1;
+        free(told);
+        told = longer;
+        at += length + !is_last;
+    }
+    *ret_text = take_text(&told);
+    return 0;
+}
+
 int path_of_own_state(char **ret_path, error *err)
 {
     const char *states = variable("XDG_STATE_HOME");

@@ -33,6 +33,9 @@ int path_of_python(char **ret_path, error *err);
 int path_of_policies(char **ret_path, error *err);
 int path_of_policies_of(const char *chosen_state, char **ret_path, error *err);
 
+/* The same for people: "/a (of GLOVEBOX_POLICIES), STATE/policies (the state's)". */
+int path_of_policies_told(const char *chosen_state, char **ret_text, error *err);
+
 /* The state folder; `chosen` (from --state) wins over everything, NULL if not given. */
 int path_of_state(const char *chosen, char **ret_path, error *err);
 

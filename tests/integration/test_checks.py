@@ -283,6 +283,18 @@ def test_private_runs_are_checked_too(daemon, glovebox):
     assert b"refused: precheck line 1, ctypes: calls native code" in done.stderr, done.stderr
 
 
+def test_whose_policy_is_used_is_said(daemon, glovebox):
+    env = {"GLOVEBOX_POLICIES": "/nowhere"}
+    done = glovebox("run", "--daemon", daemon.path, "--policy", "strict", "-c", "print(1)", env=env)
+    assert (done.returncode, done.stdout) == (0, b"1\n"), done.stderr
+    assert done.stderr == (f"glovebox: GLOVEBOX_POLICIES is not used: policies are those of the daemon at {daemon.path}; "
+                           "--private uses yours\n").encode()
+    done = glovebox("run", "--daemon", daemon.path, "--policy", "none", "-c", "print(1)")
+    assert done.returncode == 125 and f"the policies of the daemon at {daemon.path}, --private uses yours\n".encode() in done.stderr
+    done = glovebox("run", "--verbose", "--daemon", daemon.path, "--policy", "strict", "-c", "print(1)")
+    assert f"policy strict, as the daemon has it at {daemon.path}\n".encode() in done.stderr
+
+
 def test_check_looks_and_runs_nothing(daemon, glovebox, tmp_path):
     env = {"GLOVEBOX_POLICIES": str(daemon.policies)}
     script = tmp_path / "script.py"

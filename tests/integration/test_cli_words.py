@@ -47,6 +47,10 @@ def test_folders_of_policies_may_be_named_from_here(glovebox, tmp_path):
     assert done.returncode == 0, done.stderr
     done = glovebox("run", "--private", "-p", "none", "-c", "1", env={"GLOVEBOX_POLICIES": f"mine:{policies}"}, cwd=tmp_path)
     assert b"minimal" in done.stderr and b" p" in done.stderr, done.stderr
+    told = f"looked in {tmp_path}/mine (of GLOVEBOX_POLICIES), {tmp_path}/{policies} (of GLOVEBOX_POLICIES), ".encode()
+    assert told in done.stderr and done.stderr.endswith(b"/policies (the state's)\n"), done.stderr
+    assert told in glovebox("policy", "show", "none", env={"GLOVEBOX_POLICIES": f"mine:{policies}"}, cwd=tmp_path).stderr
+    assert b" (came with glovebox), " in glovebox("policy", "show", "none").stderr
     assert b"names no folder" in glovebox("policy", "list", env={"GLOVEBOX_POLICIES": "::"}).stderr
 
 

@@ -6,9 +6,9 @@ import hashlib
 import importlib
 import json
 import os
-import re
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
