@@ -1,7 +1,10 @@
 /* inside.h - what gloveboxd and glovebox-init say to each other over one stream.
  *
- * A frame is a header and `size` bytes of payload; numbers are little-endian; no descriptor and no
- * host path ever crosses, so that the same stream works over a virtual machine's socket. From the
+ * A frame is a header and `size` bytes of payload; numbers are little-endian; no host path ever
+ * crosses, and no descriptor but the end of a pipe with IMAGE, SAVE, LOAD and INSIDE_START_RESTORE:
+ * what a branch copies goes from sandbox to sandbox without a stop (160 MiB cost ten times as much
+ * as frames). It comes with the first byte of its frame, one at most, and is closed where nobody
+ * waits for it. Over a virtual machine's socket those bytes would have to flow by DATA. From the
  * moment code of the user runs, gloveboxd treats every frame as hostile: sizes are bounded here,
  * kinds and ids are checked against what was asked. Paths of PUT are relative to the sandbox's own
  * root or /workspace, without leading slash; init resolves them beneath that folder and through no
@@ -86,6 +89,15 @@ enum inside_kind {
                        DATA and END both ways */
     INSIDE_CANCEL,  /* ends the operation `id`: DONE with ECANCELED, unless it has ended already */
 
+    /* Each comes with one end of a pipe. */
+    INSIDE_IMAGE = 49, /* for the forked interpreter `id`, which runs no cell now: it forks, and the
+                          child writes its image (image.h). EXECUTED when it has forked, with the
+                          errno as exit code; DONE if it could not be asked. The bytes come, and
+                          end, later */
+    INSIDE_SAVE,       /* what can be written here, the places' own folders and what is in them, as
+                          a tar with paths from the root: SKIPPED…; DONE when it is written */
+    INSIDE_LOAD,       /* the same tar: it takes the place of what is there; DONE */
+
     /* init -> gloveboxd */
     INSIDE_HELLO = 64, /* struct inside_hello: first frame, before anything else */
     INSIDE_DONE,       /* struct inside_done + text: the operation `id` ended, well or badly */
@@ -135,6 +147,10 @@ enum {
      *     X NUMBER                 EXECUTED, with this exit code */
     INSIDE_START_CELLS = 32,
     INSIDE_LINE_MOST = 32768,
+    /* It becomes an interpreter: glovebox-restore, that finds the image on its descriptor 4, and on
+     * 3 the socket over which a forked interpreter speaks. What it says first is EXECUTED: it
+     * lives, and waits for a cell. */
+    INSIDE_START_RESTORE = 64,
 };
 
 /* Followed by the strings, each ended by NUL: working folder (absolute, inside), then `arguments`,

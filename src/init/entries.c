@@ -97,7 +97,7 @@ static bool is_dots(const char *name)
 
 /* Empties a folder. Entries are removed while they are listed, so it is listed again until it is
  * empty. */
-static int empty_folder(int folder, int depth, error *err) // NOLINT(misc-no-recursion): bounded
+int empty_folder(int folder, int depth, error *err) // NOLINT(misc-no-recursion): bounded
 {
     _Alignas(struct listed) char entries[2048];
     for (;;) {

@@ -11,6 +11,23 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+/* What comes with a frame comes with its first byte (unix(7)), so that it is never another's. More
+ * than one is closed, but for the last. */
+static void take_descriptors(struct msghdr *message, struct frame *frame)
+{
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
+         header = CMSG_NXTHDR(message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            if (frame->fd >= 0)
+                (void) close(frame->fd);
+            memcpy(&frame->fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+        }
+    }
+}
+
 /* One read. False when there is nothing more now. */
 static bool read_some(struct sandbox *sandbox, struct frame *frame)
 {
@@ -20,7 +37,18 @@ static bool read_some(struct sandbox *sandbox, struct frame *frame)
         wanted += frame->head.size;
     unsigned char *into = have < sizeof frame->head ? (unsigned char *) &frame->head + have
                                                     : frame->payload + (have - sizeof frame->head);
-    ssize_t got = recv(sandbox->inside, into, wanted - have, MSG_DONTWAIT);
+    struct iovec part = { into, wanted - have };
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } rights;
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = rights.space,
+                              .msg_controllen = sizeof rights.space };
+    ssize_t got = recvmsg(sandbox->inside, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got > 0)
+        take_descriptors(&message, frame);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         _exit(0);
     if (got > 0)

@@ -95,7 +95,9 @@ int build_sandbox(struct sandbox *sandbox, error *err);
 /* way_out.c: every address is local here, and sockets listen for what leads out. */
 int open_way_out(struct sandbox *sandbox, error *err);
 
-/* scratch.c: the one file system that can be written. */
+/* scratch.c: the one file system that can be written, and where it is seen, from the root. */
+enum { SCRATCH_PLACES = 5 };
+extern const char *const scratch_places[SCRATCH_PLACES];
 int mount_scratch(struct sandbox *sandbox, error *err);
 void measure_scratch(struct sandbox *sandbox);
 
@@ -106,6 +108,7 @@ _Noreturn void serve(struct sandbox *sandbox);
  * us, and with us the sandbox. */
 struct frame {
     size_t have; /* bytes of it that have come so far */
+    int fd;      /* that came with it, -1 if none; closed once it has been obeyed */
     struct inside_frame head;
     _Alignas(8) unsigned char payload[INSIDE_PAYLOAD_MOST + 1];
 };
@@ -135,8 +138,7 @@ int read_command(const struct inside_start *start, const char *at, const char *e
                  struct command *command, error *err);
 
 /* programs.c: starting, feeding, ending programs. */
-int start_program(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
-                  error *err);
+int start_program(struct sandbox *sandbox, const struct frame *in, error *err);
 int feed_program(struct sandbox *sandbox, uint32_t id, const void *bytes, size_t size, error *err);
 void end_input(struct sandbox *sandbox, uint32_t id);
 int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_signal *order,
@@ -199,6 +201,7 @@ void expect_another(struct sandbox *sandbox); /* the spawner has said that one c
 void report_ready(struct sandbox *stands, const error *err);
 int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
                  error *err);
+int image_interpreter(struct sandbox *sandbox, const struct frame *in, error *err);
 /* False: it has said nothing. */
 bool interpreter_speaks(struct sandbox *sandbox, struct program *interpreter);
 void hear_interpreter_out(struct sandbox *sandbox, struct program *interpreter);

@@ -93,6 +93,34 @@ int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payl
     return 0;
 }
 
+/* The pipe goes on with the frame. Over its socket, which an interpreter from another image has as
+ * well. */
+int image_interpreter(struct sandbox *sandbox, const struct frame *in, error *err)
+{
+    struct inside_frame head = { .kind = INSIDE_IMAGE, .id = in->head.id };
+    struct iovec part = { &head, sizeof head };
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } rights = { .header = { .cmsg_level = SOL_SOCKET,
+                             .cmsg_type = SCM_RIGHTS,
+                             .cmsg_len = CMSG_LEN(sizeof(int)) } };
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = rights.space,
+                              .msg_controllen = sizeof rights.space };
+    struct program *interpreter = program_of(sandbox, in->head.id);
+    if (!interpreter || interpreter->control < 0 || interpreter->is_driver)
+        return fail(err, ERR_NOT_FOUND, "program %u is no interpreter", in->head.id);
+    if (in->fd < 0)
+        return fail(err, ERR_PROTOCOL, "an image needs a pipe");
+    memcpy(CMSG_DATA(&rights.header), &in->fd, sizeof in->fd);
+    if (sendmsg(interpreter->control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return fail_os(err, "ask the interpreter for its image");
+    interpreter->is_busy = true;
+    return 0;
+}
+
 /* First word of the interpreter: its walls stand, and here is the listener of its filter. */
 static void interpreter_is_ready(struct sandbox *sandbox, struct program *interpreter,
                                  const struct frame *frame, int listener)

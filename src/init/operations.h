@@ -60,6 +60,8 @@ int begin_read(struct sandbox *sandbox, const struct frame *in, error *err);
 int begin_write(struct sandbox *sandbox, const struct frame *in, error *err);
 int begin_pack(struct sandbox *sandbox, const struct frame *in, error *err);
 int begin_unpack(struct sandbox *sandbox, const struct frame *in, error *err);
+int begin_save(struct sandbox *sandbox, const struct frame *in, error *err);
+int begin_load(struct sandbox *sandbox, const struct frame *in, error *err);
 int begin_watch(struct sandbox *sandbox, const struct frame *in, error *err);
 int begin_connect(struct sandbox *sandbox, const struct frame *in, error *err);
 
@@ -77,4 +79,6 @@ int open_place(const struct sandbox *sandbox, const char *path, bool make, const
 /* entries.c: one row of a listing. */
 void send_entry(const struct sandbox *sandbox, uint32_t id, int folder, const char *name,
                 const char *path, uint32_t depth);
+/* Removes all that is in it, folders as deep as `depth`. */
+int empty_folder(int folder, int depth, error *err);
 int stat_path(struct sandbox *sandbox, const struct frame *in, error *err);

@@ -65,7 +65,7 @@ static int on_seal(struct sandbox *sandbox, const struct frame *in, error *err)
 
 static int on_start(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    return start_program(sandbox, in->head.id, in->payload, in->head.size, err);
+    return start_program(sandbox, in, err);
 }
 
 static int on_execute(struct sandbox *sandbox, const struct frame *in, error *err)
@@ -233,6 +233,9 @@ static const struct {
     [INSIDE_WATCH]   = { sizeof(struct inside_watch),       begin_watch },
     [INSIDE_CONNECT] = { sizeof(struct inside_connect),     begin_connect },
     [INSIDE_CANCEL]  = { 0,                                 on_cancel  },
+    [INSIDE_IMAGE]   = { 0,                                 image_interpreter },
+    [INSIDE_SAVE]    = { 0,                                 begin_save },
+    [INSIDE_LOAD]    = { 0,                                 begin_load },
     [INSIDE_EXECUTE] = { sizeof(struct inside_execute) + 2, on_execute },
     [INSIDE_KEEP]    = { 0,                                 on_keep    },
     [INSIDE_CONCLUDE] = { sizeof(struct inside_collect),    on_conclude },

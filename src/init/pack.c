@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,7 +38,8 @@ struct packing {
     uint64_t left;    /* of the file */
     uint32_t padding; /* after it */
     bool has_ended;
-    size_t size; /* bytes in block */
+    unsigned place; /* of a SAVE: the next of scratch_places */
+    size_t size;    /* bytes in block */
     char path[INSIDE_PATH_MOST + 1];
     char block[BLOCK_SIZE + ROOM_FOR_HEADERS];
     struct level levels[LEVELS_MOST];
@@ -177,10 +179,39 @@ static void enter_entry(const struct sandbox *sandbox, struct packing *packing, 
     }
 }
 
+static void begin_walk(struct packing *packing, int folder)
+{
+    packing->depth = 1;
+    packing->levels[0].got = packing->levels[0].at = 0;
+    packing->levels[0].path_length = strlen(packing->path);
+    packing->levels[0].folder = folder;
+}
+
+/* Of a SAVE. False: it was the last. */
+static bool enter_place(const struct sandbox *sandbox, struct packing *packing)
+{
+    while (packing->place < SCRATCH_PLACES) {
+        error err;
+        const char *name = scratch_places[packing->place++];
+        (void) snprintf(packing->path, sizeof packing->path, "/%s", name);
+        int folder = open_path(sandbox, packing->path, O_RDONLY | O_DIRECTORY, &err);
+        (void) snprintf(packing->path, sizeof packing->path, "%s/", name);
+        if (folder < 0) {
+            skip(sandbox, packing, INSIDE_SKIP_READ, err.os);
+            continue;
+        }
+        begin_walk(packing, folder);
+        return true;
+    }
+    return false;
+}
+
 /* One entry further; leaves a folder that has none left. */
 static void walk_on(const struct sandbox *sandbox, struct packing *packing)
 {
     if (packing->depth == 0) {
+        if (enter_place(sandbox, packing))
+            return;
         memset(packing->block + packing->size, 0, (size_t) 2 * TAR_BLOCK);
         packing->size += (size_t) 2 * TAR_BLOCK;
         packing->has_ended = true;
@@ -223,11 +254,8 @@ static void copy_file(struct packing *packing)
     packing->file = -1;
 }
 
-static int step_pack(struct sandbox *sandbox, struct operation *operation, error *err)
+static void fill_block(const struct sandbox *sandbox, struct packing *packing, size_t wanted)
 {
-    (void) err;
-    struct packing *packing = operation->room;
-    size_t wanted = operation->credit < BLOCK_SIZE ? (size_t) operation->credit : BLOCK_SIZE;
     for (unsigned steps = 0; packing->size < wanted && !packing->has_ended && steps < 512;
          steps++) {
         if (packing->file >= 0)
@@ -235,6 +263,14 @@ static int step_pack(struct sandbox *sandbox, struct operation *operation, error
         else
             walk_on(sandbox, packing);
     }
+}
+
+static int step_pack(struct sandbox *sandbox, struct operation *operation, error *err)
+{
+    (void) err;
+    struct packing *packing = operation->room;
+    size_t wanted = operation->credit < BLOCK_SIZE ? (size_t) operation->credit : BLOCK_SIZE;
+    fill_block(sandbox, packing, wanted);
     size_t part = packing->size < wanted ? packing->size : wanted;
     if (part > 0)
         operation_send(sandbox, operation, INSIDE_DATA, packing->block, part);
@@ -258,6 +294,23 @@ static void close_pack(struct operation *operation)
 
 static const struct operation_kind being_packed = { .step = step_pack, .close = close_pack };
 
+static struct packing *take_packing(error *err)
+{
+    for_each(place, packings)
+        if (place->id == 0) {
+            place->file = -1;
+            place->size = 0;
+            place->depth = 0;
+            place->has_ended = false;
+            place->place = SCRATCH_PLACES;
+            place->path[0] = '\0';
+            return place;
+        }
+    errno = EAGAIN;
+    (void) fail_os(err, "%zu folders are being packed already", COUNT_OF(packings));
+    return NULL;
+}
+
 int begin_pack(struct sandbox *sandbox, const struct frame *in, error *err)
 {
     struct inside_flow order;
@@ -267,26 +320,64 @@ int begin_pack(struct sandbox *sandbox, const struct frame *in, error *err)
         open_path(sandbox, (const char *) in->payload + sizeof order, O_RDONLY | O_DIRECTORY, err);
     if (folder < 0)
         return -1;
-    struct packing *packing = NULL;
-    for_each(place, packings)
-        if (place->id == 0)
-            packing = place;
-    if (!packing) {
-        errno = EAGAIN;
-        return fail_os(err, "%zu folders are being packed already", COUNT_OF(packings));
-    }
-    if (operation_begin(in->head.id, &being_packed, &operation, err) < 0)
+    struct packing *packing = take_packing(err);
+    if (!packing || operation_begin(in->head.id, &being_packed, &operation, err) < 0)
         return -1;
     packing->id = in->head.id;
-    packing->file = -1;
-    packing->size = 0;
-    packing->has_ended = false;
-    packing->depth = 1;
-    packing->levels[0].got = packing->levels[0].at = 0;
-    packing->levels[0].path_length = 0;
-    packing->levels[0].folder = take_fd(&folder);
+    begin_walk(packing, take_fd(&folder));
     operation->room = packing;
     operation->credit = order.credit;
     send_frame(sandbox, INSIDE_OPENED, 0, in->head.id, NULL, 0, NULL, 0);
+    return 0;
+}
+
+/* --- into a pipe --------------------------------------------------------------------------------
+ */
+
+static short wants_room(const struct operation *operation)
+{
+    (void) operation;
+    return POLLOUT;
+}
+
+/* As much as the pipe takes, but no more than PIPE_TURN blocks: others wait for their turn. */
+static int fill_pipe(struct sandbox *sandbox, struct operation *operation, short events, error *err)
+{
+    (void) events;
+    enum { PIPE_TURN = 16 };
+    struct packing *packing = operation->room;
+    for (unsigned turn = 0; turn < PIPE_TURN; turn++) {
+        fill_block(sandbox, packing, BLOCK_SIZE);
+        ssize_t put = packing->size > 0 ? write(operation->fd, packing->block, packing->size) : 0;
+        if (put < 0 && (errno == EAGAIN || errno == EINTR))
+            return OPERATION_GOES_ON;
+        if (put < 0)
+            return fail_os(err, "write what is kept");
+        packing->size -= (size_t) put;
+        memmove(packing->block, packing->block + put, packing->size);
+        if (packing->has_ended && packing->size == 0)
+            return OPERATION_ENDS;
+    }
+    return OPERATION_GOES_ON;
+}
+
+static const struct operation_kind being_saved = { .wants = wants_room,
+                                                   .ready = fill_pipe,
+                                                   .close = close_pack };
+
+int begin_save(struct sandbox *sandbox, const struct frame *in, error *err)
+{
+    (void) sandbox;
+    struct operation *operation;
+    auto_fd pipe = fcntl(in->fd, F_DUPFD_CLOEXEC, 3);
+    if (pipe < 0 || fcntl(pipe, F_SETFL, O_NONBLOCK) < 0)
+        return fail_os(err, "take the pipe");
+    struct packing *packing = take_packing(err);
+    if (!packing || operation_begin(in->head.id, &being_saved, &operation, err) < 0)
+        return -1;
+    packing->id = in->head.id;
+    packing->place = 0;
+    operation->room = packing;
+    operation->fd = take_fd(&pipe);
     return 0;
 }

@@ -32,7 +32,8 @@ enum {
     EXEC_MS = 30000,
     KILL_MS = 2000,
     BLOCKS_AFTER_END = 64,
-    CONTROL = 3 /* an interpreter's own end */
+    CONTROL = 3, /* an interpreter's own end */
+    IMAGE = 4,   /* what glovebox-restore reads */
 };
 
 struct program *program_of(struct sandbox *sandbox, uint32_t id)
@@ -64,6 +65,7 @@ struct ends {
     int ours[3];
     int theirs[3];
     int control[2]; /* ours and its, of an interpreter */
+    int image;      /* of one that is restored, else -1; borrowed */
 };
 
 static void close_ends(struct ends *ends)
@@ -81,10 +83,16 @@ static void close_ends(struct ends *ends)
 
 static int open_control(const struct inside_start *start, struct ends *ends, error *err)
 {
+    bool is_restored = start->flags & INSIDE_START_RESTORE;
     ends->control[0] = ends->control[1] = -1;
-    if (!(start->flags & INSIDE_START_CELLS))
+    if (!is_restored)
+        ends->image = -1;
+    if (is_restored && ends->image < 0)
+        return fail(err, ERR_PROTOCOL, "an image needs a pipe");
+    if (!(start->flags & (INSIDE_START_CELLS | INSIDE_START_RESTORE)))
         return 0;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends->control) < 0)
+    int type = is_restored ? SOCK_SEQPACKET : SOCK_STREAM;
+    if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends->control) < 0)
         return fail_os(err, "make a socket for an interpreter");
     return 0;
 }
@@ -162,6 +170,13 @@ static void execute(const struct command *command)
     errno = seen;
 }
 
+static int first_not_given(const struct ends *ends)
+{
+    if (ends->image >= 0)
+        return IMAGE + 1;
+    return ends->control[1] >= 0 ? CONTROL + 1 : CONTROL;
+}
+
 /* In the new process. Every way out is _exit; the failure goes through the pipe. */
 _Noreturn static void become_program(const struct sandbox *sandbox,
                                      const struct inside_start *start,
@@ -192,9 +207,12 @@ _Noreturn static void become_program(const struct sandbox *sandbox,
         (void) fail_os(&err, "connect the control socket");
         goto failed;
     }
+    if (ends->image >= 0 && dup2(ends->image, IMAGE) < 0) {
+        (void) fail_os(&err, "connect the image");
+        goto failed;
+    }
     /* Everything of ours is close-on-exec; what is not would be a mistake, and goes as well. */
-    if (syscall(SYS_close_range, ends->control[1] >= 0 ? CONTROL + 1 : CONTROL, ~0U,
-                CLOSE_RANGE_CLOEXEC) < 0 &&
+    if (syscall(SYS_close_range, first_not_given(ends), ~0U, CLOSE_RANGE_CLOEXEC) < 0 &&
         errno != ENOSYS)
         goto failed;
     execute(command);
@@ -254,15 +272,15 @@ static pid_t fork_program(const struct sandbox *sandbox, const struct inside_sta
     return -1;
 }
 
-int start_program(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
-                  error *err)
+int start_program(struct sandbox *sandbox, const struct frame *in, error *err)
 {
     struct inside_start start;
     struct command command;
-    struct ends ends = { { -1, -1, -1 }, { -1, -1, -1 }, { -1, -1 } };
-    memcpy(&start, payload, sizeof start);
-    if (read_command(&start, (const char *) payload + sizeof start, (const char *) payload + size,
-                     &command, err) < 0)
+    struct ends ends = { { -1, -1, -1 }, { -1, -1, -1 }, { -1, -1 }, in->fd };
+    uint32_t id = in->head.id;
+    memcpy(&start, in->payload, sizeof start);
+    if (read_command(&start, (const char *) in->payload + sizeof start,
+                     (const char *) in->payload + in->head.size, &command, err) < 0)
         return -1;
     struct program *program = free_place(sandbox);
     if (!program || id == 0 || program_of(sandbox, id))
@@ -293,7 +311,8 @@ int start_program(struct sandbox *sandbox, uint32_t id, const unsigned char *pay
     program->outputs[1] = ends.ours[2];
     program->control = ends.control[0];
     program->listener = -1;
-    program->is_driver = ends.control[0] >= 0;
+    program->is_driver = start.flags & INSIDE_START_CELLS;
+    program->has_spoken = true; /* no filter of its own is to be reported */
     program->is_busy = false;
     program->said = 0;
     program->input_ends = false;

@@ -40,6 +40,9 @@ static const struct place {
     { "/run/run", "/run", 0755 }, /* last: hides the others' first names */
 };
 
+const char *const scratch_places[SCRATCH_PLACES] = { "workspace", "tmp", "home/user", "dev/shm",
+                                                     "run" };
+
 /* A folder of the template's skeleton, and the folder of the home that is like it. */
 struct pair {
     int from, to;

@@ -120,7 +120,7 @@ static int watch_children(void)
 
 _Noreturn void serve(struct sandbox *sandbox)
 {
-    static struct frame frame;
+    static struct frame frame = { .fd = -1 };
     static char pending[INSIDE_PROCESSES_MOST][INSIDE_WINDOW];
     int children = watch_children();
     for_each(program, sandbox->programs) {
@@ -155,6 +155,8 @@ _Noreturn void serve(struct sandbox *sandbox)
             if (!frame_is_complete(sandbox, &frame))
                 break;
             obey_order(sandbox, &frame);
+            close_fd(&frame.fd);
+            frame.fd = -1;
         }
         conclude_if_due(sandbox);
     }

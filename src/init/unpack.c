@@ -10,6 +10,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -153,6 +155,7 @@ static void close_unpack(struct operation *operation)
     struct unpacking *unpacking = operation->room;
     if (unpacking->file >= 0)
         (void) close(unpacking->file);
+    (void) close(unpacking->folder);
     unpacking->id = 0;
 }
 
@@ -206,8 +209,77 @@ int begin_unpack(struct sandbox *sandbox, const struct frame *in, error *err)
         return -1;
     }
     operation->room = unpacking;
-    operation->fd = take_fd(&folder);
-    unpacking->folder = operation->fd;
+    unpacking->folder = take_fd(&folder);
     send_frame(sandbox, INSIDE_OPENED, 0, in->head.id, NULL, 0, NULL, 0);
+    return 0;
+}
+
+/* --- from a pipe --------------------------------------------------------------------------------
+ */
+
+static short wants_bytes(const struct operation *operation)
+{
+    (void) operation;
+    return POLLIN;
+}
+
+static int drain_pipe(struct sandbox *sandbox, struct operation *operation, short events,
+                      error *err)
+{
+    static char block[INSIDE_PAYLOAD_MOST];
+    enum { PIPE_TURN = 16 };
+    (void) events;
+    for (unsigned turn = 0; turn < PIPE_TURN; turn++) {
+        ssize_t got = read(operation->fd, block, sizeof block);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return OPERATION_GOES_ON;
+        if (got < 0)
+            return fail_os(err, "read what was kept");
+        if (got == 0)
+            return unpack_end(sandbox, operation, err);
+        if (unpack_data(sandbox, operation, block, (size_t) got, err) < 0)
+            return -1;
+    }
+    return OPERATION_GOES_ON;
+}
+
+static const struct operation_kind being_loaded = { .wants = wants_bytes,
+                                                    .ready = drain_pipe,
+                                                    .close = close_unpack };
+
+/* What the tar does not have is not there afterwards: what a template puts into a fresh home may
+ * have been removed. */
+static int empty_places(const struct sandbox *sandbox, error *err)
+{
+    enum { DEPTH_MOST = 64 };
+    for_each(place, scratch_places) {
+        char path[32];
+        (void) snprintf(path, sizeof path, "/%s", *place);
+        auto_fd folder = open_path(sandbox, path, O_RDONLY | O_DIRECTORY, err);
+        if (folder < 0 || empty_folder(folder, DEPTH_MOST, err) < 0)
+            return under(err, "empty '%s'", path);
+    }
+    return 0;
+}
+
+int begin_load(struct sandbox *sandbox, const struct frame *in, error *err)
+{
+    struct operation *operation;
+    auto_fd pipe = fcntl(in->fd, F_DUPFD_CLOEXEC, 3);
+    if (pipe < 0 || fcntl(pipe, F_SETFL, O_NONBLOCK) < 0)
+        return fail_os(err, "take the pipe");
+    if (empty_places(sandbox, err) < 0)
+        return -1;
+    auto_fd root = open_path(sandbox, "/", O_RDONLY | O_DIRECTORY, err);
+    struct unpacking *unpacking = root < 0 ? NULL : take_unpacking(sandbox, in->head.id);
+    if (!unpacking)
+        return root < 0 ? -1 : fail(err, ERR_BUSY, "too many tars are being unpacked already");
+    if (operation_begin(in->head.id, &being_loaded, &operation, err) < 0) {
+        unpacking->id = 0;
+        return -1;
+    }
+    operation->room = unpacking;
+    operation->fd = take_fd(&pipe);
+    unpacking->folder = take_fd(&root);
     return 0;
 }

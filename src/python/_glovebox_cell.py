@@ -215,6 +215,11 @@ def awaited(coroutine):
         raise
 
 
+def forget_loop():
+    """In a process made from an image the loop's own descriptors lead nowhere: the next await makes another."""
+    context.loop = None
+
+
 def ends_with_semicolon(text):
     if ";" not in text:
         return False

@@ -78,6 +78,33 @@ RENEW = (
 )
 
 
+def keep():
+    """What a fork changes of the program's own state, in Python's own hooks."""
+    module = sys.modules.get("random")
+    try:
+        return module and module._inst.getstate()
+    except Exception:  # the program has put something else in its place
+        return None
+
+
+def renew(kept):
+    """In a process made from an image: streams that a program draws from go on where they were, so that what it
+    has seeded stays so; what must never be the same in two processes is made anew."""
+    for name, of_module in RENEW:
+        module = sys.modules.get(name)
+        if module is None or name in ("random", "numpy.random"):
+            continue
+        try:
+            of_module(module)
+        except Exception:
+            pass
+    try:
+        if kept:
+            sys.modules["random"]._inst.setstate(kept)
+    except Exception:
+        pass
+
+
 def set_environment(variables):
     """Sets the whole environment of the program, which comes with the request; the zygote has emptied its
     own."""

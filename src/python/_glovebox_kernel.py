@@ -60,10 +60,40 @@ def live(control, prime):
     rehearse(prime)
     _glovebox.open_channel(control)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-    serve(_glovebox.receive, _glovebox.executed, _glovebox.EXECUTE, os._exit)
+    serve(_glovebox.receive, _glovebox.executed, _glovebox.EXECUTE, os._exit, imager(control))
 
 
-def serve(receive, executed, wanted, leave):
+def refuse(pipe, control):
+    raise OSError(38, "this build has no images")
+
+
+def imager(control):
+    """Gives the function that lets a child write this process, as it is between two cells, into a pipe. It comes back
+    a second time in the process that is made from that: in another sandbox, and with everything else as it was."""
+    kind, make, executed, open_channel = _glovebox.IMAGE, getattr(_glovebox, "image", refuse), _glovebox.executed, _glovebox.open_channel
+    keep, renew, forget_loop, close = _glovebox_fresh.keep, _glovebox_fresh.renew, _glovebox_cell.forget_loop, os.close
+
+    def image(message, count):
+        if message[0] != kind or message[3] < 0:
+            return
+        os_error = 0
+        try:
+            kept = keep()
+            is_restored = make(message[3], control)
+        except OSError as error:
+            is_restored, os_error = False, error.errno or 5
+        if is_restored:
+            open_channel(control)
+            renew(kept)
+            forget_loop()
+        else:
+            close(message[3])
+        executed(message[1], os_error, 0, False, count)
+
+    return image
+
+
+def serve(receive, executed, wanted, leave, image):
     """Nothing here is looked up by a name that a program could reach: whatever it has broken, an execution
     ends with EXECUTED or with the interpreter."""
     count = 0
@@ -72,6 +102,7 @@ def serve(receive, executed, wanted, leave):
         if message is None:
             leave(0)
         if message[0] != wanted:
+            image(message, count)
             continue
         if message[2][:4] == PRIME_MODE:
             rehearse(_glovebox.PRIME_WORK, is_whole=True)

@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -41,19 +43,45 @@ void channel_open(int fd)
     inode = now.st_ino;
     device = now.st_dev;
     channel = fd;
-    (void) pthread_atfork(NULL, NULL, forget_in_child);
+    static bool is_registered; /* also in an image of this process */
+    if (!is_registered)
+        is_registered = pthread_atfork(NULL, NULL, forget_in_child) == 0;
 }
 
-ssize_t channel_receive(void *frame, size_t room)
+/* The one descriptor that a frame may carry; -1: none. */
+static int descriptor_of(struct msghdr *message)
+{
+    int came = -1;
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof came))
+        memcpy(&came, CMSG_DATA(header), sizeof came);
+    return came;
+}
+
+ssize_t channel_receive(void *frame, size_t room, int *ret_descriptor)
 {
     if (!is_channel()) {
         errno = EBADF;
         return -1;
     }
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } rights;
+    struct iovec part = { frame, room };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
     ssize_t size;
-    while ((size = read(channel, frame, room)) < 0 && errno == EAGAIN) /* made non-blocking */
+    for (;;) {
+        message.msg_control = rights.space;
+        message.msg_controllen = sizeof rights.space;
+        size = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
+        if (size >= 0 || errno != EAGAIN) /* made non-blocking */
+            break;
         if (poll(&(struct pollfd){ .fd = channel, .events = POLLIN }, 1, -1) < 0)
             return -1;
+    }
+    *ret_descriptor = size < 0 ? -1 : descriptor_of(&message);
     return size;
 }
 

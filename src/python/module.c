@@ -127,7 +127,8 @@ static PyObject *open_channel(PyObject *self, PyObject *descriptor)
     return give_none();
 }
 
-/* receive() waits for (kind, id, payload); None when init has gone. Other threads run meanwhile. */
+/* receive() waits for (kind, id, payload, descriptor), which is -1 unless one came; None when init
+ * has gone. Other threads run meanwhile. */
 static PyObject *receive(PyObject *self, PyObject *nothing)
 {
     (void) self;
@@ -137,9 +138,10 @@ static PyObject *receive(PyObject *self, PyObject *nothing)
         char payload[INSIDE_PAYLOAD_MOST];
     } frame;
     ssize_t size;
+    int descriptor = -1;
     do {
         PyThreadState *thread = PyEval_SaveThread();
-        size = channel_receive(&frame, sizeof frame);
+        size = channel_receive(&frame, sizeof frame, &descriptor);
         int why = errno;
         PyEval_RestoreThread(thread);
         errno = why;
@@ -148,8 +150,8 @@ static PyObject *receive(PyObject *self, PyObject *nothing)
         return PyErr_SetFromErrno(PyExc_OSError);
     if ((size_t) size < sizeof frame.head)
         return give_none();
-    return Py_BuildValue("(iIy#)", (int) frame.head.kind, (unsigned) frame.head.id, frame.payload,
-                         (Py_ssize_t) ((size_t) size - sizeof frame.head));
+    return Py_BuildValue("(iIy#i)", (int) frame.head.kind, (unsigned) frame.head.id, frame.payload,
+                         (Py_ssize_t) ((size_t) size - sizeof frame.head), descriptor);
 }
 
 /* result(id, what, json): whole, since no other thread and no signal's handler runs meanwhile. */
@@ -264,13 +266,14 @@ static const struct {
     const char *name;
     long value;
 } numbers[] = {
-    { "EXECUTE", INSIDE_EXECUTE },         { "RESULT", INSIDE_RESULT },
-    { "EXECUTED", INSIDE_EXECUTED },       { "SCRIPT", INSIDE_MODE_SCRIPT },
-    { "CELL", INSIDE_MODE_CELL },          { "PRIME", INSIDE_MODE_PRIME },
-    { "WRITE", INSIDE_EXECUTE_WRITE },     { "LAST", INSIDE_EXECUTE_LAST },
-    { "VALUE", INSIDE_RESULT_VALUE },      { "DISPLAY", INSIDE_RESULT_DISPLAY },
-    { "ERROR", INSIDE_RESULT_ERROR },      { "PAYLOAD_MOST", INSIDE_PAYLOAD_MOST },
-    { "PRIME_PRINT", ZYGOTE_PRIME_PRINT }, { "PRIME_WORK", ZYGOTE_PRIME_WORK },
+    { "EXECUTE", INSIDE_EXECUTE },           { "RESULT", INSIDE_RESULT },
+    { "EXECUTED", INSIDE_EXECUTED },         { "IMAGE", INSIDE_IMAGE },
+    { "SCRIPT", INSIDE_MODE_SCRIPT },        { "CELL", INSIDE_MODE_CELL },
+    { "PRIME", INSIDE_MODE_PRIME },          { "WRITE", INSIDE_EXECUTE_WRITE },
+    { "LAST", INSIDE_EXECUTE_LAST },         { "VALUE", INSIDE_RESULT_VALUE },
+    { "DISPLAY", INSIDE_RESULT_DISPLAY },    { "ERROR", INSIDE_RESULT_ERROR },
+    { "PAYLOAD_MOST", INSIDE_PAYLOAD_MOST }, { "PRIME_PRINT", ZYGOTE_PRIME_PRINT },
+    { "PRIME_WORK", ZYGOTE_PRIME_WORK },
 };
 
 static int add_numbers(PyObject *module)

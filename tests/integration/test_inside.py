@@ -4,6 +4,7 @@
 import errno
 import io
 import os
+import socket
 import struct
 import tarfile
 import time
@@ -15,6 +16,7 @@ from spawner_client import MIB, Gone, Spawner
 (DATA, END, START, SIGNAL, LIST, MAKE, MOVE, REMOVE, RESIZE, CREDIT) = 2, 3, 5, 6, 11, 12, 13, 14, 15, 16
 READ, WRITE, STAT, PACK, UNPACK, WATCH, CONNECT, CANCEL = range(40, 48)
 HELLO, DONE, STARTED, OUTPUT, EXITED, STOPPED, FILE, SKIPPED, ENTRY = range(64, 73)
+IMAGE, SAVE, LOAD = 49, 50, 51
 OPENED, CHANGE = 96, 97
 ALL = (1 << 64) - 1
 TERMINAL, STDIN_PIPE, BY_CREDIT = 8, 4, 16
@@ -29,6 +31,31 @@ class Inside:
 
     def send(self, kind, number, payload=b""):
         self.sandbox.inside.sendall(struct.pack("<IHHII", len(payload), kind, 0, number, 0) + payload)
+
+    def send_with(self, kind, number, *descriptors):
+        socket.send_fds(self.sandbox.inside, [struct.pack("<IHHII", 0, kind, 0, number, 0)], descriptors)
+
+    def save(self):
+        """What can be written there, as a tar."""
+        ours, theirs = os.pipe()
+        self.number += 1
+        self.send_with(SAVE, self.number, theirs)
+        os.close(theirs)
+        with open(ours, "rb") as pipe:
+            tar = pipe.read()
+        return tar, self.done(self.number)
+
+    def load(self, tar):
+        theirs, ours = os.pipe()
+        self.number += 1
+        self.send_with(LOAD, self.number, theirs)
+        os.close(theirs)
+        try:
+            with open(ours, "wb") as pipe:
+                pipe.write(tar)
+        except BrokenPipeError:
+            pass
+        return self.done(self.number)[1]
 
     def begin(self, kind, payload):
         self.number += 1
@@ -369,6 +396,78 @@ def test_a_signal_reaches_the_whole_group(inside):
     number = inside.start("sh", "-c", "sleep 100 & sleep 100; wait")
     inside.send(SIGNAL, number, struct.pack("<II", 15, 1))
     assert inside.output(number)[1] == (-1, 15)
+
+
+# --- all that can be written, through a pipe ---
+
+@pytest.fixture
+def other(spawner):
+    sandbox = spawner.build(disk=8 * MIB, inodes=256, processes=32)
+    yield Inside(sandbox)
+    sandbox.close()
+    spawner.release(sandbox)
+
+
+def test_what_can_be_written_comes_whole_into_another_sandbox(inside, other):
+    big = os.urandom(3 * MIB + 5)
+    assert inside.write(b"deep/er/big.bin", big, mode=0o751) == 0
+    assert inside.write(b"/tmp/t", b"tmp") == inside.write(b"/home/user/.rc", b"rc") == 0
+    assert inside.write(b"/dev/shm/s", b"shm") == inside.write(b"/run/r", b"run") == 0
+    assert inside.write(b"/workspace/\xff\n" + b"n" * 180, b"name") == 0
+    assert inside.write(b"/tmp/unreadable", b"x", mode=0o200) == 0
+    assert inside.ask(MAKE, b"/workspace/empty")[1] == 0
+    program = inside.start("bash", "-c", "ln -s ../tmp/t link; mkfifo fifo; rm -r ~/.config; chmod 1 /workspace/empty")
+    inside.output(program)
+    assert other.write(b"/workspace/old/one", b"goes") == other.write(b"/tmp/t/was/a/folder", b"goes") == 0
+    tar, (frames, os_error) = inside.save()
+    assert os_error == 0
+    assert sorted(body[16:] for kind, _, body in frames if kind == SKIPPED) == [
+        b"tmp/unreadable", b"workspace/empty", b"workspace/fifo"]
+    assert {name.split("/")[0] for name in tarfile.open(fileobj=io.BytesIO(tar)).getnames()} == {
+        "workspace", "tmp", "home", "dev", "run"}
+    assert other.load(tar) == 0
+    for place, depth in ((b"/workspace", 5), (b"/tmp", 5), (b"/home/user", 5), (b"/dev/shm", 5), (b"/run", 5)):
+        names = [name for name in inside.names(place, depth) if name not in (b"unreadable", b"empty", b"fifo")]
+        assert other.names(place, depth) == names, place
+    assert other.read(b"deep/er/big.bin") == big and other.read(b"link") == b"tmp"
+    kept = entry_of(other.ask(STAT, b"deep/er/big.bin")[0][0][2])
+    assert kept["mode"] & 0o777 == 0o751
+
+
+def test_files_that_do_not_fit_or_are_no_tar_are_said(inside, other):
+    assert inside.write(b"big", bytes(9 * MIB)) == 0
+    assert other.load(inside.save()[0]) in (errno.ENOSPC, errno.EFBIG)
+    assert other.load(b"no tar" * 1000) == errno.EINVAL
+    assert other.load(inside.save()[0][:100000]) == errno.EINVAL
+    for member in ("/etc/x", "usr/x", "../x", "proc/1/x"):
+        file = io.BytesIO()
+        with tarfile.open(fileobj=file, mode="w") as tar:
+            tar.addfile(tarfile.TarInfo(member), None)
+        assert other.load(file.getvalue()) != 0, member
+
+
+def test_a_pipe_that_nobody_reads_or_asked_for_holds_up_nobody(inside):
+    assert inside.write(b"big", bytes(4 * MIB)) == 0
+    kept, theirs = os.pipe()
+    inside.send_with(SAVE, 900, theirs)
+    assert inside.read(b"big") == bytes(4 * MIB)
+    inside.send(CANCEL, 900)
+    assert inside.done(900)[1] == errno.ECANCELED
+    inside.send_with(SAVE, 901, theirs)
+    os.close(kept)
+    assert inside.done(901)[1] == errno.EPIPE
+    for kind in (SAVE, LOAD, IMAGE):
+        assert inside.ask(kind, b"")[1] != 0, "it needs a pipe"
+        assert inside.ask(kind, b"")[1] != 0
+    before = inside.output(inside.start("sh", "-c", "ls /proc/1/fd 2>/dev/null | wc -l"))
+    for _ in range(50):  # more than one, and with orders that want none
+        socket.send_fds(inside.sandbox.inside, [struct.pack("<IHHII", 0, LIST, 0, 902, 0)], [theirs, theirs])
+        inside.done(902)
+        inside.send_with(IMAGE, 903, theirs)
+        assert inside.done(903)[1] != 0
+    os.close(theirs)
+    assert len(os.listdir(f"/proc/{inside.sandbox.pid}/fd")) < 40
+    assert inside.output(inside.start("sh", "-c", "ls /proc/1/fd 2>/dev/null | wc -l")) == before
 
 
 # --- ports ---
