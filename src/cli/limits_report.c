@@ -147,13 +147,12 @@ static uint64_t count_near(const struct limit_use *use)
     return near > use->hits ? near : use->hits;
 }
 
-enum verdict { FITS, TOO_FEW, MET_OFTEN, TIGHT, ROOMY };
+enum verdict { FITS, NO_DATA, TOO_FEW, MET_OFTEN, TIGHT, ROOMY };
 
-static const char *const verdict_names[] = { [FITS] = "fits",
-                                             [TOO_FEW] = "too_few",
-                                             [MET_OFTEN] = "met_often",
-                                             [TIGHT] = "tight",
-                                             [ROOMY] = "roomy" };
+static const char *const verdict_names[] = {
+    [FITS] = "fits",           [NO_DATA] = "no_data", [TOO_FEW] = "too_few",
+    [MET_OFTEN] = "met_often", [TIGHT] = "tight",     [ROOMY] = "roomy"
+};
 
 static enum verdict judge(const struct policy_use *policy, enum limit_id id)
 {
@@ -165,6 +164,8 @@ static enum verdict judge(const struct policy_use *policy, enum limit_id id)
     if (count_near(use) * 100 >= policy->runs * TIGHT_PER_CENT)
         return TIGHT;
     bool is_known = use->measured * 100 >= policy->runs * NEARLY_ALL;
+    if (!is_known && use->hits == 0 && share_of(use, 100) == 0)
+        return NO_DATA; /* what is known of some runs is next to nothing: of the others, nothing */
     return is_known && use->hits == 0 && share_of(use, NEARLY_ALL) < ROOMY_SHARE ? ROOMY : FITS;
 }
 
@@ -195,6 +196,10 @@ static void print_words(const struct policy_use *policy, enum limit_id id)
     case ROOMY:
         (void) printf("  99 %% of runs stay below %d %%: it could be lower", ROOMY_SHARE);
         break;
+    case NO_DATA:
+        (void) printf("  no data of %" PRIu64 " of %" PRIu64 " runs, others use less than 1 %%",
+                      policy->runs - use->measured, policy->runs);
+        break;
     case FITS:
     case TOO_FEW:
         break;
@@ -203,15 +208,19 @@ static void print_words(const struct policy_use *policy, enum limit_id id)
 
 static void print_policy(const struct policy_use *policy)
 {
-    (void) printf("%s: %" PRIu64 " runs%s\n", policy->name, policy->runs,
+    (void) printf("%s: %" PRIu64 " %s%s\n", policy->name, policy->runs,
+                  policy->runs == 1 ? "run" : "runs",
                   policy->runs < RUNS_LEAST ? ", too few to say more than was counted" : "");
-    (void) printf("  %-16s %-10s %5s %5s %5s %6s %6s\n", "LIMIT", "GRANTED", "p50", "p95", "max",
-                  "MET", "ENDED");
+    bool has_head = false;
     for (enum limit_id id = 0; id < LIMITS; id++) {
         const struct limit_use *use = &policy->limits[id];
         char granted[32];
         if (!is_worth_a_line(use))
             continue;
+        if (!has_head)
+            (void) printf("  %-16s %-10s %5s %5s %5s %6s %6s\n", "LIMIT", "GRANTED", "p50", "p95",
+                          "max", "MET", "ENDED");
+        has_head = true;
         limit_print(id, use->most_granted, granted, sizeof granted);
         (void) printf("  %-16s %-10s %4u%% %4u%% %4u%% %6" PRIu64 " %6" PRIu64, limit_rows[id].name,
                       granted, share_of(use, 50), share_of(use, 95), share_of(use, 100), use->hits,

@@ -21,10 +21,11 @@ def test_limits_that_are_met_or_near_are_named(glovebox):
         (policies / f"{name}.yaml").write_text(f"name: {name}\nextends: minimal\n{text}\n")
     policies.chmod(0o755)
     with Serving(glovebox, tcp=False, env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}) as server:
-        for policy, size, count in (("met", 2_000_000, 2), ("met", 10, RUNS - 2), ("near", 1_000_000, 3), ("near", 10, RUNS - 3),
+        for policy, size, count in (("met", 2_000_000, 2), ("met", 10, RUNS - 3), ("near", 1_000_000, 3), ("near", 10, RUNS - 3),
                                     ("rare", 2_000_000, 1)):
             for _ in range(count):
                 assert server.run(WRITE.format(size), policy=policy).status == 200
+        assert server.run(WRITE.format(10) + "\nprint(1)", policy="met").status == 200
         metrics = server.call("GET", "/metrics").body.decode()
     assert 'glovebox_policy_limit_hits_total{policy="met",limit="disk"} 2\n' in metrics
     assert 'glovebox_policy_limit_hits_total{policy="rare",limit="disk"} 1\n' in metrics
@@ -41,6 +42,10 @@ def test_limits_that_are_met_or_near_are_named(glovebox):
     text = glovebox("limits", "report", "--policy", "met", "--since", "1h").stdout.decode()
     assert text.startswith(f"met: {RUNS} runs\n") and f"met by 2 of {RUNS} runs: raise it above 1 MiB" in text
     assert "near" not in text
+    assert told["policies"]["met"]["limits"]["output"]["verdict"] == "no_data", "one run has printed"
+    assert f"  no data of {RUNS - 1} of {RUNS} runs, others use less than 1 %\n" in text
+    alone = glovebox("limits", "report", "--policy", "rare").stdout.decode()
+    assert alone.startswith("rare: 1 run, too few to say more") and alone.splitlines()[1].split()[0] == "LIMIT"
     for wrong, says in ((("limits",), "glovebox limits report"), (("limits", "show"), "not 'show'"),
                         (("limits", "report", "--since", "7"), "--since takes a time")):
         done = glovebox(*wrong)
