@@ -24,6 +24,7 @@ static const struct option_row rows[] = {
     { "npm",      0, NULL,     VALUES_NONE,   "request: a package of npm",                      store_switch, FIELD(npm) },
     { "version",  0, "TEXT",   VALUES_NONE,   "request: this version; default: the newest",    store_text,   FIELD(version) },
     { "reason",   0, "TEXT",   VALUES_NONE,   "request, approve, deny: why; it is kept with it", store_text, FIELD(reason) },
+    { "all",      0, NULL,     VALUES_NONE,   "review: what has been decided, too",            store_switch, FIELD(all) },
     { "json",     0, NULL,     VALUES_NONE,   "the same for programs",                         store_switch, FIELD(json) },
     { "state",    0, "FOLDER", VALUES_FOLDER, "where templates are kept",                      store_text,   FIELD(state) },
 };
@@ -135,6 +136,16 @@ static int list_template(const struct libs_arguments *arguments, const char *nam
     return result;
 }
 
+static bool comes_with_glovebox(const char *template_name)
+{
+    auto_text folder = NULL;
+    auto_text path = NULL;
+    error unheard;
+    return path_of_data("templates", &folder, &unheard) == 0 &&
+           format_text(&path, &unheard, "%s/%s.yaml", folder, template_name) == 0 &&
+           access(path, R_OK) == 0;
+}
+
 int read_template_manifest(const char *state, const char *template_name, json_object **ret_manifest,
                            error *err)
 {
@@ -149,9 +160,15 @@ int read_template_manifest(const char *state, const char *template_name, json_ob
         format_text(&path, err, "%s/%s/manifest.json", folder, template_name) < 0)
         return -1;
     if (access(path, F_OK) < 0 && errno == ENOENT)
-        return fail(err, ERR_NOT_FOUND,
-                    "template %s is not built (looked in %s); run: glovebox template build %s",
-                    template_name, folder, template_name);
+        return comes_with_glovebox(template_name)
+                   ? fail(
+                         err, ERR_NOT_FOUND,
+                         "template %s is not built (looked in %s); run: glovebox template build %s",
+                         template_name, folder, template_name)
+                   : fail(err, ERR_NOT_FOUND,
+                          "there is no template '%.60s' (looked in %s); one of your own is built "
+                          "from its file: glovebox template build FILE.yaml",
+                          template_name, folder);
     if (read_input_file(path, &text, &size, err) < 0)
         return -1;
     *ret_manifest = json_tokener_parse(text);

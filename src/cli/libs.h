@@ -15,11 +15,11 @@ int read_template_manifest(const char *state, const char *template_name, json_ob
 struct libs_arguments {
     const char *state;
     const char *template_name, *version, *reason;
-    bool json, pip, npm, apt;
+    bool json, pip, npm, apt, all;
 };
 
 /* Somebody asks, somebody looks, somebody decides. `id` is a request's; for
- * `review` it may be NULL: all. Each is told in the log before it is done. */
+ * `review` it may be NULL: those that wait, or all. Each is told in the log before it is done. */
 int libs_request(const struct libs_arguments *arguments, const char *name, error *err);
 int libs_review(const struct libs_arguments *arguments, const char *id, error *err);
 int libs_approve(const struct libs_arguments *arguments, const char *id, error *err);

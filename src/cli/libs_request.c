@@ -7,6 +7,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/audit.h"
+#include "cli/commands.h"
 #include "client/paths.h"
 #include "template/approved.h"
 #include "template/build.h"
@@ -150,6 +151,20 @@ static int check_request(const struct libs_arguments *arguments, const char *nam
     return check_reason(arguments->reason, err);
 }
 
+/* Nobody can look at it before its template is built: what it brings already is part of that. */
+static void tell_next_step(const struct libs_arguments *arguments, json_object *request)
+{
+    json_object *manifest = NULL;
+    error err;
+    if (arguments->json)
+        return;
+    if (read_template_manifest(arguments->state, template_of(arguments), &manifest, &err) < 0)
+        (void) complain("kept, but %s", err.text);
+    (void) json_object_put(manifest);
+    (void) complain("somebody looks at it with: glovebox libs review %s",
+                    approved_text(request, "id"));
+}
+
 int libs_request(const struct libs_arguments *arguments, const char *name, error *err)
 {
     auto_desk desk = { .requests = -1 };
@@ -170,9 +185,7 @@ int libs_request(const struct libs_arguments *arguments, const char *name, error
         print_json(request);
     else
         (void) printf("%s\n", approved_text(request, "id"));
-    if (!arguments->json)
-        (void) fprintf(stderr, "glovebox: somebody looks at it with: glovebox libs review %s\n",
-                       approved_text(request, "id"));
+    tell_next_step(arguments, request);
     return 0;
 }
 
@@ -245,23 +258,46 @@ static void print_review(json_object *request)
                       approved_text(request, "id"), approved_text(request, "id"));
 }
 
-static int print_all(const struct libs_arguments *arguments, int requests, error *err)
+static void print_rows(json_object *requests)
 {
-    json_object *all = NULL;
-    if (request_list(requests, &all, err) < 0)
-        return -1;
-    if (arguments->json)
-        print_json(all);
-    else if (json_object_array_length(all) == 0)
-        (void) puts("nothing waits; ask with: glovebox libs request NAME");
-    for (size_t index = 0; !arguments->json && index < json_object_array_length(all); index++) {
-        json_object *request = json_object_array_get_idx(all, index);
+    for (size_t index = 0; index < json_object_array_length(requests); index++) {
+        json_object *request = json_object_array_get_idx(requests, index);
         (void) printf("%-13s %-9s %-10s %-4s %-24s %-12s %s  %s\n", approved_text(request, "id"),
                       approved_text(request, "state"), approved_text(request, "template"),
                       approved_text(request, "manager"), approved_text(request, "name"),
                       approved_text(first_file(request) ? first_file(request) : request, "version"),
                       approved_text(request, "asked_by"), approved_text(request, "reason"));
     }
+}
+
+/* Gives  those that somebody has still to decide on, which the caller puts. */
+static json_object *undecided(json_object *requests)
+{
+    json_object *waiting = json_object_new_array();
+    for (size_t index = 0; index < json_object_array_length(requests); index++) {
+        json_object *request = json_object_array_get_idx(requests, index);
+        if (is_in_state(request, "asked") || is_in_state(request, "reviewed"))
+            (void) json_object_array_add(waiting, json_object_get(request));
+    }
+    return waiting;
+}
+
+static int list_requests(const struct libs_arguments *arguments, int requests, error *err)
+{
+    json_object *all = NULL;
+    if (request_list(requests, &all, err) < 0)
+        return -1;
+    json_object *shown = arguments->all ? json_object_get(all) : undecided(all);
+    size_t hidden = json_object_array_length(all) - json_object_array_length(shown);
+    if (arguments->json)
+        print_json(shown);
+    else if (json_object_array_length(shown) == 0)
+        (void) puts("nothing waits; ask with: glovebox libs request NAME");
+    if (!arguments->json)
+        print_rows(shown);
+    if (!arguments->json && hidden > 0)
+        (void) printf("%zu decided: --all shows them\n", hidden);
+    (void) json_object_put(shown);
     (void) json_object_put(all);
     return 0;
 }
@@ -290,7 +326,7 @@ int libs_review(const struct libs_arguments *arguments, const char *id, error *e
     if (desk_open(&desk, arguments, id, err) < 0)
         return -1;
     if (!id)
-        return print_all(arguments, desk.requests, err);
+        return list_requests(arguments, desk.requests, err);
     if (is_in_state(desk.request, "asked") && look(arguments, &desk, err) < 0)
         return -1;
     if (arguments->json)

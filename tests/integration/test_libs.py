@@ -140,7 +140,17 @@ def test_a_package_is_asked_for_looked_at_and_approved(libs):
     assert [(row["name"], row["built"]) for row in rows] == [("greet", False), ("helper", False)]
     assert "comes with the next build" in libs("minimal", "greet")
     assert "leaves it out" in libs("deny", request, "--reason", "no longer")
+    assert libs("review") == "nothing waits; ask with: glovebox libs request NAME\n1 decided: --all shows them\n"
+    assert json.loads(libs("review", "--json")) == [] and json.loads(libs("review", "--all", "--json"))[0]["id"] == request
+    assert libs("review", "--all").startswith(f"{request}  denied")
     assert json.loads(libs("minimal", "greet", "--json")) == []
+
+
+def test_a_template_that_is_not_built_is_said_with_how(libs):
+    for template, how in (("node", "run: glovebox template build node"), ("mine", "glovebox template build FILE.yaml")):
+        asked = libs.glovebox("libs", "request", "x", "--template", template)
+        assert asked.returncode == 0 and how in asked.stderr.decode() and b"glovebox libs review lib_" in asked.stderr
+        assert how in libs(template, code=125) and how in libs("review", asked.stdout.decode().strip(), code=125)
 
 
 def test_every_step_is_told_in_the_log(libs):
