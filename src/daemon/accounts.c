@@ -188,12 +188,24 @@ static int refuse(struct account *account, enum error_code code, unsigned retry_
     return -1;
 }
 
+/* Is the queue of this key full? While it was a moment ago, it is shorter. */
+static bool queue_is_full(const struct accounts *accounts, const struct account *account)
+{
+    uint32_t most = accounts->defaults.queue;
+    if (account->key.id[0] == '\0' || most == 0)
+        return false;
+    if (account->turn.queued >= most)
+        return true;
+    return crowd_is_there(&account->crowd, now_ms()) &&
+           account->turn.queued >= crowd_share(account->turn.active, 1);
+}
+
 int account_admit(struct accounts *accounts, struct account *account, error *err)
 {
     struct rate_quota quota = account_quota(accounts, account);
-    uint32_t queue_most = accounts->defaults.queue;
     uint32_t wait_s = BUSY_RETRY_S;
-    if (account->key.id[0] != '\0' && queue_most > 0 && account->turn.queued >= queue_most) {
+    if (queue_is_full(accounts, account)) {
+        crowd_refused(&account->crowd, now_ms());
         (void) fail(err, ERR_BUSY, "%u runs of key %s wait already; try again in a second",
                     account->turn.queued, account->key.id);
         return refuse(account, ERR_BUSY, BUSY_RETRY_S, err);
@@ -215,6 +227,18 @@ int account_admit(struct accounts *accounts, struct account *account, error *err
         return refuse(account, ERR_QUOTA, wait_s, err);
     }
     return 0;
+}
+
+uint32_t account_share(const struct accounts *accounts, const struct account *account)
+{
+    uint32_t served = accounts->local.turn.active;
+    uint32_t keys = account->turn.queued == 0; /* it wants to */
+    keys += accounts->local.turn.queued > 0;
+    for (const struct account *each = accounts->all; each; each = each->next) {
+        served += each->turn.active;
+        keys += each->turn.queued > 0;
+    }
+    return crowd_share(served, keys);
 }
 
 struct account *accounts_next(struct accounts *accounts)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "daemon/blobs.h"
+#include "daemon/crowd.h"
 #include "daemon/rate.h"
 #include "daemon/turn.h"
 #include "keys/store.h"
@@ -25,7 +26,8 @@ struct account {
     struct turn turn;
     struct rate rate;
     struct run *first_queued, *last_queued;
-    unsigned retry_s; /* of the last refusal */
+    struct crowd crowd; /* its own queue was full */
+    unsigned retry_s;   /* of the last refusal */
 
     /* since the daemon began */
     uint64_t runs, refused, built, cpu_ms; /* built: no sandbox was ready for them */
@@ -80,6 +82,10 @@ int account_admit(struct accounts *accounts, struct account *account, error *err
 
 /* The quotas that hold for it. */
 struct rate_quota account_quota(const struct accounts *accounts, const struct account *account);
+
+/* Of the place in the queue of all keys that is left while they crowd it: how many of its runs may
+ * wait. */
+uint32_t account_share(const struct accounts *accounts, const struct account *account);
 
 /* Whose run is next; NULL: nobody's. */
 struct account *accounts_next(struct accounts *accounts);

@@ -19,7 +19,7 @@ enum { COUNT_EVERY_MS = 1000, BUILDING_MOST = 2, REST_MS = 1000, REST_MOST_MS = 
 
 /* What is built for runs that wait, at once, for each processor: more would make each of them
  * slower and none sooner, and the queue, which is fair and bounded, would never see them. */
-enum { AWAITED_PER_PROCESSOR = 4 };
+enum { AWAITED_PER_PROCESSOR = 2 };
 
 struct pool_ticket {
     struct pool *pool;

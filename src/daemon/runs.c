@@ -1,6 +1,7 @@
 /* runs.c - the queue, and the memory of runs that have ended. */
 #include "daemon/runs.h"
 
+#include "base/clock.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
 #include "daemon/run.h"
@@ -160,8 +161,12 @@ static int admit(struct runs *runs, struct account *account, error *err)
                     "glovebox-spawner is gone and starts again by itself; ask again in a second");
     if (account_admit(runs->accounts, account, err) < 0)
         return -1;
-    if (runs->queued < runs->queued_most)
+    bool is_full = runs->queued >= runs->queued_most;
+    if (!is_full && crowd_is_there(&runs->crowd, now_ms()))
+        is_full = account->turn.queued >= account_share(runs->accounts, account);
+    if (!is_full)
         return 0;
+    crowd_refused(&runs->crowd, now_ms());
     account->refused++;
     account->retry_s = 1;
     return fail(err, ERR_BUSY, "%u runs wait already; try again in a second", runs->queued);

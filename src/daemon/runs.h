@@ -45,6 +45,7 @@ struct runs {
     struct accounts *accounts; /* each has a queue of its own */
     unsigned queued_most;      /* in all of them */
     unsigned queued;
+    struct crowd crowd;          /* that queue was full */
     unsigned active;             /* between queue and end */
     struct run *newest, *oldest; /* every run that is known, by age */
     size_t kept_bytes;           /* results of those that have ended */

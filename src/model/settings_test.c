@@ -63,7 +63,7 @@ TEST(what_differs_is_said_by_when_it_counts)
     settings_init(&before);
     require(read(&after, "queue: 512\nslots: 8\nlisten: 127.0.0.1:1\n", &err) == 0, "%s", err.text);
     expect(settings_differ(&before, &after, true, text, sizeof text) == 1, "%s", text);
-    expect(strcmp(text, "queue 48 -> 512") == 0, "%s", text);
+    expect(strcmp(text, "queue 32 -> 512") == 0, "%s", text);
     expect(settings_differ(&before, &after, false, text, sizeof text) == 2, "%s", text);
     expect(strcmp(text, "listen unset -> 127.0.0.1:1, slots 256 -> 8") == 0, "%s", text);
     expect(strcmp(after.list[SETTING_slots].origin, "g.yaml:2:8") == 0, "%s",

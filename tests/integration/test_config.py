@@ -29,7 +29,7 @@ def test_the_later_wins_and_the_origin_is_told(glovebox):
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.decode().splitlines()}
     assert rows["queue"] == ["100", f"{file}:2:8"]
     assert rows["slots"] == ["10", "GLOVEBOX_SLOTS"]
-    assert rows["key_queue"] == ["32", "default"]
+    assert rows["key_queue"] == ["24", "default"]
     shown = json.loads(glovebox("config", "show", "--json", "--config", file).stdout)
     assert shown["log_level"] == {"value": "debug", "origin": f"{file}:4:12"}
 
@@ -80,7 +80,7 @@ def test_a_reload_changes_what_can_change_and_names_the_rest(glovebox, request_p
         (policies / "mine.yaml").write_text("name: mine\nextends: minimal\ndescription: two\nlimits: {wall: 3s}\n")
         (policies / "new.yaml").write_text("name: new\nextends: minimal\ndescription: new\n")
         said = service.reload()
-        assert "key_runs_per_minute 100 -> 7" in said and "queue 48 -> 99" in said
+        assert "key_runs_per_minute 100 -> 7" in said and "queue 32 -> 99" in said
         assert "mine changed" in said and "new added" in said
         answer = service.run("print(1)", key=key, policy="mine")
         assert answer.headers["RateLimit-Limit"] == "7" and answer.json["limits"]["wall_ms"] == 3000

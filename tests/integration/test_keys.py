@@ -253,6 +253,50 @@ def test_one_who_floods_keeps_nobody_else_waiting(glovebox):
         assert set(ended) == {200}
 
 
+def test_a_queue_that_was_full_is_short_until_nobody_is_refused(glovebox):
+    """Two runs are served, four of each key and six in all may wait; whoever waits is cancelled to make room."""
+    state_of_its_own(glovebox)
+    with Serving(glovebox, "--queue", "6", "--key-queue", "4", slots=2) as service:
+        keys = [service.key("--name", name) for name in ("one", "two", "three")]
+        waiting = {}
+
+        def ask(key):
+            answer = service.call("POST", "/v1/runs", {"code": "import time; time.sleep(100)", "language": "python",
+                                                       "policy": "data"},
+                                  key=keys[key], headers={"Prefer": "respond-async"})
+            if answer.status == 202:
+                waiting.setdefault(key, []).append(answer.json["id"])
+            else:
+                assert answer.headers["Retry-After"] == "1" and "wait already" in answer.json["error"]["message"]
+            return answer.status
+
+        def leave(key, count):
+            for run in [waiting[key].pop() for _ in range(count)]:
+                assert service.call("DELETE", f"/v1/runs/{run}", key=keys[key]).json["status"] == "cancelled"
+
+        def queued():
+            return service.call("GET", "/healthz").json["queued"]
+
+        assert [ask(0), ask(0)] == [202, 202]
+        while queued() > 0:
+            time.sleep(0.01)  # what was parked for others makes room first
+        assert [ask(0) for _ in range(4)] == [202] * 4 and queued() == 4, "two are served, four wait"
+        assert ask(0) == 429
+        assert [ask(1), ask(1), ask(2)] == [202, 202, 429], "the first key's crowd is its own; then all places are taken"
+        leave(0, 2)
+        assert queued() == 4
+        assert ask(0) == 429, "more of it wait than half of what is served of it"
+        assert ask(1) == 429, "it has more than its share"
+        assert ask(2) == 202, "who has nothing waiting is let in"
+        leave(0, 2)
+        assert queued() == 3
+        assert [ask(0), ask(0)] == [202, 429], "its share is one"
+        time.sleep(2.1)
+        assert [ask(0), ask(0)] == [202, 202], "nobody was refused for a while: a burst is taken again"
+        for key in [*waiting]:
+            leave(key, len(waiting[key]))
+
+
 def test_a_key_that_queues_too_much_is_refused(glovebox):
     state_of_its_own(glovebox)
     with Serving(glovebox) as service:

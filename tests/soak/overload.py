@@ -2,8 +2,9 @@
 """What do callers get when there are ten times too many? tests/soak/overload.py BUILD [SECONDS]
 
 First as many clients as the machine can serve, each asking again at once: how many runs a second, and how long the
-slowest of a hundred takes. Then requests arrive ten times as fast, whether or not anybody was answered. Those that are
-admitted must not take twice as long as before (p99); the others must be told 429 at once. Ends with 1 otherwise."""
+slowest of a hundred takes. Then requests arrive ten times as fast, whether or not anybody was answered, and then the
+first once more, since a machine that does other work is not the same for long. Those that are admitted must not take
+twice as long as normal (p99); the others must be told 429 at once. Ends with 1 otherwise."""
 
 import random
 import selectors
@@ -19,6 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "bench"))
 import load  # noqa: E402
 
 CLIENTS, TIMES, CONNECTIONS_MOST = 8, 10, 900
+CALM_S = 3  # then the queue is long again (daemon/crowd.h)
 CODE = "print('hello sandbox')"
 
 
@@ -75,6 +77,11 @@ class Arrivals:
             self.took.setdefault(status, []).append((time.perf_counter() - state[1]) * 1e3)
             self.free.append(key.fileobj)
 
+    def close(self):
+        for key in [*self.selector.get_map().values()]:
+            key.fileobj.close()
+        self.selector.close()
+
     def run(self, rate, seconds):
         now = time.perf_counter()
         end, due = now + seconds, now
@@ -91,17 +98,22 @@ def main():
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 10
     with tempfile.TemporaryDirectory(prefix="glovebox-overload-") as folder, Service(build, folder, 256) as service:
         rate, took, wrong = load.flat_out(service.socket, CLIENTS, CODE, b"hello sandbox", seconds, 1)
-        normal = quantile(took, 0.99)
-        print(f"normal: {CLIENTS} clients, {rate:.0f} runs/s, p50 {quantile(took, 0.5):.0f} ms, p99 {normal:.0f} ms, {wrong} wrong")
         arrivals = Arrivals(service.socket)
         arrivals.run(TIMES * rate, seconds)
+        arrivals.close()
+        time.sleep(CALM_S)
+        again, later, wrong_later = load.flat_out(service.socket, CLIENTS, CODE, b"hello sandbox", seconds, 1)
+    for rate_then, took_then in ((rate, took), (again, later)):
+        print(f"normal: {CLIENTS} clients, {rate_then:.0f} runs/s, p50 {quantile(took_then, 0.5):.0f} ms, "
+              f"p99 {quantile(took_then, 0.99):.0f} ms")
+    wrong, normal = wrong + wrong_later, quantile(took + later, 0.99)
     admitted, refused = arrivals.took.get(200, []), arrivals.took.get(429, [])
     others = {status: len(took) for status, took in arrivals.took.items() if status not in (200, 429)}
     p99 = quantile(admitted, 0.99)
     print(f"{TIMES * rate:.0f} requests/s: {len(admitted) / seconds:.0f} runs/s admitted, p50 {quantile(admitted, 0.5):.0f} ms, "
           f"p99 {p99:.0f} ms ({p99 / normal:.2f} times normal); {len(refused)} were told 429 after "
           f"{quantile(refused, 0.5):.1f} ms, p99 {quantile(refused, 0.99):.1f} ms; hung up {arrivals.hung_up}, "
-          f"not sent for want of connections {arrivals.unsent}, other answers {others}")
+          f"not sent for want of connections {arrivals.unsent}, other answers {others}, {wrong} wrong")
     return 1 if p99 >= 2 * normal or others or not refused or wrong else 0
 
 

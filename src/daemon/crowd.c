@@ -1,0 +1,18 @@
+/* crowd.c - no clock is read here. */
+#include "daemon/crowd.h"
+
+void crowd_refused(struct crowd *crowd, int64_t at_ms)
+{
+    crowd->until_ms = at_ms + CROWD_LASTS_MS;
+}
+
+bool crowd_is_there(const struct crowd *crowd, int64_t at_ms)
+{
+    return at_ms < crowd->until_ms;
+}
+
+uint32_t crowd_share(uint32_t served, uint32_t keys)
+{
+    uint32_t share = served / 2 / (keys > 0 ? keys : 1);
+    return share > 0 ? share : 1;
+}

@@ -1,0 +1,31 @@
+/* crowd_test.c - when the queue is short, and how short. */
+#include "base/table.h"
+#include "base/test.h"
+#include "daemon/crowd.h"
+
+TEST(it_lasts_as_long_as_somebody_is_refused)
+{
+    struct crowd crowd = { 0 };
+    expect(!crowd_is_there(&crowd, 0) && !crowd_is_there(&crowd, 5000), "there was none");
+    crowd_refused(&crowd, 5000);
+    expect(crowd_is_there(&crowd, 5000 + CROWD_LASTS_MS - 1), "it has gone early");
+    crowd_refused(&crowd, 6000);
+    expect(crowd_is_there(&crowd, 5000 + CROWD_LASTS_MS), "the second refusal was forgotten");
+    expect(!crowd_is_there(&crowd, 6000 + CROWD_LASTS_MS), "it does not go");
+}
+
+TEST(half_as_many_wait_as_are_served_and_each_key_may_have_one)
+{
+    static const struct {
+        uint32_t served, keys, share;
+    } facts[] = {
+        { 12, 1, 6 }, { 12, 2, 3 }, { 12, 3, 2 }, { 12, 13, 1 }, /* who is new is never shut out */
+        { 0, 1, 1 },  { 0, 0, 1 },  { 2, 1, 1 },
+    };
+    for_each(fact, facts)
+        expect(crowd_share(fact->served, fact->keys) == fact->share, "%u served, %u keys: %u",
+               fact->served, fact->keys, crowd_share(fact->served, fact->keys));
+}
+
+TESTS(CASE(it_lasts_as_long_as_somebody_is_refused),
+      CASE(half_as_many_wait_as_are_served_and_each_key_may_have_one))
