@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct sandbox sandbox; /* filled in the clone; the holder's own stays empty */
@@ -30,6 +31,24 @@ void report_ready(struct sandbox *stands, const error *err)
         (void) close(stands->ends[i]);
 }
 
+/* Everything inside descends from here. What ignores signals hands that on through execve: nohup(1)
+ * SIGHUP, a shell's background SIGINT, and posix_spawn of glibc the two of its own (32 and 33),
+ * which its sigaction() then refuses to change. */
+static void forget_signals(void)
+{
+    enum { SIGNALS = 64, MASK_SIZE = SIGNALS / 8 };
+    static const struct { /* as the kernel has it: not as sigaction(3) */
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } standard;
+    const uint64_t none = 0;
+    for (int number = 1; number <= SIGNALS; number++)
+        (void) syscall(SYS_rt_sigaction, number, &standard, NULL, MASK_SIZE);
+    (void) syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, MASK_SIZE);
+}
+
 int main(int count, char **arguments)
 {
     error err = { 0 };
@@ -37,6 +56,7 @@ int main(int count, char **arguments)
         (void) fprintf(stderr, "glovebox-init: is started by glovebox-spawner, not by hand\n");
         return 125;
     }
+    forget_signals();
     (void) signal(SIGPIPE, SIG_IGN);
     if (hold_template(&sandbox, arguments + 2, (unsigned) count - 2, &err) < 0)
         return 1; /* the spawner has been told, or is gone */
