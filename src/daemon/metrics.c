@@ -13,7 +13,7 @@
 
 enum { LABELS_MOST = 40, BUCKETS = 16 };
 
-enum kind { COUNTER, GAUGE, HISTOGRAM };
+enum kind { COUNTER, TIME, GAUGE, HISTOGRAM };
 
 /* --- labels -------------------------------------------------------------------------------------
  */
@@ -221,7 +221,7 @@ static void print_histogram(const struct family *family, unsigned index, const s
 void metric_write_head(enum metric metric, struct bytes *out)
 {
     static const char *const kinds[] = {
-        [COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram"
+        [COUNTER] = "counter", [TIME] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram"
     };
     const struct family *family = &families[metric];
     bytes_print(out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
@@ -231,6 +231,16 @@ void metric_write_head(enum metric metric, struct bytes *out)
 const char *metric_name(enum metric metric)
 {
     return families[metric].name;
+}
+
+static void print_value(const struct family *family, const struct cell *cell, struct bytes *out)
+{
+    bytes_add_text(out, " ");
+    if (family->kind == TIME)
+        print_seconds(cell->value, out);
+    else
+        bytes_print(out, "%" PRIu64, cell->value);
+    bytes_add_text(out, "\n");
 }
 
 void metrics_write(struct bytes *out)
@@ -247,7 +257,7 @@ void metrics_write(struct bytes *out)
             }
             bytes_add_text(out, family->name);
             print_label(&labels[family->label], i, "", out);
-            bytes_print(out, " %" PRIu64 "\n", cells[metric][i].value);
+            print_value(family, &cells[metric][i], out);
         }
     }
 }

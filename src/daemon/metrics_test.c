@@ -15,6 +15,7 @@ TEST(numbers_stand_where_their_labels_say)
         "\nglovebox_runs_total{status=\"limit\"} 3\n",
         "\nglovebox_runs_total{status=\"ok\"} 0\n",
         "\nglovebox_parked 7\n",
+        "# TYPE glovebox_cpu_seconds_total counter\nglovebox_cpu_seconds_total 1.500002\n",
         "\nglovebox_queue_seconds_bucket{le=\"0.0005\"} 1\n",
         "\nglovebox_queue_seconds_bucket{le=\"0.0010\"} 2\n", /* they add up */
         "\nglovebox_queue_seconds_bucket{le=\"60.0000\"} 2\n",
@@ -26,6 +27,8 @@ TEST(numbers_stand_where_their_labels_say)
     };
     metric_add(METRIC_RUNS, RUN_LIMIT, 3);
     metric_set(METRIC_PARKED, 0, 7);
+    metric_add(METRIC_CPU_TIME, 0, 1500000);
+    metric_add(METRIC_CPU_TIME, 0, 2);
     metric_observe(METRIC_QUEUE_TIME, 0, 100);
     metric_observe(METRIC_QUEUE_TIME, 0, 1000);
     metric_observe(METRIC_QUEUE_TIME, 0, 90000000);

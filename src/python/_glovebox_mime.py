@@ -1,5 +1,5 @@
 """Turns a value into a MIME bundle by the conventions of Jupyter: `_repr_*_` methods, `_repr_mimebundle_`,
-text/plain always; application/json for lists and dicts, and the numbers of a table beside its HTML."""
+text/plain always; application/json for plain data, and the numbers of a table beside its HTML."""
 
 import base64
 import json
@@ -26,6 +26,8 @@ METHODS = (
 )
 # Nothing of these can show itself in another way; most values are of them.
 SIMPLE = frozenset((int, float, complex, bool, str, bytes, type(None), list, tuple, dict, set, frozenset))
+# What JSON has words for; nothing is shown of None.
+PLAIN = (dict, list, tuple, str, int, float)
 
 
 text_of_error = repr  # _glovebox_errors puts its own here
@@ -65,13 +67,14 @@ class Bundle:
             self.add_json(value, kind)
 
     def add_json(self, value, kind="application/json"):
-        """Data that JSON can say exactly: no NaN, nothing that repeats itself, bounded."""
+        """Data that JSON can say exactly: no NaN, no integer of more than 64 bits, nothing that repeats itself, bounded."""
         try:
-            text = json.dumps(value, allow_nan=False)
+            text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+            text.encode()  # a lone surrogate is no character
+            if len(text) <= TEXT_MOST:
+                self.data[kind] = json.loads(text, parse_int=integer)
         except (TypeError, ValueError, RecursionError):
-            return
-        if len(text) <= TEXT_MOST:
-            self.data[kind] = json.loads(text)
+            pass
 
     def add_metadata(self, metadata):
         try:
@@ -83,6 +86,14 @@ class Bundle:
         for kind in list(self.data):
             if include and kind not in include or exclude and kind in exclude:
                 del self.data[kind]
+
+
+def integer(text):
+    """Readers of JSON make another number of larger ones without a word."""
+    value = int(text)
+    if not -1 << 63 <= value < 1 << 64:
+        raise ValueError(text)
+    return value
 
 
 def to_json(data):
@@ -117,8 +128,11 @@ def bundle_of(value, include=None, exclude=None):
         special = SPECIAL.get((kind.__module__.partition(".")[0], kind.__name__))
         if special is not None:
             special(bundle, value)
-    if isinstance(value, (dict, list)) and "application/json" not in bundle.data:
-        bundle.add_json(value)
+    if "application/json" not in bundle.data:
+        if isinstance(value, getattr(sys.modules.get("numpy"), "generic", ())):
+            value = value.item()
+        if isinstance(value, PLAIN):
+            bundle.add_json(value)
     bundle.keep_only(include, exclude)
     return bundle
 
