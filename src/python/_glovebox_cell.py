@@ -2,6 +2,7 @@
 figures that were left open are shown, and an error is told as data."""
 
 import __future__
+import _signal
 import ast
 import io
 import linecache
@@ -215,9 +216,24 @@ def awaited(coroutine):
         raise
 
 
-def forget_loop():
-    """In a process made from an image the loop's own descriptors lead nowhere: the next await makes another."""
-    context.loop = None
+def revive_loop():
+    """In a process made from an image. What the loop waits by and what wakes it stayed behind and are made anew;
+    tasks and timers go on; what waits for a connection sees its end. A loop that is not asyncio's own is let go."""
+    loop = context.loop
+    if loop is None:
+        return
+    try:
+        old, loop._selector = loop._selector, type(loop._selector)()
+        keys = [key for key in old.get_map().values() if key.fileobj != loop._ssock.fileno()]
+        old.close()
+        loop._close_self_pipe()
+        loop._make_self_pipe()
+        for key in keys:
+            loop._selector.register(key.fileobj, key.events, key.data)
+        if loop._signal_handlers:
+            _signal.set_wakeup_fd(loop._csock.fileno())
+    except Exception:
+        context.loop = None
 
 
 def ends_with_semicolon(text):

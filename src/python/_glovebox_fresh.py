@@ -1,4 +1,5 @@
-"""What a forked interpreter must not share with its siblings: random streams, names, environment."""
+"""What a forked interpreter must not share with its siblings: random streams, names, environment. And what one
+that goes on as another's copy must not share with that."""
 
 import os
 import sys
@@ -90,9 +91,9 @@ def keep():
 def renew(kept):
     """In a process made from an image: streams that a program draws from go on where they were, so that what it
     has seeded stays so; what must never be the same in two processes is made anew."""
-    for name, of_module in RENEW:
+    for name, of_module in RENEW_RESTORED:
         module = sys.modules.get(name)
-        if module is None or name in ("random", "numpy.random"):
+        if module is None:
             continue
         try:
             of_module(module)
@@ -103,6 +104,20 @@ def renew(kept):
             sys.modules["random"]._inst.setstate(kept)
     except Exception:
         pass
+
+
+def renew_names(module):
+    module._name_sequence = None
+
+
+# random, numpy.random: their streams go on as they were.
+RENEW_RESTORED = (
+    ("threading", renew_threading),
+    ("uuid", renew_uuid),
+    ("tempfile", renew_names),
+    ("_ssl", renew_ssl),
+    ("multiprocessing.process", renew_multiprocessing),
+)
 
 
 def set_environment(variables):

@@ -71,7 +71,7 @@ def imager(control):
     """Gives the function that lets a child write this process, as it is between two cells, into a pipe. It comes back
     a second time in the process that is made from that: in another sandbox, and with everything else as it was."""
     kind, make, executed, open_channel = _glovebox.IMAGE, getattr(_glovebox, "image", refuse), _glovebox.executed, _glovebox.open_channel
-    keep, renew, forget_loop, close = _glovebox_fresh.keep, _glovebox_fresh.renew, _glovebox_cell.forget_loop, os.close
+    keep, renew, revive_loop, close = _glovebox_fresh.keep, _glovebox_fresh.renew, _glovebox_cell.revive_loop, os.close
 
     def image(message, count):
         if message[0] != kind or message[3] < 0:
@@ -85,7 +85,7 @@ def imager(control):
         if is_restored:
             open_channel(control)
             renew(kept)
-            forget_loop()
+            revive_loop()
         else:
             close(message[3])
         executed(message[1], os_error, 0, False, count)

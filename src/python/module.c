@@ -9,6 +9,7 @@
 #include "base/packet.h"
 #include "contract/inside.h"
 #include "python/channel.h"
+#include "python/image.h"
 #include "python/memory.h"
 #include "python/zygote.h"
 
@@ -22,6 +23,15 @@
 static PyObject *raise_error(const error *err)
 {
     PyErr_SetString(PyExc_OSError, err->text);
+    return NULL;
+}
+
+static PyObject *raise_with_number(const error *err)
+{
+    PyObject *values = Py_BuildValue("(is)", err->os ? err->os : ENOTSUP, err->text);
+    if (values)
+        PyErr_SetObject(PyExc_OSError, values);
+    Py_XDECREF(values);
     return NULL;
 }
 
@@ -97,6 +107,40 @@ static PyObject *serve(PyObject *self, PyObject *nothing)
     return Py_BuildValue("(iIII)", child.control, child.prime, child.slot, child.generation);
 }
 
+/* image(fd, control): False once a fork has begun to write this interpreter into fd; True in every
+ * process that is restored from there, with control as the socket to init and without fd. */
+static PyObject *image(PyObject *self, PyObject *arguments)
+{
+    (void) self;
+    static const struct zygote_hooks hooks = { PyOS_BeforeFork, PyOS_AfterFork_Parent,
+                                               PyOS_AfterFork_Child };
+    int fd;
+    int control;
+    int verdict = -1;
+    error err;
+    if (!PyArg_ParseTuple(arguments, "ii", &fd, &control))
+        return NULL;
+    int outcome = image_take(fd, control, &hooks, &verdict, &err);
+    if (outcome == IMAGE_TAKEN) {
+        PyThreadState *thread = PyEval_SaveThread();
+        int began = image_wait(verdict, &err);
+        PyEval_RestoreThread(thread);
+        outcome = began < 0 ? IMAGE_FAILED : outcome;
+    }
+    return outcome == IMAGE_FAILED ? raise_with_number(&err) : PyBool_FromLong(outcome == IMAGE_RESTORED);
+}
+
+/* lost(): how many threads and descriptors a restored interpreter has not got. */
+static PyObject *lost(PyObject *self, PyObject *nothing)
+{
+    (void) self;
+    (void) nothing;
+    unsigned threads;
+    unsigned descriptors;
+    image_lost(&threads, &descriptors);
+    return Py_BuildValue("(II)", threads, descriptors);
+}
+
 /* print_error(type, value, traceback) is what the interpreter itself does with an exception that
  * nobody caught: sets sys.last_*, calls sys.excepthook, and survives a hook that fails. */
 static PyObject *print_error(PyObject *self, PyObject *arguments)
@@ -124,6 +168,7 @@ static PyObject *open_channel(PyObject *self, PyObject *descriptor)
     if (fd == -1 && PyErr_Occurred())
         return NULL;
     channel_open((int) fd);
+    image_remember_streams();
     return give_none();
 }
 
@@ -256,6 +301,9 @@ static PyMethodDef methods[] = {
     { "has_bits", has_bits, METH_VARARGS, "Is this what a bit generator of numpy holds?" },
     { "renew_bits", renew_bits, METH_O, "Fill a bit generator of numpy from the kernel." },
     { "serve", serve, METH_NOARGS, "Fork interpreters; returns in each of them." },
+    { "image", image, METH_VARARGS,
+      "Write this interpreter down; returns in what is restored too." },
+    { "lost", lost, METH_NOARGS, "What the image could not carry: threads, descriptors." },
     { "print_error", print_error, METH_VARARGS, "Do what Python does with an uncaught exception." },
     { NULL, NULL, 0, NULL },
 };

@@ -1,0 +1,129 @@
+/* image.h - how an interpreter is written down, so that another process can go on as it.
+ *
+ * python/image.c writes an image, glovebox-restore reads it. Both run inside a sandbox, with the
+ * rights of the user's code and no others: an image may hold anything, and what it makes of its
+ * reader is what code inside can do anyway. The reader looks at every number before it uses it, so
+ * that a broken image ends with a line that says so and never in a process that is nearly right.
+ *
+ * The stream, which may be a file; numbers as the processor has them, without gaps:
+ *     struct image_head
+ *     struct image_area    head.areas times, ascending: the address space
+ *     names                head.names bytes: paths, each ended by NUL
+ *     batches              head.runs runs of bytes in all, ascending: first up to IMAGE_BATCH
+ *                          struct image_run, then the bytes of each
+ *     struct image_end
+ *
+ * Only memory is in it. What the kernel knows of the process besides (signals, descriptors, the
+ * working folder, limits) the interpreter notes in its own memory before it is written down, and
+ * puts it back itself when it wakes (python/state.c): the reader knows nothing of it.
+ *
+ * Images are read by the same build on the same kernel that wrote them: by a branch, and by marks,
+ * which end with gloveboxd. IMAGE_VERSION guards against anything else.
+ *
+ * glovebox-restore takes no arguments. Its descriptors 0, 1 and 2 become those of the program, 3
+ * (IMAGE_FD_CONTROL) its control socket, 4 (IMAGE_FD_IMAGE) is the image. Files that the program
+ * has open or mapped below /workspace, /tmp, /home/user, /run and /dev/shm must be in their places
+ * before it is started. If the image cannot be restored it says why in one line on stderr and exits
+ * with IMAGE_EXIT_FAILED; else it is the program, and nothing of it is left. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define IMAGE_MAGIC "GLBIMG\n"
+#define IMAGE_END   "GLBEND\n"
+
+enum {
+    IMAGE_VERSION = 1,
+    IMAGE_AREAS_MOST = 16384,
+    IMAGE_NAMES_MOST = 1 << 20,
+    IMAGE_BATCH = 512,
+    IMAGE_OBJECTS_MOST = 256, /* pieces of memory that are mapped shared */
+    IMAGE_SPECIALS = 3,
+    IMAGE_FD_CONTROL = 3,
+    IMAGE_FD_IMAGE = 4,
+    IMAGE_EXIT_FAILED = 125,
+};
+
+/* Where glovebox-restore lies (meson.build links it there) and works. Nothing that a C library, a
+ * kernel or a runtime places by itself comes here; an image with something here is refused. The
+ * kernel puts the break (brk(2)) of a program at most 1 GiB behind it. */
+#if defined __aarch64__
+#define IMAGE_RESTORE_FROM UINT64_C(0x2a00000000)
+#define IMAGE_MACHINE      183 /* EM_AARCH64 */
+#else
+#define IMAGE_RESTORE_FROM UINT64_C(0x2a0000000000)
+#define IMAGE_MACHINE      62 /* EM_X86_64 */
+#endif
+#define IMAGE_RESTORE_TO (IMAGE_RESTORE_FROM + (UINT64_C(2) << 30))
+
+/* Memory that the kernel gives every process (vdso(7)): moved, never copied. */
+struct image_special {
+    uint64_t start, end; /* 0: this kernel has none */
+};
+
+struct image_head {
+    char magic[8]; /* IMAGE_MAGIC */
+    uint32_t version;
+    uint32_t machine;
+    uint32_t page; /* bytes */
+    uint32_t areas;
+    uint64_t names; /* bytes */
+    uint64_t runs;
+    uint64_t bytes;  /* of all runs */
+    uint64_t resume; /* void resume(uint64_t end): where it goes on; `end` of glovebox-restore */
+    uint64_t stack;  /* whose stack pointer is this, aligned for a call */
+    uint64_t thread; /* thread pointer: fs on x86-64, tpidr_el0 on aarch64 */
+    struct image_special specials[IMAGE_SPECIALS]; /* in the order of image_specials */
+};
+
+static const char *const image_specials[IMAGE_SPECIALS] = { "[vvar]", "[vvar_vclock]", "[vdso]" };
+
+enum image_kind {
+    IMAGE_MEMORY = 1, /* private; what no run fills is zero */
+    IMAGE_STACK,      /* the same, grows downwards */
+    IMAGE_FILE,       /* private, of a file of the template; runs are what was changed in it */
+    IMAGE_SHARED,     /* shared; `object` numbers what is mapped, perhaps in several places */
+    IMAGE_OPEN,       /* shared, of a file that is found by its path */
+};
+
+/* A piece of address space as /proc/PID/maps shows it. */
+struct image_area {
+    uint64_t start, end;
+    uint64_t offset;    /* in the file or object */
+    uint16_t kind;      /* enum image_kind */
+    uint16_t protect;   /* PROT_* */
+    uint32_t is_filled; /* 1: there are runs for it */
+    uint32_t object;    /* of IMAGE_SHARED */
+    uint32_t name;      /* where the path begins among the names; 0: it has none */
+    /* IMAGE_FILE must be this very file. IMAGE_OPEN, IMAGE_SHARED: there are so many bytes at
+     * least. Else zero. */
+    uint64_t device, inode, size;
+    int64_t changed_ns; /* ctime since 1970 */
+};
+
+struct image_run {
+    uint64_t start;
+    uint64_t bytes; /* whole pages */
+};
+
+struct image_end {
+    char magic[8];  /* IMAGE_END */
+    uint64_t bytes; /* as in the head */
+};
+
+/* For those who keep images: is this the beginning and the end of a whole one? `size` bytes lie
+ * between the first of the head and the last of the end. That its inside makes sense is seen when
+ * it is restored. */
+static inline bool image_is_whole(const struct image_head *head, const struct image_end *end,
+                                  uint64_t size)
+{
+    return memcmp(head->magic, IMAGE_MAGIC, sizeof head->magic) == 0 &&
+           memcmp(end->magic, IMAGE_END, sizeof end->magic) == 0 &&
+           head->version == IMAGE_VERSION && head->areas <= IMAGE_AREAS_MOST &&
+           head->names <= IMAGE_NAMES_MOST && head->bytes == end->bytes &&
+           head->runs <= head->bytes &&
+           size == sizeof *head + head->areas * sizeof(struct image_area) + head->names +
+                       head->runs * sizeof(struct image_run) + head->bytes + sizeof *end;
+}

@@ -1,0 +1,233 @@
+/* descriptors.c - what a process has open, noted and opened again.
+ *
+ * Files come again by their path, at their offset. What else a descriptor can be has another end
+ * that stays behind: it becomes a socket whose other end is closed, so that programs see an end
+ * (read: 0, write: EPIPE) and not somebody else's file under the number. */
+#include "python/image_parts.h"
+
+#include "base/cleanup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct entry {
+    uint64_t inode;
+    int64_t next;
+    uint16_t size;
+    uint8_t kind;
+    char name[];
+};
+
+/* Files and folders that every sandbox has, or that come along with the branch; and devices like
+ * /dev/null. What /proc tells is told of another process. */
+static bool can_open_again(const struct stat *now, const char *path)
+{
+    struct stat named;
+    if (!S_ISREG(now->st_mode) && !S_ISDIR(now->st_mode) && !S_ISCHR(now->st_mode))
+        return false;
+    if (path[0] != '/' || strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0 ||
+        strncmp(path, "/dev/pts/", 9) == 0)
+        return false;
+    return stat(path, &named) == 0 && named.st_dev == now->st_dev && named.st_ino == now->st_ino;
+}
+
+static int stream_of(const struct stat *now, const struct stream *streams, int number)
+{
+    for (int i = 0; i < 3; i++)
+        if (streams[i].inode == now->st_ino && streams[i].device == now->st_dev &&
+            !S_ISCHR(now->st_mode))
+            return i;
+    bool are_known = streams[0].inode || streams[1].inode || streams[2].inode;
+    return !are_known && number < 3 ? number : -1;
+}
+
+static int note_one(struct descriptors *all, const struct stream *streams, int number, error *err)
+{
+    struct stat now;
+    char link[32];
+    if (fstat(number, &now) < 0)
+        return fail_os(err, "look at descriptor %d", number);
+    if (all->count == DESCRIPTORS_MOST)
+        return fail(err, ERR_UNAVAILABLE, "more than %d descriptors are open", DESCRIPTORS_MOST);
+    struct descriptor *one = &all->table[all->count++];
+    *one = (struct descriptor){ .number = number,
+                                .kind = DESCRIPTOR_LOST,
+                                .flags = fcntl(number, F_GETFL),
+                                .closes = fcntl(number, F_GETFD) & FD_CLOEXEC,
+                                .mode = now.st_mode,
+                                .name = all->names_size };
+    one->stream = stream_of(&now, streams, number);
+    if (one->stream >= 0) {
+        one->kind = DESCRIPTOR_STREAM;
+        return 0;
+    }
+    char *path = all->names + all->names_size;
+    if (DESCRIPTOR_NAMES - all->names_size <= PATH_MAX)
+        return fail(err, ERR_UNAVAILABLE, "the names of open files are too long");
+    (void) snprintf(link, sizeof link, "/proc/self/fd/%d", number);
+    ssize_t size = readlink(link, path, PATH_MAX - 1);
+    if (size < 0)
+        return fail_os(err, "look at descriptor %d", number);
+    path[size] = '\0';
+    if (!can_open_again(&now, path)) {
+        all->lost++;
+        return 0;
+    }
+    one->kind = DESCRIPTOR_FILE;
+    one->offset = lseek(number, 0, SEEK_CUR);
+    all->names_size += (size_t) size + 1;
+    return 0;
+}
+
+static bool is_among(int number, const int *numbers, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (numbers[i] == number)
+            return true;
+    return false;
+}
+
+int descriptors_note(struct descriptors *all, const struct stream *streams, const int *apart,
+                     unsigned apart_count, error *err)
+{
+    _Alignas(8) char list[4096];
+    auto_fd folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return fail_os(err, "list the descriptors");
+    all->count = all->lost = 0;
+    all->names_size = 0;
+    for (;;) {
+        long size = syscall(SYS_getdents64, folder, list, sizeof list);
+        if (size < 0)
+            return fail_os(err, "list the descriptors");
+        if (size == 0)
+            return 0;
+        for (long at = 0; at < size;) {
+            const struct entry *entry = (const struct entry *) (list + at);
+            at += entry->size;
+            int number = (int) strtol(entry->name, NULL, 10);
+            if (entry->name[0] == '.' || number == folder || is_among(number, apart, apart_count))
+                continue;
+            if (note_one(all, streams, number, err) < 0)
+                return -1;
+        }
+    }
+}
+
+/* Puts `from` where `one` was, and keeps no second number for it. */
+static int place(const struct descriptor *one, int from, error *err)
+{
+    int closes = one->closes ? FD_CLOEXEC : 0;
+    if (from != one->number) {
+        if (dup3(from, one->number, one->closes ? O_CLOEXEC : 0) < 0)
+            return fail_os(err, "put back descriptor %d", one->number);
+        (void) close(from);
+    } else if (fcntl(from, F_SETFD, closes) < 0) {
+        return fail_os(err, "put back descriptor %d", one->number);
+    }
+    return 0;
+}
+
+static int open_again(const struct descriptor *one, const char *path, error *err)
+{
+    struct stat now;
+    int flags = (one->flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_CLOEXEC | O_NOCTTY;
+    if ((one->flags & O_TMPFILE) == O_TMPFILE)
+        flags &= ~(O_TMPFILE & ~O_DIRECTORY); /* it has got a name since */
+    int file = open(path, flags);
+    if (file < 0)
+        return fail_os(err, "open '%s' again", path);
+    if (fstat(file, &now) < 0 || (now.st_mode & S_IFMT) != (one->mode & S_IFMT)) {
+        (void) close(file);
+        return fail(err, ERR_UNAVAILABLE, "'%s' is another kind of file now", path);
+    }
+    if (one->offset > 0 && lseek(file, one->offset, SEEK_SET) < 0) {
+        (void) close(file);
+        return fail_os(err, "find the place in '%s'", path);
+    }
+    return place(one, file, err);
+}
+
+static int open_end(const struct descriptor *one, error *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return fail_os(err, "make an end for descriptor %d", one->number);
+    if (pair[1] != one->number) /* else it is closed as the number is taken */
+        (void) close(pair[1]);
+    if (one->flags & O_NONBLOCK)
+        (void) fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    return place(one, pair[0], err);
+}
+
+/* A number that nothing in the table has. */
+static int free_number(const struct descriptors *all, int above)
+{
+    int number = above;
+    for (unsigned i = 0; i < all->count; i++)
+        if (all->table[i].number == number) {
+            number++;
+            i = (unsigned) -1;
+        }
+    return number;
+}
+
+/* The three of this process wait out of the way while numbers are given. */
+static int put_aside(const struct descriptors *all, int control, int *aside, error *err)
+{
+    int number = 3;
+    for (int i = 0; i < 3; i++) {
+        number = free_number(all, number);
+        if (number == control)
+            number = free_number(all, number + 1);
+        aside[i] = dup3(i, number, O_CLOEXEC);
+        if (aside[i] < 0)
+            return fail_os(err, "put aside descriptor %d", i);
+        (void) close(i);
+        number++;
+    }
+    return 0;
+}
+
+static int put_back_one(const struct descriptors *all, const struct descriptor *one,
+                        const int *aside, error *err)
+{
+    if (one->kind == DESCRIPTOR_FILE)
+        return open_again(one, all->names + one->name, err);
+    if (one->kind == DESCRIPTOR_LOST)
+        return open_end(one, err);
+    if (dup3(aside[one->stream], one->number, one->closes ? O_CLOEXEC : 0) < 0)
+        return fail_os(err, "put back descriptor %d", one->number);
+    return 0;
+}
+
+int descriptors_put_back(const struct descriptors *all, int control, error *err)
+{
+    int aside[3];
+    int own = IMAGE_FD_CONTROL;
+    if (own != control) {
+        if (dup3(own, control, O_CLOEXEC) < 0)
+            return fail_os(err, "put back the control socket");
+        (void) close(own);
+    } else if (fcntl(own, F_SETFD, FD_CLOEXEC) < 0) {
+        return fail_os(err, "put back the control socket");
+    }
+    if (put_aside(all, control, aside, err) < 0)
+        return -1;
+    int result = 0;
+    for (unsigned i = 0; i < all->count && result == 0; i++)
+        result = put_back_one(all, &all->table[i], aside, err);
+    if (result < 0) /* so that the reason can be told */
+        (void) dup3(aside[2], 2, 0);
+    for (int i = 0; i < 3; i++)
+        (void) close(aside[i]);
+    return result;
+}

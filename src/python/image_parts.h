@@ -1,0 +1,107 @@
+/* image_parts.h - what an image is made of: what the kernel knows of the process, its descriptors,
+ * and its memory. */
+#pragma once
+
+#include "base/error.h"
+#include "contract/image.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+enum {
+    STATE_SIGNALS = 64,
+    STATE_PATH_MOST = 4096,
+    DESCRIPTORS_MOST = 1024,
+    DESCRIPTOR_NAMES = 256 << 10,
+};
+
+/* What the kernel knows of this process, and a new one has to tell it again. */
+struct state {
+    unsigned long signals[STATE_SIGNALS][4]; /* struct sigaction, as the kernel has it */
+    stack_t other_stack;
+    void *robust_list;
+    size_t robust_size;
+    volatile pid_t *thread_id; /* where the C library has written it down */
+    void **brk;                /* the C library's idea of the break */
+    void *rseq;                /* NULL: not in use */
+    unsigned long features;    /* of the processor that need leave: arch_prctl(2), AMX */
+    struct rlimit limits[RLIM_NLIMITS];
+    mode_t umask;
+    char name[16];
+    char folder[STATE_PATH_MOST]; /* empty: it is gone */
+    unsigned threads;
+};
+
+/* In the process that goes on: what is asked of the C library, which is not possible in a child.
+ * Fails ERR_UNAVAILABLE if this C library is not known. */
+int state_look(struct state *state, uintptr_t thread, error *err);
+
+/* In the child that writes the image, then in what is restored. */
+int state_note(struct state *state, error *err);
+int state_put_back(const struct state *state, error *err);
+
+enum descriptor_kind {
+    DESCRIPTOR_FILE = 1, /* opened again, by its path */
+    DESCRIPTOR_STREAM,   /* the program's stdin, stdout or stderr, whichever `stream` says */
+    DESCRIPTOR_LOST,     /* pipes, sockets and so on: reads as ended, cannot be written to */
+};
+
+struct descriptor {
+    int number;
+    enum descriptor_kind kind;
+    int flags;    /* of open(2) */
+    bool closes;  /* with exec */
+    int stream;   /* of DESCRIPTOR_STREAM */
+    size_t name;  /* of DESCRIPTOR_FILE: where its path begins in `names` */
+    off_t offset; /* the same: where it is read and written */
+    mode_t mode;  /* the same: its type */
+};
+
+struct descriptors {
+    unsigned count;
+    unsigned lost;
+    struct descriptor table[DESCRIPTORS_MOST];
+    size_t names_size;
+    char names[DESCRIPTOR_NAMES];
+};
+
+struct stream {
+    dev_t device;
+    ino_t inode;
+};
+
+/* Notes every descriptor but those of `apart`. */
+int descriptors_note(struct descriptors *all, const struct stream *streams, const int *apart,
+                     unsigned apart_count, error *err);
+
+/* Gives them their numbers again; IMAGE_FD_CONTROL becomes `control`. Nothing else stays open. */
+int descriptors_put_back(const struct descriptors *all, int control, error *err);
+
+/* The memory of this process. Made in memory of its own, which is in no image. */
+struct space {
+    struct image_head head;
+    struct image_area areas[IMAGE_AREAS_MOST];
+    char names[IMAGE_NAMES_MOST];
+    struct {
+        uint64_t device, inode, size;
+    } objects[IMAGE_OBJECTS_MOST];
+    unsigned objects_count;
+    char maps[4 << 20];
+    uint64_t pagemap[8192];
+    struct image_run runs[1 << 20];
+};
+
+/* Where the process goes on, for the head: an address in it, the stack and the thread pointer. */
+struct place {
+    void (*resume)(uint64_t end);
+    uintptr_t stack;
+    uintptr_t thread;
+};
+
+/* Fails ERR_UNAVAILABLE if it holds memory that cannot be carried. */
+int space_look(struct space **ret_space, const struct place *place, error *err);
+int space_write(struct space *space, int fd, error *err);

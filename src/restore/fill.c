@@ -1,0 +1,102 @@
+/* fill.c - the bytes of the image, read straight to where they belong. */
+#include "restore/kernel.h"
+#include "restore/restore.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+enum { HUGE = 2 << 20 };
+
+void image_read(void *into, size_t bytes)
+{
+    char *at = into;
+    while (bytes > 0) {
+        long got = kernel(SYS_read, IMAGE_FD_IMAGE, (long) at, (long) bytes);
+        if (got == -EINTR)
+            continue;
+        if (kernel_failed(got))
+            give_up("cannot read the image", NULL, -got);
+        if (got == 0)
+            give_up("the image ends early", NULL, 0);
+        at += got;
+        bytes -= (size_t) got;
+    }
+}
+
+static void read_parts(struct iovec *part, struct iovec *end)
+{
+    while (part < end) {
+        long got = kernel(SYS_readv, IMAGE_FD_IMAGE, (long) part, end - part);
+        if (got == -EINTR)
+            continue;
+        if (kernel_failed(got))
+            give_up("cannot read the image", NULL, -got);
+        if (got == 0)
+            give_up("the image ends early", NULL, 0);
+        for (size_t left = (size_t) got; part < end && left > 0;) {
+            size_t piece = left < part->iov_len ? left : part->iov_len;
+            part->iov_base = (char *) part->iov_base + piece;
+            part->iov_len -= piece;
+            left -= piece;
+            if (part->iov_len == 0)
+                part++;
+        }
+    }
+}
+
+/* Large pages where all of one is written: fewer faults, and no memory more. */
+static void ask_for_huge(const struct image_run *run)
+{
+    uint64_t from = (run->start + HUGE - 1) & ~(uint64_t) (HUGE - 1);
+    uint64_t to = (run->start + run->bytes) & ~(uint64_t) (HUGE - 1);
+    if (from < to)
+        (void) kernel(SYS_madvise, (long) from, (long) (to - from), MADV_HUGEPAGE);
+}
+
+/* Where in the areas we are, and what has come. */
+struct progress {
+    unsigned area;
+    uint64_t last;
+    uint64_t bytes;
+};
+
+static void check_run(const struct plan *plan, struct progress *at, const struct image_run *run)
+{
+    const struct image_head *head = &plan->head;
+    while (at->area < head->areas && plan->areas[at->area].end <= run->start)
+        at->area++;
+    const struct image_area *area = &plan->areas[at->area];
+    if (at->area == head->areas || !area->is_filled || run->start < area->start ||
+        run->start < at->last || run->start % head->page != 0 || run->bytes == 0 ||
+        run->bytes % head->page != 0 || run->bytes > area->end - run->start ||
+        run->bytes > head->bytes - at->bytes)
+        give_up("bytes of the image belong nowhere", NULL, 0);
+    at->last = run->start + run->bytes;
+    at->bytes += run->bytes;
+    if (area->kind == IMAGE_MEMORY)
+        ask_for_huge(run);
+}
+
+void fill_areas(const struct plan *plan)
+{
+    static struct image_run runs[IMAGE_BATCH];
+    static struct iovec parts[IMAGE_BATCH];
+    struct progress at = { 0 };
+    for (uint64_t left = plan->head.runs; left > 0;) {
+        unsigned count = left < IMAGE_BATCH ? (unsigned) left : IMAGE_BATCH;
+        image_read(runs, count * sizeof *runs);
+        for (unsigned i = 0; i < count; i++) {
+            check_run(plan, &at, &runs[i]);
+            parts[i] =
+                (struct iovec){ .iov_base = (void *) runs[i].start, .iov_len = runs[i].bytes };
+        }
+        read_parts(parts, parts + count);
+        left -= count;
+    }
+    struct image_end end;
+    image_read(&end, sizeof end);
+    if (memcmp(end.magic, IMAGE_END, sizeof end.magic) != 0 || end.bytes != at.bytes ||
+        at.bytes != plan->head.bytes)
+        give_up("the image does not end where it should", NULL, 0);
+}
