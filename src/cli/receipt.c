@@ -58,6 +58,7 @@ static const struct line {
     { "hits",          "predicate.limits.hits" },
     { "evidence",      "predicate.limits.evidence" },
     { "checks",        "predicate.checks" },
+    { "gate",          "predicate.gate" },
     { "denials",       "predicate.denials" },
     { "network",       "predicate.network" },
     { "walls",         "predicate.isolation.walls" },

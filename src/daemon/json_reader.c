@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 16, VALUES_MOST = 100000 };
+enum { DEPTH_MOST = 64, VALUES_MOST = 100000 };
 
 int json_reader_open(struct json_reader *reader, error *err)
 {

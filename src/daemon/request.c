@@ -280,6 +280,12 @@ static int read_limits(struct run_request *request, struct json_object *value, e
     return 0;
 }
 
+static int read_expect(struct run_request *request, struct json_object *value, error *err)
+{
+    request->expect = value;
+    return expectation_check(value, &request->expect_needs, err);
+}
+
 /* As policy files have it: one reader for both. */
 static int read_network(struct run_request *request, struct json_object *value, error *err)
 {
@@ -380,6 +386,7 @@ static const struct key {
     { "stdin_base64", read_stdin_base64 },
     { "files",        read_files },
     { "approval",     read_approval },
+    { "expect",       read_expect },
     /* clang-format on */
 };
 
@@ -393,7 +400,7 @@ int request_read_key(struct run_request *request, const char *name, struct json_
         err, ERR_BAD_REQUEST,
         "'%.60s' is unknown; a run has code, language, filename, mode, check_only, "
         "args, command, policy, template, limits, network, env, stdin, stdin_base64, files, "
-        "approval",
+        "approval, expect",
         name);
 }
 
@@ -445,6 +452,12 @@ static int check_whole(const struct run_request *request, error *err)
         return fail(err, ERR_BAD_REQUEST,
                     "'args' and 'filename' belong to 'code'; a 'command' holds "
                     "its own arguments");
+    if (request->expect && request->check_only)
+        return fail(err, ERR_BAD_REQUEST,
+                    "'expect' is about an output, and 'check_only' runs nothing; leave one out");
+    if (request->expect_needs.result && !request->is_cell)
+        return fail(err, ERR_BAD_REQUEST,
+                    "'expect.result' is about a value, which only \"mode\": \"cell\" has");
     return check_places(request, err);
 }
 

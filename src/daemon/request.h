@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "contract/inside.h"
 #include "daemon/content.h"
+#include "daemon/expect.h"
 #include "model/network_narrow.h"
 #include "model/policy.h"
 
@@ -55,6 +56,8 @@ struct run_request {
     struct request_file *files;
     struct limits_asked limits;
     struct network_wish *network; /* NULL: not given */
+    struct json_object *expect;   /* of its output, checked; lies in `json`; NULL: nothing */
+    struct expect_needs expect_needs;
 };
 
 /* Takes the JSON value, also when it fails.

@@ -233,6 +233,7 @@ static void write_lists(const struct run *run, struct bytes *out)
 
     write_network(run, out);
     check_write(run->checks, out);
+    gate_write(run, out);
 }
 
 static void write_usage(const struct run *run, struct bytes *out)

@@ -72,6 +72,7 @@ static const char names[] =
     "denials\ndenials[].layer\ndenials[].target\ndenials[].count\ndenials[].message\n"
     "network\n"
     "checks\n"
+    "gate\n"
     "usage\nusage.wall_ms\nusage.cpu_ms\nusage.memory_peak_bytes\nusage.disk_peak_bytes\n"
     "usage.processes_peak\nusage.queued_ms\nusage.start\n"
     "limits\nlimits.wall_ms\nlimits.cpu_ms\nlimits.cpus\nlimits.memory_bytes\nlimits.processes\n"

@@ -19,6 +19,7 @@ enum { CPU_LOOK_LEAST_MS = 5, CPU_LOOK_MOST_MS = 1000, STOPPED_WORD_MS = 3000 };
 enum { AROUND_S = 120 }; /* the longest that a run may last before and after its code */
 enum { EXIT_NOT_FOUND = 127, EXIT_NOT_EXECUTABLE = 126 }; /* as shells tell it */
 
+static void finish(struct run *run);
 static void be_late(struct run *run);
 static void be_late_to_stop(struct run *run);
 
@@ -34,6 +35,7 @@ static const struct state_row {
     [RUN_RUNNING]    = { "running",    0,     NULL },      /* the wall limit */
     [RUN_STOPPING]   = { "stopping",   1000,  be_late_to_stop },
     [RUN_COLLECTING] = { "collecting", 30000, be_late },
+    [RUN_GATING]     = { "gating",     0,     NULL },      /* the bounds of the run beside it */
     [RUN_DONE]       = { "done",       0,     NULL },
     /* clang-format on */
 };
@@ -44,7 +46,8 @@ static const bool may_become[RUN_STATES][RUN_STATES] = {
     [RUN_LOADING] = { [RUN_RUNNING] = true, [RUN_DONE] = true },
     [RUN_RUNNING] = { [RUN_STOPPING] = true, [RUN_COLLECTING] = true, [RUN_DONE] = true },
     [RUN_STOPPING] = { [RUN_COLLECTING] = true, [RUN_DONE] = true },
-    [RUN_COLLECTING] = { [RUN_DONE] = true },
+    [RUN_COLLECTING] = { [RUN_GATING] = true, [RUN_DONE] = true },
+    [RUN_GATING] = { [RUN_DONE] = true },
 };
 
 const char *run_state_name(enum run_state state)
@@ -114,11 +117,28 @@ static void read_counters(struct run *run)
     counters_subtract(&run->counters, &run->counters_before);
 }
 
+/* Its output is to be compared with what was expected of it. That takes a sandbox of its own, which
+ * may have to be this one's place: nothing is held while it is waited for. */
+static void pass_gate(struct run *run)
+{
+    struct sandbox *sandbox = run->sandbox;
+    become(run, RUN_GATING);
+    run->leftovers_are_known = counters_count(sandbox_groups(sandbox), &run->leftovers);
+    run->sandbox = NULL;
+    runs_leave(run);
+    pool_return(run->runs->pool, sandbox);
+    gate_begin(run, finish);
+}
+
 /* Answers first, gives the sandbox back after: the caller does not wait for its end. */
 static void finish(struct run *run)
 {
     if (run->state == RUN_DONE)
         return;
+    if (run->state == RUN_COLLECTING && run->is_collected && gate_is_due(run)) {
+        pass_gate(run);
+        return;
+    }
     assert(may_become[run->state][RUN_DONE]);
     run_conclude(run);
     struct sandbox *sandbox = run->sandbox;
@@ -539,7 +559,7 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
         }
         break; /* glovebox-egress has the last word */
     }
-    return run->state == RUN_DONE;
+    return run->state >= RUN_GATING; /* likewise */
 }
 
 static void on_room(void *context)

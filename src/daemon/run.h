@@ -1,14 +1,17 @@
 /* run.h - one run, as the parts of gloveboxd see it. Doors read it and change nothing.
  *
- *  queued --> building --> loading --> running --> collecting --> done
- *     |          |            |           |  |          ^          ^
- *     |          |            |           |  +-> stopping          |    (a limit, or the caller)
- *     +----------+------------+-----------+---------+--------------+    (cancelled, lost) */
+ *  queued --> building --> loading --> running --> collecting --> gating --> done
+ *     |          |            |           |  |          ^  |        |         ^
+ *     |          |            |           |  +-> stopping  +--------+---------+   (a limit, or the
+ *     +----------+------------+-----------+---------+-------------------------+    caller; lost)
+ *
+ * Only a run of whose output something is expected is gating: its sandbox is gone by then. */
 #pragma once
 
 #include "base/clock.h"
 #include "daemon/accounts.h"
 #include "daemon/checks.h"
+#include "daemon/gate.h"
 #include "daemon/harvest.h"
 #include "daemon/network.h"
 #include "daemon/pool.h"
@@ -24,6 +27,7 @@ enum run_state {
     RUN_RUNNING,
     RUN_STOPPING,
     RUN_COLLECTING,
+    RUN_GATING,
     RUN_DONE,
     RUN_STATES
 };
@@ -76,7 +80,11 @@ struct run {
     struct aside *check;          /* under way: it does not begin before that has ended */
     check_told *check_told;
     struct check_outcome *checks; /* of it */
-    uint64_t checks_cpu_us;
+    uint64_t checks_cpu_us;       /* of programs of ours beside it */
+    struct gate *gate;            /* what is expected of its output; NULL: nothing */
+    bool has_left;                /* runs_leave() */
+    bool leftovers_are_known;     /* when it gave its sandbox back before it was done */
+    uint64_t leftovers;
     bool is_checker;   /* of another run: nobody but that one knows it (checks.c) */
     struct cell *cell; /* it is one of a session (contexts.h); NULL: it has a sandbox of its own */
     struct run_record *record; /* what its receipt will say of its inputs */
@@ -112,6 +120,7 @@ void run_conclude(struct run *run);
 /* runs.c: the run is known from now on; it has reached its end. */
 void runs_list(struct runs *runs, struct run *run);
 void runs_ended(struct runs *runs, struct run *run);
+void runs_leave(struct run *run);   /* it needs no sandbox any more: its turn is over before it is */
 void runs_enqueue(struct run *run); /* it waits for its turn from now on */
 
 /* load.c: puts inputs on their way while there is room, the caller flushes; sets inputs_are_sent.

@@ -70,6 +70,7 @@ static void prove(struct run *run)
 void run_conclude(struct run *run)
 {
     check_abandon(run);
+    gate_close(run);
     run->done_us = now_us();
     if (run->started_us != 0 && run->ended_us == 0)
         run->ended_us = run->done_us;

@@ -55,7 +55,8 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
     (void) snprintf(run->request_id, sizeof run->request_id, "%s",
                     request->request_id ? request->request_id : "");
     if (spec_grant(&run->spec, request, runs->policies, runs->templates, err) < 0 ||
-        account_check_policy(run->account, run->spec.policy->name, err) < 0) {
+        account_check_policy(run->account, run->spec.policy->name, err) < 0 ||
+        gate_prepare(run, request, err) < 0) {
         request_free(request);
         spec_done(&run->spec);
         run_free(run);
@@ -105,6 +106,7 @@ void run_slim(struct run *run)
     run->has_harvest = false;
     free(run->checks);
     run->checks = NULL;
+    gate_free(run);
     harvest_done(&run->harvest);
     way_story_done(&run->story);
     spec_done(&run->spec);
@@ -126,6 +128,7 @@ void run_free(struct run *run)
     run->listeners = NULL;
     run->is_detached = false;
     run_slim(run);
+    gate_free(run);
     run_record_free(run);
     way_free(run->way);
     uv_close((uv_handle_t *) &run->timer, on_timer_closed);

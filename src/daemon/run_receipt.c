@@ -284,6 +284,27 @@ static int list_checks(const struct check_outcome *outcome, struct receipt_facts
     return 0;
 }
 
+/* They live as long as the array given back. */
+static int list_gate(const struct gate *gate, struct receipt_facts *facts)
+{
+    if (!gate)
+        return 0;
+    const struct gate_outcome *outcome = &gate->outcome;
+    struct fact_gate *rows = calloc(outcome->count + 1, sizeof *rows);
+    facts->gate = rows;
+    if (!rows)
+        return -1;
+    for (size_t i = 0; i < outcome->count; i++)
+        rows[i] = (struct fact_gate){ gate_rule_name(outcome->findings[i].rule),
+                                      gate_place_name(outcome->findings[i].place),
+                                      outcome->findings[i].line };
+    facts->gate_verdict = gate_verdict_name(outcome->verdict);
+    facts->gate_expectation = gate->sha256;
+    facts->gate_count = outcome->count;
+    facts->gate_unlisted = outcome->unlisted;
+    return 0;
+}
+
 static int64_t wall_clock_at(int64_t moment_us)
 {
     return moment_us == 0 ? 0 : wall_clock_ms() - (now_us() - moment_us) / 1000;
@@ -312,6 +333,8 @@ static void end_facts(const struct run *run, struct receipt_facts *facts)
         facts->hits[id] = run->evidence.hits[id];
     }
     facts->was_stopped = harvest->has_stopped;
+    facts->leftovers_are_known = run->leftovers_are_known;
+    facts->leftovers = run->leftovers;
     if (run->sandbox)
         facts->leftovers_are_known =
             counters_count(sandbox_groups(run->sandbox), &facts->leftovers);
@@ -330,7 +353,7 @@ int run_write_receipt(struct run *run, error *err)
     facts.counters = counters;
     int result =
         list_harvest(&run->harvest, &facts) < 0 || list_checks(run->checks, &facts) < 0 ||
-                list_connections(run, &texts, &facts) < 0
+                list_gate(run->gate, &facts) < 0 || list_connections(run, &texts, &facts) < 0
             ? fail(err, ERR_SYSTEM, "no memory for a receipt")
             : receipt_write(run->runs->receipts, &facts, run->record->note, run->receipt, err);
     if (result == 0)
@@ -338,6 +361,7 @@ int run_write_receipt(struct run *run, error *err)
     free((void *) (uintptr_t) facts.artifacts);
     free((void *) (uintptr_t) facts.denials);
     free((void *) (uintptr_t) facts.checks);
+    free((void *) (uintptr_t) facts.gate);
     free((void *) (uintptr_t) facts.connections);
     free(texts);
     if (result < 0)

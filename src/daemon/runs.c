@@ -236,20 +236,27 @@ void runs_proceed(struct runs *runs)
     }
 }
 
+/* Whoever waits for a program beside it must not stand in that one's way. */
+void runs_leave(struct run *run)
+{
+    struct account *account = run->account;
+    run->has_left = true;
+    run->runs->active--;
+    if (run->cell)
+        return;
+    turn_ends(&account->turn, run->charged_us, (int64_t) run->counters.cpu_us);
+    account->built += run->start == POOL_BUILT;
+}
+
 /* Its account gets its turn back. A cell waits for its context, not in our queue. */
 static void settle(struct runs *runs, struct run *run)
 {
     struct account *account = run->account;
     uint64_t cpu_us = run->counters.cpu_us;
-    if (run->cell)
-        runs->active--;
-    else if (leave_queue(runs, run))
+    if (!run->cell && leave_queue(runs, run))
         turn_leaves(&account->turn); /* it was cancelled there, or could not begin */
-    else if (run->leased_us != 0) {  /* else it was checked and never came there */
-        runs->active--;
-        turn_ends(&account->turn, run->charged_us, (int64_t) cpu_us);
-        account->built += run->start == POOL_BUILT;
-    }
+    else if (!run->has_left && (run->cell || run->leased_us != 0))
+        runs_leave(run); /* else it was checked and never came there */
     if (!run->is_checker) /* whose time is charged with what it has looked at */
         account_charge(account, cpu_us + run->checks_cpu_us, &run->verdict, run->evidence.hits);
 }

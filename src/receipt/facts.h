@@ -48,6 +48,12 @@ struct fact_check {
     uint32_t line; /* 0: the whole of it */
 };
 
+/* Where an output is not what was expected of it; never a piece of either. */
+struct fact_gate {
+    const char *rule, *where; /* "secret", "artifact" */
+    uint32_t line;            /* 0: the whole of it */
+};
+
 /* A number of the kernel's, and the file of which control group it was read from. */
 struct fact_counter {
     const char *name, *group, *file;
@@ -91,6 +97,11 @@ struct receipt_facts {
     size_t check_count;
     uint64_t checks_unlisted;
     const struct fact_check *checks;
+    const char *gate_verdict; /* NULL: nothing was expected of its output */
+    const char *gate_expectation; /* sha256 of that, in canonical JSON */
+    size_t gate_count;
+    uint64_t gate_unlisted;
+    const struct fact_gate *gate;
     const struct fact_counter *counters;
     const char *const *variables; /* names */
     struct fact_output output[2]; /* stdout, stderr */

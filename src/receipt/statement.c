@@ -210,6 +210,30 @@ static void write_checks(struct jcs *json, const struct receipt_facts *facts)
     jcs_close(json, '}');
 }
 
+static void write_gate(struct jcs *json, const struct receipt_facts *facts)
+{
+    if (!facts->gate_verdict) {
+        jcs_null_field(json, "gate");
+        return;
+    }
+    jcs_key(json, "gate");
+    jcs_open(json, '{');
+    jcs_text_field(json, "expectation", facts->gate_expectation);
+    jcs_key(json, "findings");
+    jcs_open(json, '[');
+    for (size_t i = 0; i < facts->gate_count; i++) {
+        jcs_open(json, '{');
+        jcs_count_field(json, "line", facts->gate[i].line);
+        jcs_text_field(json, "rule", facts->gate[i].rule);
+        jcs_text_field(json, "where", facts->gate[i].where);
+        jcs_close(json, '}');
+    }
+    jcs_close(json, ']');
+    jcs_count_field(json, "unlisted", facts->gate_unlisted);
+    jcs_text_field(json, "verdict", facts->gate_verdict);
+    jcs_close(json, '}');
+}
+
 static void write_outcome(struct jcs *json, const struct receipt_facts *facts)
 {
     jcs_key(json, "outcome");
@@ -390,6 +414,7 @@ int statement_write(const struct receipt_facts *facts, const struct fact_place *
     write_denials(&json, facts);
     write_variables(&json, facts);
     write_execution(&json, facts);
+    write_gate(&json, facts);
     jcs_text_field(&json, "glovebox", machine->version);
     jcs_text_field(&json, "id", place->id);
     write_files(&json, "inputs", facts->inputs, facts->input_count);

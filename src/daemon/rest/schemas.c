@@ -30,6 +30,7 @@ static const struct property run_request[] = {
     { "stdin_base64", "string?",       "any bytes", true },
     { "files",        "[]RequestFile?", "at most 1,024", true },
     { "approval",     "string?",       "the id of an approval that was asked for with this very request", true },
+    { "expect",       "Expectation?",  "what its output has to be like; whether it was so stands in `gate`", true },
     { 0 },
 };
 static const struct property limit_ended[] = {
@@ -96,6 +97,53 @@ static const struct property checks[] = {
     { "took_ms",  "count",   "" },
     { 0 },
 };
+static const struct property expected_output[] = {
+    { "schema",    "any",    "JSON Schema, draft 2020-12, by the keywords of docs/reference/gate.md: others are refused", true },
+    { "type",      "string", "one of the types of docs/reference/gate.md, by content", true },
+    { "min_bytes", "count",  "", true },
+    { "max_bytes", "count",  "", true },
+    { 0 },
+};
+static const struct property expected_result[] = {
+    { "schema", "any", "of the value of a cell", true },
+    { 0 },
+};
+static const struct property expected_artifact[] = {
+    { "name",      "string",  "its path beneath /workspace; or", true },
+    { "pattern",   "string",  "the same with * and ?, which end at a slash", true },
+    { "type",      "string",  "one of the types of docs/reference/gate.md, by content", true },
+    { "schema",    "any",     "that it is JSON, and of this schema", true },
+    { "min_bytes", "count",   "", true },
+    { "max_bytes", "count",   "", true },
+    { "required",  "boolean", "true if it is left out: there has to be one", true },
+    { 0 },
+};
+static const struct property expectation[] = {
+    { "stdout",    "ExpectedOutput",     "", true },
+    { "result",    "ExpectedResult",     "with mode cell", true },
+    { "artifacts", "[]ExpectedArtifact", "at most 64", true },
+    { "others",    "=allow,forbid",      "artifacts that none of those names", true },
+    { "secrets",   "=allow,forbid",      "what looks like one, anywhere in what is handed over", true },
+    { 0 },
+};
+static const struct property gate_found[] = {
+    { "rule",    "string",  "docs/reference/gate.md lists them" },
+    { "where",   "=stdout,stderr,result,error,artifacts,artifact,expected", "in what; expected: what is not there" },
+    { "path",    "string?", "of the artifact, or as it was expected" },
+    { "line",    "count",   "from 1; 0: the whole of it" },
+    { "detail",  "string",  "a place in the schema, a size, the name of a pattern; never a piece of the output" },
+    { "message", "string",  "the same in words" },
+    { 0 },
+};
+static const struct property gate[] = {
+    { "verdict",     "=passed,failed,error", "error: it could not be found out, which is no pass" },
+    { "expectation", "string",  "SHA-256 of `expect` in canonical JSON (RFC 8785)" },
+    { "findings",    "[]GateFound", "up to 100" },
+    { "unlisted",    "count",   "findings beyond those" },
+    { "failure",     "string?", "with error: why" },
+    { "took_ms",     "count",   "" },
+    { 0 },
+};
 static const struct property usage[] = {
     { "wall_ms",           "count", "by the clock" },
     { "cpu_ms",            "count", "of all processors" },
@@ -134,6 +182,7 @@ static const struct property run_result[] = {
     { "denials",    "[]Denial",     "what was tried and refused" },
     { "network",    "[]any",        "connections" },
     { "checks",     "Checks?",      "what a look at the code found before it ran; null: the policy wants none" },
+    { "gate",       "Gate?",        "whether its output was what was expected; null: nothing was" },
     { "usage",      "Usage",        "" },
     { "limits",     "Limits",       "that were granted" },
     { "policy",     "Named",        "" },
@@ -145,7 +194,7 @@ static const struct property run_result[] = {
 };
 static const struct property run_state[] = {
     { "id",     "string", "" },
-    { "status", "=queued,building,loading,running,stopping,collecting,done", "where it stands" },
+    { "status", "=queued,building,loading,running,stopping,collecting,gating,done", "where it stands" },
     { "url",    "string", "where the result will be" },
     { 0 },
 };
@@ -289,6 +338,10 @@ static const struct property network_rules[] = {
 static const struct schema common[] = {
     { "RequestFile", "A file that the code finds", request_file },
     { "RunRequest", "What to run, and how", run_request },
+    { "ExpectedOutput", "What stdout has to be like", expected_output },
+    { "ExpectedResult", "What the value of a cell has to be like", expected_result },
+    { "ExpectedArtifact", "What a file that the run makes has to be like", expected_artifact },
+    { "Expectation", "What the output of a run has to be like", expectation },
     { "LimitEnded", "The limit that ended a run", limit_ended },
     { "LimitHit", "A limit that was met", limit_hit },
     { "Truncated", "How much was printed in all", truncated },
@@ -298,6 +351,8 @@ static const struct schema common[] = {
     { "Denial", "Something that was tried and refused", denial },
     { "CheckFound", "Something that a look at code found", check_found },
     { "Checks", "A look at code before it ran: a lint, the sandbox is the boundary", checks },
+    { "GateFound", "Where an output is not what was expected", gate_found },
+    { "Gate", "Whether an output was what was expected of it", gate },
     { "Usage", "What a run used", usage, .is_open = true },
     { "Named", "A name and the digest of what it stood for", named },
     { "Isolation", "The walls around a run", isolation },

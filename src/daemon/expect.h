@@ -1,0 +1,40 @@
+/* expect.h - what a run may carry of its output's expectation: the field `expect` of a request,
+ * checked for form when the run is asked for. Whether the output is so, gate.h finds out.
+ *
+ *     {"stdout": {"schema": …, "type": "text/csv", "min_bytes": 1, "max_bytes": 4096},
+ *      "result": {"schema": …},
+ *      "artifacts": [{"name": "plot.png", "type": "image/png", "max_bytes": 1000000},
+ *                    {"pattern": "*.csv", "required": false}],
+ *      "others": "forbid", "secrets": "forbid"}
+ *
+ * Strict: a key, a type or a keyword of JSON Schema that nobody here looks at is refused, and never
+ * passed over. */
+#pragma once
+
+#include "base/error.h"
+
+#include <json.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { EXPECT_BYTES_MOST = 256 * 1024, EXPECT_ARTIFACTS_MOST = 64, EXPECT_PATTERN_MOST = 512 };
+
+/* What of a run has to be there to find out. */
+struct expect_needs {
+    bool contents; /* of its artifacts */
+    bool result;   /* it shows values: a cell */
+};
+
+/* Checks the whole of it.
+ * Gives  *ret_needs.
+ * Fails  ERR_BAD_REQUEST  with the place in it ("expect.stdout.schema/properties/x"), cause and fix
+ */
+int expectation_check(struct json_object *json, struct expect_needs *ret_needs, error *err);
+
+/* expect_schema.c: a schema, as gate_keywords.def has them; `at` is its place, for messages. */
+int expectation_check_schema(struct json_object *schema, const char *at, error *err);
+
+/* expect_pattern.c: a regular expression of the part that ECMA-262 and Python read alike: literals,
+ * classes, groups, alternatives, quantifiers, anchors. No look-around, no reference back, no name.
+ * Fails  ERR_BAD_REQUEST  naming the byte. */
+int expectation_check_pattern(const char *pattern, size_t size, error *err);

@@ -1,0 +1,540 @@
+/* gate.c - see gate.h: what the checker is given, what it says, what is told of it. */
+#include "daemon/gate.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "daemon/aside.h"
+#include "daemon/canonical.h"
+#include "daemon/json_writer.h"
+#include "daemon/receipts.h"
+#include "daemon/run.h"
+#include "gate_json.h"
+#include "gate_main.h"
+#include "gate_schema.h"
+#include "gate_secrets.h"
+#include "gate_types.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    CONTENTS_MOST = 32 * 1024 * 1024, /* of all artifacts, where they are looked into */
+    ARTIFACTS_MOST = 1000,
+    FIXED_FILES = 5
+};
+
+static const char runs_as[] = "python";
+
+static const struct {
+    const char *name, *text;
+} rules[GATE_RULES] = {
+#define GATE(name, text) [GATE_##name] = { #name, text },
+#include "daemon/gate_rules.def"
+};
+
+static const char *const secrets[] = {
+#define SECRET(name, text) #name,
+#include "daemon/gate_secrets.def"
+};
+
+static const char *const places[PLACES] = {
+    [PLACE_STDOUT] = "stdout",     [PLACE_STDERR] = "stderr",       [PLACE_RESULT] = "result",
+    [PLACE_ERROR] = "error",       [PLACE_ARTIFACTS] = "artifacts", [PLACE_ARTIFACT] = "artifact",
+    [PLACE_EXPECTED] = "expected",
+};
+
+static const char *const verdicts[GATE_VERDICTS] = { [GATE_ERROR] = "error",
+                                                     [GATE_FAILED] = "failed",
+                                                     [GATE_PASSED] = "passed" };
+
+const char *gate_verdict_name(enum gate_verdict verdict)
+{
+    return verdicts[verdict];
+}
+
+const char *gate_rule_name(enum gate_rule rule)
+{
+    return rules[rule].name;
+}
+
+const char *gate_place_name(enum gate_place place)
+{
+    return places[place];
+}
+
+/* --- before the run -----------------------------------------------------------------------------
+ */
+
+static const struct policy *policy_of_gate(void)
+{
+    static struct policy policy;
+    if (policy.name[0])
+        return &policy;
+    aside_policy_init(&policy, "gate");
+    policy.limits.memory = UINT64_C(768) << 20;
+    policy.limits.disk = UINT64_C(160) << 20;
+    policy.limits.inodes = 2 * ARTIFACTS_MOST;
+    policy.limits.processes = 8;
+    policy.maximum = policy.limits;
+    (void) snprintf(policy.languages[policy.language_count++], POLICY_LANGUAGE_SIZE, "%s", runs_as);
+    return &policy;
+}
+
+/* The template of the run itself, or, where that has no Python, the first that has. */
+static int find_place(const struct run *run, struct run_spec *place, error *err)
+{
+    const struct templates *templates = run->runs->templates;
+    *place = (struct run_spec){ .policy = policy_of_gate(),
+                                .template_index = run->spec.template_index,
+                                .template = run->spec.template };
+    if (template_language(place->template, runs_as))
+        return 0;
+    for (size_t i = 0; i < templates->count; i++)
+        if (template_language(&templates->list[i], runs_as)) {
+            place->template_index = (uint32_t) i;
+            place->template = &templates->list[i];
+            return 0;
+        }
+    return fail(err, ERR_UNAVAILABLE,
+                "no template here has Python, which compares outputs with what is expected; build "
+                "one: glovebox template build minimal");
+}
+
+int gate_prepare(struct run *run, const struct run_request *request, error *err)
+{
+    auto_bytes canonical = { 0 };
+    if (!request->expect)
+        return 0;
+    struct gate *gate = run->gate = calloc(1, sizeof *gate);
+    if (!gate || !(gate->place = calloc(1, sizeof *gate->place)))
+        return fail(err, ERR_SYSTEM, "no memory for an expectation");
+    gate->expect = json_object_get(request->expect);
+    gate->needs = request->expect_needs;
+    canonical_write(gate->expect, &canonical);
+    if (canonical.failed)
+        return fail(err, ERR_SYSTEM, "no memory for an expectation");
+    fact_hash(canonical.data, canonical.size, gate->sha256);
+    return find_place(run, gate->place, err);
+}
+
+/* --- what the checker is given ------------------------------------------------------------------
+ */
+
+struct gate_files {
+    struct request_file list[FIXED_FILES + ARTIFACTS_MOST];
+    size_t count;
+    struct bytes expected, output[2];
+    char (*names)[32];
+    char *contents; /* of the artifacts, one after the other */
+    gate_told *told;
+};
+
+static void files_free(struct gate_files *files)
+{
+    if (!files)
+        return;
+    bytes_done(&files->expected);
+    bytes_done(&files->output[0]);
+    bytes_done(&files->output[1]);
+    free(files->names);
+    free(files->contents);
+    free(files);
+}
+
+static void add_file(struct gate_files *files, const char *name, const char *data, size_t size)
+{
+    struct request_file *file = &files->list[files->count++];
+    *file = (struct request_file){ .path = name, .has_content = true, .read_only = true };
+    content_from_text(&file->content, size > 0 ? data : "", size);
+}
+
+static void add_output(const struct run *run, struct gate_files *files, unsigned index,
+                       const char *name)
+{
+    char marker[OUTPUT_MARKER_MOST];
+    struct output_part parts[OUTPUT_PARTS];
+    output_parts(&run->harvest.output[index], name, marker, parts);
+    for (unsigned i = 0; i < OUTPUT_PARTS; i++)
+        if (i != 1) /* the marker is our word, not the program's */
+            bytes_add(&files->output[index], parts[i].data, parts[i].size);
+    add_file(files, name, files->output[index].data, files->output[index].size);
+}
+
+static void write_expected(const struct run *run, struct bytes *out)
+{
+    const struct harvest *harvest = &run->harvest;
+    const char *expect =
+        json_object_to_json_string_ext(run->gate->expect, JSON_C_TO_STRING_PLAIN);
+    json_open(out, '{');
+    json_key(out, "expect");
+    json_raw(out, expect ? expect : "", expect ? strlen(expect) : 0);
+    json_key(out, "stdout");
+    json_open(out, '{');
+    json_count_field(out, "bytes", harvest->output[0].total);
+    json_flag_field(out, "cut",
+                    output_is_truncated(&harvest->output[0]) || harvest->output[0].starved);
+    json_close(out, '}');
+    json_flag_field(out, "artifacts_cut",
+                    harvest->artifacts_cut || harvest->artifact_files_cut || run->files_are_lost);
+    json_key(out, "artifacts");
+    json_open(out, '[');
+    for (size_t i = 0; i < harvest->artifact_count; i++) {
+        json_open(out, '{');
+        json_string_field(out, "path", harvest->artifacts[i].path);
+        json_count_field(out, "bytes", harvest->artifacts[i].size);
+        json_close(out, '}');
+    }
+    json_close(out, ']');
+    json_close(out, '}');
+}
+
+static int read_blob(const struct run *run, const struct artifact *artifact, char *to, error *err)
+{
+    struct blob_view view;
+    if (blob_open(run->runs->blobs, run->harvest.owner, artifact->sha256, &view, err) < 0)
+        return -1;
+    auto_fd fd = view.fd;
+    for (uint64_t at = 0; at < artifact->size;) {
+        ssize_t got = pread(fd, to + at, artifact->size - at, (off_t) at);
+        if (got <= 0)
+            return fail(err, ERR_SYSTEM, "an artifact could not be read again");
+        at += (uint64_t) got;
+    }
+    return 0;
+}
+
+static int add_artifacts(const struct run *run, struct gate_files *files, error *err)
+{
+    const struct harvest *harvest = &run->harvest;
+    uint64_t all = 0, at = 0;
+    if (harvest->artifact_count > ARTIFACTS_MOST)
+        return fail(err, ERR_TOO_LARGE, "there are %zu artifacts, and up to %d are compared",
+                    harvest->artifact_count, ARTIFACTS_MOST);
+    if (!run->gate->needs.contents)
+        return 0;
+    for (size_t i = 0; i < harvest->artifact_count; i++)
+        all += harvest->artifacts[i].size;
+    if (all > CONTENTS_MOST)
+        return fail(err, ERR_TOO_LARGE, "the artifacts have %llu bytes, and up to %d are looked into",
+                    (unsigned long long) all, CONTENTS_MOST);
+    files->names = calloc(harvest->artifact_count + 1, sizeof *files->names);
+    files->contents = malloc(all + 1);
+    if (!files->names || !files->contents)
+        return fail(err, ERR_SYSTEM, "there was no memory");
+    for (size_t i = 0; i < harvest->artifact_count; i++) {
+        const struct artifact *artifact = &harvest->artifacts[i];
+        if (read_blob(run, artifact, files->contents + at, err) < 0)
+            return -1;
+        (void) snprintf(files->names[i], sizeof files->names[i], "artifact.%zu", i);
+        add_file(files, files->names[i], files->contents + at, artifact->size);
+        at += artifact->size;
+    }
+    return 0;
+}
+
+static int gather(struct run *run, struct gate_files *files, error *err)
+{
+    struct bytes *results = &run->harvest.results;
+    auto_bytes list = { 0 };
+    add_output(run, files, 0, "stdout");
+    add_output(run, files, 1, "stderr");
+    write_expected(run, &files->expected);
+    size_t expected = files->expected.size;
+    bytes_add_text(&files->expected, "["); /* the results lie behind it: one allocation */
+    bytes_add(&files->expected, results->data, results->size);
+    bytes_add_text(&files->expected, "]");
+    if (files->expected.failed || files->output[0].failed || files->output[1].failed)
+        return fail(err, ERR_SYSTEM, "there was no memory");
+    add_file(files, "expected", files->expected.data, expected);
+    add_file(files, "results", files->expected.data + expected, files->expected.size - expected);
+    add_file(files, "error", run->harvest.failure.data, run->harvest.failure.size);
+    return add_artifacts(run, files, err);
+}
+
+/* --- what it says -------------------------------------------------------------------------------
+ */
+
+static void give_up(struct gate_outcome *outcome, const char *why)
+{
+    outcome->verdict = GATE_ERROR;
+    outcome->count = 0;
+    outcome->unlisted = 0;
+    (void) snprintf(outcome->failure, sizeof outcome->failure, "%.*s",
+                    (int) sizeof outcome->failure - 1, why);
+}
+
+static bool is_plain(const char *text, size_t most)
+{
+    size_t length = 0;
+    for (; text[length]; length++)
+        if (length >= most || text[length] < ' ' || text[length] > '~')
+            return false;
+    return true;
+}
+
+/* Digits up to a sign, which is passed. */
+static bool read_number(char **at, char sign, uint32_t *ret_number)
+{
+    char *end;
+    unsigned long number = strtoul(*at, &end, 10);
+    if (**at < '0' || **at > '9' || *end != sign || number > UINT32_MAX)
+        return false;
+    *ret_number = (uint32_t) number;
+    *at = end + (sign != '\0');
+    return true;
+}
+
+/* "stdout", "artifact.3" */
+static bool read_place(char *word, const uint32_t counts[2], struct gate_finding *finding)
+{
+    char *dot = strchr(word, '.');
+    if (dot)
+        *dot++ = '\0';
+    finding->place = PLACES;
+    for (unsigned i = 0; i < PLACES; i++)
+        if (strcmp(places[i], word) == 0)
+            finding->place = (enum gate_place) i;
+    bool has_index = finding->place == PLACE_ARTIFACT || finding->place == PLACE_EXPECTED;
+    if (finding->place == PLACES || has_index != (dot != NULL))
+        return false;
+    return !dot || (read_number(&dot, '\0', &finding->index) &&
+                    finding->index < counts[finding->place == PLACE_EXPECTED]);
+}
+
+static bool is_secret(const char *name)
+{
+    for_each(secret, secrets)
+        if (strcmp(*secret, name) == 0)
+            return true;
+    return false;
+}
+
+/* "RULE PLACE LINE DETAIL" */
+static bool read_finding(char *line, const uint32_t counts[2], struct gate_finding *finding)
+{
+    char *place = strchr(line, ' ');
+    char *at = place ? strchr(place + 1, ' ') : NULL;
+    if (!at)
+        return false;
+    *place++ = '\0';
+    *at++ = '\0';
+    *finding = (struct gate_finding){ .rule = GATE_RULES };
+    for (unsigned i = 0; i < GATE_RULES; i++)
+        if (strcmp(rules[i].name, line) == 0)
+            finding->rule = (enum gate_rule) i;
+    if (finding->rule == GATE_RULES || !read_place(place, counts, finding) ||
+        !read_number(&at, ' ', &finding->line) || !is_plain(at, GATE_DETAIL_SIZE - 1) ||
+        (finding->rule == GATE_secret && !is_secret(at)))
+        return false;
+    (void) snprintf(finding->detail, sizeof finding->detail, "%s", at);
+    return true;
+}
+
+/* "end COUNT", or "failed WORDS": the last line, and nothing behind it. */
+static bool read_end(const char *line, struct gate_outcome *outcome)
+{
+    char *behind;
+    if (strncmp(line, "failed ", 7) == 0) {
+        if (outcome->count > 0 || !is_plain(line + 7, 150))
+            return false;
+        give_up(outcome, line + 7);
+        return true;
+    }
+    if (strncmp(line, "end ", 4) != 0 || line[4] < '0' || line[4] > '9')
+        return false;
+    unsigned long all = strtoul(line + 4, &behind, 10);
+    if (*behind != '\0' || all < outcome->count ||
+        (all > outcome->count && outcome->count < GATE_FINDINGS_MOST))
+        return false;
+    outcome->unlisted = all - outcome->count;
+    outcome->verdict = all == 0 ? GATE_PASSED : GATE_FAILED;
+    return true;
+}
+
+bool gate_read_answer(char *text, const uint32_t counts[2], struct gate_outcome *outcome)
+{
+    outcome->count = 0;
+    for (char *line = text, *next; *line; line = next) {
+        char *end = strchr(line, '\n');
+        if (!end)
+            return false;
+        *end = '\0';
+        next = end + 1;
+        if (!*next)
+            return read_end(line, outcome);
+        if (outcome->count >= GATE_FINDINGS_MOST ||
+            !read_finding(line, counts, &outcome->findings[outcome->count]))
+            return false;
+        outcome->count++;
+    }
+    return false;
+}
+
+/* --- the run of it ------------------------------------------------------------------------------
+ */
+
+static uint32_t count_expected(struct json_object *expect)
+{
+    struct json_object *list = NULL;
+    return json_object_object_get_ex(expect, "artifacts", &list)
+               ? (uint32_t) json_object_array_length(list)
+               : 0;
+}
+
+static void finish(struct run *run)
+{
+    struct gate *gate = run->gate;
+    gate_told *told = gate->files ? gate->files->told : NULL;
+    files_free(gate->files);
+    gate->files = NULL;
+    gate->has_ended = true;
+    if (told)
+        told(run);
+}
+
+static void on_answer(struct run *run, const struct aside_answer *answer)
+{
+    struct gate *gate = run->gate;
+    const uint32_t counts[2] = { (uint32_t) run->harvest.artifact_count,
+                                 count_expected(gate->expect) };
+    gate->aside = NULL;
+    gate->outcome.took_ms = answer->took_ms;
+    run->checks_cpu_us += answer->cpu_us;
+    if (answer->failure)
+        give_up(&gate->outcome, answer->failure);
+    else if (!gate_read_answer(answer->text, counts, &gate->outcome))
+        give_up(&gate->outcome, "the checker said something else than findings");
+    finish(run);
+}
+
+bool gate_is_due(const struct run *run)
+{
+    return run->gate && !run->gate->has_begun && !run->evidence.lost && !run->evidence.cancelled;
+}
+
+void gate_begin(struct run *run, gate_told *told)
+{
+    static const char *const parts[] = { gate_json,    gate_schema, gate_types,
+                                         gate_secrets, gate_main,   NULL };
+    struct gate *gate = run->gate;
+    error err;
+    gate->has_begun = true;
+    gate->files = calloc(1, sizeof *gate->files);
+    if (!gate->files) {
+        give_up(&gate->outcome, "there was no memory");
+        gate->has_ended = true;
+        told(run);
+        return;
+    }
+    gate->files->told = told;
+    if (gather(run, gate->files, &err) == 0) {
+        const struct aside_order order = { .place = gate->place,
+                                           .runs_as = runs_as,
+                                           .parts = parts,
+                                           .files = gate->files->list,
+                                           .file_count = gate->files->count,
+                                           .told = on_answer };
+        if (aside_begin(run, &order, &gate->aside, &err) == 0)
+            return; /* on_answer() goes on */
+    }
+    give_up(&gate->outcome, err.text);
+    finish(run);
+}
+
+void gate_close(struct run *run)
+{
+    struct gate *gate = run->gate;
+    if (!gate || gate->has_ended)
+        return;
+    aside_abandon(gate->aside);
+    gate->aside = NULL;
+    if (gate->files)
+        gate->files->told = NULL;
+    give_up(&gate->outcome, gate->has_begun
+                                ? "the run was cancelled while its output was compared"
+                                : "the run has not come to its end: there is nothing to compare");
+    finish(run);
+}
+
+void gate_free(struct run *run)
+{
+    struct gate *gate = run->gate;
+    if (!gate)
+        return;
+    aside_abandon(gate->aside);
+    files_free(gate->files);
+    (void) json_object_put(gate->expect);
+    free(gate->place);
+    free(gate);
+    run->gate = NULL;
+}
+
+/* --- telling ------------------------------------------------------------------------------------
+ */
+
+/* The caller's own words for what is missing, the program's for what is there. */
+static const char *path_of(const struct run *run, const struct gate_finding *finding)
+{
+    struct json_object *list = NULL, *wish = NULL, *name = NULL;
+    if (finding->place == PLACE_ARTIFACT)
+        return finding->index < run->harvest.artifact_count
+                   ? run->harvest.artifacts[finding->index].path
+                   : NULL;
+    if (finding->place != PLACE_EXPECTED ||
+        !json_object_object_get_ex(run->gate->expect, "artifacts", &list) ||
+        !(wish = json_object_array_get_idx(list, finding->index)) ||
+        (!json_object_object_get_ex(wish, "name", &name) &&
+         !json_object_object_get_ex(wish, "pattern", &name)))
+        return NULL;
+    return json_object_get_string(name);
+}
+
+static void write_finding(const struct run *run, const struct gate_finding *finding,
+                          struct bytes *out)
+{
+    const char *path = path_of(run, finding);
+    auto_bytes message = { 0 };
+    if (path)
+        bytes_print(&message, "%s", path);
+    else if (finding->place == PLACE_ARTIFACTS)
+        bytes_add_text(&message, "the list of artifacts");
+    else
+        bytes_add_text(&message, places[finding->place]);
+    if (finding->line > 0)
+        bytes_print(&message, " line %u", finding->line);
+    bytes_print(&message, " %s%s%s", rules[finding->rule].text, finding->detail[0] ? ": " : "",
+                finding->detail);
+    json_open(out, '{');
+    json_string_field(out, "rule", rules[finding->rule].name);
+    json_string_field(out, "where", places[finding->place]);
+    json_string_field(out, "path", path);
+    json_count_field(out, "line", finding->line);
+    json_string_field(out, "detail", finding->detail);
+    json_string_field(out, "message", bytes_text(&message));
+    json_close(out, '}');
+}
+
+void gate_write(const struct run *run, struct bytes *out)
+{
+    const struct gate *gate = run->gate;
+    json_key(out, "gate");
+    if (!gate) {
+        json_null(out);
+        return;
+    }
+    const struct gate_outcome *outcome = &gate->outcome;
+    json_open(out, '{');
+    json_string_field(out, "verdict", verdicts[outcome->verdict]);
+    json_string_field(out, "expectation", gate->sha256);
+    json_key(out, "findings");
+    json_open(out, '[');
+    for (size_t i = 0; i < outcome->count; i++)
+        write_finding(run, &outcome->findings[i], out);
+    json_close(out, ']');
+    json_count_field(out, "unlisted", outcome->unlisted);
+    json_string_field(out, "failure", outcome->failure[0] ? outcome->failure : NULL);
+    json_number_field(out, "took_ms", outcome->took_ms);
+    json_close(out, '}');
+}

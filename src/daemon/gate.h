@@ -1,0 +1,97 @@
+/* gate.h - the gate of outputs: is what a run has left what was expected of it (expect.h)?
+ *
+ * A program of ours compares them in a sandbox of its own, made for it, after the run has ended and
+ * given its own sandbox back (aside.h). Passed is only what that program has said in so many words:
+ * a checker that crashes, is out of time or memory, or says anything else, gives the verdict
+ * `error`, which is no pass. The output is handed over in any case, with the verdict beside it.
+ *
+ *     … collecting --> gating --> done */
+#pragma once
+
+#include "base/bytes.h"
+#include "daemon/expect.h"
+#include "receipt/facts.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum gate_rule {
+#define GATE(name, text) GATE_##name,
+#include "daemon/gate_rules.def"
+    GATE_RULES
+};
+
+enum gate_verdict { GATE_ERROR, GATE_FAILED, GATE_PASSED, GATE_VERDICTS };
+
+enum gate_place {
+    PLACE_STDOUT,
+    PLACE_STDERR,
+    PLACE_RESULT,
+    PLACE_ERROR,     /* the exception that ended the code */
+    PLACE_ARTIFACTS, /* the list of them, and their names */
+    PLACE_ARTIFACT,  /* one of them: `index` */
+    PLACE_EXPECTED,  /* what is expected of an artifact, and none is so: `index` */
+    PLACES
+};
+
+enum { GATE_FINDINGS_MOST = 100, GATE_DETAIL_SIZE = 120 };
+
+struct gate_finding {
+    enum gate_rule rule;
+    enum gate_place place;
+    uint32_t index;
+    uint32_t line;                 /* from 1; 0: the whole of it */
+    char detail[GATE_DETAIL_SIZE]; /* printable ASCII: sizes, words of the expectation, names of
+                                      patterns; never a piece of the output */
+};
+
+struct gate_outcome {
+    enum gate_verdict verdict;
+    size_t count;
+    struct gate_finding findings[GATE_FINDINGS_MOST];
+    uint64_t unlisted; /* findings beyond those */
+    int64_t took_ms;
+    char failure[200]; /* with GATE_ERROR: why there is no other verdict */
+};
+
+struct aside;
+struct run;
+struct run_request;
+
+/* What a run has that something is expected of; run->gate, else NULL. */
+struct gate {
+    struct json_object *expect;
+    struct expect_needs needs;
+    char sha256[SHA256_TEXT_SIZE]; /* of the expectation in canonical JSON */
+    struct run_spec *place;        /* where the checker runs */
+    struct aside *aside;           /* while it does */
+    struct gate_files *files;     /* that it is given */
+    bool has_begun, has_ended;
+    struct gate_outcome outcome;
+};
+
+/* Gives  run->gate, if the request expects something.
+ * Fails  ERR_UNAVAILABLE  no template here has Python, which compares */
+int gate_prepare(struct run *run, const struct run_request *request, error *err);
+void gate_free(struct run *run);
+
+/* There is an output, and nobody has looked at it yet. */
+bool gate_is_due(const struct run *run);
+
+/* Begins. `told` is called once, later or at once; the outcome stands in run->gate. */
+typedef void gate_told(struct run *run);
+void gate_begin(struct run *run, gate_told *told);
+
+/* Nothing is to be waited for: what is not known by now is an error. Does nothing if it is over. */
+void gate_close(struct run *run);
+
+/* Reads what the checker has said, which is changed by it. Returns whether it is sound and whole.
+ * `counts` has how many artifacts there are, and how many are expected. */
+bool gate_read_answer(char *text, const uint32_t counts[2], struct gate_outcome *outcome);
+
+/* The field `gate` of results: null without an expectation. */
+void gate_write(const struct run *run, struct bytes *out);
+
+const char *gate_verdict_name(enum gate_verdict verdict);
+const char *gate_rule_name(enum gate_rule rule);
+const char *gate_place_name(enum gate_place place);
