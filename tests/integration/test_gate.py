@@ -121,7 +121,8 @@ CELLS = [
     ("{'a': [1, 2]}", {"type": "object", "required": ["a"]}, "passed", None),
     ("41 + 1", {"const": 42}, "passed", None),
     ("[1, 2]", {"type": "object"}, "failed", "schema"),
-    ("'text'", {"type": "string"}, "failed", "json"),  # Python's way to show a text is not JSON
+    ("'text'", {"type": "string"}, "passed", None),
+    ("object", True, "failed", "json"),
     ("None", True, "failed", "missing"),
     ("1/0", True, "failed", "missing"),
 ]
