@@ -1,6 +1,7 @@
-/* json_reader.c - json-c in strict mode behind two counters of our own: characters that are no
- * UTF-8 (json-c's check cannot look across pieces) and the number of values (a small body could
- * become a huge tree). */
+/* json_reader.c - json-c in strict mode behind counters of our own: characters that are no UTF-8
+ * (json-c's check cannot look across pieces), the number of values (a small body could become a
+ * huge tree), and the names of members, of which json-c keeps the last and cuts it at a NUL: what
+ * stands before us, a proxy or a filter, may have looked at the first. */
 #include "daemon/json_reader.h"
 
 #include "base/utf8.h"
@@ -57,28 +58,62 @@ static int check_characters(struct json_reader *reader, const char *data, size_t
     return valid == size - cut ? 0 : -1;
 }
 
-/* Returns false at what json-c takes, even when strict, and JSON does not have: texts in single
- * quotes, NaN and Infinity. */
-static bool count_values(struct json_reader *reader, const char *data, size_t size)
+static void take_of_text(struct json_reader *reader, char byte)
+{
+    static const char nul[] = "u0000";
+    bool is_next =
+        (reader->after_backslash || reader->nul_size > 0) && byte == nul[reader->nul_size];
+    reader->nul_size = is_next ? reader->nul_size + 1 : 0;
+    if (reader->nul_size == sizeof nul - 1) {
+        reader->nul_size = 0;
+        reader->text_has_nul = true;
+    }
+    if (reader->after_backslash)
+        reader->after_backslash = false;
+    else if (byte == '\\')
+        reader->after_backslash = true;
+    else if (byte == '"')
+        reader->in_text = false;
+}
+
+/* Returns what is wrong, if it is what json-c takes, even when strict, and JSON does not have:
+ * texts in single quotes, NaN and Infinity; and a name that it would cut. */
+static const char *count_values(struct json_reader *reader, const char *data, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         char byte = data[i];
         if (reader->in_text) {
-            if (reader->after_backslash)
-                reader->after_backslash = false;
-            else if (byte == '\\')
-                reader->after_backslash = true;
-            else if (byte == '"')
-                reader->in_text = false;
+            take_of_text(reader, byte);
         } else if (byte == '"') {
             reader->in_text = true;
+            reader->text_has_nul = false;
         } else if (byte == '\'' || byte == 'N' || byte == 'I') {
-            return false;
+            return "is not JSON: it has a single quote, NaN or Infinity";
+        } else if (byte == ':' && reader->text_has_nul) {
+            return "has a key with a NUL character";
         } else if (byte == ',' || byte == ':' || byte == '[' || byte == '{') {
             reader->values++;
+            reader->names += byte == ':';
         }
     }
-    return true;
+    return NULL;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tokener lets it be, DEPTH_MOST */
+static uint64_t names_in(struct json_object *value)
+{
+    uint64_t names = 0;
+    if (json_object_is_type(value, json_type_array)) {
+        for (size_t i = 0; i < json_object_array_length(value); i++)
+            names += names_in(json_object_array_get_idx(value, i));
+    } else if (json_object_is_type(value, json_type_object)) {
+        json_object_object_foreach(value, name, member)
+        {
+            (void) name;
+            names += 1 + names_in(member);
+        }
+    }
+    return names;
 }
 
 static bool is_blank(const char *data, size_t size)
@@ -99,9 +134,9 @@ static int take(struct json_reader *reader, const char *data, size_t size, error
                     "the body is not UTF-8 at byte %" PRIu64
                     "; send other bytes in a field named …_base64",
                     offset);
-    if (!count_values(reader, data, size))
-        return fail(err, ERR_BAD_REQUEST,
-                    "the body is not JSON: it has a single quote, NaN or Infinity");
+    const char *wrong = count_values(reader, data, size);
+    if (wrong)
+        return fail(err, ERR_BAD_REQUEST, "the body %s", wrong);
     if (reader->values > VALUES_MOST)
         return fail(err, ERR_BAD_REQUEST,
                     "the body has more than %d values; send fewer, larger ones", VALUES_MOST);
@@ -150,6 +185,8 @@ int json_reader_end(struct json_reader *reader, struct json_object **ret_value, 
     if (!reader->is_done)
         return fail(err, ERR_BAD_REQUEST,
                     "the body ends after %" PRIu64 " bytes inside its JSON value", reader->bytes);
+    if (reader->is_exact && names_in(reader->value) != reader->names)
+        return fail(err, ERR_BAD_REQUEST, "the body has a key that stands twice in one object");
     *ret_value = reader->value;
     reader->value = NULL;
     return 0;

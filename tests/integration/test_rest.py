@@ -360,6 +360,10 @@ class TestRefusals:
         (b"[" * 1000, 400, "deep"),
         (b'{"args":[' + b"[]," * 150000 + b"1]}", 400, "values"),
         (b'{"code":"1","command":["ls"]}', 400, "one of them"),
+        (b'{"code":"1","code":"2"}', 400, "stands twice"),
+        (b'{"code":"1","limits":{"wall_ms":1,"wall_ms":2}}', 400, "stands twice"),
+        (b'{"code":"1","env":{"A":"1","\\u0041":"2"}}', 400, "stands twice"),
+        (b'{"code\\u0000":"1"}', 400, "NUL"),
     ])
     def test_bad_requests(self, daemon, body, status, says):
         got, answer = daemon.post(body)
@@ -424,6 +428,33 @@ class TestHostilePeers:
             pass
         peer.close()
         assert daemon.get("/healthz")[0] == 200
+
+    @pytest.mark.parametrize("header", [
+        b"Content-Length: 4\r\nContent-Length: 59\r\n", b"Content-Length: 59\r\nTransfer-Encoding: chunked\r\n",
+        b"Content-Length : 59\r\n", b"Transfer-Encoding: chunked, identity\r\n", b"Transfer-Encoding: identity\r\n",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n", b"Content-Length: 59\r\nHost: evil.example\r\n",
+        b"Transfer-Encoding: \x0bchunked\r\n", b"Content-Length: +59\r\n", b"Content-Length: 59, 59\r\n",
+    ], ids=range(10))
+    def test_what_can_be_read_in_two_ways_is_refused(self, daemon, header):
+        """What a proxy before us took for the body of a request must not become the next request."""
+        inner = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\nX: y\r\n\r\n"
+        peer = daemon.connect()
+        peer.settimeout(20)
+        peer.sendall(b"POST /v1/runs HTTP/1.1\r\nHost: localhost\r\n" + header + b"\r\n" + inner)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := peer.recv(65536):
+                answer += piece
+        assert answer.startswith(b"HTTP/1.1 400 ") and b'"slots"' not in answer, answer
+        peer.close()
+
+    def test_a_target_names_its_host_itself(self, daemon):
+        for target, status in ((b"http://localhost/healthz", b"200"), (b"http://evil.example/healthz", b"403"),
+                               (b"http://localhost", b"404"), (b"http://localhost@evil.example/healthz", b"403")):
+            peer = socket.create_connection(("127.0.0.1", daemon.port), timeout=20)
+            peer.sendall(b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert peer.recv(4096)[9:12] == status, target
+            peer.close()
 
     def test_many_idle_connections(self, daemon):
         peers = [daemon.connect() for _ in range(700)]  # more than are served at once: the idlest go

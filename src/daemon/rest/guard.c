@@ -1,8 +1,9 @@
-/* guard.c - names of this machine, and nothing else. */
+/* guard.c - names of this machine, and nothing else; headers that say one thing. */
 #include "daemon/rest/guard.h"
 
 #include "base/table.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -34,5 +35,44 @@ int guard_origin(const char *host, const char *origin, bool is_remote, error *er
     static const char http[] = "http://";
     if (strncmp(origin, http, sizeof http - 1) != 0 || !is_local(origin + sizeof http - 1))
         return fail(err, ERR_FORBIDDEN, "pages of '%.80s' may not call glovebox", origin);
+    return 0;
+}
+
+/* RFC 9110, 5.6.2 */
+static bool is_token(const char *name)
+{
+    const char *at = name;
+    while (isalnum((unsigned char) *at) || (*at && strchr("!#$%&'*+-.^_`|~", *at)))
+        at++;
+    return at > name && *at == '\0';
+}
+
+int guard_header(struct guard_headers *headers, const char *name, const char *value, error *err)
+{
+    enum { LENGTH, CODING };
+    static const char *const once[] = { [LENGTH] = "Content-Length",
+                                        [CODING] = "Transfer-Encoding",
+                                        "Host",
+                                        "Content-Type",
+                                        "Origin",
+                                        "Authorization",
+                                        "X-API-Key",
+                                        "Idempotency-Key" };
+    if (!is_token(name))
+        return fail(err, ERR_BAD_REQUEST, "'%.40s' is no name of a header", name);
+    for (unsigned i = 0; i < COUNT_OF(once); i++) {
+        if (strcasecmp(name, once[i]) != 0)
+            continue;
+        if (headers->once & 1U << i)
+            return fail(err, ERR_BAD_REQUEST, "%s stands twice in the header", once[i]);
+        headers->once |= 1U << i;
+        if (i == CODING && strcasecmp(value ? value : "", "chunked") != 0)
+            return fail(err, ERR_BAD_REQUEST,
+                        "Transfer-Encoding '%.40s' is not understood; send chunked, or plain with "
+                        "its Content-Length",
+                        value ? value : "");
+    }
+    if ((headers->once & 1U << LENGTH) && (headers->once & 1U << CODING))
+        return fail(err, ERR_BAD_REQUEST, "Content-Length stands beside Transfer-Encoding");
     return 0;
 }

@@ -39,4 +39,38 @@ TEST(only_this_machine_may_call)
     }
 }
 
-TESTS(CASE(only_this_machine_may_call))
+TEST(headers_say_one_thing)
+{
+    static const struct {
+        const char *headers[8]; /* name, value, … */
+        int result;
+    } facts[] = {
+        { { "Host", "localhost", "Content-Length", "3", "X-A", "b", "X-A", "b" }, 0 },
+        { { "Host", "localhost", "transfer-encoding", "Chunked" }, 0 },
+        { { "Host", "localhost", "host", "evil.example" }, -1 },
+        { { "Content-Length", "3", "Content-Length", "3" }, -1 },
+        { { "Content-Length", "3", "Transfer-Encoding", "chunked" }, -1 },
+        { { "Transfer-Encoding", "chunked", "content-length", "3" }, -1 },
+        { { "Transfer-Encoding", "gzip, chunked" }, -1 },
+        { { "Transfer-Encoding", "identity" }, -1 },
+        { { "Transfer-Encoding", "\vchunked" }, -1 },
+        { { "Transfer-Encoding", "chunked", "Transfer-Encoding", "chunked" }, -1 },
+        { { "Origin", "http://localhost", "Origin", "http://evil.example" }, -1 },
+        { { "Content-Length ", "3" }, -1 },
+        { { "X Y", "z" }, -1 },
+        { { "", "z" }, -1 },
+        { { "X\tY", "z" }, -1 },
+        { { "X:Y", "z" }, -1 },
+    };
+    for_each(fact, facts) {
+        struct guard_headers seen = { 0 };
+        error err;
+        int result = 0;
+        for (size_t i = 0; i < COUNT_OF(fact->headers) && fact->headers[i] && result == 0; i += 2)
+            result = guard_header(&seen, fact->headers[i], fact->headers[i + 1], &err);
+        expect(result == fact->result, "'%s: %s' gave %d", fact->headers[0], fact->headers[1],
+               result);
+    }
+}
+
+TESTS(CASE(only_this_machine_may_call), CASE(headers_say_one_thing))

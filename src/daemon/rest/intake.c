@@ -18,6 +18,7 @@ enum {
     HEADER_MOST = 16 * 1024,
     THROWN_AWAY_MOST = 64 << 20, /* of a body after it was refused; then the connection is cut */
     REQUEST_ID_MOST = REQUEST_ID_SIZE - 1,
+    HOST_SIZE = 256,
 };
 
 /* Bodies of all requests together. */
@@ -127,6 +128,42 @@ static int check_header_size(const struct exchange *exchange, error *err)
     return 0;
 }
 
+struct header_check {
+    struct guard_headers seen;
+    error *err;
+    int result;
+};
+
+static void check_header(void *context, const char *name, const char *value)
+{
+    struct header_check *check = context;
+    if (check->result == 0)
+        check->result = guard_header(&check->seen, name, value, check->err);
+}
+
+static int check_headers(const struct exchange *exchange, error *err)
+{
+    struct header_check check = { .err = err };
+    exchange_each_header(exchange, check_header, &check);
+    return check.result;
+}
+
+/* Cuts "http://localhost:7070/healthz", as clients of a proxy ask: what it names is the host then,
+ * whatever Host says (RFC 9112, 3.2.2). Gives  *ret_host, kept in `room` or the request's own. */
+static const char *read_target(const struct exchange *exchange, const char *target,
+                               char room[HOST_SIZE], const char **ret_host)
+{
+    static const char scheme[] = "http://";
+    *ret_host = exchange_header(exchange, MHD_HTTP_HEADER_HOST);
+    if (strncasecmp(target, scheme, sizeof scheme - 1) != 0)
+        return target;
+    const char *host = target + sizeof scheme - 1;
+    size_t length = strcspn(host, "/");
+    (void) snprintf(room, HOST_SIZE, "%.*s", length < HOST_SIZE ? (int) length : 0, host);
+    *ret_host = room;
+    return host[length] ? host + length : "/";
+}
+
 static int find_route(struct exchange *exchange, const char *path, error *err)
 {
     const struct http_settings *settings = &exchange->http->settings;
@@ -228,11 +265,13 @@ static int check_length(const struct exchange *exchange, error *err)
 
 /* Everything that the header decides, in the order of the answers: whether the request can be
  * read, where it goes, whether it may, what comes with it. */
-static int admit(struct exchange *exchange, const char *path, error *err)
+static int admit(struct exchange *exchange, const char *target, error *err)
 {
-    if (check_header_size(exchange, err) < 0 ||
-        guard_origin(exchange_header(exchange, MHD_HTTP_HEADER_HOST),
-                     exchange_header(exchange, MHD_HTTP_HEADER_ORIGIN), exchange->is_remote,
+    char room[HOST_SIZE];
+    const char *host;
+    const char *path = read_target(exchange, target, room, &host);
+    if (check_header_size(exchange, err) < 0 || check_headers(exchange, err) < 0 ||
+        guard_origin(host, exchange_header(exchange, MHD_HTTP_HEADER_ORIGIN), exchange->is_remote,
                      err) < 0 ||
         find_route(exchange, path, err) < 0)
         return -1;
@@ -247,6 +286,7 @@ static int admit(struct exchange *exchange, const char *path, error *err)
         return -1;
     if (route->body == BODY_JSON && json_reader_open(&exchange->body, err) < 0)
         return -1;
+    exchange->body.is_exact = true;
     return route->begin ? route->begin(exchange, err) : 0;
 }
 
