@@ -28,9 +28,9 @@ struct aside_answer {
 typedef void aside_told(struct run *beside, const struct aside_answer *answer);
 
 struct aside_order {
-    const struct run_spec *place; /* in which template, and under which policy of ours */
-    const char *runs_as;          /* the language of the program */
-    const char *const *parts;     /* NULL-ended: its text */
+    const struct run_spec *place;     /* in which template, and under which policy of ours */
+    const char *runs_as;              /* the language of the program */
+    const char *const *parts;         /* NULL-ended: its text */
     const struct request_file *files; /* whose contents are borrowed until it has ended */
     size_t file_count;
     const char *arguments[2];

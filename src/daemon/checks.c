@@ -186,8 +186,8 @@ static const struct checker *find_checker(const struct run *run)
 }
 
 /* The text lies in the request of the run that waits for this. */
-static int begin_checker(struct run *run, const struct checker *checker,
-                         const struct content *code, bool is_cell, error *err)
+static int begin_checker(struct run *run, const struct checker *checker, const struct content *code,
+                         bool is_cell, error *err)
 {
     const struct run_spec place = { .policy = policy_of_checkers(),
                                     .template_index = run->spec.template_index,

@@ -38,8 +38,8 @@ static int take_type(struct wish *wish, struct json_object *value, error *err)
         if (strcmp(*name, wish->type) == 0)
             return 0;
     return fail(err, ERR_BAD_REQUEST,
-                "%s.type '%.*s' is not known here; docs/reference/gate.md lists the types", wish->at,
-                text_head(wish->type, 80), wish->type);
+                "%s.type '%.*s' is not known here; docs/reference/gate.md lists the types",
+                wish->at, text_head(wish->type, 80), wish->type);
 }
 
 static int take_size(struct wish *wish, const char *key, struct json_object *value,
@@ -224,10 +224,10 @@ static int check_size(struct json_object *json, error *err)
     size_t size = 0;
     if (!json_object_to_json_string_length(json, JSON_C_TO_STRING_PLAIN, &size))
         return fail(err, ERR_SYSTEM, "no memory for an expectation");
-    return size <= EXPECT_BYTES_MOST ? 0
-                                     : fail(err, ERR_TOO_LARGE,
-                                            "'expect' has %zu bytes; %d are allowed", size,
-                                            EXPECT_BYTES_MOST);
+    return size <= EXPECT_BYTES_MOST
+               ? 0
+               : fail(err, ERR_TOO_LARGE, "'expect' has %zu bytes; %d are allowed", size,
+                      EXPECT_BYTES_MOST);
 }
 
 int expectation_check(struct json_object *json, struct expect_needs *ret_needs, error *err)

@@ -16,7 +16,8 @@ enum { DEPTH_MOST = 32, SCHEMAS_MOST = 5000, PLACE_MOST = 120 };
 struct walk {
     struct json_object *root;
     unsigned schemas;
-    char place[PLACE_MOST + 64]; /* "expect.stdout.schema/properties/x": its end is cut if need be */
+    char
+        place[PLACE_MOST + 64]; /* "expect.stdout.schema/properties/x": its end is cut if need be */
     error *err;
 };
 
@@ -107,8 +108,7 @@ static int take_positive(struct walk *walk, struct json_object *value)
 
 static int take_flag(struct walk *walk, struct json_object *value)
 {
-    return json_object_is_type(value, json_type_boolean) ? 0
-                                                         : wrong(walk, "must be true or false");
+    return json_object_is_type(value, json_type_boolean) ? 0 : wrong(walk, "must be true or false");
 }
 
 static int take_note(struct walk *walk, struct json_object *value)

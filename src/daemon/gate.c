@@ -1,4 +1,5 @@
-/* gate.c - see gate.h: what the checker is given, what it says, what is told of it. */
+/* gate.c - see gate.h: what the checker is given, and what is told of its answer (gate_answer.c).
+ */
 #include "daemon/gate.h"
 
 #include "base/cleanup.h"
@@ -26,43 +27,6 @@ enum {
 };
 
 static const char runs_as[] = "python";
-
-static const struct {
-    const char *name, *text;
-} rules[GATE_RULES] = {
-#define GATE(name, text) [GATE_##name] = { #name, text },
-#include "daemon/gate_rules.def"
-};
-
-static const char *const secrets[] = {
-#define SECRET(name, text) #name,
-#include "daemon/gate_secrets.def"
-};
-
-static const char *const places[PLACES] = {
-    [PLACE_STDOUT] = "stdout",     [PLACE_STDERR] = "stderr",       [PLACE_RESULT] = "result",
-    [PLACE_ERROR] = "error",       [PLACE_ARTIFACTS] = "artifacts", [PLACE_ARTIFACT] = "artifact",
-    [PLACE_EXPECTED] = "expected",
-};
-
-static const char *const verdicts[GATE_VERDICTS] = { [GATE_ERROR] = "error",
-                                                     [GATE_FAILED] = "failed",
-                                                     [GATE_PASSED] = "passed" };
-
-const char *gate_verdict_name(enum gate_verdict verdict)
-{
-    return verdicts[verdict];
-}
-
-const char *gate_rule_name(enum gate_rule rule)
-{
-    return rules[rule].name;
-}
-
-const char *gate_place_name(enum gate_place place)
-{
-    return places[place];
-}
 
 /* --- before the run -----------------------------------------------------------------------------
  */
@@ -165,8 +129,7 @@ static void add_output(const struct run *run, struct gate_files *files, unsigned
 static void write_expected(const struct run *run, struct bytes *out)
 {
     const struct harvest *harvest = &run->harvest;
-    const char *expect =
-        json_object_to_json_string_ext(run->gate->expect, JSON_C_TO_STRING_PLAIN);
+    const char *expect = json_object_to_json_string_ext(run->gate->expect, JSON_C_TO_STRING_PLAIN);
     json_open(out, '{');
     json_key(out, "expect");
     json_raw(out, expect ? expect : "", expect ? strlen(expect) : 0);
@@ -217,7 +180,8 @@ static int add_artifacts(const struct run *run, struct gate_files *files, error 
     for (size_t i = 0; i < harvest->artifact_count; i++)
         all += harvest->artifacts[i].size;
     if (all > CONTENTS_MOST)
-        return fail(err, ERR_TOO_LARGE, "the artifacts have %llu bytes, and up to %d are looked into",
+        return fail(err, ERR_TOO_LARGE,
+                    "the artifacts have %llu bytes, and up to %d are looked into",
                     (unsigned long long) all, CONTENTS_MOST);
     files->names = calloc(harvest->artifact_count + 1, sizeof *files->names);
     files->contents = malloc(all + 1);
@@ -253,125 +217,6 @@ static int gather(struct run *run, struct gate_files *files, error *err)
     return add_artifacts(run, files, err);
 }
 
-/* --- what it says -------------------------------------------------------------------------------
- */
-
-static void give_up(struct gate_outcome *outcome, const char *why)
-{
-    outcome->verdict = GATE_ERROR;
-    outcome->count = 0;
-    outcome->unlisted = 0;
-    (void) snprintf(outcome->failure, sizeof outcome->failure, "%.*s",
-                    (int) sizeof outcome->failure - 1, why);
-}
-
-static bool is_plain(const char *text, size_t most)
-{
-    size_t length = 0;
-    for (; text[length]; length++)
-        if (length >= most || text[length] < ' ' || text[length] > '~')
-            return false;
-    return true;
-}
-
-/* Digits up to a sign, which is passed. */
-static bool read_number(char **at, char sign, uint32_t *ret_number)
-{
-    char *end;
-    unsigned long number = strtoul(*at, &end, 10);
-    if (**at < '0' || **at > '9' || *end != sign || number > UINT32_MAX)
-        return false;
-    *ret_number = (uint32_t) number;
-    *at = end + (sign != '\0');
-    return true;
-}
-
-/* "stdout", "artifact.3" */
-static bool read_place(char *word, const uint32_t counts[2], struct gate_finding *finding)
-{
-    char *dot = strchr(word, '.');
-    if (dot)
-        *dot++ = '\0';
-    finding->place = PLACES;
-    for (unsigned i = 0; i < PLACES; i++)
-        if (strcmp(places[i], word) == 0)
-            finding->place = (enum gate_place) i;
-    bool has_index = finding->place == PLACE_ARTIFACT || finding->place == PLACE_EXPECTED;
-    if (finding->place == PLACES || has_index != (dot != NULL))
-        return false;
-    return !dot || (read_number(&dot, '\0', &finding->index) &&
-                    finding->index < counts[finding->place == PLACE_EXPECTED]);
-}
-
-static bool is_secret(const char *name)
-{
-    for_each(secret, secrets)
-        if (strcmp(*secret, name) == 0)
-            return true;
-    return false;
-}
-
-/* "RULE PLACE LINE DETAIL" */
-static bool read_finding(char *line, const uint32_t counts[2], struct gate_finding *finding)
-{
-    char *place = strchr(line, ' ');
-    char *at = place ? strchr(place + 1, ' ') : NULL;
-    if (!at)
-        return false;
-    *place++ = '\0';
-    *at++ = '\0';
-    *finding = (struct gate_finding){ .rule = GATE_RULES };
-    for (unsigned i = 0; i < GATE_RULES; i++)
-        if (strcmp(rules[i].name, line) == 0)
-            finding->rule = (enum gate_rule) i;
-    if (finding->rule == GATE_RULES || !read_place(place, counts, finding) ||
-        !read_number(&at, ' ', &finding->line) || !is_plain(at, GATE_DETAIL_SIZE - 1) ||
-        (finding->rule == GATE_secret && !is_secret(at)))
-        return false;
-    (void) snprintf(finding->detail, sizeof finding->detail, "%s", at);
-    return true;
-}
-
-/* "end COUNT", or "failed WORDS": the last line, and nothing behind it. */
-static bool read_end(const char *line, struct gate_outcome *outcome)
-{
-    char *behind;
-    if (strncmp(line, "failed ", 7) == 0) {
-        if (outcome->count > 0 || !is_plain(line + 7, 150))
-            return false;
-        give_up(outcome, line + 7);
-        return true;
-    }
-    if (strncmp(line, "end ", 4) != 0 || line[4] < '0' || line[4] > '9')
-        return false;
-    unsigned long all = strtoul(line + 4, &behind, 10);
-    if (*behind != '\0' || all < outcome->count ||
-        (all > outcome->count && outcome->count < GATE_FINDINGS_MOST))
-        return false;
-    outcome->unlisted = all - outcome->count;
-    outcome->verdict = all == 0 ? GATE_PASSED : GATE_FAILED;
-    return true;
-}
-
-bool gate_read_answer(char *text, const uint32_t counts[2], struct gate_outcome *outcome)
-{
-    outcome->count = 0;
-    for (char *line = text, *next; *line; line = next) {
-        char *end = strchr(line, '\n');
-        if (!end)
-            return false;
-        *end = '\0';
-        next = end + 1;
-        if (!*next)
-            return read_end(line, outcome);
-        if (outcome->count >= GATE_FINDINGS_MOST ||
-            !read_finding(line, counts, &outcome->findings[outcome->count]))
-            return false;
-        outcome->count++;
-    }
-    return false;
-}
-
 /* --- the run of it ------------------------------------------------------------------------------
  */
 
@@ -403,9 +248,9 @@ static void on_answer(struct run *run, const struct aside_answer *answer)
     gate->outcome.took_ms = answer->took_ms;
     run->checks_cpu_us += answer->cpu_us;
     if (answer->failure)
-        give_up(&gate->outcome, answer->failure);
+        gate_give_up(&gate->outcome, answer->failure);
     else if (!gate_read_answer(answer->text, counts, &gate->outcome))
-        give_up(&gate->outcome, "the checker said something else than findings");
+        gate_give_up(&gate->outcome, "the checker said something else than findings");
     finish(run);
 }
 
@@ -423,7 +268,7 @@ void gate_begin(struct run *run, gate_told *told)
     gate->has_begun = true;
     gate->files = calloc(1, sizeof *gate->files);
     if (!gate->files) {
-        give_up(&gate->outcome, "there was no memory");
+        gate_give_up(&gate->outcome, "there was no memory");
         gate->has_ended = true;
         told(run);
         return;
@@ -439,7 +284,7 @@ void gate_begin(struct run *run, gate_told *told)
         if (aside_begin(run, &order, &gate->aside, &err) == 0)
             return; /* on_answer() goes on */
     }
-    give_up(&gate->outcome, err.text);
+    gate_give_up(&gate->outcome, err.text);
     finish(run);
 }
 
@@ -452,9 +297,9 @@ void gate_close(struct run *run)
     gate->aside = NULL;
     if (gate->files)
         gate->files->told = NULL;
-    give_up(&gate->outcome, gate->has_begun
-                                ? "the run was cancelled while its output was compared"
-                                : "the run has not come to its end: there is nothing to compare");
+    gate_give_up(&gate->outcome,
+                 gate->has_begun ? "the run was cancelled while its output was compared"
+                                 : "the run has not come to its end: there is nothing to compare");
     finish(run);
 }
 
@@ -501,14 +346,14 @@ static void write_finding(const struct run *run, const struct gate_finding *find
     else if (finding->place == PLACE_ARTIFACTS)
         bytes_add_text(&message, "the list of artifacts");
     else
-        bytes_add_text(&message, places[finding->place]);
+        bytes_add_text(&message, gate_place_name(finding->place));
     if (finding->line > 0)
         bytes_print(&message, " line %u", finding->line);
-    bytes_print(&message, " %s%s%s", rules[finding->rule].text, finding->detail[0] ? ": " : "",
+    bytes_print(&message, " %s%s%s", gate_rule_text(finding->rule), finding->detail[0] ? ": " : "",
                 finding->detail);
     json_open(out, '{');
-    json_string_field(out, "rule", rules[finding->rule].name);
-    json_string_field(out, "where", places[finding->place]);
+    json_string_field(out, "rule", gate_rule_name(finding->rule));
+    json_string_field(out, "where", gate_place_name(finding->place));
     json_string_field(out, "path", path);
     json_count_field(out, "line", finding->line);
     json_string_field(out, "detail", finding->detail);
@@ -526,7 +371,7 @@ void gate_write(const struct run *run, struct bytes *out)
     }
     const struct gate_outcome *outcome = &gate->outcome;
     json_open(out, '{');
-    json_string_field(out, "verdict", verdicts[outcome->verdict]);
+    json_string_field(out, "verdict", gate_verdict_name(outcome->verdict));
     json_string_field(out, "expectation", gate->sha256);
     json_key(out, "findings");
     json_open(out, '[');

@@ -65,7 +65,7 @@ struct gate {
     char sha256[SHA256_TEXT_SIZE]; /* of the expectation in canonical JSON */
     struct run_spec *place;        /* where the checker runs */
     struct aside *aside;           /* while it does */
-    struct gate_files *files;     /* that it is given */
+    struct gate_files *files;      /* that it is given */
     bool has_begun, has_ended;
     struct gate_outcome outcome;
 };
@@ -85,6 +85,9 @@ void gate_begin(struct run *run, gate_told *told);
 /* Nothing is to be waited for: what is not known by now is an error. Does nothing if it is over. */
 void gate_close(struct run *run);
 
+/* gate_answer.c: there is no verdict, and why. */
+void gate_give_up(struct gate_outcome *outcome, const char *why);
+
 /* Reads what the checker has said, which is changed by it. Returns whether it is sound and whole.
  * `counts` has how many artifacts there are, and how many are expected. */
 bool gate_read_answer(char *text, const uint32_t counts[2], struct gate_outcome *outcome);
@@ -94,4 +97,5 @@ void gate_write(const struct run *run, struct bytes *out);
 
 const char *gate_verdict_name(enum gate_verdict verdict);
 const char *gate_rule_name(enum gate_rule rule);
+const char *gate_rule_text(enum gate_rule rule);
 const char *gate_place_name(enum gate_place place);

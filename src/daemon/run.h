@@ -76,8 +76,8 @@ struct run {
     error fault;         /* what glovebox itself could not do, with a run that is lost */
     bool files_are_lost; /* the sandbox had to be killed before its files were taken */
 
-    bool check_only;              /* nothing of it runs, whatever is found */
-    struct aside *check;          /* under way: it does not begin before that has ended */
+    bool check_only;     /* nothing of it runs, whatever is found */
+    struct aside *check; /* under way: it does not begin before that has ended */
     check_told *check_told;
     struct check_outcome *checks; /* of it */
     uint64_t checks_cpu_us;       /* of programs of ours beside it */
@@ -120,7 +120,7 @@ void run_conclude(struct run *run);
 /* runs.c: the run is known from now on; it has reached its end. */
 void runs_list(struct runs *runs, struct run *run);
 void runs_ended(struct runs *runs, struct run *run);
-void runs_leave(struct run *run);   /* it needs no sandbox any more: its turn is over before it is */
+void runs_leave(struct run *run); /* it needs no sandbox any more: its turn is over before it is */
 void runs_enqueue(struct run *run); /* it waits for its turn from now on */
 
 /* load.c: puts inputs on their way while there is room, the caller flushes; sets inputs_are_sent.

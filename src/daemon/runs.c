@@ -256,7 +256,7 @@ static void settle(struct runs *runs, struct run *run)
     if (!run->cell && leave_queue(runs, run))
         turn_leaves(&account->turn); /* it was cancelled there, or could not begin */
     else if (!run->has_left && (run->cell || run->leased_us != 0))
-        runs_leave(run); /* else it was checked and never came there */
+        runs_leave(run);  /* else it was checked and never came there */
     if (!run->is_checker) /* whose time is charged with what it has looked at */
         account_charge(account, cpu_us + run->checks_cpu_us, &run->verdict, run->evidence.hits);
 }

@@ -37,8 +37,8 @@ struct variables {
  * ERR_POLICY  for a language that the policy forbids, ERR_LIMIT, ERR_TOO_LARGE. */
 int spec_grant(struct run_spec *spec, const struct run_request *request,
                const struct policies *policies, const struct templates *templates, error *err);
-/* For a program of our own: in the template of `place`, under its policy, which the caller keeps. As
- * spec_grant. */
+/* For a program of our own: in the template of `place`, under its policy, which the caller keeps.
+ * As spec_grant. */
 int spec_grant_checker(struct run_spec *spec, const struct run_request *request,
                        const struct run_spec *place, error *err);
 /* For a session: where it stands and under which limits; its contexts name their language

@@ -97,7 +97,7 @@ struct receipt_facts {
     size_t check_count;
     uint64_t checks_unlisted;
     const struct fact_check *checks;
-    const char *gate_verdict; /* NULL: nothing was expected of its output */
+    const char *gate_verdict;     /* NULL: nothing was expected of its output */
     const char *gate_expectation; /* sha256 of that, in canonical JSON */
     size_t gate_count;
     uint64_t gate_unlisted;

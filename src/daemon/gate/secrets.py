@@ -14,7 +14,8 @@ LEAST_BITS = 3.2  # of a value, a character: words have less, keys have more
 SECRETS = [
     ("private_key", [b"PRIVATE KEY"], rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"),
     ("aws_access_key", [b"AKIA", b"ASIA", b"ABIA", b"ACCA"], BEFORE + rb"A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}" + AFTER),
-    ("aws_secret_key", [b"ecret"], rb"(?i)aws.{0,20}secret.{0,20}?[^A-Za-z0-9/+][A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"),
+    ("aws_secret_key", [b"ecret", b"ECRET"],
+     rb"(?i)aws.{0,20}secret.{0,20}?[^A-Za-z0-9/+][A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"),
     ("github_token", [b"gh", b"github_pat_"],
      BEFORE + rb"(?:gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_[A-Za-z0-9_]{22,251})" + AFTER),
     ("gitlab_token", [b"glpat-"], BEFORE + rb"glpat-[A-Za-z0-9_.-]{20,200}"),
