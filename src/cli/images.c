@@ -2,16 +2,21 @@
  * no other byte of it is let through. */
 #include "cli/images.h"
 
+#include "base/table.h"
 #include "client/wire_text.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK = 4096 /* of kitty's graphics protocol */ };
+enum {
+    CHUNK = 4096, /* of kitty's graphics protocol */
+    PIXELS_MOST = 64 << 20,
+};
 
 static bool is_variable(const char *name, const char *value)
 {
@@ -26,6 +31,42 @@ void images_open(struct images *images, const char *folder, bool is_terminal)
     images->is_drawn = is_terminal && !folder &&
                        (images->is_kitty || is_variable("TERM_PROGRAM", "iTerm.app") ||
                         is_variable("TERM_PROGRAM", "WezTerm"));
+}
+
+struct kind {
+    const char *mime, *ending, *begins;
+    size_t size;
+};
+
+/* clang-format off */
+static const struct kind kinds[] = {
+    { "image/png",  "png", "\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16 },
+    { "image/jpeg", "jpg", "\xff\xd8\xff",                   3 },
+    { "image/gif",  "gif", "GIF8",                            4 },
+};
+/* clang-format on */
+
+static uint32_t big_endian(const unsigned char *at)
+{
+    return (uint32_t) at[0] << 24 | (uint32_t) at[1] << 16 | (uint32_t) at[2] << 8 | at[3];
+}
+
+/* A terminal, and whatever opens the file, is given only what begins as it is called, and no PNG
+ * that makes gigabytes of a few bytes. */
+static const struct kind *kind_of(const char *mime, const unsigned char *data, size_t size)
+{
+    for_each(kind, kinds) {
+        if (strcmp(kind->mime, mime) != 0)
+            continue;
+        if (size < kind->size || memcmp(data, kind->begins, kind->size) != 0)
+            return NULL;
+        bool is_png = kind == kinds;
+        if (is_png && (size < kind->size + 8 ||
+                       (uint64_t) big_endian(data + 16) * big_endian(data + 20) > PIXELS_MOST))
+            return NULL;
+        return kind;
+    }
+    return NULL;
 }
 
 static void draw(const struct images *images, const char *base64, size_t size)
@@ -70,17 +111,17 @@ void images_show(struct images *images, struct terminal *terminal, const char *m
 {
     char path[512], said[640];
     size_t length = strlen(base64);
-    const char *ending = strcmp(mime, "image/jpeg") == 0  ? "jpg"
-                         : strcmp(mime, "image/gif") == 0 ? "gif"
-                                                          : "png";
     unsigned char *data = malloc(length + 1);
     int64_t size = data ? base64_decode(base64, length, data) : -1;
+    const struct kind *kind = size >= 0 ? kind_of(mime, data, (size_t) size) : NULL;
     (void) fflush(stdout);
-    if (size >= 0 && images->is_drawn && strcmp(ending, "png") == 0) {
+    if (kind && images->is_drawn && kind == kinds) {
         draw(images, base64, length);
         (void) fflush(stdout);
     } else {
-        if (size >= 0 && save(images, ending, data, (size_t) size, path) == 0)
+        if (!kind)
+            (void) snprintf(said, sizeof said, "[%.40s: it is none, and is left out]\n", mime);
+        else if (save(images, kind->ending, data, (size_t) size, path) == 0)
             (void) snprintf(said, sizeof said, "[%.40s: %s]\n", mime, path);
         else
             (void) snprintf(said, sizeof said, "[%.40s; it cannot be saved]\n", mime);

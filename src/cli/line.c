@@ -28,7 +28,8 @@ enum {
     CTRL_U = 21,
     CTRL_W = 23,
     ESCAPE = 27,
-    DELETE = 127
+    DELETE = 127,
+    BETWEEN_LINES = 30 /* in the file of the history, where a line is an entry: record separator */
 };
 
 struct editor {
@@ -59,13 +60,16 @@ static void push(struct line_reader *reader, const char *text)
 void line_remember(struct line_reader *reader, const char *text)
 {
     size_t count = reader->history_count;
-    if (!*text || (count > 0 && strcmp(reader->history[count - 1], text) == 0))
+    if (!*text || strlen(text) >= LINE_MOST ||
+        (count > 0 && strcmp(reader->history[count - 1], text) == 0))
         return;
     push(reader, text);
-    if (reader->kept) {
-        (void) fprintf(reader->kept, "%s\n", text);
-        (void) fflush(reader->kept);
-    }
+    if (!reader->kept)
+        return;
+    for (const char *at = text; *at; at++)
+        (void) fputc(*at == '\n' ? BETWEEN_LINES : *at, reader->kept);
+    (void) fputc('\n', reader->kept);
+    (void) fflush(reader->kept);
 }
 
 void line_open(struct line_reader *reader, const char *kept, int stop)
@@ -78,6 +82,8 @@ void line_open(struct line_reader *reader, const char *kept, int stop)
         return;
     while (fgets(line, sizeof line, reader->kept)) {
         line[strcspn(line, "\n")] = '\0';
+        for (char *at = line; (at = strchr(at, BETWEEN_LINES));)
+            *at = '\n';
         push(reader, line);
     }
 }
@@ -107,8 +113,22 @@ static size_t columns_of(const char *text, size_t size)
     return columns;
 }
 
+/* An entry of several lines is moved in as one, with a sign where each ends. */
+static void show_lines(const char *text, size_t size, char *shown, size_t room)
+{
+    static const char sign[] = "\u21b5";
+    size_t used = 0;
+    for (size_t i = 0; i < size && used + sizeof sign < room; i++)
+        if (text[i] == '\n')
+            used += (size_t) snprintf(shown + used, room - used, "%s", sign);
+        else
+            shown[used++] = text[i];
+    shown[used] = '\0';
+}
+
 static void draw(const struct editor *editor)
 {
+    static char shown[2 * LINE_MOST];
     char out[2 * LINE_MOST];
     struct winsize size = { .ws_col = 80 };
     (void) ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
@@ -122,9 +142,9 @@ static void draw(const struct editor *editor)
     size_t end = editor->length;
     while (columns_of(line + begin, end - begin) > room)
         end--;
-    int used =
-        snprintf(out, sizeof out, "\r%s%.*s\x1b[K\r\x1b[%zuC", editor->prompt, (int) (end - begin),
-                 line + begin, prompt + columns_of(line + begin, editor->cursor - begin));
+    show_lines(line + begin, end - begin, shown, sizeof shown);
+    int used = snprintf(out, sizeof out, "\r%s%s\x1b[K\r\x1b[%zuC", editor->prompt, shown,
+                        prompt + columns_of(line + begin, editor->cursor - begin));
     (void) !write(STDOUT_FILENO, out, used < (int) sizeof out ? (size_t) used : sizeof out - 1);
 }
 

@@ -1,4 +1,5 @@
-/* line.h - one line typed at a prompt: moved in, corrected, found again in the history.
+/* line.h - one line typed at a prompt: moved in, corrected, found again in the history, which may
+ * hold entries of several lines.
  *
  * Keys: arrows, Home, End, Delete, Backspace; Ctrl-A E B F K U W L P N; Ctrl-C throws the line
  * away, Ctrl-D ends an empty one. Where stdin is no terminal, lines are read as they come. */
@@ -31,8 +32,9 @@ void line_close(struct line_reader *reader);
 
 enum { LINE_TYPED, LINE_ENDED, LINE_THROWN_AWAY };
 
-/* Gives *ret_line without its end, borrowed until the next call. */
+/* Gives *ret_line without its end, borrowed until the next call. With '\n' in it, it is an entry out
+ * of the history, as it was or changed. */
 int line_read(struct line_reader *reader, const char *prompt, const char **ret_line);
 
-/* Puts a line behind the history, unless it is the last one there. */
+/* Puts an entry behind the history, unless it is the last one there, or as long as LINE_MOST. */
 void line_remember(struct line_reader *reader, const char *text);

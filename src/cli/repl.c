@@ -1,5 +1,6 @@
 /* repl.c - `glovebox repl`: a prompt like a notebook's. Each entry is a cell of one session: names
  * stay, values are shown, pictures drawn or kept. */
+#include "cli/entry.h"
 #include "cli/line.h"
 #include "cli/options.h"
 #include "cli/session.h"
@@ -50,73 +51,27 @@ const struct option_table *repl_option_table(void)
                     "  glovebox repl --policy data -l r    R\n"
                     "  glovebox repl ses_2f1               in a session that is there, and stays\n",
         .usage = "[OPTIONS] [SESSION]",
-        .more = "An entry that is not finished goes on in the next line; an empty line ends a "
-                "block. Ctrl-C "
-                "interrupts\na cell, Ctrl-D or exit ends. Needs a daemon: glovebox serve.\n",
+        .more = "An entry that is not finished goes on in the next line: as python's do, where an "
+                "empty line ends a\nblock; in bash, javascript and r with what is open, or two "
+                "empty lines. The history has entries\nwhole, with ↵ between their lines. Ctrl-C "
+                "interrupts a cell, Ctrl-D or exit ends. Needs a daemon:\nglovebox serve.\n",
         .rows = rows,
         .count = COUNT_OF(rows),
     };
     return &table;
 }
 
-/* --- when an entry is finished ------------------------------------------------------------------
+/* --- an entry -----------------------------------------------------------------------------------
  */
 
-/* Steps over a text literal of Python that begins at `at`. Gives its end, or NULL if it has none.
- */
-static const char *after_literal(const char *at)
+static void add_line_end(struct repl *repl)
 {
-    char quote = *at;
-    bool is_long = at[1] == quote && at[2] == quote;
-    for (at += is_long ? 3 : 1; *at; at++) {
-        if (*at == '\\' && at[1])
-            at++;
-        else if (*at == quote && (!is_long || (at[1] == quote && at[2] == quote)))
-            return at + (is_long ? 3 : 1);
-        else if (*at == '\n' && !is_long)
-            return at; /* an error, which the interpreter tells */
-    }
-    return is_long ? NULL : at;
-}
-
-/* Brackets that are open, a long literal, or a backslash at the end. */
-static bool is_open(const char *text)
-{
-    int depth = 0;
-    while (*text) {
-        if (*text == '\'' || *text == '"') {
-            text = after_literal(text);
-            if (!text)
-                return true;
-            continue;
-        }
-        if (*text == '#')
-            text += strcspn(text, "\n");
-        else if (*text == '\\' && strcmp(text, "\\\n") == 0)
-            return true;
-        else
-            depth += strchr("([{", *text) ? 1 : strchr(")]}", *text) ? -1 : 0;
-        text += *text != '\0';
-    }
-    return depth > 0;
-}
-
-/* A block ends with an empty line: one that begins with a line that ends in ":", "@…" or "%%…". */
-static bool is_finished(const struct repl *repl, const char *last)
-{
-    bool is_python = !repl->arguments.in || strcmp(repl->arguments.in, "python") == 0;
-    size_t first = strcspn(repl->entry, "\n");
-    if (!is_python)
-        return true;
-    if (is_open(repl->entry))
-        return false;
-    bool is_block = (first > 0 && repl->entry[first - 1] == ':') || repl->entry[0] == '@' ||
-                    strncmp(repl->entry, "%%", 2) == 0;
-    return !is_block || !last[strspn(last, " \t")];
+    repl->entry[repl->size++] = '\n';
+    repl->entry[repl->size] = '\0';
 }
 
 /* Returns as line_read(). */
-static int read_entry(struct repl *repl)
+static int read_lines(struct repl *repl)
 {
     char prompt[32];
     const char *line;
@@ -130,19 +85,34 @@ static int read_entry(struct repl *repl)
         if (outcome != LINE_TYPED)
             return outcome;
         size_t length = strlen(line);
-        if (repl->size + length + 2 > sizeof repl->entry) {
+        if (repl->size + length + 3 > sizeof repl->entry) {
             (void) complain("an entry has at most %d bytes; put more into a file", ENTRY_MOST);
             return LINE_THROWN_AWAY;
         }
-        line_remember(&repl->reader, line);
         memcpy(repl->entry + repl->size, line, length);
         repl->size += length;
-        repl->entry[repl->size++] = '\n';
-        repl->entry[repl->size] = '\0';
-        if (is_finished(repl, line))
+        add_line_end(repl);
+        if (strchr(line, '\n')) /* found again in the history: it was whole */
+            add_line_end(repl);
+        if (entry_is_whole(repl->arguments.in, repl->entry))
             return LINE_TYPED;
         (void) snprintf(prompt, sizeof prompt, "%*s", (int) strlen(prompt), "...: ");
     }
+}
+
+/* The same; what was typed is remembered whole. */
+static int read_entry(struct repl *repl)
+{
+    int outcome = read_lines(repl);
+    size_t size = repl->size;
+    while (size > 0 && repl->entry[size - 1] == '\n')
+        size--;
+    repl->entry[size] = '\0';
+    if (repl->reader.is_terminal && outcome == LINE_TYPED)
+        line_remember(&repl->reader, repl->entry);
+    if (size < repl->size)
+        repl->entry[size] = '\n';
+    return outcome;
 }
 
 /* `exit`, `quit()`, `exit(3)`: for the interpreter they end a cell; who types them means us.

@@ -347,6 +347,51 @@ def test_repl_corrects_lines_and_keeps_a_history(repl, session):
     again.end()
 
 
+def test_repl_goes_on_in_a_shell_and_finds_entries_whole(repl, session):
+    ours = repl("-l", "bash", session)
+    ours.size(24, 100)
+    ours.type("for x in 1 2; do\r")
+    ours.until(b"...: ")
+    ours.type("  echo a$x\rdone\r")
+    assert b"a1\r\na2\r\n" in ours.until(b"In [2]: ")
+    ours.type("cat <<END\rit's (\rEND\r")
+    assert b"it's (\r\n" in ours.until(b"In [3]: ")
+    ours.type("\x1b[A\x1b[A")
+    ours.until("for x in 1 2; do\u21b5  echo a$x\u21b5done".encode())
+    ours.type("\x01\x06\x06\x06\x06yy\x05 | tac\r")  # "for " + "yy" + "x in …"
+    assert b"a2\r\na2\r\n" in ours.until(b"In [4]: "), "x has its last value"
+    ours.type("if true\r")
+    ours.until(b"...: ")
+    ours.type("\r\r")
+    assert b"syntax error" in ours.until(b"In [5]: "), "two empty lines end what is believed to go on"
+    ours.type("\x04")
+    ours.end()
+    again = repl("-l", "bash", session)  # the file holds them whole, too
+    again.type("\x1b[A\x1b[A\x1b[A\r")
+    assert b"it's (\r\n" in again.until(b"In [2]: ")
+    again.type("\x04")
+    again.end()
+
+
+def test_repl_lets_no_picture_through_that_is_none(repl, session, tmp_path):
+    ours = repl("--images", str(tmp_path / "kept"), session)
+    ours.type("class P:\r    def _repr_png_(self):\r        return b'\\x89PNG no'\r\r")
+    ours.until(b"In [2]: ")
+    ours.type("P()\r")
+    ours.until(b"[image/png: it is none, and is left out]")
+    ours.until(b"In [3]: ")
+    ours.type("import struct\r")
+    ours.until(b"In [4]: ")
+    ours.type("P._repr_png_ = lambda self: b'\\x89PNG\\r\\n\\x1a\\n\\0\\0\\0\\rIHDR' + struct.pack('>II', 1 << 20, 1 << 20) + bytes(9)\r")
+    ours.until(b"In [5]: ")
+    ours.type("P()\r")
+    ours.until(b"[image/png: it is none, and is left out]")
+    ours.until(b"In [6]: ")
+    ours.type("\x04")
+    ours.end()
+    assert not (tmp_path / "kept").exists()
+
+
 def test_repl_draws_where_the_terminal_can(repl, session):
     for env, begins in (({"KITTY_WINDOW_ID": "1"}, b"\x1b_Ga=T,f=100,m=1;iVBOR"),
                         ({"TERM_PROGRAM": "iTerm.app"}, b"\x1b]1337;File=inline=1:iVBOR")):
