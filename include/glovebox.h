@@ -149,7 +149,9 @@ typedef struct glb_run_options {
     size_t file_size;         /* sizeof(glb_file) */
     glb_on_output *on_output; /* NULL: only in the outcome */
     glb_on_event *on_event;
-    void *context; /* handed to both */
+    void *context;           /* handed to both */
+    const char *expectation; /* of the output: a JSON object (docs/gate.md), whose verdict stands in
+                                glb_outcome_json() as "gate"; NULL: none. Since 1.1 */
 } glb_run_options;
 
 /* Runs code in a sandbox of its own and waits for its end.
@@ -173,7 +175,8 @@ GLB_API int32_t glb_outcome_exit_code(const glb_outcome *outcome); /* -1 if ther
 GLB_API int32_t glb_outcome_signal(const glb_outcome *outcome);    /* 0 if none ended it */
 
 /* The exit status that `glovebox run` gives for it: the program's own; 124 ended for a limit, 137
- * out of memory, 125 lost, 126 denied, 130 cancelled. */
+ * out of memory, 125 lost, 126 denied, 130 cancelled; 65 for a program that has ended with 0 and
+ * whose output is not what was expected of it, or could not be compared. */
 GLB_API int32_t glb_outcome_exit_status(const glb_outcome *outcome);
 
 /* What was kept of a stream. Gives *ret_data, ended by NUL, *ret_length without it. */

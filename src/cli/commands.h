@@ -8,6 +8,7 @@
 
 /* Exit statuses that glovebox gives of its own; every other one is the program's. */
 enum exit_status {
+    EXIT_NOT_EXPECTED = 65,   /* the program ended with 0, its output is not what was expected */
     EXIT_TIMEOUT = 124,       /* a time limit, or another limit that made glovebox end the run */
     EXIT_OWN_FAILURE = 125,   /* glovebox could not do what was asked: bad usage included */
     EXIT_DENIED = 126,        /* the policy forbids it */

@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "cli/artifacts.h"
 #include "cli/decide.h"
+#include "cli/gate.h"
 #include "cli/options.h"
 #include "cli/run_arguments.h"
 #include "cli/terminal.h"
@@ -339,6 +340,8 @@ static int finish(const struct call *call)
         (void) complain("nobody has decided in time, which is a no; run it again to ask again");
     else
         tell_what_happened(call->outcome);
+    if (call->arguments.expectation)
+        gate_tell(call->outcome, call->arguments.verbose);
     return saved < 0 && status == 0 ? EXIT_OWN_FAILURE : status;
 }
 

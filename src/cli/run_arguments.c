@@ -69,6 +69,7 @@ static const struct option_row own_rows[] = {
     { "file",     'f', "FILE[:PATH][:ro]", VALUES_FILE, "copy a file to /workspace (or PATH there); :ro makes it read-only", take_file, 0 },
     { "out",      'o', "FOLDER",     VALUES_FOLDER,   "write the files that the run makes here",         store_text,    FIELD(out) },
     { "receipt",  0,   "FILE",       VALUES_FILE,     "write the signed receipt of the run here",        store_text,    FIELD(receipt) },
+    { "expect",   0,   "FILE",       VALUES_FILE,     "compare the output with what this JSON file expects; 65 if it is something else", store_text, FIELD(expect) },
     { "env",      'e', "NAME=VALUE", VALUES_NONE,     "set an environment variable",                     take_variable, 0 },
     { "stdin",    'i', NULL,         VALUES_NONE,     "pass stdin on; default: the program reads nothing", store_switch, FIELD(pass_stdin) },
     { "json",     0,   NULL,         VALUES_NONE,     "print the whole result as JSON on stdout",        store_switch,  FIELD(json) },
@@ -116,7 +117,7 @@ static const struct option_row *all_rows(void)
     "SIZE is a number with KiB, MiB or GiB; TIME with ms, s, m or h.\n"                         \
     "The program's exit status passes through. 124: ended for a time or output limit;\n"        \
     "137: out of memory; 126: denied by policy, or a limit that cannot be had; 125: glovebox\n" \
-    "could not run it.\n"
+    "could not run it; 65: it ended with 0, and its output is not what --expect says.\n"
 
 const struct option_table *run_option_table(void)
 {
@@ -129,7 +130,9 @@ const struct option_table *run_option_table(void)
                     "                                        give a file, keep what is made\n"
                     "  glovebox run --file data.csv:/workspace/in/x.csv:ro plot.py\n"
                     "  glovebox run --wall 1s --memory 64MiB --cpus 0.5 script.py\n"
-                    "  cat data | glovebox run --stdin script.py\n",
+                    "  cat data | glovebox run --stdin script.py\n"
+                    "  glovebox run --expect table.json --out out report.py\n"
+                    "                                        is what it made as expected?\n",
         .usage = "[OPTIONS] FILE|- [ARGUMENTS]\n       glovebox run [OPTIONS] -c CODE [ARGUMENTS]",
         .more = ENDINGS,
         .count = ROWS,
@@ -199,6 +202,17 @@ static int take_code(struct run_arguments *arguments, const struct words *words,
     return 0;
 }
 
+static int read_expectation(struct run_arguments *arguments, error *err)
+{
+    size_t size = 0;
+    if (read_input_file(arguments->expect, &arguments->expectation, &size, err) < 0)
+        return under(err, "--expect");
+    if (size == 0 || memchr(arguments->expectation, '\0', size))
+        return fail(err, ERR_BAD_REQUEST, "--expect: '%s' is no JSON text; see docs/gate.md",
+                    arguments->expect);
+    return 0;
+}
+
 int run_arguments_read(struct run_arguments *arguments, bool is_exec, int argc, char **argv,
                        error *err)
 {
@@ -219,6 +233,8 @@ int run_arguments_read(struct run_arguments *arguments, bool is_exec, int argc, 
     } else if (take_code(arguments, &words, err) < 0) {
         return -1;
     }
+    if (arguments->expect && read_expectation(arguments, err) < 0)
+        return -1;
     if (arguments->pass_stdin)
         return read_to_end(STDIN_FILENO, "stdin", &arguments->input, &arguments->input_length, err);
     return 0;
@@ -233,6 +249,7 @@ void run_arguments_done(struct run_arguments *arguments)
     free(arguments->code);
     free(arguments->file_name);
     free(arguments->input);
+    free(arguments->expectation);
 }
 
 glb_run_options run_arguments_options(const struct run_arguments *arguments)
@@ -254,5 +271,6 @@ glb_run_options run_arguments_options(const struct run_arguments *arguments)
         .files = arguments->files,
         .file_count = arguments->file_count,
         .file_size = sizeof *arguments->files,
+        .expectation = arguments->expectation,
     };
 }

@@ -17,6 +17,7 @@ struct run_arguments {
     const char *template_name;
     const char *out;
     const char *receipt; /* where to write it */
+    const char *expect;  /* where to read what is expected of the output */
     const char *state;
     const char *daemon;
     bool pass_stdin;
@@ -41,6 +42,7 @@ struct run_arguments {
     const char *const *arguments;
     char *input;
     size_t input_length;
+    char *expectation;
 };
 
 /* Reads the command line and every file that it names.

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SILENCE_MS = 120000 };
+enum { SILENCE_MS = 120000, EXIT_NOT_EXPECTED = 65 /* EX_DATAERR of sysexits.h */ };
 
 static const char *const statuses[] = {
     [GLB_STATUS_OK] = "ok",
@@ -113,6 +113,13 @@ int32_t glb_outcome_signal(const glb_outcome *outcome)
     return value && json_object_is_type(value, json_type_int) ? json_object_get_int(value) : 0;
 }
 
+/* Something was expected of its output, and nobody has said that it is so. */
+static bool gate_is_closed(const glb_outcome *outcome)
+{
+    json_object *gate = member(outcome->root, "gate");
+    return gate && strcmp(text_of(gate, "verdict"), "passed") != 0;
+}
+
 int32_t glb_outcome_exit_status(const glb_outcome *outcome)
 {
     int32_t code = glb_outcome_exit_code(outcome);
@@ -135,6 +142,8 @@ int32_t glb_outcome_exit_status(const glb_outcome *outcome)
     default:
         break;
     }
+    if (code == 0 && gate_is_closed(outcome))
+        return EXIT_NOT_EXPECTED;
     return code >= 0 ? code : signal > 0 ? 128 + signal : 125;
 }
 

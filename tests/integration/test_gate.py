@@ -276,6 +276,41 @@ def test_a_receipt_with_a_verdict_verifies(daemon):
     assert daemon.glovebox("log", "verify").returncode == 0
 
 
+def test_the_command_line_compares_too(daemon, tmp_path):
+    expect, receipt = tmp_path / "e.json", tmp_path / "r.json"
+
+    def run(text, code, *more):
+        expect.write_text(text)
+        return daemon.glovebox.run("--policy", "minimal", "--expect", expect, "--receipt", receipt, *more, "-c", code)
+
+    done = run('{"stdout": {"schema": {"type": "integer"}}}\n', "print(42)", "--verbose")
+    assert done.returncode == 0 and done.stdout == b"42\n" and b"the output is what was expected\n" in done.stderr
+    assert payload_of(json.loads(receipt.read_text()))["predicate"]["gate"]["verdict"] == "passed"
+    done = run('{"stdout": {"schema": {"type": "integer"}}, "artifacts": [{"name": "a"}]}', "print('six')")
+    assert done.returncode == 65 and done.stdout == b"six\n"
+    assert done.stderr == (b"glovebox: the output is not what was expected: stdout is not JSON as RFC 8259 has it: line 1, column 1 "
+                           b"(and 1 more; --json lists them)\n")
+    assert run('{"secrets": "forbid"}', "print('AKIA' + 'ABCDEFGHIJKLMNOP')").stderr.count(b"\n") == 1
+    done = run('{"stdout": {"schema": {"$ref": "#"}}}', "print(1)")
+    assert done.returncode == 65 and b"could not be found out: the schema refers to itself" in done.stderr
+    assert run('{"stdout": {"schema": false}}', "raise SystemExit(3)").returncode == 3
+    assert json.loads(run('{"stdout": {"schema": false}}', "1", "--json").stdout)["gate"]["verdict"] == "failed"
+    for text, says in [("", "no JSON text"), ("{", "no JSON object"), ("[]", "no JSON object"), ("{} {}", "no JSON object"), ("{}}", "no JSON object"),
+                       ("{}", "must be an object with"), ('{"stdout": {"schema": {"formt": 1}}}', "schema/formt"), ("{'a': 1}", "single quote"),
+                       ('{"a": 1}, "policy": "extended"', "no JSON object"), ("{}\0", "no JSON text"), ('{"secrets": "f\xc3"}', "UTF-8")]:
+        expect.write_bytes(text.encode("latin-1"))
+        done = daemon.glovebox.run("--policy", "minimal", "--expect", expect, "-c", "print(1)")
+        assert done.returncode == 125 and says in done.stderr.decode() and done.stderr.count(b"\n") == 1, (text, done.stderr)
+    done = daemon.glovebox.run("--policy", "minimal", "--expect", tmp_path / "none", "-c", "print(1)")
+    assert done.returncode == 125 and b"--expect" in done.stderr and done.stdout == b""
+    expect.write_text('{"stdout": {"min_bytes": 3}}')
+    done = daemon.glovebox("exec", "--private", "--policy", "minimal", "--expect", expect, "--", "echo", "a")
+    assert done.returncode == 65 and b"smaller" in done.stderr
+    expect.write_text('{"stdout": {"min_bytes": 2}}')
+    done = daemon.glovebox("run", "--daemon", daemon.path, "--policy", "minimal", "--expect", expect, "-c", "print(1)")
+    assert done.returncode == 0 and done.stdout == b"1\n"
+
+
 def test_one_at_a_time_does_not_wait_for_itself(daemon):
     """More at once than there are sandboxes: a run that is compared holds none meanwhile."""
     with concurrent.futures.ThreadPoolExecutor(24) as pool:
