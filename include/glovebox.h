@@ -354,7 +354,8 @@ typedef struct glb_process_options {
     glb_on_input *on_input;
     glb_on_output
         *on_output;         /* as it comes; a terminal has only GLB_STDOUT. 1 leaves the program */
-    glb_on_event *on_event; /* "started", "lost" (output that nobody read in time), "end" */
+    glb_on_event *on_event; /* "started", "lost" (output that nobody read in time), "paused",
+                               "resumed", "end" */
     void *context;          /* handed to all of them */
 } glb_process_options;
 

@@ -32,8 +32,8 @@ void line_close(struct line_reader *reader);
 
 enum { LINE_TYPED, LINE_ENDED, LINE_THROWN_AWAY };
 
-/* Gives *ret_line without its end, borrowed until the next call. With '\n' in it, it is an entry out
- * of the history, as it was or changed. */
+/* Gives *ret_line without its end, borrowed until the next call. With new lines in it, it is an
+ * entry of the history, as it was or changed. */
 int line_read(struct line_reader *reader, const char *prompt, const char **ret_line);
 
 /* Puts an entry behind the history, unless it is the last one there, or as long as LINE_MOST. */

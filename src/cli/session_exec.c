@@ -68,6 +68,24 @@ static int32_t show(void *context, int32_t stream, const void *data, size_t leng
     return terminal->failed != 0;
 }
 
+/* What stands still does not answer, and would look as if it hung. */
+static const char *word_of_pause(const char *event)
+{
+    return strcmp(event, "paused") == 0    ? "the session is paused: its programs stand still"
+           : strcmp(event, "resumed") == 0 ? "the session goes on"
+                                           : NULL;
+}
+
+static int32_t say_pause(void *context, const char *event, const char *json)
+{
+    const char *word = word_of_pause(event);
+    (void) context;
+    (void) json;
+    if (word)
+        (void) complain("%s", word);
+    return 0;
+}
+
 static void fill_in(const struct session_arguments *arguments, glb_process_options *options)
 {
     options->process = arguments->process;
@@ -85,7 +103,7 @@ int session_exec(struct session_arguments *arguments, error *err)
     char process[SESSION_NAME_SIZE] = "";
     struct showing showing;
     char *json = NULL;
-    glb_process_options options = { .on_output = show, .context = &showing };
+    glb_process_options options = { .on_output = show, .on_event = say_pause, .context = &showing };
     if (session_named(arguments, arguments->words[0], session, err) < 0)
         return -1;
     if (arguments->count < 2 && !arguments->process)
@@ -124,6 +142,19 @@ static int32_t draw(void *context, int32_t stream, const void *data, size_t leng
     return shell->screen.failed != 0;
 }
 
+static int32_t draw_pause(void *context, const char *event, const char *json)
+{
+    struct shell *shell = context;
+    const char *word = word_of_pause(event);
+    char line[128];
+    (void) json;
+    if (!word)
+        return 0;
+    int size = snprintf(line, sizeof line, "\r\n[%s]\r\n", word);
+    screen_draw(&shell->screen, line, (size_t) size);
+    return 0;
+}
+
 static int32_t typed(void *context, char *data, size_t *length)
 {
     struct shell *shell = context;
@@ -148,6 +179,7 @@ int session_shell(struct session_arguments *arguments, error *err)
                                     .on_size = ask_size,
                                     .on_input = typed,
                                     .on_output = draw,
+                                    .on_event = draw_pause,
                                     .context = &shell };
     if (session_named(arguments, arguments->words[0], session, err) < 0)
         return -1;

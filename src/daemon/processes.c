@@ -39,6 +39,15 @@ static void tell(struct process *process)
     }
 }
 
+void processes_look_again(const struct processes *processes, const struct session *session)
+{
+    for (struct process *process = processes->first, *next; process; process = next) {
+        next = process->next;
+        if (process->session == session)
+            tell(process);
+    }
+}
+
 static void order(struct process *process, enum inside_kind kind, const void *payload, size_t size)
 {
     struct iovec part = { (void *) (uintptr_t) payload, size };

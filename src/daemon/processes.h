@@ -33,9 +33,9 @@ enum process_state { PROCESS_STARTING, PROCESS_RUNNING, PROCESS_ENDED };
 struct process_reader {
     void (*woken)(void *context);
     void *context;
-    uint64_t at;               /* offset of the next record */
-    uint64_t lost;             /* bytes that were thrown away before they were read */
-    bool was_started, is_told; /* for the caller */
+    uint64_t at;   /* offset of the next record */
+    uint64_t lost; /* bytes that were thrown away before they were read */
+    bool was_started, knows_of_pause, is_told; /* for the caller */
     deadline stalls;
     struct process_reader *next;
 };
@@ -97,6 +97,9 @@ struct process_request {
 /* Starts one. Gives *ret_process, which is STARTING: its readers are woken when that changes. */
 int process_start(struct processes *processes, struct session *session,
                   const struct process_request *request, struct process **ret_process, error *err);
+
+/* Wakes whoever reads from a program of a session: it stands still now, or goes on. */
+void processes_look_again(const struct processes *processes, const struct session *session);
 
 /* Of one session, by id, by "pid" as a number, or by tag. NULL if there is none. */
 struct process *process_find(const struct processes *processes, const struct session *session,

@@ -146,15 +146,20 @@ def test_what_runs_is_listed_and_found_again(daemon, cli, session):
     assert len(listed) == 2 and "until [ -e go ]" in listed[1], listed
     for words in ([], ["job"], [listed[1].split()[1]]):
         follower = subprocess.Popen([BUILD / "glovebox", "session", "attach", "--daemon", daemon.path, session, *words],
-                                    stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         assert follower.stdout.readline() == b"begun\n"
         if words and words != ["job"]:
+            assert cli("pause", session).returncode == 0
+            assert follower.stderr.readline() == b"glovebox: the session is paused: its programs stand still\n"
+            assert cli("resume", session).returncode == 0
+            assert follower.stderr.readline() == b"glovebox: the session goes on\n"
             cli("run", session, "-c", "open('go', 'w')")
             assert follower.stdout.read() == b"done\n" and follower.wait(30) == 4
         else:
             follower.kill()
             follower.wait()
         follower.stdout.close()
+        follower.stderr.close()
     assert b"no process that runs" in cli("attach", session, "job").stderr
 
 
@@ -240,6 +245,16 @@ def test_a_shell_is_left_and_found_again(daemon, session):
     again.until(b"still-here")
     again.type("\x15echo $kept\r")
     again.until(b"\rstill-here")
+    place = f"/v1/sessions/{session}"
+    assert daemon.call("POST", f"{place}/pause")[0] == 200
+    again.until(b"\r\n[the session is paused: its programs stand still]\r\n")
+    late = Shell(daemon, session, process, verb=("session", "attach"))
+    late.until(b"[the session is paused: its programs stand still]")  # who comes later learns it, too
+    assert daemon.call("POST", f"{place}/resume")[0] == 200
+    for each in (late, again):
+        each.until(b"\r\n[the session goes on]\r\n")
+    late.type("\r~.")
+    assert late.end()[0] == 0
     again.type("exit\r")
     assert again.end()[0] == 0
 

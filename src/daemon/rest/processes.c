@@ -8,6 +8,7 @@
 #include "daemon/contexts.h"
 #include "daemon/json_writer.h"
 #include "daemon/rest/rest.h"
+#include "daemon/sessions.h"
 
 #include <inttypes.h>
 #include <microhttpd.h>
@@ -58,7 +59,8 @@ static struct view *join(struct exchange *exchange, struct process *process, uin
     return view;
 }
 
-/* --- events: started, stdout, stderr, lost, end --------------------------------------------------
+/* --- events: started, stdout, stderr, lost, paused, resumed, end
+ * --------------------------------------------------
  */
 
 static void begin_event(struct bytes *out, const char *name, uint64_t id)
@@ -104,6 +106,12 @@ static bool next_event(struct view *view)
     if (!view->reader.was_started && view->process->state != PROCESS_STARTING) {
         view->reader.was_started = true;
         write_whole(view, "started");
+        return true;
+    }
+    bool stands_still = view->process->session && view->process->session->state == SESSION_PAUSED;
+    if (stands_still != view->reader.knows_of_pause) {
+        view->reader.knows_of_pause = stands_still;
+        bytes_print(&view->event, "event: %s\ndata: {}\n\n", stands_still ? "paused" : "resumed");
         return true;
     }
     bool is_more = process_read(view->process, &view->reader, &record);

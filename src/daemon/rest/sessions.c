@@ -3,6 +3,7 @@
 
 #include "base/table.h"
 #include "daemon/json_writer.h"
+#include "daemon/processes.h"
 #include "daemon/rest/rest.h"
 
 #include <microhttpd.h>
@@ -150,6 +151,7 @@ static void delete_session(struct exchange *exchange)
 
 static void post_pause(struct exchange *exchange)
 {
+    const struct door *door = exchange->door;
     struct session *session = exchange_session(exchange);
     const char *keep = exchange_query(exchange, "keep");
     bool files_only = keep && strcmp(keep, "files") == 0;
@@ -161,22 +163,27 @@ static void post_pause(struct exchange *exchange)
         (void) fail(&err, ERR_BAD_REQUEST, "keep is all or files, not '%.40s'", keep);
     else
         done = session_pause(session, files_only, &err);
-    if (done < 0)
+    if (done < 0) {
         exchange_fail(exchange, &err);
-    else
-        answer_session(exchange, session, MHD_HTTP_OK);
+        return;
+    }
+    processes_look_again(door->processes, session);
+    answer_session(exchange, session, MHD_HTTP_OK);
 }
 
 static void post_resume(struct exchange *exchange)
 {
+    const struct door *door = exchange->door;
     struct session *session = exchange_session(exchange);
     error err;
     if (!session)
         return;
-    if (session_resume(session, &err) < 0)
+    if (session_resume(session, &err) < 0) {
         exchange_fail(exchange, &err);
-    else
-        answer_session(exchange, session, MHD_HTTP_OK);
+        return;
+    }
+    processes_look_again(door->processes, session);
+    answer_session(exchange, session, MHD_HTTP_OK);
 }
 
 /* --- lists --------------------------------------------------------------------------------------
