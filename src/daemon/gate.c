@@ -39,7 +39,7 @@ static const struct policy *policy_of_gate(void)
     aside_policy_init(&policy, "gate");
     policy.limits.memory = UINT64_C(768) << 20;
     policy.limits.disk = UINT64_C(160) << 20;
-    policy.limits.inodes = 2 * ARTIFACTS_MOST;
+    policy.limits.inodes = UINT64_C(2) * ARTIFACTS_MOST;
     policy.limits.processes = 8;
     policy.maximum = policy.limits;
     (void) snprintf(policy.languages[policy.language_count++], POLICY_LANGUAGE_SIZE, "%s", runs_as);
