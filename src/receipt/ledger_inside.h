@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "receipt/ledger.h"
 
+#include <sys/stat.h>
 #include <time.h>
 
 struct ledger {
