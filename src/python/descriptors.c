@@ -52,7 +52,7 @@ static int stream_of(const struct stat *now, const struct stream *streams, int n
 static int note_one(struct descriptors *all, const struct stream *streams, int number, error *err)
 {
     struct stat now;
-    char link[32];
+    char own[32];
     if (fstat(number, &now) < 0)
         return fail_os(err, "look at descriptor %d", number);
     if (all->count == DESCRIPTORS_MOST)
@@ -69,15 +69,15 @@ static int note_one(struct descriptors *all, const struct stream *streams, int n
         one->kind = DESCRIPTOR_STREAM;
         return 0;
     }
-    char *path = all->names + all->names_size;
+    char *name = all->names + all->names_size;
     if (DESCRIPTOR_NAMES - all->names_size <= PATH_MAX)
         return fail(err, ERR_UNAVAILABLE, "the names of open files are too long");
-    (void) snprintf(link, sizeof link, "/proc/self/fd/%d", number);
-    ssize_t size = readlink(link, path, PATH_MAX - 1);
+    (void) snprintf(own, sizeof own, "/proc/self/fd/%d", number);
+    ssize_t size = readlink(own, name, PATH_MAX - 1);
     if (size < 0)
         return fail_os(err, "look at descriptor %d", number);
-    path[size] = '\0';
-    if (!can_open_again(&now, path)) {
+    name[size] = '\0';
+    if (!can_open_again(&now, name)) {
         all->lost++;
         return 0;
     }

@@ -127,7 +127,8 @@ static PyObject *image(PyObject *self, PyObject *arguments)
         PyEval_RestoreThread(thread);
         outcome = began < 0 ? IMAGE_FAILED : outcome;
     }
-    return outcome == IMAGE_FAILED ? raise_with_number(&err) : PyBool_FromLong(outcome == IMAGE_RESTORED);
+    return outcome == IMAGE_FAILED ? raise_with_number(&err)
+                                   : PyBool_FromLong(outcome == IMAGE_RESTORED);
 }
 
 /* lost(): how many threads and descriptors a restored interpreter has not got. */

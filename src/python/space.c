@@ -76,9 +76,12 @@ static void decode_path(char *path)
 {
     char *to = path;
     for (const char *from = path; *from; to++) {
-        bool is_coded = strncmp(from, "\\012", 4) == 0;
-        *to = is_coded ? '\n' : *from;
-        from += is_coded ? 4 : 1;
+        if (strncmp(from, "\\012", 4) == 0) {
+            *to = '\n';
+            from += 4;
+        } else {
+            *to = *from++;
+        }
     }
     *to = '\0';
 }

@@ -94,7 +94,7 @@ void fill_areas(const struct plan *plan)
         read_parts(parts, parts + count);
         left -= count;
     }
-    struct image_end end;
+    struct image_end end = { 0 };
     image_read(&end, sizeof end);
     if (memcmp(end.magic, IMAGE_END, sizeof end.magic) != 0 || end.bytes != at.bytes ||
         at.bytes != plan->head.bytes)

@@ -33,7 +33,10 @@ void give_up(const char *what, const char *about, long os)
                                   about ? about : "" };
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         for (const char *c = parts[i]; *c && at < sizeof line - 32; c++)
-            line[at++] = *c < ' ' ? '?' : *c;
+            if (*c < ' ')
+                line[at++] = '?';
+            else
+                line[at++] = *c;
     if (os > 0 && os < 1000) {
         const char *const word = " (error ";
         for (const char *c = word; *c; c++)

@@ -145,7 +145,7 @@ void clear_space(const struct plan *plan, uint64_t end)
 /* A file of the template is the very one, or code and data would be mixed from two versions. */
 static void compare_file(const struct image_area *area, const char *name, long file)
 {
-    struct stat now;
+    struct stat now = { 0 };
     long result = kernel(SYS_fstat, file, (long) &now);
     if (kernel_failed(result))
         give_up("cannot look at", name, -result);

@@ -2,8 +2,8 @@
 
 `python3 THIS-FILE BUILD TEMPLATE`, in a mount namespace of its own, gets a JSON list of steps on stdin and does
 them in the template's root: {"run": code} starts an interpreter that can call image(path), {"restore": path} starts
-glovebox-restore, {"write": path, "bytes": hex, "restore": path} with an image of its own. Answers with [code,
-stdout, stderr] for each; a failed interpreter is the last."""
+glovebox-restore, after what "change" says (see changed()). Answers with [code, stdout, stderr] for each; a failed
+interpreter is the last."""
 
 import ctypes
 import json
@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -35,6 +36,16 @@ def image(path):
         os.close(file)
     return restored
 """
+
+
+# contract/image.h
+HEAD = struct.Struct("<8s4I12Q")
+HEAD_FIELDS = ("magic version machine page areas names runs bytes resume stack thread "
+               "vvar vvar_end clock clock_end vdso vdso_end").split()
+AREA = struct.Struct("<3Q2H3I3Qq")
+AREA_FIELDS = "start end offset kind protect is_filled object name device inode size changed_ns".split()
+RUN = struct.Struct("<2Q")
+KINDS = {"memory": 1, "stack": 2, "file": 3, "shared": 4, "open": 5}
 
 
 def mount(source, target, kind, flags, options=""):
@@ -74,7 +85,8 @@ def start(command, control, image):
             os.dup2(moved, 4)
 
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, close_fds=False, preexec_fn=give,
-                          timeout=60, check=False, env={"PATH": "/usr/bin", "MPLBACKEND": "Agg"})
+                          timeout=60, check=False, env={"PATH": "/usr/bin", "MPLBACKEND": "Agg", "HOME": "/tmp",
+                               "OPENBLAS_NUM_THREADS": "1"})
     return [done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")]
 
 
@@ -89,14 +101,52 @@ def finished(path):
     raise TimeoutError(f"{path} is not finished")
 
 
+def field_of(image, path):
+    """Where a field is, and how it is written: head.FIELD, KIND.FIELD or KIND+1.FIELD (the first area of that kind,
+    the one behind it), run.start, run.bytes."""
+    part, name = path.split(".")
+    head = dict(zip(HEAD_FIELDS, HEAD.unpack_from(image)))
+    if part == "head":
+        return 0, HEAD, HEAD_FIELDS.index(name)
+    if part == "run":
+        return HEAD.size + head["areas"] * AREA.size + head["names"], RUN, ("start", "bytes").index(name)
+    kind, _, more = part.partition("+")
+    first = next(at for at in range(HEAD.size, HEAD.size + head["areas"] * AREA.size, AREA.size)
+                 if AREA.unpack_from(image, at)[3] == KINDS[kind])
+    return first + int(more or 0) * AREA.size, AREA, AREA_FIELDS.index(name)
+
+
+def changed(image, changes):
+    """The image with other numbers: {"cut": bytes} keeps so many, {field: value} sets, {field: "+N"} adds,
+    {field: "=FIELD"} copies."""
+    image = bytearray(image)
+    for path, value in changes.items():
+        if path == "cut":
+            del image[value:]
+            continue
+        at, kind, index = field_of(image, path)
+        values = list(kind.unpack_from(image, at))
+        if isinstance(value, str) and value[0] == "=":
+            from_at, from_kind, from_index = field_of(image, value[1:])
+            value = from_kind.unpack_from(image, from_at)[from_index]
+        elif isinstance(value, str) and value[0] == "+":
+            value = values[index] + int(value[1:])
+        elif isinstance(value, str):
+            value = value.encode()
+        values[index] = value
+        kind.pack_into(image, at, *values)
+    return bytes(image)
+
+
 def take(step, control):
     if "run" in step:
         return start(["/usr/bin/python3", "-s", "-c", BEGIN + step["run"]], control, None)
-    if "write" in step:
-        pathlib.Path(step["write"]).write_bytes(bytes.fromhex(step["bytes"]))
-    elif step.get("is_whole", True):
-        finished(step["restore"])
+    finished(step["restore"])
     file = os.open(step["restore"], os.O_RDONLY)
+    if "change" in step:
+        os.close(file)
+        pathlib.Path("/tmp/changed").write_bytes(changed(pathlib.Path(step["restore"]).read_bytes(), step["change"]))
+        file = os.open("/tmp/changed", os.O_RDONLY)
     outcome = start(["/usr/lib/glovebox/glovebox-restore"], control, file)
     os.close(file)
     return outcome

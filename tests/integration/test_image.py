@@ -54,3 +54,297 @@ print(restored, len(numbers), len(text), next(counter), next(counter), repr(kept
     first, then = both(before, after)
     assert first == "False 4 1000 2 3 ZeroDivisionError('division by zero') True\n"
     assert then == first.replace("False", "True")
+
+
+# What a program has, what it says of it after the image; the same in both unless a third text differs.
+KEPT = {
+    "files at their places": ("""
+a = open('/workspace/a.txt', 'w+'); a.write('one two three'); a.flush(); a.seek(4)
+b = os.open('/workspace/b.txt', os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL); os.write(b, b'first')
+c = open('/usr/lib/os-release'); line = c.readline()
+folder = os.open('/workspace', os.O_RDONLY | os.O_DIRECTORY)
+os.dup2(c.fileno(), 40, inheritable=True)
+""", """
+os.write(b, b' next')
+print(a.read(3), open('/workspace/b.txt').read().startswith('first next'), c.readline() != line,
+      'b.txt' in os.listdir(folder), os.get_inheritable(40), os.get_inheritable(b), os.lseek(40, 0, os.SEEK_CUR) > 0)
+""", "two True True True True False True\n"),
+    "the folder, the mask, signals, limits and the name": ("""
+import faulthandler, resource, signal, threading
+faulthandler.enable()
+os.mkdir('/workspace/deep', 0o700); os.chdir('/workspace/deep'); os.umask(0o027)
+signal.signal(signal.SIGUSR1, lambda *_: print('usr1', flush=True)); signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+open('/proc/self/comm', 'w').write('worker')
+""", """
+os.kill(os.getpid(), signal.SIGUSR1); os.kill(os.getpid(), signal.SIGUSR2)
+print(os.getcwd(), oct(os.umask(0)), signal.pthread_sigmask(signal.SIG_BLOCK, []) == {signal.SIGHUP},
+      resource.getrlimit(resource.RLIMIT_NOFILE)[0], open('/proc/self/comm').read().strip(),
+      threading.main_thread().native_id == os.getpid() == threading.get_native_id())
+""", "usr1\n/workspace/deep 0o27 True 200 worker True\n"),
+    "streams that were moved about": ("""
+saved = os.dup(1)
+spare = open('/workspace/out.txt', 'w+')
+os.dup2(spare.fileno(), 1)
+""", """
+os.write(1, b'to the file '); os.write(saved, b'to the stream\\n'); spare.seek(0)
+os.write(saved, str('to the file' in spare.read()).encode())
+os.dup2(saved, 1)
+""", "to the stream\nTrue"),
+    "random streams": ("""
+import random, tempfile, uuid
+random.seed(5); own = random.Random(6); [random.random() for _ in range(700)]; uuid.getnode()
+""", """
+print(random.random(), own.random(), random.gauss(0, 1))
+""", None),
+    "memory that is shared": ("""
+import mmap, multiprocessing.shared_memory as shared
+whole = mmap.mmap(-1, 1 << 20); whole[4096 * 9] = 7
+memory = os.memfd_create('pair'); os.ftruncate(memory, 8192)
+one, other = mmap.mmap(memory, 8192), mmap.mmap(memory, 8192); one[5000] = 3
+os.close(memory)
+open('/workspace/data', 'wb').write(bytes(range(256)) * 64)
+file = open('/workspace/data', 'r+b'); view = mmap.mmap(file.fileno(), 0)
+copy = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY); copy[0] = 99
+locked = mmap.mmap(-1, 4096); locked[0] = 5
+""", """
+one[5001] = 4; view[1] = view[1] + 1
+print(whole[4096 * 9], other[5000], other[5001], view[255], copy[0], copy[300], view[0],
+      open('/workspace/data', 'rb').read(2)[1] == view[1], locked[0])
+""", "7 3 4 255 99 44 0 True 5\n"),
+    "exceptions, generators, coroutines, classes": ("""
+import collections, contextlib, dataclasses, decimal, re
+decimal.getcontext().prec = 5
+@dataclasses.dataclass
+class Point:
+    x: int = 0
+@contextlib.contextmanager
+def manager():
+    yield Point(4)
+stack = contextlib.ExitStack(); point = stack.enter_context(manager())
+pattern = re.compile('a+'); queue = collections.deque(range(5), maxlen=5)
+async def later():
+    return 8
+waiting = later()
+""", """
+queue.append(9)
+try:
+    waiting.send(None)
+except StopIteration as end:
+    value = end.value
+print(decimal.Decimal(1) / 3, point, pattern.sub('b', 'caat'), list(queue), value, stack.close())
+""", "0.33333 Point(x=4) cbt [1, 2, 3, 4, 9] 8 None\n"),
+    "a deep stack": ("""
+import sys
+sys.setrecursionlimit(30000)
+def deep(n):
+    return 0 if n == 0 else 1 + deep(n - 1)
+key = lambda n: deep(n)
+def nested(n):  # through C, so that the stack of the processor grows
+    return 0 if n == 0 else 1 + max(map(nested, [n - 1]))
+""", """
+print(deep(20000), nested(5000))
+""", "20000 5000\n"),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_is_kept(name):
+    before, after, wanted = KEPT[name]
+    first, then = both(before, after)
+    assert first == then, name
+    assert wanted is None or first == wanted
+
+
+# What a restored interpreter can do, and what it has lost.
+THEN = {
+    "large and small pieces of memory": ("small = [bytes(100) for _ in range(200000)]", """
+del small[::2]
+large = bytearray(100 << 20); large[::4096] = b'x' * len(large[::4096])
+more = [bytes(200) for _ in range(300000)]; pieces = [bytearray(70000) for _ in range(500)]
+print(large.count(b'x'), len(more), all(len(piece) == 70000 and not any(piece[::997]) for piece in pieces),
+      all(piece == bytes(100) for piece in small))
+del large, more, pieces
+""", "25600 300000 True True\n"),
+    "threads and processes": ("""
+import concurrent.futures, multiprocessing, subprocess, sys, threading
+sleeper = threading.Event(); thread = threading.Thread(target=sleeper.wait, daemon=True); thread.start()
+""", """
+lost = _glovebox.lost() if restored else (1, 0)
+pool = concurrent.futures.ThreadPoolExecutor(4)
+print(sorted(pool.map(lambda x: x * x, range(5))), thread.is_alive() == (not restored), lost,
+      subprocess.run([sys.executable, '-c', 'print(6 * 7)'], capture_output=True).stdout,
+      multiprocessing.get_context('fork').Pool(2).map(abs, [-1, -2]), os.popen('echo shell').read())
+""", "[0, 1, 4, 9, 16] True (1, 0) b'42\\n' [1, 2] shell\n\n"),
+    "time, and a new identity": ("""
+import time
+began, wall, pid = time.monotonic(), time.time(), os.getpid()
+""", """
+print(0 <= time.monotonic() - began < 60, 0 <= time.time() - wall < 60, os.getpid() != pid or not restored,
+      os.path.exists(f'/proc/{os.getpid()}'), len(os.sched_getaffinity(0)) > 0)
+""", "True True True True True\n"),
+    "pipes and sockets have ended": ("""
+import select, socket
+reader, writer = os.pipe(); one, other = socket.socketpair(); poll = select.epoll(); poll.register(reader)
+before = set(os.listdir('/proc/self/fd'))
+""", """
+if restored:
+    print(os.read(reader, 5), one.recv(5), _glovebox.lost()[1], set(os.listdir('/proc/self/fd')) == before)
+    try:
+        os.write(writer, b'x')
+    except BrokenPipeError:
+        print('broken')
+else:
+    print(b'', b'', 5, True); print('broken')
+""", "b'' b'' 5 True\nbroken\n"),
+    "another image": ("""
+values = [1]
+""", """
+if restored:
+    values.append(2)
+    again = image('/workspace/second')
+    values.append(3 if again else 4)
+    print(again, values)
+    large = bytearray(30 << 20)
+""", ""),
+}
+
+
+@pytest.mark.parametrize("name", THEN)
+def test_what_goes_on(name):
+    before, after, wanted = THEN[name]
+    if name == "another image":
+        (*_, errors), first, second = take({"run": f"{before}\nrestored = image('/workspace/image')\n{after}"},
+                                           {"restore": "/workspace/image"}, {"restore": "/workspace/second"})
+        assert (errors, first, second) == ("", [0, "False [1, 2, 4]\n", ""], [0, "True [1, 2, 3]\n", ""])
+        return
+    first, then = both(before, after)
+    assert first == then == wanted
+
+
+FAR = 1 << 47
+OURS = 0x2A0000000000
+HOSTILE = [
+    # what is changed, what is said
+    ({"cut": 0}, "the image ends early"),
+    ({"cut": 100}, "the image ends early"),
+    ({"cut": 5000}, "the image ends early"),
+    ({"cut": 1_000_000}, "the image ends early"),
+    ({"cut": -16}, "the image ends early"),
+    ({"cut": -1}, "the image ends early"),
+    ({"head.magic": "GLBEND\n"}, "cannot take this image: it is no image"),
+    ({"head.version": 2}, "cannot take this image: it is an image of another version"),
+    ({"head.machine": 3}, "cannot take this image: it is an image of another machine"),
+    ({"head.page": 0}, "cannot take this image: it is an image of another machine"),
+    ({"head.page": 1 << 31}, "cannot take this image: it is an image of another machine"),
+    ({"head.areas": 0}, "cannot take this image: it has no memory, or too many pieces of it"),
+    ({"head.areas": 0xFFFFFFFF}, "cannot take this image: it has no memory, or too many pieces of it"),
+    ({"head.names": 0}, "cannot take this image: it has no names, or too many"),
+    ({"head.names": 1 << 63}, "cannot take this image: it has no names, or too many"),
+    ({"head.names": "+-1"}, "cannot take this image: a name has no end"),
+    ({"head.runs": 1 << 63}, "cannot take this image: its bytes are no whole pages"),
+    ({"head.bytes": "+1"}, "cannot take this image: its bytes are no whole pages"),
+    ({"head.bytes": "+4096"}, "the image does not end where it should"),
+    ({"head.bytes": "+-4096"}, "bytes of the image belong nowhere"),
+    ({"head.runs": "+-1"}, "the image does not end where it should"),
+    ({"head.resume": 0}, "cannot take this image: it says nowhere how to go on"),
+    ({"head.resume": "=stack.start"}, "cannot take this image: it says nowhere how to go on"),
+    ({"head.stack": "=memory.start"}, "cannot take this image: it says nowhere how to go on"),
+    ({"head.stack": "+8"}, "cannot take this image: it says nowhere how to go on"),
+    ({"head.thread": OURS}, "cannot take this image: it says nowhere how to go on"),
+    ({"head.vdso": FAR}, "cannot take this image: the kernel's own pages lie where they cannot"),
+    ({"head.vdso": OURS, "head.vdso_end": OURS + 8192},
+     "cannot take this image: the kernel's own pages lie where they cannot"),
+    ({"head.vdso": "=head.vvar", "head.vdso_end": "=head.vvar_end"},
+     "cannot take this image: the kernel's own pages overlap"),
+    ({"head.vdso": "+4096"}, "the image is of another kernel, by its [vdso]"),
+    ({"head.vdso": 0, "head.vdso_end": 0}, "the image is of another kernel, by its [vdso]"),
+    ({"memory.start": 0}, "cannot take this image: memory lies outside of what programs can use"),
+    ({"memory.start": "+1"}, "cannot take this image: memory lies outside of what programs can use"),
+    ({"memory.start": "=memory.end"}, "cannot take this image: memory lies outside of what programs can use"),
+    ({"stack.end": FAR}, "cannot take this image: memory lies outside of what programs can use"),
+    ({"stack.end": 1 << 63}, "cannot take this image: memory lies outside of what programs can use"),
+    ({"memory+1.start": "=memory.start"}, "cannot take this image: pieces of memory overlap"),
+    ({"stack.start": OURS, "stack.end": OURS + 4096}, "cannot take this image: memory lies where glovebox-restore works"),
+    ({"memory.start": 4096, "memory.end": FAR - 4096},
+     "cannot take this image: memory lies where glovebox-restore works"),
+    ({"head.vdso": "=stack.start", "head.vdso_end": "=stack.end"},
+     "cannot take this image: memory lies on the kernel's own pages"),
+    ({"memory.kind": 0}, "cannot take this image: memory is of no known kind"),
+    ({"memory.kind": 9}, "cannot take this image: memory is of no known kind"),
+    ({"memory.protect": 0x1000}, "cannot take this image: memory is of no known kind"),
+    ({"memory.is_filled": 2}, "cannot take this image: memory is of no known kind"),
+    ({"memory.is_filled": 0}, "bytes of the image belong nowhere"),
+    ({"file.name": 0}, "cannot take this image: a file has no name"),
+    ({"file.name": 1 << 31}, "cannot take this image: a file has no name"),
+    ({"memory.name": 1}, "cannot take this image: a file has no name"),
+    ({"file.name": 3}, "cannot take this image: a file's name does not begin at the root"),
+    ({"file.offset": 1}, "cannot take this image: a file begins amid a page"),
+    ({"file.size": "+1"}, "another file lies at /usr/"),
+    ({"file.changed_ns": "+1"}, "another file lies at /usr/"),
+    ({"file.inode": "+1"}, "another file lies at /usr/"),
+    ({"shared.object": 1 << 31}, "cannot take this image: shared memory is too large"),
+    ({"shared.size": 1 << 50}, "cannot take this image: shared memory is too large"),
+    ({"shared.size": 0}, "cannot read the image (error 14)"),
+    ({"open.is_filled": 1}, "cannot take this image: a file that is shared comes with bytes"),
+    ({"open.size": "+1"}, "a file that is mapped has become smaller: /workspace/file"),
+    ({"run.start": 0}, "bytes of the image belong nowhere"),
+    ({"run.start": "+1"}, "bytes of the image belong nowhere"),
+    ({"run.bytes": 0}, "bytes of the image belong nowhere"),
+    ({"run.bytes": 1 << 63}, "bytes of the image belong nowhere"),
+    ({"run.bytes": "=head.bytes"}, "bytes of the image belong nowhere"),
+    ({"run.start": "=stack.start"}, "bytes of the image belong nowhere"),
+]
+
+
+def test_a_broken_image_is_refused_in_one_line():
+    before = """
+import mmap
+whole = mmap.mmap(-1, 8192)
+file = open('/workspace/file', 'w+b'); file.write(bytes(8192)); file.flush(); view = mmap.mmap(file.fileno(), 0)
+"""
+    _first, good, *answers = take(
+        {"run": f"{before}\nif image('/workspace/image'): print('fine')"}, {"restore": "/workspace/image"},
+        *({"restore": "/workspace/image", "change": change} for change, _ in HOSTILE))
+    assert good == [0, "fine\n", ""]
+    for (change, wanted), (code, out, err) in zip(HOSTILE, answers, strict=True):
+        assert (code, out, err.count("\n")) == (125, "", 1), (change, code, out, err)
+        assert err.startswith(f"glovebox-restore: {wanted}"), (change, err)
+
+
+def test_every_step_is_allowed_behind_the_walls(daemon):
+    """A session's interpreter writes itself down, and goes on as another process of the same sandbox."""
+    session = daemon.session()
+    code = """
+import fcntl, os, socket, subprocess, sys, threading, time
+sys.path.insert(0, "/usr/lib/glovebox")
+import _glovebox as native
+del sys.path[0]
+value, file = {"kept": [1, 2]}, os.open("/tmp/image", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC)
+began = time.monotonic()
+if native.image(file, 63):
+    thread = threading.Thread(target=lambda: value["kept"].append(3)); thread.start(); thread.join()
+    print(value, open("/proc/self/comm").read().strip(), time.monotonic() - began < 60,
+          subprocess.run(["echo", "more"], capture_output=True).stdout, len(bytearray(50 << 20)), flush=True)
+    os._exit(7)
+os.close(file)
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+while True:
+    with open("/tmp/image", "rb") as image:
+        image.seek(max(0, os.fstat(image.fileno()).st_size - 16))
+        if image.read(8) == b"GLBEND\\n\\0":
+            break
+    time.sleep(.01)
+image = os.open("/tmp/image", os.O_RDONLY)
+def give():
+    high = [fcntl.fcntl(file, fcntl.F_DUPFD, 20) for file in (theirs.fileno(), image)]
+    os.dup2(high[0], 3), os.dup2(high[1], 4)
+done = subprocess.run(["/usr/lib/glovebox/glovebox-restore"], preexec_fn=give, close_fds=False, capture_output=True)
+done.returncode, done.stdout.decode(), done.stderr.decode()
+"""
+    answer = session.run(code)
+    session.call("DELETE")
+    assert answer["error"] is None, answer["error"]
+    wanted = "{'kept': [1, 2, 3]} python3 True b'more\\n' 52428800\n"
+    assert answer["results"][-1]["data"]["text/plain"] == repr((7, wanted, "")) and answer["denials"] == []
