@@ -201,7 +201,6 @@ static int add_artifacts(const struct run *run, struct gate_files *files, error 
 static int gather(struct run *run, struct gate_files *files, error *err)
 {
     struct bytes *results = &run->harvest.results;
-    auto_bytes list = { 0 };
     add_output(run, files, 0, "stdout");
     add_output(run, files, 1, "stderr");
     write_expected(run, &files->expected);

@@ -137,7 +137,8 @@ static bool read_end(const char *line, struct gate_outcome *outcome)
         gate_give_up(outcome, line + 7);
         return true;
     }
-    if (strncmp(line, "end ", 4) != 0 || line[4] < '0' || line[4] > '9')
+    if (strncmp(line, "end ", 4) != 0 || line[4] < '0' || line[4] > '9' ||
+        (line[4] == '0' && line[5] != '\0'))
         return false;
     unsigned long all = strtoul(line + 4, &behind, 10);
     if (*behind != '\0' || all < outcome->count ||

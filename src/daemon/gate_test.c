@@ -39,6 +39,7 @@ TEST(only_whole_answers_are_read)
         { "end 0\n\n",                                    UNSOUND     },
         { "end 0\nend 0\n",                               UNSOUND     },
         { "end  0\n",                                     UNSOUND     },
+        { "end 00\n",                                     UNSOUND     },
         { "end +0\n",                                     UNSOUND     },
         { "end -1\n",                                     UNSOUND     },
         { "end 0 \n",                                     UNSOUND     },

@@ -1,0 +1,69 @@
+/* gate_fuzz.c - what the gate reads of others: the answer of its checker, of which only one is a
+ * pass; patterns; and expectations, which are refused in words or have one spelling. The first byte
+ * says which. */
+#include "daemon/canonical.h"
+#include "daemon/gate.h"
+
+#include <assert.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_answer(char *text)
+{
+    static struct gate_outcome outcome;
+    const uint32_t counts[2] = { 3, 2 };
+    bool is_pass = strcmp(text, "end 0\n") == 0;
+    outcome = (struct gate_outcome){ 0 };
+    if (!gate_read_answer(text, counts, &outcome))
+        return;
+    assert(outcome.verdict != GATE_PASSED || (is_pass && outcome.count == 0));
+    assert(outcome.verdict != GATE_FAILED || outcome.count > 0);
+    assert(outcome.count <= GATE_FINDINGS_MOST);
+    assert(memchr(outcome.failure, '\0', sizeof outcome.failure));
+    for (size_t i = 0; i < outcome.count; i++) {
+        const struct gate_finding *finding = &outcome.findings[i];
+        assert(finding->rule < GATE_RULES && finding->place < PLACES);
+        assert(finding->index < 3 && memchr(finding->detail, '\0', sizeof finding->detail));
+        for (const char *at = finding->detail; *at; at++)
+            assert(*at >= ' ' && *at <= '~');
+    }
+}
+
+static void read_expectation(const char *text)
+{
+    error err = { 0 };
+    struct expect_needs needs;
+    struct json_object *json = json_tokener_parse(text);
+    if (json && expectation_check(json, &needs, &err) == 0) {
+        struct bytes once = { 0 }, again = { 0 };
+        canonical_write(json, &once);
+        struct json_object *same = json_tokener_parse(bytes_text(&once));
+        assert(same && expectation_check(same, &needs, &err) == 0);
+        canonical_write(same, &again);
+        assert(once.size == again.size && memcmp(once.data, again.data, once.size) == 0);
+        (void) json_object_put(same);
+        bytes_done(&once);
+        bytes_done(&again);
+    } else if (json) {
+        assert(err.code != ERR_NONE && memchr(err.text, '\0', sizeof err.text) && err.text[0]);
+    }
+    (void) json_object_put(json);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static char text[64 * 1024];
+    error err;
+    if (size < 1 || size >= sizeof text)
+        return 0;
+    memcpy(text, data + 1, size - 1);
+    text[size - 1] = '\0';
+    if (data[0] % 3 == 0)
+        read_answer(text);
+    else if (data[0] % 3 == 1)
+        (void) expectation_check_pattern(text, size - 1, &err);
+    else
+        read_expectation(text);
+    return 0;
+}
