@@ -9,6 +9,7 @@
 #pragma once
 
 #include "egress/answer_head.h"
+#include "egress/http_chunks.h"
 #include "egress/http_head.h"
 #include "egress/upstreams.h"
 #include "outside/transfers.h"

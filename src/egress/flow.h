@@ -2,6 +2,7 @@
  * copied and not looked at. */
 #pragma once
 
+#include "egress/http_chunks.h"
 #include "egress/http_head.h"
 
 #include <stdbool.h>

@@ -52,11 +52,6 @@ enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t defaul
  * hop, and Connection: close. Returns its size, 0 if it does not fit. */
 size_t http_head_write(const struct http_head *head, char *ret_bytes, size_t size);
 
-/* True if `path` (with a query or not) lies below `prefix`, and cannot be read as something else:
- * no
- * "." or ".." segment, no encoded slash, backslash or NUL. */
-bool http_path_is_below(struct http_text path, const char *prefix);
-
 /* True for a field that somebody may add: a token, and not one of those that frame a request. */
 bool http_field_may_be_added(const char *name);
 
@@ -65,20 +60,3 @@ bool http_field_is(const struct http_field *field, const char *name);
 
 /* True if the field goes on: it is not meant for this hop, written anew, or a way around rules. */
 bool http_field_goes_on(const struct http_head *head, const struct http_field *field);
-
-/* --- the body of a request that is sent in chunks ------------------------------------------------
- */
-
-/* Follows chunks byte for byte. Extensions and trailers are taken and dropped by the writer. */
-struct http_chunks {
-    int state;
-    uint64_t left;   /* of the chunk's data */
-    unsigned digits; /* of its size */
-    unsigned line;   /* bytes of the line so far */
-};
-
-enum http_chunk_verdict { CHUNK_SKIP, CHUNK_DATA, CHUNK_END, CHUNK_BAD };
-
-/* Looks at `size` bytes and says what the first *ret_used of them are: framing, data, the end. */
-enum http_chunk_verdict http_chunks_take(struct http_chunks *chunks, const char *bytes, size_t size,
-                                         size_t *ret_used);

@@ -1,4 +1,5 @@
 /* http_head_test.c - facts about heads of requests: what is one, what it means, how it goes on. */
+#include "egress/http_chunks.h"
 #include "egress/http_head.h"
 
 #include "base/table.h"

@@ -1,6 +1,7 @@
 /* rules.c - see rules.h. */
 #include "egress/rules.h"
 
+#include "egress/http_path.h"
 #include "model/address.h"
 #include "model/host_name.h"
 

@@ -1,7 +1,7 @@
 /* rules_test.c - facts about names, addresses, heads and rules of the way out. */
 #include "base/table.h"
 #include "base/test.h"
-#include "egress/http_head.h"
+#include "egress/http_path.h"
 #include "egress/rules.h"
 #include "model/address.h"
 

@@ -1,6 +1,7 @@
 /* intake.c - a request on its way in: from the header, which decides almost everything, through the
  * body to the handler. */
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/table.h"
 #include "daemon/log.h"
 #include "daemon/rest/guard.h"
@@ -84,15 +85,6 @@ int exchange_query_count(const struct exchange *exchange, const char *name, uint
                     most);
     *ret_count = value;
     return 0;
-}
-
-static int hex_digit(char digit)
-{
-    static const char digits[] = "0123456789abcdefABCDEF";
-    const char *at = digit ? strchr(digits, digit) : NULL;
-    if (!at)
-        return -1;
-    return (int) (at - digits < 16 ? at - digits : at - digits - 6);
 }
 
 /* As RFC 3986 says, but for %00, which would hide what follows it: that stays as it is. */
