@@ -52,6 +52,28 @@ TEST(texts_are_escaped)
     }
 }
 
+/* Eight bytes are looked at together: what is no plain text is found at each place among them. */
+TEST(escapes_are_found_wherever_they_stand)
+{
+    static const struct {
+        char byte;
+        const char *json;
+    } facts[] = { { '"', "\\\"" },           { '\\', "\\\\" }, { '\x1f', "\\u001f" },
+                  { '\x7f', "\\u007f" },     { ' ', " " },     { '~', "~" },
+                  { '\x80', "\xef\xbf\xbd" } };
+    for_each(fact, facts)
+        for (size_t place = 0; place < 20; place++) {
+            char text[] = "aZ09aZ09!#[]^_`{|}~a", wanted[64];
+            text[place] = fact->byte;
+            (void) snprintf(wanted, sizeof wanted, "\"%.*s%s%s\"", (int) place, text, fact->json,
+                            text + place + 1);
+            auto_bytes out = { 0 };
+            json_text(&out, text, strlen(text));
+            expect(strcmp(bytes_text(&out), wanted) == 0, "got %s instead of %s", bytes_text(&out),
+                   wanted);
+        }
+}
+
 TEST(base64_has_its_padding)
 {
     static const struct {
@@ -67,4 +89,5 @@ TEST(base64_has_its_padding)
     }
 }
 
-TESTS(CASE(commas_stand_where_they_must), CASE(texts_are_escaped), CASE(base64_has_its_padding))
+TESTS(CASE(commas_stand_where_they_must), CASE(texts_are_escaped),
+      CASE(escapes_are_found_wherever_they_stand), CASE(base64_has_its_padding))

@@ -44,9 +44,11 @@ int envelope_write(const struct signing_key *key, const char *type, const struct
 {
     auto_bytes form = { 0 };
     unsigned char signature[SIGNATURE_SIZE];
+    (void) bytes_reserve(&form, payload->size + 128);
     add_signed_form(&form, type, payload);
     if (form.failed)
         return fail(err, ERR_SYSTEM, "no memory to sign a receipt");
+    (void) bytes_reserve(out, payload->size / 3 * 4 + 512);
     (void) crypto_sign_detached(signature, NULL, (const unsigned char *) form.data, form.size,
                                 key->secret);
     bytes_add_text(out, "{\"payload\":\"");

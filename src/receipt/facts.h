@@ -73,6 +73,7 @@ struct fact_place {
     const char *self_test;     /* sha256 of `glovebox doctor`'s last report here; NULL: none */
     int64_t self_test_at_ms;   /* since 1970 */
     uint64_t self_test_failed; /* walls that it found wanting */
+    struct statement_memory *memory; /* NULL: each statement is written from nothing */
 };
 
 struct receipt_facts {

@@ -5,8 +5,6 @@
 #include "base/json_text.h"
 #include "base/utf8.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +37,11 @@ int jcs_compare(const char *left, const char *right)
 {
     const unsigned char *a = (const unsigned char *) left;
     const unsigned char *b = (const unsigned char *) right;
+    size_t same = 0;
+    while (a[same] == b[same] && a[same] != '\0')
+        same++;
+    if (a[same] < 0x80 && b[same] < 0x80) /* ASCII differs, or both end: nearly always */
+        return a[same] == b[same] ? 0 : a[same] < b[same] ? -1 : 1;
     size_t a_left = strlen(left), b_left = strlen(right);
     while (a_left > 0 && b_left > 0) {
         size_t a_size, b_size;
@@ -107,25 +110,32 @@ void jcs_key(struct jcs *json, const char *key)
     json->key_is_written = true;
 }
 
+/* Most members come in their order. */
+static bool are_sorted(const struct jcs *json, unsigned first)
+{
+    for (unsigned i = first; i + 1 < json->member_count; i++)
+        if (jcs_compare(json->members[i].key, json->members[i + 1].key) >= 0)
+            return false;
+    return true;
+}
+
 /* Lays the members of the innermost object out in their order. */
 static void sort_members(struct jcs *json, unsigned first)
 {
     struct jcs_member *members = json->members;
     unsigned end = json->member_count;
     unsigned order[JCS_MEMBERS_MOST];
-    bool is_sorted = true;
     for (unsigned i = first; i < end; i++) {
         unsigned place = i;
         while (place > first && jcs_compare(members[order[place - 1]].key, members[i].key) > 0) {
             order[place] = order[place - 1];
             place--;
-            is_sorted = false;
         }
         order[place] = i;
         if (place > first && strcmp(members[order[place - 1]].key, members[i].key) == 0)
             mistake(json, "two members of one name");
     }
-    if (is_sorted || json->out.failed)
+    if (json->out.failed)
         return;
     size_t start = members[first].start;
     struct bytes sorted = { 0 };
@@ -151,7 +161,7 @@ void jcs_close(struct jcs *json, char bracket)
         return;
     }
     const struct jcs_level *level = &json->levels[--json->depth];
-    if (opened == '{')
+    if (opened == '{' && !are_sorted(json, level->first_member))
         sort_members(json, level->first_member);
     json->member_count = level->first_member;
     bytes_add(&json->out, &bracket, 1);
@@ -169,8 +179,15 @@ void jcs_integer(struct jcs *json, int64_t value)
     if (value > integer_most || value < -integer_most)
         mistake(json, "an integer beyond 2^53 - 1");
     char digits[24];
-    int size = snprintf(digits, sizeof digits, "%" PRId64, value);
-    bytes_add(&json->out, digits, (size_t) size);
+    char *const end = digits + sizeof digits;
+    char *at = end;
+    uint64_t left = value < 0 ? -(uint64_t) value : (uint64_t) value;
+    do
+        *--at = (char) ('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (value < 0)
+        *--at = '-';
+    bytes_add(&json->out, at, (size_t) (end - at));
 }
 
 void jcs_flag(struct jcs *json, bool value)

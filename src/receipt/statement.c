@@ -11,14 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDEX_DIGITS = 12, CHANCE_BYTES = 10 };
+enum { INDEX_DIGITS = 12, CHANCE_BYTES = 10, CHANCES = 64 };
 
+/* The kernel is asked for the chance of many ids at once. */
 void receipt_make_id(uint64_t index, char ret_id[RECEIPT_ID_SIZE])
 {
-    unsigned char chance[CHANCE_BYTES];
+    static unsigned char chances[CHANCES][CHANCE_BYTES];
+    static unsigned left;
     char text[2 * CHANCE_BYTES + 1];
-    randombytes_buf(chance, sizeof chance);
-    (void) sodium_bin2hex(text, sizeof text, chance, sizeof chance);
+    if (left == 0) {
+        randombytes_buf(chances, sizeof chances);
+        left = CHANCES;
+    }
+    (void) sodium_bin2hex(text, sizeof text, chances[--left], CHANCE_BYTES);
     (void) snprintf(ret_id, RECEIPT_ID_SIZE, "rcp_%012" PRIx64 "%s",
                     index & ((UINT64_C(1) << 4 * INDEX_DIGITS) - 1), text);
 }
@@ -88,7 +93,35 @@ static void write_outputs(struct jcs *json, const struct receipt_facts *facts)
     jcs_close(json, '}');
 }
 
-static void write_limits(struct jcs *json, const struct receipt_facts *facts)
+/* A value that is the same for one execution after another is kept as it was written. */
+static void keep_value(struct bytes *kept, const struct jcs *json, size_t start)
+{
+    kept->size = 0;
+    bytes_add(kept, json->out.data + start, json->out.size - start);
+}
+
+static void write_granted(struct jcs *json, const struct limits *granted,
+                          struct statement_memory *memory)
+{
+    jcs_key(json, "granted");
+    if (memory && memory->granted.size > 0 &&
+        memcmp(&memory->limits, granted, sizeof *granted) == 0) {
+        jcs_raw(json, memory->granted.data, memory->granted.size);
+        return;
+    }
+    size_t start = json->out.size;
+    jcs_open(json, '{');
+    for (enum limit_id id = 0; id < LIMITS; id++) /* processors in thousandths: no fractions here */
+        jcs_count_field(json, limit_rows[id].name, limit_get(granted, id));
+    jcs_close(json, '}');
+    if (memory && !json->out.failed) {
+        keep_value(&memory->granted, json, start);
+        memory->limits = *granted;
+    }
+}
+
+static void write_limits(struct jcs *json, const struct receipt_facts *facts,
+                         const struct fact_place *machine)
 {
     bool is_over = facts->verdict.status == RUN_LIMIT && facts->verdict.limit < LIMITS;
     jcs_key(json, "limits");
@@ -106,11 +139,7 @@ static void write_limits(struct jcs *json, const struct receipt_facts *facts)
         jcs_close(json, '}');
     }
     jcs_close(json, ']');
-    jcs_key(json, "granted");
-    jcs_open(json, '{');
-    for (enum limit_id id = 0; id < LIMITS; id++) /* processors in thousandths: no fractions here */
-        jcs_count_field(json, limit_rows[id].name, limit_get(&facts->granted, id));
-    jcs_close(json, '}');
+    write_granted(json, &facts->granted, machine->memory);
     jcs_key(json, "hits");
     jcs_open(json, '{');
     for (enum limit_id id = 0; id < LIMITS; id++)
@@ -149,7 +178,14 @@ static void write_filter(struct jcs *json, const struct fact_named *filter)
 static void write_isolation(struct jcs *json, const struct receipt_facts *facts,
                             const struct fact_place *machine)
 {
+    struct statement_memory *memory = machine->memory;
     jcs_key(json, "isolation");
+    if (memory && memory->isolation.size > 0 && memory->walls == facts->walls &&
+        memory->degraded == facts->degraded) {
+        jcs_raw(json, memory->isolation.data, memory->isolation.size);
+        return;
+    }
+    size_t start = json->out.size;
     jcs_open(json, '{');
     write_walls(json, "degraded", facts->degraded);
     jcs_text_field(json, "kernel", machine->kernel);
@@ -171,6 +207,11 @@ static void write_isolation(struct jcs *json, const struct receipt_facts *facts,
     jcs_text_field(json, "tier", "native");
     write_walls(json, "walls", facts->walls);
     jcs_close(json, '}');
+    if (memory && !json->out.failed) {
+        keep_value(&memory->isolation, json, start);
+        memory->walls = facts->walls;
+        memory->degraded = facts->degraded;
+    }
 }
 
 static void write_denials(struct jcs *json, const struct receipt_facts *facts)
@@ -384,6 +425,12 @@ static void write_subjects(struct jcs *json, const struct receipt_facts *facts)
     jcs_close(json, ']');
 }
 
+void statement_memory_done(struct statement_memory *memory)
+{
+    bytes_done(&memory->isolation);
+    bytes_done(&memory->granted);
+}
+
 /* --- wholes -------------------------------------------------------------------------------------
  */
 
@@ -420,7 +467,7 @@ int statement_write(const struct receipt_facts *facts, const struct fact_place *
     write_files(&json, "inputs", facts->inputs, facts->input_count);
     write_isolation(&json, facts, machine);
     write_leftovers(&json, facts);
-    write_limits(&json, facts);
+    write_limits(&json, facts, machine);
     write_place(&json, place);
     write_connections(&json, facts);
     write_outcome(&json, facts);

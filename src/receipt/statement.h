@@ -28,6 +28,16 @@ void receipt_make_id(uint64_t index, char ret_id[RECEIPT_ID_SIZE]);
 /* Fails  ERR_BAD_REQUEST  for what is no id. */
 int receipt_read_id(const char *id, uint64_t *ret_index, error *err);
 
+/* What one receipt has in common with the one before it, as it was written: zero-filled at first,
+ * for one machine, and given back with statement_memory_done(). */
+struct statement_memory {
+    struct bytes isolation, granted;
+    uint64_t walls, degraded; /* of the isolation */
+    struct limits limits;     /* that were granted */
+};
+
+void statement_memory_done(struct statement_memory *memory);
+
 /* Each adds canonical JSON to `out`. */
 int statement_write(const struct receipt_facts *facts, const struct fact_place *machine,
                     const struct statement_place *place, struct bytes *out, error *err);
