@@ -11,14 +11,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <sodium.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
-enum { SLOTS_MOST = 65536, INTENT_ID_SIZE = 64 };
+enum { SLOTS_MOST = 65536, SLOTS_SEEN = 256, INTENT_ID_SIZE = 64 };
+enum { XFS_MAGIC = 0x58465342 }; /* not in the kernel's list */
 
 /* One slot. `check` covers what follows it: a note that was torn is none, its run had not begun. */
 struct slot {
@@ -33,6 +38,7 @@ struct slot {
 struct intents {
     struct ledger *ledger; /* borrowed */
     int folder, file;
+    struct slot *seen; /* the first SLOTS_SEEN as memory of the file; NULL: they are written */
     char name[40];
     unsigned slot_count, open_count;
     unsigned *free_slots, free_count, free_room;
@@ -55,6 +61,22 @@ static int open_folder(int folder, int *ret_folder, error *err)
     if (*ret_folder < 0)
         return fail_os(err, "open the log's folder 'open'");
     return 0;
+}
+
+/* What is stored there is the kernel's as what is written is, and costs no call: a tenth of the
+ * time. Only where the room is surely there, since a full disk would be a signal: allocated, on a
+ * file system that writes in place. */
+static struct slot *see_slots(int file)
+{
+    static const off_t size = (off_t) SLOTS_SEEN * (off_t) sizeof(struct slot);
+    struct statfs system;
+    if (fstatfs(file, &system) < 0 ||
+        (system.f_type != EXT4_SUPER_MAGIC && system.f_type != XFS_MAGIC &&
+         system.f_type != TMPFS_MAGIC) ||
+        fallocate(file, 0, 0, size) < 0)
+        return NULL;
+    void *seen = mmap(NULL, (size_t) size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    return seen == MAP_FAILED ? NULL : seen;
 }
 
 int intents_open(int folder, struct ledger *ledger, struct intents **ret_intents, error *err)
@@ -83,6 +105,7 @@ int intents_open(int folder, struct ledger *ledger, struct intents **ret_intents
         free(intents);
         return -1;
     }
+    intents->seen = see_slots(intents->file);
     *ret_intents = intents;
     return 0;
 }
@@ -93,6 +116,8 @@ void intents_close(struct intents *intents)
         return;
     if (intents->open_count == 0)
         (void) unlinkat(intents->folder, intents->name, 0);
+    if (intents->seen)
+        (void) munmap(intents->seen, SLOTS_SEEN * sizeof *intents->seen);
     close_fd(&intents->file);
     close_fd(&intents->folder);
     free(intents->free_slots);
@@ -119,6 +144,30 @@ static int take_slot(struct intents *intents, unsigned *ret_slot, error *err)
     return 0;
 }
 
+/* The word that it is open comes last: who is killed before it has noted nothing. */
+static void store_slot(struct slot *seen, const struct slot *slot)
+{
+    memcpy((char *) seen + sizeof seen->is_open, (const char *) slot + sizeof slot->is_open,
+           offsetof(struct slot, text) + slot->size - sizeof slot->is_open);
+    __atomic_store_n(&seen->is_open, slot->is_open, __ATOMIC_RELEASE);
+}
+
+static int put_slot(const struct intents *intents, unsigned number, const struct slot *slot,
+                    bool is_durable, error *err)
+{
+    bool is_seen = intents->seen && number < SLOTS_SEEN;
+    if (is_seen)
+        store_slot(&intents->seen[number], slot);
+    errno = 0;
+    if ((is_seen || pwrite(intents->file, slot, sizeof *slot, (off_t) (number * sizeof *slot)) ==
+                        sizeof *slot) &&
+        (!is_durable || fdatasync(intents->file) == 0))
+        return 0;
+    if (errno == 0)
+        errno = ENOSPC; /* a short write says no more */
+    return fail_os(err, "note an open run");
+}
+
 int intents_note(struct intents *intents, const struct intent *intent, unsigned *ret_slot,
                  error *err)
 {
@@ -133,17 +182,11 @@ int intents_note(struct intents *intents, const struct intent *intent, unsigned 
     unsigned number = 0;
     if (take_slot(intents, &number, err) < 0)
         return -1;
-    off_t place = (off_t) (number * sizeof slot);
-    errno = 0;
-    if (pwrite(intents->file, &slot, sizeof slot, place) != sizeof slot ||
-        (intent->is_durable && fdatasync(intents->file) < 0)) {
-        if (errno == 0)
-            errno = ENOSPC;
-        (void) fail_os(err, "note an open run");
-        intents->free_slots[intents->free_count++] = number;
+    intents->open_count++;
+    if (put_slot(intents, number, &slot, intent->is_durable, err) < 0) {
+        intents_strike(intents, number); /* of what may have come there */
         return -1;
     }
-    intents->open_count++;
     *ret_slot = number;
     return 0;
 }
@@ -151,7 +194,10 @@ int intents_note(struct intents *intents, const struct intent *intent, unsigned 
 void intents_strike(struct intents *intents, unsigned slot)
 {
     static const uint32_t closed = 0;
-    (void) !pwrite(intents->file, &closed, sizeof closed, (off_t) (slot * sizeof(struct slot)));
+    if (intents->seen && slot < SLOTS_SEEN)
+        __atomic_store_n(&intents->seen[slot].is_open, closed, __ATOMIC_RELEASE);
+    else
+        (void) !pwrite(intents->file, &closed, sizeof closed, (off_t) (slot * sizeof(struct slot)));
     intents->free_slots[intents->free_count++] = slot;
     intents->open_count--;
 }
