@@ -21,7 +21,7 @@
 #include <sys/un.h>
 #include <sys/utsname.h>
 
-enum { FILTER_MOST = 1024 * 1024, REPORT_MOST = 64 * 1024 };
+enum { FILTER_MOST = 1024 * 1024, REPORT_MOST = 64 * 1024, FORESEEN_MOST_MS = 1 };
 
 struct receipts {
     struct ledger *ledger;
@@ -37,6 +37,8 @@ struct receipts {
     bool witness_is_syslog;
     struct notices *far_witness; /* NULL: it is near, or there is none */
     struct fact_place machine;
+    struct statement_memory memory;
+    struct statement_place foreseen; /* receipt_foresee(); id "": none is */
     char kernel[160];
     char self_test[SHA256_TEXT_SIZE];
     char digests[FILTERS_MOST][SHA256_TEXT_SIZE + 8];
@@ -147,6 +149,7 @@ static int learn_machine(struct receipts *receipts, const struct receipts_settin
                     names.machine);
     receipts->machine.version = GLOVEBOX_VERSION;
     receipts->machine.kernel = receipts->kernel;
+    receipts->machine.memory = &receipts->memory;
     for (size_t i = 0; i < settings->filter_count; i++)
         if (hash_filter(receipts, settings, i, err) < 0)
             return -1;
@@ -313,6 +316,7 @@ void receipts_close(struct receipts *receipts)
     if (!receipts)
         return;
     intents_close(receipts->intents);
+    statement_memory_done(&receipts->memory);
     ledger_close(receipts->ledger);
     close_fd(&receipts->folder);
     close_fd(&receipts->witness);
@@ -363,20 +367,36 @@ struct matter {
 };
 
 /* A record between the two steps of the ledger. */
+static int begin_record(struct receipts *receipts, const struct matter *matter,
+                        struct statement_place *place, struct bytes *payload, error *err)
+{
+    const struct statement_place *foreseen = &receipts->foreseen;
+    place->at_ms = wall_clock_ms();
+    if (ledger_begin(receipts->ledger, &place->before, err) < 0)
+        return -1;
+    place->origin = ledger_key(receipts->ledger)->name;
+    bool is_its = foreseen->id[0] != '\0' && foreseen->before.size == place->before.size &&
+                  place->at_ms >= foreseen->at_ms &&
+                  place->at_ms - foreseen->at_ms <= FORESEEN_MOST_MS;
+    if (is_its) {
+        memcpy(place->id, foreseen->id, sizeof place->id);
+        place->at_ms = foreseen->at_ms;
+    } else {
+        receipt_make_id(place->before.size, place->id);
+    }
+    receipts->foreseen.id[0] = '\0'; /* an id is used once */
+    if (matter->write(matter->what, receipts, place, payload, err) == 0)
+        return 0;
+    ledger_abandon(receipts->ledger);
+    return -1;
+}
+
 static int add_record(struct receipts *receipts, const struct matter *matter,
                       struct statement_place *place, error *err)
 {
     auto_bytes payload = { 0 };
-    place->origin = ledger_key(receipts->ledger)->name;
-    place->at_ms = wall_clock_ms();
-    if (ledger_begin(receipts->ledger, &place->before, err) < 0)
-        return -1;
-    receipt_make_id(place->before.size, place->id);
-    if (matter->write(matter->what, receipts, place, &payload, err) < 0) {
-        ledger_abandon(receipts->ledger);
-        return -1;
-    }
-    if (ledger_commit(receipts->ledger, matter->type, &payload, err) < 0)
+    if (begin_record(receipts, matter, place, &payload, err) < 0 ||
+        ledger_commit(receipts->ledger, matter->type, &payload, err) < 0)
         return -1;
     sync_soon(receipts);
     return 0;
@@ -398,6 +418,19 @@ int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, 
     receipt_strike(receipts, note);
     memcpy(ret_id, place.id, RECEIPT_ID_SIZE);
     return 0;
+}
+
+void receipt_foresee(struct receipts *receipts, const struct receipt_facts *facts)
+{
+    auto_bytes payload = { 0 };
+    struct statement_place place;
+    const struct matter matter = { TYPE_STATEMENT, write_facts, facts };
+    error unused;
+    receipts->foreseen.id[0] = '\0';
+    if (begin_record(receipts, &matter, &place, &payload, &unused) < 0)
+        return;
+    ledger_foresee(receipts->ledger, matter.type, &payload);
+    receipts->foreseen = place;
 }
 
 struct event {

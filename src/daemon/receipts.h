@@ -55,6 +55,10 @@ enum { NOTE_NONE = ~0U };
 int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, unsigned note,
                   char ret_id[RECEIPT_ID_SIZE], error *err);
 
+/* Makes and signs a receipt for the case that this is what will have happened, and writes nothing.
+ * If receipt_write() then has the same to say, and nothing was written between, it is at hand. */
+void receipt_foresee(struct receipts *receipts, const struct receipt_facts *facts);
+
 /* Writes an event: audit_write(receipts, "key.created", (struct event_field[]){ { "key", id, 0 },
  * { NULL, NULL, 0 } }, &err). Never a secret, never code. */
 int audit_write(struct receipts *receipts, const char *kind, const struct event_field *fields,

@@ -281,8 +281,11 @@ static void send_collect(struct run *run)
         put_collect(run, INSIDE_COLLECT);
     run->collect_is_sent = true;
     sandbox_flush(run->sandbox);
-    if (run->state != RUN_DONE)
-        read_counters(run); /* while init is at it */
+    if (run->state == RUN_DONE)
+        return;
+    read_counters(run); /* while init is at it */
+    if (run->is_concluding)
+        run_foresee_end(run);
 }
 
 static void collect(struct run *run)

@@ -116,6 +116,7 @@ void run_spare(struct run *run);  /* only the look at it was wanted */
 
 /* run_conclude.c: judges it, proves it, and writes its result: it is done. */
 void run_conclude(struct run *run);
+void run_foresee_end(const struct run *run); /* its code has ended, its sandbox not yet */
 
 /* runs.c: the run is known from now on; it has reached its end. */
 void runs_list(struct runs *runs, struct run *run);
@@ -131,7 +132,8 @@ void run_load(struct run *run);
  * is answered. */
 int run_note(struct run *run, const struct run_request *request, error *err);
 int run_write_receipt(struct run *run, error *err);
-void run_record_free(struct run *run); /* strikes the note, if no receipt was written */
+void run_foresee_receipt(const struct run *run); /* as if this were how it has ended */
+void run_record_free(struct run *run);           /* strikes the note, if no receipt was written */
 
 /* SHA-256 of the code or the command, as the receipt names it. */
 void run_code_hash(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE]);

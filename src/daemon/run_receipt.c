@@ -305,9 +305,10 @@ static int list_gate(const struct gate *gate, struct receipt_facts *facts)
     return 0;
 }
 
-static int64_t wall_clock_at(int64_t moment_us)
+/* By the clock as it was when the run was submitted: the same each time it is asked. */
+static int64_t wall_clock_at(const struct run *run, int64_t moment_us)
 {
-    return moment_us == 0 ? 0 : wall_clock_ms() - (now_us() - moment_us) / 1000;
+    return moment_us == 0 ? 0 : run->created_ms + (moment_us - run->submitted_us) / 1000;
 }
 
 static void end_facts(const struct run *run, struct receipt_facts *facts)
@@ -315,9 +316,9 @@ static void end_facts(const struct run *run, struct receipt_facts *facts)
     const struct harvest *harvest = &run->harvest;
     facts->walls = run->walls;
     facts->degraded = run->degraded;
-    facts->submitted_ms = wall_clock_at(run->submitted_us);
-    facts->started_ms = wall_clock_at(run->started_us);
-    facts->ended_ms = wall_clock_at(run->ended_us);
+    facts->submitted_ms = wall_clock_at(run, run->submitted_us);
+    facts->started_ms = wall_clock_at(run, run->started_us);
+    facts->ended_ms = wall_clock_at(run, run->ended_us);
     hash_output(&harvest->output[0], &facts->output[0]);
     hash_output(&harvest->output[1], &facts->output[1]);
     if (harvest->results.size > 0) {
@@ -340,31 +341,60 @@ static void end_facts(const struct run *run, struct receipt_facts *facts)
             counters_count(sandbox_groups(run->sandbox), &facts->leftovers);
 }
 
+/* Everything that a receipt says of a run, and the lists that it points to. */
+struct gathered {
+    struct receipt_facts facts;
+    struct fact_counter counters[COUNTERS_MOST];
+    struct connection_texts *texts;
+};
+
+static int gather(const struct run *run, struct gathered *ret)
+{
+    *ret = (struct gathered){ 0 };
+    begin_facts(run, &ret->facts);
+    end_facts(run, &ret->facts);
+    ret->facts.counter_count = counters_evidence(&run->counters, ret->counters);
+    ret->facts.counters = ret->counters;
+    return list_harvest(&run->harvest, &ret->facts) < 0 ||
+                   list_checks(run->checks, &ret->facts) < 0 ||
+                   list_gate(run->gate, &ret->facts) < 0 ||
+                   list_connections(run, &ret->texts, &ret->facts) < 0
+               ? -1
+               : 0;
+}
+
+static void gathered_done(const struct gathered *gathered)
+{
+    free((void *) (uintptr_t) gathered->facts.artifacts);
+    free((void *) (uintptr_t) gathered->facts.denials);
+    free((void *) (uintptr_t) gathered->facts.checks);
+    free((void *) (uintptr_t) gathered->facts.gate);
+    free((void *) (uintptr_t) gathered->facts.connections);
+    free(gathered->texts);
+}
+
+void run_foresee_receipt(const struct run *run)
+{
+    struct gathered gathered;
+    if (!run->record)
+        return;
+    if (gather(run, &gathered) == 0)
+        receipt_foresee(run->runs->receipts, &gathered.facts);
+    gathered_done(&gathered);
+}
+
 int run_write_receipt(struct run *run, error *err)
 {
-    struct fact_counter counters[COUNTERS_MOST];
-    struct connection_texts *texts = NULL;
-    struct receipt_facts facts;
+    struct gathered gathered;
     if (!run->record)
         return 0;
-    begin_facts(run, &facts);
-    end_facts(run, &facts);
-    facts.counter_count = counters_evidence(&run->counters, counters);
-    facts.counters = counters;
-    int result =
-        list_harvest(&run->harvest, &facts) < 0 || list_checks(run->checks, &facts) < 0 ||
-                list_gate(run->gate, &facts) < 0 || list_connections(run, &texts, &facts) < 0
-            ? fail(err, ERR_SYSTEM, "no memory for a receipt")
-            : receipt_write(run->runs->receipts, &facts, run->record->note, run->receipt, err);
+    int result = gather(run, &gathered) < 0 ? fail(err, ERR_SYSTEM, "no memory for a receipt")
+                                            : receipt_write(run->runs->receipts, &gathered.facts,
+                                                            run->record->note, run->receipt, err);
+    gathered_done(&gathered);
     if (result == 0)
         run->record->is_noted = false;
-    free((void *) (uintptr_t) facts.artifacts);
-    free((void *) (uintptr_t) facts.denials);
-    free((void *) (uintptr_t) facts.checks);
-    free((void *) (uintptr_t) facts.gate);
-    free((void *) (uintptr_t) facts.connections);
-    free(texts);
-    if (result < 0)
+    else
         log_event(LOG_ERROR, "run.without_receipt", TEXT("run", run->id), TEXT("cause", err->text));
     return result;
 }

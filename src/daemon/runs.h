@@ -50,7 +50,8 @@ struct runs {
     struct run *newest, *oldest; /* every run that is known, by age */
     size_t kept_bytes;           /* results of those that have ended */
     unsigned kept;
-    uint64_t numbers; /* that were given to runs so far */
+    uint64_t numbers;                        /* that were given to runs so far */
+    struct inside_measured usually_measured; /* of the last one */
 };
 
 /* `loop`, `pool`, `policies`, `templates`, `blobs` and `accounts` have been set, all borrowed, and

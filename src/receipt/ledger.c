@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -156,28 +157,70 @@ static int write_record(struct ledger *ledger, const unsigned char frame[FRAME_S
     }
 }
 
-int ledger_commit_locked(struct ledger *ledger, const char *type, const struct bytes *payload,
-                         error *err)
+static int sign(const struct ledger *ledger, const char *type, const struct bytes *payload,
+                struct signed_record *ret, error *err)
 {
-    auto_bytes record = { 0 };
-    struct merkle_hash leaf;
-    unsigned char frame[FRAME_SIZE];
-    if (envelope_write(&ledger->key, type, payload, &record, err) < 0)
+    ret->record.size = 0;
+    if (envelope_write(&ledger->key, type, payload, &ret->record, err) < 0)
         return -1;
-    if (record.size > RECORD_MOST)
-        return fail(err, ERR_TOO_LARGE, "a record of %zu bytes; the log takes %d", record.size,
+    if (ret->record.size > RECORD_MOST)
+        return fail(err, ERR_TOO_LARGE, "a record of %zu bytes; the log takes %d", ret->record.size,
                     RECORD_MOST);
-    merkle_leaf(record.data, record.size, &leaf);
-    frame_write(ledger->edge.size, record.size, &leaf, frame);
-    if (write_record(ledger, frame, &record, err) < 0)
+    merkle_leaf(ret->record.data, ret->record.size, &ret->leaf);
+    return 0;
+}
+
+void ledger_foresee(struct ledger *ledger, const char *type, const struct bytes *payload)
+{
+    struct signed_record *ahead = &ledger->ahead;
+    error unused;
+    ledger_unlock(ledger);
+    ahead->is_there = false;
+    ahead->payload.size = 0;
+    bytes_add(&ahead->payload, payload->data, payload->size);
+    if (ahead->payload.failed || sign(ledger, type, payload, ahead, &unused) < 0)
+        return;
+    ahead->type = type;
+    memcpy(ahead->key_id, ledger->key.public.id, sizeof ahead->key_id);
+    ahead->is_there = true;
+}
+
+/* The same bytes, signed by the same key, are the same record. */
+static bool is_foreseen(const struct ledger *ledger, const char *type, const struct bytes *payload)
+{
+    const struct signed_record *ahead = &ledger->ahead;
+    return ahead->is_there && strcmp(ahead->type, type) == 0 &&
+           strcmp(ahead->key_id, ledger->key.public.id) == 0 &&
+           ahead->payload.size == payload->size &&
+           memcmp(ahead->payload.data, payload->data, payload->size) == 0;
+}
+
+static int append(struct ledger *ledger, const struct signed_record *given, error *err)
+{
+    unsigned char frame[FRAME_SIZE];
+    frame_write(ledger->edge.size, given->record.size, &given->leaf, frame);
+    if (write_record(ledger, frame, &given->record, err) < 0)
         return -1;
-    if (ledger_grow(ledger, &leaf, err) < 0 &&
-        (!use_reserve(ledger) || ledger_grow(ledger, &leaf, err) < 0)) {
+    if (ledger_grow(ledger, &given->leaf, err) < 0 &&
+        (!use_reserve(ledger) || ledger_grow(ledger, &given->leaf, err) < 0)) {
         (void) !ftruncate(ledger->segment, (off_t) ledger->end);
         return -1;
     }
-    ledger->end += FRAME_SIZE + record.size;
+    ledger->end += FRAME_SIZE + given->record.size;
     return ledger->settings.sync_each ? ledger_sync_locked(ledger, err) : 0;
+}
+
+int ledger_commit_locked(struct ledger *ledger, const char *type, const struct bytes *payload,
+                         error *err)
+{
+    bool is_ready = is_foreseen(ledger, type, payload);
+    ledger->ahead.is_there = false;
+    if (is_ready)
+        return append(ledger, &ledger->ahead, err);
+    struct signed_record fresh = { 0 };
+    int result = sign(ledger, type, payload, &fresh, err) < 0 ? -1 : append(ledger, &fresh, err);
+    bytes_done(&fresh.record);
+    return result;
 }
 
 int ledger_commit(struct ledger *ledger, const char *type, const struct bytes *payload, error *err)
@@ -221,6 +264,8 @@ static void release(struct ledger *ledger)
     for_each(file, files)
         close_fd(file);
     key_forget(&ledger->key);
+    bytes_done(&ledger->ahead.record);
+    bytes_done(&ledger->ahead.payload);
     free(ledger);
 }
 

@@ -50,6 +50,10 @@ int ledger_begin(struct ledger *ledger, struct merkle_head *ret_head, error *err
 int ledger_commit(struct ledger *ledger, const char *type, const struct bytes *payload, error *err);
 void ledger_abandon(struct ledger *ledger);
 
+/* In place of ledger_commit(): signs this payload for the case that it will be committed, and gives
+ * the lock back. ledger_commit() of the very same bytes then finds the work done. */
+void ledger_foresee(struct ledger *ledger, const char *type, const struct bytes *payload);
+
 /* Makes a new signing key. The log tells of it by a last record of the old one, whose payload
  * `tell` writes; whoever dies on the way leaves a log with the one or the other. Other writers see
  * it before their next record. */

@@ -9,6 +9,16 @@
 #include <sys/stat.h>
 #include <time.h>
 
+/* A record as it is written, and, of one that was signed ahead, what it was made of. */
+struct signed_record {
+    struct bytes record;
+    struct merkle_hash leaf;
+    bool is_there;
+    struct bytes payload;
+    const char *type;
+    char key_id[KEY_ID_SIZE];
+};
+
 struct ledger {
     struct ledger_settings settings;
     int folder, lock, tree_file, reserve;
@@ -20,6 +30,7 @@ struct ledger {
     struct merkle_edge edge;
     struct merkle_tree tree;
     struct merkle_head covered; /* by the last checkpoint that we know */
+    struct signed_record ahead; /* ledger_foresee() */
     uint64_t torn;
     bool is_locked;
     bool is_short; /* the reserve is used */

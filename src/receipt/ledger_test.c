@@ -293,6 +293,32 @@ TEST(what_was_open_is_told_as_lost_once)
     remove_folder(folder);
 }
 
+/* The first notes are stored into memory of the file, those behind them are written: both are found
+ * in it, and so is what of both was struck out. */
+TEST(more_notes_than_are_stored_are_lost_as_well)
+{
+    enum { NOTES = 600, STRUCK = 100 };
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct intents *intents = NULL;
+    unsigned slots[NOTES], lost = 0;
+    error err;
+    require(intents_open(folder, ledger, &intents, &err) == 0, "%s", err.text);
+    for (unsigned i = 0; i < NOTES; i++) {
+        char id[32];
+        (void) snprintf(id, sizeof id, "run_%u", i);
+        note(intents, id, &slots[i]);
+    }
+    for (unsigned i = 0; i < STRUCK; i++)
+        intents_strike(intents, slots[i * (NOTES / STRUCK)]);
+    note(intents, "run_again", &slots[0]); /* in a place that was struck out */
+    intents_close(intents);
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == NOTES - STRUCK + 1,
+           "%u are lost", lost);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
 TEST(a_checkpoint_that_was_slow_replaces_no_newer_one)
 {
     int folder = make_folder();
@@ -359,6 +385,56 @@ TEST(a_next_key_that_cannot_be_read_stays)
     remove_folder(folder);
 }
 
+/* Puts a record together; it is committed, or signed ahead for the case that it is. */
+static void write_word(struct ledger *ledger, const char *word, bool is_foreseen)
+{
+    struct statement_place place = { .origin = ledger_key(ledger)->name, .id = "ahead" };
+    struct event_field fields[] = { { "word", word, 0 }, { NULL, NULL, 0 } };
+    auto_bytes payload = { 0 };
+    error err;
+    require(ledger_begin(ledger, &place.before, &err) == 0 &&
+                statement_write_event("test.word", fields, &place, &payload, &err) == 0,
+            "%s", err.text);
+    if (is_foreseen)
+        ledger_foresee(ledger, TYPE_EVENT, &payload);
+    else
+        require(ledger_commit(ledger, TYPE_EVENT, &payload, &err) == 0, "%s", err.text);
+}
+
+/* Whatever was signed ahead, what is written is what is committed, signed, in its place. */
+TEST(what_was_foreseen_is_written_only_if_it_came_true)
+{
+    static const char *const words[][2] = { /* foreseen, written */
+                                            { "same", "same" },
+                                            { "same", "other" },
+                                            { "short", "longer than that" },
+                                            { "twice", "twice" }
+    };
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder), *other = open_ledger(folder);
+    for (size_t i = 0; i < 4; i++) {
+        auto_bytes record = { 0 };
+        struct envelope envelope;
+        error err;
+        write_word(ledger, words[i][0], true);
+        write_word(ledger, words[i][1], false);
+        require(ledger_read(ledger, i, &record, &err) == 0 &&
+                    envelope_read(record.data, record.size, &envelope, &err) == 0,
+                "%s", err.text);
+        expect(strstr(bytes_text(&envelope.payload), words[i][1]), "%s is not written: %s",
+               words[i][1], bytes_text(&envelope.payload));
+        envelope_done(&envelope);
+    }
+    write_word(ledger, "overtaken", true);
+    add(other, "between"); /* gives the lock to another writer, whose record changes the place */
+    write_word(ledger, "overtaken", false);
+    write_word(ledger, "overtaken", false); /* not foreseen again */
+    expect_whole(ledger, 7);
+    ledger_close(other);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
 static off_t size_of(int folder, const char *name)
 {
     struct stat status;
@@ -421,6 +497,7 @@ TESTS(CASE(records_are_found_again_across_segments), CASE(no_byte_of_a_log_chang
       CASE(several_writers_make_one_log), CASE(what_is_torn_is_cut_off_and_nothing_else),
       CASE(what_a_checkpoint_covers_is_not_cut_off_in_silence),
       CASE(a_checkpoint_that_was_slow_replaces_no_newer_one),
-      CASE(what_was_open_is_told_as_lost_once), CASE(a_key_that_others_may_read_is_refused),
-      CASE(a_next_key_that_cannot_be_read_stays), CASE(a_chain_that_cannot_grow_says_why),
-      CASE(ids_carry_their_index))
+      CASE(what_was_open_is_told_as_lost_once), CASE(more_notes_than_are_stored_are_lost_as_well),
+      CASE(a_key_that_others_may_read_is_refused), CASE(a_next_key_that_cannot_be_read_stays),
+      CASE(a_chain_that_cannot_grow_says_why),
+      CASE(what_was_foreseen_is_written_only_if_it_came_true), CASE(ids_carry_their_index))
