@@ -96,14 +96,15 @@ static void look(struct sandbox *sandbox, nfds_t count)
         expect_another(sandbox);
 }
 
-/* An interpreter that waits for its next cell changes nothing. */
+/* An interpreter that waits for its code or its next cell changes nothing: a parked sandbox sleeps.
+ */
 static int look_interval(const struct sandbox *sandbox)
 {
     for_each(program, sandbox->programs)
         if (program->id != 0 && !deadline_has_passed(program->is_left_alone))
             return 1;
     for_each(program, sandbox->programs)
-        if (program->id != 0 && (!sandbox->is_kept || program->control < 0 || program->is_busy))
+        if (program->id != 0 && (program->control < 0 || program->is_busy))
             return LOOK_MS;
     return -1;
 }
@@ -137,7 +138,7 @@ _Noreturn void serve(struct sandbox *sandbox)
         int ready = poll(watched, count, timeout);
         if (ready < 0 && errno != EINTR)
             _exit(1);
-        if (timeout > 0)
+        if (timeout > 0 && ready <= 0) /* else after what somebody waits for */
             measure_scratch(sandbox);
         if (ready <= 0 && !is_busy)
             continue;
@@ -159,5 +160,7 @@ _Noreturn void serve(struct sandbox *sandbox)
             frame.fd = -1;
         }
         conclude_if_due(sandbox);
+        if (timeout > 0)
+            measure_scratch(sandbox);
     }
 }
