@@ -201,15 +201,20 @@ void blobs_close(struct blob_store *store)
     free(store);
 }
 
+int blobs_scratch(struct blob_store *store, error *err)
+{
+    int fd = store->folder >= 0 ? openat(store->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)
+                                : memfd_create("glovebox-blob", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return fd < 0 ? fail_os(err, "make a place in the state folder") : fd;
+}
+
 int blob_begin(struct blob_store *store, const char *owner, struct blob_writer *writer, error *err)
 {
     *writer = (struct blob_writer){ .store = store };
     (void) snprintf(writer->owner, sizeof writer->owner, "%s", owner);
-    writer->fd = store->folder >= 0
-                     ? openat(store->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)
-                     : memfd_create("glovebox-blob", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    writer->fd = blobs_scratch(store, err);
     if (writer->fd < 0)
-        return fail_os(err, "make a place for an artifact");
+        return -1;
     (void) crypto_hash_sha256_init(&writer->hash);
     return 0;
 }

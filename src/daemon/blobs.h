@@ -36,6 +36,9 @@ struct blob_writer {
     unsigned char head[16]; /* first bytes, for the magic numbers */
 };
 
+/* A file for something else, which has no name and nobody counts; the caller's. */
+int blobs_scratch(struct blob_store *store, error *err);
+
 int blob_begin(struct blob_store *store, const char *owner, struct blob_writer *writer, error *err);
 int blob_add(struct blob_writer *writer, const void *data, size_t size, error *err);
 

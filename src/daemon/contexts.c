@@ -93,11 +93,26 @@ static int start_driver(struct context *context, error *err)
     return 0;
 }
 
+struct session_operation context_operation(struct context *context)
+{
+    return (struct session_operation){ .context = context,
+                                       .frame = on_frame,
+                                       .ended = on_session_ended };
+}
+
+int context_warm(struct context *context, error *err)
+{
+    if (context->state != CONTEXT_COLD || context->kind->driver ||
+        !context->session->has_parked_interpreter)
+        return 0;
+    context->process = context_operation(context);
+    context->is_fresh = true;
+    return take_parked_interpreter(context, err);
+}
+
 static int start(struct context *context, error *err)
 {
-    context->process = (struct session_operation){ .context = context,
-                                                   .frame = on_frame,
-                                                   .ended = on_session_ended };
+    context->process = context_operation(context);
     context->is_fresh = true;
     if (context->kind->driver)
         return start_driver(context, err);
@@ -118,8 +133,14 @@ static void refuse_waiting(struct context *context, const error *why)
 void context_proceed(struct context *context)
 {
     error err;
-    if (!session_is_running(context->session) || !context->first_queued || context->is_ending ||
-        context->first_queued->check)
+    if (!session_is_running(context->session) || context->is_ending)
+        return;
+    if (context->copies) {
+        if (context->state == CONTEXT_IDLE)
+            copies_proceed(context);
+        return;
+    }
+    if (!context->first_queued || context->first_queued->check)
         return;
     if (context->state == CONTEXT_COLD && start(context, &err) < 0) {
         context->state = CONTEXT_COLD;
@@ -191,6 +212,10 @@ static int interpreter_ended(struct context *context, const struct inside_frame 
     context->process.id = 0;
     context->running = NULL;
     session_done(context->session, &context->file);
+    error why;
+    (void) fail(&why, ERR_CONFLICT, "the interpreter of context %s is gone: %s", context->id,
+                context->end);
+    copies_end(context, &why);
     fork_is_over(context);
     if (run && cell_hears(run, frame, payload, err) < 0)
         return -1;
@@ -221,6 +246,7 @@ void contexts_look(struct session *session)
 {
     error why;
     for (struct context *context = session->contexts; context; context = context->next) {
+        copies_look(context);
         if (context->state != CONTEXT_STARTING || !deadline_has_passed(context->start_ends))
             continue;
         (void) fail(&why, ERR_TIMEOUT, "the interpreter of context %s did not start in %d s",
@@ -233,6 +259,8 @@ void contexts_look(struct session *session)
 int context_hears(struct context *context, const struct inside_frame *frame,
                   const unsigned char *payload, error *err)
 {
+    if (copies_hear(context, frame, payload))
+        return 0;
     switch (frame->kind) {
     case INSIDE_STARTED:
         if (context->state == CONTEXT_STARTING)
@@ -451,6 +479,7 @@ void contexts_session_ended(struct session *session, const error *why)
 {
     while (session->contexts) {
         struct context *context = session->contexts;
+        copies_end(context, why);
         if (context->running)
             cell_lost_session(context->running, why);
         refuse_waiting(context, why);

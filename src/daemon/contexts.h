@@ -11,6 +11,7 @@
  *    +----------+-------------------------------------------------------------------> done */
 #pragma once
 
+#include "daemon/copy.h"
 #include "daemon/run.h"
 #include "daemon/sessions.h"
 
@@ -33,6 +34,7 @@ struct context {
     const char *end;                  /* why the last interpreter has ended; NULL: none has */
     bool end_is_ours;                 /* it is known before the end itself comes */
 
+    struct copy *copies; /* that are made of it, and that wait: copy.h */
     struct run *running;
     struct run *first_queued, *last_queued;
     unsigned queued;
@@ -71,11 +73,20 @@ struct cell {
 /* contexts.c */
 void context_proceed(struct context *context); /* begins the next cell, if it is idle */
 void context_kill(struct context *context);
+int context_warm(struct context *context, error *err); /* if that takes no time */
+struct session_operation context_operation(struct context *context); /* of its interpreter */
 void contexts_look(struct session *session); /* at those that start */
 void contexts_session_ended(struct session *session, const error *why);
 int context_hears(struct context *context, const struct inside_frame *frame,
                   const unsigned char *payload, error *err);
 void context_free(struct context *context);
+
+/* copy.c: copies go before cells. */
+void copies_proceed(struct context *context); /* it is idle, and there is one */
+bool copies_hear(struct context *context, const struct inside_frame *frame,
+                 const unsigned char *payload); /* false: it is not for them */
+void copies_end(struct context *context, const error *why);
+void copies_look(struct context *context); /* now and then */
 
 /* run_approval.c: may this account start a program in it, whatever it is? Fails  ERR_POLICY. */
 int session_check_approval(const struct session *session, const struct account *asker,

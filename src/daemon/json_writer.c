@@ -4,7 +4,9 @@
 #include "base/json_text.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static void comma(struct bytes *out)
 {
@@ -136,4 +138,24 @@ void json_null_field(struct bytes *out, const char *key)
 {
     json_key(out, key);
     json_null(out);
+}
+
+void json_moment_field(struct bytes *out, const char *key, int64_t ms)
+{
+    char text[40] = "";
+    struct tm parts;
+    time_t seconds = (time_t) (ms / 1000);
+    if (ms > 0 && gmtime_r(&seconds, &parts)) {
+        size_t used = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+        (void) snprintf(text + used, sizeof text - used, ".%03dZ", (int) (ms % 1000));
+    }
+    json_string_field(out, key, text[0] ? text : NULL);
+}
+
+void json_texts(struct bytes *out, const struct bytes *texts)
+{
+    json_open(out, '[');
+    for (size_t at = 0; at < texts->size; at += strlen(texts->data + at) + 1)
+        json_string(out, texts->data + at);
+    json_close(out, ']');
 }

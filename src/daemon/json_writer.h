@@ -31,3 +31,9 @@ void json_count_field(struct bytes *out, const char *key, uint64_t value);
 void json_number_field(struct bytes *out, const char *key, int64_t value);
 void json_flag_field(struct bytes *out, const char *key, bool value);
 void json_null_field(struct bytes *out, const char *key);
+
+/* Milliseconds since 1970 as RFC 3339 in UTC; 0 is null. */
+void json_moment_field(struct bytes *out, const char *key, int64_t ms);
+
+/* Texts that follow one another, each ended by NUL, as an array. */
+void json_texts(struct bytes *out, const struct bytes *texts);

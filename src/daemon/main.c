@@ -334,6 +334,7 @@ static void keep_common_shapes(void)
 
 static void on_applied(const struct settings *fresh)
 {
+    daemon_.sessions.mark_bytes_most = fresh->list[SETTING_marks_mib].number << 20;
     daemon_.patience = (struct http_patience){
         .idle_s = (unsigned) fresh->list[SETTING_idle_seconds].number,
         .header_s = (unsigned) fresh->list[SETTING_header_seconds].number,
@@ -427,6 +428,7 @@ static int begin(error *err)
                                           .pool = &daemon_.pool,
                                           .policies = &daemon_.policies,
                                           .templates = &daemon_.templates };
+    on_applied(&daemon_.reload.settings);
     if (sessions_open(&daemon_.sessions, settings.is_private ? NULL : settings.state, err) < 0)
         return -1;
     if (reload_tell_policies(&daemon_.reload, err) < 0 || open_doors(err) < 0 ||

@@ -26,8 +26,13 @@ struct sandbox {
     bool is_closed;
     bool wants_room;
     struct sandbox_user user;
-    struct bytes waiting;  /* frames on their way to init */
-    size_t sent;           /* of them */
+    struct bytes waiting; /* frames on their way to init */
+    size_t sent;          /* of them */
+    unsigned gift_count;  /* descriptors among them: each goes with the byte at `at`, in order */
+    struct gift {
+        int fd;
+        size_t at;
+    } gifts[SANDBOX_GIFTS_MOST];
     unsigned socket_count; /* of the way out */
     int sockets[SANDBOX_SOCKETS_MOST];
     struct inside_reader reader;
@@ -139,11 +144,48 @@ static int read_once(struct sandbox *sandbox, error *err)
     return result == 0 && (size_t) got == room && !sandbox->is_closed;
 }
 
+static void drop_gift(struct sandbox *sandbox)
+{
+    (void) close(sandbox->gifts[0].fd);
+    sandbox->gift_count--;
+    memmove(sandbox->gifts, sandbox->gifts + 1, sandbox->gift_count * sizeof sandbox->gifts[0]);
+}
+
+/* Sends up to the next descriptor, or from it on: it comes with the first byte of what it is sent
+ * with (unix(7)), and that is its frame's. */
+static ssize_t send_piece(struct sandbox *sandbox)
+{
+    struct iovec part = { sandbox->waiting.data + sandbox->sent,
+                          sandbox->waiting.size - sandbox->sent };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } rights;
+    const struct gift *gift = sandbox->gift_count > 0 ? &sandbox->gifts[0] : NULL;
+    bool is_due = gift && gift->at == sandbox->sent;
+    if (is_due) {
+        rights.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS,
+                                          .cmsg_len = CMSG_LEN(sizeof(int)) };
+        memcpy(CMSG_DATA(&rights.header), &gift->fd, sizeof gift->fd);
+        message.msg_control = rights.space;
+        message.msg_controllen = sizeof rights.space;
+        if (sandbox->gift_count > 1)
+            part.iov_len = sandbox->gifts[1].at - sandbox->sent;
+    } else if (gift) {
+        part.iov_len = gift->at - sandbox->sent;
+    }
+    ssize_t wrote = sendmsg(sandbox->stream, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (wrote > 0 && is_due)
+        drop_gift(sandbox);
+    return wrote;
+}
+
 static void write_waiting(struct sandbox *sandbox)
 {
     while (sandbox->sent < sandbox->waiting.size) {
-        ssize_t wrote = send(sandbox->stream, sandbox->waiting.data + sandbox->sent,
-                             sandbox->waiting.size - sandbox->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t wrote = send_piece(sandbox);
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote < 0)
@@ -151,6 +193,8 @@ static void write_waiting(struct sandbox *sandbox)
         sandbox->sent += (size_t) wrote;
     }
     bytes_drop(&sandbox->waiting, sandbox->sent);
+    for (unsigned i = 0; i < sandbox->gift_count; i++)
+        sandbox->gifts[i].at -= sandbox->sent;
     sandbox->sent = 0;
     watch(sandbox, UV_READABLE | (sandbox->waiting.size > 0 ? UV_WRITABLE : 0));
 }
@@ -239,6 +283,8 @@ static void on_closed(uv_handle_t *handle)
     (void) close(sandbox->stream);
     for (unsigned i = 0; i < sandbox->socket_count; i++)
         (void) close(sandbox->sockets[i]);
+    while (sandbox->gift_count > 0)
+        drop_gift(sandbox);
     group_directories_done(&sandbox->groups);
     bytes_done(&sandbox->waiting);
     free(sandbox);
@@ -268,6 +314,17 @@ void sandbox_send(struct sandbox *sandbox, const struct inside_frame *frame,
     for (int i = 0; i < part_count; i++)
         bytes_add(&sandbox->waiting, parts[i].iov_base, parts[i].iov_len);
     sandbox->wants_room = !sandbox_has_room(sandbox);
+}
+
+void sandbox_send_with(struct sandbox *sandbox, const struct inside_frame *frame,
+                       const struct iovec *parts, int part_count, int descriptor)
+{
+    if (sandbox->is_broken || sandbox->is_closed || sandbox->gift_count == SANDBOX_GIFTS_MOST)
+        (void) close(descriptor);
+    else
+        sandbox->gifts[sandbox->gift_count++] =
+            (struct gift){ .fd = descriptor, .at = sandbox->waiting.size };
+    sandbox_send(sandbox, frame, parts, part_count);
 }
 
 void sandbox_flush(struct sandbox *sandbox)

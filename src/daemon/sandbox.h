@@ -41,6 +41,12 @@ void sandbox_close(struct sandbox *sandbox);
 void sandbox_send(struct sandbox *sandbox, const struct inside_frame *frame,
                   const struct iovec *parts, int part_count);
 
+/* The same with a descriptor, which is taken: it is closed when it has been sent, or never can be.
+ * At most SANDBOX_GIFTS_MOST wait; beyond that it is closed, and the order comes without it. */
+enum { SANDBOX_GIFTS_MOST = 8 };
+void sandbox_send_with(struct sandbox *sandbox, const struct inside_frame *frame,
+                       const struct iovec *parts, int part_count, int descriptor);
+
 /* Writes what waits; what does not fit goes when there is room. */
 void sandbox_flush(struct sandbox *sandbox);
 

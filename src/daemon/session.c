@@ -1,14 +1,18 @@
 /* session.c - one session: from the lease of its sandbox to its end, and who hears what in
  * between. */
+#include "daemon/branching.h"
 #include "daemon/contexts.h"
 #include "daemon/log.h"
+#include "daemon/marks.h"
+#include "daemon/rollback.h"
 #include "daemon/sessions.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Operations of sessions are numbered from here on: what is below is the harvest's of runs. */
-enum { FIRST_OPERATION = 32 };
+enum { FIRST_OPERATION = 32, MOVE_MS = 10000 };
 
 const char *session_id(const struct session *session)
 {
@@ -62,11 +66,16 @@ int session_begin(struct session *session, struct session_operation *operation, 
                     session->operation_count);
     if (operation->id == 0)
         operation->id = fresh_id(session);
+    session_list(session, operation);
+    session_touch(session);
+    return 0;
+}
+
+void session_list(struct session *session, struct session_operation *operation)
+{
     operation->next = session->operations;
     session->operations = operation;
     session->operation_count++;
-    session_touch(session);
-    return 0;
 }
 
 void session_done(struct session *session, struct session_operation *operation)
@@ -93,6 +102,16 @@ void session_send(struct session *session, const struct session_operation *opera
         sandbox_send(session->sandbox,
                      &(struct inside_frame){ .kind = (uint16_t) kind, .id = operation->id }, parts,
                      part_count);
+}
+
+void session_send_with(struct session *session, const struct session_operation *operation,
+                       enum inside_kind kind, int descriptor)
+{
+    struct inside_frame frame = { .kind = (uint16_t) kind, .id = operation->id };
+    if (stands(session))
+        sandbox_send_with(session->sandbox, &frame, NULL, 0, descriptor);
+    else
+        (void) close(descriptor);
 }
 
 void session_flush(struct session *session)
@@ -226,6 +245,27 @@ static void on_way(void *context)
         session_stand(session);
 }
 
+/* From now on what happens in its sandbox is its own. */
+static void use_sandbox(struct session *session)
+{
+    struct sandbox_user user = { .context = session,
+                                 .frame = on_frame,
+                                 .room = on_room,
+                                 .way = session_has_way(session) ? on_way : NULL,
+                                 .broken = on_broken };
+    sandbox_use(session->sandbox, &user);
+    sandbox_rests(session->sandbox); /* each cell will read its counters twice */
+    if (session_has_way(session))
+        on_way(session);
+    else
+        session_stand(session);
+}
+
+void session_filled(struct session *session)
+{
+    use_sandbox(session);
+}
+
 static void on_leased(void *context, struct sandbox *sandbox, enum pool_start start,
                       const error *cause)
 {
@@ -242,32 +282,31 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
     session->walls = sandbox_walls(sandbox);
     session->degraded = sandbox_degraded(sandbox);
     session->has_parked_interpreter = session->spec.set >= 0;
-    struct sandbox_user user = { .context = session,
-                                 .frame = on_frame,
-                                 .room = on_room,
-                                 .way = session_has_way(session) ? on_way : NULL,
-                                 .broken = on_broken };
-    sandbox_use(sandbox, &user);
+    if (session->branching) {
+        branching_leased(session);
+        return;
+    }
     sandbox_send(sandbox, &(struct inside_frame){ .kind = INSIDE_KEEP }, NULL, 0);
-    sandbox_rests(sandbox); /* each cell will read its counters twice */
-    if (session_has_way(session))
-        on_way(session);
-    else
-        session_stand(session);
+    use_sandbox(session);
 }
 
-int session_lease(struct session *session, error *err)
+struct lease session_lease_of(const struct session *session)
 {
-    struct lease lease = {
+    return (struct lease){
         .template = session->spec.template_index,
         .network = spec_network(&session->spec),
         .way = spec_way(&session->spec),
         .tenant = session->account->tenant,
         .set = session->spec.set,
         .limits = &session->spec.limits,
-        .told = on_leased,
-        .context = session,
     };
+}
+
+int session_lease(struct session *session, error *err)
+{
+    struct lease lease = session_lease_of(session);
+    lease.told = on_leased;
+    lease.context = session;
     struct sandbox *parked = NULL;
     int leased = pool_lease(session->sessions->pool, &lease, &session->ticket, &parked, err);
     session->waits_for_room = leased == POOL_FULL;
@@ -290,6 +329,32 @@ static void end_operations(struct session *session, const error *why)
     }
 }
 
+int session_move(struct session *session, struct sandbox *sandbox, enum pool_start start,
+                 const struct kept_context *kept, error *cause)
+{
+    struct sandbox *old = session->sandbox;
+    session->state = SESSION_STARTING;
+    session->start_ends = deadline_in(MOVE_MS);
+    contexts_session_ended(session, cause);
+    session_close_way(session);
+    end_operations(session, cause);
+    session->holds = 0; /* theirs */
+    session->injected = NULL;
+    session->sandbox = sandbox;
+    session->start = start;
+    session->walls = sandbox_walls(sandbox);
+    session->degraded = sandbox_degraded(sandbox);
+    session->has_parked_interpreter = session->spec.set >= 0;
+    session->counters = (struct counters){ 0 };
+    pool_return(session->sessions->pool, old);
+    if (context_adopt(session, kept, FILL_INTERPRETER, cause) < 0) {
+        session_end(session, END_LOST, cause);
+        return -1;
+    }
+    use_sandbox(session);
+    return 0;
+}
+
 void session_end(struct session *session, enum session_end end, const error *why)
 {
     if (session->state == SESSION_ENDED)
@@ -303,6 +368,9 @@ void session_end(struct session *session, enum session_end end, const error *why
     contexts_session_ended(session, why);
     session_close_way(session);
     end_operations(session, why);
+    branching_free(session);
+    rollback_end(session, why);
+    marks_end(session, why);
     if (session->ticket)
         pool_abandon(session->ticket);
     session->ticket = NULL;

@@ -62,6 +62,9 @@ void session_done(struct session *session, struct session_operation *operation);
  * session_flush(). `size`, `id` and `reserved` of the frame are set here. */
 void session_send(struct session *session, const struct session_operation *operation,
                   enum inside_kind kind, const struct iovec *parts, int part_count);
+/* The same with a descriptor, which is taken. */
+void session_send_with(struct session *session, const struct session_operation *operation,
+                       enum inside_kind kind, int descriptor);
 void session_flush(struct session *session);
 
 /* False while so much waits that more would only pile up; `room` is told when that changes. */

@@ -4,9 +4,7 @@
 #include "daemon/sessions.h"
 #include "model/walls.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static const char *const state_names[SESSION_STATES] = { "starting", "running", "paused", "ended" };
 
@@ -38,18 +36,6 @@ enum session_end session_end_of(const char *name)
     return END_DAEMON;
 }
 
-static void write_moment(struct bytes *out, const char *key, int64_t ms)
-{
-    char text[40] = "";
-    struct tm parts;
-    time_t seconds = (time_t) (ms / 1000);
-    if (ms > 0 && gmtime_r(&seconds, &parts)) {
-        size_t used = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-        (void) snprintf(text + used, sizeof text - used, ".%03dZ", (int) (ms % 1000));
-    }
-    json_string_field(out, key, text[0] ? text : NULL);
-}
-
 static int64_t moment_of(deadline end)
 {
     return end.at_ms ? wall_clock_ms() + deadline_left_ms(end) : 0;
@@ -65,7 +51,7 @@ static void write_end(const struct session *session, struct bytes *out)
     json_open(out, '{');
     json_string_field(out, "why", ends[session->end].name);
     json_string_field(out, "message", session->why.text);
-    write_moment(out, "at", session->ended_ms);
+    json_moment_field(out, "at", session->ended_ms);
     json_string_field(out, "kept", ends[session->end].kept);
     json_close(out, '}');
 }
@@ -80,6 +66,24 @@ static void write_usage(struct session *session, struct bytes *out)
     json_count_field(out, "memory_peak_bytes", session->counters.memory_peak_bytes);
     json_count_field(out, "processes_peak", session->counters.processes_peak);
     json_count_field(out, "cells", session->cells);
+    json_close(out, '}');
+}
+
+static void write_origin(const struct session *session, struct bytes *out)
+{
+    bool is_branch = session->parent[0] != '\0';
+    json_string_field(out, "parent", is_branch ? session->parent : NULL);
+    json_key(out, "branched_from");
+    if (!is_branch) {
+        json_null(out);
+        return;
+    }
+    json_open(out, '{');
+    json_string_field(out, "session", session->parent);
+    json_string_field(out, "context", session->parent_context);
+    json_string_field(out, "mark", session->parent_mark[0] ? session->parent_mark : NULL);
+    json_key(out, "not_carried");
+    json_texts(out, &session->not_carried);
     json_close(out, '}');
 }
 
@@ -98,15 +102,16 @@ void session_write(struct session *session, struct bytes *out)
     json_open(out, '{');
     json_string_field(out, "id", session->id);
     json_string_field(out, "state", state_names[session->state]);
-    write_moment(out, "created_at", session->created_ms);
-    write_moment(out, "expires_at", is_counted ? moment_of(session->age_ends) : 0);
-    write_moment(out, "idle_at",
-                 is_counted && session->holds == 0 ? moment_of(session->idle_ends) : 0);
-    write_moment(out, "paused_at", is_paused ? session->paused_ms : 0);
+    json_moment_field(out, "created_at", session->created_ms);
+    json_moment_field(out, "expires_at", is_counted ? moment_of(session->age_ends) : 0);
+    json_moment_field(out, "idle_at",
+                      is_counted && session->holds == 0 ? moment_of(session->idle_ends) : 0);
+    json_moment_field(out, "paused_at", is_paused ? session->paused_ms : 0);
     json_key(out, "idle_seconds");
     bytes_print(out, "%llu.%03llu", (unsigned long long) (session->idle_ms / 1000),
                 (unsigned long long) (session->idle_ms % 1000));
     write_end(session, out);
+    write_origin(session, out);
     json_key(out, "metadata");
     const char *metadata =
         session->metadata

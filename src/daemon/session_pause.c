@@ -32,8 +32,8 @@ static int check_rests(const struct session *session, error *err)
             return fail(err, ERR_CONFLICT,
                         "a cell runs or waits in context %s; wait for it, or interrupt it",
                         context->id);
-        if (context->state == CONTEXT_STARTING || context->is_ending)
-            return fail(err, ERR_CONFLICT, "context %s starts or ends; try again in a moment",
+        if (context->state == CONTEXT_STARTING || context->is_ending || context->copies)
+            return fail(err, ERR_CONFLICT, "context %s starts, ends or is being copied; try again in a moment",
                         context->id);
     }
     return 0;

@@ -2,10 +2,13 @@
 #include "daemon/sessions.h"
 
 #include "base/cleanup.h"
+#include "daemon/branching.h"
 #include "daemon/contexts.h"
 #include "daemon/graveyard.h"
 #include "daemon/log.h"
+#include "daemon/marks.h"
 #include "daemon/receipts.h"
+#include "daemon/rollback.h"
 
 #include <assert.h>
 #include <sodium.h>
@@ -31,10 +34,14 @@ static void look_at_deadlines(struct session *session)
                     START_MS / 1000);
         session_end(session, END_FAILED, &why);
     }
+    if (session->state == SESSION_STARTING)
+        branching_look(session);
     if (session->state == SESSION_PAUSED)
         session_look_at_pause(session);
     if (session->state == SESSION_RUNNING)
         contexts_look(session);
+    marks_look(session);
+    rollback_look(session);
     if (session->state != SESSION_RUNNING)
         return;
     if (session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends)) {
@@ -92,9 +99,11 @@ static void forget(struct sessions *sessions, struct session *session)
 {
     *(session->older ? &session->older->newer : &sessions->oldest) = session->newer;
     *(session->newer ? &session->newer->older : &sessions->newest) = session->older;
+    branching_free(session);
     (void) json_object_put(session->metadata);
     session_request_done(&session->request);
     spec_done(&session->spec);
+    bytes_done(&session->not_carried);
     free(session);
 }
 
@@ -283,8 +292,27 @@ static int fill_in(struct session *session, struct session_request *request, err
     return 0;
 }
 
+static int tell_begin(const struct session *session, error *err)
+{
+    struct receipts *receipts = session->sessions->runs->receipts;
+    const struct api_key *key = &session->account->key;
+    const struct event_field fields[] = {
+        { "context", session->parent_context, 0 },
+        { "key", key->id[0] ? key->id : "owner", 0 },
+        { "mark", session->parent_mark, 0 },
+        { "parent", session->parent, 0 },
+        { "session", session->id, 0 },
+        { "tenant", key->tenant, 0 },
+        { 0 },
+    };
+    if (tell_log(session, "session.opened", err) < 0)
+        return -1;
+    return receipts && session->parent[0] ? audit_write(receipts, "session.branched", fields, err)
+                                          : 0;
+}
+
 int session_create(struct sessions *sessions, struct session_request *request,
-                   struct session **ret_session, error *err)
+                   const struct session_source *source, struct session **ret_session, error *err)
 {
     forget_old(sessions);
     struct session *session = calloc(1, sizeof *session);
@@ -303,10 +331,11 @@ int session_create(struct sessions *sessions, struct session_request *request,
     else if (!sessions->pool->spawner->is_open)
         (void) fail(err, ERR_UNAVAILABLE,
                     "glovebox-spawner is gone and starts again by itself; ask again in a second");
-    else if (fill_in(session, &session->request, err) == 0) {
+    else if (fill_in(session, &session->request, err) == 0 &&
+             (!source || branching_new(session, source, err) == 0)) {
         list(sessions, session);
         session->start_ends = deadline_in(START_MS);
-        if (tell_log(session, "session.opened", err) == 0 && session_lease(session, err) == 0) {
+        if (tell_begin(session, err) == 0 && session_lease(session, err) == 0) {
             log_event(LOG_NOTICE, "session.created", TEXT("session", session->id),
                       TEXT("policy", session->spec.policy->name));
             set_timer(sessions);

@@ -117,6 +117,15 @@ struct session {
     uint32_t last_context;
     uint64_t cells; /* that have ended */
 
+    char parent[SESSION_ID_SIZE]; /* that it began from; "": it began empty */
+    char parent_context[CONTEXT_ID_SIZE];
+    char parent_mark[SESSION_ID_SIZE]; /* "": it was alive */
+    struct bytes not_carried;    /* texts, each ended by NUL: what lived there and does not here */
+    struct branching *branching; /* while it is made */
+    struct mark *marks;          /* the newest first: marks.h */
+    unsigned mark_count;
+    struct rollback *rollback; /* to one of them, while it is on its way */
+
     enum session_end end;
     error why;
     struct session_listener *listeners;
@@ -139,6 +148,7 @@ struct sessions {
     struct session *newest, *oldest;
     uv_timer_t timer; /* for the next deadline */
     struct graveyard graveyard;
+    uint64_t mark_bytes, mark_bytes_most; /* of marks of all sessions */
 };
 
 /* The first five have been set, all borrowed. `state` is the daemon's folder, NULL for none. */
@@ -156,11 +166,13 @@ int session_request_read(struct json_object *json, bool is_new, struct session_r
                          error *err);
 void session_request_done(struct session_request *request);
 
-/* Begins a session. Takes what is in the request, also when it fails.
+/* Begins a session, empty with `source` NULL, else as a branch (branching.h has more of it). Takes
+ * what is in the request, also when it fails.
  * Gives  *ret_session, borrowed; it runs at once, or when its listeners are told.
  * Fails  ERR_BUSY  as many as the policy or this machine allows are alive; else as spec_grant(). */
+struct session_source;
 int session_create(struct sessions *sessions, struct session_request *request,
-                   struct session **ret_session, error *err);
+                   const struct session_source *source, struct session **ret_session, error *err);
 
 /* NULL if none that this account may see has this id, or it ended so long ago that it is forgotten.
  */
@@ -185,6 +197,15 @@ void session_look_at_pause(struct session *session); /* now and then, while it i
 
 /* session.c, for sessions.c: takes a sandbox from the pool; and the other way round. */
 int session_lease(struct session *session, error *err);
+void session_filled(struct session *session); /* branching.h: it has what it begins with */
+struct lease session_lease_of(const struct session *session);
+
+/* rollback.c: everything in it ends, for this cause, and it goes on in another sandbox, which it
+ * takes, with the interpreter of `kept`. Fails: then it has ended. */
+struct kept_context;
+int session_move(struct session *session, struct sandbox *sandbox, enum pool_start start,
+                 const struct kept_context *kept, error *cause);
+void session_list(struct session *session, struct session_operation *operation);
 void sessions_ended(struct sessions *sessions, struct session *session);
 
 /* Ends everything in it, and all that waits for it. */

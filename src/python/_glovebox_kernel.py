@@ -63,14 +63,10 @@ def live(control, prime):
     serve(_glovebox.receive, _glovebox.executed, _glovebox.EXECUTE, os._exit, imager(control))
 
 
-def refuse(pipe, control):
-    raise OSError(38, "this build has no images")
-
-
 def imager(control):
     """Gives the function that lets a child write this process, as it is between two cells, into a pipe. It comes back
     a second time in the process that is made from that: in another sandbox, and with everything else as it was."""
-    kind, make, executed, open_channel = _glovebox.IMAGE, getattr(_glovebox, "image", refuse), _glovebox.executed, _glovebox.open_channel
+    kind, make, executed, open_channel = _glovebox.IMAGE, _glovebox.image, _glovebox.executed, _glovebox.open_channel
     keep, renew, revive_loop, close = _glovebox_fresh.keep, _glovebox_fresh.renew, _glovebox_cell.revive_loop, os.close
 
     def image(message, count):

@@ -36,6 +36,7 @@ extern const struct route_table *const route_tables[];
 extern const struct route_table run_routes;
 extern const struct route_table artifact_routes;
 extern const struct route_table session_routes;
+extern const struct route_table mark_routes;
 extern const struct route_table context_routes;
 extern const struct route_table file_routes;
 extern const struct route_table process_routes;

@@ -2,11 +2,14 @@
 #include "daemon/sessions.h"
 
 #include "base/table.h"
+#include "daemon/branching.h"
 #include "daemon/json_writer.h"
+#include "daemon/marks.h"
 #include "daemon/processes.h"
 #include "daemon/rest/rest.h"
 
 #include <microhttpd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +58,7 @@ static int create(struct exchange *exchange, struct session **ret_session, error
     if (session_request_read(json, true, &request, err) < 0)
         return -1;
     request.place->account = exchange->account;
-    return session_create(door->sessions, &request, ret_session, err);
+    return session_create(door->sessions, &request, NULL, ret_session, err);
 }
 
 static void answer_built(struct exchange *exchange, struct session *session)
@@ -66,19 +69,10 @@ static void answer_built(struct exchange *exchange, struct session *session)
         answer_session(exchange, session, MHD_HTTP_CREATED);
 }
 
-static void post_session(struct exchange *exchange)
+/* Answers when the session stands, or does not. */
+static void await_session(struct exchange *exchange, struct session *session)
 {
     error err;
-    struct session *session = NULL;
-    const struct wait *waiting = exchange->user;
-    if (waiting) {
-        answer_built(exchange, waiting->session);
-        return;
-    }
-    if (create(exchange, &session, &err) < 0) {
-        exchange_fail(exchange, &err);
-        return;
-    }
     if (session->state != SESSION_STARTING) {
         answer_built(exchange, session);
         return;
@@ -96,6 +90,19 @@ static void post_session(struct exchange *exchange)
     exchange->user = wait;
     exchange->closed = leave;
     exchange_wait(exchange);
+}
+
+static void post_session(struct exchange *exchange)
+{
+    error err;
+    struct session *session = NULL;
+    const struct wait *waiting = exchange->user;
+    if (waiting)
+        answer_built(exchange, waiting->session);
+    else if (create(exchange, &session, &err) < 0)
+        exchange_fail(exchange, &err);
+    else
+        await_session(exchange, session);
 }
 
 struct session *exchange_session(struct exchange *exchange)
@@ -184,6 +191,75 @@ static void post_resume(struct exchange *exchange)
     }
     processes_look_again(door->processes, session);
     answer_session(exchange, session, MHD_HTTP_OK);
+}
+
+/* Takes a text out of the wishes: the rest is as for a change of a session. "" if there is none. */
+static int take_wish(struct json_object *wishes, const char *name, char text[CONTEXT_ID_SIZE],
+                     error *err)
+{
+    struct json_object *value = NULL;
+    text[0] = '\0';
+    if (!json_object_is_type(wishes, json_type_object))
+        return fail(err, ERR_BAD_REQUEST, "the body is not a JSON object");
+    if (!json_object_object_get_ex(wishes, name, &value) || !value)
+        return 0;
+    if (!json_object_is_type(value, json_type_string) || json_object_get_string_len(value) == 0 ||
+        json_object_get_string_len(value) >= CONTEXT_ID_SIZE)
+        return fail(err, ERR_BAD_REQUEST, "'%s' is an id, as a text", name);
+    (void) snprintf(text, CONTEXT_ID_SIZE, "%s", json_object_get_string(value));
+    json_object_object_del(wishes, name);
+    return 0;
+}
+
+static int choose(struct json_object *wishes, struct session_source *source, error *err)
+{
+    char context[CONTEXT_ID_SIZE];
+    char mark[CONTEXT_ID_SIZE];
+    if (take_wish(wishes, "context", context, err) < 0 || take_wish(wishes, "mark", mark, err) < 0)
+        return -1;
+    if (mark[0] && context[0])
+        return fail(err, ERR_BAD_REQUEST, "a mark is of one context already; leave 'context' out");
+    if (!mark[0])
+        return branching_choose(source->session, context[0] ? context : NULL, &source->context,
+                                err);
+    if (session_check_running(source->session, err) < 0)
+        return -1;
+    return mark_find(source->session, mark, &source->mark, err);
+}
+
+static int branch(struct exchange *exchange, struct session *parent, struct session **ret_session,
+                  error *err)
+{
+    struct json_object *wishes;
+    struct session_source source = { .session = parent };
+    if (exchange->body_bytes == 0)
+        wishes = json_object_new_object();
+    else if (json_reader_end(&exchange->body, &wishes, err) < 0)
+        return -1;
+    json_reader_close(&exchange->body);
+    int result = choose(wishes, &source, err);
+    if (result == 0)
+        result = session_branch(&source, exchange->account, wishes, ret_session, err);
+    (void) json_object_put(wishes);
+    return result;
+}
+
+static void post_branch(struct exchange *exchange)
+{
+    error err;
+    struct session *session = NULL;
+    const struct wait *waiting = exchange->user;
+    if (waiting) {
+        answer_built(exchange, waiting->session);
+        return;
+    }
+    struct session *parent = exchange_session(exchange);
+    if (!parent)
+        return;
+    if (branch(exchange, parent, &session, &err) < 0)
+        exchange_fail(exchange, &err);
+    else
+        await_session(exchange, session);
 }
 
 /* --- lists --------------------------------------------------------------------------------------
@@ -284,6 +360,7 @@ static const struct route rows[] = {
     { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata" },
     { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files" },
     { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on" },
+    { "POST",   "/v1/sessions/{id}/branch", BODY_JSON, post_branch, "Begins a session with the files of this one, and with the variables of one of its contexts", .status = 201 },
     { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it" },
     /* clang-format on */
 };

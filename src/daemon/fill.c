@@ -1,0 +1,154 @@
+/* fill.c - see fill.h. */
+#include "daemon/fill.h"
+
+#include "base/cleanup.h"
+#include "base/utf8.h"
+#include "daemon/session_files.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { FILL_FILES = 9, SAID_MOST = 400 };
+
+static const char restorer[] = "/usr/lib/glovebox/glovebox-restore";
+
+/* Returns 1: the sandbox is somebody else's affair now, or nobody's. */
+static int over(struct fill *fill, const error *why)
+{
+    if (fill->is_over)
+        return 1;
+    fill->is_over = true;
+    fill->told(fill->user, why); /* which may free it */
+    return why ? 1 : 0;
+}
+
+static void start_restorer(struct fill *fill)
+{
+    struct inside_start start = { .flags = INSIDE_START_RESTORE, .arguments = 1 };
+    static const char folder[] = "/workspace";
+    auto_bytes payload = { 0 };
+    bytes_add(&payload, &start, sizeof start);
+    bytes_add(&payload, folder, sizeof folder);
+    bytes_add(&payload, restorer, sizeof restorer);
+    struct iovec part = { payload.data, payload.size };
+    sandbox_send_with(fill->sandbox,
+                      &(struct inside_frame){ .kind = INSIDE_START, .id = FILL_INTERPRETER }, &part,
+                      1, take_fd(&fill->image));
+    sandbox_flush(fill->sandbox);
+}
+
+static int files_are_there(struct fill *fill, const struct inside_frame *frame,
+                           const unsigned char *payload)
+{
+    error why;
+    if (frame->kind != INSIDE_DONE)
+        return 0; /* what could not be made is told */
+    if (error_of_inside(frame, payload, &why) == 0) {
+        start_restorer(fill);
+        return 0;
+    }
+    (void) under(&why, "the files could not be written");
+    return over(fill, &why);
+}
+
+static int interpreter_is_gone(struct fill *fill, const unsigned char *payload)
+{
+    struct inside_exited exited;
+    struct counters now;
+    error why;
+    memcpy(&exited, payload, sizeof exited);
+    counters_read(sandbox_groups(fill->sandbox), &now);
+    size_t size = utf8_valid_size((const unsigned char *) fill->said.data, fill->said.size);
+    while (size > 0 && fill->said.data[size - 1] == '\n')
+        size--;
+    if (exited.signal == 9 && now.memory_kills > 0)
+        (void) fail(&why, ERR_LIMIT,
+                    "memory was used up: the copy needs more of it than its interpreter, which "
+                    "shares some with others; ask for more limits.memory_bytes");
+    else if (size > 0)
+        (void) fail(&why, ERR_CONFLICT, "the interpreter cannot be copied: %.*s", (int) size,
+                    fill->said.data);
+    else
+        (void) fail(
+            &why, ERR_CONFLICT, "the interpreter cannot be copied: its image ended it with %s %d",
+            exited.signal ? "signal" : "status", exited.signal ? exited.signal : exited.exit_code);
+    return over(fill, &why);
+}
+
+static int hear_interpreter(struct fill *fill, const struct inside_frame *frame,
+                            const unsigned char *payload)
+{
+    struct inside_started started;
+    error why;
+    size_t room = SAID_MOST - fill->said.size;
+    switch (frame->kind) {
+    case INSIDE_STARTED:
+        memcpy(&started, payload, sizeof started);
+        fill->pid = started.pid;
+        return 0;
+    case INSIDE_OUTPUT:
+        bytes_add(&fill->said, payload, frame->size < room ? frame->size : room);
+        return 0;
+    case INSIDE_EXECUTED:
+        return over(fill, NULL);
+    case INSIDE_EXITED:
+        return interpreter_is_gone(fill, payload);
+    case INSIDE_DONE:
+        if (error_of_inside(frame, payload, &why) == 0)
+            return 0;
+        why.code = ERR_UNAVAILABLE;
+        (void) under(&why, "the interpreter could not be started");
+        return over(fill, &why);
+    default:
+        return 0;
+    }
+}
+
+/* Before it is over nothing else is used in the sandbox: the rest is an interpreter's that came
+ * with it. */
+static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+                    error *err)
+{
+    struct fill *fill = context;
+    (void) err;
+    if (frame->id == FILL_FILES)
+        return files_are_there(fill, frame, payload);
+    return frame->id == FILL_INTERPRETER ? hear_interpreter(fill, frame, payload) : 0;
+}
+
+static void on_broken(void *context, const error *cause)
+{
+    (void) over(context, cause);
+}
+
+void fill_begin(struct fill *fill, struct sandbox *sandbox, int image, int files)
+{
+    struct sandbox_user user = { .context = fill, .frame = on_frame, .broken = on_broken };
+    fill->sandbox = sandbox;
+    fill->image = image;
+    fill->ends = deadline_in(FILL_MS);
+    sandbox_use(sandbox, &user);
+    sandbox_send(sandbox, &(struct inside_frame){ .kind = INSIDE_KEEP }, NULL, 0);
+    sandbox_send_with(sandbox, &(struct inside_frame){ .kind = INSIDE_LOAD, .id = FILL_FILES },
+                      NULL, 0, files);
+    sandbox_flush(sandbox);
+}
+
+void fill_look(struct fill *fill)
+{
+    error why;
+    if (!fill->sandbox || fill->is_over || !deadline_has_passed(fill->ends))
+        return;
+    (void) fail(&why, ERR_TIMEOUT, "the copy did not live in %d s", FILL_MS / 1000);
+    (void) over(fill, &why);
+}
+
+void fill_done(struct fill *fill)
+{
+    if (!fill->sandbox)
+        return;
+    fill->is_over = true;
+    close_fd(&fill->image);
+    fill->image = -1;
+    bytes_done(&fill->said);
+}

@@ -1,0 +1,39 @@
+/* fill.h - gives a fresh sandbox the files and the interpreter of a copy (copy.h), out of two
+ * pipes. Files first: an interpreter opens again what it had open.
+ *
+ *  files --> interpreter --> over
+ *
+ * What comes through the pipes is the copied program's word: only init and glovebox-restore, inside
+ * the sandbox that it is for, look at it. */
+#pragma once
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "daemon/bytes.h"
+#include "daemon/sandbox.h"
+
+/* The number of the interpreter, whatever came with the sandbox itself. */
+enum { FILL_INTERPRETER = 16, FILL_MS = 10000 };
+
+struct fill {
+    struct sandbox *sandbox;
+    int image; /* -1 once it was given away */
+    deadline ends;
+    struct bytes said; /* by glovebox-restore */
+    uint32_t pid;
+    bool is_over;
+    /* Told once, unless it was ended before. *why NULL: the interpreter lives and waits for a cell,
+     * and the sandbox may be used by another from now on. */
+    void (*told)(void *user, const error *why);
+    void *user;
+};
+
+/* Takes both read ends; borrows the sandbox, which has been used by nobody. `told` and `user` have
+ * been set, the rest is zero. */
+void fill_begin(struct fill *fill, struct sandbox *sandbox, int image, int files);
+
+/* Now and then: its time may be over, and that is told. */
+void fill_look(struct fill *fill);
+
+/* Nothing is told any more. Does nothing if it was not begun. */
+void fill_done(struct fill *fill);

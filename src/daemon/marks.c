@@ -1,0 +1,327 @@
+/* marks.c - see marks.h. */
+#include "daemon/marks.h"
+
+#include "base/cleanup.h"
+#include "daemon/blobs.h"
+#include "daemon/contexts.h"
+#include "daemon/json_writer.h"
+#include "daemon/log.h"
+#include "daemon/sessions.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+uint64_t mark_bytes(const struct mark *mark)
+{
+    return mark->image.bytes + mark->files.bytes;
+}
+
+/* --- the end ------------------------------------------------------------------------------------
+ */
+
+static void forget(struct mark *mark)
+{
+    kept_context_done(&mark->kept);
+    bytes_done(&mark->not_carried);
+    close_fd(&mark->image.file);
+    close_fd(&mark->files.file);
+    free(mark);
+}
+
+void mark_hold(struct mark *mark)
+{
+    mark->holds++;
+}
+
+void mark_let_go(struct mark *mark)
+{
+    if (--mark->holds == 0 && !mark->session)
+        forget(mark);
+}
+
+void mark_remove(struct mark *mark)
+{
+    struct session *session = mark->session;
+    for (struct mark **at = &session->marks; *at; at = &(*at)->older)
+        if (*at == mark) {
+            *at = mark->older;
+            break;
+        }
+    session->mark_count--;
+    session->sessions->mark_bytes -= mark_bytes(mark);
+    if (mark->copy)
+        copy_abandon(mark->copy);
+    pump_abandon(mark->image.pump);
+    pump_abandon(mark->files.pump);
+    mark->copy = NULL;
+    mark->image.pump = mark->files.pump = NULL;
+    mark->session = NULL;
+    mark->told = NULL;
+    if (mark->holds == 0)
+        forget(mark);
+}
+
+static void break_off(struct mark *mark, const error *cause)
+{
+    error why = *cause;
+    void (*told)(void *user, struct mark *mark, const error *why) = mark->told;
+    void *user = mark->user;
+    (void) under(&why, "mark");
+    mark_hold(mark);
+    mark_remove(mark);
+    if (told)
+        told(user, mark, &why);
+    mark_let_go(mark);
+}
+
+void marks_look(struct session *session)
+{
+    error why;
+    for (struct mark *mark = session->marks, *older; mark; mark = older) {
+        older = mark->older;
+        if (mark->is_ready || !deadline_has_passed(mark->ends))
+            continue;
+        (void) fail(&why, ERR_TIMEOUT, "it was not written in %d s", MARK_MS / 1000);
+        break_off(mark, &why);
+        return; /* the list may be another now */
+    }
+}
+
+void marks_end(struct session *session, const error *why)
+{
+    while (session->marks)
+        break_off(session->marks, why);
+}
+
+/* --- the making ---------------------------------------------------------------------------------
+ */
+
+static void be_ready_if_done(struct mark *mark)
+{
+    if (!mark->is_copied || !mark->image.is_whole || !mark->files.is_whole)
+        return;
+    mark->is_ready = true;
+    log_event(LOG_NOTICE, "session.marked", TEXT("session", mark->session->id),
+              TEXT("mark", mark->id), COUNT("bytes", mark_bytes(mark)));
+    void (*told)(void *user, struct mark *mark, const error *why) = mark->told;
+    mark->told = NULL;
+    if (told)
+        told(mark->user, mark, NULL);
+}
+
+static void on_copied(void *user, const error *why)
+{
+    struct mark *mark = user;
+    mark->copy = NULL;
+    mark->is_copied = true;
+    if (why)
+        break_off(mark, why);
+    else
+        be_ready_if_done(mark);
+}
+
+static void on_pumped(void *user, uint64_t moved, const error *why)
+{
+    struct mark_part *part = user;
+    struct mark *mark = part->mark;
+    struct sessions *sessions = mark->session->sessions;
+    error full;
+    part->pump = NULL;
+    part->is_whole = true;
+    if (why) {
+        break_off(mark, why);
+        return;
+    }
+    part->bytes = moved;
+    sessions->mark_bytes += moved;
+    if (sessions->mark_bytes > sessions->mark_bytes_most) {
+        (void) fail(&full, ERR_BUSY,
+                    "marks of all sessions may have %llu MiB (setting marks_mib); remove some",
+                    (unsigned long long) (sessions->mark_bytes_most >> 20));
+        break_off(mark, &full);
+        return;
+    }
+    be_ready_if_done(mark);
+}
+
+/* The pipe's write end goes into the copy. */
+static int open_part(struct mark *mark, struct mark_part *part, int *ret_pipe, error *err)
+{
+    struct session *session = mark->session;
+    struct sessions *sessions = session->sessions;
+    uint64_t left = sessions->mark_bytes_most > sessions->mark_bytes
+                        ? sessions->mark_bytes_most - sessions->mark_bytes
+                        : 0;
+    uint64_t most = session->spec.limits.memory + session->spec.limits.disk + MARK_OURS;
+    struct pump_order order = {
+        .loop = sessions->loop, .most = left < most ? left : most, .told = on_pumped, .user = part
+    };
+    part->mark = mark;
+    part->file = blobs_scratch(sessions->runs->blobs, err);
+    if (part->file < 0 || pipe_make(&order.pipe, ret_pipe, err) < 0)
+        return -1;
+    order.file = part->file;
+    if (pump_out(&order, &part->pump, err) == 0)
+        return 0;
+    (void) close(*ret_pipe);
+    return -1;
+}
+
+static int check_room(const struct session *session, const char *name, error *err)
+{
+    if (session->mark_count >= MARKS_MOST)
+        return fail(err, ERR_BUSY, "the session has %u marks, and may have no more; remove one",
+                    session->mark_count);
+    for (const struct mark *mark = session->marks; name[0] && mark; mark = mark->older)
+        if (strcmp(mark->name, name) == 0)
+            return fail(err, ERR_CONFLICT, "the session has a mark of the name '%s' already", name);
+    return 0;
+}
+
+static struct mark *mark_new(struct session *session, const struct mark_order *order, error *err)
+{
+    unsigned char random[16];
+    struct mark *mark = calloc(1, sizeof *mark);
+    if (!mark || kept_context_take(&mark->kept, order->context, err) < 0) {
+        (void) fail(err, ERR_SYSTEM, "no memory for a mark");
+        free(mark);
+        return NULL;
+    }
+    randombytes_buf(random, sizeof random);
+    (void) snprintf(mark->id, sizeof mark->id, "mrk_");
+    (void) sodium_bin2hex(mark->id + 4, sizeof mark->id - 4, random, sizeof random);
+    (void) snprintf(mark->name, sizeof mark->name, "%s", order->name);
+    (void) snprintf(mark->template, sizeof mark->template, "%s", session->spec.template->digest);
+    mark->session = session;
+    mark->image.file = mark->files.file = -1;
+    mark->created_ms = wall_clock_ms();
+    mark->last_context = session->last_context;
+    mark->ends = deadline_in(MARK_MS);
+    mark->older = session->marks;
+    session->marks = mark;
+    session->mark_count++;
+    branching_note_others(session, order->context, &mark->not_carried);
+    return mark;
+}
+
+int mark_make(struct session *session, const struct mark_order *order, struct mark **ret_mark,
+              error *err)
+{
+    struct copy_order copied = { .context = order->context,
+                                 .pipes = { -1, -1 },
+                                 .told = on_copied };
+    if (check_room(session, order->name, err) < 0)
+        return -1;
+    struct mark *mark = mark_new(session, order, err);
+    if (!mark)
+        return -1;
+    int result = open_part(mark, &mark->image, &copied.pipes.image, err);
+    if (result == 0)
+        result = open_part(mark, &mark->files, &copied.pipes.files, err);
+    if (result < 0) {
+        close_fd(&copied.pipes.image);
+        mark_remove(mark);
+        return -1;
+    }
+    mark->told = order->told;
+    mark->user = order->user;
+    mark_hold(mark); /* it may break off at once, and that is told */
+    copied.user = mark;
+    result = copy_begin(&copied, &mark->copy, err);
+    if (result < 0)
+        mark_remove(mark);
+    *ret_mark = mark->session ? mark : NULL;
+    mark_let_go(mark);
+    return result;
+}
+
+/* --- the finding --------------------------------------------------------------------------------
+ */
+
+int mark_find(const struct session *session, const char *name, struct mark **ret_mark, error *err)
+{
+    struct mark *mark = session->marks;
+    while (mark && strcmp(mark->id, name) != 0 && (!name[0] || strcmp(mark->name, name) != 0))
+        mark = mark->older;
+    if (!mark)
+        return fail(err, ERR_NOT_FOUND, "the session has no mark '%.60s'", name);
+    if (!mark->is_ready)
+        return fail(err, ERR_CONFLICT, "mark '%.60s' is being made; try again in a moment", name);
+    *ret_mark = mark;
+    return 0;
+}
+
+void mark_write(const struct mark *mark, struct bytes *out)
+{
+    json_open(out, '{');
+    json_string_field(out, "id", mark->id);
+    json_string_field(out, "name", mark->name[0] ? mark->name : NULL);
+    json_string_field(out, "session", mark->session ? mark->session->id : NULL);
+    json_string_field(out, "context", mark->kept.id);
+    json_moment_field(out, "created_at", mark->created_ms);
+    json_count_field(out, "bytes", mark_bytes(mark));
+    json_key(out, "not_carried");
+    json_texts(out, &mark->not_carried);
+    json_close(out, '}');
+}
+
+void marks_write(const struct session *session, struct bytes *out)
+{
+    json_open(out, '[');
+    for (const struct mark *mark = session->marks; mark; mark = mark->older)
+        if (mark->is_ready)
+            mark_write(mark, out);
+    json_close(out, ']');
+}
+
+/* --- the way back -------------------------------------------------------------------------------
+ */
+
+static void image_is_poured(void *user, uint64_t moved, const error *why)
+{
+    struct pouring *pouring = user;
+    (void) moved;
+    (void) why;
+    pouring->image = NULL;
+}
+
+static void files_are_poured(void *user, uint64_t moved, const error *why)
+{
+    struct pouring *pouring = user;
+    (void) moved;
+    (void) why;
+    pouring->files = NULL;
+}
+
+int pouring_begin(struct pouring *pouring, struct mark *mark, const struct copy_pipes *pipes,
+                  error *err)
+{
+    struct pump_order image = { .loop = mark->session->sessions->loop,
+                                .pipe = pipes->image,
+                                .file = mark->image.file,
+                                .most = mark->image.bytes,
+                                .told = image_is_poured,
+                                .user = pouring };
+    struct pump_order files = image;
+    files.pipe = pipes->files;
+    files.file = mark->files.file;
+    files.most = mark->files.bytes;
+    files.told = files_are_poured;
+    mark_hold(mark);
+    pouring->mark = mark;
+    int image_result = pump_in(&image, &pouring->image, err);
+    int files_result = pump_in(&files, &pouring->files, err);
+    return image_result < 0 || files_result < 0 ? -1 : 0;
+}
+
+void pouring_done(struct pouring *pouring)
+{
+    pump_abandon(pouring->image);
+    pump_abandon(pouring->files);
+    if (pouring->mark)
+        mark_let_go(pouring->mark);
+    *pouring = (struct pouring){ 0 };
+}

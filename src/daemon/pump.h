@@ -1,0 +1,32 @@
+/* pump.h - carries bytes between a pipe and a file without a name, a piece in each turn of the
+ * loop, so that a gigabyte holds up nobody. It knows nothing of what they mean.
+ *
+ *   Since  one thread is all that gloveboxd has beside its loop, and that is the log's (decision
+ *          0042): what is written here is not waited for on the disk either, since it is gone with
+ *          the daemon. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdint.h>
+#include <uv.h>
+
+struct pump;
+
+struct pump_order {
+    uv_loop_t *loop;
+    int pipe;      /* taken, also when it fails */
+    int file;      /* borrowed until it is told or abandoned; of several pumps at once */
+    uint64_t most; /* bytes; into a pipe: all that the file has */
+    /* Told once: all bytes are there, and `moved` is how many. */
+    void (*told)(void *user, uint64_t moved, const error *why);
+    void *user;
+};
+
+/* From the pipe into the file, up to its end. Fails  ERR_SYSTEM; later ERR_LIMIT, ERR_FULL. */
+int pump_out(const struct pump_order *order, struct pump **ret_pump, error *err);
+/* The first `most` bytes of the file into the pipe. */
+int pump_in(const struct pump_order *order, struct pump **ret_pump, error *err);
+
+/* Nothing is told any more. NULL is none. */
+void pump_abandon(struct pump *pump);

@@ -1,0 +1,166 @@
+/* rollback.c - see rollback.h. */
+#include "daemon/rollback.h"
+
+#include "base/cleanup.h"
+#include "daemon/branching.h"
+#include "daemon/contexts.h"
+#include "daemon/log.h"
+#include "daemon/marks.h"
+#include "daemon/sessions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct rollback {
+    struct session *session;
+    struct pool_ticket *ticket;
+    struct sandbox *sandbox; /* that the session is going to have */
+    enum pool_start start;
+    struct fill fill;
+    struct pouring pouring;
+    deadline ends;
+    void (*told)(void *user, const error *why);
+    void *user;
+};
+
+/* Everything that is not the session's own by now is given back. */
+static void finish(struct rollback *rollback, const error *why)
+{
+    struct session *session = rollback->session;
+    void (*told)(void *user, const error *why) = rollback->told;
+    void *user = rollback->user;
+    session->rollback = NULL;
+    fill_done(&rollback->fill);
+    pouring_done(&rollback->pouring);
+    if (rollback->ticket)
+        pool_abandon(rollback->ticket);
+    if (rollback->sandbox)
+        pool_return(session->sessions->pool, rollback->sandbox);
+    free(rollback);
+    if (told)
+        told(user, why);
+}
+
+void rollback_end(struct session *session, const error *why)
+{
+    if (session->rollback)
+        finish(session->rollback, why);
+}
+
+void rollback_unheard(struct session *session, const void *user)
+{
+    if (session->rollback && session->rollback->user == user)
+        session->rollback->told = NULL;
+}
+
+static void on_filled(void *user, const error *why)
+{
+    struct rollback *rollback = user;
+    struct session *session = rollback->session;
+    const struct mark *mark = rollback->pouring.mark;
+    error cause;
+    if (why) {
+        cause = *why;
+        (void) under(&cause, "roll back to mark %s", mark->id);
+        finish(rollback, &cause);
+        return;
+    }
+    (void) fail(&cause, ERR_CONFLICT, "the session was rolled back to mark %s",
+                mark->name[0] ? mark->name : mark->id);
+    log_event(LOG_NOTICE, "session.rolled_back", TEXT("session", session->id),
+              TEXT("mark", mark->id));
+    struct sandbox *sandbox = rollback->sandbox;
+    rollback->sandbox = NULL;
+    int moved = session_move(session, sandbox, rollback->start, &mark->kept, &cause);
+    if (session->rollback)
+        finish(rollback, moved < 0 ? &cause : NULL);
+}
+
+static void fill_it(struct rollback *rollback)
+{
+    error why;
+    auto_fd image = -1;
+    auto_fd files = -1;
+    struct copy_pipes pipes = { -1, -1 };
+    struct mark *mark = rollback->pouring.mark;
+    if (pipe_make(&image, &pipes.image, &why) < 0 || pipe_make(&files, &pipes.files, &why) < 0) {
+        close_fd(&pipes.image);
+        finish(rollback, &why);
+        return;
+    }
+    rollback->fill.told = on_filled;
+    rollback->fill.user = rollback;
+    fill_begin(&rollback->fill, rollback->sandbox, take_fd(&image), take_fd(&files));
+    int poured = pouring_begin(&rollback->pouring, mark, &pipes, &why);
+    mark_let_go(mark); /* the pouring holds it */
+    if (poured < 0)
+        finish(rollback, &why);
+}
+
+static void on_leased(void *context, struct sandbox *sandbox, enum pool_start start,
+                      const error *cause)
+{
+    struct rollback *rollback = context;
+    rollback->ticket = NULL;
+    if (!sandbox) {
+        error told = *cause;
+        (void) under(&told, "build a sandbox");
+        finish(rollback, &told);
+        return;
+    }
+    rollback->sandbox = sandbox;
+    rollback->start = start;
+    fill_it(rollback);
+}
+
+int session_roll_back(struct session *session, struct mark *mark,
+                      void (*told)(void *user, const error *why), void *user, error *err)
+{
+    struct sandbox *parked = NULL;
+    if (session_check_running(session, err) < 0)
+        return -1;
+    if (session->rollback)
+        return fail(err, ERR_CONFLICT, "the session is being rolled back already");
+    struct rollback *rollback = calloc(1, sizeof *rollback);
+    if (!rollback)
+        return fail(err, ERR_SYSTEM, "no memory for the way back");
+    *rollback = (struct rollback){ .session = session,
+                                   .pouring = { .mark = mark },
+                                   .ends = deadline_in(FILL_MS),
+                                   .told = told,
+                                   .user = user };
+    mark_hold(mark);
+    session->rollback = rollback;
+    struct lease lease = session_lease_of(session);
+    lease.told = on_leased;
+    lease.context = rollback;
+    int leased = pool_lease(session->sessions->pool, &lease, &rollback->ticket, &parked, err);
+    if (leased == POOL_FULL)
+        (void) fail(err, ERR_BUSY,
+                    "every sandbox slot of this machine is taken, and the way back needs one; try "
+                    "again in a moment");
+    if (leased != POOL_LEASED) {
+        rollback->told = NULL;
+        finish(rollback, err);
+        return -1;
+    }
+    session_touch(session);
+    if (parked)
+        on_leased(rollback, parked, POOL_PARKED, NULL);
+    return 0;
+}
+
+void rollback_look(struct session *session)
+{
+    struct rollback *rollback = session->rollback;
+    error why;
+    if (!rollback)
+        return;
+    if (rollback->sandbox) {
+        fill_look(&rollback->fill);
+    } else if (deadline_has_passed(rollback->ends)) {
+        (void) fail(&why, ERR_TIMEOUT, "no sandbox was built in %d s", FILL_MS / 1000);
+        finish(rollback, &why);
+    }
+}

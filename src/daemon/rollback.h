@@ -1,0 +1,17 @@
+/* rollback.h - a session becomes again what it was at one of its marks: it keeps its id, its
+ * deadlines and its marks, and gets another sandbox. Until that stands the session is as it was. */
+#pragma once
+
+#include "base/error.h"
+
+struct mark;
+struct session;
+struct rollback;
+
+/* Begins one; `told` hears the end, *why NULL: it is done.
+ * Fails  ERR_CONFLICT  the session does not run, or is on its way back already; ERR_BUSY. */
+int session_roll_back(struct session *session, struct mark *mark,
+                      void (*told)(void *user, const error *why), void *user, error *err);
+void rollback_look(struct session *session);
+void rollback_end(struct session *session, const error *why);     /* if there is one */
+void rollback_unheard(struct session *session, const void *user); /* he is not told any more */

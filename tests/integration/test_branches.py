@@ -1,0 +1,412 @@
+"""Branches, marks and the way back: what is carried, that nothing is shared, and that nothing is left (decision 0070)."""
+
+import concurrent.futures
+import json
+import os
+import socket
+import time
+
+import pytest
+
+
+@pytest.fixture
+def session(daemon):
+    made = daemon.session()
+    yield made
+    made.call("DELETE")
+
+
+@pytest.fixture
+def branch(daemon):
+    """Makes branches that end with the test."""
+    import session_rig
+    made = []
+
+    def make(parent, status=201, **wishes):
+        got, answer = parent.call("POST", "/branch", wishes)
+        assert got == status, answer
+        if status != 201:
+            return answer["error"]
+        made.append(session_rig.Session(daemon, answer))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.call("DELETE")
+
+
+def mark(session, name=None, **more):
+    status, answer = session.call("POST", "/marks", ({"name": name} if name else {}) | more)
+    assert status == 201, answer
+    return answer["id"]
+
+
+STATE = """
+import collections, contextlib, io, os, random, re, decimal, threading
+import numpy as np, pandas as pd
+frame = pd.DataFrame({'a': range(1000), 'b': np.linspace(0, 1, 1000)})
+log = open('log.txt', 'w+'); _ = log.write('first\\n'); log.flush()
+def counting():
+    n = 0
+    while True:
+        n += 1
+        yield n
+counter = counting(); _ = next(counter), next(counter)
+random.seed(7); _ = random.random(); generator = np.random.default_rng(3); _ = generator.random()
+class Account:
+    total = 0
+    def add(self, n): self.total += n; return self
+account = Account().add(5); lock = threading.Lock()
+pattern = re.compile('a+b'); context = decimal.getcontext(); context.prec = 50
+np.save('/tmp/numbers.npy', np.arange(100000)); mapped = np.load('/tmp/numbers.npy', mmap_mode='r')
+os.chdir('/tmp'); os.environ['MINE'] = 'yes'
+"""
+
+
+class TestWhatIsCarried:
+    def test_variables_files_and_all_that_hangs_on_them(self, session, branch):
+        session.run(STATE)
+        other = branch(session)
+        assert other.value("frame.b.sum(), len(frame)") == session.value("frame.b.sum(), len(frame)")
+        assert other.value("next(counter), account.add(1).total, pattern.match('aab').group()") == "(3, 6, 'aab')"
+        assert other.value("os.getcwd(), os.environ['MINE'], decimal.getcontext().prec") == "('/tmp', 'yes', 50)"
+        assert other.value("_ = log.write('second\\n'); log.flush(); open('/workspace/log.txt').read()") == \
+            "'first\\nsecond\\n'"
+        assert other.value("int(mapped.sum())") == "4999950000"
+        assert other.value("random.random(), generator.random()") == session.value("random.random(), generator.random()")
+        assert session.value("open('/workspace/log.txt').read()") == "'first\\n'"
+
+    def test_what_a_cell_does_works_in_it(self, session, branch):
+        session.run("import numpy as np\nx = 1")
+        other = branch(session)
+        assert other.value("import subprocess; subprocess.run(['echo', 'hi'], capture_output=True).stdout") == "b'hi\\n'"
+        assert other.value("import threading; r = []; t = threading.Thread(target=r.append, args=(1,)); t.start(); "
+                           "t.join(); r") == "[1]"
+        assert other.value("import asyncio; await asyncio.sleep(0.01, 'awaited')") == "'awaited'"
+        assert other.value("import multiprocessing as m; p = m.get_context('fork').Pool(2); p.map(abs, [-1, -2])") == \
+            "[1, 2]"
+        assert other.value("len(bytes(100 << 20)), sum(len(bytes(100)) for _ in range(100000))") == \
+            "(104857600, 10000000)"
+        failed = other.run("def f(): 1 / 0\nf()")
+        assert failed["error"]["name"] == "ZeroDivisionError" and other.value("x") == "1"
+        assert other.run("print('out'); import sys; print('err', file=sys.stderr)")["stdout"] == "out\n"
+        image = other.run("import matplotlib.pyplot as p; p.plot([1, 2]); p.show()")
+        assert "image/png" in image["results"][0]["data"]
+        slow = other.begin("while True: pass")
+        time.sleep(0.2)
+        assert other.call("POST", "/contexts/python/interrupt")[1]["interrupted"]
+        assert slow.until("end")["error"]["name"] == "KeyboardInterrupt"
+        assert other.value("x") == "1", "it lives on"
+
+    def test_it_is_a_session_like_any_other(self, session, branch):
+        session.call("PATCH", body={"metadata": {"who": "a"}, "idle_seconds": 77})
+        session.run("x = 1")
+        other = branch(session)
+        kept = other.get()
+        assert kept["parent"] == session.get()["id"] and kept["branched_from"]["context"] == "python"
+        assert kept["branched_from"]["mark"] is None and kept["metadata"] == {"who": "a"}
+        assert kept["idle_seconds"] == 77 and kept["policy"] == session.get()["policy"]
+        assert session.get()["parent"] is None and session.get()["branched_from"] is None
+        assert branch(session, metadata={"try": "2"}, idle_seconds=5).get()["metadata"] == {"try": "2"}
+        assert other.run("x")["cell"]["number"] == 2, "cells go on counting"
+        assert other.run("echo $((1+1))", "bash")["stdout"] == "2\n", "another language"
+        made = other.call("POST", "/contexts", {"language": "python"})[1]["id"]
+        assert other.run("x", made)["error"]["name"] == "NameError", "another context"
+        other.call("POST", "/contexts/python/restart")
+        assert other.run("x")["error"]["name"] == "NameError"
+
+    def test_what_is_not_carried_is_said(self, session, branch):
+        session.run("x = 1")
+        session.run("y=2", "bash")
+        named = session.call("POST", "/contexts", {"language": "python"})[1]["id"]
+        session.run("x = 2", named)
+        other = branch(session, context=named)
+        assert set(other.get()["branched_from"]["not_carried"]) == {"context python", "context bash"}
+        assert other.value("x", named) == "2"
+        assert other.run("x")["error"]["name"] == "NameError", "the other python's is fresh"
+
+    def test_a_session_without_a_cell_and_a_branch_of_a_branch(self, session, branch):
+        fresh = branch(session)
+        assert fresh.value("import os; os.environ['HOME'], 1 + 1") == "('/home/user', 2)"
+        session.run("x = [0]")
+        line = [session]
+        for n in range(1, 4):
+            line.append(branch(line[-1]))
+            line[-1].run(f"x.append({n})")
+        assert [one.value("x") for one in line] == ["[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"]
+
+    def test_removed_and_odd_files(self, session, branch):
+        session.run("import os, shutil; shutil.rmtree('/home/user'  + '/.config', ignore_errors=True)\n"
+                    "for n in os.listdir('/home/user'): os.path.isdir('/home/user/' + n) or os.unlink('/home/user/' + n)\n"
+                    "open(b'\\xff\\n', 'w').write('odd'); os.symlink('/etc/passwd', 'link'); os.mkfifo('fifo')\n"
+                    "os.makedirs('/dev/shm/deep/er'); open('/dev/shm/deep/er/f', 'w').write('shm')")
+        other = branch(session)
+        listing = "sorted(os.walk('/home/user')), open(b'\\xff\\n').read(), os.readlink('link'), open('/dev/shm/deep/er/f').read()"
+        assert other.value(listing) == session.value(listing)
+        assert other.value("os.path.exists('fifo')") == "False"
+
+
+class TestNothingIsShared:
+    def test_neither_sees_what_the_other_does_later(self, session, branch):
+        session.run("import os, mmap\nx = 1; f = open('f', 'w+'); shared = mmap.mmap(-1, 4096); shared[:2] = b'ab'\n"
+                    "r, w = os.pipe(); p = os.getpid()")
+        other = branch(session)
+        session.run("x = 2; _ = f.write('parent'); f.flush(); shared[:2] = b'pp'")
+        other.run("y = 3; _ = f.write('branch!'); f.flush(); shared[2:4] = b'bb'")
+        assert other.value("x, open('f').read(), bytes(shared[:4])") == "(1, 'branch!', b'abbb')"
+        assert session.value("x, open('f').read(), bytes(shared[:4])") == "(2, 'parent', b'pp\\x00\\x00')"
+        assert session.run("y")["error"]["name"] == "NameError"
+        assert other.run("os.write(w, b'x')")["error"]["name"] == "BrokenPipeError"
+        assert other.value("os.read(r, 1)") == "b''"
+        session.run("import signal, subprocess; s = subprocess.Popen(['sleep', '60'])")
+        session.run("signal.signal(signal.SIGTERM, signal.SIG_IGN); os.kill(-1, signal.SIGTERM)")
+        assert other.value("x + 1") == "2"
+
+    def test_the_parent_ends_and_the_branch_lives(self, daemon, branch):
+        parent = daemon.session()
+        parent.run("x = 41")
+        other = branch(parent)
+        parent.end()
+        assert other.value("x + 1") == "42" and other.get()["parent"] == parent.answer["id"]
+
+    def test_twenty_side_by_side(self, daemon, tmp_path_factory):
+        import session_rig
+        from conftest import Glovebox
+        folder = tmp_path_factory.mktemp("many")
+        many = session_rig.Daemon(Glovebox(folder), folder, slots=26)
+        try:
+            parent = many.session()
+            parent.run("import numpy as np; base = np.arange(1000); open('f', 'w').write('base')")
+
+            def try_one(n):
+                status, answer = parent.call("POST", "/branch", {})
+                assert status == 201, answer
+                one = session_rig.Session(many, answer)
+                one.run(f"base *= {n}; open('f', 'a').write(' {n}')")
+                return one
+
+            with concurrent.futures.ThreadPoolExecutor(20) as pool:
+                branches = list(pool.map(try_one, range(20)))
+            for n, one in enumerate(branches):
+                assert one.value("int(base[10]), open('f').read()") == f"({n * 10}, 'base {n}')"
+            assert parent.value("int(base[10]), open('f').read()") == "(10, 'base')"
+            for one in [*branches, parent]:
+                one.end()
+            many.idle()
+        finally:
+            many.stop()
+
+    def test_the_walls_are_those_of_every_session(self, session, branch):
+        session.run("x = 1")
+        other = branch(session)
+        status = "{l.split(':')[0]: l.split()[1] for l in open('/proc/self/status') if l[:3] in ('Cap', 'NoN', 'Sec')}"
+        assert other.value(status) == session.value(status)
+        assert other.value("import os; sorted(os.listdir('/proc/self/fd'))[:3], len(os.listdir('/proc/self/fd')) < 8") == \
+            "(['0', '1', '2'], True)"
+        assert other.value("[p for p in os.listdir('/proc') if p.isdigit() and "
+                           "'glovebox-restore' in open(f'/proc/{p}/comm').read()]") == "[]"
+        assert other.run("open('/etc/x', 'w')")["error"]["name"] in ("OSError", "PermissionError")
+        assert other.run("import socket; socket.create_connection(('127.0.0.1', 1))")["error"] is not None
+        assert other.get()["isolation"] == session.get()["isolation"]
+        ulimit = "import resource; [resource.getrlimit(n) for n in range(9)]"
+        assert other.value(ulimit) == session.value(ulimit)
+
+
+class TestRefusals:
+    def test_what_cannot_be_branched_is_said(self, session, branch):
+        assert branch(session, 404, context="nobody")["code"] == "not_found"
+        session.run("x=1", "bash")
+        assert "python" in branch(session, 400, context="bash")["message"]
+        assert branch(session, 400, what="x")["code"] == "bad_request"
+        assert branch(session, 400, context="python", mark="x")["code"] == "bad_request"
+        assert branch(session, 404, mark="none")["code"] == "not_found"
+        slow = session.begin("import time; time.sleep(1)")
+        assert "a cell runs" in branch(session, 409)["message"]
+        slow.until("end")
+        session.call("POST", "/pause")
+        assert "resume" in branch(session, 409)["message"]
+        session.call("POST", "/resume")
+        branch(session)
+        session.end()
+        assert "ended" in branch(session, 409)["message"]
+
+    def test_cells_wait_until_it_is_copied(self, session, branch):
+        session.run("import numpy as np, os; a = np.ones(4 << 20); open('big', 'wb').write(bytes(30 << 20))")
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            made = [pool.submit(session.call, "POST", "/branch", {}) for _ in range(3)]
+            cells = [pool.submit(session.run, "os.path.exists('big') and os.unlink('big'); a += 1") for _ in range(3)]
+            assert all(cell.result()["status"] == "ok" for cell in cells)
+        for status, answer in (one.result() for one in made):
+            if status != 201:  # it came behind a cell
+                assert status == 409 and "a cell runs" in answer["error"]["message"]
+                continue
+            place = f"/v1/sessions/{answer['id']}"
+            result = session.daemon.call("POST", place + "/contexts/python/run",
+                                         {"code": "[float(a.min()), float(a.max()), os.path.exists('big')]"})[1]
+            least, most, is_there = json.loads(result["results"][0]["data"]["text/plain"].lower())
+            assert least == most and is_there == (least == 1), "one moment, between two cells"
+            session.daemon.call("DELETE", place)
+
+    def test_files_and_memory_that_do_not_fit(self, daemon, branch):
+        parent = daemon.session(limits={"memory_bytes": 256 << 20})
+        parent.run("import os\nblock = bytearray(os.urandom(1 << 20)) * 150")
+        answer = parent.call("POST", "/branch", {})[1]
+        if "error" in answer:
+            assert answer["error"]["code"] == "limit" and "memory" in answer["error"]["message"]
+        else:
+            daemon.call("DELETE", f"/v1/sessions/{answer['id']}")
+        assert parent.value("len(block)") == str(150 << 20), "it lives on"
+        parent.end()
+
+
+HOSTILE = {
+    "no image at all": "import _glovebox_kernel, gc, types\n"
+                       "for o in gc.get_objects():\n"
+                       "    if isinstance(o, types.FunctionType) and o.__qualname__ == 'imager.<locals>.image':\n"
+                       "        for c in o.__closure__:\n"
+                       "            if callable(c.cell_contents) and getattr(c.cell_contents, '__name__', '') == 'image':\n"
+                       "                c.cell_contents = lambda *a: BODY",
+}
+
+
+class TestHostileParents:
+    def attack(self, session, body):
+        session.run(HOSTILE["no image at all"].replace("BODY", body))
+
+    @pytest.mark.parametrize("body", [
+        "False", "1 / 0", "os.write(a[0], bytes(100000)) and False", "os.write(a[0], b'GLBIMAGE' * 4096) and False",
+    ])
+    def test_garbage_for_an_image(self, daemon, branch, body):
+        parent = daemon.session()
+        parent.run("import os; x = 1")
+        self.attack(parent, body)
+        error = branch(parent, 409 if "1 / 0" not in body else 409)
+        assert "copied" in error["message"] or "gone" in error["message"], error
+        parent.call("DELETE")
+
+    def test_an_image_that_never_ends(self, daemon, branch):
+        parent = daemon.session()
+        parent.run("import os, threading, time\n"
+                   "def pour(fd):\n    fd = os.dup(fd)\n    def go():\n        while True: os.write(fd, bytes(1 << 20))\n"
+                   "    threading.Thread(target=go, daemon=True).start()")
+        self.attack(parent, "pour(a[0])")
+        began = time.monotonic()
+        status, answer = parent.call("POST", "/branch", {})
+        assert status in (409, 422, 504) and time.monotonic() - began < 14, answer
+        status, answer = parent.call("POST", "/marks", {})
+        assert status in (409, 422, 504), answer
+        parent.call("DELETE")
+        daemon.idle()
+
+
+class TestMarks:
+    def test_change_and_back_and_again(self, session):
+        session.run("x = 1; open('f', 'w').write('one'); g = open('f')")
+        first = mark(session, "first")
+        session.run("x = 2; open('f', 'w').write('two'); open('new', 'w').close()")
+        second = mark(session)
+        session.run("del x; import os; os.unlink('f')")
+        for _ in range(2):
+            status, answer = session.call("POST", f"/marks/{first}/rollback")
+            assert status == 200 and answer["id"] == session.answer["id"] and answer["state"] == "running", answer
+            assert session.value("import os; x, open('f').read(), os.path.exists('new'), g.read()") == \
+                "(1, 'one', False, 'one')"
+        assert session.call("POST", f"/marks/{second}/rollback")[0] == 200
+        assert session.value("import os; x, open('f').read(), os.path.exists('new')") == "(2, 'two', True)"
+        marks = session.call("GET", "/marks")[1]["marks"]
+        assert [(row["id"], row["name"]) for row in marks] == [(second, None), (first, "first")]
+        assert all(row["bytes"] > 1 << 20 and row["context"] == "python" for row in marks)
+        assert session.call("POST", "/marks/first/rollback")[0] == 200, "by its name"
+        assert session.call("DELETE", f"/marks/{first}")[0] == 200
+        assert session.call("POST", f"/marks/{first}/rollback")[0] == 404
+
+    def test_a_mark_outlives_a_crash_and_what_else_ran_ends(self, session):
+        session.run("x = 'kept'")
+        session.run("v=1", "bash")
+        name = mark(session, "safe")
+        process = session.call("POST", "/processes", {"command": ["sleep", "60"]})[1]["id"]
+        session.run("import os; os.kill(os.getpid(), 11)")
+        assert session.run("x")["error"]["name"] == "NameError"
+        assert session.call("POST", f"/marks/{name}/rollback")[0] == 200
+        assert session.value("x") == "'kept'"
+        assert session.run("echo $v", "bash")["stdout"] == "\n", "its names are gone"
+        assert session.call("GET", f"/processes/{process}")[1]["state"] == "ended"
+
+    def test_a_cell_that_runs_is_told(self, session):
+        session.run("x = 1")
+        name = mark(session)
+        running = session.begin("import time\nwhile True: time.sleep(0.1)")
+        time.sleep(0.3)
+        assert session.call("POST", f"/marks/{name}/rollback")[0] == 200
+        end = running.until("end")
+        assert "rolled back" in end["error"]["value"], end["error"]
+        assert session.value("x") == "1"
+
+    def test_a_branch_from_a_mark(self, session, branch):
+        session.run("x = 1")
+        name = mark(session, "start")
+        session.run("x = 2")
+        others = [branch(session, mark="start") for _ in range(3)]
+        assert [one.value("x") for one in others] == ["1"] * 3 and session.value("x") == "2"
+        assert others[0].get()["branched_from"]["mark"] == name
+
+    def test_limits_and_names(self, session):
+        session.run("x = 1")
+        names = [mark(session, f"m{n}") for n in range(16)]
+        status, answer = session.call("POST", "/marks", {})
+        assert status == 429 and "16 marks" in answer["error"]["message"]
+        session.call("DELETE", f"/marks/{names[0]}")
+        assert session.call("POST", "/marks", {"name": "m1"})[0] == 409
+        for name in ("a/b", "mrk_x", "x" * 64, "\u00e4"):
+            assert session.call("POST", "/marks", {"name": name})[0] == 400, name
+        assert session.call("POST", "/marks", {"what": 1})[0] == 400
+
+    def test_nothing_is_left_of_them(self, daemon):
+        one = daemon.session()
+        one.run("x = bytes(20 << 20)")
+        mark(one), mark(one)
+        fds = f"/proc/{daemon.daemon_pid()}/fd"
+        held = [os.readlink(f"{fds}/{n}") for n in os.listdir(fds)]
+        assert sum("blobs/" in place and "deleted" in place for place in held) == 4
+        one.call("POST", "/marks/" + mark(one) + "/rollback")
+        one.end()
+        daemon.idle()
+        time.sleep(0.1)
+        assert not [place for place in (os.readlink(f"{fds}/{n}") for n in os.listdir(fds))
+                    if "blobs/" in place and "deleted" in place]
+
+
+def test_nothing_is_left(daemon):
+    """Branches that were made, that failed and whose maker hung up: no sandbox, no pipe, no process."""
+    daemon.idle()
+    folder = f"/proc/{daemon.daemon_pid()}/fd"
+
+    def pipes():
+        held = []
+        for number in os.listdir(folder):
+            try:
+                held.append(os.readlink(f"{folder}/{number}"))
+            except FileNotFoundError:
+                pass
+        return {place for place in held if place.startswith("pipe:")}
+
+    before = pipes()
+    parent = daemon.session()
+    parent.run("x = bytes(50 << 20)")
+    for n in range(6):
+        if n % 2 == 0:
+            status, answer = parent.call("POST", "/branch", {})
+            assert status == 201, answer
+            daemon.call("DELETE", f"/v1/sessions/{answer['id']}")
+            continue
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(daemon.path)
+        connection.sendall(f"POST {parent.place}/{'marks' if n == 5 else 'branch'} HTTP/1.1\r\nHost: x\r\n"
+                           "Content-Length: 2\r\n\r\n{}".encode())
+        time.sleep(0.005 * n)
+        connection.close()
+    assert parent.value("len(x)") == str(50 << 20)
+    for row in daemon.call("GET", "/v1/sessions")[1]["sessions"]:  # that stood before their maker had gone
+        daemon.call("DELETE", f"/v1/sessions/{row['id']}")
+    daemon.idle()
+    assert pipes() <= before
