@@ -83,6 +83,13 @@ static void read_counters(struct run *run, struct session *session)
 void cell_conclude(struct run *run)
 {
     (void) uv_timer_stop(&run->timer);
+    if (run->started_us != 0 && gate_is_due(run)) {
+        run->state = RUN_GATING;
+        run->state_ends = (deadline){ 0 };
+        runs_leave(run);
+        gate_begin(run, cell_conclude);
+        return;
+    }
     run_conclude(run);
     runs_ended(run->runs, run);
 }
@@ -195,7 +202,8 @@ int cell_new(struct context *context, struct context_request *request, struct ru
     run->cell = cell;
     run->account = session->account;
     run->spec.language = context->language;
-    if (run_note(run, cell->request.given, err) < 0 ||
+    if (gate_prepare(run, cell->request.given, err) < 0 ||
+        run_note(run, cell->request.given, err) < 0 ||
         (!check_is_wanted(run) && run_ask(run, cell->request.given, err) < 0)) {
         run_free(run); /* with its cell */
         return -1;

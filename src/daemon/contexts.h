@@ -104,7 +104,8 @@ void cell_interrupt(struct run *run);
 /* It has not begun, or its session has ended: `why` says it. */
 void cell_lost_session(struct run *run, const error *why);
 void cell_write(const struct run *run, struct bytes *out);
-void cell_conclude(struct run *run); /* its context is free already: it is done, and told */
+void cell_conclude(struct run *run); /* its context is free already: it is done, and told, once its
+                                        output has been compared if it is to be */
 void cell_free(struct cell *cell);
 
 /* session_way.c: the way out of a session, which its cells tell of. */

@@ -168,6 +168,7 @@ static int take_artifacts(struct json_object *value, struct expect_needs *needs,
         json_object_array_length(value) > EXPECT_ARTIFACTS_MOST)
         return fail(err, ERR_BAD_REQUEST, "'expect.artifacts' must be a list of up to %d objects",
                     EXPECT_ARTIFACTS_MOST);
+    needs->artifacts = true;
     for (size_t i = 0; i < json_object_array_length(value); i++) {
         char at[40];
         struct wish wish = { .at = at };
@@ -194,7 +195,7 @@ static int take_word(const char *key, struct json_object *value, bool *ret_is_fo
 static int take_others(struct json_object *value, struct expect_needs *needs, error *err)
 {
     bool is_forbidden;
-    (void) needs;
+    needs->artifacts = true;
     return take_word("others", value, &is_forbidden, err);
 }
 

@@ -21,8 +21,9 @@ enum { EXPECT_BYTES_MOST = 256 * 1024, EXPECT_ARTIFACTS_MOST = 64, EXPECT_PATTER
 
 /* What of a run has to be there to find out. */
 struct expect_needs {
-    bool contents; /* of its artifacts */
-    bool result;   /* it shows values: a cell */
+    bool contents;  /* of its artifacts */
+    bool result;    /* it shows values: a cell */
+    bool artifacts; /* it is one that leaves some: no cell of a session */
 };
 
 /* Checks the whole of it.

@@ -203,6 +203,7 @@ static void write_lost(const char *id, const char *receipt, struct json_object *
     write_list(out, "degraded");
     json_close(out, '}');
     json_null_field(out, "checks");
+    json_null_field(out, "gate");
     json_null_field(out, "approval");
     json_string_field(out, "receipt", receipt);
     json_close(out, '}');

@@ -149,7 +149,7 @@ int context_request_read(struct json_object *json, bool is_cell,
                          struct context_request *ret_request, error *err)
 {
     static const char *const of_context[] = { "language", "env" };
-    static const char *const of_cell[] = { "code", "limits", "approval" };
+    static const char *const of_cell[] = { "code", "limits", "approval", "expect" };
     struct context_request request = { .given = request_open(json, err) };
     if (!request.given)
         return -1;
@@ -172,12 +172,16 @@ int context_request_read(struct json_object *json, bool is_cell,
         else
             result = fail(err, ERR_BAD_REQUEST, "'%.60s' is unknown; a %s has %s", name,
                           is_cell ? "cell" : "context",
-                          is_cell ? "code, limits, approval" : "language, cwd, env");
+                          is_cell ? "code, limits, approval, expect" : "language, cwd, env");
         if (result < 0)
             break;
     }
     if (result == 0 && is_cell && request.given && !request.given->has_code)
         result = fail(err, ERR_BAD_REQUEST, "the cell has no 'code'; send its text");
+    if (result == 0 && request.given->expect_needs.artifacts)
+        result = fail(err, ERR_BAD_REQUEST,
+                      "a cell leaves no artifacts, its files stay in the session; expect stdout, "
+                      "result and secrets of it");
     if (result < 0) {
         context_request_done(&request);
         return -1;

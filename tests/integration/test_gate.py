@@ -140,6 +140,30 @@ def test_the_value_of_a_cell(daemon):
     assert ("secret", "error") in {(row["rule"], row["where"]) for row in raised["findings"]}, raised
 
 
+def test_cells_of_a_session_are_compared(daemon):
+    session = daemon.session(policy="gated")
+
+    def run(code, expect):
+        return session.call("POST", "/contexts/python/run", {"code": code, "expect": expect})
+    try:
+        status, result = run("x = {'a': 1}\nx", {"result": {"schema": {"required": ["a"]}}} | NO_SECRETS)
+        assert status == 200 and result["gate"]["verdict"] == "passed", result
+        assert gate_in_receipt(daemon, result)["verdict"] == "passed"
+        status, result = run("print('AKIA' + 'ABCDEFGHIJKLMNOP'); x['a']", {"result": {"schema": {"const": 2}}} | NO_SECRETS)
+        assert [row["rule"] for row in result["gate"]["findings"]] == ["schema", "secret"] and result["status"] == "ok"
+        assert run("x", {"others": "forbid"})[0] == 400 and run("x", {"artifacts": []})[0] == 400
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            gates = [result["gate"]["verdict"] for _, result in pool.map(lambda n: run(f"x['a'] + {n}", NO_SECRETS), range(8))]
+        assert gates == ["passed"] * 8
+        assert run("x", None)[1]["gate"] is None
+    finally:
+        session.call("DELETE")
+
+
+def gate_in_receipt(daemon, result):
+    return payload_of(daemon.call("GET", f"/v1/receipts/{result['receipt']}")[1])["predicate"]["gate"]
+
+
 # What cannot be found out is an error, and no pass.
 ERRORS = [
     ("print('\"' + 'a' * 60 + '!\"')", {"stdout": {"schema": {"pattern": "^(a+)+$"}}}, "limit: cpu"),
