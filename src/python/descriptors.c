@@ -1,8 +1,9 @@
 /* descriptors.c - what a process has open, noted and opened again.
  *
- * Files come again by their path, at their offset. What else a descriptor can be has another end
- * that stays behind: it becomes a socket whose other end is closed, so that programs see an end
- * (read: 0, write: EPIPE) and not somebody else's file under the number. */
+ * Files come again by their path, at their offset. Those without a name (deleted, O_TMPFILE, memfd)
+ * are mapped by the child, and so become shared memory of the image. What else a descriptor can be
+ * has another end that stays behind: it becomes a socket whose other end is closed, so that
+ * programs see an end (read: 0, write: EPIPE) and not somebody else's file under the number. */
 #include "python/image_parts.h"
 
 #include "base/cleanup.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,6 +28,11 @@ struct entry {
     char name[];
 };
 
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
 /* Files and folders that every sandbox has, or that come along with the branch; and devices like
  * /dev/null. What /proc tells is told of another process. */
 static bool can_open_again(const struct stat *now, const char *path)
@@ -33,8 +40,8 @@ static bool can_open_again(const struct stat *now, const char *path)
     struct stat named;
     if (!S_ISREG(now->st_mode) && !S_ISDIR(now->st_mode) && !S_ISCHR(now->st_mode))
         return false;
-    if (path[0] != '/' || strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0 ||
-        strncmp(path, "/dev/pts/", 9) == 0)
+    if (path[0] != '/' || begins(path, "/proc/") || begins(path, "/sys/") ||
+        begins(path, "/dev/pts/"))
         return false;
     return stat(path, &named) == 0 && named.st_dev == now->st_dev && named.st_ino == now->st_ino;
 }
@@ -47,6 +54,25 @@ static int stream_of(const struct stat *now, const struct stream *streams, int n
             return i;
     bool are_known = streams[0].inode || streams[1].inode || streams[2].inode;
     return !are_known && number < 3 ? number : -1;
+}
+
+/* All of it is read, so that it is there whatever of it was mapped before. */
+static int note_nameless(struct descriptor *one, const struct stat *now, error *err)
+{
+    one->kind = DESCRIPTOR_NAMELESS;
+    one->device = now->st_dev;
+    one->inode = now->st_ino;
+    one->size = (size_t) now->st_size;
+    one->object = -1;
+    if (one->size == 0)
+        return 0;
+    char own[32];
+    (void) snprintf(own, sizeof own, "/proc/self/fd/%d", one->number);
+    auto_fd file = open(own, O_RDONLY | O_CLOEXEC); /* it may be open for writing alone */
+    one->mapped = mmap(NULL, one->size, PROT_READ, MAP_SHARED, file, 0);
+    return one->mapped == MAP_FAILED
+               ? fail_os(err, "carry the file without a name behind descriptor %d", one->number)
+               : 0;
 }
 
 static int note_one(struct descriptors *all, const struct stream *streams, int number, error *err)
@@ -77,12 +103,15 @@ static int note_one(struct descriptors *all, const struct stream *streams, int n
     if (size < 0)
         return fail_os(err, "look at descriptor %d", number);
     name[size] = '\0';
+    if (S_ISREG(now.st_mode))
+        one->offset = lseek(number, 0, SEEK_CUR);
     if (!can_open_again(&now, name)) {
+        if (S_ISREG(now.st_mode) && !begins(name, "/proc/") && !begins(name, "/sys/"))
+            return note_nameless(one, &now, err);
         all->lost++;
         return 0;
     }
     one->kind = DESCRIPTOR_FILE;
-    one->offset = lseek(number, 0, SEEK_CUR);
     all->names_size += (size_t) size + 1;
     return 0;
 }
@@ -156,6 +185,25 @@ static int open_again(const struct descriptor *one, const char *path, error *err
     return place(one, file, err);
 }
 
+static int open_nameless(const struct descriptor *one, int object, error *err)
+{
+    const int flags = one->flags & (O_ACCMODE | O_APPEND | O_NONBLOCK);
+    char own[32];
+    (void) snprintf(own, sizeof own, "/proc/self/fd/%d", object);
+    int file =
+        one->size == 0 ? memfd_create("nameless", MFD_CLOEXEC) : open(own, flags | O_CLOEXEC);
+    if (file < 0 || (one->size == 0 && fcntl(file, F_SETFL, flags) < 0))
+        return fail_os(err, "open the file without a name behind descriptor %d", one->number);
+    /* Shared memory ends with a page, a file where it did. */
+    if (one->size > 0 && truncate(own, (off_t) one->size) < 0)
+        return fail_os(err, "end the file without a name behind descriptor %d", one->number);
+    if (one->offset > 0 && lseek(file, one->offset, SEEK_SET) < 0)
+        return fail_os(err, "find the place behind descriptor %d", one->number);
+    if (one->mapped)
+        (void) munmap(one->mapped, one->size);
+    return place(one, file, err);
+}
+
 static int open_end(const struct descriptor *one, error *err)
 {
     int pair[2];
@@ -168,66 +216,96 @@ static int open_end(const struct descriptor *one, error *err)
     return place(one, pair[0], err);
 }
 
-/* A number that nothing in the table has. */
-static int free_number(const struct descriptors *all, int above)
+/* What is open when it begins: the program's streams, the control socket, what the image shared. */
+struct given {
+    int streams[3];
+    int control;
+    int objects[IMAGE_OBJECTS_MOST];
+};
+
+static bool is_taken(const struct descriptors *all, int control, int number)
 {
-    int number = above;
     for (unsigned i = 0; i < all->count; i++)
-        if (all->table[i].number == number) {
-            number++;
-            i = (unsigned) -1;
-        }
-    return number;
+        if (all->table[i].number == number)
+            return true;
+    return number == control || fcntl(number, F_GETFD) >= 0;
 }
 
-/* The three of this process wait out of the way while numbers are given. */
-static int put_aside(const struct descriptors *all, int control, int *aside, error *err)
+/* Moves it to a number that nobody wants. */
+static int put_aside(const struct descriptors *all, int control, int *fd, error *err)
 {
     int number = 3;
-    for (int i = 0; i < 3; i++) {
-        number = free_number(all, number);
-        if (number == control)
-            number = free_number(all, number + 1);
-        aside[i] = dup3(i, number, O_CLOEXEC);
-        if (aside[i] < 0)
-            return fail_os(err, "put aside descriptor %d", i);
-        (void) close(i);
+    while (is_taken(all, control, number))
         number++;
-    }
+    if (dup3(*fd, number, O_CLOEXEC) < 0)
+        return fail_os(err, "put aside descriptor %d", *fd);
+    (void) close(*fd);
+    *fd = number;
     return 0;
 }
 
-static int put_back_one(const struct descriptors *all, const struct descriptor *one,
-                        const int *aside, error *err)
+static int put_all_aside(const struct descriptors *all, int control, struct given *given,
+                         error *err)
 {
-    if (one->kind == DESCRIPTOR_FILE)
+    for (int i = 0; i < 3; i++)
+        if (put_aside(all, control, &given->streams[i], err) < 0)
+            return -1;
+    for (int i = 0; i < IMAGE_OBJECTS_MOST; i++)
+        if (given->objects[i] >= 0 && put_aside(all, control, &given->objects[i], err) < 0)
+            return -1;
+    return put_aside(all, control, &given->control, err);
+}
+
+static int put_back_one(const struct descriptors *all, const struct descriptor *one,
+                        const struct given *given, error *err)
+{
+    switch (one->kind) {
+    case DESCRIPTOR_FILE:
         return open_again(one, all->names + one->name, err);
-    if (one->kind == DESCRIPTOR_LOST)
+    case DESCRIPTOR_NAMELESS:
+        return open_nameless(one, one->object < 0 ? -1 : given->objects[one->object], err);
+    case DESCRIPTOR_LOST:
         return open_end(one, err);
-    if (dup3(aside[one->stream], one->number, one->closes ? O_CLOEXEC : 0) < 0)
+    case DESCRIPTOR_STREAM:
+        break;
+    }
+    if (dup3(given->streams[one->stream], one->number, one->closes ? O_CLOEXEC : 0) < 0)
         return fail_os(err, "put back descriptor %d", one->number);
     return 0;
 }
 
-int descriptors_put_back(const struct descriptors *all, int control, error *err)
+int descriptors_find(struct descriptors *all, const struct space *space, error *err)
 {
-    int aside[3];
-    int own = IMAGE_FD_CONTROL;
-    if (own != control) {
-        if (dup3(own, control, O_CLOEXEC) < 0)
-            return fail_os(err, "put back the control socket");
-        (void) close(own);
-    } else if (fcntl(own, F_SETFD, FD_CLOEXEC) < 0) {
-        return fail_os(err, "put back the control socket");
+    for (unsigned i = 0; i < all->count; i++) {
+        struct descriptor *one = &all->table[i];
+        if (one->kind != DESCRIPTOR_NAMELESS || one->size == 0)
+            continue;
+        for (unsigned k = 0; k < space->objects_count; k++)
+            if (space->objects[k].device == one->device && space->objects[k].inode == one->inode)
+                one->object = (int) k;
+        if (one->object < 0)
+            return fail(err, ERR_UNAVAILABLE, "the file behind descriptor %d has no name",
+                        one->number);
     }
-    if (put_aside(all, control, aside, err) < 0)
-        return -1;
-    int result = 0;
+    return 0;
+}
+
+int descriptors_put_back(const struct descriptors *all, int control, const int32_t *objects,
+                         error *err)
+{
+    struct given given = { .streams = { 0, 1, 2 }, .control = IMAGE_FD_CONTROL };
+    memcpy(given.objects, objects, sizeof given.objects);
+    int result = put_all_aside(all, control, &given, err);
+    if (result == 0 && dup3(given.control, control, O_CLOEXEC) < 0)
+        result = fail_os(err, "put back the control socket");
     for (unsigned i = 0; i < all->count && result == 0; i++)
-        result = put_back_one(all, &all->table[i], aside, err);
+        result = put_back_one(all, &all->table[i], &given, err);
     if (result < 0) /* so that the reason can be told */
-        (void) dup3(aside[2], 2, 0);
+        (void) dup3(given.streams[2], 2, 0);
     for (int i = 0; i < 3; i++)
-        (void) close(aside[i]);
+        (void) close(given.streams[i]);
+    for (int i = 0; i < IMAGE_OBJECTS_MOST; i++)
+        close_fd(&given.objects[i]);
+    (void) close(given.control);
     return result;
 }

@@ -40,6 +40,7 @@ struct taking {
     struct place place;
     struct state state;
     struct descriptors descriptors;
+    int32_t objects[IMAGE_OBJECTS_MOST];
     volatile pid_t pid;
     volatile int os;
     char stack[STACK_BYTES] __attribute__((aligned(64)));
@@ -103,8 +104,9 @@ static uintptr_t thread_pointer(void)
 }
 
 /* glovebox-restore calls it, on the old stack below all that is alive there. */
-static void resume(uint64_t end)
+static void resume(uint64_t end, const int32_t *objects)
 {
+    memcpy(taking->objects, objects, sizeof taking->objects);
     (void) munmap((void *) IMAGE_RESTORE_FROM, end - IMAGE_RESTORE_FROM);
     longjmp(taking->here, 1);
 }
@@ -122,7 +124,9 @@ static int prepare(struct space **ret_space, error *err)
         return -1;
     if (descriptors_note(&taking->descriptors, streams, apart, 4, err) < 0)
         return -1;
-    return space_look(ret_space, &taking->place, err);
+    if (space_look(ret_space, &taking->place, err) < 0)
+        return -1;
+    return descriptors_find(&taking->descriptors, *ret_space, err);
 }
 
 /* The child: nobody waits for it, and its end says nothing. */
@@ -167,7 +171,8 @@ static void wake(const struct zygote_hooks *hooks)
     error err;
     numbers_set(&taking->numbers);
     if (state_put_back(&taking->state, &err) < 0 ||
-        descriptors_put_back(&taking->descriptors, taking->control, &err) < 0) {
+        descriptors_put_back(&taking->descriptors, taking->control, taking->objects, &err) < 0 ||
+        state_put_back_limits(&taking->state, &err) < 0) {
         static const char begins[] = "glovebox-restore: ";
         struct iovec line[] = { { (void *) (uintptr_t) begins, sizeof begins - 1 },
                                 { err.text, strnlen(err.text, sizeof err.text) },

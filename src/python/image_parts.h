@@ -43,9 +43,11 @@ int state_look(struct state *state, uintptr_t thread, error *err);
 /* In the child that writes the image, then in what is restored. */
 int state_note(struct state *state, error *err);
 int state_put_back(const struct state *state, error *err);
+int state_put_back_limits(const struct state *state, error *err); /* once everything is open */
 
 enum descriptor_kind {
     DESCRIPTOR_FILE = 1, /* opened again, by its path */
+    DESCRIPTOR_NAMELESS, /* a file without a name, or memory: it comes with the image */
     DESCRIPTOR_STREAM,   /* the program's stdin, stdout or stderr, whichever `stream` says */
     DESCRIPTOR_LOST,     /* pipes, sockets and so on: reads as ended, cannot be written to */
 };
@@ -57,8 +59,13 @@ struct descriptor {
     bool closes;  /* with exec */
     int stream;   /* of DESCRIPTOR_STREAM */
     size_t name;  /* of DESCRIPTOR_FILE: where its path begins in `names` */
-    off_t offset; /* the same: where it is read and written */
-    mode_t mode;  /* the same: its type */
+    off_t offset; /* of files: where it is read and written */
+    mode_t mode;  /* type, and permission */
+    dev_t device; /* of DESCRIPTOR_NAMELESS, with inode: which it is */
+    ino_t inode;
+    void *mapped; /* the same, in the child and in what is restored: all `size` bytes of it */
+    size_t size;
+    int object; /* the same: its number in the image; -1: it is empty */
 };
 
 struct descriptors {
@@ -78,8 +85,14 @@ struct stream {
 int descriptors_note(struct descriptors *all, const struct stream *streams, const int *apart,
                      unsigned apart_count, error *err);
 
-/* Gives them their numbers again; IMAGE_FD_CONTROL becomes `control`. Nothing else stays open. */
-int descriptors_put_back(const struct descriptors *all, int control, error *err);
+/* After space_look(): finds what was mapped among the objects of the image. */
+struct space;
+int descriptors_find(struct descriptors *all, const struct space *space, error *err);
+
+/* Gives them their numbers again; IMAGE_FD_CONTROL becomes `control`. Takes `objects`, of the
+ * image. Nothing else stays open. */
+int descriptors_put_back(const struct descriptors *all, int control, const int32_t *objects,
+                         error *err);
 
 /* The memory of this process. Made in memory of its own, which is in no image. */
 struct space {
@@ -97,7 +110,7 @@ struct space {
 
 /* Where the process goes on, for the head: an address in it, the stack and the thread pointer. */
 struct place {
-    void (*resume)(uint64_t end);
+    void (*resume)(uint64_t end, const int32_t *objects);
     uintptr_t stack;
     uintptr_t thread;
 };

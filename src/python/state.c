@@ -154,7 +154,7 @@ static int put_back_signals(const struct state *state, error *err)
 }
 
 /* A program may have lowered its own; none is raised above what this process may have. */
-static int put_back_limits(const struct state *state, error *err)
+int state_put_back_limits(const struct state *state, error *err)
 {
     for (int i = 0; i < RLIM_NLIMITS; i++) {
         struct rlimit now;
@@ -176,7 +176,7 @@ int state_put_back(const struct state *state, error *err)
     if (put_back_thread(state, err) < 0)
         return -1;
     put_back_features(state); /* before the stack of signals, which has to be large enough */
-    if (put_back_signals(state, err) < 0 || put_back_limits(state, err) < 0)
+    if (put_back_signals(state, err) < 0)
         return -1;
     (void) umask(state->umask);
     (void) prctl(PR_SET_NAME, state->name);

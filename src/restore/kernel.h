@@ -28,12 +28,13 @@ static inline long kernel_set_thread(uint64_t thread)
     return kernel_call(SYS_arch_prctl, (long[6]){ SET_FS, (long) thread });
 }
 
-/* Goes on at `place` with this stack, as if it had been called with one argument. */
-_Noreturn static inline void kernel_jump(uint64_t place, uint64_t stack, uint64_t argument)
+/* Goes on at `place` with this stack, as if it had been called with two arguments. */
+_Noreturn static inline void kernel_jump(uint64_t place, uint64_t stack, uint64_t first,
+                                         uint64_t second)
 {
     __asm__ volatile("mov %1, %%rsp\n\txor %%ebp, %%ebp\n\tpush $0\n\tjmp *%0"
                      :
-                     : "r"(place), "r"(stack), "D"(argument)
+                     : "r"(place), "r"(stack), "D"(first), "S"(second)
                      : "memory");
     __builtin_unreachable();
 }
@@ -62,13 +63,15 @@ static inline long kernel_set_thread(uint64_t thread)
     return 0;
 }
 
-_Noreturn static inline void kernel_jump(uint64_t place, uint64_t stack, uint64_t argument)
+_Noreturn static inline void kernel_jump(uint64_t place, uint64_t stack, uint64_t first,
+                                         uint64_t second)
 {
-    register uint64_t x0 __asm__("x0") = argument;
+    register uint64_t x0 __asm__("x0") = first;
+    register uint64_t x1 __asm__("x1") = second;
     register uint64_t to __asm__("x16") = place;
     __asm__ volatile("mov sp, %1\n\tmov x29, #0\n\tmov x30, #0\n\tbr %0"
                      :
-                     : "r"(to), "r"(stack), "r"(x0)
+                     : "r"(to), "r"(stack), "r"(x0), "r"(x1)
                      : "memory");
     __builtin_unreachable();
 }

@@ -13,6 +13,7 @@ extern const char __executable_start[], _end[]; /* of the linker: where this pro
 
 char restore_stack[STACK_BYTES] __attribute__((aligned(16)));
 static struct plan plan;
+static int32_t objects[IMAGE_OBJECTS_MOST];
 
 /* The stack that the kernel gave us goes with everything else. */
 #if defined __x86_64__
@@ -83,12 +84,12 @@ _Noreturn void restore(void)
     uint64_t page = plan.head.page;
     uint64_t end = ((uint64_t) _end + page - 1) & ~(page - 1);
     clear_space(&plan, end);
-    map_areas(&plan);
+    map_areas(&plan, objects);
     fill_areas(&plan);
     protect_areas(&plan);
-    (void) kernel(SYS_close_range, IMAGE_FD_IMAGE, ~0U, 0);
+    (void) kernel(SYS_close, IMAGE_FD_IMAGE);
     long result = kernel_set_thread(plan.head.thread);
     if (kernel_failed(result))
         give_up("cannot set the thread pointer", NULL, -result);
-    kernel_jump(plan.head.resume, plan.head.stack, end);
+    kernel_jump(plan.head.resume, plan.head.stack, end, (uint64_t) objects);
 }

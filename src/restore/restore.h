@@ -28,7 +28,7 @@ const char *plan_fault(const struct plan *plan);
 void clear_space(const struct plan *plan, uint64_t end);
 
 /* Makes the address space of the plan; then reads the batches of runs into it; then sets its final
- * protection. */
-void map_areas(const struct plan *plan);
+ * protection. Gives the descriptors of shared memory, IMAGE_OBJECTS_MOST of them, -1 if unused. */
+void map_areas(const struct plan *plan, int32_t *objects);
 void fill_areas(const struct plan *plan);
 void protect_areas(const struct plan *plan);

@@ -160,18 +160,22 @@ static void compare_file(const struct image_area *area, const char *name, long f
         give_up("another file lies at", name, 0);
 }
 
-/* Neighbours are mostly of one file: it is opened once for them. */
+/* Neighbours are mostly of one file: it is opened once for them. NULL: that was the last. */
 static long file_of(const struct plan *plan, const struct image_area *area)
 {
     static long file = -1;
     static struct {
         uint32_t name, kind, writes;
     } last;
-    bool writes = area->kind == IMAGE_OPEN && (area->protect & PROT_WRITE);
-    if (file >= 0 && last.name == area->name && last.kind == area->kind && last.writes == writes)
+    bool writes = area && area->kind == IMAGE_OPEN && (area->protect & PROT_WRITE);
+    if (file >= 0 && area && last.name == area->name && last.kind == area->kind &&
+        last.writes == writes)
         return file;
     if (file >= 0)
         (void) kernel(SYS_close, file);
+    file = -1;
+    if (!area)
+        return file;
     const char *name = plan->names + area->name;
     file = kernel(SYS_openat, AT_FDCWD, (long) name,
                   (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -184,30 +188,26 @@ static long file_of(const struct plan *plan, const struct image_area *area)
     return file;
 }
 
-static long object_of(const struct image_area *area)
+static long object_of(const struct image_area *area, int32_t *objects)
 {
-    static struct {
-        long file;
-        uint64_t size;
-        bool is_made;
-    } objects[IMAGE_OBJECTS_MOST];
-    __typeof__(&objects[0]) object = &objects[area->object];
-    if (!object->is_made) {
-        object->file = kernel(SYS_memfd_create, (long) "shared", 1 /* MFD_CLOEXEC */);
-        if (kernel_failed(object->file))
-            give_up("cannot make shared memory", NULL, -object->file);
-        object->is_made = true;
+    static uint64_t sizes[IMAGE_OBJECTS_MOST];
+    int32_t *file = &objects[area->object];
+    if (*file < 0) {
+        long made = kernel(SYS_memfd_create, (long) "shared", 1 /* MFD_CLOEXEC */);
+        if (kernel_failed(made))
+            give_up("cannot make shared memory", NULL, -made);
+        *file = (int32_t) made;
     }
-    if (object->size < area->size) {
-        long result = kernel(SYS_ftruncate, object->file, (long) area->size);
+    if (sizes[area->object] < area->size) {
+        long result = kernel(SYS_ftruncate, *file, (long) area->size);
         if (kernel_failed(result))
             give_up("cannot make shared memory", NULL, -result);
-        object->size = area->size;
+        sizes[area->object] = area->size;
     }
-    return object->file;
+    return *file;
 }
 
-static void map_area(const struct plan *plan, const struct image_area *area)
+static void map_area(const struct plan *plan, const struct image_area *area, int32_t *objects)
 {
     long protect = area->is_filled ? PROT_READ | PROT_WRITE : area->protect;
     long flags = MAP_FIXED_NOREPLACE;
@@ -222,7 +222,7 @@ static void map_area(const struct plan *plan, const struct image_area *area)
         break;
     case IMAGE_SHARED:
         flags |= MAP_SHARED;
-        file = object_of(area);
+        file = object_of(area, objects);
         break;
     case IMAGE_FILE:
         flags |= MAP_PRIVATE;
@@ -243,10 +243,13 @@ static void map_area(const struct plan *plan, const struct image_area *area)
         give_up("cannot map memory of", name ? name : "no file", kernel_failed(at) ? -at : EEXIST);
 }
 
-void map_areas(const struct plan *plan)
+void map_areas(const struct plan *plan, int32_t *objects)
 {
+    for (unsigned i = 0; i < IMAGE_OBJECTS_MOST; i++)
+        objects[i] = -1;
     for (unsigned i = 0; i < plan->head.areas; i++)
-        map_area(plan, &plan->areas[i]);
+        map_area(plan, &plan->areas[i], objects);
+    (void) file_of(plan, NULL);
 }
 
 void protect_areas(const struct plan *plan)

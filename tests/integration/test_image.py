@@ -92,6 +92,19 @@ os.write(1, b'to the file '); os.write(saved, b'to the stream\\n'); spare.seek(0
 os.write(saved, str('to the file' in spare.read()).encode())
 os.dup2(saved, 1)
 """, "to the stream\nTrue"),
+    "files without a name": ("""
+import mmap, tempfile
+file = tempfile.TemporaryFile(); file.write(b'kept ' * 3000); file.seek(10); file.flush()
+gone = open('/workspace/gone', 'w+'); gone.write('gone'); gone.flush(); os.unlink('/workspace/gone')
+only = os.open('/workspace', os.O_TMPFILE | os.O_WRONLY); os.write(only, b'12')
+memory = os.memfd_create('memory'); os.ftruncate(memory, 5000); view = mmap.mmap(memory, 5000); view[4999] = 7
+empty = os.memfd_create('empty')
+""", """
+view[0] = 8
+os.write(only, b'3'); os.write(empty, b'now')
+print(file.read(5), os.fstat(file.fileno()).st_size, gone.tell(), gone.seek(0), gone.read(), os.fstat(only).st_size,
+      os.pread(memory, 1, 0), os.pread(memory, 9, 4999), os.pread(empty, 9, 0), os.fstat(memory).st_size)
+""", "b'kept ' 15000 4 0 gone 3 b'\\x08' b'\\x07' b'now' 5000\n"),
     "random streams": ("""
 import random, tempfile, uuid
 random.seed(5); own = random.Random(6); [random.random() for _ in range(700)]; uuid.getnode()
