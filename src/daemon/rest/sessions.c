@@ -105,6 +105,17 @@ static void post_session(struct exchange *exchange)
         await_session(exchange, session);
 }
 
+int exchange_fields(struct exchange *exchange, const struct field *fields, size_t count, error *err)
+{
+    struct json_object *json = NULL;
+    if (exchange->body_bytes > 0 && json_reader_end(&exchange->body, &json, err) < 0)
+        return -1;
+    json_reader_close(&exchange->body);
+    int read = fields_read(json, fields, count, err);
+    json_object_put(json);
+    return read;
+}
+
 struct session *exchange_session(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
