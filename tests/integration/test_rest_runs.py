@@ -3,6 +3,7 @@
 import concurrent.futures
 import io
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import uuid
 import zipfile
 
 import pytest
-from conftest import BUILD, Glovebox
+from conftest import BUILD, TOP, Glovebox
 from serving import Serving, state_of_its_own
 
 ASYNC = {"Prefer": "respond-async"}
@@ -360,6 +361,37 @@ class TestDocuments:
         text = answer.body.decode()
         for name in set(text.split("#/components/schemas/")[1:]):
             assert name.split('"')[0] in document["components"]["schemas"]
+
+    def test_what_is_said_of_a_query_holds(self, serving):
+        document = serving.call("GET", "/openapi.json").json
+        asked = 0
+        for path, operations in document["paths"].items():
+            if "get" not in operations or "{" in path:
+                continue
+            parameters = [each for each in operations["get"]["parameters"] if each["in"] == "query"]
+            if any(each["required"] for each in parameters):
+                answer = serving.call("GET", path)
+                assert answer.status == 400 and "the query lacks" in answer.json["error"]["message"], path
+            for each in parameters:
+                schema = each["schema"]
+                wrong = ["AAA", ""] if "enum" in schema or schema["type"] == "integer" else []
+                wrong += [schema["maximum"] + 1] if "maximum" in schema else []
+                wrong += [schema["minimum"] - 1] if "minimum" in schema else []
+                for value in wrong:
+                    asked += 1
+                    assert serving.call("GET", f"{path}?{each['name']}={value}").status == 400, (path, each, value)
+                for value in schema.get("enum", []) if path != "/v1/network/connections" else []:  # a stream has no end
+                    assert serving.call("GET", f"{path}?{each['name']}={value}").status == 200 or each["required"]
+        assert asked > 20
+
+    def test_every_parameter_that_is_read_is_described(self):
+        read, described = {}, set()
+        for source in (TOP / "src/daemon/rest").glob("*.c"):
+            text = source.read_text()
+            for name in re.findall(r'exchange_query(?:_count)?\(exchange, "(\w+)"', text) + re.findall(r'is_set\(exchange, "(\w+)"', text):
+                read[name] = source.name
+            described |= set(re.findall(r'\{ "(\w+)", IN_QUERY', text))
+        assert read and set(read) <= described, {name: where for name, where in read.items() if name not in described}
 
     def test_a_validator_finds_nothing(self, serving, tmp_path):
         check = validator(BUILD / "openapi-spec-validator")

@@ -201,7 +201,7 @@ static void post_decision(struct exchange *exchange)
 }
 
 static const struct parameter list_query[] = {
-    { "state", IN_QUERY, "string", "only those: pending, approved, denied, expired, used; all" },
+    { "state", IN_QUERY, "=pending,approved,denied,expired,used,all", "only those" },
     { "limit", IN_QUERY, "count 1..1000", "rows at most; 100 if it is left out" },
     { "after", IN_QUERY, "string", "the page after this approval: `next` of the page before" },
     { "wait", IN_QUERY, "count 0..300", "waits so many seconds for the first of them" },

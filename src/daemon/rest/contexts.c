@@ -1,6 +1,7 @@
 /* contexts.c - /v1/sessions/{id}/contexts: translates HTTP into the calls of sessions.h. */
 #include "base/table.h"
 #include "daemon/json_writer.h"
+#include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
 #include "daemon/sessions.h"
 
@@ -139,12 +140,18 @@ static void post_restart(struct exchange *exchange)
         answer_context(exchange, context, MHD_HTTP_OK);
 }
 
+static const struct parameter cell_query[] = {
+    { "stream", IN_QUERY, "=0,1", "1: answers with events, as Accept: text/event-stream does" },
+    { "Prefer", IN_HEADER, "string", "respond-async, as for POST /v1/runs" },
+    { 0 },
+};
+
 static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/v1/sessions/{id}/contexts", BODY_JSON, post_context, "Makes a context: an interpreter with a state of its own", .status = 201 },
     { "GET",    "/v1/sessions/{id}/contexts", BODY_NONE, get_contexts, "The contexts of a session" },
     { "DELETE", "/v1/sessions/{id}/contexts/{context}", BODY_NONE, delete_context, "Ends a context; its session goes on" },
-    { "POST",   "/v1/sessions/{id}/contexts/{context}/run", BODY_JSON, post_cell, "Runs a cell and answers with its result, or with events, as /v1/runs", .streams = true, .may_be_202 = true },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/run", BODY_JSON, post_cell, "Runs a cell and answers with its result, or with events, as /v1/runs", .query = cell_query, .streams = true, .may_be_202 = true },
     { "POST",   "/v1/sessions/{id}/contexts/{context}/interrupt", BODY_NONE, post_interrupt, "Interrupts the cell that runs" },
     { "POST",   "/v1/sessions/{id}/contexts/{context}/restart", BODY_NONE, post_restart, "Gives the context a fresh interpreter" },
     /* clang-format on */

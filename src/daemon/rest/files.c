@@ -4,6 +4,7 @@
 
 #include "base/table.h"
 #include "daemon/json_writer.h"
+#include "daemon/rest/openapi.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -210,6 +211,32 @@ static void delete_file(struct exchange *exchange)
         answer_question(exchange);
 }
 
+static const struct parameter folder_query[] = {
+    { "path", IN_QUERY, "string", "of the folder; that of the session if it is left out" },
+    { 0 },
+};
+static const struct parameter watch_query[] = {
+    { "path", IN_QUERY, "string", "of the folder; that of the session if it is left out" },
+    { "recursive", IN_QUERY, "=0,1", "1: folders below it too" },
+    { 0 },
+};
+static const struct parameter get_query[] = {
+    { "Range", IN_HEADER, "string", "bytes=from-to, bytes=from- or bytes=-last" },
+    { 0 },
+};
+static const struct parameter put_query[] = {
+    { "mode", IN_QUERY, "string", "octal, from 1 to 777" },
+    { "If-None-Match", IN_HEADER, "string", "*: only if nothing has this name" },
+    { 0 },
+};
+static const struct parameter signed_query[] = {
+    { "signature", IN_QUERY, "string", "as files:sign gave it, with the others" },
+    { "expires", IN_QUERY, "count", "" },
+    { "key", IN_QUERY, "string", "" },
+    { "mode", IN_QUERY, "string", "" },
+    { 0 },
+};
+
 /* clang-format off */
 static const struct route rows[] = {
     { "POST",   "/v1/sessions/{id}/files:stat",   BODY_JSON,   post_stat,          "What stands at a path of a session" },
@@ -217,14 +244,14 @@ static const struct route rows[] = {
     { "POST",   "/v1/sessions/{id}/files:mkdir",  BODY_JSON,   post_mkdir,         "Makes a folder, and those that lead to it", .status = 201 },
     { "POST",   "/v1/sessions/{id}/files:move",   BODY_JSON,   post_move,          "Gives a file or folder another path" },
     { "POST",   "/v1/sessions/{id}/files:sign",   BODY_JSON,   file_sign,          "A URL that needs no key: one path, one method, for some time" },
-    { "GET",    "/v1/sessions/{id}/files:watch",  BODY_NONE,   file_get_watch,     "Changes below a folder, as events", .mime = "text/event-stream", .streams = true },
-    { "GET",    "/v1/sessions/{id}/files:tar",    BODY_NONE,   file_get_tar,       "A folder and what is below it as a tar", .mime = "application/x-tar" },
-    { "PUT",    "/v1/sessions/{id}/files:tar",    BODY_STREAM, file_answer_upload, "Unpacks a tar into a folder", .begin = file_begin_put_tar, .take = file_take_upload },
-    { "GET",    "/v1/sessions/{id}/files/{path}", BODY_NONE,   file_get,           "The bytes of a file; a part by Range", .mime = "*/*" },
-    { "PUT",    "/v1/sessions/{id}/files/{path}", BODY_STREAM, file_answer_upload, "Writes a file whole, in place of what had its name", .begin = file_begin_put, .take = file_take_upload },
+    { "GET",    "/v1/sessions/{id}/files:watch",  BODY_NONE,   file_get_watch,     "Changes below a folder, as events", .mime = "text/event-stream", .streams = true, .query = watch_query },
+    { "GET",    "/v1/sessions/{id}/files:tar",    BODY_NONE,   file_get_tar,       "A folder and what is below it as a tar", .mime = "application/x-tar", .query = folder_query },
+    { "PUT",    "/v1/sessions/{id}/files:tar",    BODY_STREAM, file_answer_upload, "Unpacks a tar into a folder", .begin = file_begin_put_tar, .take = file_take_upload, .query = folder_query },
+    { "GET",    "/v1/sessions/{id}/files/{path}", BODY_NONE,   file_get,           "The bytes of a file; a part by Range", .mime = "*/*", .query = get_query },
+    { "PUT",    "/v1/sessions/{id}/files/{path}", BODY_STREAM, file_answer_upload, "Writes a file whole, in place of what had its name", .begin = file_begin_put, .take = file_take_upload, .query = put_query },
     { "DELETE", "/v1/sessions/{id}/files/{path}", BODY_NONE,   delete_file,        "Removes a file, or a folder with what is in it" },
-    { "GET",    "/v1/signed/{id}/{path}",         BODY_NONE,   file_get,           "As GET files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_check_permit, .mime = "*/*" },
-    { "PUT",    "/v1/signed/{id}/{path}",         BODY_STREAM, file_answer_upload, "As PUT files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_begin_signed_put, .take = file_take_upload },
+    { "GET",    "/v1/signed/{id}/{path}",         BODY_NONE,   file_get,           "As GET files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_check_permit, .mime = "*/*", .query = signed_query },
+    { "PUT",    "/v1/signed/{id}/{path}",         BODY_STREAM, file_answer_upload, "As PUT files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_begin_signed_put, .take = file_take_upload, .query = signed_query },
 };
 /* clang-format on */
 const struct route_table file_routes = { "files", rows, COUNT_OF(rows), RIGHT_SESSIONS };

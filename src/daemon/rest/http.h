@@ -192,6 +192,10 @@ void exchange_each_query(const struct exchange *exchange,
 int exchange_query_count(const struct exchange *exchange, const char *name, uint64_t most,
                          uint64_t otherwise, uint64_t *ret_count, error *err);
 
+/* Is the query as the route's table says? Words and numbers are checked, and that nothing lacks.
+ * Fails  ERR_BAD_REQUEST. */
+int exchange_check_query(const struct exchange *exchange, error *err);
+
 /* Puts a header into the answer that follows. Both are copied. */
 void exchange_add_header(struct exchange *exchange, const char *name, const char *value);
 

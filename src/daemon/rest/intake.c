@@ -274,7 +274,7 @@ static int admit(struct exchange *exchange, const char *target, error *err)
     if (settings->admit && settings->admit(exchange, err) < 0)
         return -1;
     if (check_length(exchange, err) < 0 || check_content(exchange, err) < 0 ||
-        check_accept(exchange, err) < 0)
+        check_accept(exchange, err) < 0 || exchange_check_query(exchange, err) < 0)
         return -1;
     if (route->body == BODY_JSON && json_reader_open(&exchange->body, err) < 0)
         return -1;

@@ -274,7 +274,7 @@ static void write_parameters(struct bytes *out, const struct route *route)
         json_open(out, '{');
         json_string_field(out, "name", each->name);
         json_string_field(out, "in", each->place == IN_QUERY ? "query" : "header");
-        json_flag_field(out, "required", false);
+        json_flag_field(out, "required", each->is_required);
         json_string_field(out, "description", each->text);
         json_key(out, "schema");
         write_type(out, each->type, NULL);

@@ -23,6 +23,7 @@ struct parameter {
     enum place place;
     const char *type;
     const char *text;
+    bool is_required; /* in the query */
 };
 
 /* One field of an object. */

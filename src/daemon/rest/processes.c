@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "daemon/contexts.h"
 #include "daemon/json_writer.h"
+#include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
 #include "daemon/sessions.h"
 
@@ -411,12 +412,26 @@ static void post_resize(struct exchange *exchange)
     answer_order(exchange, process, done, &err);
 }
 
+static const struct parameter start_query[] = {
+    { "stream", IN_QUERY, "=0,1", "1: its events follow, as with Accept: text/event-stream" },
+    { 0 },
+};
+static const struct parameter list_query[] = {
+    { "all", IN_QUERY, "=0,1", "1: those too that have ended of late" },
+    { 0 },
+};
+static const struct parameter events_query[] = {
+    { "offset", IN_QUERY, "count", "bytes of its output that have been seen" },
+    { "Last-Event-ID", IN_HEADER, "string", "the same, as browsers send it" },
+    { 0 },
+};
+
 /* clang-format off */
 static const struct route rows[] = {
-    { "POST", "/v1/sessions/{id}/processes",                   BODY_JSON, post_process,  "Starts a program, with pipes or a terminal; its events follow with Accept: text/event-stream", .status = 201, .streams = true },
-    { "GET",  "/v1/sessions/{id}/processes",                   BODY_NONE, get_processes, "The programs that run; ?all=1: those too that have ended of late" },
+    { "POST", "/v1/sessions/{id}/processes",                   BODY_JSON, post_process,  "Starts a program, with pipes or a terminal; its events follow with Accept: text/event-stream", .query = start_query, .status = 201, .streams = true },
+    { "GET",  "/v1/sessions/{id}/processes",                   BODY_NONE, get_processes, "The programs that run; ?all=1: those too that have ended of late", .query = list_query },
     { "GET",  "/v1/sessions/{id}/processes/{process}",         BODY_NONE, get_process,   "A program, by id, pid or tag" },
-    { "GET",  "/v1/sessions/{id}/processes/{process}/events",  BODY_NONE, get_process_events, "What it prints, from ?offset= or Last-Event-ID on, and its end", .mime = "text/event-stream", .streams = true },
+    { "GET",  "/v1/sessions/{id}/processes/{process}/events",  BODY_NONE, get_process_events, "What it prints, from ?offset= or Last-Event-ID on, and its end", .query = events_query, .mime = "text/event-stream", .streams = true },
     { "POST", "/v1/sessions/{id}/processes/{process}/stdin",   BODY_JSON, post_stdin,    "Types into it; closes its input" },
     { "POST", "/v1/sessions/{id}/processes/{process}/signal",  BODY_JSON, post_signal,   "Sends it, or its whole group, a signal" },
     { "POST", "/v1/sessions/{id}/processes/{process}/resize",  BODY_JSON, post_resize,   "Gives its terminal another size" },

@@ -4,6 +4,7 @@
 
 #include "base/table.h"
 #include "daemon/json_writer.h"
+#include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
 
 #include <microhttpd.h>
@@ -119,8 +120,6 @@ static int read_range(struct exchange *exchange, const char *from, const char *t
     char text[CHECKPOINT_SIZE];
     if (ledger_checkpoint(receipts_ledger(door->receipts), text, &head, err) < 0)
         return -1;
-    if (!exchange_query(exchange, from))
-        return fail(err, ERR_BAD_REQUEST, "the query lacks '%s'", from);
     return exchange_query_count(exchange, from, head.size, 0, &ret_range->from, err) < 0
                ? -1
                : exchange_query_count(exchange, to, head.size, head.size, &ret_range->to, err);
@@ -182,13 +181,28 @@ static void get_consistency(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
+static const struct parameter receipt_query[] = {
+    { "proof", IN_QUERY, "=0,1", "1: with the proof that it stands in the log" },
+    { 0 },
+};
+static const struct parameter inclusion_query[] = {
+    { "index", IN_QUERY, "count", "of the record; the first is 0", .is_required = true },
+    { "size", IN_QUERY, "count", "of the log; as it is now if it is left out" },
+    { 0 },
+};
+static const struct parameter consistency_query[] = {
+    { "from", IN_QUERY, "count", "size of the log that was known", .is_required = true },
+    { "to", IN_QUERY, "count", "size of the later one; as it is now if it is left out" },
+    { 0 },
+};
+
 static const struct route rows[] = {
     /* clang-format off */
-    { "GET", "/v1/receipts/{id}",         BODY_NONE, get_receipt,     "The signed receipt of an execution; with ?proof=1 the proof that it stands in the log" },
+    { "GET", "/v1/receipts/{id}",         BODY_NONE, get_receipt,     "The signed receipt of an execution; with ?proof=1 the proof that it stands in the log", .query = receipt_query },
     { "GET", "/v1/log/key",               BODY_NONE, get_key,         "The public key that receipts and checkpoints are signed with" },
     { "GET", "/v1/log/checkpoint",        BODY_NONE, get_checkpoint,  "The log's signed size and root (C2SP tlog-checkpoint)", .mime = "text/plain" },
-    { "GET", "/v1/log/proof/inclusion",   BODY_NONE, get_inclusion,   "Proves that record ?index= is among the first ?size=" },
-    { "GET", "/v1/log/proof/consistency", BODY_NONE, get_consistency, "Proves that the log of ?from= records is the beginning of that of ?to=" },
+    { "GET", "/v1/log/proof/inclusion",   BODY_NONE, get_inclusion,   "Proves that record ?index= is among the first ?size=", .query = inclusion_query },
+    { "GET", "/v1/log/proof/consistency", BODY_NONE, get_consistency, "Proves that the log of ?from= records is the beginning of that of ?to=", .query = consistency_query },
     /* clang-format on */
 };
 

@@ -294,7 +294,10 @@ static const struct parameter events_query[] = {
 static const struct parameter list_query[] = {
     { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
     { "cursor", IN_QUERY, "count", "`next` of the page before" },
-    { "status", IN_QUERY, "string", "only runs with this status" },
+    { "status", IN_QUERY,
+      "=queued,building,loading,running,stopping,collecting,ok,error,limit,denied,"
+      "pending_approval,cancelled,lost",
+      "only runs with this status" },
     { 0 },
 };
 

@@ -1,5 +1,6 @@
 /* sessions.c - /v1/sessions: translates HTTP into the calls of sessions.h. */
 #include "daemon/sessions.h"
+#include "daemon/rest/openapi.h"
 
 #include "base/table.h"
 #include "daemon/branching.h"
@@ -363,13 +364,25 @@ static void get_sessions(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
+static const struct parameter list_query[] = {
+    { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
+    { "after", IN_QUERY, "string", "`next` of the page before" },
+    { "state", IN_QUERY, "=ended,all", "those that have ended, or these too" },
+    { "metadata", IN_QUERY, "string", "name=value&…, once more percent-encoded: all must match" },
+    { 0 },
+};
+static const struct parameter pause_query[] = {
+    { "keep", IN_QUERY, "=all,files", "files: ends the programs and keeps the files" },
+    { 0 },
+};
+
 static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/v1/sessions",      BODY_JSON, post_session,   "Begins a session: a sandbox that is kept between runs", .status = 201 },
-    { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?after= page" },
+    { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?after= page", .query = list_query },
     { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept" },
     { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata" },
-    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files" },
+    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .query = pause_query },
     { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on" },
     { "POST",   "/v1/sessions/{id}/branch", BODY_JSON, post_branch, "Begins a session with the files of this one, and with the variables of one of its contexts", .status = 201 },
     { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it" },
