@@ -4,6 +4,7 @@
 #include "cli/ask.h"
 #include "cli/card.h"
 #include "cli/commands.h"
+#include "cli/moment.h"
 #include "cli/options.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct approval_arguments {
     const char *daemon, *key, *scope, *until, *reason, *state;
@@ -127,14 +127,11 @@ static void print_json(json_object *answer)
 
 static void print_row(json_object *approval)
 {
-    char moment[32] = "";
-    struct tm parts;
-    time_t expires = (time_t) (json_object_get_int64(answer_member(approval, "expires_ms")) / 1000);
-    if (gmtime_r(&expires, &parts))
-        (void) strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    char expires[MOMENT_SIZE];
+    int64_t expires_ms = json_object_get_int64(answer_member(approval, "expires_ms"));
     (void) printf("%-37s %-8s %-16s %-16s %s\n", answer_text(approval, "id"),
                   answer_text(approval, "state"), answer_text(approval, "asker"),
-                  answer_text(approval, "policy"), moment);
+                  answer_text(approval, "policy"), moment_write(expires_ms, expires));
 }
 
 static void print_rows(json_object *answer)

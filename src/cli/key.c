@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "cli/audit.h"
 #include "cli/commands.h"
+#include "cli/moment.h"
 #include "cli/options.h"
 #include "keys/store.h"
 
@@ -117,15 +118,6 @@ static int copy_word(char *to, size_t size, const char *option, const char *text
     return 0;
 }
 
-static void print_moment(int64_t seconds, char text[32])
-{
-    struct tm parts;
-    time_t moment = (time_t) seconds;
-    text[0] = '\0';
-    if (seconds != 0 && gmtime_r(&moment, &parts))
-        (void) strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &parts);
-}
-
 static void add_text(json_object *object, const char *name, const char *text)
 {
     (void) json_object_object_add(object, name,
@@ -176,7 +168,7 @@ static void print_json_key(const struct api_key *key, const char *text)
     add_list(object, "scopes", scopes);
     add_list(object, "policies", key->policies);
     for_each(row, moments) {
-        print_moment(row->seconds, moment);
+        (void) moment_write(row->seconds * 1000, moment);
         add_text(object, row->name, moment);
     }
     for_each(row, numbers)
@@ -325,7 +317,7 @@ static int print_row(void *context, const struct api_key *key)
         (void) printf("%-17s %-8s %-17s %-16s %-22s %-21s %s\n", "id", "state", "tenant", "name",
                       "scopes", "expires", "policies");
     scopes_print(key->scopes, scopes, sizeof scopes);
-    print_moment(key->expires_s, expires);
+    (void) moment_write(key->expires_s * 1000, expires);
     (void) printf("%-17s %-8s %-17s %-16s %-22s %-21s %s\n", key->id, state_of(key), key->tenant,
                   key->name[0] ? key->name : "-", scopes, expires[0] ? expires : "never",
                   key->policies[0] ? key->policies : "every one");

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/audit.h"
 #include "cli/commands.h"
+#include "cli/moment.h"
 #include "client/paths.h"
 #include "template/approved.h"
 #include "template/build.h"
@@ -20,7 +21,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { REASON_MOST = 500 };
@@ -61,15 +61,11 @@ static void set_text(json_object *object, const char *name, const char *text)
 static void set_who_and_when(json_object *object, const char *who, const char *when)
 {
     char text[128];
-    char moment[32] = "";
-    time_t now = (time_t) (wall_clock_ms() / 1000);
-    struct tm parts;
+    char moment[MOMENT_SIZE];
     const struct passwd *user = getpwuid(getuid()); /* NOLINT(concurrency-mt-unsafe): one thread */
     (void) snprintf(text, sizeof text, "%s (%u)", user ? user->pw_name : "uid", getuid());
-    if (gmtime_r(&now, &parts))
-        (void) strftime(moment, sizeof moment, "%Y-%m-%dT%H:%M:%SZ", &parts);
     set_text(object, who, text);
-    set_text(object, when, moment);
+    set_text(object, when, moment_write(wall_clock_ms(), moment));
 }
 
 static int check_reason(const char *reason, error *err)

@@ -1,15 +1,13 @@
 /* net.c - `glovebox net`: how often the rules of policies are used, and connections as they come.
  */
 #include "cli/net.h"
+
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
+#include "cli/ask.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "client/client.h"
-#include "client/dial.h"
-#include "client/http.h"
-#include "client/paths.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -17,7 +15,6 @@
 
 enum {
     ANSWER_MS = 10000,
-    ANSWER_MOST = 16 << 20,
     SILENCE_MS = 120000, /* the daemon says something more often than that, if only a comment */
     ID_MOST = 36,
 };
@@ -62,57 +59,17 @@ const struct option_table *net_option_table(void)
     return &table;
 }
 
-/* --- asking -------------------------------------------------------------------------------------
- */
-
-/* The head of the answer has come; on failure nothing is open. */
-static int ask(const struct net_arguments *arguments, const char *path, const char *accept,
-               struct http *http, error *err)
-{
-    const struct http_request request = { .method = "GET", .path = path, .accept = accept };
-    auto_text place = NULL;
-    auto_text body = NULL;
-    const char *key;
-    size_t size;
-    int fd = -1;
-    int found = arguments->socket ? format_text(&place, err, "%s", arguments->socket)
-                                  : path_of_socket(NULL, &place, err);
-    if (found < 0 || key_of_caller(arguments->key, &key, err) < 0 || dial(place, &fd, err) < 0)
-        return -1;
-    http_init(http, fd, -1);
-    http->key = key;
-    http->until = deadline_in(ANSWER_MS);
-    int result = http_send(http, &request, err);
-    if (result == 0)
-        result = http_receive(http, err);
-    if (result == 0 && http->status == 200)
-        return 0;
-    if (result == 0)
-        result = http_read_all(http, ANSWER_MOST, &body, &size, err);
-    int status = http->status;
-    http_done(http);
-    if (result != 0)
-        return result < 0 ? -1 : fail(err, ERR_UNAVAILABLE, "the daemon has gone");
-    return answer_failed(status, body, err);
-}
-
 /* --- rules --------------------------------------------------------------------------------------
  */
 
 static int print_rules(const struct net_arguments *arguments, error *err)
 {
-    static struct http http;
+    const struct question question = { arguments->socket, "/v1/network/rules", "application/json",
+                                       arguments->key, ANSWER_MS };
     auto_text text = NULL;
-    size_t size;
-    if (ask(arguments, "/v1/network/rules", "application/json", &http, err) < 0)
+    json_object *answer = NULL;
+    if (ask_value(&question, &text, &answer, err) < 0)
         return -1;
-    int result = http_read_all(&http, ANSWER_MOST, &text, &size, err);
-    http_done(&http);
-    if (result != 0)
-        return result < 0 ? -1 : fail(err, ERR_UNAVAILABLE, "the daemon has gone");
-    json_object *answer = json_tokener_parse(text);
-    if (!answer)
-        return fail(err, ERR_PROTOCOL, "gloveboxd sent an answer that is none");
     if (arguments->json)
         (void) puts(text);
     else
@@ -178,7 +135,9 @@ static int tail(const struct net_arguments *arguments, error *err)
         return fail(err, ERR_BAD_REQUEST, "--last takes a number to 512, not '%.40s'", last);
     (void) snprintf(path, sizeof path, "/v1/network/connections?last=%s&follow=%d&all=%d%s%s", last,
                     arguments->once ? 0 : 1, arguments->all ? 1 : 0, *id ? "&source=" : "", id);
-    if (ask(arguments, path, "text/event-stream", &http, err) < 0)
+    const struct question question = { arguments->socket, path, "text/event-stream", arguments->key,
+                                       ANSWER_MS };
+    if (ask_open(&question, &http, err) < 0)
         return -1;
     int result = follow(arguments, &http, err);
     http_done(&http);

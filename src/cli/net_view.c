@@ -2,16 +2,17 @@
  * terminals. */
 #include "cli/net.h"
 
+#include "cli/moment.h"
+
 #include "cli/ask.h"
 #include "cli/terminal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { AMOUNT_SIZE = 24, MOMENT_SIZE = 32, LINE_SIZE = 2048 };
+enum { AMOUNT_SIZE = 24, LINE_SIZE = 2048 };
 
 static int64_t number_of(json_object *object, const char *name)
 {
@@ -32,17 +33,6 @@ static void write_amount(int64_t bytes, char text[AMOUNT_SIZE])
     for (; amount >= 1024 && unit < 4; unit++)
         amount /= 1024;
     (void) snprintf(text, AMOUNT_SIZE, "%.*f %s", unit == 0 ? 0 : 1, amount, units[unit]);
-}
-
-/* "2026-11-22T03:00:00Z", or its end. */
-static const char *write_moment(int64_t at_ms, char text[MOMENT_SIZE])
-{
-    struct tm parts;
-    time_t at = (time_t) (at_ms / 1000);
-    text[0] = '\0';
-    if (gmtime_r(&at, &parts))
-        (void) strftime(text, MOMENT_SIZE, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return text;
 }
 
 static const char *time_of_day(const char *moment)
@@ -84,7 +74,7 @@ static void print_rule(json_object *rule, bool only_unused, struct tally *tally)
     write_amount(number_of(rule, "sent"), sent);
     write_amount(number_of(rule, "received"), received);
     if (last_ms != 0)
-        (void) write_moment(last_ms, moment);
+        (void) moment_write(last_ms, moment);
     (void) printf("%11" PRId64 " %8" PRId64 " %10s %10s  %-20s  %s%s%s%s\n",
                   number_of(rule, "connections"), number_of(rule, "refused"), sent, received,
                   moment, answer_text(rule, "rule"), set && *set ? " (set " : "",
@@ -115,7 +105,7 @@ void net_print_rules(json_object *answer, bool only_unused)
         (void) puts("no policy of this daemon lets anything out");
     else
         (void) printf("%zu of %zu rules were not used since %s%s\n", tally.unused, tally.rules,
-                      write_moment(number_of(answer, "since_ms"), since),
+                      moment_write(number_of(answer, "since_ms"), since),
                       tally.unused > 0 ? "; what nobody needs is better taken out of its policy"
                                        : "");
 }
@@ -168,7 +158,7 @@ void net_print_event(json_object *event)
         (void) snprintf(more, sizeof more, "to %s by rule %s",
                         or_dash(answer_text(event, "address")), or_dash(rule));
     (void) snprintf(
-        line, sizeof line, "%s %-7s %s %s  %s  %s", time_of_day(write_moment(at_ms, moment)), kind,
+        line, sizeof line, "%s %-7s %s %s  %s  %s", time_of_day(moment_write(at_ms, moment)), kind,
         or_dash(answer_text(event, "source")), or_dash(answer_text(event, "policy")), place, more);
     put_line(line);
 }

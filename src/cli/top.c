@@ -1,13 +1,12 @@
 /* top.c - `glovebox top`: asks the daemon how it is used, once or every other second. */
 #include "cli/top.h"
+
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
+#include "cli/ask.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "client/dial.h"
-#include "client/http.h"
-#include "client/paths.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +17,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { EVERY_MS = 2000, ANSWER_MS = 5000, ANSWER_MOST = 4 * 1024 * 1024 };
+enum { EVERY_MS = 2000, ANSWER_MS = 5000 };
 
 struct top_arguments {
     const char *socket;
@@ -56,38 +55,10 @@ const struct option_table *top_option_table(void)
 }
 
 /* Gives  the answer's text and value; the caller frees both. */
-static int ask(const char *path, char **ret_text, json_object **ret_value, error *err)
+static int ask(const char *place, char **ret_text, json_object **ret_value, error *err)
 {
-    static struct http http;
-    struct http_request request = { .method = "GET",
-                                    .path = "/v1/status",
-                                    .accept = "application/json" };
-    int fd = -1;
-    size_t size;
-    const char *key;
-    if (key_of_caller(NULL, &key, err) < 0 || dial(path, &fd, err) < 0)
-        return -1;
-    http_init(&http, fd, -1);
-    http.key = key;
-    http.until = deadline_in(ANSWER_MS);
-    auto_text text = NULL;
-    int result = http_send(&http, &request, err);
-    if (result == 0)
-        result = http_receive(&http, err);
-    if (result == 0)
-        result = http_read_all(&http, ANSWER_MOST, &text, &size, err);
-    int status = http.status;
-    http_done(&http);
-    if (result != 0)
-        return result < 0 ? -1 : fail(err, ERR_UNAVAILABLE, "the daemon has gone");
-    json_object *value = json_tokener_parse(text);
-    if (status != 200 || !value) {
-        (void) json_object_put(value);
-        return fail(err, ERR_FORBIDDEN, "the daemon answers %d: %.160s", status, text);
-    }
-    *ret_value = value;
-    *ret_text = take_text(&text);
-    return 0;
+    const struct question question = { place, "/v1/status", "application/json", NULL, ANSWER_MS };
+    return ask_value(&question, ret_text, ret_value, err);
 }
 
 static int lines_of_terminal(void)
@@ -134,7 +105,7 @@ static bool wants_to_leave(bool has_keyboard)
 }
 
 /* One page after the other, each over the last one. */
-static int watch(const char *path, error *err)
+static int watch(const char *place, error *err)
 {
     json_object *before = NULL;
     int64_t before_ms = 0;
@@ -144,7 +115,7 @@ static int watch(const char *path, error *err)
     for (;;) {
         auto_text text = NULL;
         json_object *now = NULL;
-        result = ask(path, &text, &now, err);
+        result = ask(place, &text, &now, err);
         if (result < 0)
             break;
         int64_t moment_ms = now_ms();
@@ -168,7 +139,6 @@ int command_top(int argc, char **argv)
     struct top_arguments arguments = { 0 };
     struct words words = { argc, argv, 1 };
     error err = { 0 };
-    auto_text path = NULL;
     auto_text text = NULL;
     json_object *value = NULL;
     int outcome = options_read(top_option_table(), &arguments, &words, &err);
@@ -176,14 +146,13 @@ int command_top(int argc, char **argv)
         return 0;
     if (outcome == 0 && words.next < argc)
         return complain("top takes no '%s'; see glovebox top --help", argv[words.next]);
-    if (outcome == 0)
-        outcome = arguments.socket ? format_text(&path, &err, "%s", arguments.socket)
-                                   : path_of_socket(NULL, &path, &err);
-    if (outcome < 0 || !path)
+    if (outcome < 0)
         return complain_of(&err);
     if (!arguments.once && !arguments.json && isatty(STDOUT_FILENO))
-        return watch(path, &err) < 0 ? complain_of(&err) : ended_by ? 128 + ended_by : 0;
-    if (ask(path, &text, &value, &err) < 0)
+        return watch(arguments.socket, &err) < 0 ? complain_of(&err)
+               : ended_by                        ? 128 + ended_by
+                                                 : 0;
+    if (ask(arguments.socket, &text, &value, &err) < 0)
         return complain_of(&err);
     if (arguments.json)
         (void) fputs(text, stdout);

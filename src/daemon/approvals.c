@@ -478,14 +478,6 @@ int approvals_list(struct approvals *approvals, const struct account *account,
     return expire_due(approvals, err) < 0 ? -1 : approval_store_list(approvals->store, &page, err);
 }
 
-static void write_moment(struct bytes *out, const char *key, int64_t at_ms)
-{
-    if (at_ms > 0)
-        json_number_field(out, key, at_ms);
-    else
-        json_null_field(out, key);
-}
-
 static void write_word(struct bytes *out, const char *key, const char *text)
 {
     json_string_field(out, key, text && text[0] ? text : NULL);
@@ -520,13 +512,13 @@ int approval_write(struct approvals *approvals, const struct approval *approval,
     json_number_field(out, "expires_ms", approval->expires_ms);
     write_scopes(approval, out);
     json_string_field(out, "by", approval->is_out_of_band ? "out_of_band" : "terminal");
-    write_moment(out, "decided_ms", approval->decided_ms);
+    json_since_epoch_field(out, "decided_ms", approval->decided_ms);
     write_word(out, "approver",
                !is_decided             ? NULL
                : approval->approver[0] ? approval->approver
                                        : "owner");
     write_word(out, "scope", approval->reach ? approval_scope_name(approval->reach) : NULL);
-    write_moment(out, "until_ms", approval->until_ms);
+    json_since_epoch_field(out, "until_ms", approval->until_ms);
     write_word(out, "reason", approval->reason);
     write_word(out, "run", approval->run);
     if (with_card) {

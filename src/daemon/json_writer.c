@@ -152,6 +152,14 @@ void json_moment_field(struct bytes *out, const char *key, int64_t ms)
     json_string_field(out, key, text[0] ? text : NULL);
 }
 
+void json_since_epoch_field(struct bytes *out, const char *key, int64_t ms)
+{
+    if (ms > 0)
+        json_number_field(out, key, ms);
+    else
+        json_null_field(out, key);
+}
+
 void json_texts(struct bytes *out, const struct bytes *texts)
 {
     json_open(out, '[');

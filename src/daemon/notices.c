@@ -210,16 +210,6 @@ static void write_word(struct bytes *out, const char *key, const char *text)
         json_string_field(out, key, text);
 }
 
-static void write_moment(struct bytes *out, const char *key, int64_t at_ms)
-{
-    char text[40], whole[32] = "";
-    time_t seconds = (time_t) (at_ms / 1000);
-    struct tm fields;
-    (void) strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &fields));
-    (void) snprintf(text, sizeof text, "%s.%03dZ", whole, (int) (at_ms % 1000));
-    json_string_field(out, key, text);
-}
-
 /* Who, what hash, until when: never code, never the words of a person. Whoever wants more asks for
  * it with a key. */
 static void write_approval(struct bytes *out, const char *word, const struct approval *approval)
@@ -229,7 +219,7 @@ static void write_approval(struct bytes *out, const char *word, const struct app
     (void) snprintf(type, sizeof type, "approval.%s", word);
     json_open(out, '{');
     json_string_field(out, "type", type);
-    write_moment(out, "timestamp", wall_clock_ms());
+    json_moment_field(out, "timestamp", wall_clock_ms());
     json_key(out, "data");
     json_open(out, '{');
     json_string_field(out, "approval", approval->id);
@@ -239,10 +229,10 @@ static void write_approval(struct bytes *out, const char *word, const struct app
     json_string_field(out, "policy", approval->policy);
     write_word(out, "session", approval->session);
     json_string_field(out, "sha256", approval->sha256);
-    write_moment(out, "expires", approval->expires_ms);
+    json_moment_field(out, "expires", approval->expires_ms);
     if (is_decided) {
         json_string_field(out, "approver", approval->approver[0] ? approval->approver : "owner");
-        write_moment(out, "until", approval->until_ms);
+        json_moment_field(out, "until", approval->until_ms);
         if (approval->reach)
             json_string_field(out, "scope", approval_scope_name(approval->reach));
     }

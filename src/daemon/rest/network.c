@@ -15,14 +15,6 @@
 /* --- rules --------------------------------------------------------------------------------------
  */
 
-static void write_moment(struct bytes *json, const char *key, int64_t at_ms)
-{
-    if (at_ms > 0)
-        json_number_field(json, key, at_ms);
-    else
-        json_null_field(json, key);
-}
-
 static void write_rule(const struct traffic *traffic, const struct policy *policy,
                        const struct network_rule *rule, struct bytes *json)
 {
@@ -40,7 +32,7 @@ static void write_rule(const struct traffic *traffic, const struct policy *polic
     json_count_field(json, "refused", used->refused);
     json_count_field(json, "sent", used->sent);
     json_count_field(json, "received", used->received);
-    write_moment(json, "last_ms", used->last_ms);
+    json_since_epoch_field(json, "last_ms", used->last_ms);
     json_close(json, '}');
 }
 
@@ -51,7 +43,7 @@ static void write_policy(const struct traffic *traffic, const struct policy *pol
     json_open(json, '{');
     json_string_field(json, "name", policy->name);
     json_count_field(json, "refused", used ? used->refused : 0);
-    write_moment(json, "last_refused_ms", used ? used->last_refused_ms : 0);
+    json_since_epoch_field(json, "last_refused_ms", used ? used->last_refused_ms : 0);
     json_key(json, "rules");
     json_open(json, '[');
     for (unsigned i = 0; i < policy->way.count; i++)
