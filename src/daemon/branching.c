@@ -11,9 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-enum { PIPE_BYTES = 1 << 20 };
+enum { PIPE_BYTES = 1 << 20, SOCKET_BYTES = 2 << 20 };
 
 struct branching {
     struct session *session; /* that begins */
@@ -193,6 +194,21 @@ int pipe_make(int *ret_read, int *ret_write, error *err)
     return 0;
 }
 
+/* Memory goes through a socket in half the time that a pipe takes: in pieces of 32 KiB, not of
+ * a page. One way only. */
+static int socket_make(int *ret_read, int *ret_write, error *err)
+{
+    int pair[2];
+    int room = SOCKET_BYTES;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return fail_os(err, "make a socket for an image");
+    (void) setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room); /* slower without */
+    (void) shutdown(pair[0], SHUT_WR);
+    *ret_read = pair[0];
+    *ret_write = pair[1];
+    return 0;
+}
+
 static int find_parent(const struct session *session, struct context **ret_context, error *err)
 {
     struct session *parent = session->sessions->newest;
@@ -235,7 +251,7 @@ void branching_leased(struct session *session)
     auto_fd image = -1;
     auto_fd files = -1;
     struct copy_pipes pipes = { -1, -1 };
-    if (pipe_make(&image, &pipes.image, &why) < 0 || pipe_make(&files, &pipes.files, &why) < 0) {
+    if (socket_make(&image, &pipes.image, &why) < 0 || pipe_make(&files, &pipes.files, &why) < 0) {
         close_fd(&pipes.image);
         give_up(branching, &why);
         return;

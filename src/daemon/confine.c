@@ -24,7 +24,7 @@ static const char *const allowed[] = {
     "openat", "open", "access", "faccessat", "faccessat2", "unlink", "fchmod", "fallocate", "geteuid", "linkat", "unlinkat", "memfd_create", "getdents64", "readlinkat", "readlink",
     /* the loop */
     "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "eventfd2",
-    "pipe2", "clock_gettime", "clock_nanosleep", "nanosleep", "gettimeofday", "restart_syscall", "timerfd_create",
+    "pipe2", "socketpair", "clock_gettime", "clock_nanosleep", "nanosleep", "gettimeofday", "restart_syscall", "timerfd_create",
     "timerfd_settime",
     /* memory */
     "brk", "mmap", "munmap", "mremap", "mprotect", "madvise",
