@@ -110,7 +110,8 @@ class TestResults:
         result = daemon.run("print(6 * 7)")
         assert list(result) == ["id", "status", "fault", "exit_code", "signal", "limit", "limit_hits", "stdout",
                                 "stderr", "truncated", "results", "error", "artifacts", "denials", "network",
-                                "checks", "usage", "limits", "policy", "template", "isolation", "approval", "receipt"]
+                                "checks", "gate", "usage", "limits", "policy", "template", "isolation", "approval",
+                                "receipt"]
         assert (result["status"], result["fault"], result["exit_code"]) == ("ok", None, 0)
         assert result["stdout"] == "42\n" and result["stderr"] == ""
 
