@@ -197,7 +197,7 @@ static bool queue_is_full(const struct accounts *accounts, const struct account 
     if (account->turn.queued >= most)
         return true;
     return crowd_is_there(&account->crowd, now_ms()) &&
-           account->turn.queued >= crowd_share(account->turn.active, 1);
+           account->turn.queued >= crowd_share(account->turn.active, accounts->busy, 1);
 }
 
 int account_admit(struct accounts *accounts, struct account *account, error *err)
@@ -238,7 +238,7 @@ uint32_t account_share(const struct accounts *accounts, const struct account *ac
         served += each->turn.active;
         keys += each->turn.queued > 0;
     }
-    return crowd_share(served, keys);
+    return crowd_share(served, accounts->busy, keys);
 }
 
 struct account *accounts_next(struct accounts *accounts)

@@ -50,6 +50,7 @@ struct accounts {
     uint32_t tenants;        /* that were seen */
     int64_t clock_us;        /* of whoever began last: turn.h */
     struct account_defaults defaults;
+    uint32_t busy; /* as many runs, served and waiting, are no crowd (crowd.h) */
     uv_timer_t save;
 };
 

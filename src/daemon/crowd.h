@@ -3,8 +3,8 @@
  * A queue takes a burst. Where it stays full, everybody in it waits for all of it, and nobody is
  * served sooner than if it were short. So from the first refusal on, until nobody has been refused
  * for a while, no more may wait than half of those that are being served: who waits then waits for
- * less time than he is served. (Nichols and Jacobson, Controlling Queue Delay, 2012: only a standing
- * queue is bad.) */
+ * less time than he is served. (Nichols and Jacobson, Controlling Queue Delay, 2012: only a
+ * standing queue is bad.) */
 #pragma once
 
 #include <stdbool.h>
@@ -22,5 +22,5 @@ bool crowd_is_there(const struct crowd *crowd, int64_t at_ms);
 
 /* How many runs each of `keys` that wait, or want to, may have waiting while `served` are served:
  * an equal share of half as many, and one at least, so that whoever floods takes no place from
- * anybody else. */
-uint32_t crowd_share(uint32_t served, uint32_t keys);
+ * anybody else. Up to `busy` together are no crowd, whoever asks again at once: so it ends. */
+uint32_t crowd_share(uint32_t served, uint32_t busy, uint32_t keys);

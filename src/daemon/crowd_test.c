@@ -17,14 +17,18 @@ TEST(it_lasts_as_long_as_somebody_is_refused)
 TEST(half_as_many_wait_as_are_served_and_each_key_may_have_one)
 {
     static const struct {
-        uint32_t served, keys, share;
+        uint32_t served, busy, keys, share;
     } facts[] = {
-        { 12, 1, 6 }, { 12, 2, 3 }, { 12, 3, 2 }, { 12, 13, 1 }, /* who is new is never shut out */
-        { 0, 1, 1 },  { 0, 0, 1 },  { 2, 1, 1 },
+        { 12, 8, 1, 6 }, { 12, 8, 2, 3 },
+        { 12, 8, 3, 2 }, { 12, 8, 13, 1 }, /* who is new is never shut out */
+        { 0, 0, 1, 1 },  { 0, 0, 0, 1 },
+        { 2, 2, 1, 1 },  { 4, 8, 1, 4 }, /* eight are no crowd */
+        { 7, 8, 1, 3 },  { 0, 8, 2, 4 },
     };
     for_each(fact, facts)
-        expect(crowd_share(fact->served, fact->keys) == fact->share, "%u served, %u keys: %u",
-               fact->served, fact->keys, crowd_share(fact->served, fact->keys));
+        expect(crowd_share(fact->served, fact->busy, fact->keys) == fact->share,
+               "%u served, %u keys: %u", fact->served, fact->keys,
+               crowd_share(fact->served, fact->busy, fact->keys));
 }
 
 TESTS(CASE(it_lasts_as_long_as_somebody_is_refused),

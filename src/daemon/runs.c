@@ -19,6 +19,9 @@ enum { HELD_BYTES_MOST = 128 * 1024 * 1024 };
 /* Of how many detached runs everything that they said is kept, so that it can be streamed again. */
 enum { WHOLE_MOST = 64, WHOLE_BYTES_MOST = 64 * 1024 * 1024 };
 
+/* Runs at once that keep a processor busy. */
+enum { BUSY_PER_PROCESSOR = 4 };
+
 void runs_open(struct runs *runs)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -159,6 +162,8 @@ static int admit(struct runs *runs, struct account *account, error *err)
     if (!runs->pool->spawner->is_open)
         return fail(err, ERR_UNAVAILABLE,
                     "glovebox-spawner is gone and starts again by itself; ask again in a second");
+    uint32_t busy = BUSY_PER_PROCESSOR * runs->processors;
+    runs->accounts->busy = busy < runs->pool->slots ? busy : runs->pool->slots;
     if (account_admit(runs->accounts, account, err) < 0)
         return -1;
     bool is_full = runs->queued >= runs->queued_most;
