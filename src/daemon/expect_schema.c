@@ -51,7 +51,8 @@ static bool is_number(struct json_object *value)
         int64_t number = json_object_get_int64(value);
         return number <= (int64_t) NUMBER_MOST && number >= -(int64_t) NUMBER_MOST;
     }
-    return json_object_is_type(value, json_type_double) && isfinite(json_object_get_double(value));
+    return json_object_is_type(value, json_type_double) &&
+           fabs(json_object_get_double(value)) <= NUMBER_MOST;
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): the reader of requests bounds the depth */

@@ -96,6 +96,7 @@ TEST(a_refusal_names_its_place)
         { "{\"stdout\":{\"schema\":null}}",       "expect.stdout.schema: " },
         { "{\"stdout\":{\"schema\":{\"enum\":[{\"a\":[9007199254740993]}]}}}", "expect.stdout.schema/enum: " },
         { "{\"stdout\":{\"schema\":{\"const\":-99999999999999999999}}}", "expect.stdout.schema/const: " },
+        { "{\"stdout\":{\"schema\":{\"enum\":[6666666666666666666.0]}}}", "expect.stdout.schema/enum: " },
         { "{\"stdout\":{\"schema\":{\"maximum\":1e999}}}", "expect.stdout.schema/maximum: " },
         { "{\"stdout\":{\"schema\":{\"required\":[1]}}}", "expect.stdout.schema/required: " },
         { "{\"stdout\":{\"schema\":{\"dependentRequired\":{\"a\":\"b\"}}}}", "expect.stdout.schema/dependentRequired: " },

@@ -1,6 +1,7 @@
 /* gate_fuzz.c - what the gate reads of others: the answer of its checker, of which only one is a
  * pass; patterns; and expectations, which are refused in words or have one spelling. The first byte
  * says which. */
+#include "base/utf8.h"
 #include "daemon/canonical.h"
 #include "daemon/gate.h"
 
@@ -34,6 +35,8 @@ static void read_expectation(const char *text)
 {
     error err = { 0 };
     struct expect_needs needs;
+    if (!utf8_is_valid(text, strlen(text)))
+        return; /* json_reader.h has refused it */
     struct json_object *json = json_tokener_parse(text);
     if (json && expectation_check(json, &needs, &err) == 0) {
         struct bytes once = { 0 }, again = { 0 };
