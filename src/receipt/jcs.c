@@ -146,7 +146,7 @@ static void sort_members(struct jcs *json, unsigned first)
         if (i + 1 < end)
             bytes_add(&sorted, ",", 1);
     }
-    if (sorted.failed || sorted.size != json->out.size - start)
+    if (!sorted.data || sorted.failed || sorted.size != json->out.size - start)
         mistake(json, "no memory to sort it");
     else
         memcpy(json->out.data + start, sorted.data, sorted.size);

@@ -310,7 +310,7 @@ TEST(more_notes_than_are_stored_are_lost_as_well)
         note(intents, id, &slots[i]);
     }
     for (unsigned i = 0; i < STRUCK; i++)
-        intents_strike(intents, slots[i * (NOTES / STRUCK)]);
+        intents_strike(intents, slots[(size_t) i * NOTES / STRUCK]);
     note(intents, "run_again", &slots[0]); /* in a place that was struck out */
     intents_close(intents);
     expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == NOTES - STRUCK + 1,
