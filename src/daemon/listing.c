@@ -55,9 +55,9 @@ static const struct file_entry *take_first(struct file_task *task)
 /* Returns false after the end. */
 static bool write_more(struct listing *listing)
 {
-    struct bytes *out = &listing->text;
+    struct bytes *out = &listing->pieces.text;
     struct file_task *task = listing->task;
-    out->size = listing->taken = 0;
+    pieces_forget(&listing->pieces);
     if (listing->has_ended)
         return false;
     if (!listing->has_begun) {
@@ -83,19 +83,14 @@ ssize_t listing_read(struct listing *listing, char *bytes, size_t size)
 {
     size_t copied = 0;
     while (copied < size) {
-        if (listing->taken == listing->text.size && !write_more(listing))
+        if (pieces_are_taken(&listing->pieces) && !write_more(listing))
             break;
-        size_t here = listing->text.size - listing->taken;
-        if (here > size - copied)
-            here = size - copied;
-        memcpy(bytes + copied, listing->text.data + listing->taken, here);
-        listing->taken += here;
-        copied += here;
+        copied += pieces_take(&listing->pieces, bytes + copied, size - copied);
     }
-    return listing->text.failed ? -1 : (ssize_t) copied;
+    return listing->pieces.text.failed ? -1 : (ssize_t) copied;
 }
 
 void listing_done(struct listing *listing)
 {
-    bytes_done(&listing->text);
+    bytes_done(&listing->pieces.text);
 }

@@ -2,14 +2,14 @@
  * much there is, no turn of the loop does more than a block of it. */
 #pragma once
 
+#include "daemon/pieces.h"
 #include "daemon/session_files.h"
 
 struct listing {
     struct file_task *task;
     const struct bytes *path;
     bool has_begun, has_ended;
-    struct bytes text; /* the next piece, on its way */
-    size_t taken;      /* of it */
+    struct pieces pieces;
 };
 
 /* Orders the entry that was added last among the others: the first by path comes first, the rest

@@ -93,7 +93,7 @@ static void answer_listing(struct exchange *exchange)
             bytes_add(&json, block, (size_t) got);
         else
             break;
-    json.failed = json.failed || visit->listing.text.failed;
+    json.failed = json.failed || visit->listing.pieces.text.failed;
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 

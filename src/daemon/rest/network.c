@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "daemon/json_writer.h"
+#include "daemon/pieces.h"
 #include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
 
@@ -80,8 +81,7 @@ struct watch {
     char source[TRAFFIC_SOURCE_SIZE]; /* "": any */
     bool sees_all, follows;
     uint64_t at; /* the last event that was told, or passed over */
-    struct bytes pending;
-    size_t sent; /* of it */
+    struct pieces pending;
 };
 
 static void on_changed(void *context)
@@ -93,7 +93,7 @@ static void leave(struct exchange *exchange)
 {
     struct watch *watch = exchange->user;
     traffic_unlisten(watch->traffic, &watch->listener);
-    bytes_done(&watch->pending);
+    bytes_done(&watch->pending.text);
     free(watch);
 }
 
@@ -120,18 +120,19 @@ static bool say_next(struct exchange *exchange)
     struct watch *watch = exchange->user;
     uint64_t missed = skip_forgotten(watch);
     if (missed > 0) {
-        bytes_print(&watch->pending, "event: missed\ndata: {\"at_most\":%" PRIu64 "}\n\n", missed);
+        bytes_print(&watch->pending.text, "event: missed\ndata: {\"at_most\":%" PRIu64 "}\n\n",
+                    missed);
         return true;
     }
     while (watch->at < watch->traffic->last) {
         const struct traffic_event *event = traffic_event_at(watch->traffic, ++watch->at);
         if (!is_wanted(exchange, event))
             continue;
-        bytes_print(&watch->pending,
+        bytes_print(&watch->pending.text,
                     "event: %s\nid: %" PRIu64 "\ndata: ", traffic_kind_name(event->kind),
                     event->number);
-        bytes_add(&watch->pending, event->json.data, event->json.size);
-        bytes_add_text(&watch->pending, "\n\n");
+        bytes_add(&watch->pending.text, event->json.data, event->json.size);
+        bytes_add_text(&watch->pending.text, "\n\n");
         return true;
     }
     return false;
@@ -142,22 +143,17 @@ static ssize_t read_connections(struct exchange *exchange, char *bytes, size_t s
     struct watch *watch = exchange->user;
     size_t copied = 0;
     while (copied < size) {
-        if (watch->sent == watch->pending.size) {
-            watch->pending.size = watch->sent = 0;
-            if (!say_next(exchange) || watch->pending.failed)
+        if (pieces_are_taken(&watch->pending)) {
+            pieces_forget(&watch->pending);
+            if (!say_next(exchange) || watch->pending.text.failed)
                 break;
         }
-        size_t here = watch->pending.size - watch->sent;
-        if (here > size - copied)
-            here = size - copied;
-        memcpy(bytes + copied, watch->pending.data + watch->sent, here);
-        watch->sent += here;
-        copied += here;
+        copied += pieces_take(&watch->pending, bytes + copied, size - copied);
     }
     if (copied > 0)
         return (ssize_t) copied;
     const struct door *door = exchange->door;
-    bool goes_on = watch->follows && !watch->pending.failed && !door->runs->is_closing;
+    bool goes_on = watch->follows && !watch->pending.text.failed && !door->runs->is_closing;
     return goes_on ? STREAM_LATER : STREAM_END;
 }
 

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "daemon/contexts.h"
 #include "daemon/json_writer.h"
+#include "daemon/pieces.h"
 #include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
 #include "daemon/sessions.h"
@@ -24,8 +25,7 @@ struct view {
     struct process *process;
     struct process_reader reader;
     bool wants_events;
-    struct bytes event; /* on its way */
-    size_t sent;
+    struct pieces event; /* on its way */
 };
 
 static void on_woken(void *context)
@@ -38,7 +38,7 @@ static void leave(struct exchange *exchange)
     struct view *view = exchange->user;
     process_leave(view->process, &view->reader);
     process_drop(view->process);
-    bytes_done(&view->event);
+    bytes_done(&view->event.text);
     free(view);
 }
 
@@ -87,23 +87,23 @@ static void write_output(struct view *view, const struct process_record *record)
         json_base64(&json, record->bytes, record->size);
     }
     json_close(&json, '}');
-    begin_event(&view->event, record->stream == 2 ? "stderr" : "stdout", record->next);
-    end_event(&view->event, &json);
+    begin_event(&view->event.text, record->stream == 2 ? "stderr" : "stdout", record->next);
+    end_event(&view->event.text, &json);
 }
 
 static void write_whole(struct view *view, const char *name)
 {
     auto_bytes json = { 0 };
     process_write(view->process, &json);
-    begin_event(&view->event, name, view->reader.at);
-    end_event(&view->event, &json);
+    begin_event(&view->event.text, name, view->reader.at);
+    end_event(&view->event.text, &json);
 }
 
 /* Fills `event` with the next one. False: nothing new now. */
 static bool next_event(struct view *view)
 {
     struct process_record record;
-    view->event.size = view->sent = 0;
+    pieces_forget(&view->event);
     if (!view->reader.was_started && view->process->state != PROCESS_STARTING) {
         view->reader.was_started = true;
         write_whole(view, "started");
@@ -112,12 +112,13 @@ static bool next_event(struct view *view)
     bool stands_still = view->process->session && view->process->session->state == SESSION_PAUSED;
     if (stands_still != view->reader.knows_of_pause) {
         view->reader.knows_of_pause = stands_still;
-        bytes_print(&view->event, "event: %s\ndata: {}\n\n", stands_still ? "paused" : "resumed");
+        bytes_print(&view->event.text, "event: %s\ndata: {}\n\n",
+                    stands_still ? "paused" : "resumed");
         return true;
     }
     bool is_more = process_read(view->process, &view->reader, &record);
     if (view->reader.lost > 0) {
-        bytes_print(&view->event, "event: lost\ndata: {\"bytes\":%" PRIu64 "}\n\n",
+        bytes_print(&view->event.text, "event: lost\ndata: {\"bytes\":%" PRIu64 "}\n\n",
                     view->reader.lost);
         view->reader.lost = 0;
     }
@@ -127,25 +128,21 @@ static bool next_event(struct view *view)
         view->reader.is_told = true;
         write_whole(view, "end");
     }
-    return view->event.size > 0;
+    return view->event.text.size > 0;
 }
 
 static ssize_t read_events(struct exchange *exchange, char *bytes, size_t size)
 {
     struct view *view = exchange->user;
-    if (view->sent == view->event.size) {
+    if (pieces_are_taken(&view->event)) {
         if (view->reader.is_told)
             return STREAM_END;
         if (!next_event(view))
             return STREAM_LATER;
     }
-    if (view->event.failed)
+    if (view->event.text.failed)
         return STREAM_BROKEN;
-    size_t left = view->event.size - view->sent;
-    size_t part = left < size ? left : size;
-    memcpy(bytes, view->event.data + view->sent, part);
-    view->sent += part;
-    return (ssize_t) part;
+    return (ssize_t) pieces_take(&view->event, bytes, size);
 }
 
 /* --- starting -----------------------------------------------------------------------------------
