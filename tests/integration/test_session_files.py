@@ -111,6 +111,12 @@ class TestFiles:
         assert files.put(path, b"1")[0] in (400, 404)
         assert files.ask("stat", path="../etc")[0] == 400
 
+    def test_what_is_no_question(self, files):
+        for what, body, says in (("stat", b"null", b"JSON object"), ("list", b"[]", b"JSON object"),
+                                 ("mkdir", b"{}", b"'path'"), ("move", b"{}", b"'from'")):
+            response = files.raw("POST", f"{files.session.place}/files:{what}", body)
+            assert response.status == 400 and says in response.read(), what
+
     @pytest.mark.parametrize("path", ["/proc/self/environ", "/proc/1/maps", "/etc/x", "/x"])
     def test_what_is_not_the_sessions_is_not_served(self, files, path):
         assert files.put(path, b"1")[0] in (403, 404)

@@ -143,6 +143,8 @@ static int read_question(struct file_visit *visit, enum inside_kind kind, error 
     if (is_move ? !visit->path.size || !visit->to.size : visit->to.size > 0)
         return fail(err, ERR_BAD_REQUEST,
                     is_move ? "a move has 'from' and 'to'" : "'to' belongs to a move");
+    if (kind == INSIDE_MAKE && visit->path.size == 0)
+        return fail(err, ERR_BAD_REQUEST, "a new folder has a 'path'");
     return 0;
 }
 

@@ -306,7 +306,7 @@ static const struct property approval_list[] = {
 };
 static const struct property decision[] = {
     { "decision",      "=approve,deny", "" },
-    { "scope",         "=once,code,session,time?", "once if it is left out", true },
+    { "scope",         "=once,code,session,time", "once if it is left out", true },
     { "until_seconds", "count 1..2592000", "how long it holds; as long as it could wait, if it is left out", true },
     { "reason",        "string",  "the asker is told", true },
     { 0 },

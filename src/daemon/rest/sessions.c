@@ -112,6 +112,8 @@ int exchange_fields(struct exchange *exchange, const struct field *fields, size_
     if (exchange->body_bytes > 0 && json_reader_end(&exchange->body, &json, err) < 0)
         return -1;
     json_reader_close(&exchange->body);
+    if (exchange->body_bytes > 0 && !json) /* null */
+        return fail(err, ERR_BAD_REQUEST, "the body must be a JSON object");
     int read = fields_read(json, fields, count, err);
     json_object_put(json);
     return read;
@@ -212,7 +214,7 @@ static int take_wish(struct json_object *wishes, const char *name, char text[CON
     struct json_object *value = NULL;
     text[0] = '\0';
     if (!json_object_is_type(wishes, json_type_object))
-        return fail(err, ERR_BAD_REQUEST, "the body is not a JSON object");
+        return fail(err, ERR_BAD_REQUEST, "the body must be a JSON object");
     if (!json_object_object_get_ex(wishes, name, &value) || !value)
         return 0;
     if (!json_object_is_type(value, json_type_string) || json_object_get_string_len(value) == 0 ||
