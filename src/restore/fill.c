@@ -54,30 +54,6 @@ static void ask_for_huge(const struct image_run *run)
         (void) kernel(SYS_madvise, (long) from, (long) (to - from), MADV_HUGEPAGE);
 }
 
-/* Where in the areas we are, and what has come. */
-struct progress {
-    unsigned area;
-    uint64_t last;
-    uint64_t bytes;
-};
-
-static void check_run(const struct plan *plan, struct progress *at, const struct image_run *run)
-{
-    const struct image_head *head = &plan->head;
-    while (at->area < head->areas && plan->areas[at->area].end <= run->start)
-        at->area++;
-    const struct image_area *area = &plan->areas[at->area];
-    if (at->area == head->areas || !area->is_filled || run->start < area->start ||
-        run->start < at->last || run->start % head->page != 0 || run->bytes == 0 ||
-        run->bytes % head->page != 0 || run->bytes > area->end - run->start ||
-        run->bytes > head->bytes - at->bytes)
-        give_up("bytes of the image belong nowhere", NULL, 0);
-    at->last = run->start + run->bytes;
-    at->bytes += run->bytes;
-    if (area->kind == IMAGE_MEMORY)
-        ask_for_huge(run);
-}
-
 void fill_areas(const struct plan *plan)
 {
     static struct image_run runs[IMAGE_BATCH];
@@ -87,7 +63,11 @@ void fill_areas(const struct plan *plan)
         unsigned count = left < IMAGE_BATCH ? (unsigned) left : IMAGE_BATCH;
         image_read(runs, count * sizeof *runs);
         for (unsigned i = 0; i < count; i++) {
-            check_run(plan, &at, &runs[i]);
+            const char *fault = run_fault(plan, &at, &runs[i]);
+            if (fault)
+                give_up(fault, NULL, 0);
+            if (plan->areas[at.area].kind == IMAGE_MEMORY)
+                ask_for_huge(&runs[i]);
             parts[i] =
                 (struct iovec){ .iov_base = (void *) runs[i].start, .iov_len = runs[i].bytes };
         }

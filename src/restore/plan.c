@@ -1,5 +1,5 @@
 /* plan.c - is it an address space that can be made? Every number of the image is looked at here,
- * once, but those of the runs, which are seen when they come (fill.c). */
+ * once, before it is used. */
 #include "restore/restore.h"
 
 #include <stdbool.h>
@@ -127,4 +127,24 @@ const char *plan_fault(const struct plan *plan)
             (area->protect & PROT_WRITE) && head->thread >= area->start && head->thread < area->end;
     }
     return can_resume && has_stack && has_thread ? NULL : "it says nowhere how to go on";
+}
+
+const char *run_fault(const struct plan *plan, struct progress *progress,
+                      const struct image_run *run)
+{
+    static const char fault[] = "bytes of the image belong nowhere";
+    const struct image_head *head = &plan->head;
+    if (run->start % head->page != 0 || run->bytes == 0 || run->bytes % head->page != 0 ||
+        run->start < progress->end || run->bytes > head->bytes - progress->bytes)
+        return fault;
+    while (progress->area < head->areas && plan->areas[progress->area].end <= run->start)
+        progress->area++;
+    if (progress->area == head->areas)
+        return fault;
+    const struct image_area *area = &plan->areas[progress->area];
+    if (!area->is_filled || run->start < area->start || run->bytes > area->end - run->start)
+        return fault;
+    progress->end = run->start + run->bytes;
+    progress->bytes += run->bytes;
+    return NULL;
 }

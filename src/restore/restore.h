@@ -23,6 +23,17 @@ void image_read(void *into, size_t bytes);
 const char *head_fault(const struct image_head *head);
 const char *plan_fault(const struct plan *plan);
 
+/* How far the runs have come: in which area the last one lay, where it ended, the bytes of all. */
+struct progress {
+    unsigned area;
+    uint64_t end;
+    uint64_t bytes;
+};
+
+/* The same for a run, which comes after those before it. */
+const char *run_fault(const struct plan *plan, struct progress *progress,
+                      const struct image_run *run);
+
 /* Everything that the kernel gave this process goes, but the program itself, which ends at `end`;
  * the kernel's own pages go where the image had them. */
 void clear_space(const struct plan *plan, uint64_t end);

@@ -236,6 +236,26 @@ def test_what_goes_on(name):
     assert first == then == wanted
 
 
+def test_pandas_goes_on():
+    """Large arrays, and C extensions' own state."""
+    if not (STATE / "templates" / "python").exists():
+        pytest.skip("template python is not built")
+    before = """
+import lxml.etree, numpy, pandas, sqlite3
+numbers = numpy.random.default_rng(1); numpy.random.seed(2)
+frame = pandas.DataFrame(numbers.random((300_000, 10))); frame['g'] = frame.index % 7
+tree = lxml.etree.fromstring('<a><b/></a>'); store = sqlite3.connect(':memory:')
+store.execute('create table t (x)'); store.executemany('insert into t values (?)', [(n,) for n in range(1000)])
+grouped = frame.groupby('g')
+"""
+    after = """
+print(float(grouped.sum().sum().sum()), numbers.random(), numpy.random.random(), tree[0].tag,
+      store.execute('select sum(x) from t').fetchone(), float((frame[0].values @ frame[1].values)))
+"""
+    first, then = both(before, after, template="python")
+    assert first == then and "b (499500,)" in first
+
+
 FAR = 1 << 47
 OURS = 0x2A0000000000
 HOSTILE = [
