@@ -71,9 +71,10 @@ struct image_head {
     uint32_t areas;
     uint64_t names; /* bytes */
     uint64_t runs;
-    uint64_t bytes;  /* of all runs */
+    uint64_t bytes; /* of all runs */
     /* void resume(uint64_t end, const int32_t *objects): where it goes on. glovebox-restore ends at
-     * `end` and is still there; objects[i] is a descriptor of shared memory i, -1: there is none. */
+     * `end` and is still there; objects[i] is a descriptor of shared memory i, -1: there is none.
+     */
     uint64_t resume;
     uint64_t stack;  /* whose stack pointer is this, aligned for a call */
     uint64_t thread; /* thread pointer: fs on x86-64, tpidr_el0 on aarch64 */
