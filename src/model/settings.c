@@ -115,6 +115,18 @@ static int read_entry(struct settings *settings, const struct yaml *yaml,
     return 0;
 }
 
+/* The file that comes with glovebox is one: every setting is a comment. */
+static bool has_comments_only(const char *text, size_t length)
+{
+    const char *end = text + length;
+    for (bool is_comment = false; text < end; text++) {
+        is_comment = (is_comment || *text == '#') && *text != '\n';
+        if (!is_comment && !memchr(" \r\n", *text, 3))
+            return false;
+    }
+    return true;
+}
+
 int settings_read(struct settings *settings, const char *label, const char *text, size_t length,
                   error *err)
 {
@@ -122,6 +134,8 @@ int settings_read(struct settings *settings, const char *label, const char *text
     uint64_t seen = 0;
     int result = 0;
     _Static_assert(SETTINGS <= 64, "a bit for each");
+    if (has_comments_only(text, length))
+        return 0;
     if (yaml_init(&yaml, label, text, length, err) < 0)
         return -1;
     const struct yaml_node *root = &yaml.nodes[0];

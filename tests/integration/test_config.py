@@ -10,6 +10,7 @@ import tempfile
 import time
 
 import pytest
+from conftest import TOP
 from serving import Serving, state_of_its_own
 
 pytestmark = pytest.mark.usefixtures("python_template")
@@ -32,6 +33,15 @@ def test_the_later_wins_and_the_origin_is_told(glovebox):
     assert rows["key_queue"] == ["24", "default"]
     shown = json.loads(glovebox("config", "show", "--json", "--config", file).stdout)
     assert shown["log_level"] == {"value": "debug", "origin": f"{file}:4:12"}
+
+
+def test_a_file_of_comments_changes_nothing(glovebox):
+    """As the one that comes with glovebox, before anything in it is touched."""
+    for text in ((TOP / "data/glovebox.yaml").read_text(), "", "  # nothing\n\n#"):
+        (glovebox.folder / "g.yaml").write_text(text)
+        assert glovebox("config", "validate", "g.yaml").returncode == 0
+        done = glovebox("config", "show", "--json", "--config", "g.yaml")
+        assert done.returncode == 0 and json.loads(done.stdout)["queue"] == {"value": "32", "origin": "default"}
 
 
 @pytest.mark.parametrize("text, says", [
