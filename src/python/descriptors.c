@@ -56,12 +56,38 @@ static int stream_of(const struct stat *now, const struct stream *streams, int n
     return !are_known && number < 3 ? number : -1;
 }
 
+/* The signal of F_SETSIG belongs to what dup(2) shares, like the place in the file, and nothing
+ * happens when it is changed and changed back (fcntl(2)). */
+static bool is_copy_of(int number, int other)
+{
+    int before = fcntl(other, F_GETSIG);
+    int probe = before == SIGURG ? SIGIO : SIGURG;
+    if (before < 0 || fcntl(number, F_GETSIG) != before || fcntl(other, F_SETSIG, probe) < 0)
+        return false;
+    bool is_copy = fcntl(number, F_GETSIG) == probe;
+    (void) fcntl(other, F_SETSIG, before);
+    return is_copy;
+}
+
+static bool find_original(const struct descriptors *all, struct descriptor *one)
+{
+    for (unsigned i = 0; i + 1 < all->count; i++) {
+        const struct descriptor *other = &all->table[i];
+        if ((other->kind != DESCRIPTOR_FILE && other->kind != DESCRIPTOR_NAMELESS) ||
+            other->device != one->device || other->inode != one->inode ||
+            other->offset != one->offset || other->flags != one->flags ||
+            !is_copy_of(one->number, other->number))
+            continue;
+        one->of = i;
+        return true;
+    }
+    return false;
+}
+
 /* All of it is read, so that it is there whatever of it was mapped before. */
 static int note_nameless(struct descriptor *one, const struct stat *now, error *err)
 {
     one->kind = DESCRIPTOR_NAMELESS;
-    one->device = now->st_dev;
-    one->inode = now->st_ino;
     one->size = (size_t) now->st_size;
     one->object = -1;
     if (one->size == 0)
@@ -89,6 +115,8 @@ static int note_one(struct descriptors *all, const struct stream *streams, int n
                                 .flags = fcntl(number, F_GETFL),
                                 .closes = fcntl(number, F_GETFD) & FD_CLOEXEC,
                                 .mode = now.st_mode,
+                                .device = now.st_dev,
+                                .inode = now.st_ino,
                                 .name = all->names_size };
     one->stream = stream_of(&now, streams, number);
     if (one->stream >= 0) {
@@ -105,6 +133,10 @@ static int note_one(struct descriptors *all, const struct stream *streams, int n
     name[size] = '\0';
     if (S_ISREG(now.st_mode))
         one->offset = lseek(number, 0, SEEK_CUR);
+    if (find_original(all, one)) {
+        one->kind = DESCRIPTOR_COPY;
+        return 0;
+    }
     if (!can_open_again(&now, name)) {
         if (S_ISREG(now.st_mode) && !begins(name, "/proc/") && !begins(name, "/sys/"))
             return note_nameless(one, &now, err);
@@ -267,9 +299,12 @@ static int put_back_one(const struct descriptors *all, const struct descriptor *
     case DESCRIPTOR_LOST:
         return open_end(one, err);
     case DESCRIPTOR_STREAM:
+    case DESCRIPTOR_COPY:
         break;
     }
-    if (dup3(given->streams[one->stream], one->number, one->closes ? O_CLOEXEC : 0) < 0)
+    int from =
+        one->kind == DESCRIPTOR_COPY ? all->table[one->of].number : given->streams[one->stream];
+    if (dup3(from, one->number, one->closes ? O_CLOEXEC : 0) < 0)
         return fail_os(err, "put back descriptor %d", one->number);
     return 0;
 }

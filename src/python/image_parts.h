@@ -48,6 +48,7 @@ int state_put_back_limits(const struct state *state, error *err); /* once everyt
 enum descriptor_kind {
     DESCRIPTOR_FILE = 1, /* opened again, by its path */
     DESCRIPTOR_NAMELESS, /* a file without a name, or memory: it comes with the image */
+    DESCRIPTOR_COPY,     /* made of another by dup(2): they read and write at one place */
     DESCRIPTOR_STREAM,   /* the program's stdin, stdout or stderr, whichever `stream` says */
     DESCRIPTOR_LOST,     /* pipes, sockets and so on: reads as ended, cannot be written to */
 };
@@ -61,9 +62,10 @@ struct descriptor {
     size_t name;  /* of DESCRIPTOR_FILE: where its path begins in `names` */
     off_t offset; /* of files: where it is read and written */
     mode_t mode;  /* type, and permission */
-    dev_t device; /* of DESCRIPTOR_NAMELESS, with inode: which it is */
+    dev_t device; /* of files, with inode: which it is */
     ino_t inode;
-    void *mapped; /* the same, in the child and in what is restored: all `size` bytes of it */
+    unsigned of;  /* of DESCRIPTOR_COPY: its place in the table, before this */
+    void *mapped; /* of DESCRIPTOR_NAMELESS, in the child and in what is restored: all of it */
     size_t size;
     int object; /* the same: its number in the image; -1: it is empty */
 };

@@ -92,6 +92,18 @@ os.write(1, b'to the file '); os.write(saved, b'to the stream\\n'); spare.seek(0
 os.write(saved, str('to the file' in spare.read()).encode())
 os.dup2(saved, 1)
 """, "to the stream\nTrue"),
+    "descriptors that share their place": ("""
+one = os.open('/workspace/log', os.O_RDWR | os.O_CREAT); os.write(one, b'begin ')
+two = os.dup(one); other = os.open('/workspace/log', os.O_RDWR); os.lseek(other, 6, 0)
+reads = open('/usr/lib/os-release', 'rb', buffering=0); same = os.dup(reads.fileno()); apart = os.open('/usr/lib/os-release', 0)
+import tempfile
+gone = tempfile.TemporaryFile(buffering=0); gone.write(b'12345'); also = os.dup(gone.fileno())
+""", """
+os.write(one, b'first '); os.write(two, b'second '); os.write(other, b'other')
+reads.read(7)
+print(os.pread(one, 99, 0)[:24], os.lseek(same, 0, 1), os.lseek(apart, 0, 1), gone.write(b'6'), os.lseek(also, 0, 1),
+      os.pread(also, 99, 0))
+""", "b'begin other second ' 7 0 1 6 b'123456'\n"),
     "files without a name": ("""
 import mmap, tempfile
 file = tempfile.TemporaryFile(); file.write(b'kept ' * 3000); file.seek(10); file.flush()
