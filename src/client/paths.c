@@ -23,7 +23,7 @@ int format_text(char **ret_text, error *err, const char *format, ...)
     char *text = NULL;
     int length = vasprintf(&text, format, values);
     va_end(values);
-    if (length < 0)
+    if (length < 0 || !text)
         return fail(err, ERR_INTERNAL, "out of memory");
     *ret_text = text;
     return 0;
@@ -173,9 +173,10 @@ int path_of_policies_told(const char *chosen_state, char **ret_text, error *err)
 {
     auto_text path = NULL;
     auto_text told = NULL;
-    bool is_chosen = variable("GLOVEBOX_POLICIES");
     if (path_of_policies_of(chosen_state, &path, err) < 0)
         return -1;
+    assert(path);
+    bool is_chosen = variable("GLOVEBOX_POLICIES");
     for (const char *at = path; *at;) {
         int length = (int) strcspn(at, ":");
         bool is_last = !at[length], is_first = at == path;
