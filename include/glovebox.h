@@ -310,6 +310,32 @@ GLB_API int32_t glb_session_pause(glb_client *client, const char *session, int32
  *   Fails    GLB_E_CONFLICT  the session has ended */
 GLB_API int32_t glb_session_resume(glb_client *client, const char *session, char **ret_json);
 
+/* Begins a session with the files of this one and with the variables of one of its python contexts:
+ * a sandbox of its own, which shares nothing with the first.
+ *   context  NULL: python
+ *   mark     NULL: as it is now; else as it was then, and `context` is NULL
+ *   Gives    *ret_json, the new session
+ *   Fails    GLB_E_CONFLICT  a cell runs or waits, it is paused, or what runs cannot be copied
+ *            GLB_E_LIMIT     the copy needs more memory than the session has
+ *            GLB_E_BUSY      every sandbox is taken */
+GLB_API int32_t glb_session_branch(glb_client *client, const char *session, const char *context,
+                                   const char *mark, char **ret_json);
+
+/* Keeps the same for later, under a name (NULL: none). As glb_session_branch(). `ret_json` may be
+ * NULL. */
+GLB_API int32_t glb_session_mark(glb_client *client, const char *session, const char *name,
+                                 const char *context, char **ret_json);
+
+/* The marks of a session, the newest first: {"marks":[…]}. */
+GLB_API int32_t glb_session_marks(glb_client *client, const char *session, char **ret_json);
+
+/* Removes a mark, or makes the session what it was then: everything else that runs in it ends. A
+ * mark is named by its id or its name. `ret_json` may be NULL. Fails GLB_E_NOT_FOUND. */
+GLB_API int32_t glb_session_unmark(glb_client *client, const char *session, const char *mark,
+                                   char **ret_json);
+GLB_API int32_t glb_session_rollback(glb_client *client, const char *session, const char *mark,
+                                     char **ret_json);
+
 typedef struct glb_cell_options {
     const char *code;
     size_t code_length;      /* bytes; 0: code ends with NUL */

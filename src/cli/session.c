@@ -77,7 +77,8 @@ static const struct option_row rows[] = {
     { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new: metadata, which list shows",                        take_label,    0 },
     { "cwd",      0,   "FOLDER",     VALUES_NONE,   "new, exec, shell: working folder inside",                store_text,    FIELD(folder) },
     { "code",     'c', "CODE",       VALUES_NONE,   "run: this text",                                         store_text,    FIELD(code) },
-    { "context",  0,   "NAME",       VALUES_NONE,   "run: a language, or the id of a context; default: python", store_text,  FIELD(in) },
+    { "context",  0,   "NAME",       VALUES_NONE,   "run, branch, mark: a language, or the id of a context; default: python", store_text,  FIELD(in) },
+    { "mark",     0,   "MARK",       VALUES_NONE,   "branch: from this mark, by its id or name",              store_text,    FIELD(mark) },
     { "no-wait",  0,   NULL,         VALUES_NONE,   "run: where a person is asked first, give the approval's id at once, and 126", store_switch, FIELD(no_wait) },
     { "attach",   'a', "PROCESS",    VALUES_NONE,   "shell, exec: one that runs already",                     store_text,    FIELD(process) },
     { "tar",      0,   NULL,         VALUES_NONE,   "cp: a folder inside, a tar outside",                     store_switch,  FIELD(is_folder) },
@@ -92,14 +93,17 @@ const struct option_table *session_option_table(void)
 {
     static const struct option_table table = {
         .verb = "session",
-        .examples = "  id=$(glovebox session new --policy data)      begin one\n"
-                    "  glovebox session run $id -c 'x = 6 * 7'       a cell; names are kept\n"
-                    "  glovebox session run $id -c x\n"
-                    "  glovebox session cp table.csv $id:in/table.csv\n"
-                    "  glovebox session exec $id -- wc -l in/table.csv\n"
-                    "  glovebox session shell $id                    a terminal inside\n"
-                    "  glovebox session attach $id                   what runs there already\n"
-                    "  glovebox session kill $id\n",
+        .examples =
+            "  id=$(glovebox session new --policy data)      begin one\n"
+            "  glovebox session run $id -c 'x = 6 * 7'       a cell; names are kept\n"
+            "  glovebox session run $id -c x\n"
+            "  glovebox session cp table.csv $id:in/table.csv\n"
+            "  glovebox session exec $id -- wc -l in/table.csv\n"
+            "  glovebox session shell $id                    a terminal inside\n"
+            "  glovebox session attach $id                   what runs there already\n"
+            "  glovebox session mark $id before; glovebox session rollback $id before\n"
+            "  other=$(glovebox session branch $id)          one more, with its names and files\n"
+            "  glovebox session kill $id\n",
         .usage = "new|create [OPTIONS]\n"
                  "       glovebox session list|ls|show [OPTIONS] [ID]\n"
                  "       glovebox session run [OPTIONS] ID FILE|-\n"
@@ -110,6 +114,10 @@ const struct option_table *session_option_table(void)
                  "       glovebox session files ID [FOLDER]\n"
                  "       glovebox session pause [--files-only] ID\n"
                  "       glovebox session resume ID\n"
+                 "       glovebox session branch [--context NAME | --mark MARK] ID\n"
+                 "       glovebox session mark ID [NAME]\n"
+                 "       glovebox session marks ID\n"
+                 "       glovebox session rollback|unmark ID MARK\n"
                  "       glovebox session kill|rm ID…",
         .more = "An ID may be shortened to a beginning that only one session has. Needs a daemon: "
                 "glovebox serve.\nIn a shell, Enter ~ . leaves the program running; come back with "
@@ -143,6 +151,11 @@ static const struct verb {
     { "attach", 1, session_attach },
     { "pause", 1, session_pause },
     { "resume", 1, session_resume },
+    { "branch", 1, session_branch },
+    { "mark", 1, session_mark },
+    { "marks", 1, session_marks },
+    { "unmark", 2, session_unmark },
+    { "rollback", 2, session_rollback },
     { "cp", 2, session_copy },
     { "files", 1, session_files },
     { "kill", 1, session_kill },
@@ -187,7 +200,10 @@ static int begin(struct session_arguments *arguments, const struct verb *verb, e
     glb_connect_options options = { .socket = arguments->daemon, .how = GLB_CONNECT_SOCKET };
     if (arguments->count < verb->least)
         return fail(err, ERR_BAD_REQUEST, "session %s needs %s; see glovebox session --help",
-                    verb->name, verb->least == 1 ? "the id of a session" : "two places");
+                    verb->name,
+                    verb->least == 1                ? "the id of a session"
+                    : strcmp(verb->name, "cp") == 0 ? "two places"
+                                                    : "the id of a session, and a mark");
     int32_t code = glb_connect(&options, sizeof options, &arguments->client);
     if (code != GLB_OK)
         return library_failed(code, err);

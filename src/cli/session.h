@@ -13,7 +13,7 @@
 enum { SESSION_LISTS_MOST = 64, SESSION_NAME_SIZE = 64 };
 
 struct session_arguments {
-    const char *daemon, *policy, *template_name, *folder, *code, *in, *process;
+    const char *daemon, *policy, *template_name, *folder, *code, *in, *mark, *process;
     uint64_t idle_ms, lifetime_ms;
     size_t limit_count, variable_count, label_count;
     glb_limit limits[SESSION_LISTS_MOST];
@@ -60,6 +60,11 @@ int session_show(struct session_arguments *arguments, error *err);
 int session_pause(struct session_arguments *arguments, error *err);
 int session_resume(struct session_arguments *arguments, error *err);
 int session_kill(struct session_arguments *arguments, error *err);
+int session_branch(struct session_arguments *arguments, error *err);
+int session_mark(struct session_arguments *arguments, error *err);
+int session_marks(struct session_arguments *arguments, error *err);
+int session_unmark(struct session_arguments *arguments, error *err);
+int session_rollback(struct session_arguments *arguments, error *err);
 int session_run(struct session_arguments *arguments, error *err);
 int session_exec(struct session_arguments *arguments, error *err);
 int session_processes(struct session_arguments *arguments, error *err);

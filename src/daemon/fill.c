@@ -31,6 +31,7 @@ static void start_restorer(struct fill *fill)
     bytes_add(&payload, folder, sizeof folder);
     bytes_add(&payload, restorer, sizeof restorer);
     struct iovec part = { payload.data, payload.size };
+    fill->ends = deadline_in(FILL_MS);
     sandbox_send_with(fill->sandbox,
                       &(struct inside_frame){ .kind = INSIDE_START, .id = FILL_INTERPRETER }, &part,
                       1, take_fd(&fill->image));
@@ -126,7 +127,7 @@ void fill_begin(struct fill *fill, struct sandbox *sandbox, int image, int files
     struct sandbox_user user = { .context = fill, .frame = on_frame, .broken = on_broken };
     fill->sandbox = sandbox;
     fill->image = image;
-    fill->ends = deadline_in(FILL_MS);
+    fill->ends = deadline_in(FILL_MOST_MS);
     sandbox_use(sandbox, &user);
     sandbox_send(sandbox, &(struct inside_frame){ .kind = INSIDE_KEEP }, NULL, 0);
     sandbox_send_with(sandbox, &(struct inside_frame){ .kind = INSIDE_LOAD, .id = FILL_FILES },
@@ -139,7 +140,8 @@ void fill_look(struct fill *fill)
     error why;
     if (!fill->sandbox || fill->is_over || !deadline_has_passed(fill->ends))
         return;
-    (void) fail(&why, ERR_TIMEOUT, "the copy did not live in %d s", FILL_MS / 1000);
+    (void) fail(&why, ERR_TIMEOUT, "the copy did not live in %d s",
+                (fill->image < 0 ? FILL_MS : FILL_MOST_MS) / 1000);
     (void) over(fill, &why);
 }
 

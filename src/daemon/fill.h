@@ -13,12 +13,16 @@
 #include "daemon/sandbox.h"
 
 /* The number of the interpreter, whatever came with the sandbox itself. */
-enum { FILL_INTERPRETER = 16, FILL_MS = 10000 };
+enum {
+    FILL_INTERPRETER = 16,
+    FILL_MS = 20000,      /* for the interpreter, from its beginning */
+    FILL_MOST_MS = 60000, /* for all, with what is waited for */
+};
 
 struct fill {
     struct sandbox *sandbox;
-    int image; /* -1 once it was given away */
-    deadline ends;
+    int image;     /* -1 once it was given away */
+    deadline ends; /* the copy may wait for its turn before it is sent: it has a deadline itself */
     struct bytes said; /* by glovebox-restore */
     uint32_t pid;
     bool is_over;

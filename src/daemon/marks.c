@@ -2,6 +2,7 @@
 #include "daemon/marks.h"
 
 #include "base/cleanup.h"
+#include "contract/image.h"
 #include "daemon/blobs.h"
 #include "daemon/contexts.h"
 #include "daemon/json_writer.h"
@@ -99,10 +100,29 @@ void marks_end(struct session *session, const error *why)
 /* --- the making ---------------------------------------------------------------------------------
  */
 
+/* Whoever wrote it may have been killed on the way. */
+static bool image_came_whole(const struct mark_part *part)
+{
+    struct image_head head;
+    struct image_end end;
+    return part->bytes >= sizeof head + sizeof end &&
+           pread(part->file, &head, sizeof head, 0) == sizeof head &&
+           pread(part->file, &end, sizeof end, (off_t) (part->bytes - sizeof end)) == sizeof end &&
+           image_is_whole(&head, &end, part->bytes);
+}
+
 static void be_ready_if_done(struct mark *mark)
 {
+    error why;
     if (!mark->is_copied || !mark->image.is_whole || !mark->files.is_whole)
         return;
+    if (!image_came_whole(&mark->image)) {
+        (void) fail(&why, ERR_CONFLICT,
+                    "the interpreter cannot be copied: its image ended early; was it killed, or "
+                    "its memory used up?");
+        break_off(mark, &why);
+        return;
+    }
     mark->is_ready = true;
     log_event(LOG_NOTICE, "session.marked", TEXT("session", mark->session->id),
               TEXT("mark", mark->id), COUNT("bytes", mark_bytes(mark)));

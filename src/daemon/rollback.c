@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+enum { LEASE_MS = 10000 };
+
 struct rollback {
     struct session *session;
     struct pool_ticket *ticket;
@@ -127,7 +129,7 @@ int session_roll_back(struct session *session, struct mark *mark,
         return fail(err, ERR_SYSTEM, "no memory for the way back");
     *rollback = (struct rollback){ .session = session,
                                    .pouring = { .mark = mark },
-                                   .ends = deadline_in(FILL_MS),
+                                   .ends = deadline_in(LEASE_MS),
                                    .told = told,
                                    .user = user };
     mark_hold(mark);
@@ -160,7 +162,7 @@ void rollback_look(struct session *session)
     if (rollback->sandbox) {
         fill_look(&rollback->fill);
     } else if (deadline_has_passed(rollback->ends)) {
-        (void) fail(&why, ERR_TIMEOUT, "no sandbox was built in %d s", FILL_MS / 1000);
+        (void) fail(&why, ERR_TIMEOUT, "no sandbox was built in %d s", LEASE_MS / 1000);
         finish(rollback, &why);
     }
 }

@@ -27,7 +27,9 @@ static void set_timer(struct sessions *sessions);
 static void look_at_deadlines(struct session *session)
 {
     error why;
-    if (session->state == SESSION_STARTING && deadline_has_passed(session->start_ends)) {
+    bool is_filled = session->branching && session->sandbox; /* it has its own deadlines */
+    if (session->state == SESSION_STARTING && !is_filled &&
+        deadline_has_passed(session->start_ends)) {
         (void) fail(&why, ERR_BUSY,
                     "every sandbox slot of this machine is taken, and none became free in %d s; "
                     "try again later, or end a session",

@@ -171,6 +171,25 @@ def test_other_names_of_the_verbs(cli):
     assert cli("rm", name.decode()).returncode == 0 and name not in cli("ls").stdout
 
 
+def test_branches_and_marks(cli, session):
+    cli("run", session, "-c", "x = 7")
+    marked = cli("mark", session, "before")
+    assert marked.returncode == 0 and marked.stdout.startswith(b"mrk_"), marked.stderr
+    cli("run", session, "-c", "x = 8")
+    now, then = (cli("branch", *more, session).stdout.decode().strip() for more in ((), ("--mark", "before")))
+    try:
+        assert cli("run", now, "-c", "x").stdout == b"8\n" and cli("run", then, "-c", "x").stdout == b"7\n"
+    finally:
+        cli("kill", now, then)
+    assert b"before" in cli("marks", session).stdout and marked.stdout.strip() in cli("marks", "--json", session).stdout
+    assert cli("rollback", session, "before").returncode == 0 and cli("run", session, "-c", "x").stdout == b"7\n"
+    assert cli("unmark", session, "before").returncode == 0 and cli("marks", session).stdout == b""
+    for words in (("rollback", session, "before"), ("rollback", session, "a/b"), ("rollback", session),
+                  ("branch", "--mark", "before", session), ("branch", "--context", "bash", session)):
+        refused = cli(*words)
+        assert refused.returncode != 0 and refused.stderr.startswith(b"glovebox: ") and refused.stderr.count(b"\n") < 3, words
+
+
 def test_a_session_is_paused_and_resumed(cli, session):
     cli("run", session, "-c", "x = 7")
     assert cli("pause", session).returncode == 0 and b"paused" in cli("list").stdout

@@ -87,11 +87,11 @@ static int make(struct exchange *exchange, struct session *session, struct wait 
     if (exchange_fields(exchange, fields, COUNT_OF(fields), err) < 0)
         return -1;
     if (strspn(bytes_text(&named), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                   "0123456789_-.") != named.size ||
+                                   "0123456789_-") != named.size ||
         strncmp(bytes_text(&named), "mrk_", 4) == 0)
         return fail(err, ERR_BAD_REQUEST,
-                    "a mark's name is made of letters, digits, '-', '_' and '.', and does not "
-                    "begin with mrk_");
+                    "a mark's name is made of letters, digits, '-' and '_', and does not begin "
+                    "with mrk_");
     memcpy(name, bytes_text(&named), named.size + 1);
     const char *wanted = context.size > 0 ? bytes_text(&context) : NULL;
     if (branching_choose(session, wanted, &order.context, err) < 0)

@@ -1,0 +1,107 @@
+/* session_branch.c - sessions that begin from others, and moments of a session to come back to. */
+#include "client/body.h"
+#include "client/client.h"
+#include "client/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Two members of a body, either of which may be left out. */
+struct wishes {
+    const char *names[2], *values[2];
+};
+
+static void write_wishes(struct sink *sink, const void *what)
+{
+    const struct wishes *wishes = what;
+    struct body body = { .sink = sink };
+    sink_text(sink, "{");
+    for (unsigned i = 0; i < 2; i++)
+        body_text(&body, wishes->names[i], wishes->values[i]);
+    sink_text(sink, "}");
+}
+
+static int32_t wish(struct glb_client *client, const char *path, const struct wishes *wishes,
+                    char **ret_json)
+{
+    error err = { 0 };
+    struct http_request request = { .method = "POST",
+                                    .path = path,
+                                    .accept = "application/json",
+                                    .write_body = write_wishes,
+                                    .what = wishes };
+    const char *const texts[] = { wishes->values[0] ? wishes->values[0] : "",
+                                  wishes->values[1] ? wishes->values[1] : "", NULL };
+    if (check_texts("a name", texts, &err) < 0 || client_ask(client, &request, ret_json, &err) < 0)
+        return report(&err);
+    return GLB_OK;
+}
+
+static int32_t ask(struct glb_client *client, const char *method, const char *path, char **ret_json)
+{
+    error err = { 0 };
+    struct http_request request = { .method = method, .path = path, .accept = "application/json" };
+    return client_ask(client, &request, ret_json, &err) < 0 ? report(&err) : GLB_OK;
+}
+
+int32_t glb_session_branch(glb_client *client, const char *session, const char *context,
+                           const char *mark, char **ret_json)
+{
+    error err = { 0 };
+    char path[256];
+    struct wishes wishes = { { "context", "mark" }, { context, mark } };
+    if (session_path(path, sizeof path, session, "/branch", &err) < 0)
+        return report(&err);
+    return wish(client, path, &wishes, ret_json);
+}
+
+int32_t glb_session_mark(glb_client *client, const char *session, const char *name,
+                         const char *context, char **ret_json)
+{
+    error err = { 0 };
+    char path[256];
+    struct wishes wishes = { { "name", "context" }, { name, context } };
+    if (session_path(path, sizeof path, session, "/marks", &err) < 0)
+        return report(&err);
+    return wish(client, path, &wishes, ret_json);
+}
+
+int32_t glb_session_marks(glb_client *client, const char *session, char **ret_json)
+{
+    error err = { 0 };
+    char path[256];
+    if (session_path(path, sizeof path, session, "/marks", &err) < 0)
+        return report(&err);
+    return ask(client, "GET", path, ret_json);
+}
+
+static int mark_path(char *path, size_t size, const char *session, const char *mark,
+                     const char *rest, error *err)
+{
+    char more[256];
+    if (!mark || !id_is_plain(mark) ||
+        (size_t) snprintf(more, sizeof more, "/marks/%s%s", mark, rest) >= sizeof more)
+        return fail(err, ERR_BAD_REQUEST, "'%.60s' is no mark; glovebox session marks ID",
+                    mark ? mark : "");
+    return session_path(path, size, session, more, err);
+}
+
+int32_t glb_session_unmark(glb_client *client, const char *session, const char *mark,
+                           char **ret_json)
+{
+    error err = { 0 };
+    char path[512];
+    if (mark_path(path, sizeof path, session, mark, "", &err) < 0)
+        return report(&err);
+    return ask(client, "DELETE", path, ret_json);
+}
+
+int32_t glb_session_rollback(glb_client *client, const char *session, const char *mark,
+                             char **ret_json)
+{
+    error err = { 0 };
+    char path[512];
+    if (mark_path(path, sizeof path, session, mark, "/rollback", &err) < 0)
+        return report(&err);
+    return ask(client, "POST", path, ret_json);
+}
