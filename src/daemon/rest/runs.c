@@ -211,7 +211,7 @@ static int check_status(const char *status, error *err)
             return 0;
     return fail(err, ERR_BAD_REQUEST,
                 "status '%.40s' does not exist; it is one of queued, building, loading, running, "
-                "stopping, collecting, ok, error, limit, denied, cancelled, lost",
+                "stopping, collecting, gating, ok, error, limit, denied, cancelled, lost",
                 status);
 }
 
@@ -295,7 +295,7 @@ static const struct parameter list_query[] = {
     { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
     { "cursor", IN_QUERY, "count", "`next` of the page before" },
     { "status", IN_QUERY,
-      "=queued,building,loading,running,stopping,collecting,ok,error,limit,denied,"
+      "=queued,building,loading,running,stopping,collecting,gating,ok,error,limit,denied,"
       "pending_approval,cancelled,lost",
       "only runs with this status" },
     { 0 },
