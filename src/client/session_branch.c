@@ -75,23 +75,25 @@ int32_t glb_session_marks(glb_client *client, const char *session, char **ret_js
     return ask(client, "GET", path, ret_json);
 }
 
-static int mark_path(char *path, size_t size, const char *session, const char *mark,
-                     const char *rest, error *err)
+enum { MARK_MOST = 200 };
+
+static int mark_place(char place[MARK_MOST], const char *mark, const char *rest, error *err)
 {
-    char more[256];
-    if (!mark || !id_is_plain(mark) ||
-        (size_t) snprintf(more, sizeof more, "/marks/%s%s", mark, rest) >= sizeof more)
-        return fail(err, ERR_BAD_REQUEST, "'%.60s' is no mark; glovebox session marks ID",
-                    mark ? mark : "");
-    return session_path(path, size, session, more, err);
+    if (mark && id_is_plain(mark) &&
+        (size_t) snprintf(place, MARK_MOST, "/marks/%s%s", mark, rest) < MARK_MOST)
+        return 0;
+    return fail(err, ERR_BAD_REQUEST, "'%.60s' is no mark; glovebox session marks ID",
+                mark ? mark : "");
 }
 
 int32_t glb_session_unmark(glb_client *client, const char *session, const char *mark,
                            char **ret_json)
 {
     error err = { 0 };
+    char place[MARK_MOST];
     char path[512];
-    if (mark_path(path, sizeof path, session, mark, "", &err) < 0)
+    if (mark_place(place, mark, "", &err) < 0 ||
+        session_path(path, sizeof path, session, place, &err) < 0)
         return report(&err);
     return ask(client, "DELETE", path, ret_json);
 }
@@ -100,8 +102,10 @@ int32_t glb_session_rollback(glb_client *client, const char *session, const char
                              char **ret_json)
 {
     error err = { 0 };
+    char place[MARK_MOST];
     char path[512];
-    if (mark_path(path, sizeof path, session, mark, "/rollback", &err) < 0)
+    if (mark_place(place, mark, "/rollback", &err) < 0 ||
+        session_path(path, sizeof path, session, place, &err) < 0)
         return report(&err);
     return ask(client, "POST", path, ret_json);
 }

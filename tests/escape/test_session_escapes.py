@@ -22,6 +22,14 @@ class Session:
         assert status == 201, answer
         self.place = f"/v1/sessions/{answer['id']}"
 
+    def branch(self):
+        """Another session, that is what this one is now."""
+        status, answer = self.ask("POST", f"{self.place}/branch", {})
+        assert status == 201, answer
+        other = object.__new__(Session)
+        other.server, other.place = self.server, f"/v1/sessions/{answer['id']}"
+        return other
+
     def open(self, method, path, body=None, accept="application/json"):
         connection = UnixConnection(self.server.socket, 180)
         body = body if body is None or isinstance(body, bytes) else json.dumps(body)
@@ -85,9 +93,13 @@ def two(server):
 
 # --- the attempts -------------------------------------------------------------------------------------------------
 
-@pytest.fixture(scope="module")
-def tried(server):
+@pytest.fixture(scope="module", params=["session", "branch"])
+def tried(server, request):
     neighbour, session = Session(server), Session(server)
+    if request.param == "branch":  # its parent is a neighbour, too
+        session.run("round = 0")
+        neighbour.end()
+        neighbour, session = session, session.branch()
     try:
         neighbour.put("neighbour.py", (HERE / "neighbour.py").read_text(encoding="utf-8"))
         neighbour.start("python3", "neighbour.py", "own-id")
