@@ -21,7 +21,8 @@ CLIENTS = 8
 SAMPLE_S = 0.5
 # What gloveboxd may grow by: DESIGN's slope, and what one sample differs from the next anyway.
 SLOPE_BYTES, NOISE_BYTES = 1 << 20, 1 << 20
-PARKED_DESCRIPTORS = 32  # a few sandboxes more or less may wait
+LONG = 50000  # runs: from here on the slope stands out from the noise, and is held alone
+PARKED_DESCRIPTORS = 8  # of a sandbox that waits now and did not before; and of a connection that is kept
 SETTLED = 1500  # runs: as many ended ones are remembered as ever will be
 
 MiB = 1 << 20
@@ -80,6 +81,7 @@ class Watch:
                 for number, holder in enumerate(read(f"/proc/{pid}/task/{pid}/children").split()):
                     self.pids[f"holder {number}"] = int(holder)
         self.zygotes = set()
+        self.parked = [0, 0]  # sandboxes, before and after
         self.born = {pid: self.birth(pid) for pid in self.pids.values()}
         self.rss, self.descriptors = collections.defaultdict(list), collections.defaultdict(list)
 
@@ -124,12 +126,13 @@ class Watch:
             slope = (last - first) * 100000 / max(runs, 1) / MiB
             print(f"{name}: {last / MiB:.1f} MiB resident, {(last - first) / 1024:+.0f} KiB in {runs} runs "
                   f"({slope:+.2f} MiB per 100,000)")
-            if last - first > NOISE_BYTES + SLOPE_BYTES * runs / 100000:
+            noise = NOISE_BYTES if runs < LONG else 0
+            if last - first > noise + SLOPE_BYTES * runs / 100000:
                 found.append(f"{name} grew by {(last - first) / MiB:.2f} MiB in {runs} runs")
         for name, points in self.descriptors.items():
             idle = points[0][1], points[-1][1]  # both looked at when nothing ran
             print(f"{name}: {idle[0]} descriptors before, {idle[1]} after")
-            if idle[1] > idle[0] + PARKED_DESCRIPTORS:
+            if idle[1] > idle[0] + PARKED_DESCRIPTORS * (1 + max(0, self.parked[1] - self.parked[0])):
                 found.append(f"{name} had {idle[0]} descriptors, and {idle[1]} in the end")
         return found
 
@@ -155,6 +158,9 @@ class Soak:
         self.lock = threading.Lock()
         self.started = self.done = 0
         self.wrong, self.verdicts = [], collections.Counter()
+
+    def parked(self):
+        return Caller(self.path).call("GET", "/healthz")[1]["parked"]
 
     def client(self, seed):
         chance = random.Random(seed)
@@ -230,6 +236,7 @@ def main():
             watch = Watch(service.process.pid)
             soak = Soak(service.socket, runs, seconds)
             settle(watch, 0)
+            watch.parked[0] = warm.parked()
             clients = [threading.Thread(target=soak.client, args=(seed,)) for seed in range(1, CLIENTS + 1)]
             for client in clients:
                 client.start()
@@ -237,6 +244,7 @@ def main():
                 time.sleep(SAMPLE_S)
                 watch.look(soak.done)
             settle(watch, soak.done)
+            watch.parked[1] = warm.parked()
             problems = watch.replaced() + watch.growth() + watch.rotation(soak.done)
             processes, groups = family(service.process.pid), groups_of(watch.pids.values())
         problems += [f"said: {line}" for line in read(f"{folder}/log").splitlines() if " pool." in line][:5]
