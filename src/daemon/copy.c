@@ -3,9 +3,12 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "daemon/contexts.h"
+#include "daemon/json_reader.h"
 #include "daemon/session_files.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +21,7 @@ struct copy {
     bool has_begun;
     bool has_forked, is_saved;
     struct session_operation saving;
+    char reason[160]; /* why there is no image, in the interpreter's words */
     deadline ends;
     struct copy *next;
 };
@@ -164,6 +168,37 @@ void copy_abandon(struct copy *copy)
 /* --- what the context says ----------------------------------------------------------------------
  */
 
+/* What JSON reads is UTF-8, and answers are written as JSON again. */
+static void hear_reason(struct copy *copy, const unsigned char *payload, size_t size)
+{
+    struct json_reader reader;
+    struct json_object *json = NULL;
+    struct json_object *value = NULL;
+    const size_t head = sizeof(struct inside_result);
+    error err;
+    if (size <= head || json_reader_open(&reader, &err) < 0)
+        return;
+    json_reader_take(&reader, (const char *) payload + head, size - head);
+    if (json_reader_end(&reader, &json, &err) == 0 &&
+        json_object_object_get_ex(json, "value", &value) &&
+        json_object_is_type(value, json_type_string)) {
+        const char *text = json_object_get_string(value);
+        size_t whole = utf8_valid_size(text, strnlen(text, sizeof copy->reason - 1));
+        memcpy(copy->reason, text, whole);
+        copy->reason[whole] = '\0';
+    }
+    json_object_put(json);
+    json_reader_close(&reader);
+}
+
+static int fault_of(const struct copy *copy, int os, error *err)
+{
+    if (os == ENOTSUP && copy->reason[0])
+        return fail(err, ERR_CONFLICT, "%s", copy->reason);
+    return fail(err, ERR_LIMIT, "%s; give the session more limits.memory_bytes or processes",
+                strerror(os)); /* NOLINT(concurrency-mt-unsafe) */
+}
+
 bool copies_hear(struct context *context, const struct inside_frame *frame,
                  const unsigned char *payload)
 {
@@ -171,15 +206,19 @@ bool copies_hear(struct context *context, const struct inside_frame *frame,
     struct inside_executed executed = { 0 };
     error why = { 0 };
     if (!copy || !copy->has_begun || copy->has_forked ||
-        (frame->kind != INSIDE_EXECUTED && frame->kind != INSIDE_DONE))
+        (frame->kind != INSIDE_EXECUTED && frame->kind != INSIDE_DONE &&
+         frame->kind != INSIDE_RESULT))
         return false;
+    if (frame->kind == INSIDE_RESULT) {
+        hear_reason(copy, payload, frame->size);
+        return true;
+    }
     if (frame->kind == INSIDE_DONE && error_of_inside(frame, payload, &why) == 0)
         return true; /* of a signal */
     if (frame->kind == INSIDE_EXECUTED)
         memcpy(&executed, payload, sizeof executed);
     if (executed.exit_code != 0)
-        (void) fail(&why, ERR_LIMIT, "%s; give the session more limits.memory_bytes or processes",
-                    strerror(executed.exit_code)); /* NOLINT(concurrency-mt-unsafe) */
+        (void) fault_of(copy, executed.exit_code, &why);
     copy->has_forked = true;
     if (why.code != ERR_NONE) {
         (void) under(&why, "the interpreter could not be copied");

@@ -63,6 +63,15 @@ def live(control, prime):
     serve(_glovebox.receive, _glovebox.executed, _glovebox.EXECUTE, os._exit, imager(control))
 
 
+def complain_of_image(number, error):
+    """Says why as a RESULT, in letters that JSON takes as they are."""
+    try:
+        text = "".join(letter if " " <= letter <= "~" and letter not in '"\\' else "'" for letter in error.strerror)
+        _glovebox.result(number, _glovebox.ERROR, f'{{"name": "OSError", "value": "{text}"}}'.encode())
+    except BaseException:  # the number alone does as well
+        pass
+
+
 def imager(control):
     """Gives the function that lets a child write this process, as it is between two cells, into a pipe. It comes back
     a second time in the process that is made from that: in another sandbox, and with everything else as it was."""
@@ -78,6 +87,7 @@ def imager(control):
             is_restored = make(message[3], control)
         except OSError as error:
             is_restored, os_error = False, error.errno or 5
+            complain_of_image(message[1], error)
         if is_restored:
             open_channel(control)
             renew(kept)

@@ -230,6 +230,16 @@ class TestRefusals:
         session.end()
         assert "ended" in branch(session, 409)["message"]
 
+    def test_memory_that_cannot_be_carried_is_named(self, session, branch):
+        session.run("import ctypes\nmap = ctypes.CDLL(None).mmap; map.restype = ctypes.c_void_p\n"
+                    "at = map(ctypes.c_void_p(0x2a0000000000), ctypes.c_size_t(4096), 3, 0x32, -1, ctypes.c_long(0))")
+        error = branch(session, 409)
+        assert error["code"] == "conflict" and "memory lies where images are restored" in error["message"]
+        status, answer = session.call("POST", "/marks", {})
+        assert status == 409 and "memory lies where images are restored" in answer["error"]["message"]
+        session.run("ctypes.CDLL(None).munmap(ctypes.c_void_p(at), ctypes.c_size_t(4096))")
+        branch(session)
+
     def test_cells_wait_until_it_is_copied(self, session, branch):
         session.run("import numpy as np, os; a = np.ones(4 << 20); open('big', 'wb').write(bytes(30 << 20))")
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
