@@ -121,7 +121,7 @@ static bool has_comments_only(const char *text, size_t length)
     const char *end = text + length;
     for (bool is_comment = false; text < end; text++) {
         is_comment = (is_comment || *text == '#') && *text != '\n';
-        if (!is_comment && !memchr(" \r\n", *text, 3))
+        if (!is_comment && *text != ' ' && *text != '\r' && *text != '\n')
             return false;
     }
     return true;
