@@ -159,6 +159,7 @@ static void stand_if_done(struct branching *branching)
         return;
     }
     branching_free(session);
+    pool_wake(session->sessions->pool);
     session_filled(session);
 }
 
@@ -256,6 +257,7 @@ void branching_leased(struct session *session)
         give_up(branching, &why);
         return;
     }
+    pool_rest(session->sessions->pool);
     branching->fill.told = on_filled;
     branching->fill.user = branching;
     fill_begin(&branching->fill, session->sandbox, take_fd(&image), take_fd(&files));

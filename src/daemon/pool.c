@@ -283,6 +283,10 @@ static void refill(uv_timer_t *timer)
     struct pool *pool = timer->data;
     pool->refill_is_soon = false;
     close_returned(pool);
+    if (pool_rests_ms(pool) > 0) {
+        (void) uv_timer_start(&pool->refill, refill, (uint64_t) pool_rests_ms(pool), 0);
+        return;
+    }
     uint64_t now = (uint64_t) now_ms();
     while (may_park(pool)) {
         struct shape *shape = neediest(pool, now);
@@ -300,6 +304,24 @@ static void refill(uv_timer_t *timer)
         shape->building++;
         pool->building++;
     }
+}
+
+int64_t pool_rests_ms(const struct pool *pool)
+{
+    return pool->rests_until.at_ms ? deadline_left_ms(pool->rests_until) : 0;
+}
+
+void pool_rest(struct pool *pool)
+{
+    if (!deadline_has_passed(pool->may_rest))
+        return;
+    pool->rests_until = deadline_in(POOL_REST_MS);
+    pool->may_rest = deadline_in(POOL_AWAKE_MS);
+}
+
+void pool_wake(struct pool *pool)
+{
+    pool->rests_until = (deadline){ 0 };
 }
 
 static void refill_soon(struct pool *pool)

@@ -10,6 +10,7 @@
  *        +----------------------+   (somebody waits for it)   */
 #pragma once
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "daemon/sandbox.h"
 #include "daemon/shapes.h"
@@ -59,6 +60,7 @@ struct pool {
     uv_timer_t count; /* once a second */
     uv_timer_t calm;  /* when nobody has asked for a moment */
     bool is_closing;
+    deadline rests_until, may_rest; /* pool_rest() */
     void *context;
     void (*changed)(void *context); /* there may be room, or the spawner has come or gone */
 };
@@ -71,6 +73,13 @@ void pool_close(struct pool *pool);
 
 /* Keeps a few of this shape from now on. */
 void pool_keep(struct pool *pool, const struct lease *lease);
+
+/* Somebody waits for processors and memory: nothing is built ahead or rehearsed for a moment. What
+ * is asked for is built as ever, and in each second most of the time is the pool's own. */
+enum { POOL_REST_MS = 150, POOL_AWAKE_MS = 1000 };
+void pool_rest(struct pool *pool);
+void pool_wake(struct pool *pool);
+int64_t pool_rests_ms(const struct pool *pool); /* how long it still does */
 
 enum { POOL_LEASED = 0, POOL_FULL = 1 };
 

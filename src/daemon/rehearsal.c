@@ -27,6 +27,10 @@ static void prime(struct shape *shape, struct pooled *row)
 static void be_calm(uv_timer_t *timer)
 {
     struct pool *pool = timer->data;
+    if (pool_rests_ms(pool) > 0) {
+        (void) uv_timer_start(timer, be_calm, (uint64_t) pool_rests_ms(pool), 0);
+        return;
+    }
     for (size_t i = 0; i < SHAPES_MOST; i++) {
         struct shape *shape = &pool->shapes.list[i];
         struct pooled *row = NULL;

@@ -309,6 +309,27 @@ class TestHostileParents:
         daemon.idle()
 
 
+    def test_a_writer_that_is_killed(self, daemon, branch):
+        """Whatever the parent's other threads do to the child that writes: it is a branch, or it is none."""
+        parent = daemon.session()
+        parent.run("import os, signal, threading, time\nx = bytes(60 << 20)\ndef murder():\n    while True:\n"
+                   "        try: os.kill(-1, signal.SIGKILL)\n        except OSError: pass\n        time.sleep(0.001)\n"
+                   "threading.Thread(target=murder, daemon=True).start()")
+        for _ in range(3):
+            status, answer = parent.call("POST", "/branch", {})
+            assert status in (201, 409), answer
+            if status == 201:
+                assert daemon.call("POST", f"/v1/sessions/{answer['id']}/contexts/python/run",
+                                   {"code": "len(x)"})[1]["status"] == "ok"
+                daemon.call("DELETE", f"/v1/sessions/{answer['id']}")
+        status, answer = parent.call("POST", "/marks", {})
+        assert status in (201, 409), answer
+        if status == 201:
+            assert parent.call("POST", f"/marks/{answer['id']}/rollback")[0] == 200
+        parent.call("DELETE")
+        daemon.idle()
+
+
 class TestMarks:
     def test_change_and_back_and_again(self, session):
         session.run("x = 1; open('f', 'w').write('one'); g = open('f')")
