@@ -76,6 +76,27 @@ class TestWhatIsCarried:
         assert other.value("random.random(), generator.random()") == session.value("random.random(), generator.random()")
         assert session.value("open('/workspace/log.txt').read()") == "'first\\n'"
 
+    def test_tasks_and_timers_of_the_loop_go_on(self, session, branch):
+        session.run("""
+import asyncio, signal
+got, loop = [], asyncio.get_running_loop()
+async def tick():
+    while True:
+        got.append(await asyncio.sleep(0.02, "tick"))
+async def talk(reader, writer):
+    got.append(await reader.read() or "end")
+one, other = await asyncio.open_connection(sock=__import__("socket").socketpair()[0])
+tasks = [asyncio.create_task(tick()), asyncio.create_task(talk(one, other))]
+loop.add_signal_handler(signal.SIGUSR1, got.append, "signal")
+await asyncio.sleep(0.05)
+""")
+        copy = branch(session)
+        assert copy.value("before = len(got); await asyncio.sleep(0.2); 'tick' in got[before:]") == "True"
+        assert copy.value("import os; os.kill(os.getpid(), signal.SIGUSR1); await asyncio.sleep(0.05); 'signal' in got") == \
+            "True"
+        assert copy.value("await asyncio.sleep(0); 'end' in got, loop is asyncio.get_running_loop()") == "(True, True)"
+        assert copy.value("(await asyncio.to_thread(lambda: 5))") == "5"
+
     def test_what_a_cell_does_works_in_it(self, session, branch):
         session.run("import numpy as np\nx = 1")
         other = branch(session)
