@@ -94,7 +94,7 @@ await asyncio.sleep(0.05)
         assert copy.value("before = len(got); await asyncio.sleep(0.2); 'tick' in got[before:]") == "True"
         assert copy.value("import os; os.kill(os.getpid(), signal.SIGUSR1); await asyncio.sleep(0.05); 'signal' in got") == \
             "True"
-        assert copy.value("await asyncio.sleep(0); 'end' in got, loop is asyncio.get_running_loop()") == "(True, True)"
+        assert copy.value("'end' in got, loop is await asyncio.sleep(0, asyncio.get_running_loop())") == "(True, True)"
         assert copy.value("(await asyncio.to_thread(lambda: 5))") == "5"
 
     def test_what_a_cell_does_works_in_it(self, session, branch):
