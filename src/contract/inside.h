@@ -148,7 +148,8 @@ enum {
     INSIDE_START_CELLS = 32,
     INSIDE_LINE_MOST = 32768,
     /* It becomes an interpreter: glovebox-restore, that finds the image on its descriptor 4, and on
-     * 3 the socket over which a forked interpreter speaks. What it says first is EXECUTED: it
+     * 3 the socket over which a forked interpreter speaks. What it says first is a RESULT,
+     * {"threads", "descriptors"}: how many of them the image could not carry, and EXECUTED: it
      * lives, and waits for a cell. */
     INSIDE_START_RESTORE = 64,
 };

@@ -121,6 +121,9 @@ static int take_source(struct branching *branching, const struct session_source 
         mark_hold(mark);
     } else {
         branching_note_others(parent, source->context, &session->not_carried);
+        if (source->processes > 0)
+            bytes_print(&session->not_carried, "%u %s%c", source->processes,
+                        source->processes == 1 ? "process" : "processes", 0);
     }
     return 0;
 }
@@ -148,12 +151,25 @@ static void give_up(struct branching *branching, const error *cause)
     session_end(branching->session, END_FAILED, &why);
 }
 
+static void note_lost(struct session *session, const struct fill *fill)
+{
+    if (fill->threads > 0)
+        bytes_print(&session->not_carried, "%u %s%c", fill->threads,
+                    fill->threads == 1 ? "thread" : "threads", 0);
+    if (fill->descriptors > 0)
+        bytes_print(&session->not_carried, "%u %s%c", fill->descriptors,
+                    fill->descriptors == 1 ? "descriptor that is no file"
+                                           : "descriptors that are no files",
+                    0);
+}
+
 static void stand_if_done(struct branching *branching)
 {
     struct session *session = branching->session;
     error why;
     if (!branching->is_copied || !branching->is_filled)
         return;
+    note_lost(session, &branching->fill);
     if (context_adopt(session, &branching->kept, FILL_INTERPRETER, &why) < 0) {
         give_up(branching, &why);
         return;

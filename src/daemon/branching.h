@@ -37,6 +37,7 @@ struct session_source {
     struct session *session;
     struct context *context;
     struct mark *mark;
+    unsigned processes; /* that run there, and are not carried */
 };
 
 /* The context that a caller means; NULL: the one that is python's. As copy_check(). */

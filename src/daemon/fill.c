@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "daemon/json_reader.h"
 #include "daemon/session_files.h"
 
 #include <string.h>
@@ -76,6 +77,35 @@ static int interpreter_is_gone(struct fill *fill, const unsigned char *payload)
     return over(fill, &why);
 }
 
+static uint32_t count_of(struct json_object *json, const char *name)
+{
+    struct json_object *value = NULL;
+    enum { COUNT_MOST = 100000 };
+    if (!json_object_object_get_ex(json, name, &value) ||
+        !json_object_is_type(value, json_type_int))
+        return 0;
+    int64_t count = json_object_get_int64(value);
+    return count < 0 ? 0 : count > COUNT_MOST ? COUNT_MOST : (uint32_t) count;
+}
+
+static void hear_lost(struct fill *fill, const struct inside_frame *frame,
+                      const unsigned char *payload)
+{
+    struct json_reader reader;
+    struct json_object *json = NULL;
+    const size_t head = sizeof(struct inside_result);
+    error err;
+    if (json_reader_open(&reader, &err) < 0)
+        return;
+    json_reader_take(&reader, (const char *) payload + head, frame->size - head);
+    if (json_reader_end(&reader, &json, &err) == 0 && json_object_is_type(json, json_type_object)) {
+        fill->threads = count_of(json, "threads");
+        fill->descriptors = count_of(json, "descriptors");
+    }
+    json_object_put(json);
+    json_reader_close(&reader);
+}
+
 static int hear_interpreter(struct fill *fill, const struct inside_frame *frame,
                             const unsigned char *payload)
 {
@@ -89,6 +119,10 @@ static int hear_interpreter(struct fill *fill, const struct inside_frame *frame,
         return 0;
     case INSIDE_OUTPUT:
         bytes_add(&fill->said, payload, frame->size < room ? frame->size : room);
+        return 0;
+    case INSIDE_RESULT:
+        if (frame->size > sizeof(struct inside_result))
+            hear_lost(fill, frame, payload);
         return 0;
     case INSIDE_EXECUTED:
         return over(fill, NULL);

@@ -25,6 +25,7 @@ struct fill {
     deadline ends; /* the copy may wait for its turn before it is sent: it has a deadline itself */
     struct bytes said; /* by glovebox-restore */
     uint32_t pid;
+    uint32_t threads, descriptors; /* that the image could not carry, as its program says */
     bool is_over;
     /* Told once, unless it was ended before. *why NULL: the interpreter lives and waits for a cell,
      * and the sandbox may be used by another from now on. */

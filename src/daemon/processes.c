@@ -418,11 +418,17 @@ static void make_room(const struct processes *processes, const struct session *s
     }
 }
 
-static int check_count(const struct processes *processes, const struct session *session, error *err)
+unsigned processes_running(const struct processes *processes, const struct session *session)
 {
     unsigned count = 0;
     for (const struct process *process = processes->first; process; process = process->next)
         count += process->state != PROCESS_ENDED && process->session == session;
+    return count;
+}
+
+static int check_count(const struct processes *processes, const struct session *session, error *err)
+{
+    unsigned count = processes_running(processes, session);
     if (count >= PROCESSES_MOST)
         return fail(err, ERR_BUSY, "%u processes run in this session; end some", count);
     return 0;

@@ -105,6 +105,9 @@ void processes_look_again(const struct processes *processes, const struct sessio
 struct process *process_find(const struct processes *processes, const struct session *session,
                              const char *name);
 
+/* How many programs run in it, or begin to. */
+unsigned processes_running(const struct processes *processes, const struct session *session);
+
 int process_feed(struct process *process, const void *bytes, size_t size, error *err);
 void process_end_input(struct process *process);
 int process_signal(struct process *process, unsigned number, bool whole_group, error *err);

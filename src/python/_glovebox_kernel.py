@@ -77,6 +77,7 @@ def imager(control):
     a second time in the process that is made from that: in another sandbox, and with everything else as it was."""
     kind, make, executed, open_channel = _glovebox.IMAGE, _glovebox.image, _glovebox.executed, _glovebox.open_channel
     keep, renew, revive_loop, close = _glovebox_fresh.keep, _glovebox_fresh.renew, _glovebox_cell.revive_loop, os.close
+    result, display, lost = _glovebox.result, _glovebox.DISPLAY, _glovebox.lost
 
     def image(message, count):
         if message[0] != kind or message[3] < 0:
@@ -92,6 +93,7 @@ def imager(control):
             open_channel(control)
             renew(kept)
             revive_loop()
+            result(message[1], display, b'{"threads": %d, "descriptors": %d}' % lost())
         else:
             close(message[3])
         executed(message[1], os_error, 0, False, count)

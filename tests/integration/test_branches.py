@@ -143,6 +143,11 @@ await asyncio.sleep(0.05)
         session.run("x = 2", named)
         other = branch(session, context=named)
         assert set(other.get()["branched_from"]["not_carried"]) == {"context python", "context bash"}
+        session.run("import os, threading\nends = os.pipe()\n"
+                    "for _ in range(2): threading.Thread(target=threading.Event().wait, daemon=True).start()", named)
+        session.call("POST", "/processes", {"command": ["sleep", "60"]})
+        told = branch(session, context=named).get()["branched_from"]["not_carried"]
+        assert {"1 process", "2 threads", "2 descriptors that are no files"} <= set(told), told
         assert other.value("x", named) == "2"
         assert other.run("x")["error"]["name"] == "NameError", "the other python's is fresh"
 

@@ -66,6 +66,24 @@ def test_each_cell_tells_its_own_connections(begin):
     assert [connection["path"] for connection in again["network"]] == ["/b"] and again["denials"] == []
 
 
+def test_a_branch_and_the_way_back_have_a_way_of_their_own(begin):
+    session = begin()
+    session.run("x = 'kept'\n" + FETCH.format("/before"))
+    mark = session.call("POST", "/marks", {})[1]["id"]
+    answer = session.call("POST", "/branch", {})[1]
+    branch = Session(session.daemon, answer)
+    try:
+        assert branch.value("x") == "'kept'"
+        told = branch.run(FETCH.format("/branch"))
+        assert told["stdout"] == "200\n" and [row["path"] for row in told["network"]] == ["/branch"], told
+    finally:
+        branch.end()
+    assert session.call("POST", f"/marks/{mark}/rollback")[0] == 200
+    told = session.run(FETCH.format("/after"))
+    assert told["stdout"] == "200\n" and [row["path"] for row in told["network"]] == ["/after"], told
+    assert session.value("x") == "'kept'"
+
+
 def test_everything_in_it_goes_the_same_way(begin):
     session = begin()
     code = ("exec 3<>/dev/tcp/api.example.org/80; printf 'GET /x HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n' >&3; head -c 12 <&3;"

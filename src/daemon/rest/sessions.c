@@ -245,7 +245,9 @@ static int branch(struct exchange *exchange, struct session *parent, struct sess
                   error *err)
 {
     struct json_object *wishes;
-    struct session_source source = { .session = parent };
+    const struct door *door = exchange->door;
+    struct session_source source = { .session = parent,
+                                     .processes = processes_running(door->processes, parent) };
     if (exchange->body_bytes == 0)
         wishes = json_object_new_object();
     else if (json_reader_end(&exchange->body, &wishes, err) < 0)
