@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "python/image_parts.h"
+#include "python/rseq.h"
 #include "python/zygote.h"
 
 #include <errno.h>
@@ -21,10 +22,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined __x86_64__
-#include <asm/prctl.h>
-#endif
 
 enum { STACK_BYTES = 512 << 10 };
 
@@ -90,17 +87,6 @@ static void numbers_set(const struct numbers *numbers)
 #else
     __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t) numbers->vector));
 #endif
-}
-
-static uintptr_t thread_pointer(void)
-{
-    uintptr_t pointer = 0;
-#if defined __x86_64__
-    (void) syscall(SYS_arch_prctl, ARCH_GET_FS, &pointer);
-#else
-    __asm__ volatile("mrs %0, tpidr_el0" : "=r"(pointer));
-#endif
-    return pointer;
 }
 
 /* glovebox-restore calls it, on the old stack below all that is alive there. */
@@ -209,7 +195,7 @@ static int begin(int fd, int control, error *err)
         return fail_os(err, "find memory for what is noted");
     new->fd = fd;
     new->control = control;
-    if (state_look(&new->state, thread_pointer(), err) < 0 ||
+    if (state_look(&new->state, err) < 0 ||
         (pipe2(new->verdict, O_CLOEXEC) < 0 && fail_os(err, "make a pipe") < 0)) {
         (void) munmap(new, sizeof *new);
         return -1;
@@ -234,8 +220,9 @@ int image_take(int fd, int control, const struct zygote_hooks *hooks, int *ret_v
     sigset_t all;
     (void) sigfillset(&all);
     (void) pthread_sigmask(SIG_SETMASK, &all, &taking->mask);
-    taking->place =
-        (struct place){ .resume = resume, .stack = below_this_frame(), .thread = thread_pointer() };
+    taking->place = (struct place){ .resume = resume,
+                                    .stack = below_this_frame(),
+                                    .thread = (uintptr_t) thread_pointer() };
     if (setjmp(taking->here) != 0) {
         wake(hooks);
         end();

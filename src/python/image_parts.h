@@ -38,7 +38,7 @@ struct state {
 
 /* In the process that goes on: what is asked of the C library, which is not possible in a child.
  * Fails ERR_UNAVAILABLE if this C library is not known. */
-int state_look(struct state *state, uintptr_t thread, error *err);
+int state_look(struct state *state, error *err);
 
 /* In the child that writes the image, then in what is restored. */
 int state_note(struct state *state, error *err);

@@ -2,6 +2,7 @@
 #include "python/image_parts.h"
 
 #include "base/cleanup.h"
+#include "python/rseq.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,14 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined __x86_64__
-#define RSEQ_SIGNATURE 0x53053053U /* of glibc: sys/rseq.h */
-#else
+#if !defined __x86_64__
 #include <sys/auxv.h>
-#define RSEQ_SIGNATURE 0xd428bc00U
 #endif
-
-enum { RSEQ_SIZE = 32 };
 
 /* The C library keeps the number of a thread beside the list of its robust mutexes (glibc,
  * nptl/descr.h), where set_tid_address(2) also has it cleared. It is found by its value: now, and
@@ -44,15 +40,6 @@ static int find_thread_id(struct state *state, error *err)
     return 0;
 }
 
-static void find_rseq(struct state *state, uintptr_t thread)
-{
-    const unsigned *size = dlsym(RTLD_DEFAULT, "__rseq_size");
-    const ptrdiff_t *offset = dlsym(RTLD_DEFAULT, "__rseq_offset");
-    state->rseq = NULL;
-    if (size && offset && *size > 0)
-        state->rseq = (char *) thread + *offset;
-}
-
 /* Both would be lost with exec(2), and nobody could give them back. */
 static int refuse_processor(error *err)
 {
@@ -69,14 +56,14 @@ static int refuse_processor(error *err)
     return 0;
 }
 
-int state_look(struct state *state, uintptr_t thread, error *err)
+int state_look(struct state *state, error *err)
 {
     if (refuse_processor(err) < 0 || find_thread_id(state, err) < 0)
         return -1;
     state->brk = dlsym(RTLD_DEFAULT, "__curbrk");
     if (!state->brk)
         return fail(err, ERR_UNAVAILABLE, "this C library keeps its break elsewhere");
-    find_rseq(state, thread);
+    state->rseq = rseq_find();
     char text[4096] = { 0 };
     auto_fd file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     const char *threads =
@@ -135,7 +122,7 @@ static int put_back_thread(const struct state *state, error *err)
     *state->thread_id = (pid_t) syscall(SYS_set_tid_address, state->thread_id);
     if (syscall(SYS_set_robust_list, state->robust_list, state->robust_size) < 0)
         return fail_os(err, "put back the list of robust mutexes");
-    if (state->rseq && syscall(SYS_rseq, state->rseq, RSEQ_SIZE, 0, RSEQ_SIGNATURE) < 0)
+    if (rseq_register(state->rseq) < 0)
         return fail_os(err, "put back restartable sequences");
     return 0;
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/packet.h"
 #include "python/enter.h"
+#include "python/rseq.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -76,6 +77,7 @@ int zygote_serve(int spawner, const struct zygote_hooks *hooks, struct zygote_ch
 {
     static struct packet packet; /* static: 1 KiB that every child would dirty on its stack */
     static struct filter filter;
+    void *rseq = rseq_find();
 
     for (;;) {
         int came = packet_receive(spawner, &packet, err);
@@ -98,6 +100,8 @@ int zygote_serve(int spawner, const struct zygote_hooks *hooks, struct zygote_ch
             where = fork_into(hooks, &packet, &forked.pid, &forked.err);
         if (where == IN_CHILD) {
             int control = -1;
+            /* The process between had none, since it shared memory (kernel/rseq.c). */
+            (void) rseq_register(rseq);
             enter_sandbox(&order, packet.fd, &filter, &control);
             hooks->after_in_child();
             *ret_child = (struct zygote_child){ .control = control,

@@ -35,6 +35,13 @@ def run(rig, code, **options):
 
 SCRIPTS = [
     # name, code, stdout, stderr, exit code
+    ("knows on which processor it runs", """
+import ctypes, os
+for processor in sorted(os.sched_getaffinity(0)) * 2:
+    os.sched_setaffinity(0, {processor})
+    if ctypes.CDLL(None).sched_getcpu() != processor:
+        print('elsewhere')
+""", "", "", 0),
     ("prints", "print('hello')", "hello\n", "", 0),
     ("exits with a number", "import sys; sys.exit(7)", "", "", 7),
     ("exits with a large number", "import sys; sys.exit(256 + 3)", "", "", 3),
