@@ -57,6 +57,8 @@ static int request_of(const struct session *parent, struct json_object *wishes,
     struct json_object *json = NULL;
     if (json_object_deep_copy(parent->request.place->json, &json, NULL) < 0)
         return fail(err, ERR_SYSTEM, "no memory for a session");
+    (void) json_object_object_add(json, "policy",
+                                  json_object_new_string(parent->spec.policy->name));
     if (parent->metadata)
         (void) json_object_object_add(json, "metadata", json_object_get(parent->metadata));
     (void) json_object_object_add(json, "idle_seconds",

@@ -52,6 +52,7 @@ void mark_remove(struct mark *mark)
             break;
         }
     session->mark_count--;
+    session->sessions->mark_count--;
     session->sessions->mark_bytes -= mark_bytes(mark);
     if (mark->copy)
         copy_abandon(mark->copy);
@@ -195,6 +196,9 @@ static int check_room(const struct session *session, const char *name, error *er
     if (session->mark_count >= MARKS_MOST)
         return fail(err, ERR_BUSY, "the session has %u marks, and may have no more; remove one",
                     session->mark_count);
+    if (session->sessions->mark_count >= MARKS_ALL_MOST)
+        return fail(err, ERR_BUSY, "all sessions together have %d marks already; remove some",
+                    MARKS_ALL_MOST);
     for (const struct mark *mark = session->marks; name[0] && mark; mark = mark->older)
         if (strcmp(mark->name, name) == 0)
             return fail(err, ERR_CONFLICT, "the session has a mark of the name '%s' already", name);
@@ -223,6 +227,7 @@ static struct mark *mark_new(struct session *session, const struct mark_order *o
     mark->older = session->marks;
     session->marks = mark;
     session->mark_count++;
+    session->sessions->mark_count++;
     branching_note_others(session, order->context, &mark->not_carried);
     return mark;
 }

@@ -18,6 +18,7 @@ enum {
     MARK_ID_SIZE = 37, /* "mrk_", 32 hex digits and the end */
     MARK_NAME_SIZE = 64,
     MARKS_MOST = 16,      /* of one session */
+    MARKS_ALL_MOST = 256, /* each holds two descriptors of gloveboxd */
     MARK_MS = 60000,      /* for the disk to have it */
     MARK_OURS = 64 << 20, /* bytes that it may have beyond the session's memory and disk */
 };

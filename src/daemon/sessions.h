@@ -149,6 +149,7 @@ struct sessions {
     uv_timer_t timer; /* for the next deadline */
     struct graveyard graveyard;
     uint64_t mark_bytes, mark_bytes_most; /* of marks of all sessions */
+    unsigned mark_count;
 };
 
 /* The first five have been set, all borrowed. `state` is the daemon's folder, NULL for none. */
