@@ -233,6 +233,7 @@ void copies_end(struct context *context, const error *why)
 {
     while (context->copies) {
         struct copy *copy = context->copies;
+        context->copies = copy->next;
         tell(copy, why);
         if (copy->has_begun && !copy->is_saved) {
             session_send(context->session, &copy->saving, INSIDE_CANCEL, NULL, 0);
