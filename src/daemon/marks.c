@@ -220,6 +220,7 @@ static struct mark *mark_new(struct session *session, const struct mark_order *o
     (void) snprintf(mark->name, sizeof mark->name, "%s", order->name);
     (void) snprintf(mark->template, sizeof mark->template, "%s", session->spec.template->digest);
     mark->session = session;
+    mark->loop = session->sessions->loop;
     mark->image.file = mark->files.file = -1;
     mark->created_ms = wall_clock_ms();
     mark->last_context = session->last_context;
@@ -324,7 +325,7 @@ static void files_are_poured(void *user, uint64_t moved, const error *why)
 int pouring_begin(struct pouring *pouring, struct mark *mark, const struct copy_pipes *pipes,
                   error *err)
 {
-    struct pump_order image = { .loop = mark->session->sessions->loop,
+    struct pump_order image = { .loop = mark->loop,
                                 .pipe = pipes->image,
                                 .file = mark->image.file,
                                 .most = mark->image.bytes,

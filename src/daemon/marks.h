@@ -26,6 +26,7 @@ enum {
 struct mark {
     char id[MARK_ID_SIZE], name[MARK_NAME_SIZE];
     struct session *session; /* NULL: it is removed, and was held */
+    uv_loop_t *loop;         /* who holds it may begin to pour when its session is gone */
     struct kept_context kept;
     struct bytes not_carried;
     uint32_t last_context;

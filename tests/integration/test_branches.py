@@ -399,6 +399,29 @@ class TestMarks:
         assert "rolled back" in end["error"]["value"], end["error"]
         assert session.value("x") == "1"
 
+    @pytest.mark.parametrize("gone", ["", "mark"])
+    @pytest.mark.parametrize("way", ["branch", "rollback"])
+    def test_a_mark_that_goes_while_its_sandbox_is_built(self, daemon, way, gone):
+        """Whoever holds a mark restores it, although nobody finds it any more."""
+        lives = daemon.daemon_pid()
+        parent = daemon.session(limits={"memory_bytes": (600 + len(way + gone)) << 20})  # nothing like it is parked
+        parent.run("x = 41")
+        name = mark(parent)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            path, body = ("/branch", {"mark": name}) if way == "branch" else (f"/marks/{name}/rollback", None)
+            restored = pool.submit(parent.call, "POST", path, body)
+            time.sleep(0.003)
+            parent.call("DELETE", f"/marks/{name}" if gone else "")
+            status, answer = restored.result()
+        assert status in (200, 201, 404, 409), answer
+        if status == 201:
+            assert daemon.call("POST", f"/v1/sessions/{answer['id']}/contexts/python/run",
+                               {"code": "x + 1"})[1]["results"][0]["data"]["text/plain"] == "42"
+            daemon.call("DELETE", f"/v1/sessions/{answer['id']}")
+        assert daemon.daemon_pid() == lives
+        parent.call("DELETE")
+        daemon.idle()
+
     def test_a_branch_from_a_mark(self, session, branch):
         session.run("x = 1")
         name = mark(session, "start")
