@@ -152,13 +152,14 @@ static void on_pumped(void *user, uint64_t moved, const error *why)
     error full;
     part->pump = NULL;
     part->is_whole = true;
-    if (why) {
+    bool is_full = why && why->code == ERR_LIMIT && part->ends_with_room;
+    if (why && !is_full) {
         break_off(mark, why);
         return;
     }
     part->bytes = moved;
     sessions->mark_bytes += moved;
-    if (sessions->mark_bytes > sessions->mark_bytes_most) {
+    if (is_full || sessions->mark_bytes > sessions->mark_bytes_most) {
         (void) fail(&full, ERR_BUSY,
                     "marks of all sessions may have %llu MiB (setting marks_mib); remove some",
                     (unsigned long long) (sessions->mark_bytes_most >> 20));
@@ -181,6 +182,7 @@ static int open_part(struct mark *mark, struct mark_part *part, int *ret_pipe, e
         .loop = sessions->loop, .most = left < most ? left : most, .told = on_pumped, .user = part
     };
     part->mark = mark;
+    part->ends_with_room = left < most;
     part->file = blobs_scratch(sessions->runs->blobs, err);
     if (part->file < 0 || pipe_make(&order.pipe, ret_pipe, err) < 0)
         return -1;

@@ -10,11 +10,11 @@ import time
 
 
 class Daemon:
-    def __init__(self, glovebox, folder, slots=12, policies=None):
+    def __init__(self, glovebox, folder, slots=12, policies=None, settings=()):
         self.path = str(folder / "s")
         self.folder = folder
         self.log = open(folder / "log", "a+", encoding="utf-8")
-        self.process = glovebox.start("serve", "--socket", self.path, "--slots", str(slots), stderr=self.log,
+        self.process = glovebox.start("serve", "--socket", self.path, "--slots", str(slots), *settings, stderr=self.log,
                                       **({"env": {"GLOVEBOX_POLICIES": policies}} if policies else {}))
         for _ in range(900):
             try:

@@ -199,7 +199,7 @@ class TestNothingIsShared:
         import session_rig
         from conftest import Glovebox
         folder = tmp_path_factory.mktemp("many")
-        many = session_rig.Daemon(Glovebox(folder), folder, slots=26)
+        many = session_rig.Daemon(Glovebox(folder), folder, slots=26, settings=("--marks-mib", "4"))
         try:
             parent = many.session()
             parent.run("import numpy as np; base = np.arange(1000); open('f', 'w').write('base')")
@@ -216,6 +216,10 @@ class TestNothingIsShared:
             for n, one in enumerate(branches):
                 assert one.value("int(base[10]), open('f').read()") == f"({n * 10}, 'base {n}')"
             assert parent.value("int(base[10]), open('f').read()") == "(10, 'base')"
+            status, answer = parent.call("POST", "/marks", {})
+            assert status == 429 and "marks_mib" in answer["error"]["message"], answer
+            assert not parent.call("GET", "/marks")[1]["marks"]
+            assert parent.value("1") == "1"
             for one in [*branches, parent]:
                 one.end()
             many.idle()
