@@ -279,8 +279,12 @@ void branching_leased(struct session *session)
     branching->fill.told = on_filled;
     branching->fill.user = branching;
     fill_begin(&branching->fill, session->sandbox, take_fd(&image), take_fd(&files));
-    if (begin_copy(branching, &pipes, &why) < 0)
+    if (session->branching != branching) { /* its sandbox broke at once: it has ended */
+        close_fd(&pipes.image);
+        close_fd(&pipes.files);
+    } else if (begin_copy(branching, &pipes, &why) < 0) {
         give_up(branching, &why);
+    }
 }
 
 void branching_look(struct session *session)

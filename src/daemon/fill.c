@@ -13,12 +13,15 @@ enum { FILL_FILES = 9, SAID_MOST = 400 };
 
 static const char restorer[] = "/usr/lib/glovebox/glovebox-restore";
 
-/* Returns 1: the sandbox is somebody else's affair now, or nobody's. */
+/* Returns 1: the sandbox is nobody's affair any more. */
 static int over(struct fill *fill, const error *why)
 {
-    if (fill->is_over)
+    if (fill->is_lost)
         return 1;
+    if (fill->is_over && !why)
+        return 0;
     fill->is_over = true;
+    fill->is_lost = why != NULL;
     fill->told(fill->user, why); /* which may free it */
     return why ? 1 : 0;
 }
@@ -183,7 +186,7 @@ void fill_done(struct fill *fill)
 {
     if (!fill->sandbox)
         return;
-    fill->is_over = true;
+    fill->is_over = fill->is_lost = true;
     close_fd(&fill->image);
     fill->image = -1;
     bytes_done(&fill->said);

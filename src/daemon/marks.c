@@ -169,7 +169,7 @@ static void on_pumped(void *user, uint64_t moved, const error *why)
     be_ready_if_done(mark);
 }
 
-/* The pipe's write end goes into the copy. */
+/* The pipe's write end goes into the copy. It may be there also when it fails. */
 static int open_part(struct mark *mark, struct mark_part *part, int *ret_pipe, error *err)
 {
     struct session *session = mark->session;
@@ -187,10 +187,7 @@ static int open_part(struct mark *mark, struct mark_part *part, int *ret_pipe, e
     if (part->file < 0 || pipe_make(&order.pipe, ret_pipe, err) < 0)
         return -1;
     order.file = part->file;
-    if (pump_out(&order, &part->pump, err) == 0)
-        return 0;
-    (void) close(*ret_pipe);
-    return -1;
+    return pump_out(&order, &part->pump, err);
 }
 
 static int check_room(const struct session *session, const char *name, error *err)
@@ -251,6 +248,7 @@ int mark_make(struct session *session, const struct mark_order *order, struct ma
         result = open_part(mark, &mark->files, &copied.pipes.files, err);
     if (result < 0) {
         close_fd(&copied.pipes.image);
+        close_fd(&copied.pipes.files);
         mark_remove(mark);
         return -1;
     }

@@ -85,6 +85,7 @@ static void fill_it(struct rollback *rollback)
     auto_fd image = -1;
     auto_fd files = -1;
     struct copy_pipes pipes = { -1, -1 };
+    struct session *session = rollback->session;
     struct mark *mark = rollback->pouring.mark;
     if (pipe_make(&image, &pipes.image, &why) < 0 || pipe_make(&files, &pipes.files, &why) < 0) {
         close_fd(&pipes.image);
@@ -94,6 +95,11 @@ static void fill_it(struct rollback *rollback)
     rollback->fill.told = on_filled;
     rollback->fill.user = rollback;
     fill_begin(&rollback->fill, rollback->sandbox, take_fd(&image), take_fd(&files));
+    if (session->rollback != rollback) { /* its sandbox broke at once: it is over */
+        close_fd(&pipes.image);
+        close_fd(&pipes.files);
+        return;
+    }
     int poured = pouring_begin(&rollback->pouring, mark, &pipes, &why);
     mark_let_go(mark); /* the pouring holds it */
     if (poured < 0)

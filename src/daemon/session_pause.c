@@ -27,13 +27,16 @@ static int check_rests(const struct session *session, error *err)
 {
     if (session_check_running(session, err) < 0)
         return -1;
+    if (session->rollback)
+        return fail(err, ERR_CONFLICT, "the session is being rolled back; try again in a moment");
     for (const struct context *context = session->contexts; context; context = context->next) {
         if (context->running || context->first_queued)
             return fail(err, ERR_CONFLICT,
                         "a cell runs or waits in context %s; wait for it, or interrupt it",
                         context->id);
         if (context->state == CONTEXT_STARTING || context->is_ending || context->copies)
-            return fail(err, ERR_CONFLICT, "context %s starts, ends or is being copied; try again in a moment",
+            return fail(err, ERR_CONFLICT,
+                        "context %s starts, ends or is being copied; try again in a moment",
                         context->id);
     }
     return 0;
