@@ -73,9 +73,9 @@ struct cell {
 /* contexts.c */
 void context_proceed(struct context *context); /* begins the next cell, if it is idle */
 void context_kill(struct context *context);
-int context_warm(struct context *context, error *err); /* if that takes no time */
+int context_warm(struct context *context, error *err);               /* if that takes no time */
 struct session_operation context_operation(struct context *context); /* of its interpreter */
-void contexts_look(struct session *session); /* at those that start */
+void contexts_look(struct session *session);                         /* at those that start */
 void contexts_session_ended(struct session *session, const error *why);
 int context_hears(struct context *context, const struct inside_frame *frame,
                   const unsigned char *payload, error *err);
