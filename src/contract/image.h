@@ -33,6 +33,7 @@
 
 #define IMAGE_MAGIC "GLBIMG\n"
 #define IMAGE_END   "GLBEND\n"
+#define IMAGE_NONE  "GLBNOT\n"
 
 enum {
     IMAGE_VERSION = 1,
@@ -109,6 +110,12 @@ struct image_area {
 struct image_run {
     uint64_t start;
     uint64_t bytes; /* whole pages */
+};
+
+/* In the place of a head, and of all that follows: why there is no image. */
+struct image_none {
+    char magic[8]; /* IMAGE_NONE */
+    char why[sizeof(struct image_head) - 8];
 };
 
 struct image_end {

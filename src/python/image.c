@@ -131,6 +131,10 @@ static _Noreturn void write_down(void)
     struct space *space = NULL;
     error err = { 0 };
     bool can = prepare(&space, &err) == 0;
+    struct image_none none = { .magic = IMAGE_NONE };
+    memcpy(none.why, err.text, sizeof none.why - 1);
+    if (!can && write(taking->fd, &none, sizeof none) < 0)
+        _exit(1);
     ssize_t told = write(taking->verdict[1], &err, sizeof err);
     bool is_written = can && told > 0 && space_write(space, taking->fd, &err) == 0;
     _exit(is_written ? 0 : 1);

@@ -63,6 +63,11 @@ static void hold_signals(void)
 static void read_plan(void)
 {
     image_read(&plan.head, sizeof plan.head);
+    struct image_none none;
+    memcpy(&none, &plan.head, sizeof none);
+    none.why[sizeof none.why - 1] = '\0';
+    if (memcmp(none.magic, IMAGE_NONE, sizeof none.magic) == 0)
+        give_up("there is no image:", none.why, 0);
     const char *fault = head_fault(&plan.head);
     if (fault)
         give_up("cannot take this image:", fault, 0);

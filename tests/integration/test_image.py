@@ -279,6 +279,7 @@ HOSTILE = [
     ({"cut": -16}, "the image ends early"),
     ({"cut": -1}, "the image ends early"),
     ({"head.magic": "GLBEND\n"}, "cannot take this image: it is no image"),
+    ({"head.magic": "GLBNOT\n"}, "there is no image: ?"),
     ({"head.version": 2}, "cannot take this image: it is an image of another version"),
     ({"head.machine": 3}, "cannot take this image: it is an image of another machine"),
     ({"head.page": 0}, "cannot take this image: it is an image of another machine"),
