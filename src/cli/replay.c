@@ -203,6 +203,10 @@ static int expect_input(struct replay *replay, const char *name, const void *dat
     hash_bytes(data, size, hex);
     if (!wanted)
         return fail(err, ERR_BAD_REQUEST, "the receipt knows of no '%s'; leave it away", name);
+    if (strcmp(wanted, hex) != 0 && strcmp(name, "filename") == 0)
+        return fail(err, ERR_BAD_REQUEST,
+                    "the code was a file of another name than '%.*s'; give it the name that it had",
+                    (int) size, (const char *) data);
     if (strcmp(wanted, hex) != 0)
         return fail(err, ERR_BAD_REQUEST, "this is not the '%s' of the receipt: %.16s…, not %.16s…",
                     name, hex, wanted);

@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "model/limits.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,9 +73,9 @@ static const struct option_row rows[] = {
     { "template", 0,   "NAME",       VALUES_NONE,   "new: root file system; default: what the policy says",   store_text,    FIELD(template_name) },
     { "idle",     0,   "TIME",       VALUES_NONE,   "new: it ends when nobody has used it for so long; default: 10m", take_time, FIELD(idle_ms) },
     { "ttl",      0,   "TIME",       VALUES_NONE,   "new: it ends after so long in any case; default: 24h",   take_time,     FIELD(lifetime_ms) },
-    { "limit",    0,   "NAME=VALUE", VALUES_NONE,   "new, run: a limit, such as memory=1GiB or wall=5s",      take_limit,    0 },
-    { "env",      'e', "NAME=VALUE", VALUES_NONE,   "new, exec, shell: an environment variable",              take_variable, 0 },
-    { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new: metadata, which list shows",                        take_label,    0 },
+    { "limit",    0,   "NAME=VALUE", VALUES_NONE,   "new, run: a limit, such as memory=1GiB or wall=5s",      take_limit,    FIELD(limit_count) },
+    { "env",      'e', "NAME=VALUE", VALUES_NONE,   "new, exec, shell: an environment variable",              take_variable, FIELD(variable_count) },
+    { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new: metadata, which list shows",                        take_label,    FIELD(label_count) },
     { "cwd",      0,   "FOLDER",     VALUES_NONE,   "new, exec, shell: working folder inside",                store_text,    FIELD(folder) },
     { "code",     'c', "CODE",       VALUES_NONE,   "run: this text",                                         store_text,    FIELD(code) },
     { "context",  0,   "NAME",       VALUES_NONE,   "run, branch, mark: a language, or the id of a context; default: python", store_text,  FIELD(in) },
@@ -136,33 +137,39 @@ int library_failed(int32_t code, error *err)
 /* --- dispatch -----------------------------------------------------------------------------------
  */
 
+enum { WORDS_ANY = INT_MAX };
+
+/* An option or a word that would be passed over in silence is refused. */
 static const struct verb {
     const char *name;
-    int least; /* words that must follow */
+    const char *options; /* besides --json and --daemon, with blanks around each */
+    int least, most;     /* words that must and may follow */
     int (*take)(struct session_arguments *arguments, error *err);
 } verbs[] = {
-    { "new", 0, session_new },
-    { "list", 0, session_list },
-    { "show", 1, session_show },
-    { "run", 1, session_run },
-    { "exec", 1, session_exec },
-    { "shell", 1, session_shell },
-    { "ps", 1, session_processes },
-    { "attach", 1, session_attach },
-    { "pause", 1, session_pause },
-    { "resume", 1, session_resume },
-    { "branch", 1, session_branch },
-    { "mark", 1, session_mark },
-    { "marks", 1, session_marks },
-    { "unmark", 2, session_unmark },
-    { "rollback", 2, session_rollback },
-    { "cp", 2, session_copy },
-    { "files", 1, session_files },
-    { "kill", 1, session_kill },
+    /* clang-format off */
+    { "new",      " policy template idle ttl limit env label cwd ", 0, 0,         session_new },
+    { "list",     " all ",                                          0, 0,         session_list },
+    { "show",     " ",                                              1, 1,         session_show },
+    { "run",      " limit code context no-wait ",                   1, 2,         session_run },
+    { "exec",     " env cwd attach ",                               1, WORDS_ANY, session_exec },
+    { "shell",    " env cwd attach ",                               1, WORDS_ANY, session_shell },
+    { "ps",       " all ",                                          1, 1,         session_processes },
+    { "attach",   " attach ",                                       1, 2,         session_attach },
+    { "pause",    " files-only ",                                   1, 1,         session_pause },
+    { "resume",   " ",                                              1, 1,         session_resume },
+    { "branch",   " context mark ",                                 1, 1,         session_branch },
+    { "mark",     " context ",                                      1, 2,         session_mark },
+    { "marks",    " ",                                              1, 1,         session_marks },
+    { "unmark",   " ",                                              2, 2,         session_unmark },
+    { "rollback", " ",                                              2, 2,         session_rollback },
+    { "cp",       " tar ",                                          2, 2,         session_copy },
+    { "files",    " ",                                              1, 2,         session_files },
+    { "kill",     " ",                                              1, WORDS_ANY, session_kill },
     /* The same by the names that other tools have. */
-    { "create", 0, session_new },
-    { "ls", 0, session_list },
-    { "rm", 1, session_kill },
+    { "create",   " policy template idle ttl limit env label cwd ", 0, 0,         session_new },
+    { "ls",       " all ",                                          0, 0,         session_list },
+    { "rm",       " ",                                              1, WORDS_ANY, session_kill },
+    /* clang-format on */
 };
 
 static int no_such_verb(const char *word)
@@ -195,15 +202,46 @@ static int read_words(struct session_arguments *arguments, struct words *words, 
     }
 }
 
-static int begin(struct session_arguments *arguments, const struct verb *verb, error *err)
+/* A list is given if it has members, a time if it is not 0, a text if it is there. */
+static bool is_given(const struct session_arguments *arguments, const struct option_row *row)
 {
-    glb_connect_options options = { .socket = arguments->daemon, .how = GLB_CONNECT_SOCKET };
+    static const uint64_t nothing = 0;
+    const char *field = (const char *) arguments + row->field;
+    return row->value ? memcmp(field, &nothing, sizeof nothing) != 0
+                      : *(const bool *) (const void *) field;
+}
+
+static int check_taken(const struct session_arguments *arguments, const struct verb *verb,
+                       error *err)
+{
+    int most = arguments->code && verb->most == 2 ? 1 : verb->most;
     if (arguments->count < verb->least)
         return fail(err, ERR_BAD_REQUEST, "session %s needs %s; see glovebox session --help",
                     verb->name,
                     verb->least == 1                ? "the id of a session"
                     : strcmp(verb->name, "cp") == 0 ? "two places"
                                                     : "the id of a session, and a mark");
+    for_each(row, rows) {
+        char word[32];
+        (void) snprintf(word, sizeof word, " %s ", row->name);
+        if (is_given(arguments, row) && !strstr(" json daemon ", word) &&
+            !strstr(verb->options, word))
+            return fail(err, ERR_BAD_REQUEST,
+                        "session %s takes no --%s; leave it out, or see glovebox session --help",
+                        verb->name, row->name);
+    }
+    if (arguments->count > most)
+        return fail(err, ERR_BAD_REQUEST,
+                    "session %s takes no '%.40s'; see glovebox session --help", verb->name,
+                    arguments->words[most]);
+    return 0;
+}
+
+static int begin(struct session_arguments *arguments, const struct verb *verb, error *err)
+{
+    glb_connect_options options = { .socket = arguments->daemon, .how = GLB_CONNECT_SOCKET };
+    if (check_taken(arguments, verb, err) < 0)
+        return -1;
     int32_t code = glb_connect(&options, sizeof options, &arguments->client);
     if (code != GLB_OK)
         return library_failed(code, err);

@@ -27,11 +27,17 @@ static int copy_out(const struct session_arguments *arguments, const char *sessi
                     const char *path, const char *to, error *err)
 {
     bool is_stdout = strcmp(to, "-") == 0;
+    bool is_new = !is_stdout && access(to, F_OK) < 0; /* what is there stays if nothing comes */
     auto_fd file = is_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
-                             : open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
+                             : open(to, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
     if (file < 0)
-        return fail_os(err, "open '%.100s'", to);
+        return fail_os(err, "cannot write '%.100s'", to);
     int32_t code = glb_session_read(arguments->client, session, path, arguments->is_folder, file);
+    off_t written = is_stdout ? 0 : lseek(file, 0, SEEK_CUR);
+    if (is_new && code != GLB_OK && written == 0)
+        (void) unlink(to);
+    else if (!is_stdout && (code == GLB_OK || written > 0))
+        (void) !ftruncate(file, written); /* a pipe or a device has no end to set */
     return code == GLB_OK ? 0 : library_failed(code, err);
 }
 
@@ -42,7 +48,7 @@ static int copy_in(const struct session_arguments *arguments, const char *from, 
     auto_fd file = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                             : open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (file < 0)
-        return fail_os(err, "open '%.100s'", from);
+        return fail_os(err, "cannot read '%.100s'", from);
     int32_t code = glb_session_write(arguments->client, session, path, arguments->is_folder, file);
     return code == GLB_OK ? 0 : library_failed(code, err);
 }
@@ -56,7 +62,8 @@ int session_copy(struct session_arguments *arguments, error *err)
     const char *path_from = path_inside(from, id[0]);
     const char *path_to = path_inside(to, id[1]);
     if (!path_from == !path_to)
-        return fail(err, ERR_BAD_REQUEST, "one of both must be in a session: ID:PATH");
+        return fail(err, ERR_BAD_REQUEST,
+                    "one of both must be in a session, ID:PATH, and the other a file here, or -");
     if (session_named(arguments, path_from ? id[0] : id[1], session, err) < 0)
         return -1;
     return path_from ? copy_out(arguments, session, path_from, to, err)

@@ -102,8 +102,11 @@ static int check_expectation(const char *text, error *err)
     used += strspn(text + (used < size ? used : size), " \t\r\n");
     if (why == json_tokener_success && is_object && used >= size)
         return 0;
+    if (why == json_tokener_success && !is_object)
+        return fail(err, ERR_BAD_REQUEST,
+                    "the expectation is no JSON object: write {\"stdout\": {…}} or the like");
     return fail(err, ERR_BAD_REQUEST, "the expectation is no JSON object: %s at byte %zu",
-                why == json_tokener_success ? "it is something else, or more"
+                why == json_tokener_success ? "there is more behind it"
                                             : json_tokener_error_desc(why),
                 used);
 }

@@ -43,7 +43,8 @@ int branching_choose(struct session *session, const char *name, struct context *
         context_find(session, "python", &chosen, err) < 0)
         return -1;
     if (!chosen)
-        return fail(err, ERR_NOT_FOUND, "the session has no context '%.40s'", name);
+        return fail(err, ERR_NOT_FOUND,
+                    "the session has no context '%.40s'; leave it out for that of python", name);
     if (context_warm(chosen, err) < 0 || copy_check(chosen, err) < 0)
         return -1;
     *ret_context = chosen;

@@ -89,7 +89,7 @@ int copy_check(const struct context *context, error *err)
 {
     if (context->kind->driver)
         return fail(err, ERR_BAD_REQUEST,
-                    "context %s is one of %s; only python's can be copied while it lives",
+                    "context %s is of %s; only one of python can be copied while it lives",
                     context->id, context->kind->language);
     if (session_check_running(context->session, err) < 0)
         return -1;

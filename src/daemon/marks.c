@@ -200,7 +200,10 @@ static int check_room(const struct session *session, const char *name, error *er
                     MARKS_ALL_MOST);
     for (const struct mark *mark = session->marks; name[0] && mark; mark = mark->older)
         if (strcmp(mark->name, name) == 0)
-            return fail(err, ERR_CONFLICT, "the session has a mark of the name '%s' already", name);
+            return fail(
+                err, ERR_CONFLICT,
+                "the session has a mark of the name '%s' already; choose another, or delete it",
+                name);
     return 0;
 }
 
@@ -267,13 +270,30 @@ int mark_make(struct session *session, const struct mark_order *order, struct ma
 /* --- the finding --------------------------------------------------------------------------------
  */
 
+static int no_such_mark(const struct session *session, const char *name, error *err)
+{
+    char names[110] = "";
+    size_t size = 0;
+    for (const struct mark *mark = session->marks; mark; mark = mark->older) {
+        int more = snprintf(names + size, sizeof names - size, "%s%s", size > 0 ? ", " : "",
+                            mark->name[0] ? mark->name : mark->id);
+        if (more < 0 || (size_t) more >= sizeof names - size) {
+            names[size] = '\0'; /* the newest are enough */
+            break;
+        }
+        size += (size_t) more;
+    }
+    return fail(err, ERR_NOT_FOUND, "the session has no mark '%.60s'; it has %s", name,
+                size > 0 ? names : "none");
+}
+
 int mark_find(const struct session *session, const char *name, struct mark **ret_mark, error *err)
 {
     struct mark *mark = session->marks;
     while (mark && strcmp(mark->id, name) != 0 && (!name[0] || strcmp(mark->name, name) != 0))
         mark = mark->older;
     if (!mark)
-        return fail(err, ERR_NOT_FOUND, "the session has no mark '%.60s'", name);
+        return no_such_mark(session, name, err);
     if (!mark->is_ready)
         return fail(err, ERR_CONFLICT, "mark '%.60s' is being made; try again in a moment", name);
     *ret_mark = mark;

@@ -110,8 +110,11 @@ static int read_key(struct session_request *request, bool is_new, const char *na
                          : request_read_key(request->place, name, value, err);
     }
     if (!is_new)
-        return fail(err, ERR_BAD_REQUEST,
-                    "'%.60s' cannot be changed; metadata, idle_seconds, ttl_seconds can", name);
+        return fail(
+            err, ERR_BAD_REQUEST,
+            "'%.60s' cannot be changed; metadata, idle_seconds, ttl_seconds can, and a branch has "
+            "context or mark",
+            name);
     return fail(
         err, ERR_BAD_REQUEST,
         "'%.60s' is unknown; a session has policy, template, limits, network, env, cwd, metadata, "

@@ -311,10 +311,11 @@ static int find_template(struct run_spec *spec, const struct run_request *reques
     const char *name = request->template ? request->template : spec->policy->template;
     int index = templates_find(templates, name);
     if (index < 0)
-        return fail(
-            err, request->template ? ERR_NOT_FOUND : ERR_UNAVAILABLE,
-            "no template is named '%.60s' here; build it with: glovebox template build %.60s", name,
-            name);
+        return fail(err, request->template ? ERR_NOT_FOUND : ERR_UNAVAILABLE,
+                    "no template is named '%.60s' here; see glovebox template list; those that "
+                    "come with glovebox "
+                    "and yours are built with glovebox template build NAME|FILE",
+                    name);
     spec->template_index = (uint32_t) index;
     spec->template = &templates->list[index];
     return 0;

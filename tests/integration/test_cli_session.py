@@ -183,11 +183,35 @@ def test_branches_and_marks(cli, session):
         cli("kill", now, then)
     assert b"before" in cli("marks", session).stdout and marked.stdout.strip() in cli("marks", "--json", session).stdout
     assert cli("rollback", session, "before").returncode == 0 and cli("run", session, "-c", "x").stdout == b"7\n"
+    assert b"no mark 'after'; it has before" in cli("rollback", session, "after").stderr
+    assert b"choose another" in cli("mark", session, "before").stderr
     assert cli("unmark", session, "before").returncode == 0 and cli("marks", session).stdout == b""
+    assert b"no mark 'before'; it has none" in cli("rollback", session, "before").stderr
     for words in (("rollback", session, "before"), ("rollback", session, "a/b"), ("rollback", session),
                   ("branch", "--mark", "before", session), ("branch", "--context", "bash", session)):
         refused = cli(*words)
         assert refused.returncode != 0 and refused.stderr.startswith(b"glovebox: ") and refused.stderr.count(b"\n") < 3, words
+
+
+@pytest.mark.parametrize("words, says", [
+    (("branch", "--label", "a=b", "ID"), "session branch takes no --label"),
+    (("branch", "ID", "--idle", "1h"), "session branch takes no --idle"),
+    (("branch", "ID", "before"), "session branch takes no 'before'"),
+    (("rollback", "ID", "before", "after"), "session rollback takes no 'after'"),
+    (("rollback", "ID"), "the id of a session, and a mark"),
+    (("mark", "ID", "--mark", "before"), "session mark takes no --mark"),
+    (("new", "python"), "session new takes no 'python'"),
+    (("list", "--label", "a=b"), "session list takes no --label"),
+    (("run", "ID", "--env", "A=b", "-c", "1"), "session run takes no --env"),
+    (("run", "ID", "-c", "1", "file.py"), "session run takes no 'file.py'"),
+    (("exec", "ID", "--limit", "wall=1s", "--", "true"), "session exec takes no --limit"),
+    (("resume", "ID", "--files-only"), "session resume takes no --files-only"),
+])
+def test_what_would_be_passed_over_is_refused(tmp_path, words, says):
+    """Before a daemon is asked."""
+    done = subprocess.run([str(BUILD / "glovebox"), "session", *words, "--daemon", str(tmp_path / "none")] if words[0] != "exec" else
+                          [str(BUILD / "glovebox"), "session", *words], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 125 and says in done.stderr.decode() and b"--help" in done.stderr, done
 
 
 def test_a_session_is_paused_and_resumed(cli, session):
@@ -209,6 +233,11 @@ def test_files_go_in_and_out(cli, session, tmp_path):
     assert cli("cp", "--tar", "-", f"{session}:copy", input=tar, stdin=None).returncode == 0
     assert cli("cp", f"{session}:copy/ä b", "out").returncode == 0 and (tmp_path / "out").read_bytes() == block
     assert cli("cp", f"{session}:none", "-").returncode != 0
+    assert cli("cp", f"{session}:none", "out").returncode == 125 and (tmp_path / "out").read_bytes() == block  # it stays
+    assert cli("cp", f"{session}:none", "new").returncode == 125 and not (tmp_path / "new").exists()
+    cli("exec", session, "--", "sh", "-c", "echo short > s")
+    assert cli("cp", f"{session}:s", "out").returncode == 0 and (tmp_path / "out").read_bytes() == b"short\n"
+    assert b"cannot read 'nowhere'" in cli("cp", "nowhere", f"{session}:x").stderr
     assert b"one of both" in cli("cp", "a", "b").stderr
 
 

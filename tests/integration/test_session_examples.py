@@ -16,6 +16,7 @@ SAYS = {
     "A test suite": ["the suite failed with 1", "the suite passes", "    return a + b"],
     "A web server": ["<h1>It serves</h1>", "python3 -m http.server 8000", "<h1>And again</h1>"],
     "A session rests": ["paused", "{'trained': True}"],
+    "Three ways": ["max(sales): 170", "len(sales): 112.5", "// 2]: 120", "\n[120, 80, 150, 95, 170, 60]\n"],
 }
 
 
