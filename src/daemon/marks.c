@@ -144,26 +144,30 @@ static void on_copied(void *user, const error *why)
         be_ready_if_done(mark);
 }
 
+/* Counted as it comes: marks that are never finished have no more of the disk than others. */
+static int on_growth(void *user, uint64_t bytes, error *err)
+{
+    struct mark_part *part = user;
+    struct sessions *sessions = part->mark->session->sessions;
+    uint64_t most = sessions->mark_bytes_most;
+    if (sessions->mark_bytes > most || bytes > most - sessions->mark_bytes)
+        return fail(err, ERR_BUSY,
+                    "marks of all sessions may have %llu MiB (setting marks_mib); remove some",
+                    (unsigned long long) (most >> 20));
+    part->bytes += bytes;
+    sessions->mark_bytes += bytes;
+    return 0;
+}
+
 static void on_pumped(void *user, uint64_t moved, const error *why)
 {
     struct mark_part *part = user;
     struct mark *mark = part->mark;
-    struct sessions *sessions = mark->session->sessions;
-    error full;
+    (void) moved;
     part->pump = NULL;
     part->is_whole = true;
-    bool is_full = why && why->code == ERR_LIMIT && part->ends_with_room;
-    if (why && !is_full) {
+    if (why) {
         break_off(mark, why);
-        return;
-    }
-    part->bytes = moved;
-    sessions->mark_bytes += moved;
-    if (is_full || sessions->mark_bytes > sessions->mark_bytes_most) {
-        (void) fail(&full, ERR_BUSY,
-                    "marks of all sessions may have %llu MiB (setting marks_mib); remove some",
-                    (unsigned long long) (sessions->mark_bytes_most >> 20));
-        break_off(mark, &full);
         return;
     }
     be_ready_if_done(mark);
@@ -174,15 +178,13 @@ static int open_part(struct mark *mark, struct mark_part *part, int *ret_pipe, e
 {
     struct session *session = mark->session;
     struct sessions *sessions = session->sessions;
-    uint64_t left = sessions->mark_bytes_most > sessions->mark_bytes
-                        ? sessions->mark_bytes_most - sessions->mark_bytes
-                        : 0;
-    uint64_t most = session->spec.limits.memory + session->spec.limits.disk + MARK_OURS;
-    struct pump_order order = {
-        .loop = sessions->loop, .most = left < most ? left : most, .told = on_pumped, .user = part
-    };
+    struct pump_order order = { .loop = sessions->loop,
+                                .most = session->spec.limits.memory + session->spec.limits.disk +
+                                        MARK_OURS,
+                                .grows = on_growth,
+                                .told = on_pumped,
+                                .user = part };
     part->mark = mark;
-    part->ends_with_room = left < most;
     part->file = blobs_scratch(sessions->runs->blobs, err);
     if (part->file < 0 || pipe_make(&order.pipe, ret_pipe, err) < 0)
         return -1;

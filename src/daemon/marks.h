@@ -43,7 +43,6 @@ struct mark {
         uint64_t bytes;
         struct pump *pump;
         bool is_whole;
-        bool ends_with_room; /* of all sessions, before its own bound */
     } image, files;
 
     /* Whoever waits for it; told once. */

@@ -18,6 +18,7 @@ struct pump {
 enum { PUMP_WAITS, PUMP_GOES_ON, PUMP_IS_OVER };
 
 static unsigned char piece[PIECE];
+static unsigned under_way; /* pumps: they share the pieces of a turn */
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -29,6 +30,7 @@ static void on_closed(uv_handle_t *handle)
 static void end(struct pump *pump, const error *why)
 {
     void (*told)(void *user, uint64_t moved, const error *why) = pump->order.told;
+    under_way--;
     (void) uv_poll_stop(&pump->poll);
     uv_close((uv_handle_t *) &pump->poll, on_closed);
     if (told)
@@ -69,6 +71,8 @@ static int step_out(struct pump *pump, error *err)
     if ((uint64_t) got > pump->order.most - pump->moved)
         return fail(err, ERR_LIMIT, "it has more than %llu bytes, which are allowed",
                     (unsigned long long) pump->order.most);
+    if (pump->order.grows && pump->order.grows(pump->order.user, (uint64_t) got, err) < 0)
+        return -1;
     if (write_piece(pump, (size_t) got, err) < 0)
         return -1;
     pump->moved += (uint64_t) got;
@@ -102,7 +106,8 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     if (status < 0) /* libuv says so of a pipe whose other end is gone */
         how = pump->step == step_out ? PUMP_GOES_ON
                                      : fail(&err, ERR_CONFLICT, "nobody takes what was kept");
-    for (unsigned turn = 0; turn < PIECES_A_TURN && how == PUMP_GOES_ON; turn++)
+    unsigned turns = under_way < PIECES_A_TURN ? PIECES_A_TURN / under_way : 1;
+    for (unsigned turn = 0; turn < turns && how == PUMP_GOES_ON; turn++)
         how = pump->step(pump, &err);
     if (how < 0 || how == PUMP_IS_OVER)
         end(pump, how < 0 ? &err : NULL);
@@ -121,6 +126,7 @@ static int begin(const struct pump_order *order, int events, int (*step)(struct 
     pump->order = *order;
     pump->step = step;
     pump->poll.data = pump;
+    under_way++;
     (void) uv_poll_start(&pump->poll, events, on_ready);
     *ret_pump = pump;
     return 0;

@@ -1,5 +1,6 @@
 /* pump.h - carries bytes between a pipe and a file without a name, a piece in each turn of the
- * loop, so that a gigabyte holds up nobody. It knows nothing of what they mean.
+ * loop, so that a gigabyte holds up nobody, and many of them not much more. It knows nothing of
+ * what they mean.
  *
  *   Since  one thread is all that gloveboxd has beside its loop, and that is the log's (decision
  *          0042): what is written here is not waited for on the disk either, since it is gone with
@@ -18,6 +19,9 @@ struct pump_order {
     int pipe;      /* taken, also when it fails */
     int file;      /* borrowed until it is told or abandoned; of several pumps at once */
     uint64_t most; /* bytes; into a pipe: all that the file has */
+    /* Out of a pipe: asked before so many more bytes are written. Fails as it likes, and that is
+     * told. NULL: nobody is asked. */
+    int (*grows)(void *user, uint64_t bytes, error *err);
     /* Told once: all bytes are there, and `moved` is how many. */
     void (*told)(void *user, uint64_t moved, const error *why);
     void *user;

@@ -1,6 +1,7 @@
 """Branches, marks and the way back: what is carried, that nothing is shared, and that nothing is left (decision 0070)."""
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import socket
@@ -463,6 +464,31 @@ class TestMarks:
         for name in ("a/b", "mrk_x", "x" * 64, "\u00e4"):
             assert session.call("POST", "/marks", {"name": name})[0] == 400, name
         assert session.call("POST", "/marks", {"what": 1})[0] == 400
+
+    def test_all_of_them_have_a_bound_also_while_they_are_made(self, tmp_path):
+        import session_rig
+        from conftest import Glovebox
+        small = session_rig.Daemon(Glovebox(tmp_path), tmp_path, slots=4, settings=("--marks-mib", "100"))
+        try:
+            folder = f"/proc/{small.daemon_pid()}/fd"
+            one = small.session(policy="minimal")
+            one.run("import os; big = bytearray(os.urandom(60 << 20))")
+            first = mark(one)
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                made = [pool.submit(one.call, "POST", "/marks", {}) for _ in range(4)]
+                most = 0
+                while not all(one_made.done() for one_made in made):
+                    with contextlib.suppress(FileNotFoundError):  # closed between two looks
+                        most = max(most, sum(os.stat(f"{folder}/{n}").st_blocks * 512 for n in os.listdir(folder)
+                                             if "deleted" in os.readlink(f"{folder}/{n}")))
+            for status, answer in (one_made.result() for one_made in made):
+                assert status == 429 and "marks_mib" in answer["error"]["message"], answer
+            assert 60 << 20 < most <= 101 << 20, most
+            one.call("DELETE", f"/marks/{first}")
+            mark(one)
+            one.end()
+        finally:
+            small.stop()
 
     def test_nothing_is_left_of_them(self, daemon):
         one = daemon.session()
