@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The texts of `from` are copied. */
-static int fill_in(struct kept_context *kept, const struct kept_context *from, error *err)
+int kept_context_copy(struct kept_context *kept, const struct kept_context *from, error *err)
 {
     *kept = (struct kept_context){ .id = strdup(from->id),
                                    .language = strdup(from->language),
@@ -31,12 +30,7 @@ int kept_context_take(struct kept_context *kept, const struct context *context, 
                                      .variables = context->variables,
                                      .cells = context->cells,
                                      .is_fresh = context->is_fresh };
-    return fill_in(kept, &as_it_is, err);
-}
-
-int kept_context_copy(struct kept_context *kept, const struct kept_context *from, error *err)
-{
-    return fill_in(kept, from, err);
+    return kept_context_copy(kept, &as_it_is, err);
 }
 
 void kept_context_done(struct kept_context *kept)

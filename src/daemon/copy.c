@@ -171,15 +171,11 @@ void copy_abandon(struct copy *copy)
 /* What JSON reads is UTF-8, and answers are written as JSON again. */
 static void hear_reason(struct copy *copy, const unsigned char *payload, size_t size)
 {
-    struct json_reader reader;
     struct json_object *json = NULL;
     struct json_object *value = NULL;
     const size_t head = sizeof(struct inside_result);
     error err;
-    if (size <= head || json_reader_open(&reader, &err) < 0)
-        return;
-    json_reader_take(&reader, (const char *) payload + head, size - head);
-    if (json_reader_end(&reader, &json, &err) == 0 &&
+    if (size > head && json_read((const char *) payload + head, size - head, &json, &err) == 0 &&
         json_object_object_get_ex(json, "value", &value) &&
         json_object_is_type(value, json_type_string)) {
         const char *text = json_object_get_string(value);
@@ -188,7 +184,6 @@ static void hear_reason(struct copy *copy, const unsigned char *payload, size_t 
         copy->reason[whole] = '\0';
     }
     json_object_put(json);
-    json_reader_close(&reader);
 }
 
 static int fault_of(const struct copy *copy, int os, error *err)

@@ -94,19 +94,15 @@ static uint32_t count_of(struct json_object *json, const char *name)
 static void hear_lost(struct fill *fill, const struct inside_frame *frame,
                       const unsigned char *payload)
 {
-    struct json_reader reader;
     struct json_object *json = NULL;
     const size_t head = sizeof(struct inside_result);
     error err;
-    if (json_reader_open(&reader, &err) < 0)
-        return;
-    json_reader_take(&reader, (const char *) payload + head, frame->size - head);
-    if (json_reader_end(&reader, &json, &err) == 0 && json_object_is_type(json, json_type_object)) {
+    if (json_read((const char *) payload + head, frame->size - head, &json, &err) == 0 &&
+        json_object_is_type(json, json_type_object)) {
         fill->threads = count_of(json, "threads");
         fill->descriptors = count_of(json, "descriptors");
     }
     json_object_put(json);
-    json_reader_close(&reader);
 }
 
 static int hear_interpreter(struct fill *fill, const struct inside_frame *frame,

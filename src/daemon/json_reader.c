@@ -191,3 +191,14 @@ int json_reader_end(struct json_reader *reader, struct json_object **ret_value, 
     reader->value = NULL;
     return 0;
 }
+
+int json_read(const char *text, size_t size, struct json_object **ret_value, error *err)
+{
+    struct json_reader reader;
+    if (json_reader_open(&reader, err) < 0)
+        return -1;
+    json_reader_take(&reader, text, size);
+    int result = json_reader_end(&reader, ret_value, err);
+    json_reader_close(&reader);
+    return result;
+}

@@ -34,3 +34,6 @@ void json_reader_take(struct json_reader *reader, const char *data, size_t size)
  * Fails  ERR_BAD_REQUEST  with what is wrong and where. */
 int json_reader_end(struct json_reader *reader, struct json_object **ret_value, error *err);
 void json_reader_close(struct json_reader *reader);
+
+/* All of it for a text that is there already. Gives and fails as json_reader_end(). */
+int json_read(const char *text, size_t size, struct json_object **ret_value, error *err);

@@ -86,8 +86,11 @@ static int step_in(struct pump *pump, error *err)
     if (wanted == 0)
         return PUMP_IS_OVER;
     ssize_t got = pread(pump->order.file, piece, wanted, (off_t) pump->moved);
-    if (got <= 0)
+    if (got < 0)
         return fail_os(err, "read what was kept");
+    if (got == 0)
+        return fail(err, ERR_SYSTEM, "what was kept ends after %llu bytes",
+                    (unsigned long long) pump->moved);
     ssize_t put = write(pump->order.pipe, piece, (size_t) got);
     if (put < 0 && (errno == EAGAIN || errno == EINTR))
         return PUMP_WAITS;

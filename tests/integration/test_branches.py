@@ -251,8 +251,9 @@ class TestRefusals:
         assert branch(session, 400, what="x")["code"] == "bad_request"
         assert branch(session, 400, context="python", mark="x")["code"] == "bad_request"
         assert branch(session, 404, mark="none")["code"] == "not_found"
-        slow = session.begin("import time; time.sleep(1)")
+        slow = session.begin("import time; time.sleep(60)")
         assert "a cell runs" in branch(session, 409)["message"]
+        session.call("POST", "/contexts/python/interrupt")
         slow.until("end")
         session.call("POST", "/pause")
         assert "resume" in branch(session, 409)["message"]

@@ -60,8 +60,7 @@ static struct view *join(struct exchange *exchange, struct process *process, uin
     return view;
 }
 
-/* --- events: started, stdout, stderr, lost, paused, resumed, end
- * --------------------------------------------------
+/* --- events -------------------------------------------------------------------------------------
  */
 
 static void begin_event(struct bytes *out, const char *name, uint64_t id)
