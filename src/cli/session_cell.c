@@ -26,10 +26,13 @@ static int32_t show_output(void *context, int32_t stream, const void *data, size
     return terminal->failed != 0;
 }
 
+/* Tracebacks of python end with a line's end, those of R do not. */
 static void show_line(struct terminal *terminal, const char *text)
 {
-    terminal_write(terminal, text, strlen(text));
-    terminal_write(terminal, "\n", 1);
+    size_t size = strlen(text);
+    terminal_write(terminal, text, size);
+    if (size == 0 || text[size - 1] != '\n')
+        terminal_write(terminal, "\n", 1);
 }
 
 /* The first picture among the forms of a value: it may be there as PNG and as SVG. */

@@ -310,12 +310,17 @@ static int find_template(struct run_spec *spec, const struct run_request *reques
 {
     const char *name = request->template ? request->template : spec->policy->template;
     int index = templates_find(templates, name);
-    if (index < 0)
-        return fail(err, request->template ? ERR_NOT_FOUND : ERR_UNAVAILABLE,
-                    "no template is named '%.60s' here; see glovebox template list; those that "
-                    "come with glovebox "
-                    "and yours are built with glovebox template build NAME|FILE",
+    if (index < 0 && request->template)
+        return fail(err, ERR_NOT_FOUND,
+                    "no template is named '%.60s' here; glovebox template list has those that are "
+                    "built, and that can be",
                     name);
+    if (index < 0)
+        return fail(
+            err, ERR_UNAVAILABLE,
+            "policy %.40s needs template %.40s, which is not built; build it with: glovebox "
+            "template build %.40s, or name another policy",
+            spec->policy->name, name, name);
     spec->template_index = (uint32_t) index;
     spec->template = &templates->list[index];
     return 0;

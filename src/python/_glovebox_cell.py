@@ -149,7 +149,8 @@ def tell(request, error):
 
 def evaluate(text, name, interactivity):
     """Runs all statements; gives the value of the last if it is an expression without a semicolon."""
-    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    # A last line has its end, as linecache gives it: traceback counts it when it puts carets below.
+    linecache.cache[name] = (len(text), None, (text if text.endswith("\n") else text + "\n").splitlines(True), name)
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | context.futures
     try:
         tree = compile(_glovebox_magics.to_python(text), name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)

@@ -95,6 +95,7 @@ def test_cells_keep_their_names_and_show_values(cli, session):
     assert cli("run", session, "-c", "import os\nx = 6 * 7\nprint('hello')\nos.environ['COLOUR']").stdout == b"hello\n'blue'\n"
     assert cli("run", session[:12], "-c", "x").stdout == b"42\n"
     failed = cli("run", session, "-c", "1 / 0")
+    assert failed.stderr.endswith(b"\n    1 / 0\n    ~~^~~\nZeroDivisionError: division by zero\n"), failed.stderr
     assert failed.returncode == 1 and b"ZeroDivisionError" in failed.stderr and failed.stdout == b""
     assert cli("run", session, "-", input=b"x + 1", stdin=None).stdout == b"43\n"
     assert cli("run", "--context", "bash", session, "-c", "echo $COLOUR").stdout == b"blue\n"
