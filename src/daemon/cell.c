@@ -152,6 +152,17 @@ void cell_lost_session(struct run *run, const error *why)
 /* --- the beginning ------------------------------------------------------------------------------
  */
 
+/* What is compared may be told when its session is long forgotten. */
+static int keep_way(struct run_spec *spec, const struct network_policy *narrowed, error *err)
+{
+    spec->narrowed = malloc(sizeof *spec->narrowed);
+    if (!spec->narrowed)
+        return fail(err, ERR_SYSTEM, "no memory for a cell");
+    *spec->narrowed = *narrowed;
+    spec->way = spec->narrowed;
+    return 0;
+}
+
 static int grant(struct run *run, const struct session *session, const struct run_request *given,
                  error *err)
 {
@@ -166,6 +177,9 @@ static int grant(struct run *run, const struct session *session, const struct ru
                                    .limits = session->spec.limits,
                                    .set = session->spec.set };
     if (policy_narrow(session->spec.policy, &given->limits, &granted, err) < 0)
+        return -1;
+    if (given->expect && session->spec.narrowed &&
+        keep_way(&run->spec, session->spec.narrowed, err) < 0)
         return -1;
     for (unsigned i = 0; i < sizeof of_cells / sizeof *of_cells; i++) {
         uint64_t bit = UINT64_C(1) << of_cells[i];

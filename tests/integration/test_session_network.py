@@ -84,6 +84,12 @@ def test_a_branch_and_the_way_back_have_a_way_of_their_own(begin):
     assert session.value("x") == "'kept'"
 
 
+def test_a_cell_that_is_compared_tells_its_way_too(begin):
+    session = begin(network={"allow": [{"host": "api.example.org", "ports": [80]}]})
+    told = session.run(FETCH.format("/compared"), expect={"stdout": {"schema": {"const": 200}}})
+    assert told["gate"]["verdict"] == "passed" and targets(told) == [("api.example.org", 80, "allow")], told
+
+
 def test_everything_in_it_goes_the_same_way(begin):
     session = begin()
     code = ("exec 3<>/dev/tcp/api.example.org/80; printf 'GET /x HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n' >&3; head -c 12 <&3;"
