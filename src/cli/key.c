@@ -8,7 +8,9 @@
 #include "cli/commands.h"
 #include "cli/moment.h"
 #include "cli/options.h"
+#include "client/paths.h"
 #include "keys/store.h"
+#include "model/policy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -236,6 +238,31 @@ static int create_in_store(struct key_store *store, struct api_key *key,
     return under(err, "the key was not made: it cannot be told in the log");
 }
 
+/* A policy may be written later than the key, so this is said and not refused. */
+static void name_unknown_policies(const struct key_arguments *arguments, const char *policies)
+{
+    static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
+    auto_text path = NULL;
+    size_t count = 0;
+    error unused;
+    if (path_of_policies_of(arguments->state, &path, &unused) < 0 ||
+        policy_list(path, names, &count, &unused) < 0)
+        return;
+    while (*policies) {
+        size_t size = strcspn(policies, ",");
+        bool is_known = false;
+        for (size_t at = 0; at < count; at++)
+            is_known =
+                is_known || (strlen(names[at]) == size && memcmp(names[at], policies, size) == 0);
+        if (!is_known)
+            (void) fprintf(stderr,
+                           "glovebox: no policy is named '%.*s' here so far; the key is good for "
+                           "nothing under that name until there is one; see glovebox policy list\n",
+                           (int) size, policies);
+        policies += size + (policies[size] == ',');
+    }
+}
+
 static int create_key(struct key_arguments *arguments, const char *id, error *err)
 {
     (void) id;
@@ -257,6 +284,7 @@ static int create_key(struct key_arguments *arguments, const char *id, error *er
     key_store_close(store);
     if (result < 0)
         return -1;
+    name_unknown_policies(arguments, key.policies);
     if (arguments->json) {
         print_json_key(&key, text);
         (void) putchar('\n');

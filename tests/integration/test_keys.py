@@ -81,6 +81,15 @@ def test_revoked_rotated_and_expired_keys_are_refused_at_once(service):
     assert key["key"] not in service.glovebox("key", "list", "--json").stdout.decode(), "it is shown once"
 
 
+def test_a_policy_that_is_not_there_is_said(glovebox):
+    state_of_its_own(glovebox)
+    made = glovebox("key", "create", "--policy", "minimal,dta")
+    assert made.returncode == 0 and made.stdout.startswith(b"glb_"), made
+    assert b"no policy is named 'dta' here" in made.stderr and b"'minimal'" not in made.stderr
+    assert b"no policy" not in glovebox("key", "create", "--policy", "minimal,data").stderr
+    assert b"no policy" not in glovebox("key", "create").stderr
+
+
 def test_policies_of_a_key(service):
     key = service.key("--policy", "minimal,data", "--scope", "run,sessions")
     assert service.run("print(1)", key=key).status == 200
