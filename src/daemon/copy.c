@@ -13,13 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { REASON_MOST = 4096 }; /* bytes of JSON */
+
 struct copy {
     struct context *context;
     struct copy_pipes pipes;                    /* -1 once they were given away */
     void (*told)(void *user, const error *why); /* NULL once it was, or nobody waits */
     void *user;
     bool has_begun;
-    bool has_forked, is_saved;
+    bool has_forked, is_saved, has_reason;
     struct session_operation saving;
     char reason[160]; /* why there is no image, in the interpreter's words */
     deadline ends;
@@ -168,14 +170,18 @@ void copy_abandon(struct copy *copy)
 /* --- what the context says ----------------------------------------------------------------------
  */
 
-/* What JSON reads is UTF-8, and answers are written as JSON again. */
+/* What JSON reads is UTF-8, and answers are written as JSON again. One is read: code that plays our
+ * interpreter may send them as fast as it can. */
 static void hear_reason(struct copy *copy, const unsigned char *payload, size_t size)
 {
     struct json_object *json = NULL;
     struct json_object *value = NULL;
     const size_t head = sizeof(struct inside_result);
     error err;
-    if (size > head && json_read((const char *) payload + head, size - head, &json, &err) == 0 &&
+    if (copy->has_reason || size <= head || size - head > REASON_MOST)
+        return;
+    copy->has_reason = true;
+    if (json_read((const char *) payload + head, size - head, &json, &err) == 0 &&
         json_object_object_get_ex(json, "value", &value) &&
         json_object_is_type(value, json_type_string)) {
         const char *text = json_object_get_string(value);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILL_FILES = 9, SAID_MOST = 400 };
+enum { FILL_FILES = 9, SAID_MOST = 400, LOST_MOST = 4096 };
 
 static const char restorer[] = "/usr/lib/glovebox/glovebox-restore";
 
@@ -97,6 +97,7 @@ static void hear_lost(struct fill *fill, const struct inside_frame *frame,
     struct json_object *json = NULL;
     const size_t head = sizeof(struct inside_result);
     error err;
+    fill->has_lost = true; /* once: it may send them as fast as it can */
     if (json_read((const char *) payload + head, frame->size - head, &json, &err) == 0 &&
         json_object_is_type(json, json_type_object)) {
         fill->threads = count_of(json, "threads");
@@ -120,7 +121,8 @@ static int hear_interpreter(struct fill *fill, const struct inside_frame *frame,
         bytes_add(&fill->said, payload, frame->size < room ? frame->size : room);
         return 0;
     case INSIDE_RESULT:
-        if (frame->size > sizeof(struct inside_result))
+        if (!fill->has_lost && frame->size > sizeof(struct inside_result) &&
+            frame->size <= LOST_MOST)
             hear_lost(fill, frame, payload);
         return 0;
     case INSIDE_EXECUTED:

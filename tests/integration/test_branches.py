@@ -301,6 +301,8 @@ class TestRefusals:
         parent.end()
 
 
+KIND_OF_RESULT = 76  # contract/inside.h: INSIDE_RESULT
+
 HOSTILE = {
     "no image at all": "import _glovebox_kernel, gc, types\n"
                        "for o in gc.get_objects():\n"
@@ -339,6 +341,23 @@ class TestHostileParents:
         assert status in (409, 422, 504), answer
         parent.call("DELETE")
         daemon.idle()
+
+    def test_words_without_end_while_it_is_copied(self, daemon, branch):
+        """One word of an interpreter is read while it is copied: the others cost nobody anything."""
+        parent = daemon.session()
+        parent.run("import os, struct\nbody = b'{' + b','.join(b'\"k%d\":[[[1]]]' % i for i in range(3500)) + b'}'\n"
+                   "def flood():\n    for _ in range(400):\n"
+                   f"        os.write(63, struct.pack('<IHHIIHHI', 8 + len(body), {KIND_OF_RESULT}, 0, 16, 0, 1, 1, 0) + body)\n")
+        self.attack(parent, "flood()")
+
+        def used():
+            with open(f"/proc/{daemon.daemon_pid()}/stat", encoding="ascii") as file:
+                return sum(map(int, file.read().split(") ")[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+        before = used()
+        assert "copied" in branch(parent, 409)["message"]
+        assert used() - before < 1, "seconds of the daemon; reading all of them took 1.5"
+        parent.call("DELETE")
 
     def test_a_writer_that_is_killed(self, daemon, branch):
         """Whatever the parent's other threads do to the child that writes: it is a branch, or it is none."""
