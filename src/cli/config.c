@@ -26,7 +26,8 @@ static int read_file(struct settings *settings, const char *path, error *err)
     static char text[FILE_MOST + 1];
     auto_fd file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return fail_os(err, "cannot read '%s'", path);
+        return fail(err, ERR_NOT_FOUND, "cannot read '%s': %s; check the name", path,
+                    strerrordesc_np(errno));
     ssize_t size = read(file, text, sizeof text);
     if (size < 0)
         return fail_os(err, "cannot read '%s'", path);

@@ -156,7 +156,10 @@ static int export_log(const struct log_arguments *arguments, int folder, error *
     if (!arguments->out)
         return fail(err, ERR_BAD_REQUEST, "say where to: --out FOLDER (a new one)");
     if (mkdir(arguments->out, 0755) < 0)
-        return fail_os(err, "make the folder '%s'", arguments->out);
+        return errno == EEXIST
+                   ? fail(err, ERR_BAD_REQUEST,
+                          "'%.100s' is there already; --out makes a new folder", arguments->out)
+                   : fail_os(err, "make the folder '%s'", arguments->out);
     auto_fd target = open(arguments->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (target < 0)
         return fail_os(err, "open the folder '%s'", arguments->out);

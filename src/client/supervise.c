@@ -140,7 +140,8 @@ static int listen_tcp(const char *text, int *ret_fd, error *err)
     int yes = 1;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
         bind(fd, address, size) < 0 || listen(fd, BACKLOG) < 0)
-        return fail_os(err, "listen on %s", text);
+        return fail_os(err, "%slisten on %s",
+                       errno == EADDRINUSE ? "another program has this port: " : "", text);
     *ret_fd = take_fd(&fd);
     return 0;
 }

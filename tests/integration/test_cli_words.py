@@ -76,6 +76,8 @@ def test_every_limit_has_a_flag(glovebox):
     (["run", "--wall", "30", "-c", "1"],
      "--wall: limit wall cannot be '30'; write a whole number with its unit, ms, s, m or h, such as 30s"),
     (["template", "show", "pyton"], "there is no template 'pyton'; see glovebox template list"),
+    (["policy", "validate", "nowhere.yaml"], "cannot read policy file 'nowhere.yaml': No such file or directory; check the name"),
+    (["config", "validate", "nowhere"], "cannot read 'nowhere': No such file or directory; check the name"),
     (["config", "frob"], "config cannot 'frob'; see glovebox config --help"),
     (["receipt", "show", "rcp_1"],
      "'rcp_1' is no id of a receipt, and there is no such file; see glovebox log tail"),

@@ -535,6 +535,7 @@ def test_a_log_verifies_across_changes_of_its_key(glovebox, rotated, tmp_path):
     assert names == [hashlib.sha256(base64.b64decode(key.read_text().split("+", 2)[2])[1:]).hexdigest() for key in keys]
     copy = tmp_path / "copy"
     assert glovebox("log", "export", "--out", str(copy)).returncode == 0
+    assert b"is there already; --out makes a new folder" in glovebox("log", "export", "--out", str(copy)).stderr
     for folder in (log, copy):
         for options in ([], *(["--key", str(key)] for key in keys)):
             done = glovebox("log", "verify", "--log", str(folder), "--signatures", "--checkpoint", str(tmp_path / "kept.txt"),
