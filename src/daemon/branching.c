@@ -182,9 +182,18 @@ static void stand_if_done(struct branching *branching)
     session_filled(session);
 }
 
+void branching_note_files(const struct copy *copy, struct bytes *texts)
+{
+    unsigned count = copy_left_out(copy);
+    if (count > 0)
+        bytes_print(texts, "%u %s that cannot be copied%c", count, count == 1 ? "file" : "files",
+                    0);
+}
+
 static void on_copied(void *user, const error *why)
 {
     struct branching *branching = user;
+    branching_note_files(branching->copy, &branching->session->not_carried);
     branching->copy = NULL;
     branching->is_copied = true;
     if (why)

@@ -52,6 +52,7 @@ int session_branch(const struct session_source *source, struct account *asker,
 /* Adds to `texts`, each ended by NUL, what lives beside this context: it is not in its copy. */
 void branching_note_others(const struct session *session, const struct context *chosen,
                            struct bytes *texts);
+void branching_note_files(const struct copy *copy, struct bytes *texts); /* the same of files */
 int pipe_make(int *ret_read, int *ret_write, error *err);
 
 /* For sessions.c and session.c, while a session starts. */

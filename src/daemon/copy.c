@@ -22,6 +22,7 @@ struct copy {
     void *user;
     bool has_begun;
     bool has_forked, is_saved, has_reason;
+    unsigned left_out; /* files */
     struct session_operation saving;
     char reason[160]; /* why there is no image, in the interpreter's words */
     deadline ends;
@@ -68,8 +69,10 @@ static int on_frame(void *from, const struct inside_frame *frame, const unsigned
 {
     struct copy *copy = from;
     error why = { 0 };
-    if (frame->kind == INSIDE_SKIPPED)
+    if (frame->kind == INSIDE_SKIPPED) {
+        copy->left_out++;
         return 0;
+    }
     if (frame->kind != INSIDE_DONE)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for a copy",
                     frame->kind);
@@ -154,6 +157,11 @@ void copies_proceed(struct context *context)
     session_send_with(session, &context->process, INSIDE_IMAGE, take_fd(&copy->pipes.image));
     session_send_with(session, &copy->saving, INSIDE_SAVE, take_fd(&copy->pipes.files));
     session_flush(session);
+}
+
+unsigned copy_left_out(const struct copy *copy)
+{
+    return copy->left_out;
 }
 
 void copy_abandon(struct copy *copy)

@@ -34,5 +34,9 @@ enum { COPY_MS = 10000 };
 int copy_check(const struct context *context, error *err);
 int copy_begin(const struct copy_order *order, struct copy **ret_copy, error *err);
 
+/* While it is told: how many files of the session are not in it (FIFOs, sockets, what lies too deep
+ * or could not be read). */
+unsigned copy_left_out(const struct copy *copy);
+
 /* Nobody waits for it any more. */
 void copy_abandon(struct copy *copy);

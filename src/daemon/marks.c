@@ -136,6 +136,7 @@ static void be_ready_if_done(struct mark *mark)
 static void on_copied(void *user, const error *why)
 {
     struct mark *mark = user;
+    branching_note_files(mark->copy, &mark->not_carried);
     mark->copy = NULL;
     mark->is_copied = true;
     if (why)

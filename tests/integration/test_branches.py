@@ -171,6 +171,7 @@ await asyncio.sleep(0.05)
         listing = "sorted(os.walk('/home/user')), open(b'\\xff\\n').read(), os.readlink('link'), open('/dev/shm/deep/er/f').read()"
         assert other.value(listing) == session.value(listing)
         assert other.value("os.path.exists('fifo')") == "False"
+        assert other.get()["branched_from"]["not_carried"] == ["1 file that cannot be copied"]
 
 
 class TestNothingIsShared:
