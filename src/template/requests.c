@@ -54,7 +54,8 @@ static int open_one(int requests, const char *id, error *err)
                     id);
     int fd = openat(requests, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return fail(err, ERR_NOT_FOUND, "there is no request %s; see glovebox libs review --all", id);
+        return fail(err, ERR_NOT_FOUND, "there is no request %s; see glovebox libs review --all",
+                    id);
     return fd < 0 ? fail_os(err, "open request %s", id) : fd;
 }
 
