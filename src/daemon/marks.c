@@ -94,8 +94,10 @@ void marks_look(struct session *session)
 
 void marks_end(struct session *session, const error *why)
 {
-    while (session->marks)
-        break_off(session->marks, why);
+    for (struct mark *mark = session->marks; mark; mark = session->marks) {
+        session->marks = mark->older; /* the list is not asked of what is freed */
+        break_off(mark, why);
+    }
 }
 
 /* --- the making ---------------------------------------------------------------------------------
@@ -263,11 +265,15 @@ int mark_make(struct session *session, const struct mark_order *order, struct ma
     mark_hold(mark); /* it may break off at once, and that is told */
     copied.user = mark;
     result = copy_begin(&copied, &mark->copy, err);
-    if (result < 0)
+    if (result < 0) {
+        *ret_mark = NULL;
+        mark->holds--; /* ours; nobody has been told of it */
         mark_remove(mark);
+        return -1;
+    }
     *ret_mark = mark->session ? mark : NULL;
     mark_let_go(mark);
-    return result;
+    return 0;
 }
 
 /* --- the finding --------------------------------------------------------------------------------
