@@ -3,9 +3,11 @@
  */
 #include "daemon/contexts.h"
 #include "daemon/log.h"
+#include "daemon/marks.h"
 #include "daemon/sessions.h"
 
 #include <signal.h>
+#include <string.h>
 
 enum {
     PAUSE_MOST_MS = 7 * 24 * 60 * 60 * 1000, /* where the policy states no age */
@@ -23,12 +25,27 @@ static void send_signal(struct session *session, uint32_t number)
     session_flush(session);
 }
 
+/* Is a copy on its way out? Whoever writes it would be stopped as well. */
+static bool is_being_written(const struct session *session)
+{
+    for (const struct mark *mark = session->marks; mark; mark = mark->older)
+        if (!mark->is_ready)
+            return true;
+    for (const struct session *other = session->sessions->newest; other; other = other->older)
+        if (other->branching && !other->parent_mark[0] && strcmp(other->parent, session->id) == 0)
+            return true;
+    return false;
+}
+
 static int check_rests(const struct session *session, error *err)
 {
     if (session_check_running(session, err) < 0)
         return -1;
     if (session->rollback)
         return fail(err, ERR_CONFLICT, "the session is being rolled back; try again in a moment");
+    if (is_being_written(session))
+        return fail(err, ERR_CONFLICT,
+                    "a mark or a branch of the session is being made; try again in a moment");
     for (const struct context *context = session->contexts; context; context = context->next) {
         if (context->running || context->first_queued)
             return fail(err, ERR_CONFLICT,

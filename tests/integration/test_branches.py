@@ -447,6 +447,23 @@ class TestMarks:
         parent.call("DELETE")
         daemon.idle()
 
+    @pytest.mark.parametrize("path", ["/marks", "/branch"])
+    def test_a_pause_stops_none_that_is_being_made(self, session, path):
+        """Else its writer would be stopped with all else, and whoever waits would do so for a minute."""
+        session.run("x = bytearray(b'x') * (150 << 20)")
+        began = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            made = pool.submit(session.call, "POST", path, {})
+            time.sleep(0.02)
+            paused = session.call("POST", "/pause")[0]
+            status, answer = made.result()
+        assert paused in (200, 409) and status in (201, 409, 422), (paused, answer)
+        assert time.monotonic() - began < 15, "60 s if it waits for its deadline"
+        session.call("POST", "/resume")
+        if path == "/branch" and status == 201:
+            session.daemon.call("DELETE", f"/v1/sessions/{answer['id']}")
+        assert session.value("len(x)") == str(150 << 20)
+
     def test_a_branch_from_a_mark(self, session, branch):
         session.run("x = 1")
         name = mark(session, "start")
