@@ -413,7 +413,7 @@ int policy_read(const char *file, const char *path, struct policy *ret_policy, e
 {
     auto_fd fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return fail(err, ERR_NOT_FOUND, "cannot read policy file '%s': %s; check the name", file,
+        return fail(err, ERR_SYSTEM, "cannot read policy file '%s': %s; check the name", file,
                     strerrordesc_np(errno));
     struct chain *chain = new_chain(err);
     if (!chain)
