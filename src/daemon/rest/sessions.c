@@ -241,29 +241,28 @@ static int choose(struct json_object *wishes, struct session_source *source, err
     return mark_find(source->session, mark, &source->mark, err);
 }
 
-static int branch(struct exchange *exchange, struct session *parent, struct session **ret_session,
-                  error *err)
+static struct session *branch(struct exchange *exchange, struct session *parent, error *err)
 {
     struct json_object *wishes;
+    struct session *session = NULL;
     const struct door *door = exchange->door;
     struct session_source source = { .session = parent,
                                      .processes = processes_running(door->processes, parent) };
     if (exchange->body_bytes == 0)
         wishes = json_object_new_object();
     else if (json_reader_end(&exchange->body, &wishes, err) < 0)
-        return -1;
+        return NULL;
     json_reader_close(&exchange->body);
     int result = choose(wishes, &source, err);
     if (result == 0)
-        result = session_branch(&source, exchange->account, wishes, ret_session, err);
+        result = session_branch(&source, exchange->account, wishes, &session, err);
     (void) json_object_put(wishes);
-    return result;
+    return result < 0 ? NULL : session;
 }
 
 static void post_branch(struct exchange *exchange)
 {
     error err;
-    struct session *session = NULL;
     const struct wait *waiting = exchange->user;
     if (waiting) {
         answer_built(exchange, waiting->session);
@@ -272,10 +271,11 @@ static void post_branch(struct exchange *exchange)
     struct session *parent = exchange_session(exchange);
     if (!parent)
         return;
-    if (branch(exchange, parent, &session, &err) < 0)
-        exchange_fail(exchange, &err);
-    else
+    struct session *session = branch(exchange, parent, &err);
+    if (session)
         await_session(exchange, session);
+    else
+        exchange_fail(exchange, &err);
 }
 
 /* --- lists --------------------------------------------------------------------------------------
