@@ -43,7 +43,8 @@ void mark_let_go(struct mark *mark)
         forget(mark);
 }
 
-void mark_remove(struct mark *mark)
+/* It is no mark of the session any more; who holds it may still read from it. */
+static void leave_session(struct mark *mark)
 {
     struct session *session = mark->session;
     for (struct mark **at = &session->marks; *at; at = &(*at)->older)
@@ -62,6 +63,11 @@ void mark_remove(struct mark *mark)
     mark->image.pump = mark->files.pump = NULL;
     mark->session = NULL;
     mark->told = NULL;
+}
+
+void mark_remove(struct mark *mark)
+{
+    leave_session(mark);
     if (mark->holds == 0)
         forget(mark);
 }
@@ -73,7 +79,7 @@ static void break_off(struct mark *mark, const error *cause)
     void *user = mark->user;
     (void) under(&why, "mark");
     mark_hold(mark);
-    mark_remove(mark);
+    leave_session(mark);
     if (told)
         told(user, mark, &why);
     mark_let_go(mark);
@@ -265,15 +271,11 @@ int mark_make(struct session *session, const struct mark_order *order, struct ma
     mark_hold(mark); /* it may break off at once, and that is told */
     copied.user = mark;
     result = copy_begin(&copied, &mark->copy, err);
-    if (result < 0) {
-        *ret_mark = NULL;
-        mark->holds--; /* ours; nobody has been told of it */
-        mark_remove(mark);
-        return -1;
-    }
+    if (result < 0 && mark->session)
+        leave_session(mark);
     *ret_mark = mark->session ? mark : NULL;
     mark_let_go(mark);
-    return 0;
+    return result;
 }
 
 /* --- the finding --------------------------------------------------------------------------------
