@@ -28,6 +28,8 @@ struct account {
     struct run *first_queued, *last_queued;
     struct crowd crowd; /* its own queue was full */
     unsigned retry_s;   /* of the last refusal */
+    unsigned mark_count;
+    uint64_t mark_bytes; /* of the marks of its sessions, those that are being made too: marks.h */
 
     /* since the daemon began */
     uint64_t runs, refused, built, cpu_ms; /* built: no sandbox was ready for them */

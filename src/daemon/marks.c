@@ -53,6 +53,8 @@ static void leave_session(struct mark *mark)
             break;
         }
     session->mark_count--;
+    session->account->mark_count--;
+    session->account->mark_bytes -= mark_bytes(mark);
     session->sessions->mark_count--;
     session->sessions->mark_bytes -= mark_bytes(mark);
     if (mark->copy)
@@ -153,17 +155,30 @@ static void on_copied(void *user, const error *why)
         be_ready_if_done(mark);
 }
 
+/* One key leaves half to the others; the owner of the daemon shares with nobody. */
+static uint64_t share_of(const struct account *account, uint64_t most)
+{
+    return account->key.id[0] ? most / 2 : most;
+}
+
 /* Counted as it comes: marks that are never finished have no more of the disk than others. */
 static int on_growth(void *user, uint64_t bytes, error *err)
 {
     struct mark_part *part = user;
+    struct account *account = part->mark->session->account;
     struct sessions *sessions = part->mark->session->sessions;
     uint64_t most = sessions->mark_bytes_most;
+    uint64_t share = share_of(account, most);
+    if (account->mark_bytes > share || bytes > share - account->mark_bytes)
+        return fail(err, ERR_BUSY,
+                    "marks of one key may have %llu MiB (half of setting marks_mib); remove some",
+                    (unsigned long long) (share >> 20));
     if (sessions->mark_bytes > most || bytes > most - sessions->mark_bytes)
         return fail(err, ERR_BUSY,
                     "marks of all sessions may have %llu MiB (setting marks_mib); remove some",
                     (unsigned long long) (most >> 20));
     part->bytes += bytes;
+    account->mark_bytes += bytes;
     sessions->mark_bytes += bytes;
     return 0;
 }
@@ -206,6 +221,9 @@ static int check_room(const struct session *session, const char *name, error *er
     if (session->mark_count >= MARKS_MOST)
         return fail(err, ERR_BUSY, "the session has %u marks, and may have no more; remove one",
                     session->mark_count);
+    if (session->account->mark_count >= share_of(session->account, MARKS_ALL_MOST))
+        return fail(err, ERR_BUSY, "the sessions of this key have %u marks; remove some",
+                    session->account->mark_count);
     if (session->sessions->mark_count >= MARKS_ALL_MOST)
         return fail(err, ERR_BUSY, "all sessions together have %d marks already; remove some",
                     MARKS_ALL_MOST);
@@ -241,6 +259,7 @@ static struct mark *mark_new(struct session *session, const struct mark_order *o
     mark->older = session->marks;
     session->marks = mark;
     session->mark_count++;
+    session->account->mark_count++;
     session->sessions->mark_count++;
     branching_note_others(session, order->context, &mark->not_carried);
     return mark;

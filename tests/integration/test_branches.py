@@ -528,6 +528,28 @@ class TestMarks:
         finally:
             small.stop()
 
+    def test_one_key_leaves_half_to_the_others(self, tmp_path):
+        import serving
+        from conftest import Glovebox
+        glovebox = Glovebox(tmp_path)
+        serving.state_of_its_own(glovebox)
+        with serving.Serving(glovebox, "--marks-mib", "100", slots=4) as service:
+            def session_of(name):
+                key = service.key("--tenant", name, "--scope", "run,sessions")
+                made = service.call("POST", "/v1/sessions", {"policy": "minimal"}, key=key)
+                assert made.status == 201, made.json
+                place = f"/v1/sessions/{made.json['id']}"
+                done = service.call("POST", f"{place}/contexts/python/run",
+                                    {"code": "import os; big = bytearray(os.urandom(20 << 20))"}, key=key)
+                assert done.json["status"] == "ok", done.json
+                return lambda: service.call("POST", f"{place}/marks", {}, key=key)
+
+            greedy, other = session_of("greedy"), session_of("other")
+            answers = [greedy() for _ in range(3)]
+            assert [answer.status for answer in answers] == [201, 429, 429], [answer.json for answer in answers]
+            assert "of one key may have 50 MiB" in answers[1].json["error"]["message"]
+            assert other().status == 201
+
     def test_nothing_is_left_of_them(self, daemon):
         one = daemon.session()
         one.run("x = bytes(20 << 20)")
