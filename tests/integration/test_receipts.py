@@ -191,7 +191,7 @@ class TestContents:
                             stderr=subprocess.DEVNULL) as running:
             opened = own_state / "daemon" / "log" / "open"
             end = time.monotonic() + 20
-            while not any(path.stat().st_size > 0 for path in (opened.glob("*") if opened.exists() else [])):
+            while not any(path.read_bytes().strip(b"\0") for path in (opened.glob("*") if opened.exists() else [])):
                 assert time.monotonic() < end, "nothing was noted"
                 time.sleep(0.01)
             for child in pathlib.Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split():
