@@ -203,9 +203,10 @@ int hold_template(struct sandbox *sandbox, char **modules, unsigned count, error
     set_count = count;
     /* Clones are reaped by the kernel. Not dumpable: nothing inside could read it, were it ever
      * seen. */
-    (void) signal(SIGCHLD, SIG_IGN);
     struct holder_ready ready = { 0 };
     int done = fcntl(HOLDER_SOCKET, F_SETFD, FD_CLOEXEC);
+    if (signal(SIGCHLD, SIG_IGN) == SIG_ERR)
+        done = fail_os(&ready.err, "leave the end of sandboxes to the kernel");
     for (unsigned i = 0; i < FILTERS && done == 0; i++)
         done = load_filter(HOLDER_FILTERS + (int) i, &filters[i], &ready.err);
     if (packet_send(HOLDER_SOCKET, HOLDER_READY, &ready, sizeof ready, NULL, 0, err) < 0 ||

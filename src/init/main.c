@@ -57,7 +57,10 @@ int main(int count, char **arguments)
         return 125;
     }
     forget_signals();
-    (void) signal(SIGPIPE, SIG_IGN);
+    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR) { /* a peer that goes would end init, unexplained */
+        (void) fprintf(stderr, "glovebox-init: cannot ignore SIGPIPE; nothing is started\n");
+        return 1;
+    }
     if (hold_template(&sandbox, arguments + 2, (unsigned) count - 2, &err) < 0)
         return 1; /* the spawner has been told, or is gone */
 
