@@ -155,10 +155,15 @@ static void on_copied(void *user, const error *why)
         be_ready_if_done(mark);
 }
 
-/* One key leaves half to the others; the owner of the daemon shares with nobody. */
+/* One key leaves half to the others; the owner of the daemon has what all may have. */
 static uint64_t share_of(const struct account *account, uint64_t most)
 {
     return account->key.id[0] ? most / 2 : most;
+}
+
+static bool has_room(uint64_t taken, uint64_t more, uint64_t most)
+{
+    return taken <= most && more <= most - taken;
 }
 
 /* Counted as it comes: marks that are never finished have no more of the disk than others. */
@@ -169,14 +174,14 @@ static int on_growth(void *user, uint64_t bytes, error *err)
     struct sessions *sessions = part->mark->session->sessions;
     uint64_t most = sessions->mark_bytes_most;
     uint64_t share = share_of(account, most);
-    if (account->mark_bytes > share || bytes > share - account->mark_bytes)
-        return fail(err, ERR_BUSY,
-                    "marks of one key may have %llu MiB (half of setting marks_mib); remove some",
-                    (unsigned long long) (share >> 20));
-    if (sessions->mark_bytes > most || bytes > most - sessions->mark_bytes)
+    if (!has_room(sessions->mark_bytes, bytes, most))
         return fail(err, ERR_BUSY,
                     "marks of all sessions may have %llu MiB (setting marks_mib); remove some",
                     (unsigned long long) (most >> 20));
+    if (!has_room(account->mark_bytes, bytes, share))
+        return fail(err, ERR_BUSY,
+                    "marks of one key may have %llu MiB (half of setting marks_mib); remove some",
+                    (unsigned long long) (share >> 20));
     part->bytes += bytes;
     account->mark_bytes += bytes;
     sessions->mark_bytes += bytes;
@@ -221,12 +226,12 @@ static int check_room(const struct session *session, const char *name, error *er
     if (session->mark_count >= MARKS_MOST)
         return fail(err, ERR_BUSY, "the session has %u marks, and may have no more; remove one",
                     session->mark_count);
-    if (session->account->mark_count >= share_of(session->account, MARKS_ALL_MOST))
-        return fail(err, ERR_BUSY, "the sessions of this key have %u marks; remove some",
-                    session->account->mark_count);
     if (session->sessions->mark_count >= MARKS_ALL_MOST)
         return fail(err, ERR_BUSY, "all sessions together have %d marks already; remove some",
                     MARKS_ALL_MOST);
+    if (session->account->mark_count >= share_of(session->account, MARKS_ALL_MOST))
+        return fail(err, ERR_BUSY, "the sessions of this key have %u marks; remove some",
+                    session->account->mark_count);
     for (const struct mark *mark = session->marks; name[0] && mark; mark = mark->older)
         if (strcmp(mark->name, name) == 0)
             return fail(

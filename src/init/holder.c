@@ -201,10 +201,10 @@ int hold_template(struct sandbox *sandbox, char **modules, unsigned count, error
 {
     sets = modules;
     set_count = count;
-    /* Clones are reaped by the kernel. Not dumpable: nothing inside could read it, were it ever
-     * seen. */
     struct holder_ready ready = { 0 };
-    int done = fcntl(HOLDER_SOCKET, F_SETFD, FD_CLOEXEC);
+    int done = 0;
+    if (fcntl(HOLDER_SOCKET, F_SETFD, FD_CLOEXEC) < 0)
+        done = fail_os(&ready.err, "keep the socket of the holder from programs");
     if (signal(SIGCHLD, SIG_IGN) == SIG_ERR)
         done = fail_os(&ready.err, "leave the end of sandboxes to the kernel");
     for (unsigned i = 0; i < FILTERS && done == 0; i++)

@@ -520,7 +520,7 @@ class TestMarks:
                         most = max(most, sum(os.stat(f"{folder}/{n}").st_blocks * 512 for n in os.listdir(folder)
                                              if "deleted" in os.readlink(f"{folder}/{n}")))
             for status, answer in (one_made.result() for one_made in made):
-                assert status == 429 and "marks_mib" in answer["error"]["message"], answer
+                assert status == 429 and "of all sessions may have 100 MiB (setting marks_mib)" in answer["error"]["message"], answer
             assert 60 << 20 < most <= 101 << 20, most
             one.call("DELETE", f"/marks/{first}")
             mark(one)
