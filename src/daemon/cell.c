@@ -415,10 +415,14 @@ void cell_refuse(struct run *run)
 
 void cell_cancel(struct run *run)
 {
-    if (run->state >= RUN_STOPPING)
+    bool is_at_gate = run->state == RUN_GATING;
+    if (run->state >= RUN_STOPPING && !is_at_gate)
         return;
-    run->evidence.cancelled = true;
-    if (run->state == RUN_QUEUED)
+    if (run->evidence.stopped_for >= LIMITS)
+        run->evidence.cancelled = true;
+    if (is_at_gate)
+        cell_conclude(run); /* what nobody waits for is not compared to its end */
+    else if (run->state == RUN_QUEUED)
         leave(run);
     else
         stop(run);

@@ -63,6 +63,21 @@ static int take_most(struct wish *wish, struct json_object *value, error *err)
     return take_size(wish, "max_bytes", value, &wish->most, err);
 }
 
+/* As the paths of artifacts are written: what has another form would never be met. */
+static bool is_beneath(const char *path)
+{
+    for (const char *part = path;; part++) {
+        size_t length = strcspn(part, "/");
+        bool is_folder =
+            (length == 1 && part[0] == '.') || (length == 2 && memcmp(part, "..", 2) == 0);
+        if (length == 0 || is_folder)
+            return false;
+        part += length;
+        if (!*part)
+            return true;
+    }
+}
+
 static int take_path(const struct wish *wish, const char *key, struct json_object *value,
                      const char **ret_path, error *err)
 {
@@ -70,10 +85,11 @@ static int take_path(const struct wish *wish, const char *key, struct json_objec
         json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
     size_t size = strlen(path);
     *ret_path = path;
-    if (size == 0 || size > NAME_MOST || path[0] == '/' ||
-        size != (size_t) json_object_get_string_len(value) || strstr(path, "../"))
+    if (size > NAME_MOST || size != (size_t) json_object_get_string_len(value) || !is_beneath(path))
         return fail(err, ERR_BAD_REQUEST,
-                    "%s.%s must be a path beneath /workspace, such as out/plot.png", wish->at, key);
+                    "%s.%s must be a path beneath /workspace, such as out/plot.png, without empty, "
+                    ". and .. parts",
+                    wish->at, key);
     return 0;
 }
 

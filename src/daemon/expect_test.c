@@ -4,6 +4,7 @@
 
 #include "base/table.h"
 
+#include <stdio.h>
 #include <string.h>
 
 TEST(patterns_are_what_every_reader_reads_alike)
@@ -78,6 +79,31 @@ TEST(an_expectation_says_what_it_needs)
     }
 }
 
+TEST(a_path_is_judged_part_by_part)
+{
+    static const struct {
+        const char *path;
+        int result;
+    } facts[] = {
+        /* clang-format off */
+        { "a",       0  }, { "a/b",    0  }, { "a../b",  0  }, { "..a/b",  0  }, { "a..b",   0  }, { "...",    0  },
+        { ".a/.b",   0  }, { "a/b..",  0  }, { "a/...",  0  },
+        { "",        -1 }, { ".",      -1 }, { "..",     -1 }, { "../a",   -1 }, { "a/..",   -1 }, { "a/../b", -1 },
+        { "./a",     -1 }, { "a/.",    -1 }, { "a/./b",  -1 }, { "/a",     -1 }, { "a/",     -1 }, { "a//b",   -1 },
+        /* clang-format on */
+    };
+    static const char *const keys[] = { "name", "pattern" };
+    for_each(key, keys)
+        for_each(fact, facts) {
+            char text[80];
+            error err = { 0 };
+            struct expect_needs needs = { 0 };
+            (void) snprintf(text, sizeof text, "{\"artifacts\":[{\"%s\":\"%s\"}]}", *key,
+                            fact->path);
+            expect(check(text, &needs, &err) == fact->result, "%s: %s", text, err.text);
+        }
+}
+
 /* The same text, but for one keyword, is a schema. */
 TEST(a_refusal_names_its_place)
 {
@@ -145,4 +171,5 @@ TEST(a_place_of_any_length_fits)
 }
 
 TESTS(CASE(patterns_are_what_every_reader_reads_alike), CASE(an_expectation_says_what_it_needs),
-      CASE(a_refusal_names_its_place), CASE(a_place_of_any_length_fits))
+      CASE(a_path_is_judged_part_by_part), CASE(a_refusal_names_its_place),
+      CASE(a_place_of_any_length_fits))

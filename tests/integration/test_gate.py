@@ -346,10 +346,14 @@ def test_one_at_a_time_does_not_wait_for_itself(daemon):
     daemon.idle()
 
 
-def test_a_run_that_is_cancelled_at_the_gate_leaves_nothing(daemon):
-    expect = {"stdout": {"schema": {"pattern": "^(a+)+$"}}}
+SLOW = {"stdout": {"schema": {"pattern": "^(a+)+$"}}}
+FOR_SLOW = "print('\"' + 'a' * 60 + '!\"')"
+
+
+def cancel_at_gate(daemon, ask):
+    """`ask` begins what takes long to compare, and gives (status, result)."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        future = pool.submit(submit, daemon, "print('\"' + 'a' * 60 + '!\"')", expect)
+        future = pool.submit(ask)
         for _ in range(500):
             answer = daemon.call("GET", "/v1/runs?status=gating")[1]
             assert "runs" in answer, answer
@@ -361,4 +365,22 @@ def test_a_run_that_is_cancelled_at_the_gate_leaves_nothing(daemon):
         status, result = future.result()
     assert result["status"] == "cancelled" and result["gate"]["verdict"] == "error", result
     assert "cancelled" in result["gate"]["failure"] and result["receipt"]
+    return result
+
+
+def test_a_run_that_is_cancelled_at_the_gate_leaves_nothing(daemon):
+    cancel_at_gate(daemon, lambda: submit(daemon, FOR_SLOW, SLOW))
+    daemon.idle()
+
+
+def test_a_cell_that_is_cancelled_at_the_gate_leaves_its_context_as_it_is(daemon):
+    session = daemon.session(policy="gated")
+
+    def run(code, **request):
+        return session.call("POST", "/contexts/python/run", {"code": code} | request)
+    try:
+        assert cancel_at_gate(daemon, lambda: run("x = 5\n" + FOR_SLOW, expect=SLOW))["exit_code"] == 0
+        assert run("x + 1")[1]["results"][0]["data"]["text/plain"] == "6"
+    finally:
+        session.call("DELETE")
     daemon.idle()
