@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -43,22 +42,24 @@ int packet_send(int socket, uint32_t kind, const void *body, size_t size, const 
     return 0;
 }
 
-/* Moves every descriptor of one control message into the packet; what has no room is closed. */
-static int keep_fds(struct packet *packet, const struct cmsghdr *header)
+unsigned take_descriptors(struct msghdr *message, int *ret_fds, unsigned most)
 {
-    int lost = 0;
-    size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; i++) {
-        int fd;
-        memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
-        if (packet->fds < PACKET_MOST_FDS)
-            packet->fd[packet->fds++] = fd;
-        else {
-            (void) close(fd);
-            lost++;
+    unsigned came = 0;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
+         header = CMSG_NXTHDR(message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+            if (came++ < most)
+                ret_fds[came - 1] = fd;
+            else
+                (void) close(fd);
         }
     }
-    return lost;
+    return came;
 }
 
 int packet_receive(int socket, struct packet *packet, error *err)
@@ -74,12 +75,10 @@ int packet_receive(int socket, struct packet *packet, error *err)
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int) * PACKET_MOST_FDS)];
     } control = { 0 };
-    struct msghdr message = {
-        .msg_iov = parts,
-        .msg_iovlen = 2,
-        .msg_control = control.space,
-        .msg_controllen = sizeof control.space,
-    };
+    struct msghdr message = { .msg_iov = parts,
+                              .msg_iovlen = 2,
+                              .msg_control = control.space,
+                              .msg_controllen = sizeof control.space };
 
     /* A peer that ends and leaves something unread resets the connection, and the kernel says that
      * once, before what the peer had said last (unix(7) sockets, sk_err). */
@@ -94,13 +93,9 @@ int packet_receive(int socket, struct packet *packet, error *err)
     if (got == 0)
         return PACKET_CLOSED;
 
-    int lost = 0;
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header;
-         header = CMSG_NXTHDR(&message, header))
-        if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
-            lost += keep_fds(packet, header);
-
-    if (lost > 0 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
+    unsigned came = take_descriptors(&message, packet->fd, PACKET_MOST_FDS);
+    packet->fds = came < PACKET_MOST_FDS ? came : PACKET_MOST_FDS;
+    if (came > PACKET_MOST_FDS || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
         (size_t) got < sizeof packet->kind) {
         packet_done(packet);
         return fail(err, ERR_PROTOCOL, "a message of %zd bytes is cut short or overfull", got);

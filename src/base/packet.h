@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 enum { PACKET_MOST_BYTES = 1024, PACKET_MOST_FDS = 24 };
 
@@ -34,3 +35,8 @@ void packet_done(struct packet *packet);
 
 /* Takes descriptor number `index` out of the packet. */
 int packet_take_fd(struct packet *packet, unsigned index);
+
+/* Moves what came with any message, also of a stream, into ret_fds; what has no room there is
+ * closed: the kernel has put it into our table already, and the table must not fill up.
+ * Returns how many came, which may be more than `most`. */
+unsigned take_descriptors(struct msghdr *message, int *ret_fds, unsigned most);

@@ -1,6 +1,7 @@
 /* sandbox.c - reads in bounded turns, so that one sandbox cannot keep the loop from the others. */
 #include "daemon/sandbox.h"
 
+#include "base/packet.h"
 #include "daemon/bytes.h"
 #include "daemon/inside_reader.h"
 #include "daemon/log.h"
@@ -81,20 +82,9 @@ static int frame_came(void *context, const struct inside_frame *frame, const uns
 /* Descriptors come with init's first word, before any code has run, and never again. */
 static void take_sockets(struct sandbox *sandbox, struct msghdr *message)
 {
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
-         header = CMSG_NXTHDR(message, header)) {
-        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-            continue;
-        size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; i++) {
-            int came;
-            memcpy(&came, CMSG_DATA(header) + i * sizeof came, sizeof came);
-            if (sandbox->socket_count < SANDBOX_SOCKETS_MOST)
-                sandbox->sockets[sandbox->socket_count++] = came;
-            else
-                (void) close(came);
-        }
-    }
+    unsigned room = SANDBOX_SOCKETS_MOST - sandbox->socket_count;
+    unsigned came = take_descriptors(message, sandbox->sockets + sandbox->socket_count, room);
+    sandbox->socket_count += came < room ? came : room;
 }
 
 static ssize_t receive(struct sandbox *sandbox, void *place, size_t room)

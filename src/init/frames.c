@@ -2,6 +2,8 @@
  * to do: pid 1 exits and the kernel ends the sandbox. */
 #include "init/init.h"
 
+#include "base/cleanup.h"
+#include "base/packet.h"
 #include "base/table.h"
 
 #include <errno.h>
@@ -10,23 +12,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-/* What comes with a frame comes with its first byte (unix(7)), so that it is never another's. More
- * than one is closed, but for the last. */
-static void take_descriptors(struct msghdr *message, struct frame *frame)
-{
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
-         header = CMSG_NXTHDR(message, header)) {
-        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-            continue;
-        size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; i++) {
-            if (frame->fd >= 0)
-                (void) close(frame->fd);
-            memcpy(&frame->fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-        }
-    }
-}
 
 /* One read. False when there is nothing more now. */
 static bool read_some(struct sandbox *sandbox, struct frame *frame)
@@ -47,8 +32,12 @@ static bool read_some(struct sandbox *sandbox, struct frame *frame)
                               .msg_control = rights.space,
                               .msg_controllen = sizeof rights.space };
     ssize_t got = recvmsg(sandbox->inside, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got > 0)
-        take_descriptors(&message, frame);
+    /* It comes with the first byte of its frame (unix(7)), so that it is never another's. */
+    int came = -1;
+    if (got > 0 && take_descriptors(&message, &came, 1) > 0) {
+        close_fd(&frame->fd);
+        frame->fd = came;
+    }
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         _exit(0);
     if (got > 0)

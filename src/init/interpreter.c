@@ -196,26 +196,14 @@ void expect_another(struct sandbox *sandbox)
     report_ready(sandbox, &err);
 }
 
-/* Takes the one descriptor that a message may carry. What comes with it, or in another shape, is
- * closed: the kernel has put it into our table already, and the table must not fill up. */
+/* The one descriptor that a message may carry; more than one are none. */
 static int listener_of(struct msghdr *message)
 {
     int listener = -1;
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
-         header = CMSG_NXTHDR(message, header)) {
-        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-            continue;
-        size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; i++) {
-            int came;
-            memcpy(&came, CMSG_DATA(header) + i * sizeof came, sizeof came);
-            if (count == 1 && listener < 0)
-                listener = came;
-            else
-                (void) close(came);
-        }
-    }
-    return listener;
+    if (take_descriptors(message, &listener, 1) <= 1)
+        return listener;
+    (void) close(listener);
+    return -1;
 }
 
 /* A run asks for the figures when all is over; a cell has its own. */
