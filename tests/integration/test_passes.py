@@ -111,3 +111,4 @@ def test_who_comes_with_a_signature_is_counted_as_who_has_signed(service):
             assert refused.status == 429, refused.body
             assert "requests of tenant 'a' are under way" in json.loads(refused.body)["error"]["message"]
         assert service.call("GET", "/v1/limits", key=new_key(service, "--tenant", "b")).status == 200
+    service.call("DELETE", f"/v1/runs/{run['id']}", key=key)  # else the service waits for it at its end
