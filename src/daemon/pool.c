@@ -449,8 +449,7 @@ int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, 
     uv_unref((uv_handle_t *) &pool->refill);
     uv_unref((uv_handle_t *) &pool->count);
     rehearsal_open(pool, loop);
-    if (pool->shapes.most > 0)
-        (void) uv_timer_start(&pool->count, count, COUNT_EVERY_MS, COUNT_EVERY_MS);
+    (void) uv_timer_start(&pool->count, count, COUNT_EVERY_MS, COUNT_EVERY_MS);
     return spawner_open(spawner, loop, socket, &watcher, err);
 }
 

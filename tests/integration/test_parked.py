@@ -41,6 +41,20 @@ def until_parked(run, times=200):
     raise AssertionError("no sandbox was ever parked")
 
 
+# Of the shapes that are kept: minimal, and data with and without its libraries.
+LEAST_OF_ALL = 2 * 3
+
+
+def until_count(service, is_right):
+    """How many sandboxes wait, as soon as that is right."""
+    for _ in range(600):
+        parked = service.call("GET", "/v1/status").json["parked"]
+        if is_right(parked):
+            return parked
+        time.sleep(0.05)
+    raise AssertionError(f"{parked} sandboxes wait")
+
+
 @pytest.fixture
 def service(glovebox):
     state_of_its_own(glovebox)
@@ -113,5 +127,19 @@ def test_an_interpreter_that_has_been_forked_often_makes_room(glovebox):
             thread.start()
         for thread in threads:
             thread.join()
+        # So many in a row are demand for more than the two that wait of each shape, and when it ends the pool shrinks.
+        grown = until_count(service, lambda parked: parked > LEAST_OF_ALL)
+        until_count(service, lambda parked: parked < grown)
     assert not wrong, wrong[0]
     assert len(seeds) == 2, "3,600 runs, and one interpreter"
+
+
+def test_a_reload_lets_go_what_is_parked_beyond_it(glovebox):
+    state_of_its_own(glovebox)
+    file = glovebox.folder / "g.yaml"
+    file.write_text("parked_least: 4\n")
+    with Serving(glovebox, "--config", file, slots=32) as service:
+        until_count(service, lambda parked: parked >= 8)
+        file.write_text("parked_least: 1\n")
+        service.reload()
+        until_count(service, lambda parked: parked <= LEAST_OF_ALL // 2)
