@@ -208,6 +208,12 @@ void jcs_raw(struct jcs *json, const char *canonical, size_t size)
     bytes_add(&json->out, canonical, size);
 }
 
+void jcs_open_field(struct jcs *json, const char *key, char bracket)
+{
+    jcs_key(json, key);
+    jcs_open(json, bracket);
+}
+
 void jcs_text_field(struct jcs *json, const char *key, const char *text)
 {
     jcs_key(json, key);

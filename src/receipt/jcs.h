@@ -48,6 +48,7 @@ void jcs_raw(struct jcs *json, const char *canonical,
              size_t size); /* a value in its canonical form */
 
 /* Key and value at once. A text that is NULL is null. */
+void jcs_open_field(struct jcs *json, const char *key, char bracket);
 void jcs_text_field(struct jcs *json, const char *key, const char *text);
 void jcs_count_field(struct jcs *json, const char *key, uint64_t value);
 void jcs_integer_field(struct jcs *json, const char *key, int64_t value);

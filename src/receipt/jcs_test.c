@@ -67,14 +67,12 @@ TEST(literals_and_lists_are_spelled_as_the_rfc_shows)
     struct jcs json = { 0 };
     error err;
     jcs_open(&json, '{');
-    jcs_key(&json, "literals");
-    jcs_open(&json, '[');
+    jcs_open_field(&json, "literals", '[');
     jcs_null(&json);
     jcs_flag(&json, true);
     jcs_flag(&json, false);
     jcs_close(&json, ']');
-    jcs_key(&json, "empty");
-    jcs_open(&json, '{');
+    jcs_open_field(&json, "empty", '{');
     jcs_close(&json, '}');
     jcs_integer_field(&json, "b", -7);
     jcs_integer_field(&json, "a", (INT64_C(1) << 53) - 1);

@@ -5,58 +5,44 @@
 #include "model/walls.h"
 #include "receipt/jcs.h"
 
-#include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum { INDEX_DIGITS = 12, CHANCE_BYTES = 10, CHANCES = 64 };
-
-/* The kernel is asked for the chance of many ids at once. */
-void receipt_make_id(uint64_t index, char ret_id[RECEIPT_ID_SIZE])
-{
-    static unsigned char chances[CHANCES][CHANCE_BYTES];
-    static unsigned left;
-    char text[2 * CHANCE_BYTES + 1];
-    if (left == 0) {
-        randombytes_buf(chances, sizeof chances);
-        left = CHANCES;
-    }
-    (void) sodium_bin2hex(text, sizeof text, chances[--left], CHANCE_BYTES);
-    (void) snprintf(ret_id, RECEIPT_ID_SIZE, "rcp_%012" PRIx64 "%s",
-                    index & ((UINT64_C(1) << 4 * INDEX_DIGITS) - 1), text);
-}
-
-int receipt_read_id(const char *id, uint64_t *ret_index, error *err)
-{
-    char digits[INDEX_DIGITS + 1] = "";
-    if (strlen(id) != RECEIPT_ID_SIZE - 1 || strncmp(id, "rcp_", 4) != 0 ||
-        strspn(id + 4, "0123456789abcdef") != RECEIPT_ID_SIZE - 5)
-        return fail(err, ERR_BAD_REQUEST, "'%.40s' is no receipt's id (rcp_ and 32 hex digits)",
-                    id);
-    memcpy(digits, id + 4, INDEX_DIGITS);
-    *ret_index = strtoull(digits, NULL, 16);
-    return 0;
-}
 
 /* --- parts --------------------------------------------------------------------------------------
  */
 
-static void write_named(struct jcs *json, const char *key, const struct fact_named *named)
+static void write_digest(struct jcs *json, const struct fact_named *named)
 {
-    jcs_key(json, key);
     jcs_open(json, '{');
     jcs_text_field(json, "digest", named->digest);
     jcs_text_field(json, "name", named->name);
     jcs_close(json, '}');
 }
 
+static void write_named(struct jcs *json, const char *key, const struct fact_named *named)
+{
+    jcs_key(json, key);
+    write_digest(json, named);
+}
+
+static void write_known(struct jcs *json, const char *key, bool is_known, int64_t value)
+{
+    if (is_known)
+        jcs_integer_field(json, key, value);
+    else
+        jcs_null_field(json, key);
+}
+
+static void write_moment(struct jcs *json, const char *key, int64_t at_ms)
+{
+    write_known(json, key, at_ms > 0, at_ms);
+}
+
 static void write_files(struct jcs *json, const char *key, const struct fact_file *files,
                         size_t count)
 {
-    jcs_key(json, key);
-    jcs_open(json, '[');
+    jcs_open_field(json, key, '[');
     for (size_t i = 0; i < count; i++) {
         jcs_open(json, '{');
         jcs_count_field(json, "bytes", files[i].bytes);
@@ -70,8 +56,7 @@ static void write_files(struct jcs *json, const char *key, const struct fact_fil
 static void write_outputs(struct jcs *json, const struct receipt_facts *facts)
 {
     static const char *const names[] = { "stdout", "stderr" };
-    jcs_key(json, "outputs");
-    jcs_open(json, '{');
+    jcs_open_field(json, "outputs", '{');
     jcs_key(json, "results");
     if (facts->results.sha256[0]) {
         jcs_open(json, '{');
@@ -83,8 +68,7 @@ static void write_outputs(struct jcs *json, const struct receipt_facts *facts)
     }
     for (size_t i = COUNT_OF(names); i-- > 0;) {
         const struct fact_output *output = &facts->output[i];
-        jcs_key(json, names[i]);
-        jcs_open(json, '{');
+        jcs_open_field(json, names[i], '{');
         jcs_count_field(json, "bytes", output->bytes);
         jcs_count_field(json, "kept_bytes", output->kept);
         jcs_text_field(json, "sha256", output->sha256);
@@ -124,11 +108,9 @@ static void write_limits(struct jcs *json, const struct receipt_facts *facts,
                          const struct fact_place *machine)
 {
     bool is_over = facts->verdict.status == RUN_LIMIT && facts->verdict.limit < LIMITS;
-    jcs_key(json, "limits");
-    jcs_open(json, '{');
+    jcs_open_field(json, "limits", '{');
     jcs_text_field(json, "ended_by", is_over ? limit_rows[facts->verdict.limit].name : NULL);
-    jcs_key(json, "evidence");
-    jcs_open(json, '[');
+    jcs_open_field(json, "evidence", '[');
     for (size_t i = 0; i < facts->counter_count; i++) {
         const struct fact_counter *counter = &facts->counters[i];
         jcs_open(json, '{');
@@ -140,14 +122,12 @@ static void write_limits(struct jcs *json, const struct receipt_facts *facts,
     }
     jcs_close(json, ']');
     write_granted(json, &facts->granted, machine->memory);
-    jcs_key(json, "hits");
-    jcs_open(json, '{');
+    jcs_open_field(json, "hits", '{');
     for (enum limit_id id = 0; id < LIMITS; id++)
         if (facts->hits[id] > 0)
             jcs_count_field(json, limit_rows[id].name, facts->hits[id]);
     jcs_close(json, '}');
-    jcs_key(json, "used");
-    jcs_open(json, '{');
+    jcs_open_field(json, "used", '{');
     for (enum limit_id id = 0; id < LIMITS; id++)
         if (facts->used[id] > 0)
             jcs_count_field(json, limit_rows[id].name, facts->used[id]);
@@ -157,22 +137,11 @@ static void write_limits(struct jcs *json, const struct receipt_facts *facts,
 
 static void write_walls(struct jcs *json, const char *key, uint64_t walls)
 {
-    jcs_key(json, key);
-    jcs_open(json, '[');
+    jcs_open_field(json, key, '[');
     for (unsigned wall = 0; wall < 64 && wall_name(wall); wall++)
         if (walls & wall_bit(wall))
             jcs_text(json, wall_name(wall), strlen(wall_name(wall)));
     jcs_close(json, ']');
-}
-
-static void write_filter(struct jcs *json, const struct fact_named *filter)
-{
-    if (!filter->digest)
-        return;
-    jcs_open(json, '{');
-    jcs_text_field(json, "digest", filter->digest);
-    jcs_text_field(json, "name", filter->name);
-    jcs_close(json, '}');
 }
 
 static void write_isolation(struct jcs *json, const struct receipt_facts *facts,
@@ -189,10 +158,11 @@ static void write_isolation(struct jcs *json, const struct receipt_facts *facts,
     jcs_open(json, '{');
     write_walls(json, "degraded", facts->degraded);
     jcs_text_field(json, "kernel", machine->kernel);
-    jcs_key(json, "seccomp");
-    jcs_open(json, '[');
-    write_filter(json, &machine->filter);
-    write_filter(json, &machine->loopback_filter);
+    jcs_open_field(json, "seccomp", '[');
+    if (machine->filter.digest)
+        write_digest(json, &machine->filter);
+    if (machine->loopback_filter.digest)
+        write_digest(json, &machine->loopback_filter);
     jcs_close(json, ']');
     jcs_key(json, "self_test");
     if (machine->self_test) {
@@ -216,8 +186,7 @@ static void write_isolation(struct jcs *json, const struct receipt_facts *facts,
 
 static void write_denials(struct jcs *json, const struct receipt_facts *facts)
 {
-    jcs_key(json, "denials");
-    jcs_open(json, '[');
+    jcs_open_field(json, "denials", '[');
     for (size_t i = 0; i < facts->denial_count; i++) {
         jcs_open(json, '{');
         jcs_count_field(json, "count", facts->denials[i].count);
@@ -234,11 +203,9 @@ static void write_checks(struct jcs *json, const struct receipt_facts *facts)
         jcs_null_field(json, "checks");
         return;
     }
-    jcs_key(json, "checks");
-    jcs_open(json, '{');
+    jcs_open_field(json, "checks", '{');
     jcs_text_field(json, "decision", facts->check_decision);
-    jcs_key(json, "findings");
-    jcs_open(json, '[');
+    jcs_open_field(json, "findings", '[');
     for (size_t i = 0; i < facts->check_count; i++) {
         jcs_open(json, '{');
         jcs_text_field(json, "decision", facts->checks[i].decision);
@@ -257,11 +224,9 @@ static void write_gate(struct jcs *json, const struct receipt_facts *facts)
         jcs_null_field(json, "gate");
         return;
     }
-    jcs_key(json, "gate");
-    jcs_open(json, '{');
+    jcs_open_field(json, "gate", '{');
     jcs_text_field(json, "expectation", facts->gate_expectation);
-    jcs_key(json, "findings");
-    jcs_open(json, '[');
+    jcs_open_field(json, "findings", '[');
     for (size_t i = 0; i < facts->gate_count; i++) {
         jcs_open(json, '{');
         jcs_count_field(json, "line", facts->gate[i].line);
@@ -277,27 +242,17 @@ static void write_gate(struct jcs *json, const struct receipt_facts *facts)
 
 static void write_outcome(struct jcs *json, const struct receipt_facts *facts)
 {
-    jcs_key(json, "outcome");
-    jcs_open(json, '{');
-    jcs_key(json, "exit_code");
-    if (facts->exited && facts->signal == 0)
-        jcs_integer(json, facts->exit_code);
-    else
-        jcs_null(json);
+    jcs_open_field(json, "outcome", '{');
+    write_known(json, "exit_code", facts->exited && facts->signal == 0, facts->exit_code);
     jcs_text_field(json, "fault", outcome_fault_name(facts->verdict.fault));
-    jcs_key(json, "signal");
-    if (facts->exited && facts->signal != 0)
-        jcs_integer(json, facts->signal);
-    else
-        jcs_null(json);
+    write_known(json, "signal", facts->exited && facts->signal != 0, facts->signal);
     jcs_text_field(json, "status", outcome_status_name(facts->verdict.status));
     jcs_close(json, '}');
 }
 
 static void write_caller(struct jcs *json, const struct receipt_facts *facts)
 {
-    jcs_key(json, "caller");
-    jcs_open(json, '{');
+    jcs_open_field(json, "caller", '{');
     jcs_text_field(json, "key", facts->key);
     jcs_text_field(json, "tenant", facts->tenant);
     jcs_close(json, '}');
@@ -305,8 +260,7 @@ static void write_caller(struct jcs *json, const struct receipt_facts *facts)
 
 static void write_execution(struct jcs *json, const struct receipt_facts *facts)
 {
-    jcs_key(json, "execution");
-    jcs_open(json, '{');
+    jcs_open_field(json, "execution", '{');
     jcs_text_field(json, "context", facts->context);
     jcs_text_field(json, "id", facts->id);
     jcs_text_field(json, "kind", facts->kind);
@@ -316,18 +270,9 @@ static void write_execution(struct jcs *json, const struct receipt_facts *facts)
     jcs_close(json, '}');
 }
 
-static void write_moment(struct jcs *json, const char *key, int64_t at_ms)
-{
-    if (at_ms > 0)
-        jcs_integer_field(json, key, at_ms);
-    else
-        jcs_null_field(json, key);
-}
-
 static void write_connections(struct jcs *json, const struct receipt_facts *facts)
 {
-    jcs_key(json, "network");
-    jcs_open(json, '[');
+    jcs_open_field(json, "network", '[');
     for (size_t i = 0; i < facts->connection_count; i++) {
         const struct fact_connection *connection = &facts->connections[i];
         jcs_open(json, '{');
@@ -352,8 +297,7 @@ static void write_connections(struct jcs *json, const struct receipt_facts *fact
 
 static void write_times(struct jcs *json, const struct receipt_facts *facts, int64_t written_ms)
 {
-    jcs_key(json, "times");
-    jcs_open(json, '{');
+    jcs_open_field(json, "times", '{');
     write_moment(json, "ended_ms", facts->ended_ms);
     write_moment(json, "started_ms", facts->started_ms);
     write_moment(json, "submitted_ms", facts->submitted_ms);
@@ -363,20 +307,15 @@ static void write_times(struct jcs *json, const struct receipt_facts *facts, int
 
 static void write_leftovers(struct jcs *json, const struct receipt_facts *facts)
 {
-    jcs_key(json, "leftovers");
-    jcs_open(json, '{');
-    if (facts->leftovers_are_known)
-        jcs_count_field(json, "processes", facts->leftovers);
-    else
-        jcs_null_field(json, "processes");
+    jcs_open_field(json, "leftovers", '{');
+    write_known(json, "processes", facts->leftovers_are_known, (int64_t) facts->leftovers);
     jcs_flag_field(json, "stopped", facts->was_stopped);
     jcs_close(json, '}');
 }
 
 static void write_variables(struct jcs *json, const struct receipt_facts *facts)
 {
-    jcs_key(json, "environment_names");
-    jcs_open(json, '[');
+    jcs_open_field(json, "environment_names", '[');
     for (size_t i = 0; i < facts->variable_count; i++)
         jcs_text(json, facts->variables[i], strlen(facts->variables[i]));
     jcs_close(json, ']');
@@ -388,8 +327,7 @@ static void write_place(struct jcs *json, const struct statement_place *place)
 {
     char root[SHA256_TEXT_SIZE];
     (void) sodium_bin2hex(root, sizeof root, place->before.root.bytes, MERKLE_HASH_SIZE);
-    jcs_key(json, "log");
-    jcs_open(json, '{');
+    jcs_open_field(json, "log", '{');
     jcs_count_field(json, "index", place->before.size);
     jcs_text_field(json, "origin", place->origin);
     jcs_text_field(json, "root_before", root);
@@ -402,8 +340,7 @@ static void write_subject(struct jcs *json, const char *prefix, const char *name
     char whole[4352];
     (void) snprintf(whole, sizeof whole, "%s%s", prefix, name);
     jcs_open(json, '{');
-    jcs_key(json, "digest");
-    jcs_open(json, '{');
+    jcs_open_field(json, "digest", '{');
     jcs_text_field(json, "sha256", sha256);
     jcs_close(json, '}');
     jcs_text_field(json, "name", whole);
@@ -412,8 +349,7 @@ static void write_subject(struct jcs *json, const char *prefix, const char *name
 
 static void write_subjects(struct jcs *json, const struct receipt_facts *facts)
 {
-    jcs_key(json, "subject");
-    jcs_open(json, '[');
+    jcs_open_field(json, "subject", '[');
     for (size_t i = 0; i < facts->input_count; i++)
         if (strcmp(facts->inputs[i].name, "code") == 0 ||
             strcmp(facts->inputs[i].name, "command") == 0)
@@ -452,8 +388,7 @@ int statement_write(const struct receipt_facts *facts, const struct fact_place *
     (void) bytes_reserve(&json.out, 8192);
     jcs_open(&json, '{');
     jcs_text_field(&json, "_type", STATEMENT_TYPE);
-    jcs_key(&json, "predicate");
-    jcs_open(&json, '{');
+    jcs_open_field(&json, "predicate", '{');
     jcs_text_field(&json, "approval", facts->approval);
     write_files(&json, "artifacts", facts->artifacts, facts->artifact_count);
     write_caller(&json, facts);
@@ -506,25 +441,21 @@ int statement_write_lost(const char *opened, size_t opened_size,
     (void) sodium_bin2hex(sha256, sizeof sha256, hash, sizeof hash);
     jcs_open(&json, '{');
     jcs_text_field(&json, "_type", STATEMENT_TYPE);
-    jcs_key(&json, "predicate");
-    jcs_open(&json, '{');
+    jcs_open_field(&json, "predicate", '{');
     jcs_text_field(&json, "id", place->id);
     write_place(&json, place);
     jcs_key(&json, "opened");
     jcs_raw(&json, opened, opened_size);
-    jcs_key(&json, "outcome");
-    jcs_open(&json, '{');
+    jcs_open_field(&json, "outcome", '{');
     jcs_text_field(&json, "fault", "glovebox");
     jcs_text_field(&json, "status", "lost");
     jcs_close(&json, '}');
-    jcs_key(&json, "times");
-    jcs_open(&json, '{');
+    jcs_open_field(&json, "times", '{');
     write_moment(&json, "written_ms", place->at_ms);
     jcs_close(&json, '}');
     jcs_close(&json, '}');
     jcs_text_field(&json, "predicateType", PREDICATE_LOST);
-    jcs_key(&json, "subject");
-    jcs_open(&json, '[');
+    jcs_open_field(&json, "subject", '[');
     write_subject(&json, "", "opened", sha256);
     jcs_close(&json, ']');
     jcs_close(&json, '}');
@@ -538,8 +469,7 @@ int statement_write_event(const char *kind, const struct event_field *fields,
     jcs_open(&json, '{');
     jcs_integer_field(&json, "at_ms", place->at_ms);
     jcs_text_field(&json, "event", kind);
-    jcs_key(&json, "facts");
-    jcs_open(&json, '{');
+    jcs_open_field(&json, "facts", '{');
     for (const struct event_field *field = fields; field->name; field++)
         if (field->text)
             jcs_text_field(&json, field->name, field->text);

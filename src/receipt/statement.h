@@ -6,13 +6,12 @@
 
 #include "base/bytes.h"
 #include "receipt/facts.h"
+#include "receipt/id.h"
 #include "receipt/merkle.h"
 
 #define STATEMENT_TYPE "https://in-toto.io/Statement/v1"
 #define PREDICATE_RUN  "urn:x-glovebox:receipt:v1"
 #define PREDICATE_LOST "urn:x-glovebox:lost:v1"
-
-enum { RECEIPT_ID_SIZE = 37 /* "rcp_", 32 hex digits and the end */ };
 
 /* Where a record stands: which log, behind which tree. */
 struct statement_place {
@@ -21,12 +20,6 @@ struct statement_place {
     char id[RECEIPT_ID_SIZE]; /* of the receipt or event */
     int64_t at_ms;            /* since 1970 */
 };
-
-/* The id of record `index`: the index and chance, so that it is found at once and cannot be
- * guessed. */
-void receipt_make_id(uint64_t index, char ret_id[RECEIPT_ID_SIZE]);
-/* Fails  ERR_BAD_REQUEST  for what is no id. */
-int receipt_read_id(const char *id, uint64_t *ret_index, error *err);
 
 /* What one receipt has in common with the one before it, as it was written: zero-filled at first,
  * for one machine, and given back with statement_memory_done(). */

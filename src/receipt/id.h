@@ -1,0 +1,14 @@
+/* id.h - the name of a record of the log. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+enum { RECEIPT_ID_SIZE = 37 /* "rcp_", 32 hex digits and the end */ };
+
+/* The id of record `index`: the index and chance, so that it is found at once and cannot be
+ * guessed. */
+void receipt_make_id(uint64_t index, char ret_id[RECEIPT_ID_SIZE]);
+/* Fails  ERR_BAD_REQUEST  for what is no id. */
+int receipt_read_id(const char *id, uint64_t *ret_index, error *err);
