@@ -10,6 +10,13 @@
 
 enum { BYTES_MOST = 1 << 30, NAME_MOST = 4095 };
 
+const char *expectation_text(struct json_object *value)
+{
+    const char *text =
+        json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+    return strlen(text) == (size_t) json_object_get_string_len(value) ? text : "";
+}
+
 /* One thing of which something is expected: stdout, the result, an artifact. */
 struct wish {
     const char *at; /* "expect.stdout" */
@@ -32,7 +39,7 @@ static int take_type(struct wish *wish, struct json_object *value, error *err)
 #define TYPE(name, text) name,
 #include "daemon/gate_types.def"
     };
-    wish->type = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+    wish->type = expectation_text(value);
     wish->says_something = true;
     for_each(name, names)
         if (strcmp(*name, wish->type) == 0)
@@ -81,11 +88,9 @@ static bool is_beneath(const char *path)
 static int take_path(const struct wish *wish, const char *key, struct json_object *value,
                      const char **ret_path, error *err)
 {
-    const char *path =
-        json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
-    size_t size = strlen(path);
+    const char *path = expectation_text(value);
     *ret_path = path;
-    if (size > NAME_MOST || size != (size_t) json_object_get_string_len(value) || !is_beneath(path))
+    if (strlen(path) > NAME_MOST || !is_beneath(path))
         return fail(err, ERR_BAD_REQUEST,
                     "%s.%s must be a path beneath /workspace, such as out/plot.png, without empty, "
                     ". and .. parts",
@@ -200,8 +205,7 @@ static int take_artifacts(struct json_object *value, struct expect_needs *needs,
 
 static int take_word(const char *key, struct json_object *value, bool *ret_is_forbidden, error *err)
 {
-    const char *word =
-        json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+    const char *word = expectation_text(value);
     *ret_is_forbidden = strcmp(word, "forbid") == 0;
     return *ret_is_forbidden || strcmp(word, "allow") == 0
                ? 0

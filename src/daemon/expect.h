@@ -32,6 +32,10 @@ struct expect_needs {
  */
 int expectation_check(struct json_object *json, struct expect_needs *ret_needs, error *err);
 
+/* A text that means the same to us and to the checker, which does not end it at a NUL; "" if it is
+ * none. Borrowed from `value`. */
+const char *expectation_text(struct json_object *value);
+
 /* expect_schema.c: a schema, as gate_keywords.def has them; `at` is its place, for messages. */
 int expectation_check_schema(struct json_object *schema, const char *at, error *err);
 

@@ -122,8 +122,7 @@ static int take_note(struct walk *walk, struct json_object *value)
 static int take_draft(struct walk *walk, struct json_object *value)
 {
     static const char draft[] = "https://json-schema.org/draft/2020-12/schema";
-    const char *text =
-        json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+    const char *text = expectation_text(value);
     return strncmp(text, draft, sizeof draft - 1) == 0 &&
                    strcmp(text + sizeof draft - 1, text[sizeof draft - 1] ? "#" : "") == 0
                ? 0
@@ -158,10 +157,9 @@ static bool is_type_name(struct json_object *value)
 {
     static const char *const names[] = { "null",   "boolean", "object", "array",
                                          "number", "integer", "string" };
-    if (json_object_is_type(value, json_type_string))
-        for_each(name, names)
-            if (strcmp(*name, json_object_get_string(value)) == 0)
-                return true;
+    for_each(name, names)
+        if (strcmp(*name, expectation_text(value)) == 0)
+            return true;
     return false;
 }
 
@@ -196,9 +194,7 @@ static int take_reference(struct walk *walk, struct json_object *value)
 {
     static const char prefix[] = "#/$defs/";
     struct json_object *definitions = NULL;
-    if (!json_object_is_type(value, json_type_string))
-        return wrong(walk, "must be a text");
-    const char *text = json_object_get_string(value);
+    const char *text = expectation_text(value);
     if (strcmp(text, "#") == 0)
         return 0;
     if (strncmp(text, prefix, sizeof prefix - 1) != 0 || strpbrk(text + sizeof prefix - 1, "/~%"))

@@ -118,6 +118,12 @@ def test_each_way_not_to_be_as_expected_fails(daemon):
         assert wanted in found and len(found) == 1, (code, gate)
 
 
+# Code that plays our interpreter: INSIDE_RESULT of contract/inside.h is 76. All of them are shown as the value.
+TWO_VALUES = """import json, os, struct
+for text in ({0!r}, {1!r}):
+    body = json.dumps({{"data": {{"text/plain": text}}}}).encode()
+    os.write(63, struct.pack("<IHHIIHHI", 8 + len(body), 76, 0, 16, 0, 1, 1, 0) + body) and None"""
+
 CELLS = [
     ("{'a': [1, 2]}", {"type": "object", "required": ["a"]}, "passed", None),
     ("41 + 1", {"const": 42}, "passed", None),
@@ -126,6 +132,9 @@ CELLS = [
     ("object", True, "failed", "json"),
     ("None", True, "failed", "missing"),
     ("1/0", True, "failed", "missing"),
+    (TWO_VALUES.format("5", "6"), {"type": "integer"}, "passed", None),
+    (TWO_VALUES.format("5", "'no number'"), {"type": "integer"}, "failed", "json"),
+    (TWO_VALUES.format("[]", "5"), {"type": "integer"}, "failed", "schema"),
 ]
 
 

@@ -136,7 +136,8 @@ def names_in(gate, text):
 def test_each_pattern_finds_what_it_is_for(gate, name):
     assert name in {row[0] for row in gate["SECRETS"]}
     for secret in PLANTED[name]:
-        for text in (secret, f"before {secret} behind", f"\n\n{secret}\n", f'{{"text": "line\\n{secret}\\n"}}'):
+        for text in (secret, f"before {secret} behind", f"\n\n{secret}\n", f'{{"text": "line\\n{secret}\\n"}}',
+                     f"\x1b[1;31m{secret}\x1b[0m", f'{{"text": "\\u001b[31m{secret}\\u001b[0m"}}', f"a \x1b[m{secret[:6]}\x1b[m{secret[6:]} b"):
             found = gate["secrets_in"](text.encode())
             assert name in {one for _, one in found}, (name, text)
             assert {one for _, one in found} <= {name, "assigned", "jwt"}, (text, found)
@@ -218,8 +219,10 @@ def test_each_type_takes_its_own_and_no_other(gate, tmp_path):
 
 def test_json_is_read_strictly(gate):
     for data in (b"", b" ", b"NaN", b"Infinity", b"-Infinity", b"1e999", b"01", b"1.", b".5", b"+1", b"'a'", b'"\x01"', b'"a', b"[1,]", b'{"a":1,}',
-                 b'{"a":1,"a":2}', b"{a:1}", b"1 2", b"\xef\xbb\xbf1", b'"\xed\xa0\x80"', b"nul", b"//\n1", b"9" * 401, b"[" * 201 + b"]" * 201):
+                 b'{"a":1,"a":2}', b"{a:1}", b"1 2", b"\xef\xbb\xbf1", b'"\xed\xa0\x80"', b"nul", b"//\n1", b"9" * 401, b"[" * 201 + b"]" * 201,
+                 b'"\\ud800"', b'{"a": [{"\\uDFFF": 1}]}', b'"\\\\\\udc00"', b"1e-400", b"-0.01E-999"):
         with pytest.raises(gate["NoJson"]):
             gate["read_json"](data)
-    for data in (b"1", b' {"a" : [ ] } \n', b'"\\ud83d\\ude00"', b"1e300", b"-0", b"9" * 400, b"[" * 200 + b"]" * 200, b'{"a":1,"b":{"a":2}}'):
+    for data in (b"1", b' {"a" : [ ] } \n', b'"\\ud83d\\ude00"', b"1e300", b"-0", b"9" * 400, b"[" * 200 + b"]" * 200, b'{"a":1,"b":{"a":2}}',
+                 b'"\\\\ud800"', b"0e-999", b"-0.00", b"5e-324"):
         gate["read_json"](data)

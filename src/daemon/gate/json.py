@@ -2,6 +2,7 @@
 # lenient reader would pass over is said.
 
 import json
+import re
 
 DEPTH_MOST = 200
 
@@ -18,6 +19,8 @@ def finite(text):
     number = float(text)
     if number in (float("inf"), float("-inf")):
         raise NoJson("a number that is too large")
+    if number == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
+        raise NoJson("a number that is too small")
     return number
 
 
@@ -44,14 +47,24 @@ def bound_depth(value):
     raise NoJson("values nested deeper than 200")
 
 
+def bound_texts(value, text):
+    """Half a pair of surrogates is no character: some readers refuse it, others make it another one."""
+    if re.search(r"\\u[dD][89a-fA-F]", text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise NoJson("half a pair of surrogates") from None
+    return value
+
+
 def read_json(data):
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise NoJson(f"no UTF-8 at byte {error.start}") from None
     try:
-        return bound_depth(json.loads(text, parse_constant=refuse_constant, parse_float=finite, parse_int=whole,
-                                      object_pairs_hook=once))
+        value = json.loads(text, parse_constant=refuse_constant, parse_float=finite, parse_int=whole, object_pairs_hook=once)
+        return bound_texts(bound_depth(value), text)
     except json.JSONDecodeError as error:
         raise NoJson(f"line {error.lineno}, column {error.colno}") from None
     except RecursionError:

@@ -3,6 +3,8 @@
 import math
 import re
 
+# What colours a terminal ends in a letter, and is no part of a word.
+COLOURS = re.compile(rb"(?:\x1b|\\u001[bB]|\\x1[bB]|\\(?:033|e))\[[0-9;]*m")
 # What stands before a token: no letter or digit, but for that of an escape in JSON ("\n").
 BEFORE = rb"(?:(?<![A-Za-z0-9_])|(?<=\\[bfnrt]))"
 AFTER = rb"(?![A-Za-z0-9_])"
@@ -45,6 +47,12 @@ def looks_like_chance(value):
 def secrets_in(data):
     """(line, name) of each, sorted; the same twice in one line is one."""
     found = set()
+    for text in {data, COLOURS.sub(b" ", data), COLOURS.sub(b"", data)}:
+        search(text, found)
+    return sorted(found)
+
+
+def search(data, found):
     for name, hints, pattern in COMPILED:
         if hints is not None and not any(hint in data for hint in hints):
             continue
@@ -56,5 +64,4 @@ def secrets_in(data):
             at = match.start()
             found.add((line, name))
             if len(found) > 1000:
-                return sorted(found)
-    return sorted(found)
+                return
