@@ -130,19 +130,24 @@ static void answer_question(struct exchange *exchange)
 static int read_question(struct file_visit *visit, enum inside_kind kind, error *err)
 {
     bool is_move = kind == INSIDE_MOVE;
-    const struct field fields[] = {
-        { is_move ? "from" : "path", FIELD_TEXT, &visit->path, INSIDE_PATH_MOST },
-        { is_move ? "from_base64" : "path_base64", FIELD_BASE64, &visit->path, INSIDE_PATH_MOST },
-        { "to", FIELD_TEXT, &visit->to, INSIDE_PATH_MOST },
-        { "to_base64", FIELD_BASE64, &visit->to, INSIDE_PATH_MOST },
+    const struct field of_list[] = {
+        { "path", FIELD_TEXT, &visit->path, INSIDE_PATH_MOST },
+        { "path_base64", FIELD_BASE64, &visit->path, INSIDE_PATH_MOST },
         { "depth", FIELD_COUNT, &visit->depth, 64 },
         { "limit", FIELD_COUNT, &visit->most, FILE_ENTRIES_MOST },
     };
-    if (exchange_fields(visit->exchange, fields, COUNT_OF(fields), err) < 0)
+    const struct field of_move[] = {
+        { "from", FIELD_TEXT, &visit->path, INSIDE_PATH_MOST },
+        { "from_base64", FIELD_BASE64, &visit->path, INSIDE_PATH_MOST },
+        { "to", FIELD_TEXT, &visit->to, INSIDE_PATH_MOST },
+        { "to_base64", FIELD_BASE64, &visit->to, INSIDE_PATH_MOST },
+    };
+    /* The others have the path alone, which stands first. */
+    size_t count = is_move || kind == INSIDE_LIST ? COUNT_OF(of_list) : 2;
+    if (exchange_fields(visit->exchange, is_move ? of_move : of_list, count, err) < 0)
         return -1;
-    if (is_move ? !visit->path.size || !visit->to.size : visit->to.size > 0)
-        return fail(err, ERR_BAD_REQUEST,
-                    is_move ? "a move has 'from' and 'to'" : "'to' belongs to a move");
+    if (is_move && (visit->path.size == 0 || visit->to.size == 0))
+        return fail(err, ERR_BAD_REQUEST, "a move has 'from' and 'to'");
     if (kind == INSIDE_MAKE && visit->path.size == 0)
         return fail(err, ERR_BAD_REQUEST, "a new folder has a 'path'");
     return 0;
@@ -241,19 +246,19 @@ static const struct parameter signed_query[] = {
 
 /* clang-format off */
 static const struct route rows[] = {
-    { "POST",   "/v1/sessions/{id}/files:stat",   BODY_JSON,   post_stat,          "What stands at a path of a session" },
-    { "POST",   "/v1/sessions/{id}/files:list",   BODY_JSON,   post_list,          "The entries below a folder, to a depth, sorted by path" },
-    { "POST",   "/v1/sessions/{id}/files:mkdir",  BODY_JSON,   post_mkdir,         "Makes a folder, and those that lead to it", .status = 201 },
-    { "POST",   "/v1/sessions/{id}/files:move",   BODY_JSON,   post_move,          "Gives a file or folder another path" },
-    { "POST",   "/v1/sessions/{id}/files:sign",   BODY_JSON,   file_sign,          "A URL that needs no key: one path, one method, for some time" },
+    { "POST",   "/v1/sessions/{id}/files:stat",   BODY_JSON,   post_stat,          "What stands at a path of a session", .takes = "FileRequest", .gives = "FileEntry" },
+    { "POST",   "/v1/sessions/{id}/files:list",   BODY_JSON,   post_list,          "The entries below a folder, to a depth, sorted by path", .takes = "FileListRequest", .gives = "FileListing" },
+    { "POST",   "/v1/sessions/{id}/files:mkdir",  BODY_JSON,   post_mkdir,         "Makes a folder, and those that lead to it", .status = 201, .takes = "FileRequest", .gives = "FilePath" },
+    { "POST",   "/v1/sessions/{id}/files:move",   BODY_JSON,   post_move,          "Gives a file or folder another path", .takes = "FileMoveRequest", .gives = "FilePath" },
+    { "POST",   "/v1/sessions/{id}/files:sign",   BODY_JSON,   file_sign,          "A URL that needs no key: one path, one method, for some time", .takes = "FileSignRequest", .gives = "SignedUrl" },
     { "GET",    "/v1/sessions/{id}/files:watch",  BODY_NONE,   file_get_watch,     "Changes below a folder, as events", .mime = "text/event-stream", .streams = true, .query = watch_query },
     { "GET",    "/v1/sessions/{id}/files:tar",    BODY_NONE,   file_get_tar,       "A folder and what is below it as a tar", .mime = "application/x-tar", .query = folder_query },
-    { "PUT",    "/v1/sessions/{id}/files:tar",    BODY_STREAM, file_answer_upload, "Unpacks a tar into a folder", .begin = file_begin_put_tar, .take = file_take_upload, .query = folder_query },
+    { "PUT",    "/v1/sessions/{id}/files:tar",    BODY_STREAM, file_answer_upload, "Unpacks a tar into a folder", .begin = file_begin_put_tar, .take = file_take_upload, .query = folder_query, .gives = "TarUnpacked" },
     { "GET",    "/v1/sessions/{id}/files/{path}", BODY_NONE,   file_get,           "The bytes of a file; a part by Range", .mime = "*/*", .query = get_query },
-    { "PUT",    "/v1/sessions/{id}/files/{path}", BODY_STREAM, file_answer_upload, "Writes a file whole, in place of what had its name", .begin = file_begin_put, .take = file_take_upload, .query = put_query },
-    { "DELETE", "/v1/sessions/{id}/files/{path}", BODY_NONE,   delete_file,        "Removes a file, or a folder with what is in it" },
+    { "PUT",    "/v1/sessions/{id}/files/{path}", BODY_STREAM, file_answer_upload, "Writes a file whole, in place of what had its name", .begin = file_begin_put, .take = file_take_upload, .query = put_query, .gives = "FileWritten" },
+    { "DELETE", "/v1/sessions/{id}/files/{path}", BODY_NONE,   delete_file,        "Removes a file, or a folder with what is in it", .gives = "FilePath" },
     { "GET",    "/v1/signed/{id}/{path}",         BODY_NONE,   file_get,           "As GET files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_check_permit, .mime = "*/*", .query = signed_query },
-    { "PUT",    "/v1/signed/{id}/{path}",         BODY_STREAM, file_answer_upload, "As PUT files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_begin_signed_put, .take = file_take_upload, .query = signed_query },
+    { "PUT",    "/v1/signed/{id}/{path}",         BODY_STREAM, file_answer_upload, "As PUT files/{path}, by a signed URL", .right = RIGHT_NONE, .begin = file_begin_signed_put, .take = file_take_upload, .query = signed_query, .gives = "FileWritten" },
 };
 /* clang-format on */
 const struct route_table file_routes = { "files", rows, COUNT_OF(rows), RIGHT_SESSIONS };

@@ -81,11 +81,13 @@ struct route {
 
     /* For the OpenAPI document; see openapi.h. */
     const struct parameter *query; /* ends with a row without a name */
-    const char *takes, *gives;     /* schemas of body and answer; NULL: any object */
+    const char *takes, *gives;     /* schemas of body and answer: every body of JSON has one */
+    bool may_lack_body;            /* BODY_JSON: then it says nothing */
     const char *mime;              /* of the answer; NULL: application/json */
     unsigned status;               /* of a good answer; 0: 200 */
     bool streams;                  /* text/event-stream too, if the client asks for it */
-    bool may_be_202; /* with Prefer: respond-async, or where a person is asked first */
+    bool may_be_202;    /* with Prefer: respond-async, or where a person is asked first */
+    const char *or_503; /* schema of a 503; NULL: Error */
 };
 
 struct route_table {

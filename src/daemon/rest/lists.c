@@ -114,8 +114,8 @@ static const struct route rows[] = {
     { "GET", "/v1/policies",  BODY_NONE, get_policies,  "What runs may do", .gives = "PolicyList" },
     { "GET", "/v1/templates", BODY_NONE, get_templates, "What runs stand on", .gives = "TemplateList" },
     { "GET", "/v1/limits",    BODY_NONE, get_limits,    "Every limit with its bounds", .gives = "LimitList" },
-    { "GET", "/healthz",      BODY_NONE, get_health,    "Whether runs can be started", RIGHT_NONE, .gives = "Health" },
-    { "GET", "/openapi.json", BODY_NONE, get_openapi,   "This document", RIGHT_NONE },
+    { "GET", "/healthz",      BODY_NONE, get_health,    "Whether runs can be started", RIGHT_NONE, .gives = "Health", .or_503 = "HealthOrError" },
+    { "GET", "/openapi.json", BODY_NONE, get_openapi,   "This document", RIGHT_NONE, .gives = "Document" },
     /* clang-format on */
 };
 

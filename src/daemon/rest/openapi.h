@@ -2,11 +2,13 @@
  *
  * Types are written in a few words; openapi.c makes JSON Schema of them:
  *
- *     string  string 1..255  count  count 0..300  integer  number  boolean  any  object
+ *     string  string 1..255  string /^[a-z]*$/  count  count 0..300  integer  boolean  any  object
+ *     number  number 0.5..9  moment (of RFC 3339)  base64
  *     =ok,error,limit        one of these words
  *     RunResult              that schema: a word with a capital
- *     []string  []Artifact   a list of them
+ *     []string  [64]Artifact a list of them, of at most 64
  *     {}string               an object with any keys
+ *     string|[]string        one of these
  *     number?                or null */
 #pragma once
 
@@ -34,15 +36,19 @@ struct property {
     bool may_lack; /* in a request: it may be left out. In an answer every field is there */
 };
 
-/* A named schema; the areas that have some list them in schemas.c. */
+/* A named schema. Every body of JSON has one; schemas.c lists the tables of all areas. */
 struct schema {
     const char *name;
     const char *text;
     const struct property *fields; /* NULL: it is one of these others: */
     const char *either[3];
-    bool is_open; /* other keys than these may be there */
+    bool is_open;                 /* other keys than these may be there */
+    const struct property *first; /* fields of another schema that stand before its own */
+    const char *example;          /* JSON */
 };
 
 extern const struct schema *const schema_tables[]; /* NULL at the end */
+extern const struct schema session_schemas[], file_schemas[], log_schemas[];
+extern const struct property run_result[]; /* the result of a cell begins with it */
 
 void openapi_write(const struct route_table *const *tables, struct bytes *out);

@@ -8,7 +8,7 @@
 static const struct property request_file[] = {
     { "path",           "string 1..4095", "beneath /workspace" },
     { "content",        "string",         "text; or", true },
-    { "content_base64", "string",         "any bytes", true },
+    { "content_base64", "base64",         "any bytes", true },
     { "read_only",      "boolean",        "the code cannot change it", true },
     { 0 },
 };
@@ -24,13 +24,20 @@ static const struct property run_request[] = {
     { "policy",       "string?",       "minimal if it is left out", true },
     { "template",     "string?",       "what the policy says if it is left out", true },
     { "limits",       "Limits?",       "what is asked for; the policy's own where nothing is", true },
-    { "network",      "any?",          "less of the network than the policy allows: none, or allow, bytes, received, connections as policies have them", true },
+    { "network",      "string|NetworkWish?", "none, or less of the network than the policy allows", true },
     { "env",          "{}string?",     "environment variables", true },
     { "stdin",        "string?",       "what the program reads; or", true },
-    { "stdin_base64", "string?",       "any bytes", true },
-    { "files",        "[]RequestFile?", "at most 1,024", true },
+    { "stdin_base64", "base64?",       "any bytes", true },
+    { "files",        "[1024]RequestFile?", "", true },
     { "approval",     "string?",       "the id of an approval that was asked for with this very request", true },
     { "expect",       "Expectation?",  "what its output has to be like; whether it was so stands in `gate`", true },
+    { 0 },
+};
+static const struct property network_wish[] = {
+    { "allow",       "[]any",        "rules as policies have them, each within one of the policy's", true },
+    { "bytes",       "count|string", "to the network, as 10 MiB", true },
+    { "received",    "count|string", "from it", true },
+    { "connections", "count",        "at once", true },
     { 0 },
 };
 static const struct property limit_ended[] = {
@@ -53,16 +60,21 @@ static const struct property truncated[] = {
     { 0 },
 };
 static const struct property shown[] = {
-    { "main",  "boolean", "the value of the last expression" },
-    { "data",  "{}any",   "one value by MIME type" },
-    { "chart", "any",     "null in this version" },
+    { "main",     "boolean", "the value of the last expression" },
+    { "data",     "{}any",   "one value by MIME type" },
+    { "chart",    "object?", "the numbers of a matplotlib figure: docs/cells.md" },
+    { "metadata", "object",  "by MIME type, where the program gave some", true },
+    { "id",       "string 0..255", "of display(…, display_id=…)", true },
+    { "update",   "boolean", "it takes the place of what had this id", true },
     { 0 },
 };
 static const struct property exception[] = {
     { "name",      "string",   "its type" },
     { "value",     "string",   "its text" },
-    { "traceback", "any",      "as Python prints it" },
-    { "frames",    "[]any",    "where it came by" },
+    { "traceback", "string",   "as Python prints it" },
+    { "frames",    "[]any",    "where it came by: file, line, function, code" },
+    { "causes",     "[]any",   "other exceptions that it came of, the nearest first", true },
+    { "exceptions", "[]any",   "of a group", true },
     { 0 },
 };
 static const struct property artifact[] = {
@@ -78,6 +90,22 @@ static const struct property denial[] = {
     { "target",  "string", "what was tried" },
     { "count",   "count",  "how often" },
     { "message", "string", "why it was refused, and what to do" },
+    { 0 },
+};
+static const struct property connection[] = {
+    { "host",        "string",  "as it was asked for" },
+    { "port",        "count 0..65535", "" },
+    { "decision",    "string",  "allowed, refused, …" },
+    { "rule",        "string?", "that allowed it" },
+    { "reason",      "string?", "why not" },
+    { "address",     "string?", "that was connected to" },
+    { "intercepted", "boolean", "method and path were looked at" },
+    { "method",      "string?", "" },
+    { "path",        "string?", "" },
+    { "status",      "integer", "that was answered; 0: not known" },
+    { "sent",        "integer", "bytes" },
+    { "received",    "integer", "bytes" },
+    { "ms",          "count",   "" },
     { 0 },
 };
 static const struct property check_found[] = {
@@ -165,7 +193,7 @@ static const struct property isolation[] = {
     { "degraded", "[]string", "that stood in a weaker form" },
     { 0 },
 };
-static const struct property run_result[] = {
+const struct property run_result[] = {
     { "id",         "string",       "run_ and 32 hex digits" },
     { "status",     "=ok,error,limit,denied,pending_approval,cancelled,lost", "how it ended" },
     { "fault",      "=code,limit,policy,caller,glovebox?", "whose doing a bad end was" },
@@ -180,7 +208,7 @@ static const struct property run_result[] = {
     { "error",      "Exception?",   "that ended a cell; what glovebox could not do, if it is lost" },
     { "artifacts",  "[]Artifact",   "files that it made" },
     { "denials",    "[]Denial",     "what was tried and refused" },
-    { "network",    "[]any",        "connections" },
+    { "network",    "[]Connection", "out of the sandbox" },
     { "checks",     "Checks?",      "what a look at the code found before it ran; null: the policy wants none" },
     { "gate",       "Gate?",        "whether its output was what was expected; null: nothing was" },
     { "usage",      "Usage",        "" },
@@ -234,7 +262,49 @@ static const struct property health[] = {
     { 0 },
 };
 static const struct property policy_row[] = {
-    { "name", "string", "" }, { "digest", "string", "" }, { "description", "string?", "" }, { "policy", "object", "its effective values" },
+    { "name", "string", "" }, { "digest", "string", "" }, { "description", "string?", "" }, { "policy", "PolicyValues", "its effective values" },
+    { 0 },
+};
+static const struct property network_values[] = {
+    { "allow",       "[]string", "rules" },
+    { "bytes",       "count",    "to the network; 0: no bound" },
+    { "connections", "count",    "at once" },
+    { "endpoints",   "[]string", "", true },
+    { "received",    "count",    "" },
+    { "sets",        "[]string", "", true },
+    { 0 },
+};
+static const struct property session_values[] = {
+    { "age_ms",       "count", "", true },
+    { "idle_ms",      "count", "", true },
+    { "memory_bytes", "count", "of all that are alive", true },
+    { "most",         "count", "alive at once", true },
+    { 0 },
+};
+static const struct property approval_values[] = {
+    { "by",         "=terminal,out_of_band", "" },
+    { "expires_ms", "count",    "" },
+    { "scopes",     "[]string", "" },
+    { "when",       "[]string", "" },
+    { 0 },
+};
+static const struct property precheck_values[] = {
+    { "modules", "{}string", "decisions by module", true },
+    { "rules",   "{}string", "decisions by rule" },
+    { 0 },
+};
+static const struct property policy_values[] = {
+    { "approval",    "ApprovalValues", "when a person is asked", true },
+    { "description", "string?",   "" },
+    { "env",         "{}string",  "" },
+    { "languages",   "[]string",  "" },
+    { "limits",      "Limits",    "of a run that asks for nothing" },
+    { "maximum",     "Limits",    "what may be asked for" },
+    { "name",        "string",    "" },
+    { "network",     "=none,loopback|NetworkValues", "" },
+    { "precheck",    "PrecheckValues", "", true },
+    { "sessions",    "SessionValues", "bounds, in place of the daemon's own", true },
+    { "template",    "string?",   "" },
     { 0 },
 };
 static const struct property policy_list[] = { { "policies", "[]PolicyRow", "" }, { 0 } };
@@ -333,11 +403,13 @@ static const struct property network_rules[] = {
     { "policies", "[]PolicyUse", "" },
     { 0 },
 };
-/* clang-format on */
 
 static const struct schema common[] = {
     { "RequestFile", "A file that the code finds", request_file },
-    { "RunRequest", "What to run, and how", run_request },
+    { "RunRequest", "What to run, and how", run_request,
+      .example = "{\"code\":\"print(open('in.txt').read())\",\"language\":\"python\",\"policy\":\"minimal\","
+                 "\"limits\":{\"wall_ms\":5000},\"files\":[{\"path\":\"in.txt\",\"content\":\"hello\"}]}" },
+    { "NetworkWish", "What a run wants of the network", network_wish, .is_open = true },
     { "ExpectedOutput", "What stdout has to be like", expected_output },
     { "ExpectedResult", "What the value of a cell has to be like", expected_result },
     { "ExpectedArtifact", "What a file that the run makes has to be like", expected_artifact },
@@ -345,28 +417,36 @@ static const struct schema common[] = {
     { "LimitEnded", "The limit that ended a run", limit_ended },
     { "LimitHit", "A limit that was met", limit_hit },
     { "Truncated", "How much was printed in all", truncated },
-    { "Shown", "A value that a cell showed", shown, .is_open = true },
-    { "Exception", "What ended the code", exception, .is_open = true },
+    { "Shown", "A value that a cell showed", shown },
+    { "Exception", "What ended the code", exception },
     { "Artifact", "A file that a run made", artifact },
     { "Denial", "Something that was tried and refused", denial },
+    { "Connection", "A connection out of a sandbox", connection },
     { "CheckFound", "Something that a look at code found", check_found },
     { "Checks", "A look at code before it ran: a lint, the sandbox is the boundary", checks },
     { "GateFound", "Where an output is not what was expected", gate_found },
     { "Gate", "Whether an output was what was expected of it", gate },
-    { "Usage", "What a run used", usage, .is_open = true },
+    { "Usage", "What a run used", usage },
     { "Named", "A name and the digest of what it stood for", named },
     { "Isolation", "The walls around a run", isolation },
-    { "RunResult", "How a run ended and what came of it", run_result, .is_open = true },
+    { "RunResult", "How a run ended and what came of it", run_result },
     { "RunState", "A run that has not ended", run_state },
-    { "RunResultOrState", "The result, or where it stands", NULL, { "RunResult", "RunState" } },
+    { "RunOrCellResult", "The result of a run, or of a cell", NULL, { "RunResult", "CellResult" } },
+    { "RunResultOrState", "The result, or where it stands", NULL, { "RunResult", "CellResult", "RunState" } },
     { "RunRow", "A run in a list", run_row },
     { "RunPage", "A page of runs", run_page },
     { "Failure", "Why there is no answer", failure },
     { "Error", "A request that failed", error_answer },
-    { "Health", "Whether runs can be started", health, .is_open = true },
+    { "Health", "Whether runs can be started", health },
+    { "HealthOrError", "What it lacks", NULL, { "Health", "Error" } },
     { "PolicyRow", "A policy", policy_row },
+    { "PolicyValues", "What a policy says, with what it extends", policy_values, .is_open = true },
+    { "NetworkValues", "Where runs may connect to", network_values },
+    { "SessionValues", "Bounds for sessions", session_values },
+    { "ApprovalValues", "When a person is asked", approval_values },
+    { "PrecheckValues", "What a look at code looks for", precheck_values },
     { "PolicyList", "Policies", policy_list },
-    { "TemplateRow", "A template", template_row, .is_open = true },
+    { "TemplateRow", "A template", template_row },
     { "TemplateList", "Templates", template_list },
     { "LimitRow", "A limit with its bounds", limit_row },
     { "LimitList", "Limits", limit_list },
@@ -376,11 +456,13 @@ static const struct schema common[] = {
     { "Card", "What an approver is shown", card },
     { "Approval", "A request that waits for a person, or was decided on", approval },
     { "ApprovalList", "Approvals", approval_list },
-    { "Decision", "Yes or no", decision },
+    { "Decision", "Yes or no", decision, .example = "{\"decision\":\"approve\",\"scope\":\"once\",\"reason\":\"looks right\"}" },
     { "RuleUse", "How often a rule was used", rule_use },
     { "PolicyUse", "The rules of a policy", policy_use },
     { "NetworkRules", "How often rules were used", network_rules },
     { 0 },
 };
+/* clang-format on */
 
-const struct schema *const schema_tables[] = { common, NULL };
+const struct schema *const schema_tables[] = { common, session_schemas, file_schemas, log_schemas,
+                                               NULL };

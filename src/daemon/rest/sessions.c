@@ -382,14 +382,14 @@ static const struct parameter pause_query[] = {
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "POST",   "/v1/sessions",      BODY_JSON, post_session,   "Begins a session: a sandbox that is kept between runs", .status = 201 },
-    { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?after= page", .query = list_query },
-    { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept" },
-    { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata" },
-    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .query = pause_query },
-    { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on" },
-    { "POST",   "/v1/sessions/{id}/branch", BODY_JSON, post_branch, "Begins a session with the files of this one, and with the variables of one of its contexts", .status = 201 },
-    { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it" },
+    { "POST",   "/v1/sessions",      BODY_JSON, post_session,   "Begins a session: a sandbox that is kept between runs", .status = 201, .takes = "SessionRequest", .gives = "Session" },
+    { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?after= page", .query = list_query, .gives = "SessionPage" },
+    { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept", .gives = "Session" },
+    { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata", .takes = "SessionChange", .gives = "Session" },
+    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .query = pause_query, .gives = "Session" },
+    { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on", .gives = "Session" },
+    { "POST",   "/v1/sessions/{id}/branch", BODY_JSON, post_branch, "Begins a session with the files of this one, and with the variables of one of its contexts", .status = 201, .takes = "BranchRequest", .may_lack_body = true, .gives = "Session" },
+    { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it", .gives = "Session" },
     /* clang-format on */
 };
 

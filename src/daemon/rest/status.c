@@ -101,6 +101,6 @@ static void get_status(struct exchange *exchange)
 
 static const struct route rows[] = {
     { "GET", "/v1/status", BODY_NONE, get_status,
-      "How the daemon is used: pools, keys, limits that were hit" },
+      "How the daemon is used: pools, keys, limits that were hit", .gives = "Status" },
 };
 const struct route_table status_routes = { "status", rows, COUNT_OF(rows), RIGHT_ADMIN };

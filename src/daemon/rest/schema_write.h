@@ -1,0 +1,13 @@
+/* schema_write.h - JSON Schema of the types and schemas that openapi.h describes. */
+#pragma once
+
+#include "daemon/bytes.h"
+
+/* {"$ref": …} to a schema by its name. */
+void schema_reference_write(struct bytes *out, const char *name);
+
+/* The schema of a type; `text` says what it means and may be NULL. */
+void schema_type_write(struct bytes *out, const char *type, const char *text);
+
+/* "schemas": all of schema_tables, and Limits out of limits.def. */
+void schemas_write(struct bytes *out);

@@ -1,0 +1,255 @@
+"""The OpenAPI document against the daemon that serves it: every route is asked with the example that the document
+gives, and every answer is held against the schema of its route and status; then every field of every body is asked for
+with what the document says is wrong."""
+
+import contextlib
+import io
+import re
+import tarfile
+
+import pytest
+from conftest import TOP, Glovebox
+from described import Description
+from serving import Serving, state_of_its_own
+
+pytestmark = pytest.mark.usefixtures("python_template")
+
+OPEN = {"NetworkWish", "PolicyValues"}  # may have keys that the document does not list
+S = "/v1/sessions/{id}"
+EVERY = "run,sessions,approve,audit,admin"
+
+
+class Asked:
+    """A daemon, its document, and what is there to be asked for."""
+
+    def __init__(self, serving):
+        self.serving = serving
+        self.description = Description(serving.call("GET", "/openapi.json").json)
+        self.wrong = []
+        self.have = {}
+
+    def example(self, method, path):
+        _, schema = self.description.request_schema(self.description.document["paths"][path][method.lower()])
+        return schema["examples"][0]
+
+    def place(self, path):
+        for name, value in self.have.items():
+            path = path.replace(f"{name}/{{id}}", f"{name}/{value}") if name.startswith("/") else path.replace(name, value)
+        return path
+
+    def ask(self, method, path, body=None, query="", **how):
+        """The answer; what the document says otherwise is kept in `wrong`."""
+        place = self.place(path) + query
+        answer = self.serving.call(method, place, body, **how)
+        self.wrong += self.description.check(method, place, answer)
+        return answer
+
+    def good(self, method, path, body=None, **how):
+        answer = self.ask(method, path, self.example(method, path) if body == "example" else body, **how)
+        assert answer.status < 300, (method, path, answer.body)
+        return answer.json if answer.headers["Content-Type"] == "application/json" else answer.body
+
+
+@pytest.fixture(name="asked", scope="module")
+def asked_(tmp_path_factory):
+    glovebox = Glovebox(tmp_path_factory.mktemp("o"))
+    state_of_its_own(glovebox)
+    policies = glovebox.folder / "policies"
+    policies.mkdir()
+    policies.chmod(0o755)
+    (policies / "asked.yaml").write_text("name: asked\nextends: minimal\napproval: {when: [always]}\n"
+                                         "sessions: {most: 50}\nprecheck: {}\n")
+    with Serving(glovebox, slots=16, env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}) as serving:
+        yield Asked(serving)
+
+
+@pytest.fixture(name="session")
+def session_(asked):
+    """What the paths of a session need; `have` knows it until the test ends."""
+    key = asked.serving.key("--tenant", "t", "--scope", EVERY)
+    asked.wrong = []
+    asked.have = {"/v1/sessions": asked.good("POST", "/v1/sessions", "example")["id"], "{path}": "data.csv"}
+    asked.good("PUT", S + "/files/{path}", b"a,b\n1,2\n")
+    asked.good("POST", S + "/contexts", "example")  # named by its number
+    asked.good("POST", S + "/contexts/{context}/run".replace("{context}", "python"), {"code": "x = 1"})
+    asked.have["{context}"] = "python"
+    asked.have["{process}"] = asked.good("POST", S + "/processes", "example")["id"]
+    asked.have["{mark}"] = asked.good("POST", S + "/marks", "example")["id"]
+    asked.have["/v1/approvals"] = asked.serving.run("1", policy="asked", key=key).json["approval"]
+    yield key
+    asked.have = {"/v1/sessions": asked.have["/v1/sessions"]}
+    with contextlib.suppress(AssertionError):
+        asked.good("DELETE", S)
+
+
+def archive():
+    """A file, and what is not unpacked."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, kind in (("one.txt", tarfile.REGTYPE), ("pipe", tarfile.FIFOTYPE)):
+            member = tarfile.TarInfo(name)
+            member.type = kind
+            tar.addfile(member, io.BytesIO(b""))
+    return out.getvalue()
+
+
+def test_every_body_of_json_has_a_schema(asked):
+    description = asked.description
+    for method, path, operation in description.operations():
+        for where, content in [("request", operation.get("requestBody", {}).get("content", {}))] + \
+                [(status, description.resolve(answer)["content"]) for status, answer in operation["responses"].items()]:
+            schema = content.get("application/json", {}).get("schema")
+            assert schema is None or schema.get("$ref", "").startswith("#/components/schemas/"), \
+                f"{method} {path} has no schema for its {where}: name one in its row, and describe it in schemas*.c"
+    for name, schema in description.schemas.items():
+        assert schema["description"] and ("anyOf" in schema or schema["properties"]), name
+        assert "anyOf" in schema or schema["additionalProperties"] is (name in OPEN), name
+
+
+def test_requests_have_examples_that_fit(asked):
+    requests = [description for *_, operation in asked.description.operations()
+                if (description := asked.description.request_schema(operation))]
+    assert len(requests) > 15
+    for name, schema in requests:
+        assert schema.get("examples"), f"{name} has no example"
+    for name, schema in asked.description.schemas.items():
+        for example in schema.get("examples", []):
+            assert asked.description.complaints({"$ref": f"#/components/schemas/{name}"}, example) == [], name
+
+
+def walk(asked, key):
+    """Asks every route for something good."""
+    good = asked.good
+    files = good("POST", "/v1/runs", {"code": "open('o', 'w').write('x'); 1/0", "mode": "cell", "policy": "data"})
+    run = good("POST", "/v1/runs", "example")
+    asked.have |= {"/v1/runs": files["id"], "/v1/receipts": run["receipt"], "{sha256}": files["artifacts"][0]["sha256"]}
+    good("POST", "/v1/runs", {"code": "while True: pass", "limits": {"wall_ms": 100}, "policy": "minimal",
+                              "expect": {"stdout": {"min_bytes": 1}}})
+    good("POST", "/v1/runs", {"code": "import socket; socket.create_connection(('192.0.2.1', 80))", "policy": "data"})
+    good("POST", "/v1/runs", {"code": "import os; eval('1')", "check_only": True, "policy": "minimal"})
+    late = good("POST", "/v1/runs", {"code": "1", "policy": "minimal"}, headers={"Prefer": "respond-async"})
+    asked.ask("GET", f"/v1/runs/{late['id']}", query="?wait=30")
+    for path in ("/v1/runs", "/v1/runs/{id}", "/v1/runs/{id}/events", "/v1/runs/{id}/artifacts.zip", "/v1/artifacts/{sha256}",
+                 "/v1/sessions", S, S + "/contexts", S + "/marks", S + "/files/{path}", S + "/files:tar", S + "/processes",
+                 S + "/processes/{process}", S + "/ports:token", "/v1/policies", "/v1/templates", "/v1/limits", "/healthz",
+                 "/openapi.json", "/metrics", "/v1/receipts/{id}", "/v1/log/key", "/v1/log/checkpoint", "/v1/approvals",
+                 "/v1/approvals/{id}", "/v1/network/rules"):
+        good("GET", path)
+    good("GET", "/v1/receipts/{id}", query="?proof=1")
+    good("GET", "/v1/log/proof/inclusion", query="?index=0")
+    good("GET", "/v1/log/proof/consistency", query="?from=1")
+    good("GET", "/v1/network/connections", query="?follow=0")
+    good("GET", "/v1/status")
+    assert asked.ask("GET", S + "/files/{path}", headers={"Range": "bytes=0-1"}).status == 206
+    assert asked.ask("GET", S + "/files/{path}", headers={"Range": "bytes=99-"}).status == 416
+    cell = good("POST", S + "/contexts/{context}/run", {"code": "def f(): return 1/0\ntry: f()\nexcept Exception as e: raise ValueError from e"})
+    assert asked.ask("GET", f"/v1/runs/{cell['id']}").status == 200
+    good("POST", S + "/contexts/{context}/run", "example")
+    good("POST", S + "/contexts/{context}/interrupt")
+    for path in ("stat", "list", "sign", "mkdir", "move"):
+        if path == "mkdir":
+            good("POST", S + "/files:mkdir", {"path": "old"})
+        good("POST", S + "/files:" + path, "example" if path != "mkdir" else {"path": "other"})
+    good("POST", S + "/processes", {"shell": "cat", "stdin": True, "tag": "cat"})
+    good("POST", S + "/processes/cat/stdin", {"data_base64": "AP8=", "close": True})
+    good("GET", S + "/processes/cat/events")
+    for path in ("stdin", "resize", "signal"):
+        good("POST", S + f"/processes/{{process}}/{path}", "example")
+    assert good("PUT", S + "/files:tar", archive())["skipped"]
+    signed = good("POST", S + "/files:sign", {"path": "new.txt", "method": "PUT"})["url"]
+    assert asked.ask("PUT", signed, b"x").status == 200
+    signed = good("POST", S + "/files:sign", {"path": "new.txt"})["url"]
+    assert asked.ask("GET", signed).status == 200
+    asked.have["{path}"] = "new.txt"
+    good("DELETE", S + "/files/{path}")
+    good("PATCH", S, "example")
+    good("POST", S + "/pause")
+    good("POST", S + "/resume")
+    branch = good("POST", S + "/branch", "example")["id"]
+    good("POST", S + "/marks/{mark}/rollback")
+    good("DELETE", S + "/marks/{mark}")
+    good("POST", S + "/contexts/{context}/restart")
+    good("DELETE", S + "/contexts/{context}")
+    assert asked.ask("DELETE", f"/v1/sessions/{branch}").status == 200
+    good("DELETE", S)
+    good("GET", S)
+    asked.ask("GET", "/v1/sessions", query="?state=all")
+    good("GET", "/v1/runs/{id}")
+    good("POST", "/v1/approvals/{id}:decide", "example")
+    asked.have["/v1/approvals"] = asked.serving.run("2", policy="asked", key=key).json["approval"]
+    good("POST", "/v1/approvals/{id}", {"decision": "deny"})
+    asked.have["/v1/runs"] = late["id"]
+    good("DELETE", "/v1/runs/{id}")
+
+
+def test_every_answer_is_as_the_document_says(asked, session):
+    walk(asked, session)
+    assert not asked.wrong
+    streams = {S + "/files:watch", S + "/processes/{process}/events", S + "/ports/{port}/{path}"}
+    never = [(method, path) for method, path, operation in asked.description.operations() if path not in streams
+             and not any((method, path, int(status)) in asked.description.seen for status in operation["responses"] if status < "300")]
+    assert not never, "no test has seen a good answer of these"
+
+
+def wrong_values(schema):
+    """What this schema of a field forbids."""
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if "anyOf" in schema:
+        return [True] if "count" not in str(schema) else []
+    if not kinds:
+        return []
+    values = [] if "string" in kinds else ["x"]
+    values += [5] if not {"integer", "number"} & set(kinds) else []
+    values += ["AAA"] if "enum" in schema else []
+    values += ["x" * (schema["maxLength"] + 1)] if schema.get("maxLength", 1 << 30) < 100000 else []
+    values += [schema["maximum"] + 1] if "maximum" in schema else []
+    values += ["$ $"] if "pattern" in schema else []
+    values += [[[]] * (schema["maxItems"] + 1)] if "maxItems" in schema else []
+    return values
+
+
+def test_every_field_is_read_as_the_document_says(asked, session):
+    """A key that is described is known, what it forbids is refused, and no other key is taken."""
+    taken, count = [], 0
+    for method, path, operation in asked.description.operations():
+        request = asked.description.request_schema(operation)
+        if not request:
+            continue
+        name, schema = request
+        whole = schema["examples"][0]
+        for key, value in [("key_of_nobody", 1)] + [(key, value) for key, each in schema["properties"].items()
+                                                     for value in wrong_values(each)]:
+            answer = asked.ask(method, path, whole | {key: value})
+            count += 1
+            said = answer.json.get("error", {}).get("message", "")
+            is_unknown = "unknown" in said or "cannot be changed" in said
+            if answer.status not in (400, 413, 422) or is_unknown != (key == "key_of_nobody"):
+                taken.append((method, path, key, str(value)[:40], answer.status, said))
+    assert not taken and not asked.wrong
+    assert count > 100
+
+
+def test_every_field_that_is_read_is_described(asked):
+    described = {key for *_, operation in asked.description.operations() if (request := asked.description.request_schema(operation))
+                 for key in request[1]["properties"]}
+    described |= set(asked.description.schemas["RunRequest"]["properties"])
+    read = {}
+    for source in (TOP / "src/daemon/rest").glob("*.c"):
+        read |= dict.fromkeys(re.findall(r'\{ "(\w+)", FIELD_', source.read_text()), source.name)
+    assert len(read) > 20 and {name: where for name, where in read.items() if name not in described} == {}
+
+
+def test_what_is_not_there_is_answered_as_described(asked):
+    asked.wrong = []
+    asked.have = {}
+    statuses = set()
+    for method, path, operation in asked.description.operations():
+        if "{" in path and "{port}" not in path:
+            request = asked.description.request_schema(operation)
+            body = request[1]["examples"][0] if request else b"" if "requestBody" in operation else None
+            place = re.sub(r"\{\w+\}", "nothing", path)
+            answer = asked.serving.call(method, place, body)
+            asked.wrong += asked.description.check(method, place, answer)
+            statuses.add(answer.status)
+    assert not asked.wrong and statuses <= {400, 401, 404}
