@@ -17,7 +17,7 @@ for path in ("/tmp/escape-neighbour", "/dev/shm/escape-neighbour"):
 libc.shmget(KEY, 4096, 0o1666)
 libc.msgget(KEY, 0o1666)
 libc.semget(KEY, 1, 0o1666)
-libc.syscall(240, b"escape-neighbour", 0o102, 0o666, None)  # mq_open
+libc.mq_open(b"/escape-neighbour", 0o102, 0o666, None)
 
 listener = socket.socket(socket.AF_UNIX)
 listener.bind("\0escape-neighbour")

@@ -12,9 +12,13 @@ import struct
 import subprocess
 import time
 
+from zygote_rig import enum_of
+
 BUILD, RELEASE = 32, 34
 HELLO, BUILT, RELEASED = 1, 2, 3
-INSIDE_START, INSIDE_DONE, INSIDE_HELLO, INSIDE_STARTED = 5, 65, 64, 66
+KINDS = enum_of("inside.h", "inside_kind")
+INSIDE_START, INSIDE_DONE = KINDS["INSIDE_START"], KINDS["INSIDE_DONE"]
+INSIDE_HELLO, INSIDE_STARTED = KINDS["INSIDE_HELLO"], KINDS["INSIDE_STARTED"]
 START_MAIN = 1
 ERROR = struct.Struct("<ii232s")
 MIB = 1 << 20

@@ -8,6 +8,7 @@ import socket
 import time
 
 import pytest
+from zygote_rig import enum_of
 
 
 @pytest.fixture
@@ -302,7 +303,7 @@ class TestRefusals:
         parent.end()
 
 
-KIND_OF_RESULT = 76  # contract/inside.h: INSIDE_RESULT
+KIND_OF_RESULT = enum_of("inside.h", "inside_kind")["INSIDE_RESULT"]
 
 HOSTILE = {
     "no image at all": "import _glovebox_kernel, gc, types\n"

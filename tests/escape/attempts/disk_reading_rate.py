@@ -1,6 +1,7 @@
 """Reads of the template past the page cache, with 1 MiB a second granted."""
 
 import ctypes
+import glob
 import mmap
 import os
 import time
@@ -13,7 +14,7 @@ LIMITS = {"disk_read_rate_bytes": 1 << 20, "wall_ms": 20000}
 @attempt
 def disk_reading_rate():
     path, size = "/usr/bin/env", 0
-    for folder in ("/usr/bin", "/usr/lib/x86_64-linux-gnu"):
+    for folder in ["/usr/bin", *glob.glob("/usr/lib/*-linux-gnu")]:
         for name in os.listdir(folder):
             place = f"{folder}/{name}"
             if os.path.isfile(place) and size < os.path.getsize(place):
