@@ -25,8 +25,7 @@ static void send_signal(struct session *session, uint32_t number)
     session_flush(session);
 }
 
-/* Is a copy on its way out? Whoever writes it would be stopped as well. */
-static bool is_being_written(const struct session *session)
+bool session_is_copied(const struct session *session)
 {
     for (const struct mark *mark = session->marks; mark; mark = mark->older)
         if (!mark->is_ready)
@@ -43,7 +42,7 @@ static int check_rests(const struct session *session, error *err)
         return -1;
     if (session->rollback)
         return fail(err, ERR_CONFLICT, "the session is being rolled back; try again in a moment");
-    if (is_being_written(session))
+    if (session_is_copied(session)) /* whoever writes it would be stopped as well */
         return fail(err, ERR_CONFLICT,
                     "a mark or a branch of the session is being made; try again in a moment");
     for (const struct context *context = session->contexts; context; context = context->next) {

@@ -53,6 +53,10 @@ static void look_at_deadlines(struct session *session)
         session_end(session, END_AGE, &why);
     } else if (session->holds == 0 && session->idle_ends.at_ms != 0 &&
                deadline_has_passed(session->idle_ends)) {
+        if (session->rollback || session_is_copied(session)) { /* somebody waits for that */
+            session_touch(session);
+            return;
+        }
         (void) fail(&why, ERR_TIMEOUT,
                     "nobody has used it for %llu s; ask for a longer "
                     "idle_seconds, or touch it with PATCH",

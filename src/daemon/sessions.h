@@ -195,6 +195,7 @@ int session_change(struct session *session, struct session_request *request, err
 int session_pause(struct session *session, bool files_only, error *err);
 int session_resume(struct session *session, error *err);
 void session_look_at_pause(struct session *session); /* now and then, while it is paused */
+bool session_is_copied(const struct session *session); /* a mark or a branch of it is made */
 
 /* session.c, for sessions.c: takes a sandbox from the pool; and the other way round. */
 int session_lease(struct session *session, error *err);

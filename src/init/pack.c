@@ -162,9 +162,12 @@ static void enter_entry(const struct sandbox *sandbox, struct packing *packing, 
     struct stat status;
     size_t length = strlen(name);
     packing->path[level->path_length] = '\0';
-    if (level->path_length + length >= sizeof packing->path ||
-        fstatat(level->folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(level->folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+        return; /* it was removed meanwhile */
+    if (level->path_length + length >= sizeof packing->path) {
+        skip(sandbox, packing, INSIDE_SKIP_DEPTH, 0);
         return;
+    }
     memcpy(packing->path + level->path_length, name, length + 1);
     if (S_ISDIR(status.st_mode)) {
         enter_folder(sandbox, packing, level->folder, name, &status);

@@ -21,6 +21,7 @@ struct unpacking {
     uint32_t id; /* 0: the place is free */
     int folder;
     int file;
+    bool keeps_holes; /* of files: what is a page of zeros to a reader need be none on the disk */
     struct tar_reader reader;
 };
 
@@ -52,7 +53,10 @@ static int make_inner_folder(int parent, const char *name, const struct tar_memb
                              error *err)
 {
     struct stat there;
-    if (mkdirat(parent, name, member->mode | 0700) == 0)
+    mode_t before = umask(0);
+    int made = mkdirat(parent, name, member->mode | 0700);
+    (void) umask(before);
+    if (made == 0)
         return 0;
     if (errno == EEXIST && fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISDIR(there.st_mode))
@@ -94,9 +98,18 @@ static int on_member(void *context, const struct tar_member *member, error *err)
     return 0;
 }
 
+static bool is_zero(const char *bytes, size_t size)
+{
+    return size > 0 && bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
 static int on_bytes(void *context, const void *bytes, size_t size, error *err)
 {
     const struct unpacking *unpacking = context;
+    if (unpacking->keeps_holes && is_zero(bytes, size))
+        return lseek(unpacking->file, (off_t) size, SEEK_CUR) < 0
+                   ? fail_os(err, "leave a hole in '%.100s'", unpacking->reader.member.path)
+                   : 0;
     for (const char *at = bytes; size > 0;) {
         ssize_t put = write(unpacking->file, at, size);
         if (put < 0)
@@ -114,6 +127,8 @@ static int on_member_end(void *context, const struct tar_member *member, error *
     if (unpacking->file < 0)
         return 0;
     auto_fd file = take_fd(&unpacking->file);
+    if (unpacking->keeps_holes && ftruncate(file, (off_t) member->size) < 0)
+        return fail_os(err, "give '%.100s' its size", member->path);
     if (fchmod(file, member->mode) < 0 || futimens(file, times) < 0)
         return fail_os(err, "set mode and time of '%.100s'", member->path);
     return 0;
@@ -171,6 +186,7 @@ static struct unpacking *take_unpacking(struct sandbox *sandbox, uint32_t id)
         unpacking->sandbox = sandbox;
         unpacking->id = id;
         unpacking->file = -1;
+        unpacking->keeps_holes = false;
         tar_reader_open(&unpacking->reader);
         return unpacking;
     }
@@ -280,6 +296,7 @@ int begin_load(struct sandbox *sandbox, const struct frame *in, error *err)
     }
     operation->room = unpacking;
     operation->fd = take_fd(&pipe);
+    unpacking->keeps_holes = true;
     unpacking->folder = take_fd(&root);
     return 0;
 }

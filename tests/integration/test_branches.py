@@ -175,6 +175,22 @@ await asyncio.sleep(0.05)
         assert other.get()["branched_from"]["not_carried"] == ["1 file that cannot be copied"]
 
 
+    def test_holes_modes_and_what_lies_too_deep(self, session, branch):
+        """Holes stay holes, or a file that is large only by its size would fill the disk of its copy."""
+        session.run("import os\nos.mkdir('open'); os.chmod('open', 0o777)\n"
+                    "for n in range(20):\n"
+                    "    with open(f'hole{n}', 'wb') as f: f.write(b'begin'); f.truncate(100 << 20); f.seek(50 << 20); f.write(b'mid')\n"
+                    "folder = os.open('.', os.O_RDONLY)\n"
+                    "for n in range(18):\n"
+                    "    os.mkdir('n' * 250, dir_fd=folder); folder = os.open('n' * 250, os.O_RDONLY, dir_fd=folder)\n"
+                    "os.close(os.open('f', os.O_CREAT | os.O_WRONLY, dir_fd=folder)); os.close(folder)")
+        other = branch(session)
+        assert other.value("import os; f = open('hole19', 'rb').read(); len(f), f[:5], f[50 << 20:][:3], f.count(b'\\0'), "
+                           "os.stat('hole19').st_blocks < 1000, oct(os.stat('open').st_mode)") == \
+            f"({100 << 20}, b'begin', b'mid', {(100 << 20) - 8}, True, '0o40777')"
+        assert "1 file that cannot be copied" in other.get()["branched_from"]["not_carried"], other.get()
+
+
 class TestNothingIsShared:
     def test_neither_sees_what_the_other_does_later(self, session, branch):
         session.run("import os, mmap\nx = 1; f = open('f', 'w+'); shared = mmap.mmap(-1, 4096); shared[:2] = b'ab'\n"
@@ -464,6 +480,22 @@ class TestMarks:
         if path == "/branch" and status == 201:
             session.daemon.call("DELETE", f"/v1/sessions/{answer['id']}")
         assert session.value("len(x)") == str(150 << 20)
+
+    def test_whoever_waits_for_a_copy_uses_the_session(self, daemon):
+        slow = HOSTILE["no image at all"].replace("lambda *a: BODY", "lambda *a, image=c.cell_contents: time.sleep(2) or image(*a)")
+
+        def copy(path):
+            one = daemon.session()
+            one.run("import time; x = 1\n" + slow)
+            one.call("PATCH", body={"idle_seconds": 1})
+            status, answer = one.call("POST", path, {})
+            assert status == 201, answer
+            if path == "/branch":
+                daemon.call("DELETE", f"/v1/sessions/{answer['id']}")
+            one.call("DELETE")
+
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            list(pool.map(copy, ["/marks", "/branch"]))
 
     def test_a_branch_from_a_mark(self, session, branch):
         session.run("x = 1")
