@@ -110,6 +110,23 @@ static void print_approval(const struct policy_approval *approval)
                   approval->is_out_of_band ? "out_of_band" : "terminal", scopes, expires);
 }
 
+static void print_expect(const struct policy_expect *expect)
+{
+    json_object *list = expect->text[0] ? json_tokener_parse(expect->text) : NULL;
+    if (!list && expect->on_fault == ON_FAULT_UNSAID) {
+        (void) printf("%-16s none\n", "expect");
+        return;
+    }
+    (void) printf("%-16s on_fault %s\n", "expect", policy_on_fault_name(expect->on_fault));
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        json_object_object_foreach(json_object_array_get_idx(list, i), name, value)(void)
+            printf("  %-14s %s\n", name,
+                   json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
+                                                             JSON_C_TO_STRING_NOSLASHESCAPE));
+    }
+    (void) json_object_put(list);
+}
+
 static void print_policy(const struct policy *policy)
 {
     (void) printf("%-16s %s%s%s\n", "name", policy->name, policy->extends[0] ? ", extends " : "",
@@ -141,6 +158,7 @@ static void print_policy(const struct policy *policy)
         (void) printf("%-16s %s=%s\n", i > 0 ? "" : "env", policy->variables[i].name,
                       policy->variables[i].value);
     print_approval(&policy->approval);
+    print_expect(&policy->expect);
     (void) printf("%-16s %s\n", "digest", policy->digest);
     print_limits(policy);
 }

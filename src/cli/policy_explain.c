@@ -178,6 +178,32 @@ static void grant_approval(struct explanation *explanation)
     grant(explanation, "approval.expires", text, origins[APPROVAL_EXPIRES]);
 }
 
+/* Each key of each expectation, as JSON, with the line of its file. */
+static void grant_expect(struct explanation *explanation)
+{
+    const struct policy_expect *expect = &explanation->policy.expect;
+    const struct policy_origins *origins = &explanation->origins;
+    json_object *list = expect->text[0] ? json_tokener_parse(expect->text) : NULL;
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        json_object_object_foreach(json_object_array_get_idx(list, i), name, value)
+        {
+            char key[48];
+            (void) snprintf(key, sizeof key, "expect.%.32s", name);
+            grant(explanation, key,
+                  json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
+                                                            JSON_C_TO_STRING_NOSLASHESCAPE),
+                  origins->expects[i]);
+        }
+    }
+    if (!list)
+        grant(explanation, "expect", "nothing, beside what a request does",
+              (struct policy_origin){ 0 });
+    if (list || expect->on_fault != ON_FAULT_UNSAID)
+        grant(explanation, "expect.on_fault", policy_on_fault_name(expect->on_fault),
+              origins->on_fault);
+    (void) json_object_put(list);
+}
+
 static void list_languages(const struct policy *policy, char *text, size_t size)
 {
     size_t used = 0;
@@ -199,6 +225,7 @@ static void explain_grants(struct explanation *explanation)
     grant_limits(explanation);
     grant_precheck(explanation);
     grant_approval(explanation);
+    grant_expect(explanation);
 }
 
 /* Which line decides about a finding: of the list that names the module, of the rule, or of

@@ -164,6 +164,18 @@ static void tell_checks(const struct precheck *precheck)
         tell_decision(precheck, CHECK_ALLOW, "- It is fine if it: ");
 }
 
+static void tell_expect(const struct policy_expect *expect)
+{
+    if (!expect->text[0])
+        return;
+    (void) printf("What you leave is compared with this, and all of it has to be so: %s\n",
+                  expect->text);
+    if (expect->on_fault == ON_FAULT_WITHHOLD)
+        (void) puts(
+            "Output, values and files of a run that is not so are withheld: you get none of "
+            "them, and gate.findings\nsays what is wrong.");
+}
+
 static void tell(const struct policy *policy, json_object *manifest)
 {
     (void) printf("You can run code in a sandbox (glovebox, policy %s).\n", policy->name);
@@ -173,6 +185,7 @@ static void tell(const struct policy *policy, json_object *manifest)
     tell_network(policy);
     tell_limits(policy);
     tell_checks(&policy->precheck);
+    tell_expect(&policy->expect);
     (void) puts(
         "If a run does not end well, its result says whose doing it was (fault), which limit "
         "ended it with\nnumbers (limit), and what was tried and refused, with what to do "

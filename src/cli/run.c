@@ -340,7 +340,7 @@ static int finish(const struct call *call)
         (void) complain("nobody has decided in time, which is a no; run it again to ask again");
     else
         tell_what_happened(call->outcome);
-    if (call->arguments.expectation)
+    if (call->outcome)
         gate_tell(call->outcome, call->arguments.verbose);
     return saved < 0 && status == 0 ? EXIT_OWN_FAILURE : status;
 }

@@ -309,3 +309,35 @@ int blob_open(struct blob_store *store, const char *owner, const char *name,
     *ret_view = (struct blob_view){ .fd = fd, .size = blob->size, .mime = blob->mime };
     return 0;
 }
+
+int blob_hand_over(struct blob_store *store, const char *from, const char *name, const char *to,
+                   error *err)
+{
+    struct blob *blob = find(store, from, name);
+    struct blob *known = find(store, to, name);
+    if (blob && known) { /* the same bytes */
+        known->mime = blob->mime;
+        leave_line(store, known);
+        join_line(store, known);
+        remove_blob(store, blob, true);
+        return 0;
+    }
+    if (!blob)
+        return 0;
+    if (blob->fd < 0) {
+        char files[2][FILE_NAME_SIZE];
+        name_of_file(from, name, files[0]);
+        name_of_file(to, name, files[1]);
+        if (renameat(store->folder, files[0], store->folder, files[1]) < 0)
+            return fail_os(err, "hand over artifact %s", name);
+    }
+    (void) snprintf(blob->owner, sizeof blob->owner, "%s", to);
+    return 0;
+}
+
+void blob_forget(struct blob_store *store, const char *owner, const char *name)
+{
+    struct blob *blob = find(store, owner, name);
+    if (blob)
+        remove_blob(store, blob, true);
+}

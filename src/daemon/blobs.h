@@ -47,6 +47,11 @@ int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_N
               error *err);
 void blob_abandon(struct blob_writer *writer);
 
+/* Makes a blob another owner's. One that is not there any more is nothing to hand over. */
+int blob_hand_over(struct blob_store *store, const char *from, const char *name, const char *to,
+                   error *err);
+void blob_forget(struct blob_store *store, const char *owner, const char *name);
+
 struct blob_view {
     int fd; /* whoever opened it closes it */
     uint64_t size;

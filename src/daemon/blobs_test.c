@@ -9,13 +9,22 @@
 #include <string.h>
 #include <unistd.h>
 
-static int keep(struct blob_store *store, const char *text, char name[BLOB_NAME_SIZE])
+static const char held[] = "0123456789abcdef";
+
+static int keep_as(struct blob_store *store, const char *owner, const char *text,
+                   char name[BLOB_NAME_SIZE])
 {
     struct blob_writer writer;
     error err;
-    if (blob_begin(store, "", &writer, &err) < 0 || blob_add(&writer, text, strlen(text), &err) < 0)
+    if (blob_begin(store, owner, &writer, &err) < 0 ||
+        blob_add(&writer, text, strlen(text), &err) < 0)
         return -1;
     return blob_keep(&writer, mime_of("a.txt", writer.head, writer.head_size), name, &err);
+}
+
+static int keep(struct blob_store *store, const char *text, char name[BLOB_NAME_SIZE])
+{
+    return keep_as(store, "", text, name);
 }
 
 static bool is_there(struct blob_store *store, const char *name, const char *text)
@@ -46,6 +55,23 @@ static void try_store(const char *state)
                is_there(store, three, "hijk"),
            "the one that nobody asked for has gone");
     expect(!is_there(store, "../../etc/passwd", ""), "a path is no name");
+
+    blob_forget(store, "", three);
+    expect(!is_there(store, three, "hijk"), "it is forgotten");
+    require(keep_as(store, held, "abc", again) == 0 && keep_as(store, held, "lm", two) == 0,
+            "held");
+    expect(!is_there(store, two, "lm"), "what is another's");
+    expect(blob_hand_over(store, held, two, "", &err) == 0 && is_there(store, two, "lm"),
+           "handed over");
+    expect(blob_hand_over(store, held, two, "", &err) == 0 && is_there(store, two, "lm"),
+           "and again");
+    blob_forget(store, held, two);
+    expect(is_there(store, two, "lm"), "it is not the other's any more");
+    expect(blob_hand_over(store, held, one, "", &err) == 0 && is_there(store, one, "abc"),
+           "what the new owner has already");
+    blob_forget(store, held, one);
+    expect(is_there(store, one, "abc"), "the same bytes, of the new owner");
+    blob_forget(store, "", two);
     blobs_close(store);
 }
 

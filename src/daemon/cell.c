@@ -225,7 +225,7 @@ int cell_new(struct context *context, struct context_request *request, struct ru
     run->walls = session->walls;
     run->degraded = session->degraded;
     harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, run->runs->blobs);
-    run->harvest.owner = run->account->owner;
+    run->harvest.owner = gate_owner(run);
     run->has_harvest = true;
     runs_list(run->runs, run);
     *ret_run = run;

@@ -66,20 +66,59 @@ static int find_place(const struct run *run, struct run_spec *place, error *err)
                 "one: glovebox template build minimal");
 }
 
-int gate_prepare(struct run *run, const struct run_request *request, error *err)
+/* All of it holds: a request can add to what its policy expects, and take nothing away. */
+static int add_expectations(struct gate *gate, const struct policy_expect *policy,
+                            const struct run_request *request, error *err)
+{
+    gate->expects = policy ? json_tokener_parse(policy->text) : json_object_new_array();
+    if (!gate->expects ||
+        (request->expect &&
+         json_object_array_add(gate->expects, json_object_get(request->expect)) < 0))
+        return fail(err, ERR_SYSTEM, "no memory for an expectation");
+    gate->needs = request->expect_needs;
+    gate->needs.contents |= policy && policy->needs.contents;
+    return 0;
+}
+
+static int hash_expectations(struct gate *gate, error *err)
 {
     auto_bytes canonical = { 0 };
-    if (!request->expect)
-        return 0;
-    struct gate *gate = run->gate = calloc(1, sizeof *gate);
-    if (!gate || !(gate->place = calloc(1, sizeof *gate->place)))
-        return fail(err, ERR_SYSTEM, "no memory for an expectation");
-    gate->expect = json_object_get(request->expect);
-    gate->needs = request->expect_needs;
-    canonical_write(gate->expect, &canonical);
+    bool is_one = json_object_array_length(gate->expects) == 1;
+    canonical_write(is_one ? json_object_array_get_idx(gate->expects, 0) : gate->expects,
+                    &canonical);
     if (canonical.failed)
         return fail(err, ERR_SYSTEM, "no memory for an expectation");
     fact_hash(canonical.data, canonical.size, gate->sha256);
+    return 0;
+}
+
+/* What could not be looked at would be a way around it. */
+static int check_kind(const struct run *run, const struct run_request *request, error *err)
+{
+    const struct policy *policy = run->spec.policy;
+    if (policy->expect.needs.result && !run->cell && !request->is_cell)
+        return fail(err, ERR_BAD_REQUEST,
+                    "policy '%s' expects a value (expect.result), and only a cell has one; send "
+                    "\"mode\": \"cell\" or choose another policy",
+                    policy->name);
+    return run->cell ? gate_allows_session(policy, err) : 0;
+}
+
+int gate_prepare(struct run *run, const struct run_request *request, error *err)
+{
+    const struct policy_expect *said = &run->spec.policy->expect;
+    const struct policy_expect *policy = said->text[0] && !run->check_only ? said : NULL;
+    if (!request->expect && !policy)
+        return 0;
+    if (policy && check_kind(run, request, err) < 0)
+        return -1;
+    struct gate *gate = run->gate = calloc(1, sizeof *gate);
+    if (!gate || !(gate->place = calloc(1, sizeof *gate->place)))
+        return fail(err, ERR_SYSTEM, "no memory for an expectation");
+    gate->withholds = said->on_fault == ON_FAULT_WITHHOLD;
+    (void) snprintf(gate->owner, sizeof gate->owner, "%.16s", run->id + strlen("run_"));
+    if (add_expectations(gate, policy, request, err) < 0 || hash_expectations(gate, err) < 0)
+        return -1;
     return find_place(run, gate->place, err);
 }
 
@@ -129,9 +168,9 @@ static void add_output(const struct run *run, struct gate_files *files, unsigned
 static void write_expected(const struct run *run, struct bytes *out)
 {
     const struct harvest *harvest = &run->harvest;
-    const char *expect = json_object_to_json_string_ext(run->gate->expect, JSON_C_TO_STRING_PLAIN);
+    const char *expect = json_object_to_json_string_ext(run->gate->expects, JSON_C_TO_STRING_PLAIN);
     json_open(out, '{');
-    json_key(out, "expect");
+    json_key(out, "expects");
     json_raw(out, expect ? expect : "", expect ? strlen(expect) : 0);
     json_key(out, "stdout");
     json_open(out, '{');
@@ -219,12 +258,28 @@ static int gather(struct run *run, struct gate_files *files, error *err)
 /* --- the run of it ------------------------------------------------------------------------------
  */
 
-static uint32_t count_expected(struct json_object *expect)
+/* What all expectations say of artifacts, counted through; NULL behind the last. */
+static struct json_object *wish_at(const struct gate *gate, uint32_t index)
 {
-    struct json_object *list = NULL;
-    return json_object_object_get_ex(expect, "artifacts", &list)
-               ? (uint32_t) json_object_array_length(list)
-               : 0;
+    for (size_t i = 0; i < json_object_array_length(gate->expects); i++) {
+        struct json_object *list = NULL;
+        if (!json_object_object_get_ex(json_object_array_get_idx(gate->expects, i), "artifacts",
+                                       &list))
+            continue;
+        size_t count = json_object_array_length(list);
+        if (index < count)
+            return json_object_array_get_idx(list, index);
+        index -= (uint32_t) count;
+    }
+    return NULL;
+}
+
+static uint32_t count_expected(const struct gate *gate)
+{
+    uint32_t count = 0;
+    while (wish_at(gate, count))
+        count++;
+    return count;
 }
 
 static void finish(struct run *run)
@@ -241,8 +296,7 @@ static void finish(struct run *run)
 static void on_answer(struct run *run, const struct aside_answer *answer)
 {
     struct gate *gate = run->gate;
-    const uint32_t counts[2] = { (uint32_t) run->harvest.artifact_count,
-                                 count_expected(gate->expect) };
+    const uint32_t counts[2] = { (uint32_t) run->harvest.artifact_count, count_expected(gate) };
     gate->aside = NULL;
     gate->outcome.took_ms = answer->took_ms;
     run->checks_cpu_us += answer->cpu_us;
@@ -309,7 +363,7 @@ void gate_free(struct run *run)
         return;
     aside_abandon(gate->aside);
     files_free(gate->files);
-    (void) json_object_put(gate->expect);
+    (void) json_object_put(gate->expects);
     free(gate->place);
     free(gate);
     run->gate = NULL;
@@ -321,14 +375,12 @@ void gate_free(struct run *run)
 /* The caller's own words for what is missing, the program's for what is there. */
 static const char *path_of(const struct run *run, const struct gate_finding *finding)
 {
-    struct json_object *list = NULL, *wish = NULL, *name = NULL;
+    struct json_object *wish = NULL, *name = NULL;
     if (finding->place == PLACE_ARTIFACT)
-        return finding->index < run->harvest.artifact_count
+        return finding->index < run->harvest.artifact_count && !gate_holds(run)
                    ? run->harvest.artifacts[finding->index].path
                    : NULL;
-    if (finding->place != PLACE_EXPECTED ||
-        !json_object_object_get_ex(run->gate->expect, "artifacts", &list) ||
-        !(wish = json_object_array_get_idx(list, finding->index)) ||
+    if (finding->place != PLACE_EXPECTED || !(wish = wish_at(run->gate, finding->index)) ||
         (!json_object_object_get_ex(wish, "name", &name) &&
          !json_object_object_get_ex(wish, "pattern", &name)))
         return NULL;
@@ -380,5 +432,8 @@ void gate_write(const struct run *run, struct bytes *out)
     json_count_field(out, "unlisted", outcome->unlisted);
     json_string_field(out, "failure", outcome->failure[0] ? outcome->failure : NULL);
     json_number_field(out, "took_ms", outcome->took_ms);
+    char withheld[400];
+    gate_print_withheld(run, withheld, sizeof withheld);
+    json_string_field(out, "withheld", gate_has_withheld(run) ? withheld : NULL);
     json_close(out, '}');
 }

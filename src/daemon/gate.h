@@ -1,15 +1,18 @@
 /* gate.h - the gate of outputs: is what a run has left what was expected of it (expect.h)?
  *
  * A program of ours compares them in a sandbox of its own, made for it, after the run has ended and
- * given its own sandbox back (aside.h). Passed is only what that program has said in so many words:
- * a checker that crashes, is out of time or memory, or says anything else, gives the verdict
- * `error`, which is no pass. The output is handed over in any case, with the verdict beside it.
+ * given its own sandbox back (aside.h). What is expected stands in the request, in the policy, or
+ * in both, and then both hold. Passed is only what that program has said in so many words: a
+ * checker that crashes, is out of time or memory, or says anything else, gives the verdict `error`,
+ * which is no pass. The output is handed over in any case, with the verdict beside it, unless the
+ * policy withholds what has not passed (gate_withhold.c).
  *
  *     … collecting --> gating --> done */
 #pragma once
 
 #include "base/bytes.h"
-#include "daemon/expect.h"
+#include "daemon/blobs.h"
+#include "model/expect.h"
 #include "receipt/facts.h"
 
 #include <stdbool.h>
@@ -56,13 +59,18 @@ struct gate_outcome {
 
 struct aside;
 struct run;
+struct policy;
 struct run_request;
 
 /* What a run has that something is expected of; run->gate, else NULL. */
 struct gate {
-    struct json_object *expect;
+    struct json_object *expects; /* a list: those of the policy, then that of the request */
     struct expect_needs needs;
-    char sha256[SHA256_TEXT_SIZE]; /* of the expectation in canonical JSON */
+    char sha256[SHA256_TEXT_SIZE]; /* of the expectation in canonical JSON; of several, of the list
+                                    */
+    bool withholds;                /* the policy does, until it has passed */
+    bool is_released;              /* and it has */
+    char owner[BLOB_OWNER_SIZE];   /* of its artifacts till then: nobody */
     struct run_spec *place;        /* where the checker runs */
     struct aside *aside;           /* while it does */
     struct gate_files *files;      /* that it is given */
@@ -70,8 +78,17 @@ struct gate {
     struct gate_outcome outcome;
 };
 
-/* Gives  run->gate, if the request expects something.
- * Fails  ERR_UNAVAILABLE  no template here has Python, which compares */
+/* Whether what the policy expects can be found out of a session's cells.
+ * Fails  ERR_BAD_REQUEST  it expects artifacts, and they leave none */
+int gate_allows_session(const struct policy *policy, error *err);
+
+/* What leaves a session beside the results of its cells is compared by nobody: `what` of it.
+ * Fails  ERR_POLICY  the policy withholds what has not been compared */
+int gate_lets_out(const struct policy *policy, const char *what, error *err);
+
+/* Gives  run->gate, if the request or the policy expects something.
+ * Fails  ERR_BAD_REQUEST  the policy expects what such a run does not have
+ *        ERR_UNAVAILABLE  no template here has Python, which compares */
 int gate_prepare(struct run *run, const struct run_request *request, error *err);
 void gate_free(struct run *run);
 
@@ -84,6 +101,14 @@ void gate_begin(struct run *run, gate_told *told);
 
 /* Nothing is to be waited for: what is not known by now is an error. Does nothing if it is over. */
 void gate_close(struct run *run);
+
+/* gate_withhold.c: may its output be told? Not before it has passed, where the policy says so. */
+bool gate_holds(const struct run *run);
+const char *gate_owner(const struct run *run); /* whose its artifacts are */
+/* There is a verdict: artifacts become the caller's, or nobody's for good. */
+void gate_settle(struct run *run);
+bool gate_has_withheld(const struct run *run);
+void gate_print_withheld(const struct run *run, char *text, size_t size); /* 400 bytes do */
 
 /* gate_answer.c: there is no verdict, and why. */
 void gate_give_up(struct gate_outcome *outcome, const char *why);

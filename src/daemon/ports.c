@@ -1,7 +1,9 @@
 /* ports.c - one connection's bytes, in windows. */
 #include "daemon/ports.h"
 
+#include "daemon/gate.h"
 #include "daemon/session_files.h"
+#include "daemon/sessions.h"
 
 #include <string.h>
 
@@ -109,7 +111,8 @@ int port_link_begin(struct port_link *link, struct session *session, uint16_t po
         .context = link, .frame = on_frame, .room = on_room, .ended = on_ended
     };
     link->window = INSIDE_WINDOW;
-    if (session_begin(session, &link->operation, err) < 0)
+    if (gate_lets_out(session->spec.policy, "ports", err) < 0 ||
+        session_begin(session, &link->operation, err) < 0)
         return -1;
     session_hold(session);
     link->session = session;

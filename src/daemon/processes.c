@@ -2,6 +2,7 @@
  * nobody wants, is given back to init as credit. */
 #include "daemon/processes.h"
 
+#include "daemon/gate.h"
 #include "daemon/json_writer.h"
 #include "daemon/session_files.h"
 #include "daemon/sessions.h"
@@ -451,6 +452,7 @@ int process_start(struct processes *processes, struct session *session,
 {
     auto_bytes wanted = { 0 };
     if (check_policy(session->spec.policy, err) < 0 ||
+        gate_lets_out(session->spec.policy, "programs", err) < 0 ||
         process_write_start(request, &wanted, err) < 0 || check_count(processes, session, err) < 0)
         return -1;
     make_room(processes, session);

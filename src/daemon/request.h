@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "contract/inside.h"
 #include "daemon/content.h"
-#include "daemon/expect.h"
+#include "model/expect.h"
 #include "model/network_narrow.h"
 #include "model/policy.h"
 

@@ -73,15 +73,19 @@ static void write_message(const struct run *run, enum limit_id limit, struct byt
     else
         limit_sentence(limit, limit_get(&run->spec.limits, limit), run_used(run, limit),
                        limit_get(&run->spec.policy->maximum, limit), text, sizeof text);
-    const char *claim = run->files_are_lost ? strstr(text, kept) : NULL;
+    bool is_kept = !run->files_are_lost && !gate_has_withheld(run);
+    const char *claim = is_kept ? NULL : strstr(text, kept);
     if (!claim) {
         json_string_field(out, "message", text);
         return;
     }
-    /* The sandbox had to be killed from outside: its files went with it. */
+    /* The sandbox had to be killed from outside, and its files went with it; or a policy withholds
+     * them. */
     auto_bytes message = { 0 };
     bytes_add(&message, text, (size_t) (claim - text));
-    bytes_add_text(&message, "output so far is kept, files in /workspace could not be taken");
+    bytes_add_text(&message, gate_has_withheld(run)
+                                 ? "output and files are withheld"
+                                 : "output so far is kept, files in /workspace could not be taken");
     bytes_add_text(&message, claim + sizeof kept - 1);
     json_string_field(out, "message", bytes_text(&message));
 }
@@ -124,6 +128,10 @@ static void write_output(const struct run *run, struct bytes *out, const char *n
     struct output_part parts[OUTPUT_PARTS];
     output_parts(&run->harvest.output[index], name, marker, parts);
     json_key(out, name);
+    if (gate_holds(run)) {
+        json_text(out, "", 0);
+        return;
+    }
     if (parts[1].size + parts[2].size + parts[3].size == 0) {
         json_text(out, parts[0].data, parts[0].size);
         return;
@@ -138,9 +146,21 @@ static void write_results(const struct run *run, struct bytes *out)
 {
     json_key(out, "results");
     json_open(out, '[');
-    if (run->harvest.results.size > 0)
+    if (run->harvest.results.size > 0 && !gate_holds(run))
         json_raw(out, run->harvest.results.data, run->harvest.results.size);
     json_close(out, ']');
+}
+
+static void write_own_error(const char *name, const char *value, struct bytes *out)
+{
+    json_open(out, '{');
+    json_string_field(out, "name", name);
+    json_string_field(out, "value", value);
+    json_string_field(out, "traceback", "");
+    json_key(out, "frames");
+    json_open(out, '[');
+    json_close(out, ']');
+    json_close(out, '}');
 }
 
 /* What the code raised, or what glovebox itself could not do. */
@@ -148,17 +168,14 @@ static void write_error(const struct run *run, struct bytes *out)
 {
     json_key(out, "error");
     if (run->fault.code != ERR_NONE) {
-        json_open(out, '{');
-        json_string_field(out, "name",
-                          run->evidence.pending  ? "ApprovalNeeded"
-                          : run->evidence.denied ? "Denied"
-                                                 : "GloveboxError");
-        json_string_field(out, "value", run->fault.text);
-        json_string_field(out, "traceback", "");
-        json_key(out, "frames");
-        json_open(out, '[');
-        json_close(out, ']');
-        json_close(out, '}');
+        write_own_error(run->evidence.pending  ? "ApprovalNeeded"
+                        : run->evidence.denied ? "Denied"
+                                               : "GloveboxError",
+                        run->fault.text, out);
+    } else if (gate_has_withheld(run)) {
+        char text[400];
+        gate_print_withheld(run, text, sizeof text);
+        write_own_error("Withheld", text, out);
     } else if (run->harvest.failure.size > 0) {
         json_raw(out, run->harvest.failure.data, run->harvest.failure.size);
     } else {
@@ -214,7 +231,7 @@ static void write_lists(const struct run *run, struct bytes *out)
     const struct harvest *harvest = &run->harvest;
     json_key(out, "artifacts");
     json_open(out, '[');
-    for (size_t i = 0; i < harvest->artifact_count; i++)
+    for (size_t i = 0; i < harvest->artifact_count && !gate_holds(run); i++)
         result_write_artifact(&harvest->artifacts[i], out);
     json_close(out, ']');
 

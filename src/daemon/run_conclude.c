@@ -80,6 +80,7 @@ void run_conclude(struct run *run)
 {
     check_abandon(run);
     gate_close(run);
+    gate_settle(run);
     run->done_us = now_us();
     if (run->started_us != 0 && run->ended_us == 0)
         run->ended_us = run->done_us;

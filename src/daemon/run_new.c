@@ -36,7 +36,7 @@ static void prepare(struct run *run, struct run_request *request)
 {
     run->request = request;
     harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, run->runs->blobs);
-    run->harvest.owner = run->account->owner;
+    run->harvest.owner = gate_owner(run);
     run->has_harvest = true;
     run_wait(run);
 }

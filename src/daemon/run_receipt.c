@@ -285,8 +285,9 @@ static int list_checks(const struct check_outcome *outcome, struct receipt_facts
 }
 
 /* They live as long as the array given back. */
-static int list_gate(const struct gate *gate, struct receipt_facts *facts)
+static int list_gate(const struct run *run, struct receipt_facts *facts)
 {
+    const struct gate *gate = run->gate;
     if (!gate)
         return 0;
     const struct gate_outcome *outcome = &gate->outcome;
@@ -302,6 +303,7 @@ static int list_gate(const struct gate *gate, struct receipt_facts *facts)
     facts->gate_expectation = gate->sha256;
     facts->gate_count = outcome->count;
     facts->gate_unlisted = outcome->unlisted;
+    facts->gate_withheld = gate_has_withheld(run);
     return 0;
 }
 
@@ -356,8 +358,7 @@ static int gather(const struct run *run, struct gathered *ret)
     ret->facts.counter_count = counters_evidence(&run->counters, ret->counters);
     ret->facts.counters = ret->counters;
     return list_harvest(&run->harvest, &ret->facts) < 0 ||
-                   list_checks(run->checks, &ret->facts) < 0 ||
-                   list_gate(run->gate, &ret->facts) < 0 ||
+                   list_checks(run->checks, &ret->facts) < 0 || list_gate(run, &ret->facts) < 0 ||
                    list_connections(run, &ret->texts, &ret->facts) < 0
                ? -1
                : 0;

@@ -3,8 +3,10 @@
 
 #include "base/table.h"
 #include "base/utf8.h"
+#include "daemon/gate.h"
 #include "daemon/json_writer.h"
 #include "daemon/listing.h"
+#include "daemon/sessions.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -266,6 +268,13 @@ int session_path_check(struct bytes *path, error *err)
     return 0;
 }
 
+/* Does it tell something of what lies in the session? */
+static bool tells(enum inside_kind kind)
+{
+    return kind == INSIDE_READ || kind == INSIDE_PACK || kind == INSIDE_WATCH ||
+           kind == INSIDE_LIST || kind == INSIDE_STAT;
+}
+
 int file_task_begin(struct file_task *task, struct session *session, const struct file_order *order,
                     error *err)
 {
@@ -273,6 +282,8 @@ int file_task_begin(struct file_task *task, struct session *session, const struc
         .context = task, .frame = on_frame, .room = on_room, .ended = on_ended
     };
     task->kind = order->kind;
+    if (tells(order->kind) && gate_lets_out(session->spec.policy, "files", err) < 0)
+        return -1;
     auto_bytes paths = { 0 };
     bytes_add(&paths, order->path->data, order->path->size);
     if (order->to) {

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "daemon/branching.h"
 #include "daemon/contexts.h"
+#include "daemon/gate.h"
 #include "daemon/graveyard.h"
 #include "daemon/log.h"
 #include "daemon/marks.h"
@@ -285,7 +286,7 @@ static int fill_in(struct session *session, struct session_request *request, err
     if (spec_grant_place(&session->spec, request->place, sessions->policies, sessions->templates,
                          err) < 0 ||
         account_check_policy(session->account, session->spec.policy->name, err) < 0 ||
-        check_number(session, err) < 0)
+        gate_allows_session(session->spec.policy, err) < 0 || check_number(session, err) < 0)
         return -1;
     session->created_ms = wall_clock_ms();
     session->idle_ms = usual_ms(session, UINT64_C(10) * 60 * 1000, SESSIONS_IDLE);

@@ -217,6 +217,15 @@ static void write_approval(FILE *out, const struct policy_approval *approval)
     (void) fputs("]},", out);
 }
 
+/* Nothing, if no file has the key. The list is JSON already, its keys sorted. */
+static void write_expect(FILE *out, const struct policy_expect *expect)
+{
+    if (!expect->text[0] && expect->on_fault == ON_FAULT_UNSAID)
+        return;
+    (void) fprintf(out, ",\"expect\":{\"all\":%s,\"on_fault\":\"%s\"}",
+                   expect->text[0] ? expect->text : "[]", policy_on_fault_name(expect->on_fault));
+}
+
 static void write_policy(FILE *out, const struct policy *policy)
 {
     (void) fputc('{', out);
@@ -231,7 +240,9 @@ static void write_policy(FILE *out, const struct policy *policy)
         (void) fputc(':', out);
         write_text(out, policy->variables[i].value);
     }
-    (void) fputs("},\"languages\":[", out);
+    (void) fputc('}', out);
+    write_expect(out, &policy->expect);
+    (void) fputs(",\"languages\":[", out);
     for (size_t i = 0; i < policy->language_count; i++) {
         if (i > 0)
             (void) fputc(',', out);

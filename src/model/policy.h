@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "model/expect_needs.h"
 #include "model/limits.h"
 #include "model/network_policy.h"
 #include "model/precheck.h"
@@ -24,6 +25,7 @@ enum {
     POLICY_FILE_MOST = 64 * 1024, /* bytes */
     POLICY_PARENTS_MOST = 8,      /* files in one chain of `extends` */
     POLICY_LIST_MOST = 256,
+    POLICY_EXPECT_SIZE = 16 * 1024, /* of all expectations as JSON, and the end */
 };
 
 /* What a sandbox can reach. The loopback is its own: nothing leads out of it, but servers inside
@@ -79,6 +81,17 @@ struct policy_approval {
     uint64_t expires_ms; /* after which nobody's answer is a no; 0: 15 minutes */
 };
 
+/* What becomes of an output that is not what was expected of it. */
+enum policy_on_fault { ON_FAULT_UNSAID, ON_FAULT_TELL, ON_FAULT_WITHHOLD };
+
+/* What every output is expected to be like, whatever a request expects besides (expect.h). */
+struct policy_expect {
+    enum policy_on_fault on_fault; /* unsaid: it is told */
+    struct expect_needs needs;
+    char text[POLICY_EXPECT_SIZE]; /* a JSON list of expectations, each of which holds, those of the
+                                      farthest policy that is extended first; "": none */
+};
+
 /* The effective policy: what the file says, merged over what it extends. */
 struct policy {
     char name[POLICY_NAME_SIZE];
@@ -90,6 +103,7 @@ struct policy {
     struct network_policy way; /* with POLICY_NETWORK_RULES */
     struct precheck precheck;  /* a look at code before it runs */
     struct policy_approval approval;
+    struct policy_expect expect;
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct limits limits;  /* what a run gets that asks for nothing */
@@ -148,6 +162,8 @@ bool policy_name_is_valid(const char *name);
  * Fails  ERR_BAD_REQUEST  the name is none, or would steer the loader (LD_*, GLIBC_TUNABLES); the
  * value is not UTF-8 or has control characters other than tab and newline. */
 int policy_check_variable(const char *name, const char *value, error *err);
+
+const char *policy_on_fault_name(enum policy_on_fault on_fault); /* "tell", "withhold" */
 
 /* What holds where a file says nothing, and the words for bits; NULL for what is none. */
 uint64_t approval_expires_ms(const struct policy_approval *approval);

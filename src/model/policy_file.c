@@ -13,7 +13,8 @@ typedef int read_value(const struct yaml *yaml, const struct yaml_node *value,
                        struct policy_file *file, error *err);
 
 static read_value read_name, read_extends, read_description, read_template, read_languages,
-    read_limits, read_maximum, read_network, read_sessions, read_precheck, read_approval, read_env;
+    read_limits, read_maximum, read_network, read_sessions, read_precheck, read_approval,
+    read_expect, read_env;
 
 static const struct key {
     const char *name;
@@ -30,6 +31,7 @@ static const struct key {
     [POLICY_KEY_SESSIONS] = { "sessions", read_sessions },
     [POLICY_KEY_PRECHECK] = { "precheck", read_precheck },
     [POLICY_KEY_APPROVAL] = { "approval", read_approval },
+    [POLICY_KEY_EXPECT] = { "expect", read_expect },
     [POLICY_KEY_ENV] = { "env", read_env },
 };
 
@@ -264,6 +266,13 @@ static int read_approval(const struct yaml *yaml, const struct yaml_node *value,
                          struct policy_file *file, error *err)
 {
     return approval_file_read(yaml, value, &file->approval, &file->approval_lines, err);
+}
+
+static int read_expect(const struct yaml *yaml, const struct yaml_node *value,
+                       struct policy_file *file, error *err)
+{
+    file->expect_place = (struct place){ value->line, value->column };
+    return expect_file_read(yaml, value, &file->expect, &file->on_fault_line, err);
 }
 
 static int read_one_variable(const struct yaml *yaml, const struct yaml_node *key,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/approval_file.h"
+#include "model/expect_file.h"
 #include "model/policy.h"
 #include "model/policy_origins.h"
 #include "model/precheck_file.h"
@@ -33,6 +34,9 @@ struct policy_file {
     struct place precheck_place;
     struct policy_approval approval;
     struct approval_lines approval_lines;
+    struct policy_expect expect;
+    struct place expect_place;
+    int on_fault_line; /* 0: not said */
     size_t language_count;
     char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
     struct stated_limits limits;

@@ -242,6 +242,14 @@ static int merge_precheck(const struct link *link, struct policy *policy, error 
     return fail_at(link, link->file.precheck_place, err, cause.text);
 }
 
+static int merge_expect(const struct link *link, struct policy *policy, error *err)
+{
+    error cause;
+    if (expect_merge(&policy->expect, &link->file.expect, &cause) == 0)
+        return 0;
+    return fail_at(link, link->file.expect_place, err, cause.text);
+}
+
 /* Who extends a policy is asked about no less, and approved of no further: what the one below
  * leaves out is what is usual, and binds as if it were said. */
 static void merge_approval(const struct policy_approval *said, struct policy_approval *approval)
@@ -261,7 +269,8 @@ static int merge(const struct link *link, struct policy *policy, error *err)
 {
     const struct policy_file *file = &link->file;
     if (merge_limits(link, policy, err) < 0 || merge_variables(link, policy, err) < 0 ||
-        merge_sessions(link, policy, err) < 0 || merge_precheck(link, policy, err) < 0)
+        merge_sessions(link, policy, err) < 0 || merge_precheck(link, policy, err) < 0 ||
+        merge_expect(link, policy, err) < 0)
         return -1;
     merge_approval(&file->approval, &policy->approval);
     memcpy(policy->name, file->name, sizeof policy->name);
@@ -329,6 +338,7 @@ static void note_approval(const struct policy_approval *whole, const struct poli
 static void gather_origins(const struct chain *chain, const struct policy *policy,
                            struct policy_origins *ret_origins)
 {
+    size_t expects = 0;
     *ret_origins = (struct policy_origins){ .file_count = chain->count };
     for (size_t i = chain->count; i-- > 0;) {
         const struct policy_file *file = &chain->links[i].file;
@@ -345,6 +355,9 @@ static void gather_origins(const struct chain *chain, const struct policy *polic
         }
         for (unsigned rule = 0; rule < CHECK_RULES; rule++)
             note(&ret_origins->rules[rule], i, file->precheck_lines.rules[rule]);
+        if (file->expect.text[0])
+            note(&ret_origins->expects[expects++], i, file->key_lines[POLICY_KEY_EXPECT]);
+        note(&ret_origins->on_fault, i, file->on_fault_line);
         note_approval(&policy->approval, file, i, ret_origins);
         note_modules(&policy->precheck, file, i, ret_origins);
     }

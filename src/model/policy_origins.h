@@ -18,6 +18,7 @@ enum policy_key {
     POLICY_KEY_SESSIONS,
     POLICY_KEY_PRECHECK,
     POLICY_KEY_APPROVAL,
+    POLICY_KEY_EXPECT,
     POLICY_KEY_ENV,
     POLICY_KEYS
 };
@@ -42,6 +43,8 @@ struct policy_origins {
     char files[POLICY_FILES_MOST][POLICY_LABEL_SIZE]; /* paths; [0] is the policy itself */
     struct policy_origin keys[POLICY_KEYS];
     struct policy_origin approval[APPROVAL_PARTS];
+    struct policy_origin expects[POLICY_FILES_MOST]; /* in the order of the list of expectations */
+    struct policy_origin on_fault;
     struct policy_origin limits[LIMITS];
     struct policy_origin maximum[LIMITS];
     struct policy_origin rules[CHECK_RULES];             /* CHECK_module: modules.others */

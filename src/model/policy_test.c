@@ -2,6 +2,7 @@
  * grants. GLOVEBOX_FIXTURES names tests/fixtures, GLOVEBOX_POLICIES the policies that are
  * installed. */
 #include "model/policy.h"
+#include "model/policy_origins.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"
@@ -67,6 +68,45 @@ TEST(approvals_go_no_further_than_what_is_extended)
     expect(child.approval.is_out_of_band, "another's decision");
 }
 
+TEST(expectations_add_up)
+{
+    static const char of_base[] =
+        "{\"secrets\":\"forbid\",\"stdout\":{\"max_bytes\":4096,\"schema\":{\"properties\":{\"n\":{"
+        "\"enum\":[1,2.5,-3e2,\"1\",true,null]}},\"type\":\"object\"}}}";
+    find_fixtures();
+    static struct policy base, more, same;
+    static struct policy_origins origins;
+    auto_text text = NULL;
+    error err = { 0 };
+    char whole[400];
+    require(policy_load(fixtures, "expects-ok", &base, &err) == 0, "%s", err.text);
+    require(policy_load(fixtures, "expects-more", &more, &err) == 0, "%s", err.text);
+    require(policy_load_origins(fixtures, "expects-nothing-new", &same, &origins, &err) == 0, "%s",
+            err.text);
+    (void) snprintf(whole, sizeof whole, "[%s]", of_base);
+    expect(strcmp(base.expect.text, whole) == 0, "%s", base.expect.text);
+    expect(base.expect.needs.contents && !base.expect.needs.artifacts && !base.expect.needs.result,
+           "needs of the base");
+    (void) snprintf(
+        whole, sizeof whole,
+        "[%s,{\"artifacts\":[{\"name\":\"plot.png\",\"required\":false,\"type\":\"image/"
+        "png\"}]}]",
+        of_base);
+    expect(strcmp(more.expect.text, whole) == 0, "%s", more.expect.text);
+    expect(more.expect.on_fault == ON_FAULT_WITHHOLD && more.expect.needs.artifacts,
+           "what is extended goes on");
+    expect(strcmp(same.expect.text, whole) == 0 && same.expect.on_fault == ON_FAULT_WITHHOLD,
+           "also through one that says nothing");
+    expect(origins.expects[0].line == 4 && strstr(origins.files[origins.expects[0].file], "-ok."),
+           "the line of the first");
+    expect(origins.expects[1].line == 3 && strstr(origins.files[origins.expects[1].file], "-more."),
+           "the line of the second");
+    expect(origins.on_fault.line == 5, "the line of on_fault is %d", origins.on_fault.line);
+    require(policy_render(&base, &text, &err) == 0, "%s", err.text);
+    expect(strstr(text, "},\"expect\":{\"all\":[{") && strstr(text, "\"on_fault\":\"withhold\"},"),
+           "%s", text);
+}
+
 TEST(a_wrong_policy_is_refused_with_its_place)
 {
     find_fixtures();
@@ -84,7 +124,7 @@ TEST(a_wrong_policy_is_refused_with_its_place)
         { "extends_itself",      ":2:10: " },
         { "extends_nothing",     ":2:10: there is no policy 'does-not-exist'; " },
         { "extends_outside",     ":2:10: '../../../etc/passwd' is no name; " },
-        { "unknown_key",         ":4:1: unknown key 'netwrok'; keys are name, extends, description, template, languages, limits, maximum, network, sessions, precheck, approval, env" },
+        { "unknown_key",         ":4:1: unknown key 'netwrok'; keys are name, extends, description, template, languages, limits, maximum, network, sessions, precheck, approval, expect, env" },
         { "unknown_limit",       ":5:3: no limit is named 'memroy'; limits are wall, cpu, cpus, " },
         { "wrong_type",          ":2:11: a list or a mapping where a text belongs; " },
         { "languages_as_text",   ":3:12: languages is a list; " },
@@ -96,6 +136,15 @@ TEST(a_wrong_policy_is_refused_with_its_place)
         { "laxer_precheck",      ":4:11: precheck.subprocess is 'warn', and the policy that this one extends says 'deny'; " },
         { "laxer_modules",       ":4:11: precheck.modules.os.path is 'allow', and the policy that this one extends says 'deny'; " },
         { "asks_for_precheck",   NULL },
+        { "expects_less",        ":3:9: expect.on_fault is 'tell', and the policy that this one extends says 'withhold'; " },
+        { "expects_unknown",     ":12:19: expect.stdout.schema/properties/b/fromat: " },
+        { "expects_path",        ":7:16: expect.artifacts[1].pattern must be a path beneath /workspace, " },
+        { "expects_key",         ":5:12: 'expect.on_falt' is unknown; " },
+        { "expects_word",        ":4:37: on_fault is tell or withhold; " },
+        { "expects_twice",       ":6:3: 'stdout' is there twice; " },
+        { "expects_nothing",     ":4:9: expect is a mapping; write {" },
+        { "expects_text",        ":4:30: expect.stdout.max_bytes must be a number of bytes" },
+        { "expects_large",       ": expect has " },
         { "steers_the_loader",   ":4:7: variable LD_PRELOAD steers the loader; " },
         { "aliases",             ":2:11: an anchor" },
         { "no_template",         ":1:7: the policy has no template; " },
@@ -502,7 +551,7 @@ TEST(what_is_installed_is_right)
 }
 
 TESTS(CASE(a_policy_is_merged_over_what_it_extends),
-      CASE(approvals_go_no_further_than_what_is_extended),
+      CASE(approvals_go_no_further_than_what_is_extended), CASE(expectations_add_up),
       CASE(a_wrong_policy_is_refused_with_its_place), CASE(each_key_is_strict),
       CASE(a_text_has_a_bound), CASE(a_name_finds_one_file_and_no_other),
       CASE(the_first_directory_wins), CASE(a_request_may_narrow_or_ask_up_to_the_maximum),

@@ -111,7 +111,7 @@ static int add_node(struct builder *builder, enum yaml_kind kind, error *err)
 static int open_node(struct builder *builder, enum yaml_kind kind, error *err)
 {
     if (builder->depth >= YAML_DEPTH_MOST)
-        return refuse(builder, err, "nested too deeply; 8 levels are read");
+        return refuse(builder, err, "nested too deeply; 24 levels are read");
     if (add_node(builder, kind, err) < 0)
         return -1;
     builder->open[builder->depth++] = builder->yaml->count - 1;
@@ -157,6 +157,7 @@ static int decode(struct builder *builder, enum fy_scalar_style style, const cha
     node->text = out;
     node->length = used;
     node->empty = used == 0 && style == FYSS_PLAIN;
+    node->quoted = style != FYSS_PLAIN;
     builder->text_used += used + 1;
     return 0;
 }
@@ -192,6 +193,7 @@ static int decode_block(struct builder *builder, const char *text, size_t length
     struct yaml_node *node = &builder->yaml->nodes[builder->yaml->count - 1];
     node->text = out;
     node->length = used;
+    node->quoted = true;
     builder->text_used += used + 1;
     return 0;
 }

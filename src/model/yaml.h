@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { YAML_DEPTH_MOST = 8, YAML_NODES_MOST = 2048 };
+enum { YAML_DEPTH_MOST = 24, YAML_NODES_MOST = 2048 };
 
 enum yaml_kind { YAML_TEXT, YAML_SEQUENCE, YAML_MAPPING };
 
@@ -20,6 +20,7 @@ struct yaml_node {
     const char *text; /* of a YAML_TEXT, ended by NUL */
     size_t length;    /* of the text */
     bool empty;       /* nothing is written: "key:" */
+    bool quoted;      /* it stands in quotes or in a block: a text, whatever it looks like */
     size_t children;  /* direct ones; in a mapping keys and values count each */
     unsigned first;   /* index of the first child */
     unsigned next;    /* index of the next sibling; 0: none */

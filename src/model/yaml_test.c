@@ -95,7 +95,7 @@ TEST(what_could_mean_more_than_it_shows_is_refused)
         { "a: !!int 1\n", "f:1:4: a tag" },
         { "a: !<tag:x> {}\n", "f:1:4: a tag" },
         { "a: 1\n---\nb: 2\n", "f:3:1: a second document" },
-        { "[[[[[[[[[1]]]]]]]]]", "f:1:9: nested too deeply" },
+        { "[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]", "f:1:25: nested too deeply" },
         { "a: \"\\0\"\n", "f:1:4: an escape" },
         { "a: \"\\x1b[2J\"\n", "f:1:4: an escape" },
         { "a: 1\nb: \xff\n", "f:2:4: not UTF-8" },

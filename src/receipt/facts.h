@@ -102,6 +102,7 @@ struct receipt_facts {
     const char *gate_expectation; /* sha256 of that, in canonical JSON */
     size_t gate_count;
     uint64_t gate_unlisted;
+    bool gate_withheld; /* the output was not handed over */
     const struct fact_gate *gate;
     const struct fact_counter *counters;
     const char *const *variables; /* names */

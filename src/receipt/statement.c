@@ -237,6 +237,8 @@ static void write_gate(struct jcs *json, const struct receipt_facts *facts)
     jcs_close(json, ']');
     jcs_count_field(json, "unlisted", facts->gate_unlisted);
     jcs_text_field(json, "verdict", facts->gate_verdict);
+    jcs_key(json, "withheld");
+    jcs_flag(json, facts->gate_withheld);
     jcs_close(json, '}');
 }
 

@@ -216,11 +216,18 @@ static bool say_end(struct event_stream *stream)
     return true;
 }
 
+/* What the policy withholds until it has passed, no event tells before. */
+static bool say_harvest(struct event_stream *stream)
+{
+    if (gate_holds(stream->run))
+        return say_denial(stream);
+    return say_output(stream, 0) || say_output(stream, 1) || say_result(stream) ||
+           say_denial(stream) || say_artifact(stream) || say_error(stream);
+}
+
 static bool say_something(struct event_stream *stream)
 {
-    if (stream->run->has_harvest &&
-        (say_started(stream) || say_output(stream, 0) || say_output(stream, 1) ||
-         say_result(stream) || say_denial(stream) || say_artifact(stream) || say_error(stream)))
+    if (stream->run->has_harvest && (say_started(stream) || say_harvest(stream)))
         return true;
     return say_end(stream);
 }

@@ -165,11 +165,12 @@ static const struct property gate_found[] = {
 };
 static const struct property gate[] = {
     { "verdict",     "=passed,failed,error", "error: it could not be found out, which is no pass" },
-    { "expectation", "string",  "SHA-256 of `expect` in canonical JSON (RFC 8785)" },
+    { "expectation", "string",  "SHA-256 of `expect` in canonical JSON (RFC 8785); with a policy's, of the list of all" },
     { "findings",    "[]GateFound", "up to 100" },
     { "unlisted",    "count",   "findings beyond those" },
     { "failure",     "string?", "with error: why" },
     { "took_ms",     "count",   "" },
+    { "withheld",    "string?", "the policy hands over only what has passed: what was not handed over" },
     { 0 },
 };
 static const struct property usage[] = {

@@ -1,6 +1,6 @@
 /* expect_schema.c - is this a schema of which we understand every word? One row a keyword
  * (gate_keywords.def), one function a shape. */
-#include "daemon/expect.h"
+#include "model/expect.h"
 
 #include "base/table.h"
 
@@ -277,7 +277,7 @@ static const struct keyword {
     enum shape shape;
 } keywords[] = {
 #define KEYWORD(name, shape) { name, SHAPE_##shape },
-#include "daemon/gate_keywords.def"
+#include "model/gate_keywords.def"
 };
 
 static const struct keyword *find_keyword(const char *name)

@@ -1,6 +1,6 @@
 /* expect_test.c - what nobody would look at is refused, and what is refused is named. */
 #include "base/test.h"
-#include "daemon/expect.h"
+#include "model/expect.h"
 
 #include "base/table.h"
 

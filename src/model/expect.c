@@ -1,5 +1,5 @@
 /* expect.c - the field `expect`: one row for each key, as request.c has them. */
-#include "daemon/expect.h"
+#include "model/expect.h"
 
 #include "base/table.h"
 #include "base/text.h"
@@ -37,7 +37,7 @@ static int take_type(struct wish *wish, struct json_object *value, error *err)
 {
     static const char *const names[] = {
 #define TYPE(name, text) name,
-#include "daemon/gate_types.def"
+#include "model/gate_types.def"
     };
     wish->type = expectation_text(value);
     wish->says_something = true;

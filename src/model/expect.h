@@ -1,5 +1,6 @@
 /* expect.h - what a run may carry of its output's expectation: the field `expect` of a request,
- * checked for form when the run is asked for. Whether the output is so, gate.h finds out.
+ * checked for form when the run is asked for, or the key of a policy file. Whether the output is
+ * so, gate.h finds out.
  *
  *     {"stdout": {"schema": …, "type": "text/csv", "min_bytes": 1, "max_bytes": 4096},
  *      "result": {"schema": …},
@@ -12,19 +13,13 @@
 #pragma once
 
 #include "base/error.h"
+#include "model/expect_needs.h"
 
 #include <json.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 enum { EXPECT_BYTES_MOST = 256 * 1024, EXPECT_ARTIFACTS_MOST = 64, EXPECT_PATTERN_MOST = 512 };
-
-/* What of a run has to be there to find out. */
-struct expect_needs {
-    bool contents;  /* of its artifacts */
-    bool result;    /* it shows values: a cell */
-    bool artifacts; /* it is one that leaves some: no cell of a session */
-};
 
 /* Checks the whole of it.
  * Gives  *ret_needs.

@@ -2,7 +2,7 @@
  * else is refused. So it means the same to whoever wrote it for JSON Schema (ECMA-262) and to the
  * program that uses it (Python's re). How long it takes to match is not bounded here but by the
  * processor time of that program's sandbox. */
-#include "daemon/expect.h"
+#include "model/expect.h"
 
 #include <inttypes.h>
 #include <stdint.h>

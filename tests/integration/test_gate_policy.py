@@ -1,0 +1,212 @@
+"""Expectations that a policy states: they hold whatever a request expects, and what has not passed can be withheld."""
+
+import hashlib
+import json
+import time
+
+import pytest
+import session_rig
+from conftest import STATE, TOP, Glovebox
+from serving import let_others_in
+from test_gate import gate_in_receipt
+
+HEAD = "extends: minimal\ntemplate: minimal\nlanguages: [python, bash]\n"
+OF_TELLS = {"secrets": "forbid", "stdout": {"schema": {"type": "integer"}}}
+POLICIES = {
+    "tells": HEAD + "expect: {stdout: {schema: {type: integer}}, secrets: forbid}\n",
+    "holds": "extends: tells\nexpect:\n  on_fault: withhold\n",
+    "files": HEAD + "expect:\n  on_fault: withhold\n  artifacts:\n    - {name: n.json, schema: {type: integer}}\n"
+                    "  others: forbid\n",
+    "values": HEAD + "expect: {on_fault: withhold, result: {schema: {type: integer}}}\n",
+    "lets": HEAD + "expect: {on_fault: withhold}\n",
+}
+SECRET = "AKIA" + "ABCDEFGHIJKLMNOP"
+PRINT_SECRET = "print('AKIA' + 'ABCDEFGHIJKLMNOP')"
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("p")
+    policies = folder / "policies"
+    policies.mkdir()
+    for name, text in POLICIES.items():
+        (policies / f"{name}.yaml").write_text(f"name: {name}\n{text}")
+    (policies / "minimal.yaml").write_text((TOP / "policies" / "minimal.yaml").read_text())
+    glovebox = Glovebox(folder)
+    glovebox.state = folder / "state"
+    (glovebox.state / "templates").mkdir(parents=True)
+    (glovebox.state / "templates" / "minimal").symlink_to(STATE / "templates" / "minimal")
+    let_others_in(glovebox.state)
+    started = session_rig.Daemon(glovebox, folder, policies=str(policies))
+    started.glovebox = glovebox
+    yield started
+    started.stop()
+
+
+def run(daemon, policy, code, **request):
+    status, result = daemon.call("POST", "/v1/runs", {"code": code, "language": "python", "policy": policy} | request)
+    assert status == 200, result
+    return result
+
+
+def rules_of(result):
+    return [row["rule"] for row in result["gate"]["findings"]]
+
+
+def digest_of(value):
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def assert_withheld(result):
+    assert result["stdout"] == result["stderr"] == "" and result["results"] == result["artifacts"] == [], result
+    assert result["error"]["name"] == "Withheld" and "withheld" in result["error"]["value"], result
+    assert result["gate"]["withheld"] == result["error"]["value"] and result["gate"]["verdict"] != "passed"
+
+
+def test_both_have_to_be_so(daemon):
+    """What the policy expects holds without a word of the request, and a request can only add to it."""
+    result = run(daemon, "tells", "print(5)")
+    assert result["gate"]["verdict"] == "passed" and result["gate"]["expectation"] == digest_of(OF_TELLS), result
+    assert result["gate"]["withheld"] is None and gate_in_receipt(daemon, result)["withheld"] is False
+    result = run(daemon, "tells", "print('five')")
+    assert rules_of(result) == ["json"] and result["stdout"] == "five\n" and result["status"] == "ok"
+    wish = {"stdout": {"max_bytes": 2}}
+    result = run(daemon, "tells", "print(5)", expect=wish)
+    assert result["gate"]["verdict"] == "passed" and result["gate"]["expectation"] == digest_of([OF_TELLS, wish]), result
+    assert gate_in_receipt(daemon, result)["expectation"] == digest_of([OF_TELLS, wish])
+    assert rules_of(run(daemon, "tells", "print(500)", expect=wish)) == ["too_large"]
+    for loose in ({"secrets": "allow"}, {"stdout": {"schema": True}}, {"stdout": {"max_bytes": 4096}}):
+        assert set(rules_of(run(daemon, "tells", PRINT_SECRET, expect=loose))) == {"json", "secret"}, loose
+
+
+def test_what_has_not_passed_is_withheld(daemon):
+    result = run(daemon, "holds", "import sys; print('five'); print('words', file=sys.stderr); open('a', 'w').write('x')")
+    assert_withheld(result)
+    assert result["status"] == "ok" and result["exit_code"] == 0 and rules_of(result) == ["json"]
+    proof = gate_in_receipt(daemon, result)
+    assert proof["withheld"] is True and proof["verdict"] == "failed"
+    status, receipt = daemon.call("GET", f"/v1/receipts/{result['receipt']}")
+    assert status == 200
+    result = run(daemon, "holds", "print(5)")
+    assert result["stdout"] == "5\n" and result["error"] is None and result["gate"]["withheld"] is None
+
+
+@pytest.mark.parametrize("code", [
+    "raise ValueError('AKIA' + 'ABCDEFGHIJKLMNOP')",
+    PRINT_SECRET + "; import os; os._exit(3)",
+    PRINT_SECRET + "; import os; os.kill(os.getpid(), 9)",
+    PRINT_SECRET + "\nwhile True: pass",
+])
+def test_no_end_of_a_run_is_a_way_around(daemon, code):
+    result = run(daemon, "holds", code, limits={"wall_ms": 1500})
+    assert_withheld(result)
+    assert SECRET not in json.dumps(result)
+
+
+def test_a_run_that_is_cancelled_tells_nothing(daemon):
+    code = PRINT_SECRET + "\nprint('x', flush=True)\nimport time; time.sleep(30)"
+    answer = daemon.open("POST", "/v1/runs", {"code": code, "language": "python", "policy": "holds"},
+                         {"Prefer": "respond-async"})
+    assert answer.status == 202
+    run_id = json.loads(answer.read())
+    place = f"/v1/runs/{run_id['id']}"
+    for _ in range(200):
+        told = daemon.call("GET", place)[1]
+        assert SECRET not in json.dumps(told)
+        if told["status"] == "running":
+            break
+        time.sleep(0.02)
+    daemon.call("DELETE", place)
+    for _ in range(200):
+        told = daemon.call("GET", place)[1]
+        if told["status"] == "cancelled":
+            break
+        time.sleep(0.02)
+    assert_withheld(told)
+
+
+def test_no_event_tells_what_is_withheld(daemon):
+    for code, is_told in (("print(5)", True), (PRINT_SECRET, False)):
+        stream = session_rig.Events(daemon.open("POST", "/v1/runs", {"code": code, "language": "python", "policy": "holds"},
+                                                {"Accept": "text/event-stream"}))
+        events = []
+        while not events or events[-1][0] != "end":
+            events.append(stream.next())
+        assert ("stdout" in [name for name, _ in events]) is is_told, events
+        assert SECRET not in json.dumps(events)
+
+
+def test_artifacts_are_the_callers_when_they_have_passed(daemon):
+    text, bad = f"{time.time_ns()}", f'"{time.time_ns()}"'
+    digests = [hashlib.sha256(data.encode()).hexdigest() for data in (text, bad)]
+    result = run(daemon, "files", f"open('n.json', 'w').write('{bad}')")
+    assert_withheld(result)
+    assert rules_of(result) == ["schema"] and result["gate"]["findings"][0]["path"] is None, result
+    assert daemon.open("GET", f"/v1/artifacts/sha256:{digests[1]}").status == 404
+    result = run(daemon, "files", f"open('n.json', 'w').write('{text}')")
+    assert [row["sha256"] for row in result["artifacts"]] == [digests[0]], result
+    assert daemon.open("GET", f"/v1/artifacts/sha256:{digests[0]}").read() == text.encode()
+    result = run(daemon, "files", f"open('n.json', 'w').write('{text}')")  # the same bytes again
+    assert daemon.open("GET", f"/v1/artifacts/sha256:{digests[0]}").read() == text.encode()
+    result = run(daemon, "files", f"open('n.json', 'w').write('{text}'); open('{SECRET}', 'w').write('x')")
+    assert_withheld(result)
+    assert rules_of(result) == ["unexpected"] and SECRET not in json.dumps(result)
+    assert daemon.open("GET", f"/v1/artifacts/sha256:{digests[0]}").read() == text.encode(), "another run's stay"
+
+
+def test_what_cannot_be_looked_at_is_refused(daemon):
+    """A way of asking under which nothing would be compared is no way around."""
+    status, answer = daemon.call("POST", "/v1/runs", {"code": "5", "language": "python", "policy": "values"})
+    assert status == 400 and '"mode": "cell"' in json.dumps(answer).replace("\\", ""), answer
+    result = run(daemon, "values", "5", mode="cell")
+    assert result["gate"]["verdict"] == "passed" and result["results"], result
+    assert_withheld(run(daemon, "values", "'x'", mode="cell"))
+    status, answer = daemon.call("POST", "/v1/sessions", {"policy": "files"})
+    assert status == 400 and "expects artifacts" in answer["error"]["message"], answer
+
+
+def test_cells_of_a_session(daemon):
+    session = daemon.session(policy="holds")
+    try:
+        result = session.call("POST", "/contexts/python/run", {"code": "print(5)"})[1]
+        assert result["gate"]["verdict"] == "passed" and result["stdout"] == "5\n", result
+        assert_withheld(session.call("POST", "/contexts/python/run", {"code": "x = 7\n" + PRINT_SECRET + "\nx"})[1])
+        result = session.call("POST", "/contexts/python/run", {"code": "print(x)"})[1]
+        assert result["stdout"] == "7\n", "the context is as it was"
+        for method, path, body in (
+                ("POST", "/processes", {"command": ["true"]}),
+                ("GET", "/files/x", None), ("GET", "/files:tar?path=x", None), ("GET", "/files:watch?path=x", None),
+                ("POST", "/files:list", {"path": "x"}), ("POST", "/files:stat", {"path": "x"})):
+            status, answer = session.call(method, path, body)
+            assert status == 403 and "withholds" in answer["error"]["message"], (path, status, answer)
+        assert session.call("PUT", "/files/x", 1)[0] in (200, 201), "in it may go"
+    finally:
+        session.call("DELETE")
+
+
+def test_a_policy_that_expects_nothing_withholds_for_requests(daemon):
+    assert run(daemon, "lets", "print('x')")["gate"] is None
+    assert_withheld(run(daemon, "lets", "print('x')", expect={"stdout": {"schema": True}}))
+    session = daemon.session(policy="lets")
+    assert session.call("POST", "/processes", {"command": ["true"]})[0] == 201
+    session.call("DELETE")
+
+
+def test_the_command_line_says_it(daemon):
+    policies = {"GLOVEBOX_POLICIES": str(daemon.folder / "policies")}
+    environment = {"GLOVEBOX_SOCKET": daemon.path, "GLOVEBOX_POLICIES": ""}
+    done = daemon.glovebox("run", "--policy", "holds", "-c", "print('five')", env=environment)
+    assert done.returncode == 65 and done.stdout == b"", done
+    assert b"not JSON" in done.stderr and b"are withheld" in done.stderr, done.stderr
+    done = daemon.glovebox("run", "--policy", "holds", "-c", "print(5)", env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"5\n", b"")
+    shown = daemon.glovebox("policy", "show", "holds", env=policies).stdout.decode()
+    assert "on_fault withhold" in shown and '{"schema":{"type":"integer"}}' in shown, shown
+    explained = daemon.glovebox("policy", "explain", "--policy", "holds", env=policies).stdout.decode()
+    lines = {line.split()[0]: line.split()[-1] for line in explained.splitlines() if line.startswith("  expect")}
+    assert lines["expect.stdout"].endswith("tells.yaml:5") and lines["expect.secrets"].endswith("tells.yaml:5"), explained
+    assert lines["expect.on_fault"].endswith("holds.yaml:4"), explained
+    told = daemon.glovebox("prompt", "--policy", "holds", env=policies).stdout.decode()
+    assert '"type":"integer"' in told and "withheld" in told, told
+    policy = next(row for row in daemon.call("GET", "/v1/policies")[1]["policies"] if row["name"] == "holds")
+    assert policy["policy"]["expect"] == {"all": [OF_TELLS], "on_fault": "withhold"}, policy
