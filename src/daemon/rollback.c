@@ -16,6 +16,7 @@ enum { LEASE_MS = 10000 };
 
 struct rollback {
     struct session *session;
+    bool waits_for_room;
     struct pool_ticket *ticket;
     struct sandbox *sandbox; /* that the session is going to have */
     enum pool_start start;
@@ -122,10 +123,35 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
     fill_it(rollback);
 }
 
+/* May end it: then it is told. */
+static int lease(struct rollback *rollback, error *err)
+{
+    struct sandbox *parked = NULL;
+    struct session *session = rollback->session;
+    struct lease wanted = session_lease_of(session);
+    wanted.told = on_leased;
+    wanted.context = rollback;
+    int leased = pool_lease(session->sessions->pool, &wanted, &rollback->ticket, &parked, err);
+    rollback->waits_for_room = leased == POOL_FULL;
+    if (leased == POOL_LEASED && parked)
+        on_leased(rollback, parked, POOL_PARKED, NULL);
+    return leased < 0 ? -1 : 0;
+}
+
+bool rollback_proceed(struct session *session)
+{
+    struct rollback *rollback = session->rollback;
+    error why;
+    if (!rollback || !rollback->waits_for_room)
+        return true;
+    if (lease(rollback, &why) < 0)
+        finish(rollback, &why);
+    return session->rollback != rollback || !rollback->waits_for_room;
+}
+
 int session_roll_back(struct session *session, struct mark *mark,
                       void (*told)(void *user, const error *why), void *user, error *err)
 {
-    struct sandbox *parked = NULL;
     if (session_check_running(session, err) < 0)
         return -1;
     if (session->rollback)
@@ -140,23 +166,12 @@ int session_roll_back(struct session *session, struct mark *mark,
                                    .user = user };
     mark_hold(mark);
     session->rollback = rollback;
-    struct lease lease = session_lease_of(session);
-    lease.told = on_leased;
-    lease.context = rollback;
-    int leased = pool_lease(session->sessions->pool, &lease, &rollback->ticket, &parked, err);
-    if (leased == POOL_FULL)
-        (void) fail(err, ERR_BUSY,
-                    "every sandbox slot of this machine is taken, and the way back needs one; try "
-                    "again in a moment");
-    if (leased != POOL_LEASED) {
-        rollback->told = NULL;
-        finish(rollback, err);
-        return -1;
-    }
     session_touch(session);
-    if (parked)
-        on_leased(rollback, parked, POOL_PARKED, NULL);
-    return 0;
+    if (lease(rollback, err) == 0)
+        return 0;
+    rollback->told = NULL;
+    finish(rollback, err);
+    return -1;
 }
 
 void rollback_look(struct session *session)
@@ -168,7 +183,12 @@ void rollback_look(struct session *session)
     if (rollback->sandbox) {
         fill_look(&rollback->fill);
     } else if (deadline_has_passed(rollback->ends)) {
-        (void) fail(&why, ERR_TIMEOUT, "no sandbox was built in %d s", LEASE_MS / 1000);
+        (void) (rollback->waits_for_room
+                    ? fail(&why, ERR_BUSY,
+                           "every sandbox slot of this machine is taken, and none became free in "
+                           "%d s for the way back; try again later, or end a session",
+                           LEASE_MS / 1000)
+                    : fail(&why, ERR_TIMEOUT, "no sandbox was built in %d s", LEASE_MS / 1000));
         finish(rollback, &why);
     }
 }

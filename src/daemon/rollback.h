@@ -4,14 +4,17 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
+
 struct mark;
 struct session;
 struct rollback;
 
 /* Begins one; `told` hears the end, *why NULL: it is done.
- * Fails  ERR_CONFLICT  the session does not run, or is on its way back already; ERR_BUSY. */
+ * Fails  ERR_CONFLICT  the session does not run, or is on its way back already. */
 int session_roll_back(struct session *session, struct mark *mark,
                       void (*told)(void *user, const error *why), void *user, error *err);
 void rollback_look(struct session *session);
+bool rollback_proceed(struct session *session); /* a slot may be free; false: there is none */
 void rollback_end(struct session *session, const error *why);     /* if there is one */
 void rollback_unheard(struct session *session, const void *user); /* he is not told any more */

@@ -440,6 +440,8 @@ void sessions_proceed(struct sessions *sessions)
     error why;
     for (struct session *session = sessions->oldest, *next; session; session = next) {
         next = session->newer;
+        if (!rollback_proceed(session))
+            return;
         if (session->state != SESSION_STARTING || !session->waits_for_room)
             continue;
         if (session_lease(session, &why) < 0)

@@ -521,7 +521,18 @@ class TestMarks:
                 other.end()
                 status, answer = waiting.result()
             assert status == 201 and answer["branched_from"]["mark"] == name, answer
-            assert session_rig.Session(full, answer).value("x") == "1"
+            other = session_rig.Session(full, answer)
+            assert other.value("x") == "1"
+            again = mark(parent)
+            with concurrent.futures.ThreadPoolExecutor(1) as beside:
+                waiting = beside.submit(parent.call, "POST", f"/marks/{again}/rollback")
+                time.sleep(0.2)
+                assert not waiting.done(), "the way back waits for a slot"
+                other.end()
+                assert waiting.result()[0] == 200, waiting.result()
+            for _ in range(6):  # the slot of the one before is still being cleared
+                status, answer = parent.call("POST", f"/marks/{again}/rollback")
+                assert status == 200, answer
         finally:
             full.stop()
 
@@ -535,6 +546,9 @@ class TestMarks:
         for name in ("a/b", "mrk_x", "x" * 64, "\u00e4"):
             assert session.call("POST", "/marks", {"name": name})[0] == 400, name
         assert session.call("POST", "/marks", {"what": 1})[0] == 400
+        for wish in ({"mark": "m1\0x"}, {"context": "python\0x"}, {"mark": None}, {"mark": ""}):
+            status, answer = session.call("POST", "/branch", wish)
+            assert status == 400 and f"'{[*wish][0]}' is an id" in answer["error"]["message"], answer
 
     def test_all_of_them_have_a_bound_also_while_they_are_made(self, tmp_path):
         import session_rig

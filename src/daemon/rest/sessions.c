@@ -215,10 +215,12 @@ static int take_wish(struct json_object *wishes, const char *name, char text[CON
     text[0] = '\0';
     if (!json_object_is_type(wishes, json_type_object))
         return fail(err, ERR_BAD_REQUEST, "the body must be a JSON object");
-    if (!json_object_object_get_ex(wishes, name, &value) || !value)
+    if (!json_object_object_get_ex(wishes, name, &value))
         return 0;
-    if (!json_object_is_type(value, json_type_string) || json_object_get_string_len(value) == 0 ||
-        json_object_get_string_len(value) >= CONTEXT_ID_SIZE)
+    int length =
+        json_object_is_type(value, json_type_string) ? json_object_get_string_len(value) : 0;
+    if (length == 0 || length >= CONTEXT_ID_SIZE ||
+        strlen(json_object_get_string(value)) != (size_t) length)
         return fail(err, ERR_BAD_REQUEST, "'%s' is an id, as a text", name);
     (void) snprintf(text, CONTEXT_ID_SIZE, "%s", json_object_get_string(value));
     json_object_object_del(wishes, name);
