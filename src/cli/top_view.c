@@ -147,7 +147,7 @@ static void suggest_quotas(struct page *page, json_object *key)
     if (refused > 0 && asked >= RUNS_LEAST && refused * 100 / asked >= OFTEN_PERCENT)
         line(page,
              "  quota of %s: %lld of %lld runs (%lld %%) were refused; it may start %lld a minute "
-             "(0: no bound) and have %lld at once (0: no bound)",
+             "(0: no bound) and have %lld at once (0: its share of the slots)",
              name, (long long) refused, (long long) asked, (long long) (refused * 100 / asked),
              (long long) count(key, "runs_per_minute"), (long long) count(key, "concurrency"));
     int64_t day_ms = count(key, "cpu_seconds_per_day") * 1000;

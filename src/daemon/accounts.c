@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAVE_EVERY_MS = 5000, BUSY_RETRY_S = 1 };
+enum { SAVE_EVERY_MS = 5000, BUSY_RETRY_S = 1, KEYS_COUNT_MS = 1000 };
 
 static void save_uses(struct accounts *accounts)
 {
@@ -200,12 +200,78 @@ static bool queue_is_full(const struct accounts *accounts, const struct account 
            account->turn.queued >= crowd_share(account->turn.active, accounts->busy, 1);
 }
 
+/* --- slots --------------------------------------------------------------------------------------
+ */
+
+static int count_one(void *context, const struct api_key *key)
+{
+    uint32_t *count = context;
+    bool is_good = key->revoked_s == 0 &&
+                   (key->expires_s == 0 || key->expires_s > wall_clock_ms() / 1000) &&
+                   (key->scopes & (SCOPE_RUN | SCOPE_SESSIONS)) != 0;
+    *count += is_good;
+    return *count > 1;
+}
+
+/* Keys that could want a slot at any time, whether they were seen or not. */
+static bool keys_are_several(struct accounts *accounts)
+{
+    uint32_t count = 0;
+    error err;
+    if (now_ms() < accounts->keys.until_ms)
+        return accounts->keys.are_several;
+    if (accounts->store && key_store_list(accounts->store, count_one, &count, &err) < 0)
+        log_event(LOG_WARNING, "keys.not_counted", TEXT("cause", err.text));
+    accounts->keys.are_several = count > 1;
+    accounts->keys.until_ms = now_ms() + KEYS_COUNT_MS;
+    return count > 1;
+}
+
+static uint32_t slots_of(const struct account *account)
+{
+    return account->sessions + account->turn.active;
+}
+
+static uint32_t slots_of_others(const struct accounts *accounts, const struct account *account)
+{
+    uint32_t held = slots_of(&accounts->local);
+    for (const struct account *each = accounts->all; each; each = each->next)
+        held += each == account ? 0 : slots_of(each);
+    return held;
+}
+
+bool account_is_at_share(struct accounts *accounts, const struct account *account)
+{
+    bool is_shared =
+        account->key.id[0] != '\0' && account->turn.active_most == 0 && accounts->slots > 0;
+    return is_shared &&
+           slots_of(account) >=
+               turn_slots_most(accounts->slots, slots_of_others(accounts, account)) &&
+           keys_are_several(accounts);
+}
+
+int account_refuse_slot(struct accounts *accounts, struct account *account, error *err)
+{
+    (void) fail(err, ERR_BUSY,
+                "key %s holds %u of %u slots (%u sessions, %u runs): while there are other keys it "
+                "may have 3/4 of what they leave; end a session or a run, or use a key made with "
+                "--concurrency",
+                account->key.id, slots_of(account), accounts->slots, account->sessions,
+                account->turn.active);
+    return refuse(account, ERR_BUSY, BUSY_RETRY_S, err);
+}
+
+/* --- admission ----------------------------------------------------------------------------------
+ */
+
 int account_admit(struct accounts *accounts, struct account *account, error *err)
 {
     struct rate_quota quota = account_quota(accounts, account);
     uint32_t wait_s = BUSY_RETRY_S;
     if (queue_is_full(accounts, account)) {
         crowd_refused(&account->crowd, now_ms());
+        if (account_is_at_share(accounts, account))
+            return account_refuse_slot(accounts, account, err);
         (void) fail(err, ERR_BUSY, "%u runs of key %s wait already; try again in a second",
                     account->turn.queued, account->key.id);
         return refuse(account, ERR_BUSY, BUSY_RETRY_S, err);
@@ -245,7 +311,9 @@ struct account *accounts_next(struct accounts *accounts)
 {
     struct account *next = turn_is_ready(&accounts->local.turn) ? &accounts->local : NULL;
     for (struct account *account = accounts->all; account; account = account->next)
-        if (turn_is_ready(&account->turn) && (!next || turn_is_before(&account->turn, &next->turn)))
+        if (turn_is_ready(&account->turn) &&
+            (!next || turn_is_before(&account->turn, &next->turn)) &&
+            !account_is_at_share(accounts, account))
             next = account;
     return next;
 }

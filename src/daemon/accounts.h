@@ -27,6 +27,7 @@ struct account {
     struct rate rate;
     struct run *first_queued, *last_queued;
     struct crowd crowd; /* its own queue was full */
+    uint32_t sessions;  /* alive: each holds a slot, as each run under way does */
     unsigned retry_s;   /* of the last refusal */
     unsigned mark_count;
     uint64_t mark_bytes; /* of the marks of its sessions, those that are being made too: marks.h */
@@ -52,7 +53,12 @@ struct accounts {
     uint32_t tenants;        /* that were seen */
     int64_t clock_us;        /* of whoever began last: turn.h */
     struct account_defaults defaults;
-    uint32_t busy; /* as many runs, served and waiting, are no crowd (crowd.h) */
+    uint32_t busy;  /* as many runs, served and waiting, are no crowd (crowd.h) */
+    uint32_t slots; /* that there are, for all; 0: not known yet */
+    struct {
+        bool are_several;
+        int64_t until_ms; /* then they are counted again */
+    } keys;
     uv_timer_t save;
 };
 
@@ -89,6 +95,13 @@ struct rate_quota account_quota(const struct accounts *accounts, const struct ac
 /* Of the place in the queue of all keys that is left while they crowd it: how many of its runs may
  * wait. */
 uint32_t account_share(const struct accounts *accounts, const struct account *account);
+
+/* Does it hold as many slots as a key may that was made without --concurrency, while other keys may
+ * come? The owner of the daemon never does. (turn.h) */
+bool account_is_at_share(struct accounts *accounts, const struct account *account);
+
+/* Says so, and what to do. Fails  ERR_BUSY. */
+int account_refuse_slot(struct accounts *accounts, struct account *account, error *err);
 
 /* Whose run is next; NULL: nobody's. */
 struct account *accounts_next(struct accounts *accounts);

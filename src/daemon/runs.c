@@ -164,8 +164,11 @@ static int admit(struct runs *runs, struct account *account, error *err)
                     "glovebox-spawner is gone and starts again by itself; ask again in a second");
     uint32_t busy = BUSY_PER_PROCESSOR * runs->processors;
     runs->accounts->busy = busy < runs->pool->slots ? busy : runs->pool->slots;
+    runs->accounts->slots = runs->pool->slots;
     if (account_admit(runs->accounts, account, err) < 0)
         return -1;
+    if (account->turn.active == 0 && account_is_at_share(runs->accounts, account))
+        return account_refuse_slot(runs->accounts, account, err); /* sessions last: no run ends */
     bool is_full = runs->queued >= runs->queued_most;
     if (!is_full && crowd_is_there(&runs->crowd, now_ms()))
         is_full = account->turn.queued >= account_share(runs->accounts, account);
@@ -228,6 +231,7 @@ struct run *runs_find(const struct runs *runs, const struct account *account, co
 void runs_proceed(struct runs *runs)
 {
     struct account *account;
+    runs->accounts->slots = runs->pool->slots;
     while ((account = accounts_next(runs->accounts))) {
         struct run *run = account->first_queued;
         int64_t clock_us = account->turn.clock_us;
@@ -281,6 +285,6 @@ void runs_ended(struct runs *runs, struct run *run)
     if (run->is_detached)
         slim_old(runs);
     run_slim(run);
-    if (run->account->turn.active_most > 0)
+    if (run->account->turn.active_most > 0 || runs->accounts->keys.are_several)
         runs_proceed(runs); /* its place in the number that its key may have is free */
 }

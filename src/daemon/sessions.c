@@ -149,6 +149,8 @@ void sessions_ended(struct sessions *sessions, struct session *session)
     error err;
     sessions->alive--;
     sessions->ended++;
+    if (session->account)
+        session->account->sessions--;
     if (session->account && tell_log(session, "session.ended", &err) < 0)
         log_event(LOG_WARNING, "session.not_in_log", TEXT("session", session->id),
                   TEXT("cause", err.text));
@@ -256,28 +258,32 @@ static void list(struct sessions *sessions, struct session *session)
     *(sessions->newest ? &sessions->newest->newer : &sessions->oldest) = session;
     sessions->newest = session;
     sessions->alive++;
+    if (session->account)
+        session->account->sessions++;
 }
 
 /* One key does not take every sandbox of the machine for its sessions. */
 static int check_number(const struct session *session, error *err)
 {
-    const struct account *account = session->account;
-    uint32_t alive = 0;
+    struct account *account = session->account;
+    struct accounts *accounts = session->sessions->runs->accounts;
     uint32_t of_policy = 0;
     uint64_t most = bound_of(session, SESSIONS_MOST);
     for (const struct session *other = session->sessions->newest; other; other = other->older) {
         if (other->state == SESSION_ENDED)
             continue;
-        alive += other->account == account;
         of_policy += strcmp(other->spec.policy->name, session->spec.policy->name) == 0;
     }
     if (most != 0 && of_policy >= most)
         return fail(err, ERR_BUSY, "policy %s allows %llu sessions, and as many are alive; end one",
                     session->spec.policy->name, (unsigned long long) most);
-    if (account->turn.active_most == 0 || alive < account->turn.active_most)
+    accounts->slots = session->sessions->pool->slots;
+    if (account_is_at_share(accounts, account))
+        return account_refuse_slot(accounts, account, err);
+    if (account->turn.active_most == 0 || account->sessions < account->turn.active_most)
         return 0;
     return fail(err, ERR_BUSY, "key %s has %u sessions, and may have no more; end one of them",
-                account->key.id, alive);
+                account->key.id, account->sessions);
 }
 
 static int fill_in(struct session *session, struct session_request *request, error *err)
@@ -351,6 +357,7 @@ int session_create(struct sessions *sessions, struct session_request *request,
             return 0;
         }
         sessions->alive--;
+        session->account->sessions--;
         forget(sessions, session);
         return -1;
     }

@@ -13,6 +13,12 @@ bool turn_is_before(const struct turn *turn, const struct turn *other)
     return turn->clock_us < other->clock_us;
 }
 
+uint32_t turn_slots_most(uint32_t slots, uint32_t held_by_others)
+{
+    uint64_t left = slots > held_by_others ? slots - held_by_others : 0;
+    return left * 3 / 4 > 1 ? (uint32_t) (left * 3 / 4) : 1;
+}
+
 void turn_joins(struct turn *turn, int64_t now_us)
 {
     if (turn->queued == 0 && turn->active == 0 && turn->clock_us < now_us)

@@ -22,6 +22,12 @@ bool turn_is_ready(const struct turn *turn);
 /* Does the first of two that are ready go before the second? */
 bool turn_is_before(const struct turn *turn, const struct turn *other);
 
+/* Runs and sessions keep their slots as long as they like, so nobody may take all that are left:
+ * how many one key may hold while there are other keys, three quarters of what those leave, and one
+ * at least. However many keys take what they can get, a slot is left for whoever has none, and as
+ * slots come free those who hold less get them. (Dynamic thresholds; Choudhury, Hahne 1998.) */
+uint32_t turn_slots_most(uint32_t slots, uint32_t held_by_others);
+
 /* One more waits. `now_us`: the clock of whoever began last. */
 void turn_joins(struct turn *turn, int64_t now_us);
 

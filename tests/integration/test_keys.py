@@ -267,7 +267,7 @@ def test_a_queue_that_was_full_is_short_until_nobody_is_refused(glovebox):
     """Two runs are served, four of each key and six in all may wait; whoever waits is cancelled to make room."""
     state_of_its_own(glovebox)
     with Serving(glovebox, "--queue", "6", "--key-queue", "4", slots=2) as service:
-        keys = [service.key("--name", name) for name in ("one", "two", "three")]
+        keys = [service.key("--name", name, "--concurrency", "2") for name in ("one", "two", "three")]
         waiting = {}
 
         def ask(key):
@@ -305,6 +305,67 @@ def test_a_queue_that_was_full_is_short_until_nobody_is_refused(glovebox):
         assert [ask(0), ask(0)] == [202, 202], "nobody was refused for a while: a burst is taken again"
         for key in [*waiting]:
             leave(key, len(waiting[key]))
+
+
+def test_one_key_leaves_slots_to_the_others(glovebox):
+    """However it takes them: as sessions or as runs. A key of its own --concurrency has what that says."""
+    state_of_its_own(glovebox)
+    with Serving(glovebox, slots=8) as service:
+        scope, session = ("--scope", "run,sessions"), {"policy": "minimal"}
+        mine = service.key(*scope)
+
+        def begin(key):
+            return service.call("POST", "/v1/sessions", session, key=key)
+
+        def end(made, key):
+            assert service.call("DELETE", f"/v1/sessions/{made.json['id']}", key=key).status == 200
+
+        def holds():
+            return next(row for row in service.call("GET", "/v1/status").json["keys"] if row["id"] == mine["id"])
+
+        alone = [begin(mine) for _ in range(8)]
+        assert [answer.status for answer in alone] == [201] * 8, "there is no other key: all of it is there for it"
+        other, third = service.key(*scope), service.key()
+        told = "while there are other keys it may have 3/4 of what they leave; end a session or a run, or use a key made"
+        end(alone.pop(), mine)
+        time.sleep(1.1)  # the keys are counted once a second
+        refused = begin(mine)
+        assert refused.status == 429 and refused.headers["Retry-After"] == "1"
+        assert refused.json["error"]["message"].startswith(f"key {mine['id']} holds 7 of 8 slots (7 sessions, 0 runs): {told}")
+        end(alone.pop(), mine)
+        refused = service.call("POST", f"/v1/sessions/{alone[0].json['id']}/branch", {}, key=mine)
+        assert refused.status == 429 and "holds 6 of 8 slots" in refused.json["error"]["message"]
+        refused = service.run("1", key=mine)
+        assert refused.status == 429 and "(6 sessions, 0 runs)" in refused.json["error"]["message"], \
+            "no run of it will end, so it does not wait for one"
+        others = begin(other)
+        assert others.status == 201 and begin(other).status == 429
+        assert service.run("print(1)", key=third).status == 200, "the last slot is for who has none"
+        assert service.run("print(1)").status == 200, "the owner has no share"
+        end(alone.pop(), mine)
+        assert begin(mine).status == 429 and holds()["sessions"] == 5, "the other one holds something, too: 3/4 of 7"
+        end(alone.pop(), mine)
+        alone.append(begin(mine))
+        assert alone[-1].status == 201
+        for made in alone:
+            end(made, mine)
+        waits = {"code": "import time; time.sleep(100)", "policy": "minimal"}
+        runs = [service.call("POST", "/v1/runs", waits, key=mine, headers={"Prefer": "respond-async"}) for _ in range(9)]
+        assert [answer.status for answer in runs] == [202] * 9
+        while holds()["active"] < 5:
+            time.sleep(0.02)
+        assert (holds()["active"], holds()["queued"]) == (5, 4)
+        assert service.run("print(1)", key=third).status == 200
+        end(others, other)
+        while holds()["active"] < 6:
+            time.sleep(0.02)
+        assert service.call("DELETE", f"/v1/runs/{runs[0].json['id']}", key=mine).json["status"] == "cancelled"
+        while holds()["queued"] > 2:
+            time.sleep(0.02)
+        for run in runs[1:]:
+            service.call("DELETE", f"/v1/runs/{run.json['id']}", key=mine)
+        wide = service.key(*scope, "--concurrency", "8")
+        assert [begin(wide).status for _ in range(8)] == [201] * 8, "somebody has said so"
 
 
 def test_a_key_that_queues_too_much_is_refused(glovebox):

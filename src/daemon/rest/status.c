@@ -47,6 +47,7 @@ static void write_account(const struct accounts *accounts, const struct account 
     json_string_field(json, "tenant", account->key.id[0] ? account->key.tenant : NULL);
     json_count_field(json, "queued", account->turn.queued);
     json_count_field(json, "active", account->turn.active);
+    json_count_field(json, "sessions", account->sessions);
     json_count_field(json, "concurrency", account->turn.active_most);
     json_count_field(json, "runs", account->runs);
     json_count_field(json, "refused", account->refused);
