@@ -4,6 +4,7 @@
 #include "base/table.h"
 #include "contract/egress.h"
 #include "contract/notify.h"
+#include "daemon/gate.h"
 #include "daemon/pool.h"
 #include "model/limits.h"
 #include "model/outcome.h"
@@ -82,6 +83,14 @@ static const char *word_of_told(unsigned index)
     return words[index];
 }
 
+static const char *word_of_verdict(unsigned index)
+{
+    static const char *const words[] = {
+        [GATE_ERROR] = "error", [GATE_FAILED] = "failed", [GATE_PASSED] = "passed"
+    };
+    return words[index];
+}
+
 enum label {
     NONE,
     STATUS,
@@ -93,6 +102,7 @@ enum label {
     REASON,
     DIRECTION,
     TOLD,
+    VERDICT,
     RULE,
     POLICY_LIMIT
 };
@@ -113,6 +123,7 @@ static const struct labels {
     [REASON] = { "reason", EGRESS_REASONS,  word_of_reason },
     [DIRECTION] = { "direction", 2,         word_of_direction },
     [TOLD]   = { "end",    NOTIFY_ENDS,     word_of_told },
+    [VERDICT] = { "verdict", GATE_VERDICTS, word_of_verdict },
     [RULE]   = { "rule",   1,               NULL }, /* counted by traffic.c */
     [POLICY_LIMIT] = { "policy", 1,         NULL }, /* counted by limit_counts.c */
     /* clang-format on */

@@ -14,13 +14,23 @@ static unsigned layer_of(const char *layer)
     return strcmp(layer, "artifact") == 0 ? LAYER_ARTIFACT : LAYER_OTHER;
 }
 
-static void count_harvest(const struct harvest *harvest)
+static void count_gate(const struct run *run)
 {
+    if (!run->gate || run->started_us == 0)
+        return;
+    metric_add(METRIC_GATED, run->gate->outcome.verdict, 1);
+    metric_add(METRIC_WITHHELD, 0, gate_has_withheld(run));
+}
+
+static void count_harvest(const struct run *run)
+{
+    const struct harvest *harvest = &run->harvest;
     for (unsigned i = 0; i < 2; i++)
         metric_add(METRIC_OUTPUT_BYTES, i, harvest->output[i].total);
-    for (size_t i = 0; i < harvest->artifact_count; i++)
+    for (size_t i = 0; i < harvest->artifact_count && !gate_holds(run); i++) {
         metric_add(METRIC_ARTIFACT_BYTES, 0, harvest->artifacts[i].size);
-    metric_add(METRIC_ARTIFACTS, 0, harvest->artifact_count);
+        metric_add(METRIC_ARTIFACTS, 0, 1);
+    }
     for (size_t i = 0; i < harvest->denials.count; i++)
         metric_add(METRIC_DENIALS, layer_of(harvest->denials.rows[i].layer),
                    harvest->denials.rows[i].count);
@@ -50,6 +60,7 @@ void metrics_run_ended(const struct run *run)
     metric_observe(METRIC_RUN_TIME, start, run->done_us - run->submitted_us);
     metric_observe(METRIC_QUEUE_TIME, 0, left_queue_us - run->submitted_us);
     count_limits(run);
+    count_gate(run);
     if (run->has_harvest)
-        count_harvest(&run->harvest);
+        count_harvest(run);
 }

@@ -107,6 +107,20 @@ TEST(expectations_add_up)
            "%s", text);
 }
 
+/* NULL: it is read. */
+static void expect_read(const char *name, const char *place_and_cause)
+{
+    char file[400];
+    (void) snprintf(file, sizeof file, "%s/%s.yaml", fixtures, name);
+    static struct policy policy;
+    error err = { 0 };
+    int result = policy_read(file, fixtures, &policy, &err);
+    expect((result == 0) == !place_and_cause, "%s gave %d: %s", name, result, err.text);
+    if (place_and_cause)
+        expect(strstr(err.text, place_and_cause) && err.code == ERR_BAD_REQUEST,
+               "%s is refused with '%s'", name, err.text);
+}
+
 TEST(a_wrong_policy_is_refused_with_its_place)
 {
     find_fixtures();
@@ -136,15 +150,6 @@ TEST(a_wrong_policy_is_refused_with_its_place)
         { "laxer_precheck",      ":4:11: precheck.subprocess is 'warn', and the policy that this one extends says 'deny'; " },
         { "laxer_modules",       ":4:11: precheck.modules.os.path is 'allow', and the policy that this one extends says 'deny'; " },
         { "asks_for_precheck",   NULL },
-        { "expects_less",        ":3:9: expect.on_fault is 'tell', and the policy that this one extends says 'withhold'; " },
-        { "expects_unknown",     ":12:19: expect.stdout.schema/properties/b/fromat: " },
-        { "expects_path",        ":7:16: expect.artifacts[1].pattern must be a path beneath /workspace, " },
-        { "expects_key",         ":5:12: 'expect.on_falt' is unknown; " },
-        { "expects_word",        ":4:37: on_fault is tell or withhold; " },
-        { "expects_twice",       ":6:3: 'stdout' is there twice; " },
-        { "expects_nothing",     ":4:9: expect is a mapping; write {" },
-        { "expects_text",        ":4:30: expect.stdout.max_bytes must be a number of bytes" },
-        { "expects_large",       ": expect has " },
         { "steers_the_loader",   ":4:7: variable LD_PRELOAD steers the loader; " },
         { "aliases",             ":2:11: an anchor" },
         { "no_template",         ":1:7: the policy has no template; " },
@@ -158,18 +163,31 @@ TEST(a_wrong_policy_is_refused_with_its_place)
         { "deep-2",              NULL },
         /* clang-format on */
     };
-    for_each(fact, facts) {
-        char file[400];
-        (void) snprintf(file, sizeof file, "%s/%s.yaml", fixtures, fact->file);
-        static struct policy policy;
-        error err = { 0 };
-        int result = policy_read(file, fixtures, &policy, &err);
-        expect((result == 0) == !fact->place_and_cause, "%s gave %d: %s", fact->file, result,
-               err.text);
-        if (fact->place_and_cause)
-            expect(strstr(err.text, fact->place_and_cause) && err.code == ERR_BAD_REQUEST,
-                   "%s is refused with '%s'", fact->file, err.text);
-    }
+    for_each(fact, facts)
+        expect_read(fact->file, fact->place_and_cause);
+}
+
+TEST(a_wrong_expectation_is_refused_with_its_place)
+{
+    find_fixtures();
+    static const struct {
+        const char *file;
+        const char *place_and_cause;
+    } facts[] = {
+        /* clang-format off */
+        { "expects_less",        ":3:9: expect.on_fault is 'tell', and the policy that this one extends says 'withhold'; " },
+        { "expects_unknown",     ":12:19: expect.stdout.schema/properties/b/fromat: " },
+        { "expects_path",        ":7:16: expect.artifacts[1].pattern must be a path beneath /workspace, " },
+        { "expects_key",         ":5:12: 'expect.on_falt' is unknown; " },
+        { "expects_word",        ":4:37: on_fault is tell or withhold; " },
+        { "expects_twice",       ":6:3: 'stdout' is there twice; " },
+        { "expects_nothing",     ":4:9: expect is a mapping; write {" },
+        { "expects_text",        ":4:30: expect.stdout.max_bytes must be a number of bytes" },
+        { "expects_large",       ": expect has " },
+        /* clang-format on */
+    };
+    for_each(fact, facts)
+        expect_read(fact->file, fact->place_and_cause);
 }
 
 #define HEAD "name: a\ntemplate: t\nlanguages: [python]\n"
@@ -552,7 +570,8 @@ TEST(what_is_installed_is_right)
 
 TESTS(CASE(a_policy_is_merged_over_what_it_extends),
       CASE(approvals_go_no_further_than_what_is_extended), CASE(expectations_add_up),
-      CASE(a_wrong_policy_is_refused_with_its_place), CASE(each_key_is_strict),
+      CASE(a_wrong_policy_is_refused_with_its_place),
+      CASE(a_wrong_expectation_is_refused_with_its_place), CASE(each_key_is_strict),
       CASE(a_text_has_a_bound), CASE(a_name_finds_one_file_and_no_other),
       CASE(the_first_directory_wins), CASE(a_request_may_narrow_or_ask_up_to_the_maximum),
       CASE(the_digest_names_what_is_in_force), CASE(a_variable_is_a_word_and_a_text),

@@ -192,6 +192,27 @@ def test_a_policy_that_expects_nothing_withholds_for_requests(daemon):
     session.call("DELETE")
 
 
+def counts(daemon):
+    """What /metrics says of verdicts, and of what was withheld."""
+    lines = daemon.open("GET", "/metrics").read().decode().splitlines()
+    return {line.split()[0]: float(line.split()[1]) for line in lines
+            if line.startswith(("glovebox_gate_verdicts_total{", "glovebox_withheld_outputs_total ", "glovebox_artifacts_total "))}
+
+
+def test_verdicts_are_counted(daemon):
+    before = counts(daemon)
+    run(daemon, "tells", "print(5)")
+    run(daemon, "tells", "print('five')")
+    run(daemon, "holds", "print('five')")
+    assert_withheld(run(daemon, "holds", "print(5)", expect={"stdout": {"schema": {"$ref": "#"}}}))
+    run(daemon, "files", "open('n.json', 'w').write('x')")
+    run(daemon, "lets", "print('nothing is expected')")
+    after = counts(daemon)
+    grown = {name.partition("{")[2].rstrip("}") or name: after[name] - before[name] for name in after}
+    assert grown == {'verdict="passed"': 1, 'verdict="failed"': 3, 'verdict="error"': 1,
+                     "glovebox_withheld_outputs_total": 3, "glovebox_artifacts_total": 0}, grown
+
+
 def test_the_command_line_says_it(daemon):
     policies = {"GLOVEBOX_POLICIES": str(daemon.folder / "policies")}
     environment = {"GLOVEBOX_SOCKET": daemon.path, "GLOVEBOX_POLICIES": ""}
