@@ -344,7 +344,9 @@ typedef struct glb_cell_options {
     size_t limit_count;
     glb_on_output *on_output;
     glb_on_event *on_event;
-    void *context; /* handed to both */
+    void *context;           /* handed to both */
+    const char *expectation; /* of its output, as glb_run_options has it, without artifacts; NULL:
+                                none. Since 1.1 */
 } glb_cell_options;
 
 /* Runs a cell, whose context keeps its names. glb_cancel() interrupts it. As glb_run(), and

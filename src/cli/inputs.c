@@ -75,6 +75,16 @@ int read_input_file(const char *path, char **ret_data, size_t *ret_size, error *
     return read_to_end(file, path, ret_data, ret_size, err);
 }
 
+int read_expectation(const char *path, char **ret_json, error *err)
+{
+    size_t size = 0;
+    if (read_input_file(path, ret_json, &size, err) < 0)
+        return under(err, "--expect");
+    if (size == 0 || memchr(*ret_json, '\0', size))
+        return fail(err, ERR_BAD_REQUEST, "--expect: '%s' is no JSON text; see docs/gate.md", path);
+    return 0;
+}
+
 const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -13,6 +13,9 @@ int read_to_end(int fd, const char *name, char **ret_data, size_t *ret_size, err
 /* Reads a file of the host. Fails with the reason and what to do. */
 int read_input_file(const char *path, char **ret_data, size_t *ret_size, error *err);
 
+/* Reads the file of --expect. Gives  *ret_json, freed by the caller. */
+int read_expectation(const char *path, char **ret_json, error *err);
+
 /* Reads SOURCE[:TARGET][:ro]. Gives a file whose path and content the caller frees. */
 int read_file_argument(const char *text, glb_file *ret_file, error *err);
 

@@ -202,17 +202,6 @@ static int take_code(struct run_arguments *arguments, const struct words *words,
     return 0;
 }
 
-static int read_expectation(struct run_arguments *arguments, error *err)
-{
-    size_t size = 0;
-    if (read_input_file(arguments->expect, &arguments->expectation, &size, err) < 0)
-        return under(err, "--expect");
-    if (size == 0 || memchr(arguments->expectation, '\0', size))
-        return fail(err, ERR_BAD_REQUEST, "--expect: '%s' is no JSON text; see docs/gate.md",
-                    arguments->expect);
-    return 0;
-}
-
 int run_arguments_read(struct run_arguments *arguments, bool is_exec, int argc, char **argv,
                        error *err)
 {
@@ -233,7 +222,7 @@ int run_arguments_read(struct run_arguments *arguments, bool is_exec, int argc, 
     } else if (take_code(arguments, &words, err) < 0) {
         return -1;
     }
-    if (arguments->expect && read_expectation(arguments, err) < 0)
+    if (arguments->expect && read_expectation(arguments->expect, &arguments->expectation, err) < 0)
         return -1;
     if (arguments->pass_stdin)
         return read_to_end(STDIN_FILENO, "stdin", &arguments->input, &arguments->input_length, err);

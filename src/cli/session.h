@@ -13,7 +13,7 @@
 enum { SESSION_LISTS_MOST = 64, SESSION_NAME_SIZE = 64 };
 
 struct session_arguments {
-    const char *daemon, *policy, *template_name, *folder, *code, *in, *mark, *process;
+    const char *daemon, *policy, *template_name, *folder, *code, *in, *mark, *process, *expect;
     uint64_t idle_ms, lifetime_ms;
     size_t limit_count, variable_count, label_count;
     glb_limit limits[SESSION_LISTS_MOST];
@@ -41,7 +41,8 @@ const char *text_of(json_object *object, const char *key);
 struct cell {
     const char *code;
     size_t size;
-    struct images *images; /* NULL: pictures are named only */
+    const char *expectation; /* of its output; NULL: none */
+    struct images *images;   /* NULL: pictures are named only */
     glb_outcome *outcome;
     bool is_given_up; /* nobody waits for the decision any longer */
 };

@@ -1,9 +1,11 @@
 /* session_cell.c - `glovebox session run`: one cell, and what it shows. */
 #include "cli/session.h"
 
+#include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/decide.h"
+#include "cli/gate.h"
 #include "cli/inputs.h"
 #include "cli/terminal.h"
 
@@ -113,7 +115,8 @@ static int32_t send_cell(void *context)
                                  .limit_count = arguments->limit_count,
                                  .on_output = is_shown ? show_output : NULL,
                                  .on_event = is_shown ? show_event : NULL,
-                                 .context = &showing };
+                                 .context = &showing,
+                                 .expectation = cell->expectation };
     glb_outcome_free(cell->outcome);
     cell->outcome = NULL;
     terminal_init(&showing.out, STDOUT_FILENO);
@@ -160,6 +163,8 @@ int cell_run(const struct session_arguments *arguments, const char *session, str
     else if (!decision_tell(cell->outcome) && !arguments->json &&
              glb_outcome_limit(cell->outcome, &limit, sizeof limit) == GLB_OK)
         (void) complain("%s", limit.message);
+    if (!cell->is_given_up)
+        gate_tell(cell->outcome, false);
     return 0;
 }
 
@@ -186,14 +191,16 @@ static int read_cell(const struct session_arguments *arguments, char **ret_code,
 int session_run(struct session_arguments *arguments, error *err)
 {
     char name[SESSION_NAME_SIZE];
-    char *code = NULL;
+    auto_text code = NULL;
+    auto_text expectation = NULL;
     struct cell cell = { 0 };
     if (session_named(arguments, arguments->words[0], name, err) < 0 ||
-        read_cell(arguments, &code, &cell.size, err) < 0)
+        read_cell(arguments, &code, &cell.size, err) < 0 ||
+        (arguments->expect && read_expectation(arguments->expect, &expectation, err) < 0))
         return -1;
     cell.code = code;
+    cell.expectation = expectation;
     int done = cell_run(arguments, name, &cell, err);
-    free(code);
     if (done < 0)
         return -1;
     if (arguments->json)

@@ -3,8 +3,11 @@
 
 #include "model/limits.h"
 
+#include <json.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { EXPECTATION_MOST = 256 << 10, EXPECTATION_DEPTH = 64 };
 
 void body_key(struct body *body, const char *name)
 {
@@ -55,6 +58,14 @@ void body_limits(struct body *body, const glb_limit *limits, size_t count)
         sink_text(body->sink, text);
     }
     sink_text(body->sink, "}");
+}
+
+void body_expectation(struct body *body, const char *json)
+{
+    if (!json)
+        return;
+    body_key(body, "expect");
+    sink_text(body->sink, json); /* it is JSON: check_expectation() */
 }
 
 void body_pairs(struct body *body, const char *name, const char *const *pairs)
@@ -125,4 +136,39 @@ int check_limits(const glb_limit *limits, size_t count, error *err)
             return fail(err, ERR_LIMIT, "no limit is named '%s'; see glovebox run --help",
                         limits[index].name);
     return 0;
+}
+
+/* It stands in the request as it is, so it must be one whole value. */
+int check_expectation(const char *text, error *err)
+{
+    if (!text)
+        return 0;
+    size_t size = strlen(text);
+    struct json_tokener *tokener = json_tokener_new_ex(EXPECTATION_DEPTH);
+    if (!tokener)
+        return fail(err, ERR_INTERNAL, "out of memory");
+    if (size > EXPECTATION_MOST || check_text("the expectation", text, size, err) < 0) {
+        json_tokener_free(tokener);
+        return size > EXPECTATION_MOST
+                   ? fail(err, ERR_TOO_LARGE, "the expectation has %zu bytes; %d are allowed", size,
+                          EXPECTATION_MOST)
+                   : -1;
+    }
+    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+    json_object *value = json_tokener_parse_ex(tokener, text, (int) size + 1);
+    enum json_tokener_error why = json_tokener_get_error(tokener);
+    size_t used = json_tokener_get_parse_end(tokener);
+    json_tokener_free(tokener);
+    bool is_object = json_object_is_type(value, json_type_object);
+    (void) json_object_put(value);
+    used += strspn(text + (used < size ? used : size), " \t\r\n");
+    if (why == json_tokener_success && is_object && used >= size)
+        return 0;
+    if (why == json_tokener_success && !is_object)
+        return fail(err, ERR_BAD_REQUEST,
+                    "the expectation is no JSON object: write {\"stdout\": {…}} or the like");
+    return fail(err, ERR_BAD_REQUEST, "the expectation is no JSON object: %s at byte %zu",
+                why == json_tokener_success ? "there is more behind it"
+                                            : json_tokener_error_desc(why),
+                used);
 }

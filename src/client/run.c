@@ -17,8 +17,6 @@ enum {
     BACK_MS = 10000,            /* how long a service that went away is waited for */
     BACK_LOOK_MS = 100,
     ANSWER_MOST = 64 << 20,
-    EXPECTATION_MOST = 256 << 10,
-    EXPECTATION_DEPTH = 64,
 };
 
 /* ---- the request ---- */
@@ -69,47 +67,11 @@ static void write_request(struct sink *sink, const void *what)
     }
     if (options->file_count > 0)
         files_member(&body, options);
-    if (options->expectation) {
-        body_key(&body, "expect");
-        sink_text(sink, options->expectation); /* it is JSON: check_expectation() */
-    }
+    body_expectation(&body, options->expectation);
     sink_text(sink, "}");
 }
 
 /* ---- what can be wrong with it before anybody is asked ---- */
-
-/* It stands in the request as it is, so it must be one whole value. */
-static int check_expectation(const char *text, error *err)
-{
-    size_t size = strlen(text);
-    struct json_tokener *tokener = json_tokener_new_ex(EXPECTATION_DEPTH);
-    if (!tokener)
-        return fail(err, ERR_INTERNAL, "out of memory");
-    if (size > EXPECTATION_MOST || check_text("the expectation", text, size, err) < 0) {
-        json_tokener_free(tokener);
-        return size > EXPECTATION_MOST
-                   ? fail(err, ERR_TOO_LARGE, "the expectation has %zu bytes; %d are allowed", size,
-                          EXPECTATION_MOST)
-                   : -1;
-    }
-    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-    json_object *value = json_tokener_parse_ex(tokener, text, (int) size + 1);
-    enum json_tokener_error why = json_tokener_get_error(tokener);
-    size_t used = json_tokener_get_parse_end(tokener);
-    json_tokener_free(tokener);
-    bool is_object = json_object_is_type(value, json_type_object);
-    (void) json_object_put(value);
-    used += strspn(text + (used < size ? used : size), " \t\r\n");
-    if (why == json_tokener_success && is_object && used >= size)
-        return 0;
-    if (why == json_tokener_success && !is_object)
-        return fail(err, ERR_BAD_REQUEST,
-                    "the expectation is no JSON object: write {\"stdout\": {…}} or the like");
-    return fail(err, ERR_BAD_REQUEST, "the expectation is no JSON object: %s at byte %zu",
-                why == json_tokener_success ? "there is more behind it"
-                                            : json_tokener_error_desc(why),
-                used);
-}
 
 static int check_options(glb_run_options *options, error *err)
 {
@@ -133,7 +95,7 @@ static int check_options(glb_run_options *options, error *err)
         check_pairs("the variable", options->environment, err) < 0 ||
         check_limits(options->limits, options->limit_count, err) < 0)
         return -1;
-    if (options->expectation && check_expectation(options->expectation, err) < 0)
+    if (check_expectation(options->expectation, err) < 0)
         return -1;
     if (options->file_count > 0 && options->file_size < offsetof(glb_file, read_only))
         return fail(err, ERR_BAD_REQUEST, "file_size must be sizeof(glb_file)");

@@ -209,6 +209,7 @@ static void write_cell(struct sink *sink, const void *what)
     body_key(&body, "code");
     sink_json_string(sink, options->code, options->code_length);
     body_limits(&body, options->limits, options->limit_count);
+    body_expectation(&body, options->expectation);
     sink_text(sink, "}");
 }
 
@@ -222,7 +223,8 @@ static int check_cell(glb_cell_options *options, error *err)
         options->in = "python";
     if (!id_is_plain(options->in))
         return fail(err, ERR_BAD_REQUEST, "'%.60s' is no context; name a language", options->in);
-    if (check_text("the code", options->code, options->code_length, err) < 0)
+    if (check_text("the code", options->code, options->code_length, err) < 0 ||
+        check_expectation(options->expectation, err) < 0)
         return -1;
     return check_limits(options->limits, options->limit_count, err);
 }

@@ -170,6 +170,31 @@ def test_cells_of_a_session_are_compared(daemon):
         session.call("DELETE")
 
 
+def test_cells_on_the_command_line(daemon, tmp_path):
+    session = daemon.session(policy="gated")
+    wishes = {"value": {"result": {"schema": {"type": "integer"}}}, "files": {"others": "forbid"}, "list": []}
+    for name, wish in wishes.items():
+        (tmp_path / name).write_text(json.dumps(wish))
+
+    def run(code, *options):
+        done = daemon.glovebox("session", "run", "--daemon", daemon.path, *options, session.answer["id"], "-c", code)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+    try:
+        assert run("x = 6\nx", "--expect", tmp_path / "value") == (0, "6\n", "")
+        status, out, said = run("print('x'); 'six'", "--expect", tmp_path / "value")
+        assert (status, out) == (65, "x\n'six'\n") and said.startswith("glovebox: the output is not what was expected"), said
+        assert run("raise SystemExit(3)", "--expect", tmp_path / "value")[0] != 65, "its own end comes first"
+        told = json.loads(run("x", "--json", "--expect", tmp_path / "value")[1])
+        assert told["gate"]["verdict"] == "passed", told
+        for name, words in (("files", "leaves no artifacts"), ("list", "no JSON object"), ("nowhere", "cannot read")):
+            status, out, said = run("x", "--expect", tmp_path / name)
+            assert status not in (0, 65) and out == "" and words in said, (name, status, said)
+        done = daemon.glovebox("session", "exec", "--daemon", daemon.path, "--expect", tmp_path / "value", session.answer["id"], "--", "true")
+        assert done.returncode and b"takes no --expect" in done.stderr, done.stderr
+    finally:
+        session.call("DELETE")
+
+
 def gate_in_receipt(daemon, result):
     return payload_of(daemon.call("GET", f"/v1/receipts/{result['receipt']}")[1])["predicate"]["gate"]
 
