@@ -23,7 +23,7 @@
 enum { EXIT_DIFFERENT = 1, WORDS_MOST = 1024, TEXTS_MOST = 64 };
 
 struct replay {
-    const char *code, *state, *log, *daemon;
+    const char *code, *expect, *state, *log, *daemon;
     bool json, pass_stdin, private;
     int word_count; /* of the command line of `run` that this becomes */
     char *words[WORDS_MOST];
@@ -61,6 +61,7 @@ static const struct option_row rows[] = {
     { "file",    'f', "FILE[:PATH][:ro]", VALUES_FILE, "an input, as it was",                         pass_on,      0 },
     { "env",     'e', "NAME=VALUE", VALUES_NONE,   "a variable; receipts know their names only",      pass_on,      0 },
     { "stdin",   'i', NULL,         VALUES_NONE,   "pass stdin on, as it was",                        store_switch, FIELD(pass_stdin) },
+    { "expect",  0,   "FILE",       VALUES_FILE,   "what was expected of its output, as it was",      store_text,   FIELD(expect) },
     { "json",    0,   NULL,         VALUES_NONE,   "the same for programs",                           store_switch, FIELD(json) },
     { "daemon",  0,   "SOCKET",     VALUES_FILE,   "use the daemon at this socket",                   store_text,   FIELD(daemon) },
     { "private", 0,   NULL,         VALUES_NONE,   "use no running daemon, start one for this call",  store_switch, FIELD(private) },
@@ -135,7 +136,8 @@ static int plan(struct replay *replay, error *err)
                    add_pair(replay, "--template", text_at(payload, "predicate.template.name"),
                             err) < 0 ||
                    add_pair(replay, "--language", text_at(payload, "predicate.execution.language"),
-                            err) < 0
+                            err) < 0 ||
+                   (replay->expect && add_pair(replay, "--expect", replay->expect, err) < 0)
                ? -1
                : 0;
 }
@@ -251,6 +253,9 @@ static int expect_inputs(struct replay *replay, error *err)
                          err) < 0)
             return -1;
     }
+    if (replay->expect && !member_at(replay->found.payload, "predicate.gate.expectation"))
+        return fail(err, ERR_BAD_REQUEST,
+                    "the receipt knows of no expectation; leave --expect away");
     if (replay->matched < json_object_array_length(inputs))
         return fail(err, ERR_BAD_REQUEST,
                     "the receipt has %zu inputs, %u were given; see glovebox receipt show",
@@ -320,17 +325,43 @@ static const struct {
     { "outcome", "predicate.outcome" },           { "stdout", "predicate.outputs.stdout" },
     { "stderr", "predicate.outputs.stderr" },     { "results", "predicate.outputs.results" },
     { "artifacts", "predicate.artifacts" },
+}, verdicts[] = {
+    { "verdict", "predicate.gate.verdict" },      { "findings", "predicate.gate.findings" },
 }, conditions[] = {
+    { "expectation", "predicate.gate.expectation" },
     { "template", "predicate.template.digest" },  { "policy", "predicate.policy.digest" },
     { "limits", "predicate.limits.granted" },     { "seccomp", "predicate.isolation.seccomp" },
     { "walls", "predicate.isolation.walls" },     { "kernel", "predicate.isolation.kernel" },
     { "variables", "predicate.environment_names" },
 };
 
+/* NULL: nothing was expected, then and now. A verdict on something else is not compared. */
+static const char *compare_verdicts(struct replay *replay)
+{
+    static const char path[] = "predicate.gate.expectation";
+    const char *was = spelled(member_at(replay->found.payload, path));
+    const char *is = spelled(member_at(replay->again.payload, path));
+    if (strcmp(was, is) != 0)
+        return "not compared";
+    for_each(row, verdicts)
+        compare(replay, row->what, row->path);
+    return strcmp(was, "null") == 0 ? NULL : "compared";
+}
+
+static const char *why_left_out(const struct replay *replay)
+{
+    if (!member_at(replay->found.payload, "predicate.gate.expectation"))
+        return "nothing then, and now the policy expects something";
+    return replay->expect ? "--expect, or what the policy expects, is not that of the receipt"
+                          : "give what was expected then: --expect FILE";
+}
+
 static int tell(struct replay *replay)
 {
     for_each(row, outcomes)
         compare(replay, row->what, row->path);
+    const char *verdict = compare_verdicts(replay);
+    bool is_left_out = verdict && strncmp(verdict, "not", 3) == 0;
     size_t different = json_object_array_length(replay->differences);
     for_each(row, conditions)
         compare(replay, row->what, row->path);
@@ -340,6 +371,8 @@ static int tell(struct replay *replay)
         json_object *whole = json_object_new_object();
         (void) json_object_object_add(whole, "same", json_object_new_boolean(different == 0));
         (void) json_object_object_add(whole, "receipt", json_object_new_string(id));
+        (void) json_object_object_add(whole, "verdict",
+                                      verdict ? json_object_new_string(verdict) : NULL);
         (void) json_object_object_add(whole, "differences", json_object_get(replay->differences));
         (void) puts(json_object_to_json_string_ext(whole, JSON_C_TO_STRING_PLAIN));
         (void) json_object_put(whole);
@@ -348,6 +381,13 @@ static int tell(struct replay *replay)
     (void) printf("%s: outcome, output and artifacts %s (new receipt %s)\n",
                   different == 0 ? "THE SAME" : "DIFFERENT",
                   different == 0 ? "have the same hashes" : "are not all the same", id);
+    if (verdict && !is_left_out)
+        (void) printf("       the output was compared with what was expected of it, as then\n");
+    if (is_left_out)
+        (void) printf(
+            "note: verdicts on the output are not compared: something else was expected of "
+            "it; %s\n",
+            why_left_out(replay));
     for (size_t i = 0; i < all; i++) {
         json_object *row = json_object_array_get_idx(replay->differences, i);
         (void) printf("%s %-10s was %s\n",

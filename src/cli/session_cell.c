@@ -191,16 +191,17 @@ static int read_cell(const struct session_arguments *arguments, char **ret_code,
 int session_run(struct session_arguments *arguments, error *err)
 {
     char name[SESSION_NAME_SIZE];
-    auto_text code = NULL;
+    char *code = NULL;
     auto_text expectation = NULL;
     struct cell cell = { 0 };
     if (session_named(arguments, arguments->words[0], name, err) < 0 ||
-        read_cell(arguments, &code, &cell.size, err) < 0 ||
-        (arguments->expect && read_expectation(arguments->expect, &expectation, err) < 0))
+        (arguments->expect && read_expectation(arguments->expect, &expectation, err) < 0) ||
+        read_cell(arguments, &code, &cell.size, err) < 0)
         return -1;
     cell.code = code;
     cell.expectation = expectation;
     int done = cell_run(arguments, name, &cell, err);
+    free(code);
     if (done < 0)
         return -1;
     if (arguments->json)

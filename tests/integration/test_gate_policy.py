@@ -231,3 +231,40 @@ def test_the_command_line_says_it(daemon):
     assert '"type":"integer"' in told and "withheld" in told, told
     policy = next(row for row in daemon.call("GET", "/v1/policies")[1]["policies"] if row["name"] == "holds")
     assert policy["policy"]["expect"] == {"all": [OF_TELLS], "on_fault": "withhold"}, policy
+
+
+def test_a_replay_compares_the_verdict_again(daemon, tmp_path):
+    script, receipt, wish, other = (tmp_path / name for name in ("script.py", "receipt.json", "wish.json", "other.json"))
+    script.write_text("print('five')\n")
+    wish.write_text(json.dumps({"stdout": {"max_bytes": 2}}))
+    other.write_text(json.dumps({"stdout": {"max_bytes": 3}}))
+    environment = {"GLOVEBOX_SOCKET": daemon.path, "GLOVEBOX_POLICIES": ""}
+
+    def run(policy, *options):
+        done = daemon.glovebox("run", "--policy", policy, "--receipt", receipt, *options, script, env=environment)
+        assert receipt.read_text(), done.stderr
+
+    def replay(*options):
+        done = daemon.glovebox("replay", receipt, "--daemon", daemon.path, "--code", script, *options)
+        return done.returncode, done.stdout.decode() + done.stderr.decode()
+
+    def replayed(*options):
+        status, told = replay("--json", *options)
+        told = json.loads(told)
+        return status, told["verdict"], [row["what"] for row in told["differences"]]
+    run("holds", "--expect", wish)
+    assert replayed("--expect", wish) == (0, "compared", [])
+    assert "was compared with what was expected" in replay("--expect", wish)[1]
+    assert replayed() == (0, "not compared", ["expectation"])
+    status, told = replay()
+    assert status == 0 and "verdicts on the output are not compared" in told and "--expect FILE" in told, told
+    assert replayed("--expect", other) == (0, "not compared", ["expectation"])
+    run("holds")
+    assert replayed() == (0, "compared", []), "what the policy expects is there by itself"
+    run("minimal")
+    assert replayed() == (0, None, [])
+    status, told = replay("--expect", wish)
+    assert status == 125 and "knows of no expectation" in told, told
+    script.write_text("import os; print(os.urandom(8).hex())\n")
+    run("minimal", "--expect", wish)
+    assert replayed("--expect", wish)[:2] == (1, "compared"), "the output differs, the verdict does not"
