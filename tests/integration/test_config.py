@@ -186,6 +186,27 @@ def test_sockets_and_words_of_a_service_manager(glovebox):
     assert os.path.exists(path), "it belongs to the service manager"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_what_the_unit_leaves_is_enough(glovebox):
+    """Capabilities, NoNewPrivileges and UMask of glovebox.service, as systemd would set them."""
+    state_of_its_own(glovebox)
+    unit = dict(line.split("=", 1) for line in (TOP / "data/systemd/glovebox.service.in").read_text().splitlines()
+                if "=" in line and not line.startswith("#"))
+    assert unit["NoNewPrivileges"] == "yes"
+    kept = ",".join(f"+{name.removeprefix('CAP_').lower()}" for name in unit["CapabilityBoundingSet"].split())
+    program = glovebox.folder / "as_the_unit"
+    program.write_text(f"#!/bin/sh\numask {unit['UMask']}\n"
+                       f"exec setpriv --no-new-privs --bounding-set=-all,{kept} {glovebox.program} \"$@\"\n")
+    program.chmod(0o755)
+    glovebox.program = str(program)
+    with Serving(glovebox) as service:
+        assert service.run("print(1)", key=service.key()).json["stdout"] == "1\n"
+        place = f"/v1/sessions/{service.call('POST', '/v1/sessions', {'policy': 'minimal'}).json['id']}"
+        cell = service.call("POST", f"{place}/contexts/python/run", {"code": "open('f', 'w').write('x')"})
+        assert cell.json["status"] == "ok", cell.json
+        assert service.call("POST", f"{place}/branch", {}).status == 201
+
+
 def test_top_says_who_runs_into_what(glovebox):
     state_of_its_own(glovebox)
     with Serving(glovebox) as service:
