@@ -1,11 +1,12 @@
 /* check.c - `glovebox check`: what a look at code finds, and what a policy makes of it. */
 #include "cli/commands.h"
+#include "cli/config.h"
 
 #include "base/table.h"
 #include "cli/inputs.h"
 #include "cli/look.h"
 #include "cli/options.h"
-#include "client/launch.h"
+#include "client/client.h"
 #include "client/paths.h"
 #include "model/precheck.h"
 
@@ -121,7 +122,7 @@ static int check(const struct check_arguments *arguments, const struct code *cod
     json_object *result = NULL;
     json_object *checks = NULL;
     const char *policy =
-        arguments->policy ? arguments->policy : launch_default_policy(arguments->state);
+        arguments->policy ? arguments->policy : config_default_policy(arguments->state);
     struct look look = { .code = code->text,
                          .code_size = code->size,
                          .policy = policy,
@@ -131,6 +132,8 @@ static int check(const struct check_arguments *arguments, const struct code *cod
     int status = connect_daemon(arguments, policy, &client);
     if (status != 0)
         return status;
+    if (!client->private)
+        look.policy = arguments->policy; /* NULL: the daemon's default */
     int looked = look_at_code(client, &look, &result, &err);
     glb_close(client);
     if (looked < 0)

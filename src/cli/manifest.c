@@ -1,11 +1,11 @@
 /* manifest.c - `glovebox manifest`: the tool that runs code here, as the interfaces of models want
  * it described, with what the policy allows as constraints of its JSON Schema. */
 #include "cli/commands.h"
+#include "cli/config.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/options.h"
-#include "client/launch.h"
 #include "client/paths.h"
 #include "model/policy.h"
 
@@ -275,7 +275,7 @@ int command_manifest(int argc, char **argv)
     if (!arguments.format)
         return complain("say for whom: --format openai, anthropic, mcp or openapi");
     if (path_of_policies(&path, &err) < 0 ||
-        policy_load(path, arguments.policy ? arguments.policy : launch_default_policy(NULL),
+        policy_load(path, arguments.policy ? arguments.policy : config_default_policy(NULL),
                     &policy, &err) < 0)
         return complain_of_policy(&err, NULL);
     return print_manifest(&policy, arguments.format);

@@ -5,9 +5,9 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/commands.h"
+#include "cli/config.h"
 #include "cli/inputs.h"
 #include "cli/look.h"
-#include "client/launch.h"
 #include "client/paths.h"
 #include "model/policy_origins.h"
 
@@ -363,7 +363,7 @@ int policy_explain(int argc, char **argv)
                         argv[words.next]);
     if (path_of_policies(&path, &err) < 0 ||
         policy_load_origins(
-            path, arguments.policy ? arguments.policy : launch_default_policy(arguments.state),
+            path, arguments.policy ? arguments.policy : config_default_policy(arguments.state),
             &explanation.policy, &explanation.origins, &err) < 0)
         return complain_of_policy(&err, NULL);
     if (arguments.json) {

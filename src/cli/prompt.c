@@ -1,12 +1,12 @@
 /* prompt.c - `glovebox prompt`: tells a model what it may do here, from the same tables that hold
  * it. */
 #include "cli/commands.h"
+#include "cli/config.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/libs.h"
 #include "cli/options.h"
-#include "client/launch.h"
 #include "client/paths.h"
 #include "model/policy.h"
 
@@ -210,7 +210,7 @@ int command_prompt(int argc, char **argv)
         return complain("prompt takes no '%s'; see glovebox prompt --help", argv[words.next]);
     if (path_of_policies(&path, &err) < 0 ||
         policy_load(path,
-                    arguments.policy ? arguments.policy : launch_default_policy(arguments.state),
+                    arguments.policy ? arguments.policy : config_default_policy(arguments.state),
                     &policy, &err) < 0 ||
         read_template_manifest(arguments.state, policy.template, &manifest, &err) < 0)
         return complain_of(&err);

@@ -1,5 +1,6 @@
 /* run.c - `glovebox run` and `glovebox exec`: read the command line, connect, run, show, save. */
 #include "cli/commands.h"
+#include "cli/config.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -11,7 +12,6 @@
 #include "cli/run_arguments.h"
 #include "cli/terminal.h"
 #include "client/client.h"
-#include "client/launch.h"
 #include "client/paths.h"
 #include "model/errors.h"
 
@@ -147,7 +147,7 @@ static int32_t show_output(void *context, int32_t stream, const void *data, size
 static const char *default_policy(const struct call *call)
 {
     const struct run_arguments *arguments = &call->arguments;
-    return arguments->policy ? arguments->policy : launch_default_policy(arguments->state);
+    return arguments->policy ? arguments->policy : config_default_policy(arguments->state);
 }
 
 static int32_t connect_daemon(struct call *call)
@@ -171,11 +171,12 @@ static int32_t run_call(struct call *call)
 {
     struct run_arguments *arguments = &call->arguments;
     glb_run_options options = run_arguments_options(arguments);
-    options.policy = default_policy(call);
+    options.policy = has_daemon(call) ? arguments->policy : default_policy(call);
     options.on_output = arguments->json ? NULL : show_output;
     options.context = call;
     if (arguments->verbose)
-        (void) complain("policy %s%s, %s%s", options.policy, arguments->policy ? "" : " (default)",
+        (void) complain("policy %s%s, %s%s", options.policy ? options.policy : "by default",
+                        options.policy && !arguments->policy ? " (default)" : "",
                         has_daemon(call) ? "as the daemon has it at " : "of this call",
                         has_daemon(call) ? call->client->socket : "");
     terminal_init(&call->terminals[0], STDOUT_FILENO);

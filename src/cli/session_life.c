@@ -3,7 +3,6 @@
 #include "cli/session.h"
 
 #include "cli/terminal.h"
-#include "client/launch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -93,8 +92,7 @@ int session_named(const struct session_arguments *arguments, const char *word,
 
 int session_begin(const struct session_arguments *arguments, char **ret_json, error *err)
 {
-    glb_session_options options = { .policy = arguments->policy ? arguments->policy
-                                                                : launch_default_policy(NULL),
+    glb_session_options options = { .policy = arguments->policy, /* NULL: the daemon's default */
                                     .template_name = arguments->template_name,
                                     .limits = arguments->limits,
                                     .limit_count = arguments->limit_count,

@@ -42,6 +42,8 @@ static uint32_t number(const struct settings *settings, enum setting_id id)
 void reload_apply(struct reload *reload)
 {
     const struct settings *settings = &reload->settings;
+    (void) snprintf(reload->policies->usual, sizeof reload->policies->usual, "%.*s",
+                    POLICY_NAME_SIZE - 1, settings->list[SETTING_default_policy].text);
     reload->runs->queued_most = number(settings, SETTING_queue);
     reload->accounts->defaults = (struct account_defaults){
         .concurrency = number(settings, SETTING_key_concurrency),
@@ -77,6 +79,17 @@ int reload_tell_policies(const struct reload *reload, error *err)
     return audit_write(reload->runs->receipts, "policies.loaded", fields, err);
 }
 
+/* It may be made tomorrow: nothing else has to wait for it. */
+static void look_for_usual(const struct reload *reload)
+{
+    const char *name = reload->policies->usual;
+    const struct policy *policy;
+    error err;
+    if (*name && policies_find(reload->policies, name, &policy, &err) < 0)
+        log_event(LOG_WARNING, "config.default_policy", TEXT("cause", err.text),
+                  TEXT("instead", "requests that name no policy are refused"));
+}
+
 /* What holds is changed already: that it cannot be told is told elsewhere. */
 static void tell_log(const struct reload *reload, const char *changes, const char *policies)
 {
@@ -101,6 +114,7 @@ static int take(struct reload *reload, const char *text, error *err)
     (void) settings_differ(&reload->settings, &fresh, true, changes, sizeof changes);
     reload->settings = fresh;
     reload_apply(reload);
+    look_for_usual(reload);
     tell_log(reload, changes, policies);
     log_event(LOG_NOTICE, "config.reloaded", TEXT("settings", changes[0] ? changes : "unchanged"),
               TEXT("policies", policies[0] ? policies : "unchanged"));
@@ -135,6 +149,7 @@ static void on_message(uv_poll_t *poll, int status, int events)
 int reload_open(struct reload *reload, uv_loop_t *loop, int socket, error *err)
 {
     reload->socket = socket;
+    look_for_usual(reload);
     int result = uv_poll_init(loop, &reload->poll, socket);
     if (result < 0)
         return fail(err, ERR_SYSTEM, "watch the parent's socket: %s", uv_strerror(result));

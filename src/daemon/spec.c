@@ -2,6 +2,7 @@
  */
 #include "daemon/spec.h"
 
+#include "daemon/accounts.h"
 #include "daemon/certificates.h"
 #include "daemon/imports.h"
 
@@ -13,7 +14,6 @@
 
 enum { VARIABLES_MOST = INSIDE_ARGUMENTS_MOST };
 
-static const char default_policy[] = "minimal";
 static const char default_language[] = "python";
 
 /* What every program sees; template, policy and request add to it or replace, in this order. */
@@ -444,12 +444,30 @@ static int grant_network(struct run_spec *spec, const struct network_wish *wish,
     return 0;
 }
 
+void spec_usual_policy(const struct account *account, const struct policies *policies,
+                       const struct templates *templates, char ret_name[POLICY_NAME_SIZE])
+{
+    const char *allowed = account ? account->key.policies : "";
+    const struct policy *data;
+    error unused;
+    bool has_data = policies_find(policies, "data", &data, &unused) == 0 &&
+                    templates_find(templates, data->template) >= 0;
+    (void) snprintf(ret_name, POLICY_NAME_SIZE, "%s",
+                    policies->usual[0] ? policies->usual
+                    : has_data         ? "data"
+                                       : "minimal");
+    if (account && !key_allows_policy(&account->key, ret_name))
+        (void) snprintf(ret_name, POLICY_NAME_SIZE, "%.*s", (int) strcspn(allowed, ","), allowed);
+}
+
 int spec_grant_place(struct run_spec *spec, const struct run_request *request,
                      const struct policies *policies, const struct templates *templates, error *err)
 {
     *spec = (struct run_spec){ .set = -1 };
-    const char *policy = request->policy ? request->policy : default_policy;
-    if (policies_find(policies, policy, &spec->policy, err) < 0 ||
+    char usual[POLICY_NAME_SIZE];
+    spec_usual_policy(request->account, policies, templates, usual);
+    if (policies_find(policies, request->policy ? request->policy : usual, &spec->policy, err) <
+            0 ||
         policy_narrow(spec->policy, &request->limits, &spec->limits, err) < 0 ||
         find_template(spec, request, templates, err) < 0 ||
         grant_network(spec, request->network, err) < 0)

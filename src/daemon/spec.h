@@ -41,6 +41,11 @@ int spec_grant(struct run_spec *spec, const struct run_request *request,
  * As spec_grant. */
 int spec_grant_checker(struct run_spec *spec, const struct run_request *request,
                        const struct run_spec *place, error *err);
+/* The policy of whoever names none: as default_policy says, else data where its template is built,
+ * else minimal; for a key that may not use that, the first that it may. */
+void spec_usual_policy(const struct account *account, const struct policies *policies,
+                       const struct templates *templates, char ret_name[POLICY_NAME_SIZE]);
+
 /* For a session: where it stands and under which limits; its contexts name their language
  * themselves. As spec_grant. */
 int spec_grant_place(struct run_spec *spec, const struct run_request *request,

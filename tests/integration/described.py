@@ -13,15 +13,20 @@ def pattern_of(path):
     names = len(parts) - 1
     text = parts[0]
     for i in range(names):
-        text += (".*" if rest and i == names - 1 else "[^/:]+") + parts[i + 1]
+        text += (".*" if rest and i == names - 1 else "[^/]+") + parts[i + 1]
     return re.compile(text + r"\Z")
+
+
+def least_free_first(path):
+    """So that approvals/{id}:decide comes before approvals/{id}."""
+    return "{path}" in path, -len(re.sub(r"\{\w+\}", "", path))
 
 
 class Description:
     def __init__(self, document):
         self.document = document
         self.schemas = document["components"]["schemas"]
-        self.routes = [(pattern_of(path), path) for path in sorted(document["paths"], key=lambda path: ("{path}" in path, path.count("{")))]
+        self.routes = [(pattern_of(path), path) for path in sorted(document["paths"], key=least_free_first)]
         self.seen = set()
         self.validators = {}
 

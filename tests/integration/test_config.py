@@ -115,6 +115,38 @@ def test_a_reload_changes_what_can_change_and_names_the_rest(glovebox, request_p
         assert service.run("print(1)", policy="new").status == 404
 
 
+def test_one_default_policy_for_all_doors(glovebox):
+    state_of_its_own(glovebox)
+    file = glovebox.folder / "g.yaml"
+    file.write_text("")
+    with Serving(glovebox, "--config", file) as service:
+        narrow = service.key("--policy", "minimal,extended", "--scope", "run,sessions")
+
+        def taken(key=None):
+            """By whoever names none: the list of policies, a run, a session, the command line."""
+            ran = service.call("POST", RUN, {"code": "1"}, key=key)
+            began = service.call("POST", "/v1/sessions", {}, key=key)
+            service.call("DELETE", f"/v1/sessions/{began.json['id']}", key=key)
+            call = () if key else (("run", "--json", "-c", "1"), ("check", "--json", "-c", "1"))
+            told = [json.loads(glovebox(*words, "--daemon", service.socket).stdout) for words in call]
+            return {service.call("GET", "/v1/policies", key=key).json["default"], ran.json["policy"]["name"],
+                    began.json["policy"]["name"], *(one["policy"]["name"] for one in told if "policy" in one)}
+
+        assert taken() == {"data"}, "its template is built"
+        assert taken(narrow) == {"minimal"}, "the first that the key may use"
+        file.write_text("default_policy: extended\n")
+        assert "default_policy unset -> extended" in service.reload()
+        assert taken() == taken(narrow) == {"extended"}
+        file.write_text("default_policy: nobodys\n")
+        assert "requests that name no policy are refused" in service.reload()
+        refused = service.call("POST", RUN, {"code": "1"})
+        assert refused.status == 404 and "nobodys" in refused.json["error"]["message"]
+    for verb in (("prompt",), ("policy", "explain", "--json"), ("manifest", "--format", "mcp")):
+        here = [glovebox(*verb, env=env).stdout for env in ({"GLOVEBOX_DEFAULT_POLICY": "minimal"}, {})]
+        named = [glovebox(*verb, "--policy", policy).stdout for policy in ("minimal", "data")]
+        assert here == named and named[0] != named[1], verb
+
+
 def test_a_setting_that_needs_a_restart_is_named(glovebox):
     state_of_its_own(glovebox)
     file = glovebox.folder / "g.yaml"

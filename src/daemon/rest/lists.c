@@ -3,6 +3,7 @@
 #include "daemon/json_writer.h"
 #include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
+#include "daemon/spec.h"
 #include "model/limits.h"
 
 #include <microhttpd.h>
@@ -33,6 +34,9 @@ static void get_policies(struct exchange *exchange)
     const struct door *door = exchange->door;
     struct bytes json = { 0 };
     json_open(&json, '{');
+    char usual[POLICY_NAME_SIZE];
+    spec_usual_policy(exchange->account, door->policies, door->templates, usual);
+    json_string_field(&json, "default", usual);
     json_key(&json, "policies");
     json_open(&json, '[');
     for (size_t i = 0; i < door->policies->count; i++) {

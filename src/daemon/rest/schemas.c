@@ -21,7 +21,7 @@ static const struct property run_request[] = {
     { "mode",         "=script,cell?", "cell: as in a notebook, values come back in `results`", true },
     { "check_only",   "boolean?",      "looks at the code and runs nothing; without `precheck` in the policy, by what is usual", true },
     { "cold",         "boolean?",      "an interpreter of its own, with its own address layout and hash seed", true },
-    { "policy",       "string?",       "minimal if it is left out", true },
+    { "policy",       "string?",       "the default of GET /v1/policies if it is left out", true },
     { "template",     "string?",       "what the policy says if it is left out", true },
     { "limits",       "Limits?",       "what is asked for; the policy's own where nothing is", true },
     { "network",      "string|NetworkWish?", "none, or less of the network than the policy allows", true },
@@ -308,7 +308,11 @@ static const struct property policy_values[] = {
     { "template",    "string?",   "" },
     { 0 },
 };
-static const struct property policy_list[] = { { "policies", "[]PolicyRow", "" }, { 0 } };
+static const struct property policy_list[] = {
+    { "default",  "string",      "taken where a request of this caller names none" },
+    { "policies", "[]PolicyRow", "" },
+    { 0 },
+};
 static const struct property template_row[] = {
     { "name", "string", "" }, { "digest", "string", "" }, { "description", "string?", "" }, { "languages", "[]string", "" },
     { 0 },

@@ -6,7 +6,7 @@
 
 /* clang-format off */
 static const struct property session_request[] = {
-    { "policy",       "string?",         "the daemon's default if it is left out", true },
+    { "policy",       "string?",         "the default of GET /v1/policies if it is left out", true },
     { "template",     "string?",         "what the policy says if it is left out", true },
     { "limits",       "Limits?",         "what is asked for, of each cell; the policy's own where nothing is", true },
     { "network",      "string|NetworkWish?", "none, or less of the network than the policy allows", true },
