@@ -435,7 +435,9 @@ class TestHostilePeers:
         b"Content-Length : 59\r\n", b"Transfer-Encoding: chunked, identity\r\n", b"Transfer-Encoding: identity\r\n",
         b"Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n", b"Content-Length: 59\r\nHost: evil.example\r\n",
         b"Transfer-Encoding: \x0bchunked\r\n", b"Content-Length: +59\r\n", b"Content-Length: 59, 59\r\n",
-    ], ids=range(10))
+        b"Content-Length: 5\r\n 9\r\n", b"Content-Length:\r\n 59\r\n", b"Transfer-Encoding:\r\n\tidentity\r\n",
+        b"X: a\rContent-Length: 59\r\n",
+    ], ids=range(14))
     def test_what_can_be_read_in_two_ways_is_refused(self, daemon, header):
         """What a proxy before us took for the body of a request must not become the next request."""
         inner = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\nX: y\r\n\r\n"

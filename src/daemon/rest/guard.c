@@ -47,6 +47,15 @@ static bool is_token(const char *name)
     return at > name && *at == '\0';
 }
 
+/* RFC 9110, 5.5: what another reader may take for the end of the line. */
+static bool has_control(const char *value)
+{
+    for (const char *at = value; *at; at++)
+        if (((unsigned char) *at < ' ' && *at != '\t') || *at == 0x7f)
+            return true;
+    return false;
+}
+
 int guard_header(struct guard_headers *headers, const char *name, const char *value, error *err)
 {
     enum { LENGTH, CODING };
@@ -60,6 +69,13 @@ int guard_header(struct guard_headers *headers, const char *name, const char *va
                                         "Idempotency-Key" };
     if (!is_token(name))
         return fail(err, ERR_BAD_REQUEST, "'%.40s' is no name of a header", name);
+    if (value && has_control(value))
+        return fail(err, ERR_BAD_REQUEST, "%.40s has a control character", name);
+    for (unsigned i = 0; i <= CODING; i++) { /* libmicrohttpd adds a folded line to the name */
+        size_t length = strlen(once[i]);
+        if (strncasecmp(name, once[i], length) == 0 && name[length])
+            return fail(err, ERR_BAD_REQUEST, "%s goes on in another line", once[i]);
+    }
     for (unsigned i = 0; i < COUNT_OF(once); i++) {
         if (strcasecmp(name, once[i]) != 0)
             continue;

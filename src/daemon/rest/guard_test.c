@@ -61,6 +61,12 @@ TEST(headers_say_one_thing)
         { { "", "z" }, -1 },
         { { "X\tY", "z" }, -1 },
         { { "X:Y", "z" }, -1 },
+        { { "X", "a\tb \xc3\xa9" }, 0 },
+        { { "X", "a\rContent-Length: 3" }, -1 },
+        { { "X", "\x7f" }, -1 },
+        { { "content-length0", "5" }, -1 },
+        { { "Transfer-Encodingchunked", "" }, -1 },
+        { { "Content-Len", "5" }, 0 },
     };
     for_each(fact, facts) {
         struct guard_headers seen = { 0 };
