@@ -104,7 +104,7 @@ int confine_daemon(error *err)
     if (!filter)
         return fail(err, ERR_UNAVAILABLE, "make gloveboxd's own filter: no memory");
     (void) seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-    (void) seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* the thread of the log as well */
+    (void) seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* both threads beside the loop */
     int result = add_rules(filter, allowed, COUNT_OF(allowed), SCMP_ACT_ALLOW);
     if (result == 0)
         result = add_rules(filter, deadly, COUNT_OF(deadly), SCMP_ACT_KILL_PROCESS);

@@ -3,10 +3,12 @@
 
 #include "base/cleanup.h"
 #include "contract/image.h"
+#include "daemon/beside.h"
 #include "daemon/blobs.h"
 #include "daemon/contexts.h"
 #include "daemon/json_writer.h"
 #include "daemon/log.h"
+#include "daemon/receipts.h"
 #include "daemon/sessions.h"
 
 #include <sodium.h>
@@ -27,8 +29,8 @@ static void forget(struct mark *mark)
 {
     kept_context_done(&mark->kept);
     bytes_done(&mark->not_carried);
-    close_fd(&mark->image.file);
-    close_fd(&mark->files.file);
+    beside_close(mark->loop, mark->image.file);
+    beside_close(mark->loop, mark->files.file);
     free(mark);
 }
 
@@ -111,6 +113,22 @@ void marks_end(struct session *session, const error *why)
 /* --- the making ---------------------------------------------------------------------------------
  */
 
+int mark_tell_log(const struct session *session, const struct mark *mark, const char *kind,
+                  const struct account *asker, error *err)
+{
+    struct receipts *receipts = session->sessions->runs->receipts;
+    const struct event_field fields[] = {
+        { "bytes", NULL, (int64_t) mark_bytes(mark) },
+        { "context", mark->kept.id, 0 },
+        { "key", asker->key.id[0] ? asker->key.id : "owner", 0 },
+        { "mark", mark->id, 0 },
+        { "session", session->id, 0 },
+        { "tenant", asker->key.tenant, 0 },
+        { 0 },
+    };
+    return receipts ? audit_write(receipts, kind, fields, err) : 0;
+}
+
 /* Whoever wrote it may have been killed on the way. */
 static bool image_came_whole(const struct mark_part *part)
 {
@@ -131,6 +149,10 @@ static void be_ready_if_done(struct mark *mark)
         (void) fail(&why, ERR_CONFLICT,
                     "the interpreter cannot be copied: its image ended early; was it killed, or "
                     "its memory used up?");
+        break_off(mark, &why);
+        return;
+    }
+    if (mark_tell_log(mark->session, mark, "session.marked", mark->maker, &why) < 0) {
         break_off(mark, &why);
         return;
     }
@@ -257,6 +279,7 @@ static struct mark *mark_new(struct session *session, const struct mark_order *o
     (void) snprintf(mark->template, sizeof mark->template, "%s", session->spec.template->digest);
     mark->session = session;
     mark->loop = session->sessions->loop;
+    mark->maker = order->asker;
     mark->image.file = mark->files.file = -1;
     mark->created_ms = wall_clock_ms();
     mark->last_context = session->last_context;

@@ -31,6 +31,7 @@ struct mark {
     struct bytes not_carried;
     uint32_t last_context;
     char template[80]; /* digest */
+    const struct account *maker;
     int64_t created_ms;
     unsigned holds;
     deadline ends; /* while it is made */
@@ -56,6 +57,7 @@ struct mark {
 struct mark_order {
     struct context *context;
     const char *name; /* "": none */
+    const struct account *asker;
     void (*told)(void *user, struct mark *mark, const error *why);
     void *user;
 };
@@ -68,6 +70,11 @@ void mark_remove(struct mark *mark); /* it is told to nobody */
 void marks_look(struct session *session);
 void marks_end(struct session *session, const error *why);
 uint64_t mark_bytes(const struct mark *mark);
+
+/* Somebody has made it, or gone back to it: an event of the log of this kind. The session may have
+ * it no more. */
+int mark_tell_log(const struct session *session, const struct mark *mark, const char *kind,
+                  const struct account *asker, error *err);
 void mark_write(const struct mark *mark, struct bytes *out);
 void marks_write(const struct session *session, struct bytes *out);
 

@@ -1,10 +1,8 @@
-/* pump.h - carries bytes between a pipe and a file without a name, a piece in each turn of the
- * loop, so that a gigabyte holds up nobody, and many of them not much more. It knows nothing of
+/* pump.h - carries bytes between a pipe and a file without a name, a piece in each turn, beside the
+ * loop (beside.h): a gigabyte holds up nobody, nor does a disk that is slow. It knows nothing of
  * what they mean.
  *
- *   Since  one thread is all that gloveboxd has beside its loop, and that is the log's (decision
- *          0042): what is written here is not waited for on the disk either, since it is gone with
- *          the daemon. */
+ *   Since  what is written here is not waited for on the disk: it is gone with the daemon. */
 #pragma once
 
 #include "base/error.h"
@@ -17,10 +15,10 @@ struct pump;
 struct pump_order {
     uv_loop_t *loop;
     int pipe;      /* taken, also when it fails */
-    int file;      /* borrowed until it is told or abandoned; of several pumps at once */
+    int file;      /* borrowed for the call; of several pumps at once */
     uint64_t most; /* bytes; into a pipe: all that the file has */
-    /* Out of a pipe: asked before so many more bytes are written. Fails as it likes, and that is
-     * told. NULL: nobody is asked. */
+    /* Out of a pipe: asked, on the loop, before so many more bytes are written. Fails as it likes,
+     * and that is told. NULL: nobody is asked. */
     int (*grows)(void *user, uint64_t bytes, error *err);
     /* Told once: all bytes are there, and `moved` is how many. */
     void (*told)(void *user, uint64_t moved, const error *why);

@@ -235,11 +235,11 @@ static void thread_is_there(uv_work_t *work, int status)
 }
 
 /* libuv begins its threads with the first work: now, since the daemon's filter lets none begin
- * later. One is enough. */
+ * later. One is the log's, whatever beside.h does on the other. */
 static int start_thread(struct receipts *receipts, uv_loop_t *loop, error *err)
 {
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is no other thread yet */
-    (void) setenv("UV_THREADPOOL_SIZE", "1", 1);
+    (void) setenv("UV_THREADPOOL_SIZE", "2", 1);
     int result = uv_queue_work(loop, &receipts->work, do_nothing, thread_is_there);
     if (result < 0)
         return fail(err, ERR_SYSTEM, "start the thread of the log: %s", uv_strerror(result));

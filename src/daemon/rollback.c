@@ -22,6 +22,7 @@ struct rollback {
     enum pool_start start;
     struct fill fill;
     struct pouring pouring;
+    const struct account *asker;
     deadline ends;
     void (*told)(void *user, const error *why);
     void *user;
@@ -63,8 +64,10 @@ static void on_filled(void *user, const error *why)
     struct session *session = rollback->session;
     const struct mark *mark = rollback->pouring.mark;
     error cause;
-    if (why) {
-        cause = *why;
+    int told =
+        why ? -1 : mark_tell_log(session, mark, "session.rolled_back", rollback->asker, &cause);
+    if (told < 0) {
+        cause = why ? *why : cause;
         (void) under(&cause, "roll back to mark %s", mark->id);
         finish(rollback, &cause);
         return;
@@ -149,8 +152,7 @@ bool rollback_proceed(struct session *session)
     return session->rollback != rollback || !rollback->waits_for_room;
 }
 
-int session_roll_back(struct session *session, struct mark *mark,
-                      void (*told)(void *user, const error *why), void *user, error *err)
+int session_roll_back(struct session *session, const struct rollback_order *order, error *err)
 {
     if (session_check_running(session, err) < 0)
         return -1;
@@ -160,11 +162,12 @@ int session_roll_back(struct session *session, struct mark *mark,
     if (!rollback)
         return fail(err, ERR_SYSTEM, "no memory for the way back");
     *rollback = (struct rollback){ .session = session,
-                                   .pouring = { .mark = mark },
+                                   .pouring = { .mark = order->mark },
+                                   .asker = order->asker,
                                    .ends = deadline_in(LEASE_MS),
-                                   .told = told,
-                                   .user = user };
-    mark_hold(mark);
+                                   .told = order->told,
+                                   .user = order->user };
+    mark_hold(order->mark);
     session->rollback = rollback;
     session_touch(session);
     if (lease(rollback, err) == 0)

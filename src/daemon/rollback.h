@@ -6,14 +6,21 @@
 
 #include <stdbool.h>
 
+struct account;
 struct mark;
 struct session;
 struct rollback;
 
-/* Begins one; `told` hears the end, *why NULL: it is done.
+struct rollback_order {
+    struct mark *mark;
+    const struct account *asker;
+    void (*told)(void *user, const error *why); /* the end; *why NULL: it is done */
+    void *user;
+};
+
+/* Begins one.
  * Fails  ERR_CONFLICT  the session does not run, or is on its way back already. */
-int session_roll_back(struct session *session, struct mark *mark,
-                      void (*told)(void *user, const error *why), void *user, error *err);
+int session_roll_back(struct session *session, const struct rollback_order *order, error *err);
 void rollback_look(struct session *session);
 bool rollback_proceed(struct session *session); /* a slot may be free; false: there is none */
 void rollback_end(struct session *session, const error *why);     /* if there is one */

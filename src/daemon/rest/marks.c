@@ -83,7 +83,9 @@ static int make(struct exchange *exchange, struct session *session, struct wait 
         { "name", FIELD_TEXT, &named, MARK_NAME_SIZE - 1 },
         { "context", FIELD_TEXT, &context, CONTEXT_ID_SIZE - 1 },
     };
-    struct mark_order order = { .name = name, .told = on_marked, .user = wait };
+    struct mark_order order = {
+        .name = name, .asker = exchange->account, .told = on_marked, .user = wait
+    };
     if (exchange_fields(exchange, fields, COUNT_OF(fields), err) < 0)
         return -1;
     if (strspn(bytes_text(&named), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -173,7 +175,11 @@ static void post_rollback(struct exchange *exchange)
         if (!mark)
             return;
         wait = wait_new(exchange, &err);
-        if (!wait || session_roll_back(session, mark, on_rolled_back, wait, &err) < 0) {
+        const struct rollback_order order = {
+            .mark = mark, .asker = exchange->account, .told = on_rolled_back, .user = wait
+        };
+        if (!wait || exchange_fields(exchange, NULL, 0, &err) < 0 ||
+            session_roll_back(session, &order, &err) < 0) {
             exchange_fail(exchange, &err);
             return;
         }
@@ -197,7 +203,7 @@ static const struct route rows[] = {
     { "POST",   "/v1/sessions/{id}/marks", BODY_JSON, post_mark, "Marks this moment of a session: its files, and the variables of one of its contexts", .status = 201, .takes = "MarkRequest", .may_lack_body = true, .gives = "Mark" },
     { "GET",    "/v1/sessions/{id}/marks", BODY_NONE, get_marks, "The marks of a session, the newest first", .gives = "MarkList" },
     { "DELETE", "/v1/sessions/{id}/marks/{mark}", BODY_NONE, delete_mark, "Removes a mark", .gives = "Mark" },
-    { "POST",   "/v1/sessions/{id}/marks/{mark}/rollback", BODY_NONE, post_rollback, "Makes the session what it was at a mark; whatever else runs in it ends", .gives = "Session" },
+    { "POST",   "/v1/sessions/{id}/marks/{mark}/rollback", BODY_JSON, post_rollback, "Makes the session what it was at a mark; whatever else runs in it ends", .takes = "RollbackRequest", .may_lack_body = true, .gives = "Session" },
     /* clang-format on */
 };
 

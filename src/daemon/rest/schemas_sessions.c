@@ -116,6 +116,7 @@ static const struct property mark_request[] = {
     { "context", "string 0..63", "whose variables it holds; the one there is, if it is left out", true },
     { 0 },
 };
+static const struct property rollback_request[] = { { 0 } };
 static const struct property mark[] = {
     { "id",          "string /^mrk_[0-9a-f]{32}$/", "" },
     { "name",        "string?",  "" },
@@ -200,6 +201,7 @@ const struct schema session_schemas[] = {
     { "Cell", "Which cell of which context", cell },
     { "CellResult", "How a cell ended and what came of it", cell_result, .first = run_result },
     { "MarkRequest", "How a mark shall be called, and of which context it is", mark_request, .example = "{\"name\":\"cleaned\",\"context\":\"python\"}" },
+    { "RollbackRequest", "Nothing: the mark stands in the path", rollback_request, .example = "{}" },
     { "Mark", "A moment of a session", mark },
     { "MarkList", "The marks of a session", mark_list },
     { "TerminalSize", "How large a terminal is", terminal_size, .example = "{\"rows\":24,\"columns\":80}" },
