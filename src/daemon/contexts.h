@@ -112,8 +112,10 @@ void cell_free(struct cell *cell);
 bool session_has_way(const struct session *session);
 enum { WAY_IS_AWAITED = 1 };
 int session_open_way(struct session *session, error *err); /* 0, -1, or more comes later */
-void session_stand(struct session *session); /* session.c: what was awaited has come */
+void session_stand(struct session *session);   /* session.c: what was awaited has come */
+void session_try_way(struct session *session); /* session.c: opens it if it can be */
 void session_close_way(struct session *session);
+void session_leave_way(struct session *session); /* its sandbox goes; the next has what is left */
 void session_way_begins(struct session *session, struct run *run);
 
 /* Returns whether the cell may conclude now; else it will be, by cell_conclude(). */

@@ -79,7 +79,7 @@ static int take_hello(struct network *network, const struct packet *packet, erro
     for (struct way *way = network->ways, *next; way; way = next) {
         next = way->next;
         way_send_close(way); /* it may have been opened between the two */
-        if (way->kept.order.rules && !way->is_freed)
+        if (way_is_reopened(way))
             way_shut(way, "glovebox-egress ended, and with it every connection; connect again");
         else
             way_lose(way, "glovebox-egress ended, and with it every connection; run it again");
@@ -143,8 +143,8 @@ static int take_record(struct network *network, const struct packet *packet, err
     if (!way)
         return 0; /* of a way that was lost */
     traffic_note(network->traffic, &way->source, &record, true);
-    way->sent += record.sent;
-    way->received += record.received;
+    way->used.sent += record.sent;
+    way->used.received += record.received;
     if (way->count == way->room && way->count < RECORDS_MOST) {
         size_t room = way->room > 0 ? way->room * 2 : 8;
         void *larger = realloc(way->records, room * sizeof record);
@@ -169,7 +169,7 @@ static int take_closed(struct network *network, const struct packet *packet, err
     if (!way)
         return 0;
     way->unlisted += closed.lost;
-    if (way->kept.order.rules && !way->is_freed) { /* opened between two lives of glovebox-egress */
+    if (way_is_reopened(way)) { /* opened between two lives of glovebox-egress */
         way_shut(way, NULL);
         ways_reopen_later(network);
         return 0;

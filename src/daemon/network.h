@@ -46,6 +46,11 @@ typedef void way_told(void *context);
  * it came, and a way that is not kept has none any more. */
 typedef void way_certified(void *context, const char *certificate);
 
+/* Bytes of connections that have ended. */
+struct way_bytes {
+    uint64_t sent, received;
+};
+
 struct way_terms {
     struct way_order order;
     struct way_sockets sockets;
@@ -53,6 +58,7 @@ struct way_terms {
     way_told *told;  /* of a way that is kept */
     way_certified *certified;
     void *context;
+    struct way_bytes used; /* of the policy's amounts, by ways before it */
 };
 
 /* Opens a way. Takes the sockets, also when it fails. `network` may be NULL: this daemon has none.
@@ -68,8 +74,9 @@ int way_keep(struct network *network, const struct way_terms *terms, struct way 
 void way_ask(struct way *way);    /* of a way that is kept */
 void way_forget(struct way *way); /* its records and failure: they have been told */
 
-/* Ends its connections; asks for what is still to be told. Not for a way that is kept. */
+/* Ends its connections; asks for what is still to be told. One that is kept is opened no more. */
 void way_end(struct way *way, way_ended *ended, void *context);
+struct way_bytes way_used(const struct way *way); /* with those before it */
 bool way_has_ended(const struct way *way);
 void way_free(struct way *way); /* nobody is told any more; NULL: nothing */
 

@@ -21,7 +21,7 @@ struct way {
 
     struct way_terms kept;     /* all zero: it is not, and ends with glovebox-egress */
     unsigned questions, asked; /* of way_ask(): all that are open, those that have been sent */
-    uint64_t sent, received;   /* by connections that have ended */
+    struct way_bytes used;     /* by ways before it, too */
     struct traffic_source source;
 
     size_t count, room;
@@ -40,6 +40,9 @@ struct network {
 };
 
 void way_unlink(struct way *way);
+
+/* It is kept, and somebody wants it still. */
+bool way_is_reopened(const struct way *way);
 
 /* The rules and endpoints of a channel that is opened next: way_rules.c. */
 int way_send_rules(const struct way *way, const struct network_policy *policy, error *err);

@@ -24,6 +24,8 @@ struct rollback {
     struct pouring pouring;
     const struct account *asker;
     deadline ends;
+    struct session_listener stands; /* listens once the session has moved */
+    bool has_moved;
     void (*told)(void *user, const error *why);
     void *user;
 };
@@ -35,6 +37,7 @@ static void finish(struct rollback *rollback, const error *why)
     void (*told)(void *user, const error *why) = rollback->told;
     void *user = rollback->user;
     session->rollback = NULL;
+    session_unlisten(session, &rollback->stands);
     fill_done(&rollback->fill);
     pouring_done(&rollback->pouring);
     if (rollback->ticket)
@@ -58,6 +61,13 @@ void rollback_unheard(struct session *session, const void *user)
         session->rollback->told = NULL;
 }
 
+/* Its way out may take a moment. */
+static void on_changed(void *user, struct session *session)
+{
+    if (session_is_running(session))
+        finish(user, NULL);
+}
+
 static void on_filled(void *user, const error *why)
 {
     struct rollback *rollback = user;
@@ -79,8 +89,14 @@ static void on_filled(void *user, const error *why)
     struct sandbox *sandbox = rollback->sandbox;
     rollback->sandbox = NULL;
     int moved = session_move(session, sandbox, rollback->start, &mark->kept, &cause);
-    if (session->rollback)
+    if (!session->rollback)
+        return;
+    rollback->has_moved = true;
+    rollback->stands = (struct session_listener){ .context = rollback, .changed = on_changed };
+    if (moved < 0 || session_is_running(session))
         finish(rollback, moved < 0 ? &cause : NULL);
+    else
+        session_listen(session, &rollback->stands);
 }
 
 static void fill_it(struct rollback *rollback)
@@ -181,7 +197,7 @@ void rollback_look(struct session *session)
 {
     struct rollback *rollback = session->rollback;
     error why;
-    if (!rollback)
+    if (!rollback || rollback->has_moved)
         return;
     if (rollback->sandbox) {
         fill_look(&rollback->fill);

@@ -233,9 +233,8 @@ void session_stand(struct session *session)
 }
 
 /* A session stands when its way out is open, as the code of a run begins when it is. */
-static void on_way(void *context)
+void session_try_way(struct session *session)
 {
-    struct session *session = context;
     error err;
     int opened =
         session->state == SESSION_STARTING ? session_open_way(session, &err) : WAY_IS_AWAITED;
@@ -243,6 +242,11 @@ static void on_way(void *context)
         session_end(session, END_FAILED, &err);
     else if (opened == 0)
         session_stand(session);
+}
+
+static void on_way(void *context)
+{
+    session_try_way(context);
 }
 
 /* From now on what happens in its sandbox is its own. */
@@ -256,7 +260,7 @@ static void use_sandbox(struct session *session)
     sandbox_use(session->sandbox, &user);
     sandbox_rests(session->sandbox); /* each cell will read its counters twice */
     if (session_has_way(session))
-        on_way(session);
+        session_try_way(session);
     else
         session_stand(session);
 }
@@ -329,6 +333,28 @@ static void end_operations(struct session *session, const error *why)
     }
 }
 
+static uint64_t larger(uint64_t one, uint64_t other)
+{
+    return one > other ? one : other;
+}
+
+struct session_usage session_usage(const struct session *session)
+{
+    const struct counters *now = &session->counters;
+    return (struct session_usage){
+        .cpu_us = session->before.cpu_us + now->cpu_us,
+        .memory_peak_bytes = larger(session->before.memory_peak_bytes, now->memory_peak_bytes),
+        .processes_peak = larger(session->before.processes_peak, now->processes_peak),
+    };
+}
+
+static void keep_usage(struct session *session)
+{
+    counters_read(sandbox_groups(session->sandbox), &session->counters);
+    session->before = session_usage(session);
+    session->counters = (struct counters){ 0 };
+}
+
 int session_move(struct session *session, struct sandbox *sandbox, enum pool_start start,
                  const struct kept_context *kept, error *cause)
 {
@@ -336,8 +362,9 @@ int session_move(struct session *session, struct sandbox *sandbox, enum pool_sta
     session->state = SESSION_STARTING;
     session->start_ends = deadline_in(MOVE_MS);
     contexts_session_ended(session, cause);
-    session_close_way(session);
+    session_leave_way(session);
     end_operations(session, cause);
+    keep_usage(session);
     session->holds = 0; /* theirs */
     session->injected = NULL;
     session->sandbox = sandbox;
@@ -345,7 +372,6 @@ int session_move(struct session *session, struct sandbox *sandbox, enum pool_sta
     session->walls = sandbox_walls(sandbox);
     session->degraded = sandbox_degraded(sandbox);
     session->has_parked_interpreter = session->spec.set >= 0;
-    session->counters = (struct counters){ 0 };
     pool_return(session->sessions->pool, old);
     if (context_adopt(session, kept, FILL_INTERPRETER, cause) < 0) {
         session_end(session, END_LOST, cause);

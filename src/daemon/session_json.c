@@ -60,11 +60,12 @@ static void write_usage(struct session *session, struct bytes *out)
 {
     if (session->sandbox)
         counters_read(sandbox_groups(session->sandbox), &session->counters);
+    const struct session_usage usage = session_usage(session);
     json_key(out, "usage");
     json_open(out, '{');
-    json_count_field(out, "cpu_ms", session->counters.cpu_us / 1000);
-    json_count_field(out, "memory_peak_bytes", session->counters.memory_peak_bytes);
-    json_count_field(out, "processes_peak", session->counters.processes_peak);
+    json_count_field(out, "cpu_ms", usage.cpu_us / 1000);
+    json_count_field(out, "memory_peak_bytes", usage.memory_peak_bytes);
+    json_count_field(out, "processes_peak", usage.processes_peak);
     json_count_field(out, "cells", session->cells);
     json_close(out, '}');
 }

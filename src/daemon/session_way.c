@@ -101,12 +101,16 @@ static uint32_t life_s(const struct session *session)
 
 int session_open_way(struct session *session, error *err)
 {
+    session->waits_for_past = session->past_way != NULL;
+    if (session->past_way)
+        return WAY_IS_AWAITED;
     struct way_terms terms = { .order = { session->id, session->account, session->spec.policy,
                                           session->spec.way },
                                .life_s = life_s(session),
                                .told = on_told,
                                .certified = on_certified,
-                               .context = session };
+                               .context = session,
+                               .used = session->way_used };
     terms.sockets.count = sandbox_take_sockets(session->sandbox, terms.sockets.list);
     if (terms.sockets.count == 0)
         return WAY_IS_AWAITED;
@@ -120,7 +124,30 @@ void session_close_way(struct session *session)
     while (session->first_untold)
         conclude(session, session->first_untold);
     way_free(session->way);
+    way_free(session->past_way);
+    session->way = session->past_way = NULL;
+}
+
+/* glovebox-egress has said all that passed there: only now is it known what is left. */
+static void on_past_ended(void *context)
+{
+    struct session *session = context;
+    session->way_used = way_used(session->past_way);
+    way_free(session->past_way);
+    session->past_way = NULL;
+    if (session->waits_for_past)
+        session_try_way(session);
+}
+
+void session_leave_way(struct session *session)
+{
+    while (session->first_untold)
+        conclude(session, session->first_untold);
+    session->waits_for_past = false;
+    session->past_way = session->way;
     session->way = NULL;
+    if (session->past_way)
+        way_end(session->past_way, on_past_ended, session);
 }
 
 void session_way_begins(struct session *session, struct run *run)

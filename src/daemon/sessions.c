@@ -31,10 +31,14 @@ static void look_at_deadlines(struct session *session)
     bool is_filled = session->branching && session->sandbox; /* it has its own deadlines */
     if (session->state == SESSION_STARTING && !is_filled &&
         deadline_has_passed(session->start_ends)) {
-        (void) fail(&why, ERR_BUSY,
-                    "every sandbox slot of this machine is taken, and none became free in %d s; "
-                    "try again later, or end a session",
-                    START_MS / 1000);
+        if (session->sandbox)
+            (void) fail(&why, ERR_TIMEOUT, "its way out was not opened in time");
+        else
+            (void) fail(
+                &why, ERR_BUSY,
+                "every sandbox slot of this machine is taken, and none became free in %d s; "
+                "try again later, or end a session",
+                START_MS / 1000);
         session_end(session, END_FAILED, &why);
     }
     if (session->state == SESSION_STARTING)

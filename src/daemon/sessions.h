@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "daemon/bytes.h"
+#include "daemon/network.h"
 #include "daemon/request.h"
 #include "daemon/runs.h"
 #include "daemon/session.h"
@@ -70,6 +71,10 @@ struct session_listener {
 
 struct context;
 
+struct session_usage {
+    uint64_t cpu_us, memory_peak_bytes, processes_peak;
+};
+
 struct session {
     char id[SESSION_ID_SIZE];
     struct account *account; /* whose it is: accounts.h */
@@ -86,7 +91,8 @@ struct session {
     struct sandbox *sandbox;
     enum pool_start start;
     uint64_t walls, degraded;
-    struct counters counters; /* as they were read last */
+    struct counters counters;    /* as they were read last, of this sandbox */
+    struct session_usage before; /* of the sandboxes before it: ways back */
 
     struct session_operation *operations;
     unsigned operation_count;
@@ -104,8 +110,11 @@ struct session {
     uint64_t cpu_when_paused_us; /* UINT64_MAX: not read yet */
     unsigned stops_left;         /* SIGSTOPs still to be sent */
 
-    struct way *way;     /* out of the sandbox, where the policy has one */
-    size_t records_told; /* of it, by cells that have ended */
+    struct way *way;      /* out of the sandbox, where the policy has one */
+    struct way *past_way; /* of the sandbox before this, until it is known what has passed there */
+    bool waits_for_past;
+    struct way_bytes way_used; /* by ways before this one */
+    size_t records_told;       /* of it, by cells that have ended */
     struct run
         *first_untold; /* cells that have ended, in order; glovebox-egress has the last word */
     unsigned cells_running;
@@ -194,7 +203,7 @@ int session_change(struct session *session, struct session_request *request, err
  * Fails  ERR_CONFLICT  it does not run, or a cell does. */
 int session_pause(struct session *session, bool files_only, error *err);
 int session_resume(struct session *session, error *err);
-void session_look_at_pause(struct session *session); /* now and then, while it is paused */
+void session_look_at_pause(struct session *session);   /* now and then, while it is paused */
 bool session_is_copied(const struct session *session); /* a mark or a branch of it is made */
 
 /* session.c, for sessions.c: takes a sandbox from the pool; and the other way round. */
@@ -215,6 +224,9 @@ void session_end(struct session *session, enum session_end end, const error *why
 
 void session_listen(struct session *session, struct session_listener *listener);
 void session_unlisten(struct session *session, struct session_listener *listener);
+
+/* By its counters as they were read last, and by the sandboxes before. */
+struct session_usage session_usage(const struct session *session);
 
 /* Does it exist for this account? */
 bool session_is_seen(const struct session *session, const struct account *account);

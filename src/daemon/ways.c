@@ -19,6 +19,11 @@ void way_unlink(struct way *way)
     way->network = NULL;
 }
 
+bool way_is_reopened(const struct way *way)
+{
+    return way->kept.order.rules && !way->is_freed && !way->is_ending;
+}
+
 static void close_sockets(struct way_sockets *sockets)
 {
     for (unsigned i = 0; i < sockets->count; i++)
@@ -115,8 +120,8 @@ static int send_terms(const struct way *way, const struct network_policy *policy
         .endpoints = policy->endpoint_count,
         .life_s = way->life_s,
         .connections_most = policy->connections,
-        .sent_most = left_of(policy->sent, way->sent),
-        .received_most = left_of(policy->received, way->received),
+        .sent_most = left_of(policy->sent, way->used.sent),
+        .received_most = left_of(policy->received, way->used.received),
     };
     terms.port_count = (uint16_t) network_policy_ports(policy, terms.ports);
     if (sockets->count != (unsigned) EGRESS_LISTEN_PORT + terms.port_count)
@@ -150,6 +155,7 @@ static int open_channel(struct network *network, const struct way_terms *terms,
     way->network = network;
     const struct way_order *order = &terms->order;
     way->life_s = terms->life_s;
+    way->used = terms->used;
     if (network_policy_intercepts(order->rules)) {
         way->certified = terms->certified;
         way->certified_context = terms->context;
@@ -207,7 +213,7 @@ void ways_reopen(struct network *network)
 {
     for (struct way *way = network->ways; way; way = way->next) {
         error err;
-        if (!way->is_shut || way->is_freed)
+        if (!way->is_shut || !way_is_reopened(way))
             continue;
         if (send_all(way, way->kept.order.rules, &way->kept.sockets, &err) < 0) {
             ways_reopen_later(network);
@@ -264,10 +270,19 @@ void way_end(struct way *way, way_ended *ended, void *context)
     if (way->is_ending)
         return;
     way->is_ending = true;
+    if (way->kept.order.rules)
+        way->certified = NULL;
+    if (way->network && way->is_shut) /* nobody is there who would answer */
+        way_unlink(way);
     if (way->network)
         way_send_close(way);
     else
         ended(context); /* glovebox-egress has ended it already */
+}
+
+struct way_bytes way_used(const struct way *way)
+{
+    return way->used;
 }
 
 void way_free(struct way *way)

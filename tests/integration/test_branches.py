@@ -497,6 +497,18 @@ class TestMarks:
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             list(pool.map(copy, ["/marks", "/branch"]))
 
+    def test_usage_counts_on(self, session, branch):
+        name = mark(session)
+        session.run("import time\nbig = bytearray(150 << 20)\nwhile time.process_time() < 0.3: pass")
+        before = session.get()["usage"]
+        assert before["cpu_ms"] >= 200 and before["memory_peak_bytes"] > 150 << 20
+        for _ in range(2):
+            assert session.call("POST", f"/marks/{name}/rollback")[0] == 200
+            after = session.get()["usage"]
+            assert all(after[key] >= before[key] for key in before), (before, after)
+        after = session.end()["usage"]
+        assert after["cpu_ms"] >= before["cpu_ms"] and after["memory_peak_bytes"] > 150 << 20
+
     def test_a_branch_from_a_mark(self, session, branch):
         session.run("x = 1")
         name = mark(session, "start")

@@ -146,6 +146,29 @@ def test_bytes_are_counted_for_its_whole_life(begin):
     assert sum(connection["sent"] for connection in second["network"]) == 0, second
 
 
+def test_bytes_are_counted_over_a_way_back_and_anew_in_a_branch(world, begin):
+    """Also those of a connection that is open when the session goes back, and while glovebox-egress is away."""
+    session = begin()
+    code = ("import socket\ndef flood(most=1 << 30):\n  global s\n  s = socket.create_connection(('raw.example.org', 5432), 20)\n  sent = 0\n"
+            "  try:\n    while sent < most: sent += s.send(bytes(65536))\n  except OSError: pass\n")
+    session.run(code)
+    mark = session.call("POST", "/marks", {})[1]["id"]
+    session.run("flood(1 << 19)")  # and s stays open
+    assert session.call("POST", f"/marks/{mark}/rollback")[0] == 200
+    rest = session.run("flood(); s.close()")
+    assert [connection["sent"] for connection in rest["network"]] == [1 << 19], rest
+    os.kill(egress_of(world), signal.SIGKILL)
+    assert session.call("POST", f"/marks/{mark}/rollback")[0] == 200
+    none = session.run("flood(); s.close()")
+    assert sum(connection["sent"] for connection in none["network"]) == 0, none
+    branch = Session(session.daemon, session.call("POST", "/branch", {"mark": mark})[1])
+    try:
+        own = branch.run("flood(); s.close()")
+        assert [connection["sent"] for connection in own["network"]] == [1 << 20], own
+    finally:
+        branch.end()
+
+
 def test_it_has_its_way_again_when_egress_comes_back(world, begin):
     session = begin()
     quiet = begin(policy="minimal")
