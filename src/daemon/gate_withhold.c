@@ -3,9 +3,12 @@
  * run say nothing of it, and its artifacts lie in the blob store as nobody's. */
 #include "daemon/gate.h"
 
+#include "daemon/receipts.h"
 #include "daemon/run.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 int gate_allows_session(const struct policy *policy, error *err)
 {
@@ -51,15 +54,42 @@ static void release(struct run *run)
     gate->is_released = true;
 }
 
+/* "sha256:" and the hash of the path: who knows the name can show that it was this one. */
+static void veil_path(struct artifact *artifact)
+{
+    char hash[SHA256_TEXT_SIZE];
+    char *veiled = NULL;
+    fact_hash(artifact->path, strlen(artifact->path), hash);
+    if (asprintf(&veiled, "sha256:%s", hash) < 0) {
+        artifact->path[0] = '\0';
+        return;
+    }
+    free(artifact->path);
+    artifact->path = veiled;
+}
+
+/* Names of files are words of the program too, and stand in receipts and denials. */
+static void withhold(struct run *run)
+{
+    struct denials *denials = &run->harvest.denials;
+    for (size_t i = 0; i < run->harvest.artifact_count; i++) {
+        struct artifact *artifact = &run->harvest.artifacts[i];
+        blob_forget(run->runs->blobs, run->gate->owner, artifact->sha256);
+        veil_path(artifact);
+    }
+    for (size_t i = 0; i < denials->count; i++)
+        if (strcmp(denials->rows[i].layer, "artifact") == 0)
+            (void) snprintf(denials->rows[i].target, sizeof denials->rows[i].target, "a file");
+}
+
 void gate_settle(struct run *run)
 {
-    struct gate *gate = run->gate;
     if (!gate_holds(run))
         return;
-    if (gate->outcome.verdict == GATE_PASSED)
+    if (run->gate->outcome.verdict == GATE_PASSED)
         release(run);
-    for (size_t i = 0; i < run->harvest.artifact_count && !gate->is_released; i++)
-        blob_forget(run->runs->blobs, gate->owner, run->harvest.artifacts[i].sha256);
+    if (!run->gate->is_released)
+        withhold(run);
 }
 
 bool gate_has_withheld(const struct run *run)

@@ -8,7 +8,7 @@ import pytest
 import session_rig
 from conftest import STATE, TOP, Glovebox
 from serving import let_others_in
-from test_gate import gate_in_receipt
+from test_gate import gate_in_receipt, payload_of
 
 HEAD = "extends: minimal\ntemplate: minimal\nlanguages: [python, bash]\n"
 OF_TELLS = {"secrets": "forbid", "stdout": {"schema": {"type": "integer"}}}
@@ -151,6 +151,13 @@ def test_artifacts_are_the_callers_when_they_have_passed(daemon):
     result = run(daemon, "files", f"open('n.json', 'w').write('{text}'); open('{SECRET}', 'w').write('x')")
     assert_withheld(result)
     assert rules_of(result) == ["unexpected"] and SECRET not in json.dumps(result)
+    proof = payload_of(daemon.call("GET", f"/v1/receipts/{result['receipt']}")[1])["predicate"]
+    assert SECRET not in json.dumps(proof)
+    assert {row["name"] for row in proof["artifacts"]} == {f"sha256:{hashlib.sha256(name).hexdigest()}" for name in (b"n.json", SECRET.encode())}
+    assert {row["sha256"] for row in proof["artifacts"]} == {digests[0], hashlib.sha256(b"x").hexdigest()}
+    result = run(daemon, "files", f"import os; os.symlink('/', '{SECRET}'); os.mkfifo('{SECRET}2')")
+    assert_withheld(result)
+    assert SECRET not in json.dumps(result) and {row["target"] for row in result["denials"]} <= {"a file"}, result["denials"]
     assert daemon.open("GET", f"/v1/artifacts/sha256:{digests[0]}").read() == text.encode(), "another run's stay"
 
 

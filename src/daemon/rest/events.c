@@ -220,7 +220,7 @@ static bool say_end(struct event_stream *stream)
 static bool say_harvest(struct event_stream *stream)
 {
     if (gate_holds(stream->run))
-        return say_denial(stream);
+        return stream->run->state == RUN_DONE && say_denial(stream);
     return say_output(stream, 0) || say_output(stream, 1) || say_result(stream) ||
            say_denial(stream) || say_artifact(stream) || say_error(stream);
 }
