@@ -20,7 +20,8 @@ struct branching {
     struct session *session; /* that begins */
     struct kept_context kept;
     struct copy *copy; /* of the parent's context, while it is made */
-    bool is_copied, is_filled;
+    bool is_fixed;     /* its moment is; the rest is on its way */
+    bool is_filled;
     struct fill fill;
     struct pouring pouring; /* of a mark */
 };
@@ -166,17 +167,24 @@ static void note_lost(struct session *session, const struct fill *fill)
                     0);
 }
 
-static void stand_if_done(struct branching *branching)
+/* Who asked for it is told, and whoever wants something of it waits (rest/early.h). */
+static void be_fixed(struct branching *branching)
 {
     struct session *session = branching->session;
     error why;
-    if (!branching->is_copied || !branching->is_filled)
+    branching->is_fixed = true;
+    if (context_adopt(session, &branching->kept, FILL_INTERPRETER, &why) < 0)
+        give_up(branching, &why);
+    else
+        session_tell(session);
+}
+
+static void stand_if_done(struct branching *branching)
+{
+    struct session *session = branching->session;
+    if (!branching->is_fixed || !branching->is_filled)
         return;
     note_lost(session, &branching->fill);
-    if (context_adopt(session, &branching->kept, FILL_INTERPRETER, &why) < 0) {
-        give_up(branching, &why);
-        return;
-    }
     branching_free(session);
     pool_wake(session->sessions->pool);
     session_filled(session);
@@ -190,15 +198,43 @@ void branching_note_files(const struct copy *copy, struct bytes *texts)
                     0);
 }
 
+/* --- while it is filled -------------------------------------------------------------------------
+ */
+
+static struct session *parent_of(const struct session *session)
+{
+    struct session *parent = session->sessions->newest;
+    while (parent && strcmp(parent->id, session->parent) != 0)
+        parent = parent->older;
+    return parent;
+}
+
+bool branching_is_fixed(const struct session *session)
+{
+    return session->branching && session->branching->is_fixed;
+}
+
+bool branching_lends(const struct session *session)
+{
+    for (const struct session *other = session->sessions->newest; other; other = other->older)
+        if (branching_is_fixed(other) && !other->parent_mark[0] &&
+            strcmp(other->parent, session->id) == 0)
+            return true;
+    return false;
+}
+
 static void on_copied(void *user, const error *why)
 {
     struct branching *branching = user;
     branching_note_files(branching->copy, &branching->session->not_carried);
     branching->copy = NULL;
-    branching->is_copied = true;
-    if (why)
+    if (why) {
         give_up(branching, why);
-    else
+        return;
+    }
+    struct session *session = branching->session;
+    be_fixed(branching);
+    if (session->branching == branching)
         stand_if_done(branching);
 }
 
@@ -240,9 +276,7 @@ static int socket_make(int *ret_read, int *ret_write, error *err)
 
 static int find_parent(const struct session *session, struct context **ret_context, error *err)
 {
-    struct session *parent = session->sessions->newest;
-    while (parent && strcmp(parent->id, session->parent) != 0)
-        parent = parent->older;
+    struct session *parent = parent_of(session);
     if (!parent || session_check_running(parent, err) < 0)
         return parent ? -1 : fail(err, ERR_CONFLICT, "it has ended");
     for (struct context *context = parent->contexts; context; context = context->next)
@@ -262,7 +296,6 @@ static int begin_copy(struct branching *branching, const struct copy_pipes *pipe
     if (mark) {
         int poured = pouring_begin(&branching->pouring, mark, pipes, err);
         mark_let_go(mark); /* the pouring holds it */
-        branching->is_copied = true;
         return poured;
     }
     if (find_parent(branching->session, &order.context, err) < 0) {
@@ -294,6 +327,8 @@ void branching_leased(struct session *session)
         close_fd(&pipes.files);
     } else if (begin_copy(branching, &pipes, &why) < 0) {
         give_up(branching, &why);
+    } else if (branching->pouring.mark) {
+        be_fixed(branching); /* since it was made */
     }
 }
 
@@ -315,4 +350,7 @@ void branching_free(struct session *session)
         copy_abandon(branching->copy);
     kept_context_done(&branching->kept);
     free(branching);
+    struct session *parent = parent_of(session);
+    if (parent)
+        session_tell(parent); /* it lends nothing any more */
 }

@@ -1,7 +1,7 @@
 /* branching.h - a session that begins as another one is: with the variables of one of its contexts,
  * and with its files. It is a session like any other, in a sandbox of its own; nothing is shared.
  *
- *     its sandbox is there --> the parent's context is copied and it is filled --> it runs
+ *     its sandbox is there --> its moment is fixed --> it is filled --> it runs
  *
  *   See  docs/sessions.md, docs/decisions/0070-a-branch-is-an-image.md */
 #pragma once
@@ -54,6 +54,14 @@ void branching_note_others(const struct session *session, const struct context *
                            struct bytes *texts);
 void branching_note_files(const struct copy *copy, struct bytes *texts); /* the same of files */
 int pipe_make(int *ret_read, int *ret_write, error *err);
+
+/* What the branch is going to be does not change any more: it is answered for, and whoever wants
+ * something of it waits until its sandbox has it all. False if the session stands or has ended. */
+bool branching_is_fixed(const struct session *session);
+
+/* Is the memory of this session still being read, for a branch that is answered for? What would
+ * end it has to wait. */
+bool branching_lends(const struct session *session);
 
 /* For sessions.c and session.c, while a session starts. */
 int branching_new(struct session *session, const struct session_source *source, error *err);

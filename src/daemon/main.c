@@ -18,6 +18,7 @@
 #include "daemon/processes.h"
 #include "daemon/receipts.h"
 #include "daemon/reload.h"
+#include "daemon/rest/early.h"
 #include "daemon/rest/identity.h"
 #include "daemon/rest/rest.h"
 
@@ -296,6 +297,7 @@ static int open_doors(error *err)
                                   .body_most = settings.is_private ? body_most_private : body_most,
                                   .owner = settings.owner,
                                   .admit = identify,
+                                  .is_early = session_is_early,
                                   .answering = add_identity_headers,
                                   .ended = metrics_request_ended,
                                   .is_private = settings.is_private,

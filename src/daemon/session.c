@@ -199,7 +199,7 @@ void session_let_go(struct session *session)
 /* --- listeners ----------------------------------------------------------------------------------
  */
 
-static void tell(struct session *session)
+void session_tell(struct session *session)
 {
     for (struct session_listener *listener = session->listeners, *next; listener; listener = next) {
         next = listener->next;
@@ -229,7 +229,7 @@ void session_stand(struct session *session)
 {
     session->state = SESSION_RUNNING;
     session_touch(session);
-    tell(session);
+    session_tell(session);
 }
 
 /* A session stands when its way out is open, as the code of a run begins when it is. */
@@ -406,7 +406,7 @@ void session_end(struct session *session, enum session_end end, const error *why
               TEXT("session", session->id), TEXT("end", session_end_name(end)),
               TEXT("why", why->text));
     sessions_ended(session->sessions, session);
-    tell(session);
+    session_tell(session);
     if (sandbox)
         pool_return(session->sessions->pool, sandbox);
 }

@@ -1,4 +1,5 @@
 /* session_json.c - sessions and contexts as clients see them. */
+#include "daemon/branching.h"
 #include "daemon/contexts.h"
 #include "daemon/json_writer.h"
 #include "daemon/sessions.h"
@@ -102,7 +103,8 @@ void session_write(struct session *session, struct bytes *out)
     bool is_counted = session->state != SESSION_ENDED && !is_paused; /* its deadlines move */
     json_open(out, '{');
     json_string_field(out, "id", session->id);
-    json_string_field(out, "state", state_names[session->state]);
+    json_string_field(out, "state",
+                      state_names[branching_is_fixed(session) ? SESSION_RUNNING : session->state]);
     json_moment_field(out, "created_at", session->created_ms);
     json_moment_field(out, "expires_at", is_counted ? moment_of(session->age_ends) : 0);
     json_moment_field(out, "idle_at",

@@ -49,7 +49,7 @@ static void look_at_deadlines(struct session *session)
         contexts_look(session);
     marks_look(session);
     rollback_look(session);
-    if (session->state != SESSION_RUNNING)
+    if (session->state != SESSION_RUNNING || branching_lends(session))
         return;
     if (session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends)) {
         (void) fail(&why, ERR_TIMEOUT,

@@ -224,6 +224,7 @@ void session_end(struct session *session, enum session_end end, const error *why
 
 void session_listen(struct session *session, struct session_listener *listener);
 void session_unlisten(struct session *session, struct session_listener *listener);
+void session_tell(struct session *session); /* them all: look again */
 
 /* By its counters as they were read last, and by the sandboxes before. */
 struct session_usage session_usage(const struct session *session);

@@ -30,6 +30,9 @@ enum { SHARED_MOST = 1 << 30 };
 /* Beyond this the list of pages alone would take seconds. */
 #define SPACE_MOST (UINT64_C(1) << 40)
 
+/* What lies here nobody can change, but it is not the same file elsewhere. */
+static const char our_place[] = "/usr/lib/glovebox/";
+
 /* A line of /proc/self/maps. */
 struct mapping {
     uint64_t start, end, offset, inode;
@@ -125,7 +128,7 @@ static void look_at_file(struct look *look, const char *path, uint64_t inode)
     look->last_is_there = stat(path, &look->last) == 0 && look->last.st_ino == inode;
     look->last_is_constant = look->last_is_there && S_ISREG(look->last.st_mode) &&
                              statfs(path, &system) == 0 && (system.f_flags & ST_RDONLY) &&
-                             !begins(path, "/usr/lib/glovebox/");
+                             !begins(path, our_place);
 }
 
 static int name_file(struct look *look, struct image_area *area, error *err)
@@ -207,11 +210,47 @@ static uint64_t end_of_file(const struct look *look, const struct mapping *mappi
     return mapping->start + is * page;
 }
 
+static int read_memory(const struct look *look, uint64_t from, char *into, size_t size, error *err)
+{
+    while (size > 0) {
+        ssize_t got = pread(look->memory, into, size, (off_t) from);
+        if (got <= 0)
+            return got < 0 ? fail_os(err, "read memory that others may change")
+                           : fail(err, ERR_UNAVAILABLE, "a mapped file became shorter");
+        from += (uint64_t) got;
+        into += got;
+        size -= (size_t) got;
+    }
+    return 0;
+}
+
+/* fork(2) leaves memory of objects and files common with the parent, which may go on before it is
+ * written: this process gets a copy in its place. */
+static int hold_still(const struct look *look, const struct mapping *mapping, uint64_t end,
+                      error *err)
+{
+    size_t size = end - mapping->start;
+    char *copy = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (copy == MAP_FAILED)
+        return fail_os(err, "copy memory that others may change");
+    if (read_memory(look, mapping->start, copy, size, err) < 0)
+        return -1;
+    if (mprotect(copy, size, mapping->protect) < 0 ||
+        mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *) mapping->start) ==
+            MAP_FAILED)
+        return fail_os(err, "copy memory that others may change");
+    return 0;
+}
+
 static int add_all_pages(struct look *look, const struct mapping *mapping, error *err)
 {
     uint64_t end = end_of_file(look, mapping);
-    return end > mapping->start ? add_run(look->space, mapping->start, end - mapping->start, err)
-                                : 0;
+    if (end <= mapping->start)
+        return 0;
+    if (!begins(mapping->path, our_place) && hold_still(look, mapping, end, err) < 0)
+        return -1;
+    return add_run(look->space, mapping->start, end - mapping->start, err);
 }
 
 static uint32_t object_of(struct space *space, const struct mapping *mapping)

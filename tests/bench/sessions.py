@@ -66,8 +66,8 @@ LARGE = ("import numpy as np, pandas as pd, os\nframe = pd.DataFrame(np.random.d
 
 
 def measure_branches(client, count=24):
-    """Of a context with pandas, a frame of 100 MiB and 10 MiB of files: to the answer that it stands, and to the first
-    result of a cell in it."""
+    """Of a context with pandas, a frame of 100 MiB and 10 MiB of files: to the answer, when its moment is fixed, and to
+    the first result of a cell in it, which waits until all of the memory is there."""
     parent = client.session()
     client.cell(parent, LARGE)
     stands, first = [], []
@@ -80,7 +80,7 @@ def measure_branches(client, count=24):
         client.cell(place, "float(frame[3].sum()), len(open('/workspace/3', 'rb').read())")
         first.append((time.perf_counter() - begin) * 1e3)
         client.call("DELETE", place, {})
-    for name, values in (("branch, to the session", stands), ("branch, to its first result", first)):
+    for name, values in (("branch, to its answer", stands), ("branch, to its first result", first)):
         say(name, values, 15)
         print(f"{'':34} 95 of 100 {sorted(values)[int(len(values) * 0.95)]:.2f} ms")
     client.call("DELETE", parent, {})

@@ -150,10 +150,10 @@ static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/v1/sessions/{id}/contexts", BODY_JSON, post_context, "Makes a context: an interpreter with a state of its own", .status = 201, .takes = "ContextRequest", .gives = "Context" },
     { "GET",    "/v1/sessions/{id}/contexts", BODY_NONE, get_contexts, "The contexts of a session", .gives = "ContextList" },
-    { "DELETE", "/v1/sessions/{id}/contexts/{context}", BODY_NONE, delete_context, "Ends a context; its session goes on", .gives = "ContextRemoved" },
+    { "DELETE", "/v1/sessions/{id}/contexts/{context}", BODY_NONE, delete_context, "Ends a context; its session goes on", .gives = "ContextRemoved", .awaits = AWAITS_BOTH },
     { "POST",   "/v1/sessions/{id}/contexts/{context}/run", BODY_JSON, post_cell, "Runs a cell and answers with its result, or with events, as /v1/runs", .query = cell_query, .takes = "CellRequest", .gives = "CellResult", .streams = true, .may_be_202 = true },
     { "POST",   "/v1/sessions/{id}/contexts/{context}/interrupt", BODY_NONE, post_interrupt, "Interrupts the cell that runs", .gives = "Interrupted" },
-    { "POST",   "/v1/sessions/{id}/contexts/{context}/restart", BODY_NONE, post_restart, "Gives the context a fresh interpreter", .gives = "Context" },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/restart", BODY_NONE, post_restart, "Gives the context a fresh interpreter", .gives = "Context", .awaits = AWAITS_BOTH },
     /* clang-format on */
 };
 

@@ -62,6 +62,14 @@ enum right {
     RIGHT_NONE /* no key is needed: nothing is told that is worth one */
 };
 
+/* What a request about a session waits for before anything of it is done (early.h). */
+enum awaits {
+    AWAITS_STANDING = 0, /* a branch has all that it begins with */
+    AWAITS_COPIES,       /* nothing of it is still being read for a branch */
+    AWAITS_BOTH,
+    AWAITS_NOTHING
+};
+
 /* One row of a route table. What stands below `text` may be left out. */
 struct route {
     const char *method; /* GET serves HEAD too; "ANY" is every method */
@@ -70,6 +78,7 @@ struct route {
     void (*serve)(struct exchange *exchange); /* the whole request is here, or it has been woken */
     const char *text;
     enum right right;
+    enum awaits awaits;
 
     /* The header is here, the body is not: a refusal is answered without reading it. */
     int (*begin)(struct exchange *exchange, error *err);
@@ -114,6 +123,7 @@ struct exchange {
     uint64_t body_bytes;
     error refusal; /* found before the handler: it is answered once the body has passed */
     bool body_is_open;
+    bool has_begun;       /* its time has come: route->begin was asked */
     struct bytes headers; /* of the answer: name, NUL, value, NUL … */
 
     void *user;
@@ -151,6 +161,10 @@ struct http_settings {
     /* Who calls, and may it? Asked before the body is read, when the route is known. May be NULL.
      */
     int (*admit)(struct exchange *exchange, error *err);
+    /* Has it come too early? Asked when it was admitted, and again each time that it is woken,
+     * until false. It may use exchange->user and ->closed meanwhile, and leaves them NULL. May be
+     * NULL. */
+    bool (*is_early)(struct exchange *exchange);
     /* Adds headers to an answer that is about to leave. May be NULL. */
     void (*answering)(struct exchange *exchange, unsigned status);
     void (*ended)(const struct exchange *exchange); /* for logs and counters; may be NULL */

@@ -279,7 +279,7 @@ static int admit(struct exchange *exchange, const char *target, error *err)
     if (route->body == BODY_JSON && json_reader_open(&exchange->body, err) < 0)
         return -1;
     exchange->body.is_exact = true;
-    return route->begin ? route->begin(exchange, err) : 0;
+    return 0;
 }
 
 /* --- from header to handler ---------------------------------------------------------------------
@@ -299,6 +299,28 @@ static void name_request(struct exchange *exchange)
     randombytes_buf(random, sizeof random);
     memcpy(exchange->id, "req_", 4);
     (void) sodium_bin2hex(exchange->id + 4, sizeof exchange->id - 4, random, sizeof random);
+}
+
+/* The header has been admitted. Nothing of a request is done, and no more of it read, before its
+ * time: libmicrohttpd comes back to the same place when it goes on. */
+static enum MHD_Result begin_when_due(struct exchange *exchange)
+{
+    const struct http_settings *settings = &exchange->http->settings;
+    const struct route *route = exchange->route;
+    if (exchange->is_gone)
+        return MHD_NO;
+    if (exchange->refusal.code == ERR_NONE && route) {
+        if (settings->is_early && settings->is_early(exchange)) {
+            exchange_wait(exchange);
+            return MHD_YES;
+        }
+        if (route->begin)
+            (void) route->begin(exchange, &exchange->refusal);
+    }
+    exchange->has_begun = true;
+    if (exchange->refusal.code != ERR_NONE)
+        exchange_fail(exchange, &exchange->refusal); /* without reading the body */
+    return MHD_YES;
 }
 
 static enum MHD_Result begin_exchange(struct http *http, struct MHD_Connection *mhd,
@@ -324,9 +346,8 @@ static enum MHD_Result begin_exchange(struct http *http, struct MHD_Connection *
         exchange->is_remote = connection->is_remote;
         exchange->is_owner = connection->is_owner;
     }
-    if (admit(exchange, path, &exchange->refusal) < 0)
-        exchange_fail(exchange, &exchange->refusal); /* without reading the body */
-    return MHD_YES;
+    (void) admit(exchange, path, &exchange->refusal);
+    return begin_when_due(exchange);
 }
 
 static void refuse_if_too_much(struct exchange *exchange)
@@ -411,6 +432,8 @@ enum MHD_Result take_request(void *context, struct MHD_Connection *mhd, const ch
         *size = 0;
         return MHD_YES;
     }
+    if (!exchange->has_begun)
+        return begin_when_due(exchange);
     if (*size > 0)
         return take_body(exchange, data, size);
     exchange->body_is_open = false;

@@ -203,7 +203,7 @@ static const struct route rows[] = {
     { "POST",   "/v1/sessions/{id}/marks", BODY_JSON, post_mark, "Marks this moment of a session: its files, and the variables of one of its contexts", .status = 201, .takes = "MarkRequest", .may_lack_body = true, .gives = "Mark" },
     { "GET",    "/v1/sessions/{id}/marks", BODY_NONE, get_marks, "The marks of a session, the newest first", .gives = "MarkList" },
     { "DELETE", "/v1/sessions/{id}/marks/{mark}", BODY_NONE, delete_mark, "Removes a mark", .gives = "Mark" },
-    { "POST",   "/v1/sessions/{id}/marks/{mark}/rollback", BODY_JSON, post_rollback, "Makes the session what it was at a mark; whatever else runs in it ends", .takes = "RollbackRequest", .may_lack_body = true, .gives = "Session" },
+    { "POST",   "/v1/sessions/{id}/marks/{mark}/rollback", BODY_JSON, post_rollback, "Makes the session what it was at a mark; whatever else runs in it ends", .takes = "RollbackRequest", .may_lack_body = true, .gives = "Session", .awaits = AWAITS_BOTH },
     /* clang-format on */
 };
 

@@ -29,19 +29,25 @@ struct wait {
     struct session_listener listener;
 };
 
+/* A branch is answered for while it is still being filled: rest/early.c. */
+static bool can_be_told(const struct session *session)
+{
+    return session->state != SESSION_STARTING || branching_is_fixed(session);
+}
+
 static void on_changed(void *context, struct session *session)
 {
-    if (session->state != SESSION_STARTING)
+    if (can_be_told(session))
         exchange_wake(context);
 }
 
-/* A session whose maker has gone before it stood belongs to nobody. */
+/* A session whose maker has gone before he was told of it belongs to nobody. */
 static void leave(struct exchange *exchange)
 {
     struct wait *wait = exchange->user;
     error why;
     session_unlisten(wait->session, &wait->listener);
-    if (wait->session->state == SESSION_STARTING) {
+    if (wait->session->state == SESSION_STARTING && !exchange->is_answered) {
         (void) fail(&why, ERR_CONFLICT, "its maker hung up before it was told of it");
         session_end(wait->session, END_DELETED, &why);
     }
@@ -70,11 +76,11 @@ static void answer_built(struct exchange *exchange, struct session *session)
         answer_session(exchange, session, MHD_HTTP_CREATED);
 }
 
-/* Answers when the session stands, or does not. */
+/* Answers when the session stands, or does not; of a branch, when what it will be is fixed. */
 static void await_session(struct exchange *exchange, struct session *session)
 {
     error err;
-    if (session->state != SESSION_STARTING) {
+    if (can_be_told(session)) {
         answer_built(exchange, session);
         return;
     }
@@ -387,11 +393,11 @@ static const struct route rows[] = {
     { "POST",   "/v1/sessions",      BODY_JSON, post_session,   "Begins a session: a sandbox that is kept between runs", .status = 201, .takes = "SessionRequest", .gives = "Session" },
     { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?after= page", .query = list_query, .gives = "SessionPage" },
     { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept", .gives = "Session" },
-    { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata", .takes = "SessionChange", .gives = "Session" },
-    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .query = pause_query, .gives = "Session" },
+    { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata", .takes = "SessionChange", .gives = "Session", .awaits = AWAITS_NOTHING },
+    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .query = pause_query, .gives = "Session", .awaits = AWAITS_BOTH },
     { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on", .gives = "Session" },
     { "POST",   "/v1/sessions/{id}/branch", BODY_JSON, post_branch, "Begins a session with the files of this one, and with the variables of one of its contexts", .status = 201, .takes = "BranchRequest", .may_lack_body = true, .gives = "Session" },
-    { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it", .gives = "Session" },
+    { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it", .gives = "Session", .awaits = AWAITS_COPIES },
     /* clang-format on */
 };
 

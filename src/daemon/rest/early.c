@@ -1,0 +1,70 @@
+/* early.c - see early.h. */
+#include "daemon/rest/early.h"
+
+#include "daemon/branching.h"
+#include "daemon/rest/rest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct early {
+    struct session *session; /* NULL: it was told */
+    struct session_listener listener;
+};
+
+static bool has_to_wait(const struct session *session, enum awaits awaits)
+{
+    bool is_filling = session->state == SESSION_STARTING && session->parent[0];
+    bool needs_all = awaits == AWAITS_STANDING || awaits == AWAITS_BOTH;
+    bool ends_it = awaits == AWAITS_COPIES || awaits == AWAITS_BOTH;
+    return (needs_all && is_filling) || (ends_it && branching_lends(session));
+}
+
+static void forget(struct exchange *exchange)
+{
+    struct early *early = exchange->user;
+    if (early->session)
+        session_unlisten(early->session, &early->listener);
+    free(early);
+    exchange->user = NULL;
+    exchange->closed = NULL;
+}
+
+static void on_changed(void *context, struct session *session)
+{
+    struct exchange *exchange = context;
+    struct early *early = exchange->user;
+    if (has_to_wait(session, exchange->route->awaits))
+        return;
+    session_unlisten(session, &early->listener);
+    early->session = NULL;
+    exchange_wake(exchange);
+}
+
+static bool is_of_session(const struct route *route)
+{
+    static const char place[] = "/v1/sessions/{id}";
+    return strncmp(route->path, place, sizeof place - 1) == 0;
+}
+
+bool session_is_early(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    if (!is_of_session(exchange->route))
+        return false;
+    if (exchange->user)
+        forget(exchange);
+    struct session *session =
+        sessions_find(door->sessions, exchange->account, exchange->parameters[0]);
+    if (!session || !has_to_wait(session, exchange->route->awaits))
+        return false;
+    struct early *early = calloc(1, sizeof *early);
+    if (!early)
+        return false; /* it is answered as it can be */
+    early->session = session;
+    early->listener = (struct session_listener){ .context = exchange, .changed = on_changed };
+    session_listen(session, &early->listener);
+    exchange->user = early;
+    exchange->closed = forget;
+    return true;
+}
