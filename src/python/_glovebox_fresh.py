@@ -7,24 +7,40 @@ import sys
 import _glovebox
 
 numpy_bits = None  # of numpy.random, if their place in memory is known
+seed_plainly = None  # what random.seed() comes to without arguments
+HERE = ()  # the rows of RENEW whose modules the zygote has imported
+
 
 def reseed():
     """Each row is a module that keeps state which two children would otherwise share. os.urandom,
     secrets and uuid4 read the kernel. OpenSSL notices a fork by the process id, which is the same in every sandbox: it is told."""
-    for name, renew in RENEW:
-        module = sys.modules.get(name)
-        if module is not None:
-            renew(module)
+    for module, renew in HERE:
+        renew(module)
 
 
 def renew_random(module):
-    module.seed()
+    seed_plainly()
 
 
 def renew_numpy(module):
     """seed() would touch 140 pages of numpy to do the same."""
     if numpy_bits is None or not _glovebox.renew_bits(numpy_bits):
         module.seed()
+
+
+def prepare():
+    """In the zygote, when all is imported: what is alike in all children is done here, and a child looks at nothing
+    that is not there. Each look copies a page."""
+    global HERE, seed_plainly
+    prepare_numpy()
+    for name, renew in ALIKE:
+        if name in sys.modules:
+            renew(sys.modules[name])
+    if "random" in sys.modules:
+        module = sys.modules["random"]
+        module.seed()  # and no half of a pair of normal numbers is kept back
+        seed_plainly = super(module.Random, module._inst).seed
+    HERE = tuple((sys.modules[name], renew) for name, renew in RENEW if name in sys.modules)
 
 
 def prepare_numpy():
@@ -67,15 +83,16 @@ def renew_multiprocessing(module):
     module.current_process()._config["authkey"] = module.AuthenticationString(os.urandom(32))
 
 
-
 RENEW = (
     ("random", renew_random),
     ("numpy.random", renew_numpy),
     ("threading", renew_threading),
-    ("uuid", renew_uuid),
-    ("tempfile", renew_tempfile),
     ("_ssl", renew_ssl),
     ("multiprocessing.process", renew_multiprocessing),
+)
+ALIKE = (
+    ("uuid", renew_uuid),
+    ("tempfile", renew_tempfile),
 )
 
 

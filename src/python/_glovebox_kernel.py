@@ -56,11 +56,12 @@ def read_code(path):
 
 
 def live(control, prime):
+    """SIGINT is ignored since the zygote has rehearsed."""
     _glovebox_fresh.reseed()
-    rehearse(prime)
-    _glovebox.open_channel(control)
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-    serve(_glovebox.receive, _glovebox.executed, _glovebox.EXECUTE, os._exit, imager(control))
+    if prime:
+        rehearse(prime)
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    SERVE(control)
 
 
 def complain_of_image(number, error):
@@ -72,14 +73,14 @@ def complain_of_image(number, error):
         pass
 
 
-def imager(control):
+def imager():
     """Gives the function that lets a child write this process, as it is between two cells, into a pipe. It comes back
     a second time in the process that is made from that: in another sandbox, and with everything else as it was."""
     kind, make, executed, open_channel = _glovebox.IMAGE, _glovebox.image, _glovebox.executed, _glovebox.open_channel
     keep, renew, revive_loop, close = _glovebox_fresh.keep, _glovebox_fresh.renew, _glovebox_cell.revive_loop, os.close
     result, display, lost = _glovebox.result, _glovebox.DISPLAY, _glovebox.lost
 
-    def image(message, count):
+    def image(message, count, control):
         if message[0] != kind or message[3] < 0:
             return
         os_error = 0
@@ -101,33 +102,43 @@ def imager(control):
     return image
 
 
-def serve(receive, executed, wanted, leave, image):
+def server(receive, executed, wanted, leave, image):
     """Nothing here is looked up by a name that a program could reach: whatever it has broken, an execution
     ends with EXECUTED or with the interpreter."""
-    count = 0
-    while True:
-        message = receive()
-        if message is None:
-            leave(0)
-        if message[0] != wanted:
-            image(message, count)
-            continue
-        if message[2][:4] == PRIME_MODE:
-            rehearse(_glovebox.PRIME_WORK, is_whole=True)
-            executed(message[1], 0, 0, False, count)
-            continue
-        count += 1
-        try:
-            run(message[1], message[2], count)
-        except BaseException as error:
-            kind = type(error)
+    open_channel = _glovebox.open_channel
+
+    def serve(control):
+        open_channel(control)
+        count = 0
+        while True:
+            message = receive()
+            if message is None:
+                leave(0)
+            if message[0] != wanted:
+                image(message, count, control)
+                continue
+            if message[2][:4] == PRIME_MODE:
+                rehearse(_glovebox.PRIME_WORK, is_whole=True)
+                executed(message[1], 0, 0, False, count)
+                continue
+            count += 1
             try:
-                complain(error)
-            except BaseException:
-                pass
-            executed(message[1], 1, 0, True, count)
-            leave(1)
-            raise kind from None
+                run(message[1], message[2], count)
+            except BaseException as error:
+                kind = type(error)
+                try:
+                    complain(error)
+                except BaseException:
+                    pass
+                executed(message[1], 1, 0, True, count)
+                leave(1)
+                raise kind from None
+
+    return serve
+
+
+# Made in the zygote: each name that a child looks up is a copied page.
+SERVE = server(_glovebox.receive, _glovebox.executed, _glovebox.EXECUTE, os._exit, imager())
 
 
 def complain(error):
@@ -269,5 +280,6 @@ def rehearse_in_zygote():
     for place in [place for place in sys.path_importer_cache if not place.startswith("/usr/")]:
         del sys.path_importer_cache[place]
     _glovebox_script.remember_modules()
-    _glovebox_fresh.prepare_numpy()
+    _glovebox_fresh.prepare()
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     gc.unfreeze()

@@ -322,6 +322,7 @@ KIND_OF_RESULT = enum_of("inside.h", "inside_kind")["INSIDE_RESULT"]
 
 HOSTILE = {
     "no image at all": "import _glovebox_kernel, gc, types\n"
+                       "gc.unfreeze()\n"
                        "for o in gc.get_objects():\n"
                        "    if isinstance(o, types.FunctionType) and o.__qualname__ == 'imager.<locals>.image':\n"
                        "        for c in o.__closure__:\n"
