@@ -96,6 +96,23 @@ static void print_limits(const struct policy *policy)
     }
 }
 
+static void print_sessions(const struct policy *policy)
+{
+    const char *before = "";
+    (void) printf("%-16s ", "sessions");
+    for (unsigned i = 0; i < SESSIONS_BOUNDS; i++) {
+        enum policy_session_bound bound = (enum policy_session_bound) i;
+        uint64_t most = 0;
+        char text[64];
+        if (!policy_bounds_sessions(policy, bound, &most))
+            continue;
+        policy_bound_print(bound, most, text, sizeof text);
+        (void) printf("%s%s", before, text);
+        before = ", ";
+    }
+    (void) puts(policy->sessions.given ? "" : "not limited");
+}
+
 static void print_approval(const struct policy_approval *approval)
 {
     char when[64], scopes[64], expires[32];
@@ -157,6 +174,7 @@ static void print_policy(const struct policy *policy)
     for (size_t i = 0; i < policy->variable_count; i++)
         (void) printf("%-16s %s=%s\n", i > 0 ? "" : "env", policy->variables[i].name,
                       policy->variables[i].value);
+    print_sessions(policy);
     print_approval(&policy->approval);
     print_expect(&policy->expect);
     (void) printf("%-16s %s\n", "digest", policy->digest);

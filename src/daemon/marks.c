@@ -188,6 +188,14 @@ static bool has_room(uint64_t taken, uint64_t more, uint64_t most)
     return taken <= most && more <= most - taken;
 }
 
+static uint64_t bytes_of_all(const struct session *session)
+{
+    uint64_t bytes = 0;
+    for (const struct mark *mark = session->marks; mark; mark = mark->older)
+        bytes += mark_bytes(mark);
+    return bytes;
+}
+
 /* Counted as it comes: marks that are never finished have no more of the disk than others. */
 static int on_growth(void *user, uint64_t bytes, error *err)
 {
@@ -195,6 +203,14 @@ static int on_growth(void *user, uint64_t bytes, error *err)
     struct account *account = part->mark->session->account;
     struct sessions *sessions = part->mark->session->sessions;
     uint64_t most = sessions->mark_bytes_most;
+    const struct policy *policy = part->mark->session->spec.policy;
+    uint64_t of_session = 0;
+    if (policy_bounds_sessions(policy, SESSIONS_MARKS_SIZE, &of_session) &&
+        bytes_of_all(part->mark->session) + bytes > of_session)
+        return fail(err, ERR_LIMIT,
+                    "policy %s gives the marks of a session %llu MiB (sessions.marks_size); remove "
+                    "some, or keep less in the session",
+                    policy->name, (unsigned long long) (of_session >> 20));
     uint64_t share = share_of(account, most);
     if (!has_room(sessions->mark_bytes, bytes, most))
         return fail(err, ERR_BUSY,
@@ -243,8 +259,22 @@ static int open_part(struct mark *mark, struct mark_part *part, int *ret_pipe, e
     return pump_out(&order, &part->pump, err);
 }
 
+static int check_policy(const struct session *session, error *err)
+{
+    const struct policy *policy = session->spec.policy;
+    uint64_t most = 0;
+    if (!policy_bounds_sessions(policy, SESSIONS_MARKS, &most) || session->mark_count < most)
+        return 0;
+    if (most == 0)
+        return fail(err, ERR_LIMIT, "policy %s allows no marks", policy->name);
+    return fail(err, ERR_BUSY, "policy %s allows a session %llu marks; remove one", policy->name,
+                (unsigned long long) most);
+}
+
 static int check_room(const struct session *session, const char *name, error *err)
 {
+    if (check_policy(session, err) < 0)
+        return -1;
     if (session->mark_count >= MARKS_MOST)
         return fail(err, ERR_BUSY, "the session has %u marks, and may have no more; remove one",
                     session->mark_count);

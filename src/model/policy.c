@@ -49,6 +49,15 @@ int limits_ask(struct limits_asked *asked, enum limit_id id, uint64_t value, err
     return 0;
 }
 
+bool policy_bounds_sessions(const struct policy *policy, enum policy_session_bound bound,
+                            uint64_t *ret_most)
+{
+    if (!(policy->sessions.given & (UINT64_C(1) << bound)))
+        return false;
+    *ret_most = policy->sessions.values[bound];
+    return true;
+}
+
 int policy_narrow(const struct policy *policy, const struct limits_asked *asked,
                   struct limits *ret_granted, error *err)
 {
@@ -125,10 +134,9 @@ static void write_sessions(FILE *out, const struct policy_sessions *sessions)
     static const struct {
         enum policy_session_bound bound;
         const char *name;
-    } sorted[] = { { SESSIONS_AGE, "age_ms" },
-                   { SESSIONS_IDLE, "idle_ms" },
-                   { SESSIONS_MEMORY, "memory_bytes" },
-                   { SESSIONS_MOST, "most" } };
+    } sorted[] = { { SESSIONS_AGE, "age_ms" },          { SESSIONS_IDLE, "idle_ms" },
+                   { SESSIONS_MARKS, "marks" },         { SESSIONS_MARKS_SIZE, "marks_bytes" },
+                   { SESSIONS_MEMORY, "memory_bytes" }, { SESSIONS_MOST, "most" } };
     const char *before = ",\"sessions\":{";
     for_each(row, sorted) {
         if (!(sessions->given & (UINT64_C(1) << row->bound)))

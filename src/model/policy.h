@@ -44,10 +44,12 @@ struct policy_variable {
 
 /* Bounds of sessions; `given` has a bit for each field that a file states, in this order. */
 enum policy_session_bound {
-    SESSIONS_MOST,   /* alive at once */
-    SESSIONS_IDLE,   /* ms without use after which one ends; a request may ask for less */
-    SESSIONS_AGE,    /* ms after which one ends in any case; the same */
-    SESSIONS_MEMORY, /* bytes that one may be granted */
+    SESSIONS_MOST,       /* alive at once */
+    SESSIONS_IDLE,       /* ms without use after which one ends; a request may ask for less */
+    SESSIONS_AGE,        /* ms after which one ends in any case; the same */
+    SESSIONS_MEMORY,     /* bytes that one may be granted */
+    SESSIONS_MARKS,      /* that one may have at once; 0 is a bound, too: none */
+    SESSIONS_MARKS_SIZE, /* bytes of all marks of one */
     SESSIONS_BOUNDS
 };
 
@@ -147,6 +149,13 @@ int policy_parse(const struct policy_source *source, struct policy *ret_policy, 
  * Gives  *ret_count names; a directory that does not exist counts as empty. */
 int policy_list(const char *path, char ret_names[POLICY_LIST_MOST][POLICY_NAME_SIZE],
                 size_t *ret_count, error *err);
+
+/* Does a file state this bound? Gives  *ret_most, if so. */
+bool policy_bounds_sessions(const struct policy *policy, enum policy_session_bound bound,
+                            uint64_t *ret_most);
+
+/* A bound as files write it: "marks_size 2GiB". */
+void policy_bound_print(enum policy_session_bound bound, uint64_t value, char *text, size_t size);
 
 /* Grants limits to a request: it may narrow, or ask up to the policy's maximum.
  * Fails  ERR_LIMIT  naming the limit, what was asked and the maximum. */

@@ -213,7 +213,16 @@ static const struct session_bound {
     [SESSIONS_IDLE] = { "idle", LIMIT_wall, 1000, UINT64_C(366) * 24 * 3600 * 1000 },
     [SESSIONS_AGE] = { "age", LIMIT_wall, 1000, UINT64_C(366) * 24 * 3600 * 1000 },
     [SESSIONS_MEMORY] = { "memory", LIMIT_memory, UINT64_C(16) << 20, UINT64_C(1) << 40 },
+    [SESSIONS_MARKS] = { "marks", LIMIT_processes, 0, 16 },
+    [SESSIONS_MARKS_SIZE] = { "marks_size", LIMIT_memory, UINT64_C(1) << 20, UINT64_C(1) << 40 },
 };
+
+void policy_bound_print(enum policy_session_bound bound, uint64_t value, char *text, size_t size)
+{
+    int used = snprintf(text, size, "%s ", session_bounds[bound].name);
+    if (used > 0 && (size_t) used < size)
+        limit_print(session_bounds[bound].written_as, value, text + used, size - (size_t) used);
+}
 
 static int read_session_bound(const struct yaml *yaml, const struct yaml_node *key,
                               const struct yaml_node *value, struct policy_sessions *sessions,
@@ -230,14 +239,16 @@ static int read_session_bound(const struct yaml *yaml, const struct yaml_node *k
             return -1;
         if (limit_parse(bound->written_as, text, &sessions->values[i], err) < 0 ||
             sessions->values[i] < bound->least || sessions->values[i] > bound->most)
-            return yaml_fail(yaml, value, err,
-                             "sessions.%s cannot be '%.20s'; write a number for most, 10m for idle "
-                             "and age, 1GiB for memory, within bounds",
-                             bound->name, text);
+            return yaml_fail(
+                yaml, value, err,
+                "sessions.%s cannot be '%.20s'; write a number for most and marks, 10m "
+                "for idle and age, 1GiB for memory and marks_size, within bounds",
+                bound->name, text);
         sessions->given |= UINT64_C(1) << i;
         return 0;
     }
-    return yaml_fail(yaml, key, err, "sessions has most, idle, age, memory; remove the others");
+    return yaml_fail(yaml, key, err,
+                     "sessions has most, idle, age, memory, marks, marks_size; remove the others");
 }
 
 static int read_sessions(const struct yaml *yaml, const struct yaml_node *value,
