@@ -1,5 +1,6 @@
 """Runs that are not waited for, begun once, listed, streamed again; their files; and what HTTP itself asks for."""
 
+import contextlib
 import concurrent.futures
 import io
 import json
@@ -257,6 +258,9 @@ class TestProtocol:
         ("OPTIONS", "/v1/runs", 204, "GET, HEAD, POST, OPTIONS"),
         ("POST", "/v1/limits", 405, "GET, HEAD, OPTIONS"),
         ("OPTIONS", "/v1/nothing", 404, None),
+        ("OPTIONS", "*", 204, "DELETE, GET, HEAD, PATCH, POST, PUT, OPTIONS"),
+        ("OPTIONS", "http://localhost", 204, "DELETE, GET, HEAD, PATCH, POST, PUT, OPTIONS"),
+        ("GET", "*", 404, None),
     ])
     def test_methods(self, serving, method, path, status, allow):
         answer = serving.call(method, path)
@@ -286,6 +290,31 @@ class TestProtocol:
         assert answer.startswith(b"HTTP/1.1 %d " % status)
         error = json.loads(answer.split(b"\r\n\r\n", 1)[1])["error"]
         assert error["code"] == code and error["message"] and error["request_id"]
+
+    @pytest.mark.parametrize("request_, status, says", [
+        (b"GET /healthz HTTP/1.1\r\n\r\n", 400, b"HTTP/1.1 needs a Host"),
+        (b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n", 200, b'"status":"ok"'),
+        (b"GET /healthz HTTP/1.0\r\n\r\n", 403, b"is not this machine"),
+        (b"GET http://localhost/healthz HTTP/1.1\r\n\r\n", 400, b"HTTP/1.1 needs a Host"),
+        (b"GET /heal thz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, b"the target has blanks"),
+        (b"GET /heal\x01thz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, b"the target has blanks"),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: b\rX-B: c\r\n\r\n", 400, b"has a control character"),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: b\x1bc\r\n\r\n", 400, b"has a control character"),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: b\tc\r\nConnection: close\r\n\r\n", 200, b'"status":"ok"'),
+        (b"POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nzz\r\n", 400, b""),
+        (b"POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 404, b"nothing is served"),
+        (b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 204, b""),
+    ])
+    def test_one_request_one_head(self, serving, request_, status, says):
+        """However wrong it is; and after a refusal nothing of it is taken for another request."""
+        peer = socket.create_connection(("127.0.0.1", serving.port), timeout=30)
+        peer.sendall(request_)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while block := peer.recv(65536):
+                answer += block
+        assert answer.count(b"\r\nDate: ") == 1 and answer.startswith(b"HTTP/1.") and says in answer, answer
+        assert answer[9:12] == b"%d" % status, answer
 
     @pytest.mark.parametrize("accept", ["*/*", "application/json", "text/html, application/*;q=0.8", "application/json;q=1"])
     def test_what_is_accepted(self, serving, accept):

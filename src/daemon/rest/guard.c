@@ -56,6 +56,14 @@ static bool has_control(const char *value)
     return false;
 }
 
+bool guard_target(const char *target)
+{
+    const unsigned char *at = (const unsigned char *) target;
+    while (*at > ' ' && *at != 0x7f)
+        at++;
+    return *at == '\0';
+}
+
 int guard_header(struct guard_headers *headers, const char *name, const char *value, error *err)
 {
     enum { LENGTH, CODING };

@@ -21,3 +21,6 @@ struct guard_headers {
  * next request. Fails  ERR_BAD_REQUEST  no name of a header, one that stands twice, a length beside
  * chunks, chunks that are coded once more */
 int guard_header(struct guard_headers *headers, const char *name, const char *value, error *err);
+
+/* What stands behind the method, as it came: no blanks and control characters (RFC 9112, 3.2). */
+bool guard_target(const char *target);

@@ -79,4 +79,17 @@ TEST(headers_say_one_thing)
     }
 }
 
-TESTS(CASE(only_this_machine_may_call), CASE(headers_say_one_thing))
+TEST(targets_are_plain)
+{
+    static const struct {
+        const char *text;
+        bool is_plain;
+    } facts[] = {
+        { "", true },      { "/a%20b?c=d#e", true }, { "/\xc3\xa9", true }, { "a b", false },
+        { "a\tb", false }, { "a\rb", false },        { "a\x7f", false },
+    };
+    for_each(fact, facts)
+        expect(guard_target(fact->text) == fact->is_plain, "'%s'", fact->text);
+}
+
+TESTS(CASE(targets_are_plain), CASE(only_this_machine_may_call), CASE(headers_say_one_thing))

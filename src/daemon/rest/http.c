@@ -324,6 +324,8 @@ PRINTF(2, 0) static void on_log(void *context, const char *format, va_list value
 
 static int start_mhd(struct http *http, error *err)
 {
+    /* Not MHD_OPTION_STRICT_FOR_CLIENT: it would answer a request without Host by itself, and with
+     * two heads (0.9.75); we look for it. */
     http->mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
             MHD_ALLOW_UPGRADE,
@@ -331,8 +333,8 @@ static int start_mhd(struct http *http, error *err)
         MHD_OPTION_CONNECTION_LIMIT, (unsigned) CONNECTIONS_MOST + CLOSING_MOST,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_BYTES, MHD_OPTION_NOTIFY_COMPLETED,
         request_completed, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape_url, http,
-        MHD_OPTION_END);
+        MHD_OPTION_URI_LOG_CALLBACK, look_at_target, http, MHD_OPTION_UNESCAPE_CALLBACK,
+        unescape_url, http, MHD_OPTION_END);
     if (!http->mhd)
         return fail_os(err, "start libmicrohttpd");
     return 0;

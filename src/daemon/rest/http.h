@@ -133,6 +133,7 @@ struct exchange {
     bool is_gone;    /* the peer hung up while we waited */
     bool is_answered;
     bool is_streaming;
+    bool needs_host;  /* HTTP/1.1 */
     bool is_remote;   /* it came by TCP, not by a Unix socket */
     bool is_owner;    /* it came by a Unix socket from root or http_settings.owner */
     deadline wake_at; /* at_ms 0: never by itself */

@@ -16,6 +16,7 @@ struct connection {
     int unread;         /* bytes that the kernel holds for the peer, at the last look */
     int64_t stalled_ms; /* since when it has taken none of them; 0: it takes some, or all */
     bool is_cut;
+    bool is_odd; /* the target of its request has blanks or control characters */
     struct exchange *exchange;
     struct connection *next, *before;
 };
@@ -71,6 +72,7 @@ enum MHD_Result take_request(void *context, struct MHD_Connection *mhd, const ch
 void request_completed(void *context, struct MHD_Connection *mhd, void **request,
                        enum MHD_RequestTerminationCode why);
 size_t unescape_url(void *context, struct MHD_Connection *mhd, char *text);
+void *look_at_target(void *context, const char *target, struct MHD_Connection *mhd);
 
 /* answer.c: puts what every answer has into it and sends it. Takes the response, which may be NULL.
  */

@@ -107,6 +107,16 @@ size_t unescape_url(void *context, struct MHD_Connection *mhd, char *text)
     return (size_t) (to - text);
 }
 
+/* The first that is known of a request: as it came, before any percent sign is resolved. */
+void *look_at_target(void *context, const char *target, struct MHD_Connection *mhd)
+{
+    struct connection *connection = connection_of(mhd);
+    (void) context;
+    if (connection)
+        connection->is_odd = !guard_target(target);
+    return NULL; /* the exchange is made when the header is here */
+}
+
 /* --- what is admitted ---------------------------------------------------------------------------
  */
 
@@ -135,8 +145,15 @@ static void check_header(void *context, const char *name, const char *value)
 
 static int check_headers(const struct exchange *exchange, error *err)
 {
+    const struct connection *connection = connection_of(exchange->connection);
     struct header_check check = { .err = err };
+    if (connection && connection->is_odd)
+        return fail(err, ERR_BAD_REQUEST,
+                    "the target has blanks or control characters; write them as %%20");
     exchange_each_header(exchange, check_header, &check);
+    if (check.result == 0 && exchange->needs_host &&
+        !exchange_header(exchange, MHD_HTTP_HEADER_HOST))
+        return fail(err, ERR_BAD_REQUEST, "HTTP/1.1 needs a Host; send one, such as localhost");
     return check.result;
 }
 
@@ -153,7 +170,15 @@ static const char *read_target(const struct exchange *exchange, const char *targ
     size_t length = strcspn(host, "/");
     (void) snprintf(room, HOST_SIZE, "%.*s", length < HOST_SIZE ? (int) length : 0, host);
     *ret_host = room;
-    return host[length] ? host + length : "/";
+    if (host[length])
+        return host + length;
+    return strcmp(exchange->method, "OPTIONS") == 0 ? "*" : "/"; /* RFC 9112, 3.2.4 */
+}
+
+/* What "OPTIONS *" asks: what the whole server is able to do (RFC 9110, 9.3.7). */
+static bool is_about_all(const struct exchange *exchange, const char *path)
+{
+    return strcmp(path, "*") == 0 && strcmp(exchange->method, "OPTIONS") == 0;
 }
 
 static int find_route(struct exchange *exchange, const char *path, error *err)
@@ -165,6 +190,10 @@ static int find_route(struct exchange *exchange, const char *path, error *err)
     exchange->path = strdup(path);
     if (!exchange->path)
         return fail(err, ERR_SYSTEM, "no memory for a path");
+    if (is_about_all(exchange, path)) {
+        exchange_add_header(exchange, MHD_HTTP_HEADER_ALLOW, route_all_methods());
+        return 0;
+    }
     struct route_match match = { 0 };
     int found = route_find(settings->tables, exchange->method, exchange->path, &match);
     if (found == ROUTE_UNKNOWN)
@@ -323,19 +352,19 @@ static enum MHD_Result begin_when_due(struct exchange *exchange)
     return MHD_YES;
 }
 
-static enum MHD_Result begin_exchange(struct http *http, struct MHD_Connection *mhd,
-                                      const char *method, const char *path, void **request)
+static struct exchange *exchange_new(struct http *http, struct MHD_Connection *mhd,
+                                     const char *method, const char *version)
 {
     struct exchange *exchange = calloc(1, sizeof *exchange);
     if (!exchange)
-        return MHD_NO;
-    *request = exchange;
+        return NULL;
     exchange->http = http;
     exchange->door = http->settings.door;
     exchange->connection = mhd;
     exchange->began_ms = now_ms();
     exchange->body_is_open = true;
     exchange->is_remote = true;
+    exchange->needs_host = strcmp(version, "HTTP/1.0") != 0;
     (void) snprintf(exchange->method, sizeof exchange->method, "%s", method);
     name_request(exchange);
 
@@ -346,8 +375,7 @@ static enum MHD_Result begin_exchange(struct http *http, struct MHD_Connection *
         exchange->is_remote = connection->is_remote;
         exchange->is_owner = connection->is_owner;
     }
-    (void) admit(exchange, path, &exchange->refusal);
-    return begin_when_due(exchange);
+    return exchange;
 }
 
 static void refuse_if_too_much(struct exchange *exchange)
@@ -424,10 +452,14 @@ enum MHD_Result take_request(void *context, struct MHD_Connection *mhd, const ch
                              const char *method, const char *version, const char *data,
                              size_t *size, void **request)
 {
-    (void) version;
     struct exchange *exchange = *request;
-    if (!exchange)
-        return begin_exchange(context, mhd, method, path, request);
+    if (!exchange) {
+        *request = exchange = exchange_new(context, mhd, method, version);
+        if (!exchange)
+            return MHD_NO;
+        (void) admit(exchange, path, &exchange->refusal);
+        return begin_when_due(exchange);
+    }
     if (exchange->is_answered) {
         *size = 0;
         return MHD_YES;

@@ -100,3 +100,8 @@ void route_methods(const struct route_table *const *tables, const char *path,
     if (used > 0)
         (void) snprintf(ret_allow + used, ALLOW_SIZE - used, "OPTIONS");
 }
+
+const char *route_all_methods(void)
+{
+    return "DELETE, GET, HEAD, PATCH, POST, PUT, OPTIONS";
+}
