@@ -35,6 +35,14 @@ static int take_variable(void *into, const struct option_row *row, const char *v
     return 0;
 }
 
+/* "64" that was meant as "64MiB". */
+static bool lacks_its_unit(const struct limit_row *limit, const char *value, uint64_t number)
+{
+    bool is_bare = value[strspn(value, "0123456789")] == '\0';
+    return limit->unit == UNIT_BYTES && is_bare && number > 0 && number < limit->least &&
+           number <= limit->most >> 20 && number << 20 >= limit->least;
+}
+
 static int take_limit(void *into, const struct option_row *row, const char *value, error *err)
 {
     struct run_arguments *arguments = into;
@@ -47,6 +55,12 @@ static int take_limit(void *into, const struct option_row *row, const char *valu
         char least[32], most[32];
         limit_print(id, limit->least, least, sizeof least);
         limit_print(id, limit->most, most, sizeof most);
+        if (lacks_its_unit(limit, value, number))
+            return fail(
+                err, ERR_LIMIT,
+                "--%s %s is %s bytes, and %s to %s can be given; write --%s %sMiB if that is "
+                "meant",
+                row->name, value, value, least, most, row->name, value);
         return fail(err, ERR_LIMIT, "--%s %s is out of bounds; give %s to %s", row->name, value,
                     least, most);
     }

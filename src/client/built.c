@@ -31,11 +31,45 @@ static bool template_is_whole(const char *folder, const char *name)
            access(path, R_OK) == 0;
 }
 
+static size_t count_built(const char *folder)
+{
+    size_t count = 0;
+    DIR *entries = opendir(folder);
+    const struct dirent *entry;
+    while (entries && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): our own */
+        count += template_is_whole(folder, entry->d_name);
+    if (entries)
+        (void) closedir(entries);
+    return count;
+}
+
+/* Where there are some, if not in `folder` of the state that was named. */
+static int none_is_built(const char *state, const char *folder, error *err)
+{
+    auto_text usual = NULL;
+    error unused;
+    const char *same = state ? " with this --state" : "";
+    size_t count = state && path_of_templates(NULL, &usual, &unused) == 0 ? count_built(usual) : 0;
+    if (count == 0)
+        return fail(err, ERR_UNAVAILABLE,
+                    "no template is built (looked in %s); run: glovebox template build python%s",
+                    folder, same);
+    return fail(err, ERR_UNAVAILABLE,
+                "no template is built in %s, while %s has %zu; name that state, or run glovebox "
+                "template build python%s",
+                folder, usual, count, same);
+}
+
 int templates_find(const char *state, const char *first, struct templates *ret, error *err)
 {
     if (path_of_templates(state, &ret->folder, err) < 0)
         return -1;
     DIR *entries = opendir(ret->folder);
+    if (!entries && errno == ENOTDIR)
+        return fail(
+            err, ERR_NOT_FOUND,
+            "%s cannot be there: a part of that path is a file; name another folder with --state",
+            ret->folder);
     if (!entries && errno != ENOENT)
         return fail_os(err, "open folder '%s'", ret->folder);
     const struct dirent *entry;
@@ -51,9 +85,7 @@ int templates_find(const char *state, const char *first, struct templates *ret, 
             "%zu templates are built in %s, %d can be served; run: glovebox template remove", found,
             ret->folder, TEMPLATES_MOST);
     if (ret->count == 0)
-        return fail(err, ERR_UNAVAILABLE,
-                    "no template is built (looked in %s); run: glovebox template build python",
-                    ret->folder);
+        return none_is_built(state, ret->folder, err);
     qsort(ret->names, ret->count, sizeof *ret->names, compare_names);
     for (size_t index = 1; first && index < ret->count; index++)
         if (strcmp(ret->names[index], first) == 0) {

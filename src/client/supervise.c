@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
+#include "client/built.h"
 #include "client/host_sets.h"
 #include "client/launch.h"
 #include "client/paths.h"
@@ -443,6 +444,7 @@ int supervise(const struct supervised *service, error *err)
     static struct keeper keeper;
     auto_fd signals = -1;
     auto_text path = NULL;
+    auto_templates built = { 0 };
     keeper = (struct keeper){
         .service = service,
         .control = -1,
@@ -476,11 +478,15 @@ int supervise(const struct supervised *service, error *err)
         return -1;
     keeper.signals = signals;
     keeper.path = path;
+    /* Before the launch makes anything in it: a folder that was named by mistake stays as it is. */
+    int result = templates_find(service->state, keeper.plan.first_template, &built, err);
     bool is_tcp = path && service->listen;
-    (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n",
-                   path ? path : "the sockets of the service manager", is_tcp ? " and " : "",
-                   is_tcp ? service->listen : "");
-    int result = keep_alive(&keeper, err);
+    if (result == 0)
+        (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n",
+                       path ? path : "the sockets of the service manager", is_tcp ? " and " : "",
+                       is_tcp ? service->listen : "");
+    if (result == 0)
+        result = keep_alive(&keeper, err);
     for (size_t i = 0; i < keeper.plan.listen_count; i++)
         (void) close(keeper.plan.listens[i]);
     close_fd(&keeper.control);

@@ -218,9 +218,19 @@ def test_tcp_on_loopback_and_a_config_file(glovebox):
 
 
 def test_without_templates_it_does_not_start(glovebox):
-    done = glovebox("serve", "--socket", "g.sock", "--state", glovebox.folder / "empty")
-    assert done.returncode == 125 and b"glovebox template build" in done.stderr
-    assert not (glovebox.folder / "g.sock").exists()
+    """And says so in one line, before it says that it listens; what was named by mistake stays as it was."""
+    empty = glovebox.folder / "empty"
+    built = len([*(glovebox.state / "templates").glob("*/manifest.json")])
+    for env, says in (({}, f"no template is built in {empty}/templates, while {glovebox.state}/templates has {built}; name that "
+                           "state, or run glovebox template build python with this --state"),
+                      ({"GLOVEBOX_STATE": str(empty)}, f"no template is built (looked in {empty}/templates); run: glovebox template "
+                                                       "build python with this --state")):
+        done = glovebox("serve", "--socket", "g.sock", "--state", empty, env=env)
+        assert done.returncode == 125 and done.stderr.decode() == f"glovebox: {says}\n"
+        assert not (glovebox.folder / "g.sock").exists() and not empty.exists()
+    empty.write_text("")
+    done = glovebox("serve", "--socket", "g.sock", "--state", empty)
+    assert done.returncode == 125 and done.stderr.decode().endswith("a part of that path is a file; name another folder with --state\n")
 
 
 def test_no_socket_is_left_when_listening_fails(glovebox):
