@@ -321,6 +321,23 @@ GLB_API int32_t glb_session_resume(glb_client *client, const char *session, char
 GLB_API int32_t glb_session_branch(glb_client *client, const char *session, const char *context,
                                    const char *mark, char **ret_json);
 
+/* What a branch has of its own. Zero-fill it, set what you need, pass its size. */
+typedef struct glb_branch_options {
+    const char *context;
+    const char *mark;
+    const char *const
+        *metadata;        /* "NAME=value", NULL-ended, in place of the parent's; NULL: those */
+    uint64_t idle_ms;     /* it ends when nobody has used it for so long; 0: as its parent */
+    uint64_t lifetime_ms; /* and after so long in any case; 0: a day */
+} glb_branch_options;
+
+/* The same, with what the branch has of its own. `options` may be NULL.
+ *   Fails    as glb_session_branch(), and GLB_E_LIMIT: more time than the policy allows
+ *   Since    1.1 */
+GLB_API int32_t glb_session_branch_with(glb_client *client, const char *session,
+                                        const glb_branch_options *options, size_t options_size,
+                                        char **ret_json);
+
 /* Keeps the same for later, under a name (NULL: none). As glb_session_branch(). `ret_json` may be
  * NULL. */
 GLB_API int32_t glb_session_mark(glb_client *client, const char *session, const char *name,

@@ -71,11 +71,11 @@ static int take_label(void *into, const struct option_row *row, const char *valu
 static const struct option_row rows[] = {
     { "policy",   'p', "NAME",       VALUES_POLICY, "new: what it may do; default: as run",             store_text,    FIELD(policy) },
     { "template", 0,   "NAME",       VALUES_NONE,   "new: root file system; default: what the policy says",   store_text,    FIELD(template_name) },
-    { "idle",     0,   "TIME",       VALUES_NONE,   "new: it ends when nobody has used it for so long; default: 10m", take_time, FIELD(idle_ms) },
-    { "ttl",      0,   "TIME",       VALUES_NONE,   "new: it ends after so long in any case; default: 24h",   take_time,     FIELD(lifetime_ms) },
+    { "idle",     0,   "TIME",       VALUES_NONE,   "new, branch: it ends when nobody has used it for so long; default: 10m, as its parent", take_time, FIELD(idle_ms) },
+    { "ttl",      0,   "TIME",       VALUES_NONE,   "new, branch: it ends after so long in any case; default: 24h", take_time,     FIELD(lifetime_ms) },
     { "limit",    0,   "NAME=VALUE", VALUES_NONE,   "new, run: a limit, such as memory=1GiB or wall=5s",      take_limit,    FIELD(limit_count) },
     { "env",      'e', "NAME=VALUE", VALUES_NONE,   "new, exec, shell: an environment variable",              take_variable, FIELD(variable_count) },
-    { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new: metadata, which list shows",                        take_label,    FIELD(label_count) },
+    { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new, branch: metadata, which list shows; default: that of the parent", take_label,    FIELD(label_count) },
     { "cwd",      0,   "FOLDER",     VALUES_NONE,   "new, exec, shell: working folder inside",                store_text,    FIELD(folder) },
     { "code",     'c', "CODE",       VALUES_NONE,   "run: this text",                                         store_text,    FIELD(code) },
     { "context",  0,   "NAME",       VALUES_NONE,   "run, branch, mark: a language, or the id of a context; default: python", store_text,  FIELD(in) },
@@ -116,7 +116,7 @@ const struct option_table *session_option_table(void)
                  "       glovebox session files ID [FOLDER]\n"
                  "       glovebox session pause [--files-only] ID\n"
                  "       glovebox session resume ID\n"
-                 "       glovebox session branch [--context NAME | --mark MARK] ID\n"
+                 "       glovebox session branch [--context NAME | --mark MARK] [--label NAME=VALUE] [--idle TIME] [--ttl TIME] ID\n"
                  "       glovebox session mark ID [NAME]\n"
                  "       glovebox session marks ID\n"
                  "       glovebox session rollback|unmark ID MARK\n"
@@ -158,7 +158,7 @@ static const struct verb {
     { "attach",   " attach ",                                       1, 2,         session_attach },
     { "pause",    " files-only ",                                   1, 1,         session_pause },
     { "resume",   " ",                                              1, 1,         session_resume },
-    { "branch",   " context mark ",                                 1, 1,         session_branch },
+    { "branch",   " context mark idle ttl label ",                  1, 1,         session_branch },
     { "mark",     " context ",                                      1, 2,         session_mark },
     { "marks",    " ",                                              1, 1,         session_marks },
     { "unmark",   " ",                                              2, 2,         session_unmark },

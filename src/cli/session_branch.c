@@ -19,8 +19,15 @@ int session_branch(struct session_arguments *arguments, error *err)
     char *json = NULL;
     if (session_named(arguments, arguments->words[0], name, err) < 0)
         return -1;
+    const glb_branch_options options = {
+        .context = arguments->in,
+        .mark = arguments->mark,
+        .metadata = arguments->label_count > 0 ? arguments->labels : NULL,
+        .idle_ms = arguments->idle_ms,
+        .lifetime_ms = arguments->lifetime_ms,
+    };
     int32_t code =
-        glb_session_branch(arguments->client, name, arguments->in, arguments->mark, &json);
+        glb_session_branch_with(arguments->client, name, &options, sizeof options, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
     print_id(arguments, json);

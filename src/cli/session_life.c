@@ -133,13 +133,14 @@ static void print_session(json_object *session)
 {
     char line[512];
     json_object *policy = NULL, *ended = NULL, *metadata = NULL;
+    const char *parent = text_of(session, "parent");
     (void) json_object_object_get_ex(session, "policy", &policy);
     (void) json_object_object_get_ex(session, "ended", &ended);
     (void) json_object_object_get_ex(session, "metadata", &metadata);
-    (void) snprintf(line, sizeof line, "%-36s  %-8s  %-10s  %-24s  %s%s%.200s",
+    (void) snprintf(line, sizeof line, "%-36s  %-8s  %-10s  %-24s  %-12.12s  %s%s%.200s",
                     text_of(session, "id"), text_of(session, "state"),
                     policy ? text_of(policy, "name") : "-", text_of(session, "created_at"),
-                    ended ? text_of(ended, "why") : "",
+                    *parent ? parent : "-", ended ? text_of(ended, "why") : "",
                     ended && metadata && json_object_object_length(metadata) > 0 ? " " : "",
                     metadata && json_object_object_length(metadata) > 0
                         ? json_object_to_json_string_ext(metadata, JSON_C_TO_STRING_PLAIN)
@@ -160,8 +161,8 @@ static bool print_each(void *context, json_object *session)
 int session_list(struct session_arguments *arguments, error *err)
 {
     if (!arguments->json)
-        (void) printf("%-36s  %-8s  %-10s  %-24s  %s\n", "ID", "STATE", "POLICY", "CREATED",
-                      arguments->all ? "ENDED, METADATA" : "METADATA");
+        (void) printf("%-36s  %-8s  %-10s  %-24s  %-12s  %s\n", "ID", "STATE", "POLICY", "CREATED",
+                      "PARENT", arguments->all ? "ENDED, METADATA" : "METADATA");
     return walk_sessions(arguments, arguments->all ? "all" : NULL, print_each, arguments, err);
 }
 

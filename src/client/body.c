@@ -39,6 +39,17 @@ void body_list(struct body *body, const char *name, const char *const *list)
     sink_text(body->sink, "]");
 }
 
+void body_seconds(struct body *body, const char *name, uint64_t ms)
+{
+    char text[32];
+    if (ms == 0)
+        return;
+    (void) snprintf(text, sizeof text, "%llu.%03llu", (unsigned long long) (ms / 1000),
+                    (unsigned long long) (ms % 1000));
+    body_key(body, name);
+    sink_text(body->sink, text);
+}
+
 void body_limits(struct body *body, const glb_limit *limits, size_t count)
 {
     if (count == 0)

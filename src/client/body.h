@@ -16,6 +16,8 @@ void body_list(struct body *body, const char *name, const char *const *list);   
 void body_pairs(struct body *body, const char *name, const char *const *pairs); /* "NAME=value" */
 void body_number(struct body *body, const char *name, uint64_t number);         /* 0: left out */
 
+void body_seconds(struct body *body, const char *name, uint64_t ms); /* 0: left out */
+
 /* Names have been checked. */
 void body_limits(struct body *body, const glb_limit *limits, size_t count);
 

@@ -58,6 +58,12 @@ int take_options(void *ours, size_t our_size, const void *theirs, size_t their_s
     return 0;
 }
 
+int too_new(error *err)
+{
+    return fail(err, ERR_BAD_REQUEST, "an option is newer than this libglovebox (%s)",
+                GLOVEBOX_VERSION);
+}
+
 void give_struct(void *theirs, size_t their_size, const void *ours, size_t our_size)
 {
     memset(theirs, 0, their_size);

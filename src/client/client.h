@@ -38,6 +38,7 @@ int32_t report(const error *err);
 /* Public structs come with the size that the caller knows. Copies what both sides know; the rest is
  * zero. Returns -1 if the caller's is larger and has something set that we do not know. */
 int take_options(void *ours, size_t our_size, const void *theirs, size_t their_size);
+int too_new(error *err); /* what to say then */
 void give_struct(void *theirs, size_t their_size, const void *ours, size_t our_size);
 
 /* A connection for the next request; for a socket it is made anew when the last one was not kept.

@@ -388,8 +388,7 @@ int32_t glb_run(glb_client *client, const glb_run_options *options, size_t optio
     error err = { 0 };
     glb_run_options ours;
     if (take_options(&ours, sizeof ours, options, options_size) < 0)
-        (void) fail(&err, ERR_BAD_REQUEST, "an option is newer than this libglovebox (%s)",
-                    GLOVEBOX_VERSION);
+        (void) too_new(&err);
     struct http_request request = { .method = "POST",
                                     .path = "/v1/runs",
                                     .accept = "text/event-stream",

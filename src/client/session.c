@@ -88,24 +88,7 @@ static int32_t ask(struct glb_client *client, const char *method, const char *pa
     return client_ask(client, &request, ret_json, err) < 0 ? report(err) : GLB_OK;
 }
 
-static int too_new(error *err)
-{
-    return fail(err, ERR_BAD_REQUEST, "an option is newer than this libglovebox (%s)",
-                GLOVEBOX_VERSION);
-}
-
 /* ---- life ---- */
-
-static void seconds_member(struct body *body, const char *name, uint64_t ms)
-{
-    char text[32];
-    if (ms == 0)
-        return;
-    (void) snprintf(text, sizeof text, "%llu.%03llu", (unsigned long long) (ms / 1000),
-                    (unsigned long long) (ms % 1000));
-    body_key(body, name);
-    sink_text(body->sink, text);
-}
 
 static void write_session(struct sink *sink, const void *what)
 {
@@ -118,8 +101,8 @@ static void write_session(struct sink *sink, const void *what)
     body_limits(&body, options->limits, options->limit_count);
     body_pairs(&body, "env", options->environment);
     body_pairs(&body, "metadata", options->metadata);
-    seconds_member(&body, "idle_seconds", options->idle_ms);
-    seconds_member(&body, "ttl_seconds", options->lifetime_ms);
+    body_seconds(&body, "idle_seconds", options->idle_ms);
+    body_seconds(&body, "ttl_seconds", options->lifetime_ms);
     sink_text(sink, "}");
 }
 

@@ -44,15 +44,47 @@ static int32_t ask(struct glb_client *client, const char *method, const char *pa
     return client_ask(client, &request, ret_json, &err) < 0 ? report(&err) : GLB_OK;
 }
 
-int32_t glb_session_branch(glb_client *client, const char *session, const char *context,
-                           const char *mark, char **ret_json)
+static void write_branch(struct sink *sink, const void *what)
+{
+    const glb_branch_options *options = what;
+    struct body body = { .sink = sink };
+    sink_text(sink, "{");
+    body_text(&body, "context", options->context);
+    body_text(&body, "mark", options->mark);
+    body_pairs(&body, "metadata", options->metadata);
+    body_seconds(&body, "idle_seconds", options->idle_ms);
+    body_seconds(&body, "ttl_seconds", options->lifetime_ms);
+    sink_text(sink, "}");
+}
+
+int32_t glb_session_branch_with(glb_client *client, const char *session,
+                                const glb_branch_options *options, size_t options_size,
+                                char **ret_json)
 {
     error err = { 0 };
     char path[256];
-    struct wishes wishes = { { "context", "mark" }, { context, mark } };
-    if (session_path(path, sizeof path, session, "/branch", &err) < 0)
+    glb_branch_options ours;
+    struct http_request request = { .method = "POST",
+                                    .path = path,
+                                    .accept = "application/json",
+                                    .write_body = write_branch,
+                                    .what = &ours };
+    int taken = take_options(&ours, sizeof ours, options, options_size) < 0 ? too_new(&err) : 0;
+    const char *const texts[] = { ours.context ? ours.context : "", ours.mark ? ours.mark : "",
+                                  NULL };
+    if (taken < 0 || session_path(path, sizeof path, session, "/branch", &err) < 0 ||
+        check_texts("a name", texts, &err) < 0 ||
+        check_pairs("the metadata", ours.metadata, &err) < 0 ||
+        client_ask(client, &request, ret_json, &err) < 0)
         return report(&err);
-    return wish(client, path, &wishes, ret_json);
+    return GLB_OK;
+}
+
+int32_t glb_session_branch(glb_client *client, const char *session, const char *context,
+                           const char *mark, char **ret_json)
+{
+    const glb_branch_options options = { .context = context, .mark = mark };
+    return glb_session_branch_with(client, session, &options, sizeof options, ret_json);
 }
 
 int32_t glb_session_mark(glb_client *client, const char *session, const char *name,

@@ -147,6 +147,57 @@ static void be_of_a_later_version(glb_client *client)
     glb_outcome_free(outcome);
 }
 
+/* The text behind "id":" of an answer. */
+static void read_id(const char *json, char id[64])
+{
+    const char *at = strstr(json, "\"id\":\"");
+    EXPECT(at && sscanf(at + 6, "%63[a-z0-9_]", id) == 1);
+}
+
+static void branch_a_session(glb_client *client)
+{
+    char parent[64], branch[64];
+    char *json = NULL;
+    const char *metadata[] = { "try=1", NULL };
+    struct {
+        glb_branch_options known;
+        long later;
+    } wishes = { .known = { .metadata = metadata, .idle_ms = 50000, .lifetime_ms = 100000 } };
+    glb_session_options options = { .policy = "minimal" };
+    EXPECT(glb_session_new(client, &options, sizeof options, &json) == GLB_OK);
+    read_id(json, parent);
+    glb_text_free(json);
+    glb_cell_options cell = { .code = "x = 42" };
+    glb_outcome *outcome = NULL;
+    EXPECT(glb_session_run(client, parent, &cell, sizeof cell, &outcome) == GLB_OK);
+    EXPECT(glb_outcome_status(outcome) == GLB_STATUS_OK);
+    glb_outcome_free(outcome);
+    EXPECT(glb_session_branch_with(client, parent, &wishes.known, sizeof wishes, &json) == GLB_OK);
+    EXPECT(strstr(json, "\"metadata\":{\"try\":\"1\"}") && strstr(json, "\"idle_seconds\":50.000"));
+    EXPECT(strstr(json, parent));
+    read_id(json, branch);
+    glb_text_free(json);
+    cell.code = "print(x)";
+    EXPECT(glb_session_run(client, branch, &cell, sizeof cell, &outcome) == GLB_OK);
+    const char *text = NULL;
+    size_t length = 0;
+    EXPECT(glb_outcome_output(outcome, GLB_STDOUT, &text, &length) == GLB_OK);
+    EXPECT(strcmp(text, "42\n") == 0);
+    glb_outcome_free(outcome);
+    EXPECT(glb_session_kill(client, branch, NULL) == GLB_OK);
+    wishes.later = 1;
+    EXPECT(glb_session_branch_with(client, parent, &wishes.known, sizeof wishes, &json) ==
+           GLB_E_BAD_REQUEST);
+    wishes.known.mark = "none";
+    EXPECT(glb_session_branch_with(client, parent, &wishes.known, sizeof wishes.known, &json) ==
+           GLB_E_NOT_FOUND);
+    EXPECT(glb_session_branch_with(client, parent, NULL, 0, &json) == GLB_OK);
+    read_id(json, branch);
+    glb_text_free(json);
+    EXPECT(glb_session_kill(client, branch, NULL) == GLB_OK);
+    EXPECT(glb_session_kill(client, parent, NULL) == GLB_OK);
+}
+
 int main(int argc, char **argv)
 {
     glb_client *client = NULL;
@@ -159,6 +210,10 @@ int main(int argc, char **argv)
     be_refused(client);
     be_of_a_later_version(client);
     cancel_a_run(client);
+    glb_close(client);
+    glb_connect_options served = { .how = GLB_CONNECT_SOCKET, .socket = argc > 2 ? argv[2] : NULL };
+    EXPECT(glb_connect(&served, sizeof served, &client) == GLB_OK);
+    branch_a_session(client);
     glb_close(client);
     glb_close(NULL);
     glb_connect_options nowhere = { .how = GLB_CONNECT_SOCKET, .socket = "/nonexistent/socket" };

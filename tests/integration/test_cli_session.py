@@ -1,5 +1,6 @@
 """`glovebox session`: cells, programs, terminals and files of a session, from the command line."""
 
+import datetime
 import fcntl
 import json
 import os
@@ -168,7 +169,7 @@ def test_other_names_of_the_verbs(cli):
     made = cli("create", "--policy", "data")
     name = made.stdout.strip()
     listed = cli("ls").stdout.splitlines()
-    assert listed[0].split() == [b"ID", b"STATE", b"POLICY", b"CREATED", b"METADATA"] and name in b"".join(listed[1:])
+    assert listed[0].split() == [b"ID", b"STATE", b"POLICY", b"CREATED", b"PARENT", b"METADATA"] and name in b"".join(listed[1:])
     assert cli("rm", name.decode()).returncode == 0 and name not in cli("ls").stdout
 
 
@@ -182,6 +183,17 @@ def test_branches_and_marks(cli, session):
         assert cli("run", now, "-c", "x").stdout == b"8\n" and cli("run", then, "-c", "x").stdout == b"7\n"
     finally:
         cli("kill", now, then)
+    own = cli("branch", session, "--label", "try=2", "--idle", "50s", "--ttl", "2m", "--json")
+    try:
+        said = json.loads(own.stdout)
+        assert said["metadata"] == {"try": "2"} and said["idle_seconds"] == 50 and said["parent"] == session, own
+        lives = [datetime.datetime.fromisoformat(said[key]) for key in ("created_at", "expires_at")]
+        assert 110 < (lives[1] - lives[0]).total_seconds() < 121
+        row = [line.split() for line in cli("list").stdout.decode().splitlines() if said["id"] in line][0]
+        assert row[4] == session[:12], row
+        assert f'"parent":"{session}"' in cli("list", "--json").stdout.decode()
+    finally:
+        cli("kill", said["id"])
     assert b"before" in cli("marks", session).stdout and marked.stdout.strip() in cli("marks", "--json", session).stdout
     assert cli("rollback", session, "before").returncode == 0 and cli("run", session, "-c", "x").stdout == b"7\n"
     assert b"no mark 'after'; it has before" in cli("rollback", session, "after").stderr
@@ -195,8 +207,8 @@ def test_branches_and_marks(cli, session):
 
 
 @pytest.mark.parametrize("words, says", [
-    (("branch", "--label", "a=b", "ID"), "session branch takes no --label"),
-    (("branch", "ID", "--idle", "1h"), "session branch takes no --idle"),
+    (("branch", "--env", "a=b", "ID"), "session branch takes no --env"),
+    (("branch", "ID", "--policy", "data"), "session branch takes no --policy"),
     (("branch", "ID", "before"), "session branch takes no 'before'"),
     (("rollback", "ID", "before", "after"), "session rollback takes no 'after'"),
     (("rollback", "ID"), "the id of a session, and a mark"),

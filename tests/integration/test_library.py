@@ -13,7 +13,7 @@ LIBRARY = BUILD / "libglovebox.so"
 
 @pytest.mark.usefixtures("python_template")
 @pytest.mark.parametrize("compiler", ["cc", "c++"])
-def test_a_program_against_the_header(glovebox, tmp_path, compiler):
+def test_a_program_against_the_header(glovebox, daemon, tmp_path, compiler):
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is not installed")
     source = pathlib.Path(__file__).with_name("library.c")
@@ -23,7 +23,7 @@ def test_a_program_against_the_header(glovebox, tmp_path, compiler):
     subprocess.run([compiler, "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
                     f"-I{TOP}/include", "-o", tmp_path / "program", source, LIBRARY,
                     f"-Wl,-rpath,{BUILD}"], check=True)
-    done = subprocess.run([tmp_path / "program", str(glovebox.state)], capture_output=True,
+    done = subprocess.run([tmp_path / "program", str(glovebox.state), daemon.path], capture_output=True,
                           env=glovebox.environment(), timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
