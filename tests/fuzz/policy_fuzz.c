@@ -3,12 +3,32 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "model/expect.h"
 #include "model/policy.h"
 
 #include <assert.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What a policy expects is what a request could expect. */
+static void check_expect(const struct policy_expect *expect)
+{
+    error err = { 0 };
+    struct expect_needs needs = { 0 };
+    struct json_object *list = expect->text[0] ? json_tokener_parse(expect->text) : NULL;
+    assert(!expect->text[0] ||
+           (json_object_is_type(list, json_type_array) && json_object_array_length(list) > 0));
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        struct expect_needs one;
+        assert(expectation_check(json_object_array_get_idx(list, i), &one, &err) == 0);
+        needs.contents |= one.contents;
+        needs.result |= one.result;
+        needs.artifacts |= one.artifacts;
+    }
+    assert(memcmp(&needs, &expect->needs, sizeof needs) == 0);
+    (void) json_object_put(list);
+}
 
 static void check_policy(const struct policy *policy)
 {
@@ -35,6 +55,7 @@ static void check_policy(const struct policy *policy)
     assert(policy_render(policy, &text, &err) == 0);
     assert(text_find_unclean(text, strlen(text)) == strlen(text));
     assert(strlen(policy->digest) == POLICY_DIGEST_SIZE - 1);
+    check_expect(&policy->expect);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
