@@ -178,7 +178,7 @@ static int grant(struct run *run, const struct session *session, const struct ru
                                    .set = session->spec.set };
     if (policy_narrow(session->spec.policy, &given->limits, &granted, err) < 0)
         return -1;
-    if (given->expect && session->spec.narrowed &&
+    if (gate_is_wanted(session->spec.policy, given) && session->spec.narrowed &&
         keep_way(&run->spec, session->spec.narrowed, err) < 0)
         return -1;
     for (unsigned i = 0; i < sizeof of_cells / sizeof *of_cells; i++) {

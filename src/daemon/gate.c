@@ -104,11 +104,16 @@ static int check_kind(const struct run *run, const struct run_request *request, 
     return run->cell ? gate_allows_session(policy, err) : 0;
 }
 
+bool gate_is_wanted(const struct policy *policy, const struct run_request *request)
+{
+    return request->expect || (policy->expect.text[0] && !request->check_only);
+}
+
 int gate_prepare(struct run *run, const struct run_request *request, error *err)
 {
     const struct policy_expect *said = &run->spec.policy->expect;
-    const struct policy_expect *policy = said->text[0] && !run->check_only ? said : NULL;
-    if (!request->expect && !policy)
+    const struct policy_expect *policy = said->text[0] ? said : NULL;
+    if (!gate_is_wanted(run->spec.policy, request))
         return 0;
     if (policy && check_kind(run, request, err) < 0)
         return -1;

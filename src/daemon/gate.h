@@ -86,6 +86,9 @@ int gate_allows_session(const struct policy *policy, error *err);
  * Fails  ERR_POLICY  the policy withholds what has not been compared */
 int gate_lets_out(const struct policy *policy, const char *what, error *err);
 
+/* Is anything expected of such a run? */
+bool gate_is_wanted(const struct policy *policy, const struct run_request *request);
+
 /* Gives  run->gate, if the request or the policy expects something.
  * Fails  ERR_BAD_REQUEST  the policy expects what such a run does not have
  *        ERR_UNAVAILABLE  no template here has Python, which compares */

@@ -18,6 +18,7 @@ POLICIES = {
     "files": HEAD + "expect:\n  on_fault: withhold\n  artifacts:\n    - {name: n.json, schema: {type: integer}}\n"
                     "  others: forbid\n",
     "values": HEAD + "expect: {on_fault: withhold, result: {schema: {type: integer}}}\n",
+    "looks": "extends: holds\nprecheck: {subprocess: deny}\n",
     "lets": HEAD + "expect: {on_fault: withhold}\n",
 }
 SECRET = "AKIA" + "ABCDEFGHIJKLMNOP"
@@ -189,6 +190,38 @@ def test_cells_of_a_session(daemon):
         assert session.call("PUT", "/files/x", 1)[0] in (200, 201), "in it may go"
     finally:
         session.call("DELETE")
+
+
+def test_events_and_the_end_of_a_cell_tell_nothing(daemon):
+    session = daemon.session(policy="holds")
+    place = f"{session.place}/contexts/python/run"
+    try:
+        stream = session_rig.Events(daemon.open("POST", place, {"code": PRINT_SECRET + "\n1/0"}, {"Accept": "text/event-stream"}))
+        told = [stream.next()]
+        while told[-1][0] != "end":
+            told.append(stream.next())
+        assert not {"stdout", "error", "result"} & {name for name, _ in told} and SECRET not in json.dumps(told), told
+        assert_withheld(told[-1][1])
+        running = session_rig.Events(daemon.open("POST", place, {"code": PRINT_SECRET + "\nimport time; time.sleep(30)"},
+                                                 {"Accept": "text/event-stream"}))
+        assert running.next()[0] == "started"
+        session.call("DELETE")
+        result = running.until("end")
+        assert_withheld(result)
+        assert SECRET not in json.dumps(result)
+    finally:
+        session.call("DELETE")
+
+
+def test_what_never_ran_says_why_and_withholds_nothing(daemon):
+    code = "import subprocess; subprocess.run(['true'])"
+    result = run(daemon, "looks", code)
+    assert result["status"] == "denied" and result["gate"]["withheld"] is None, result
+    assert result["error"] is None or result["error"]["name"] != "Withheld"
+    assert result["denials"] and result["denials"][0]["layer"] == "precheck", result
+    assert run(daemon, "looks", code, check_only=True)["gate"] is None
+    done = daemon.glovebox("run", "--policy", "looks", "-c", code, env={"GLOVEBOX_SOCKET": daemon.path, "GLOVEBOX_POLICIES": ""})
+    assert done.returncode == 126 and b"withheld" not in done.stderr and b"found out" not in done.stderr, done.stderr
 
 
 def test_a_policy_that_expects_nothing_withholds_for_requests(daemon):
