@@ -240,13 +240,26 @@ static uint32_t slots_of_others(const struct accounts *accounts, const struct ac
     return held;
 }
 
+static bool has_share(const struct accounts *accounts, const struct account *account)
+{
+    return account->key.id[0] != '\0' && account->turn.active_most == 0 && accounts->slots > 0;
+}
+
 bool account_is_at_share(struct accounts *accounts, const struct account *account)
 {
-    bool is_shared =
-        account->key.id[0] != '\0' && account->turn.active_most == 0 && accounts->slots > 0;
-    return is_shared &&
+    return has_share(accounts, account) &&
            slots_of(account) >=
                turn_slots_most(accounts->slots, slots_of_others(accounts, account)) &&
+           keys_are_several(accounts);
+}
+
+bool account_stays_at_share(struct accounts *accounts, const struct account *account)
+{
+    uint32_t of_others = accounts->local.sessions;
+    for (const struct account *each = accounts->all; each; each = each->next)
+        of_others += each == account ? 0 : each->sessions;
+    return has_share(accounts, account) &&
+           account->sessions >= turn_slots_most(accounts->slots, of_others) &&
            keys_are_several(accounts);
 }
 

@@ -100,6 +100,10 @@ uint32_t account_share(const struct accounts *accounts, const struct account *ac
  * come? The owner of the daemon never does. (turn.h) */
 bool account_is_at_share(struct accounts *accounts, const struct account *account);
 
+/* Does it even when every run has ended, its own and those of others? Then nothing that waits will
+ * begin before one of its sessions ends. */
+bool account_stays_at_share(struct accounts *accounts, const struct account *account);
+
 /* Says so, and what to do. Fails  ERR_BUSY. */
 int account_refuse_slot(struct accounts *accounts, struct account *account, error *err);
 

@@ -167,8 +167,8 @@ static int admit(struct runs *runs, struct account *account, error *err)
     runs->accounts->slots = runs->pool->slots;
     if (account_admit(runs->accounts, account, err) < 0)
         return -1;
-    if (account->turn.active == 0 && account_is_at_share(runs->accounts, account))
-        return account_refuse_slot(runs->accounts, account, err); /* sessions last: no run ends */
+    if (account_stays_at_share(runs->accounts, account))
+        return account_refuse_slot(runs->accounts, account, err);
     bool is_full = runs->queued >= runs->queued_most;
     if (!is_full && crowd_is_there(&runs->crowd, now_ms()))
         is_full = account->turn.queued >= account_share(runs->accounts, account);

@@ -355,6 +355,12 @@ def test_one_key_leaves_slots_to_the_others(glovebox):
         while holds()["active"] < 5:
             time.sleep(0.02)
         assert (holds()["active"], holds()["queued"]) == (5, 4)
+        second = begin(other)
+        assert second.status == 201
+        waiting = service.call("POST", "/v1/runs", waits, key=other, headers={"Prefer": "respond-async"})
+        assert waiting.status == 202, "runs of others end: it waits for that"
+        service.call("DELETE", f"/v1/runs/{waiting.json['id']}", key=other)
+        end(second, other)
         assert service.run("print(1)", key=third).status == 200
         end(others, other)
         while holds()["active"] < 6:
