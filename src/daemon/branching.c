@@ -280,7 +280,7 @@ static int find_parent(const struct session *session, struct context **ret_conte
     if (!parent || session_check_running(parent, err) < 0)
         return parent ? -1 : fail(err, ERR_CONFLICT, "it has ended");
     for (struct context *context = parent->contexts; context; context = context->next)
-        if (strcmp(context->id, session->parent_context) == 0) {
+        if (!context->is_removed && strcmp(context->id, session->parent_context) == 0) {
             *ret_context = context;
             return 0;
         }
