@@ -200,8 +200,10 @@ class Bench:
                 rate, took, wrong = load.flat_out(self.socket, clients, code, b'hello sandbox',
                                                   1.2 if self.quick else 3, 0.5)
                 rates[f'flat out {kind}, {clients} client{"s" * (clients > 1)}'] = (rate, took, wrong)
-            weights[kind] = memory.while_it_shrinks(self.daemon.pid, kind, 5 if self.quick else 8) \
-                if os.geteuid() == 0 else None
+            weights[kind] = memory.while_it_shrinks(self.daemon.pid, load.Client(self.socket), kind,
+                                                    6 if self.quick else 10) if os.geteuid() == 0 else None
+            if os.geteuid() == 0 and not weights[kind]:
+                self.left_out.append(f'parked {kind}: too few were parked to weigh one')
         return rates, weights
 
     def receipt(self):

@@ -32,7 +32,12 @@ class Client:
 
     def run(self, code, **more):
         """Milliseconds from the first byte sent to the last received, and the result."""
-        request = request_bytes(code, **more)
+        return self.ask(request_bytes(code, **more))
+
+    def get(self, path):
+        return self.ask(b'GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n' % path.encode())[1]
+
+    def ask(self, request):
         begin = time.perf_counter()
         self.socket.sendall(request)
         data, size = b'', None

@@ -2,7 +2,8 @@
 (anonymous memory, tmpfs, page tables, kernel objects such as namespaces), while their number changes.
 
 While a pool shrinks after a burst, one sandbox a second, the total is read again and again; the slope of a straight line
-through (number parked, bytes charged) is the price of one. Shared costs (zygotes, daemon) fall out."""
+through (number parked, bytes charged) is the price of one. Shared costs (zygotes, daemon) fall out. Those that have
+rehearsed go last and are heavier: the heaviest leaf is one of them."""
 import os
 import time
 
@@ -80,9 +81,23 @@ def slope(points):
     return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else None
 
 
-def while_it_shrinks(serve, kind, seconds):
-    """MiB for each parked sandbox of the kind, MiB of it in the leaf alone, and how many there were."""
+def until_all_wait(client, seconds=30):
+    """Until no sandbox is used, built or on its way out: what is left of a burst would be weighed as parked."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        health = client.get('/healthz')
+        if health['in_use'] == 0 and health['queued'] == 0:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def while_it_shrinks(serve, client, kind, seconds):
+    """MiB for each parked sandbox of the kind, MiB of it in the leaf alone, and how many there were. None if the pool
+    did not shrink by three."""
     points, leaves = [], []
+    if not until_all_wait(client):
+        return None
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         seen = observe(serve)
@@ -97,4 +112,4 @@ def while_it_shrinks(serve, kind, seconds):
     if not price or price <= 0:
         return None  # something else on the machine moved the total more than the sandboxes did
     return {'mib': price / (1 << 20), 'leaf_mib': sorted(leaves)[len(leaves) // 2] / (1 << 20),
-            'most': max(counts), 'least': min(counts)}
+            'leaf_most_mib': max(leaves) / (1 << 20), 'most': max(counts), 'least': min(counts)}

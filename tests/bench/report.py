@@ -140,8 +140,8 @@ def publish(rows, bench, rounds, loads):
     for one in bench.left_out:
         print(f'left out: {one}')
     parked = {row['name']: row for row in rows if row['name'].startswith('parked')}
-    leaf = '; '.join(f"{name.split()[1]} {row['leaf_mib']:.2f} MiB in the sandbox's own group, "
-                     f"{row['mib']:.2f} MiB with all that is charged elsewhere "
+    leaf = '; '.join(f"{name.split()[1]} {row['leaf_mib']:.2f} MiB in the sandbox's own group "
+                     f"({row['leaf_most_mib']:.2f} if it has rehearsed), {row['mib']:.2f} MiB with all that is charged elsewhere "
                      f"({row['most']} to {row['least']} parked)" for name, row in parked.items())
     page = (page.replace('@TABLE@', text).replace('@MACHINE@', facts['machine'])
             .replace('@KERNEL@', facts['kernel']).replace('@WHEN@', facts['when'])
