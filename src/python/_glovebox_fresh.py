@@ -140,11 +140,12 @@ RENEW_RESTORED = (
 def set_environment(variables):
     """Sets the whole environment of the program, which comes with the request; the zygote has emptied its
     own."""
-    for variable in variables:  # os.environb[name] = value, by a shorter way
+    known = os.environ._data  # os.environb[name] = value, by a shorter way: fewer pages are copied
+    for variable in variables:
         name, _, value = variable.partition(b"=")
         os.putenv(name, value)
-        os.environ._data[name] = value
-    if os.environ.get("TZ", "UTC") != "UTC":
+        known[name] = value
+    if known.get(b"TZ", b"UTC") != b"UTC":
         import time
 
         time.tzset()

@@ -31,8 +31,8 @@ def make_main(path):
 def set_path(path, arguments):
     sys.argv[:] = arguments or [path]
     sys.orig_argv = [sys.executable, *sys.argv]
-    extra = [part for part in os.environ.get("PYTHONPATH", "").split(":") if part]
-    sys.path[:] = [os.path.dirname(path) or os.getcwd(), *extra, *STANDARD_PATH]
+    extra = os.environ._data.get(b"PYTHONPATH", b"").decode("utf-8", "surrogateescape").split(":")
+    sys.path[:] = [os.path.dirname(path) or os.getcwd(), *filter(None, extra), *STANDARD_PATH]
 
 
 def remember_modules():
