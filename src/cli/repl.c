@@ -191,6 +191,60 @@ static int find_session(struct repl *repl, error *err)
     return 0;
 }
 
+static bool has(json_object *list, const char *member, const char *name)
+{
+    for (size_t at = 0; at < json_object_array_length(list); at++) {
+        json_object *one = json_object_array_get_idx(list, at);
+        const char *text = member ? text_of(one, member) : json_object_get_string(one);
+        if (text && strcmp(text, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Node's language has two names. */
+static bool is_language(json_object *languages, const char *name)
+{
+    bool is_javascript = strcmp(name, "node") == 0 || strcmp(name, "javascript") == 0;
+    return has(languages, NULL, name) ||
+           (is_javascript && (has(languages, NULL, "node") || has(languages, NULL, "javascript")));
+}
+
+static int no_such_context(json_object *root, json_object *languages, const char *name, error *err)
+{
+    char names[128] = "";
+    json_object *policy = NULL;
+    (void) json_object_object_get_ex(root, "policy", &policy);
+    for (size_t at = 0, used = 0; at < json_object_array_length(languages) && used < sizeof names;
+         at++)
+        used += (size_t) snprintf(names + used, sizeof names - used, "%s%s", at > 0 ? ", " : "",
+                                  json_object_get_string(json_object_array_get_idx(languages, at)));
+    return fail(err, ERR_NOT_FOUND,
+                "there is no language and no context '%.40s'; policy %.63s has %s", name,
+                policy ? text_of(policy, "name") : "", names[0] ? names : "none");
+}
+
+/* Before anything is typed in vain. */
+static int check_context(const struct repl *repl, error *err)
+{
+    const char *name = repl->arguments.in ? repl->arguments.in : "python";
+    char *json = NULL;
+    json_object *languages = NULL;
+    json_object *contexts = NULL;
+    int32_t code = glb_session_get(repl->arguments.client, repl->session, &json);
+    if (code != GLB_OK)
+        return library_failed(code, err);
+    json_object *root = json_tokener_parse(json);
+    int result = 0;
+    if (json_object_object_get_ex(root, "languages", &languages) &&
+        json_object_object_get_ex(root, "contexts", &contexts) && !is_language(languages, name) &&
+        !has(contexts, "id", name))
+        result = no_such_context(root, languages, name, err);
+    (void) json_object_put(root);
+    glb_text_free(json);
+    return result;
+}
+
 /* Returns the last cell's exit status, 0 for who has seen it at a terminal, or -1. */
 static int converse(struct repl *repl, error *err)
 {
@@ -260,12 +314,15 @@ static int begin(struct repl *repl, error *err)
         return library_failed(code, err);
     if (watch_signals(err) < 0 || find_session(repl, err) < 0)
         return -1;
-    char *history = isatty(STDIN_FILENO) ? history_path() : NULL;
-    line_open(&repl->reader, history, stop_event);
-    free(history);
-    images_open(&repl->images, repl->folder, isatty(STDOUT_FILENO));
-    int status = converse(repl, err);
-    line_close(&repl->reader);
+    int status = check_context(repl, err);
+    if (status == 0) {
+        char *history = isatty(STDIN_FILENO) ? history_path() : NULL;
+        line_open(&repl->reader, history, stop_event);
+        free(history);
+        images_open(&repl->images, repl->folder, isatty(STDOUT_FILENO));
+        status = converse(repl, err);
+        line_close(&repl->reader);
+    }
     if (repl->arguments.count == 0)
         end_session(repl);
     return status;

@@ -89,6 +89,20 @@ static void write_origin(const struct session *session, struct bytes *out)
     json_close(out, '}');
 }
 
+/* Which its contexts may be in. */
+static void write_languages(const struct session *session, struct bytes *out)
+{
+    const struct template *template = session->spec.template;
+    json_key(out, "languages");
+    json_open(out, '[');
+    for (size_t i = 0; i < template->language_count; i++) {
+        const char *name = template->languages[i].name;
+        if (context_kind_of(name) && policy_allows_language(session->spec.policy, name))
+            json_string(out, name);
+    }
+    json_close(out, ']');
+}
+
 void session_write_contexts(const struct session *session, struct bytes *out)
 {
     json_open(out, '[');
@@ -124,6 +138,8 @@ void session_write(struct session *session, struct bytes *out)
     json_key(out, "contexts");
     session_write_contexts(session, out);
     write_usage(session, out);
+    if (session->spec.policy)
+        write_languages(session, out);
     if (session->spec.policy)
         result_write_place(&session->spec, session->walls, session->degraded, out);
     json_close(out, '}');

@@ -392,6 +392,18 @@ def test_repl_ends_when_it_is_told_to(repl, word, status, session):
     assert ours.end()[0] == (status or 0)
 
 
+@pytest.mark.parametrize("words, says", [
+    (("-l", "perl"), "no language and no context 'perl'; policy minimal has python, bash"),
+    (("-l", "r", "--policy", "data"), "no language and no context 'r'; policy data has python, bash"),
+])
+def test_repl_says_at_once_which_languages_there_are(daemon, cli, words, says):
+    before = cli("list").stdout
+    done = subprocess.run([BUILD / "glovebox", "repl", "--daemon", daemon.path, *(() if "--policy" in words else ("--policy", "minimal")),
+                           *words], stdin=subprocess.PIPE, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 125 and says in done.stderr.decode() and done.stdout == b"", done
+    assert cli("list").stdout == before, "nothing is left behind"
+
+
 def test_repl_says_that_its_session_stays(tmp_path):
     from conftest import Glovebox
     ending = Daemon(Glovebox(tmp_path), tmp_path)
