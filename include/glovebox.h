@@ -297,6 +297,10 @@ GLB_API int32_t glb_session_list(glb_client *client, const char *state, const ch
 /* A session, or what it left: when and why it ended. Fails GLB_E_NOT_FOUND. */
 GLB_API int32_t glb_session_get(glb_client *client, const char *session, char **ret_json);
 
+/* The session is in use: its idle time begins anew. `ret_json` may be NULL.
+ *   Fails    GLB_E_CONFLICT  it has ended */
+GLB_API int32_t glb_session_touch(glb_client *client, const char *session, char **ret_json);
+
 /* Ends a session and everything in it. `ret_json` may be NULL. */
 GLB_API int32_t glb_session_kill(glb_client *client, const char *session, char **ret_json);
 

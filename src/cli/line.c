@@ -152,14 +152,18 @@ static void draw(const struct editor *editor)
  */
 
 /* False: there is nobody any more who types. */
-static bool wait_for_keys(const struct line_reader *reader)
+static bool wait_for_keys(struct line_reader *reader)
 {
     struct pollfd watched[] = { { .fd = STDIN_FILENO, .events = POLLIN },
                                 { .fd = reader->stop, .events = POLLIN } };
     int ready;
-    do
-        ready = poll(watched, 2, -1);
-    while (ready < 0 && errno == EINTR);
+    do {
+        if (reader->beat && deadline_has_passed(reader->next_beat)) {
+            reader->beat(reader->user);
+            reader->next_beat = deadline_in(reader->beat_ms);
+        }
+        ready = poll(watched, 2, reader->beat ? (int) deadline_left_ms(reader->next_beat) : -1);
+    } while (ready == 0 || (ready < 0 && errno == EINTR));
     return ready > 0 && !watched[1].revents;
 }
 

@@ -5,6 +5,7 @@
  * away, Ctrl-D ends an empty one. Where stdin is no terminal, lines are read as they come. */
 #pragma once
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #include <stdbool.h>
@@ -23,6 +24,12 @@ struct line_reader {
     FILE *kept;       /* the file of the history, to which new lines are added; NULL: none */
     char typed[1024]; /* read, and not looked at yet */
     size_t at, size;
+
+    /* Every so often while somebody may type at a terminal; set after line_open(). NULL: none */
+    void (*beat)(void *user);
+    void *user;
+    int64_t beat_ms;
+    deadline next_beat; /* ours */
 };
 
 /* `kept` is the path of the history, NULL for none; what cannot be read or written is no failure.

@@ -30,6 +30,7 @@ struct repl {
     char entry[ENTRY_MOST];
     size_t size;
     unsigned number;
+    int64_t beat_ms; /* the session is said to be in use */
 };
 
 /* clang-format off */
@@ -224,8 +225,27 @@ static int no_such_context(json_object *root, json_object *languages, const char
                 policy ? text_of(policy, "name") : "", names[0] ? names : "none");
 }
 
+/* Who sits at a prompt uses the session, however long he thinks. What is wrong the next cell says.
+ */
+static void touch(void *user)
+{
+    const struct repl *repl = user;
+    (void) glb_session_touch(repl->arguments.client, repl->session, NULL);
+}
+
+static void stay_in_use(struct repl *repl, json_object *session)
+{
+    enum { BEAT_MOST_MS = 60000, BEAT_LEAST_MS = 100 };
+    json_object *idle = NULL;
+    double idle_ms = 0;
+    if (json_object_object_get_ex(session, "idle_seconds", &idle))
+        idle_ms = json_object_get_double(idle) * 1000;
+    double beat_ms = idle_ms / 3 < BEAT_MOST_MS ? idle_ms / 3 : BEAT_MOST_MS;
+    repl->beat_ms = beat_ms > BEAT_LEAST_MS ? (int64_t) beat_ms : BEAT_LEAST_MS;
+}
+
 /* Before anything is typed in vain. */
-static int check_context(const struct repl *repl, error *err)
+static int look_at_session(struct repl *repl, error *err)
 {
     const char *name = repl->arguments.in ? repl->arguments.in : "python";
     char *json = NULL;
@@ -240,6 +260,7 @@ static int check_context(const struct repl *repl, error *err)
         json_object_object_get_ex(root, "contexts", &contexts) && !is_language(languages, name) &&
         !has(contexts, "id", name))
         result = no_such_context(root, languages, name, err);
+    stay_in_use(repl, root);
     (void) json_object_put(root);
     glb_text_free(json);
     return result;
@@ -314,11 +335,14 @@ static int begin(struct repl *repl, error *err)
         return library_failed(code, err);
     if (watch_signals(err) < 0 || find_session(repl, err) < 0)
         return -1;
-    int status = check_context(repl, err);
+    int status = look_at_session(repl, err);
     if (status == 0) {
         char *history = isatty(STDIN_FILENO) ? history_path() : NULL;
         line_open(&repl->reader, history, stop_event);
         free(history);
+        repl->reader.beat = touch;
+        repl->reader.user = repl;
+        repl->reader.beat_ms = repl->beat_ms;
         images_open(&repl->images, repl->folder, isatty(STDOUT_FILENO));
         status = converse(repl, err);
         line_close(&repl->reader);

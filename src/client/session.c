@@ -153,6 +153,25 @@ int32_t glb_session_get(glb_client *client, const char *session, char **ret_json
     return ask(client, "GET", path, ret_json, &err);
 }
 
+static void write_nothing(struct sink *sink, const void *what)
+{
+    (void) what;
+    sink_text(sink, "{}");
+}
+
+int32_t glb_session_touch(glb_client *client, const char *session, char **ret_json)
+{
+    error err = { 0 };
+    char path[256];
+    struct http_request request = {
+        .method = "PATCH", .path = path, .accept = "application/json", .write_body = write_nothing
+    };
+    if (session_path(path, sizeof path, session, "", &err) < 0 ||
+        client_ask(client, &request, ret_json, &err) < 0)
+        return report(&err);
+    return GLB_OK;
+}
+
 int32_t glb_session_kill(glb_client *client, const char *session, char **ret_json)
 {
     error err = { 0 };

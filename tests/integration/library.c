@@ -177,6 +177,8 @@ static void branch_a_session(glb_client *client)
     EXPECT(strstr(json, parent));
     read_id(json, branch);
     glb_text_free(json);
+    EXPECT(glb_session_touch(client, branch, &json) == GLB_OK && strstr(json, branch));
+    glb_text_free(json);
     cell.code = "print(x)";
     EXPECT(glb_session_run(client, branch, &cell, sizeof cell, &outcome) == GLB_OK);
     const char *text = NULL;
@@ -196,6 +198,7 @@ static void branch_a_session(glb_client *client)
     glb_text_free(json);
     EXPECT(glb_session_kill(client, branch, NULL) == GLB_OK);
     EXPECT(glb_session_kill(client, parent, NULL) == GLB_OK);
+    EXPECT(glb_session_touch(client, parent, NULL) == GLB_E_CONFLICT);
 }
 
 int main(int argc, char **argv)

@@ -404,6 +404,24 @@ def test_repl_says_at_once_which_languages_there_are(daemon, cli, words, says):
     assert cli("list").stdout == before, "nothing is left behind"
 
 
+def test_who_sits_at_a_prompt_uses_the_session(daemon, repl):
+    session = daemon.session(idle_seconds=1)
+    ours = repl(session.answer["id"])
+    ours.type("x = 1\r")
+    ours.until(b"In [2]: ")
+    ours.type("x + ")
+    time.sleep(2.5)
+    ours.type("1\r")
+    assert b"\n2" in ours.until(b"In [3]: ")
+    ours.type("\x04")
+    assert ours.end()[0] == 0
+    for _ in range(100):
+        if session.get()["state"] == "ended":
+            break
+        time.sleep(0.05)
+    assert session.get()["ended"]["why"] == "idle"
+
+
 def test_repl_says_that_its_session_stays(tmp_path):
     from conftest import Glovebox
     ending = Daemon(Glovebox(tmp_path), tmp_path)
