@@ -246,8 +246,8 @@ static const struct parameter signed_query[] = {
 
 /* clang-format off */
 static const struct route rows[] = {
-    { "POST",   "/v1/sessions/{id}/files:stat",   BODY_JSON,   post_stat,          "What stands at a path of a session", .takes = "FileRequest", .gives = "FileEntry" },
-    { "POST",   "/v1/sessions/{id}/files:list",   BODY_JSON,   post_list,          "The entries below a folder, to a depth, sorted by path", .takes = "FileListRequest", .gives = "FileListing" },
+    { "POST",   "/v1/sessions/{id}/files:stat",   BODY_JSON,   post_stat,          "What stands at a path of a session", .takes = "FileRequest", .may_lack_body = true, .gives = "FileEntry" },
+    { "POST",   "/v1/sessions/{id}/files:list",   BODY_JSON,   post_list,          "The entries below a folder, to a depth, sorted by path", .takes = "FileListRequest", .may_lack_body = true, .gives = "FileListing" },
     { "POST",   "/v1/sessions/{id}/files:mkdir",  BODY_JSON,   post_mkdir,         "Makes a folder, and those that lead to it", .status = 201, .takes = "FileRequest", .gives = "FilePath" },
     { "POST",   "/v1/sessions/{id}/files:move",   BODY_JSON,   post_move,          "Gives a file or folder another path", .takes = "FileMoveRequest", .gives = "FilePath" },
     { "POST",   "/v1/sessions/{id}/files:sign",   BODY_JSON,   file_sign,          "A URL that needs no key: one path, one method, for some time", .takes = "FileSignRequest", .gives = "SignedUrl" },

@@ -71,7 +71,8 @@ static void write_parameters(struct bytes *out, const struct route *route)
     json_close(out, ']');
 }
 
-/* JSON has a schema; of text there is nothing to say, nor of bytes, which are no JSON at all. */
+/* JSON has a schema; of text there is nothing to say, nor of bytes and of events, which come one by
+ * one: docs/api.md has them. */
 static void write_content(struct bytes *out, const char *mime, const char *schema)
 {
     json_key(out, mime);
@@ -80,7 +81,7 @@ static void write_content(struct bytes *out, const char *mime, const char *schem
     if (schema)
         schema_reference_write(out, schema);
     else
-        schema_type_write(out, strncmp(mime, "text/", 5) == 0 ? "string" : "any", NULL);
+        schema_type_write(out, strcmp(mime, "text/plain") == 0 ? "string" : "any", NULL);
     json_close(out, '}');
 }
 

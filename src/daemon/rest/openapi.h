@@ -7,7 +7,8 @@
  *     =ok,error,limit        one of these words
  *     RunResult              that schema: a word with a capital
  *     []string  [64]Artifact a list of them, of at most 64
- *     {}string               an object with any keys
+ *     {}string  {64}string   an object with any keys, at most 64
+ *     {name}string           with names of variables as keys
  *     string|[]string        one of these
  *     number?                or null */
 #pragma once

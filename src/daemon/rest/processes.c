@@ -428,9 +428,9 @@ static const struct route rows[] = {
     { "GET",  "/v1/sessions/{id}/processes",                   BODY_NONE, get_processes, "The programs that run; ?all=1: those too that have ended of late", .query = list_query, .gives = "ProcessList" },
     { "GET",  "/v1/sessions/{id}/processes/{process}",         BODY_NONE, get_process,   "A program, by id, pid or tag", .gives = "Process" },
     { "GET",  "/v1/sessions/{id}/processes/{process}/events",  BODY_NONE, get_process_events, "What it prints, from ?offset= or Last-Event-ID on, and its end", .query = events_query, .mime = "text/event-stream", .streams = true },
-    { "POST", "/v1/sessions/{id}/processes/{process}/stdin",   BODY_JSON, post_stdin,    "Types into it; closes its input", .takes = "ProcessInput", .gives = "Process" },
+    { "POST", "/v1/sessions/{id}/processes/{process}/stdin",   BODY_JSON, post_stdin,    "Types into it; closes its input", .takes = "ProcessInput", .may_lack_body = true, .gives = "Process" },
     { "POST", "/v1/sessions/{id}/processes/{process}/signal",  BODY_JSON, post_signal,   "Sends it, or its whole group, a signal", .takes = "ProcessSignal", .gives = "Process" },
-    { "POST", "/v1/sessions/{id}/processes/{process}/resize",  BODY_JSON, post_resize,   "Gives its terminal another size", .takes = "TerminalSize", .gives = "Process" },
+    { "POST", "/v1/sessions/{id}/processes/{process}/resize",  BODY_JSON, post_resize,   "Gives its terminal another size", .takes = "TerminalSize", .may_lack_body = true, .gives = "Process" },
 };
 /* clang-format on */
 const struct route_table process_routes = { "processes", rows, COUNT_OF(rows), RIGHT_SESSIONS };

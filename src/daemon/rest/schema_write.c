@@ -116,7 +116,7 @@ static void write_null(struct bytes *out)
     json_close(out, '}');
 }
 
-/* "[]", "[64]" or "{}", and what is in it. */
+/* "[]", "[64]", "{}" or "{name}", and what is in it. */
 static void write_many(struct bytes *out, const char *type, bool may_be_null)
 {
     bool is_list = *type == '[';
@@ -124,6 +124,12 @@ static void write_many(struct bytes *out, const char *type, bool may_be_null)
     write_name(out, is_list ? "array" : "object", may_be_null);
     if (isdigit((unsigned char) type[1]))
         json_count_field(out, is_list ? "maxItems" : "maxProperties", strtoull(type + 1, NULL, 10));
+    if (isalpha((unsigned char) type[1])) {
+        json_key(out, "propertyNames");
+        json_open(out, '{');
+        json_string_field(out, "pattern", "^[A-Za-z_][A-Za-z0-9_]*$");
+        json_close(out, '}');
+    }
     json_key(out, is_list ? "items" : "additionalProperties");
     json_open(out, '{');
     if (isupper((unsigned char) *each)) {

@@ -25,7 +25,7 @@ static const struct property run_request[] = {
     { "template",     "string?",       "what the policy says if it is left out", true },
     { "limits",       "Limits?",       "what is asked for; the policy's own where nothing is", true },
     { "network",      "string|NetworkWish?", "none, or less of the network than the policy allows", true },
-    { "env",          "{}string?",     "environment variables", true },
+    { "env",          "{name}string?",     "environment variables", true },
     { "stdin",        "string?",       "what the program reads; or", true },
     { "stdin_base64", "base64?",       "any bytes", true },
     { "files",        "[1024]RequestFile?", "", true },

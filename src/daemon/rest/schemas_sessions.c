@@ -10,8 +10,8 @@ static const struct property session_request[] = {
     { "template",     "string?",         "what the policy says if it is left out", true },
     { "limits",       "Limits?",         "what is asked for, of each cell; the policy's own where nothing is", true },
     { "network",      "string|NetworkWish?", "none, or less of the network than the policy allows", true },
-    { "env",          "{}string?",       "environment variables of everything in it", true },
-    { "cwd",          "string 1..1024?", "absolute; /workspace if it is left out", true },
+    { "env",          "{name}string?",       "environment variables of everything in it", true },
+    { "cwd",          "string /^/.{0,1023}$/?", "absolute; /workspace if it is left out", true },
     { "metadata",     "{64}string?",     "of the caller, to find it by; 16 KiB", true },
     { "idle_seconds", "number 0.001..31622400?", "it ends when nothing has happened for so long", true },
     { "ttl_seconds",  "number 0.001..31622400?", "it ends then in any case", true },
@@ -77,8 +77,8 @@ static const struct property session_page[] = {
 };
 static const struct property context_request[] = {
     { "language", "string?",         "one of the template's; python if the policy allows it, else its first", true },
-    { "cwd",      "string 1..1024?", "absolute; that of the session if it is left out", true },
-    { "env",      "{}string?",       "over that of the session", true },
+    { "cwd",      "string /^/.{0,1023}$/?", "absolute; that of the session if it is left out", true },
+    { "env",      "{name}string?",       "over that of the session", true },
     { 0 },
 };
 static const struct property context[] = {
@@ -138,7 +138,7 @@ static const struct property terminal_size[] = {
 static const struct property process_request[] = {
     { "command",    "[]string?",      "program and arguments; or", true },
     { "shell",      "string 0..32768", "a line for bash -l", true },
-    { "env",        "{}string?",      "over that of the session", true },
+    { "env",        "{name}string?",      "over that of the session", true },
     { "cwd",        "string 0..2047", "beneath /workspace if it is not absolute", true },
     { "tag",        "string 0..128",  "a name for it in paths", true },
     { "stdin",      "boolean",        "its input stays open; else it is empty", true },
