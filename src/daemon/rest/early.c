@@ -50,8 +50,8 @@ static bool is_of_session(const struct route *route)
 bool session_is_early(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
-    if (!is_of_session(exchange->route))
-        return false;
+    if (!exchange->account || !is_of_session(exchange->route))
+        return false; /* who has no key comes by a token, which its route looks at */
     if (exchange->user)
         forget(exchange);
     struct session *session =
