@@ -318,10 +318,11 @@ GLB_API int32_t glb_session_resume(glb_client *client, const char *session, char
  * a sandbox of its own, which shares nothing with the first.
  *   context  NULL: python
  *   mark     NULL: as it is now; else as it was then, and `context` is NULL
- *   Gives    *ret_json, the new session
- *   Fails    GLB_E_CONFLICT  a cell runs or waits, it is paused, or what runs cannot be copied
- *            GLB_E_LIMIT     the copy needs more memory than the session has
- *            GLB_E_BUSY      every sandbox is taken */
+ *   Gives    *ret_json, the new session, as soon as its moment is fixed. Its memory is still on its
+ *            way: what is asked of it waits, glb_session_get() too. If that does not come, because
+ * it needs more than the session's limit, the session is one that has ended, and why. Fails
+ * GLB_E_CONFLICT  a cell runs or waits, it is paused, or what runs cannot be copied GLB_E_BUSY
+ * every sandbox is taken */
 GLB_API int32_t glb_session_branch(glb_client *client, const char *session, const char *context,
                                    const char *mark, char **ret_json);
 

@@ -13,6 +13,30 @@ static void print_id(const struct session_arguments *arguments, char *json)
     glb_text_free(json);
 }
 
+/* A branch is told of while its memory is still on its way; who sits here wants to know whether it
+ * has come. Gives the session as it is then, in place of what there was. */
+static int32_t wait_until_it_stands(const struct session_arguments *arguments, char **json)
+{
+    json_object *root = json_tokener_parse(*json);
+    char *standing = NULL;
+    int32_t code = glb_session_get(arguments->client, text_of(root, "id"), &standing);
+    (void) json_object_put(root);
+    glb_text_free(*json);
+    *json = standing;
+    return code;
+}
+
+static int has_stood(const char *json, error *err)
+{
+    json_object *root = json_tokener_parse(json);
+    json_object *ended = NULL;
+    int result = 0;
+    if (json_object_object_get_ex(root, "ended", &ended) && ended)
+        result = fail(err, ERR_CONFLICT, "%s", text_of(ended, "message"));
+    (void) json_object_put(root);
+    return result;
+}
+
 int session_branch(struct session_arguments *arguments, error *err)
 {
     char name[SESSION_NAME_SIZE];
@@ -28,8 +52,14 @@ int session_branch(struct session_arguments *arguments, error *err)
     };
     int32_t code =
         glb_session_branch_with(arguments->client, name, &options, sizeof options, &json);
+    if (code == GLB_OK)
+        code = wait_until_it_stands(arguments, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
+    if (has_stood(json, err) < 0) {
+        glb_text_free(json);
+        return -1;
+    }
     print_id(arguments, json);
     return 0;
 }

@@ -66,7 +66,8 @@ struct pool {
 };
 
 /* Opens the link to the spawner, whose watcher the pool is. `changed` has been set; how many
- * sandboxes are parked of each shape in use, in `shapes`, may change at any time: with 0 none is. */
+ * sandboxes are parked of each shape in use, in `shapes`, may change at any time: with 0 none is.
+ */
 int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, int socket,
               error *err);
 void pool_close(struct pool *pool);

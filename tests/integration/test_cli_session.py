@@ -173,6 +173,15 @@ def test_other_names_of_the_verbs(cli):
     assert cli("rm", name.decode()).returncode == 0 and name not in cli("ls").stdout
 
 
+def test_a_branch_that_never_stands_is_told(cli, session):
+    """It is answered before its memory is there; at the command line both are one."""
+    from test_branches import HOSTILE
+    assert cli("run", session, "-c", HOSTILE["no image at all"].replace("BODY", "False")).returncode == 0
+    made = cli("branch", session)
+    assert made.returncode != 0 and made.stdout == b"", made
+    assert made.stderr.startswith(b"glovebox: ") and b"image ends early" in made.stderr, made
+
+
 def test_branches_and_marks(cli, session):
     cli("run", session, "-c", "x = 7")
     marked = cli("mark", session, "before")
