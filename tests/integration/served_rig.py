@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import time
 
 import pytest
 
@@ -25,19 +24,11 @@ class Served(Daemon):
         shutil.copytree(TOP / "policies", place)
         for name, text in policies.items():
             (place / f"{name}.yaml").write_text(text)
-        self.glovebox, self.path = Glovebox(folder), str(folder / "s")
-        self.log = open(folder / "log", "w+", encoding="utf-8")
+        self.glovebox = Glovebox(folder)
         with gate:
-            self.process = self.glovebox.start("serve", "--socket", self.path, "--slots", "8", "--resolver", f"{PUBLIC}:53",
-                                               *words, env={"GLOVEBOX_POLICIES": str(place)} | (env or {}), stderr=self.log)
-        for _ in range(200):
-            try:
-                if self.get("/healthz")[0] == 200:
-                    return
-            except OSError:
-                pass
-            time.sleep(0.05)
-        raise AssertionError((folder / "log").read_text())
+            self.start(self.glovebox, folder, "--slots", 8, "--resolver", f"{PUBLIC}:53", *words,
+                       env={"GLOVEBOX_POLICIES": str(place)} | (env or {}))
+        self.wait_until_it_serves()
 
     def run(self, code, **request):
         return super().run(code, **{"policy": "web"} | request)

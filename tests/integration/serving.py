@@ -11,6 +11,8 @@ import socket
 import subprocess
 import time
 
+TOP = pathlib.Path(__file__).resolve().parents[2]
+
 
 def free_port():
     """None of those that the kernel hands out: between two moments anybody could be given one of them."""
@@ -35,6 +37,16 @@ def state_of_its_own(glovebox):
     (state / "templates").symlink_to(glovebox.state / "templates")
     glovebox.state = state
     return state
+
+
+def with_policies(glovebox, texts):
+    """The environment of a service that has these policies, each of them over `minimal`, beside those that come along."""
+    policies = glovebox.folder / "policies"
+    policies.mkdir()
+    for name, text in texts.items():
+        (policies / f"{name}.yaml").write_text(f"name: {name}\nextends: minimal\n{text}\n")
+    policies.chmod(0o755)
+    return {"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}
 
 
 class Answer:

@@ -2,34 +2,69 @@
 
 import http.client
 import json
-import os
 import pathlib
 import signal
 import socket
 import time
 
 
-class Daemon:
-    def __init__(self, glovebox, folder, slots=12, policies=None, settings=()):
-        self.path = str(folder / "s")
-        self.folder = folder
+class Started:
+    """A `glovebox serve` of a test; `get` is how its kind asks it: (status, JSON)."""
+
+    def start(self, glovebox, folder, *words, env=None):
+        self.path, self.folder = str(folder / "s"), folder
         self.log = open(folder / "log", "a+", encoding="utf-8")
-        self.process = glovebox.start("serve", "--socket", self.path, "--slots", str(slots), *settings, stderr=self.log,
-                                      **({"env": {"GLOVEBOX_POLICIES": policies}} if policies else {}))
-        for _ in range(900):
+        self.process = glovebox.start("serve", "--socket", self.path, *map(str, words), env=env, stderr=self.log)
+
+    def wait_until_it_serves(self):
+        for _ in range(1200):
             try:
-                if self.call("GET", "/healthz")[0] == 200:
+                if self.get("/healthz")[0] == 200:
                     return
             except OSError:
                 pass
             time.sleep(0.05)
-        raise AssertionError((folder / "log").read_text())
+        raise AssertionError((self.folder / "log").read_text())
+
+    def connect(self):
+        peer = socket.socket(socket.AF_UNIX)
+        peer.settimeout(60)
+        peer.connect(self.path)
+        return peer
+
+    def idle(self):
+        """Waits until no sandbox is in use."""
+        for _ in range(1500):
+            if self.get("/healthz")[1]["in_use"] == 0:
+                return
+            time.sleep(0.02)
+        raise AssertionError("a sandbox is still in use")
+
+    def daemon_pid(self):
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        for pid in children.split():
+            if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("gloveboxd"):
+                return int(pid)
+        raise AssertionError("no gloveboxd")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(20) == 0
+        log = (self.folder / "log").read_text()
+        assert "Sanitizer" not in log and "cannot_start" not in log, log
+
+
+class Daemon(Started):
+    def __init__(self, glovebox, folder, slots=12, policies=None, settings=()):
+        self.start(glovebox, folder, "--slots", slots, *settings, env={"GLOVEBOX_POLICIES": policies} if policies else None)
+        self.wait_until_it_serves()
+
+    def get(self, path):
+        return self.call("GET", path)
 
     def open(self, method, path, body=None, headers=()):
         connection = http.client.HTTPConnection("localhost", timeout=60)
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.settimeout(60)
-        connection.sock.connect(self.path)
+        connection.sock = self.connect()
         connection.request(method, path, json.dumps(body).encode() if body is not None else None, dict(headers))
         return connection.getresponse()
 
@@ -45,27 +80,6 @@ class Daemon:
             time.sleep(0.2)
         assert status == 201, answer
         return Session(self, answer)
-
-    def daemon_pid(self):
-        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        for pid in children.split():
-            if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("gloveboxd"):
-                return int(pid)
-        raise AssertionError("no gloveboxd")
-
-    def idle(self):
-        """Waits until no sandbox is in use."""
-        for _ in range(500):
-            if self.call("GET", "/healthz")[1]["in_use"] == 0:
-                return
-            time.sleep(0.02)
-        raise AssertionError("a sandbox is still in use")
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(20) == 0
-        log = (self.folder / "log").read_text()
-        assert "Sanitizer" not in log and "cannot_start" not in log, log
 
 
 class Session:

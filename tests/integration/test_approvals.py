@@ -13,7 +13,7 @@ import time
 import jsonschema
 import pytest
 from conftest import TOP, Glovebox
-from serving import Serving, state_of_its_own
+from serving import Serving, state_of_its_own, with_policies
 
 pytestmark = pytest.mark.usefixtures("python_template")
 
@@ -32,12 +32,7 @@ def server_(tmp_path_factory):
     """One daemon for all tests here; each of them is a tenant of its own."""
     glovebox = Glovebox(tmp_path_factory.mktemp("approvals"))
     state_of_its_own(glovebox)
-    policies = glovebox.folder / "policies"
-    policies.mkdir()
-    for name, text in POLICIES.items():
-        (policies / f"{name}.yaml").write_text(f"name: {name}\nextends: minimal\n{text}\n")
-    policies.chmod(0o755)
-    with Serving(glovebox, env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}) as server:
+    with Serving(glovebox, env=with_policies(glovebox, POLICIES)) as server:
         yield server
 
 

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from conftest import TOP
-from serving import Serving, state_of_its_own
+from serving import Serving, state_of_its_own, with_policies
 
 pytestmark = pytest.mark.usefixtures("python_template")
 
@@ -15,12 +14,7 @@ RUNS = 24
 
 def test_limits_that_are_met_or_near_are_named(glovebox):
     state_of_its_own(glovebox)
-    policies = glovebox.folder / "policies"
-    policies.mkdir()
-    for name, text in POLICIES.items():
-        (policies / f"{name}.yaml").write_text(f"name: {name}\nextends: minimal\n{text}\n")
-    policies.chmod(0o755)
-    with Serving(glovebox, tcp=False, env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}) as server:
+    with Serving(glovebox, tcp=False, env=with_policies(glovebox, POLICIES)) as server:
         for policy, size, count in (("met", 2_000_000, 2), ("met", 10, RUNS - 3), ("near", 1_000_000, 3), ("near", 10, RUNS - 3),
                                     ("rare", 2_000_000, 1)):
             for _ in range(count):

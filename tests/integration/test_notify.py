@@ -17,8 +17,8 @@ import threading
 import time
 
 import pytest
-from conftest import TOP, Glovebox
-from serving import Serving, state_of_its_own
+from conftest import Glovebox
+from serving import Serving, state_of_its_own, with_policies
 
 pytestmark = pytest.mark.usefixtures("python_template")
 
@@ -83,16 +83,11 @@ def place_(tmp_path_factory):
     """A daemon with a webhook and a witness; each test drains what it has caused."""
     glovebox = Glovebox(tmp_path_factory.mktemp("notify"))
     state_of_its_own(glovebox)
-    policies = glovebox.folder / "policies"
-    policies.mkdir()
-    for name, text in POLICIES.items():
-        (policies / f"{name}.yaml").write_text(f"name: {name}\nextends: minimal\n{text}\n")
-    policies.chmod(0o755)
     webhook, witness = Receiver(), Receiver()
     with Serving(glovebox, "--webhook", f"http://127.0.0.1:{webhook.port}/hook?a=b",
                  "--webhook-secret", str(secret_file(glovebox)), "--webhook-attempts", "2",
                  "--log-witness", f"http://localhost:{witness.port}/add",
-                 env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}) as server:
+                 env=with_policies(glovebox, POLICIES)) as server:
         server.webhook, server.witness = webhook, witness
         yield server
     webhook.close()

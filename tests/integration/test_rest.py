@@ -7,38 +7,21 @@ import hashlib
 import http.client
 import json
 import os
-import pathlib
-import signal
 import socket
 import time
 
 import pytest
+import session_rig
 from serving import free_port
 
 MiB = 1 << 20
 
 
-class Daemon:
+class Daemon(session_rig.Started):
     def __init__(self, glovebox, folder):
-        self.path = str(folder / "s")
         self.port = free_port()
-        self.log = open(folder / "log", "w+", encoding="utf-8")
-        self.process = glovebox.start("serve", "--socket", self.path, "--listen", f"127.0.0.1:{self.port}", "--no-keys",
-                                      "--slots", "8", stderr=self.log)
-        for _ in range(1200):
-            try:
-                if self.get("/healthz")[0] == 200:
-                    return
-            except OSError:
-                pass
-            time.sleep(0.05)
-        raise AssertionError((folder / "log").read_text())
-
-    def connect(self):
-        peer = socket.socket(socket.AF_UNIX)
-        peer.settimeout(60)
-        peer.connect(self.path)
-        return peer
+        self.start(glovebox, folder, "--listen", f"127.0.0.1:{self.port}", "--no-keys", "--slots", 8)
+        self.wait_until_it_serves()
 
     def open(self, method, path, body=None, headers=()):
         connection = http.client.HTTPConnection("localhost", timeout=60)
@@ -64,21 +47,6 @@ class Daemon:
         assert status == 200, result
         return result
 
-    def idle(self):
-        """Waits until no sandbox is in use."""
-        for _ in range(1500):
-            if self.get("/healthz")[1]["in_use"] == 0:
-                return
-            time.sleep(0.02)
-        raise AssertionError("a sandbox is still in use")
-
-    def daemon_pid(self):
-        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        for pid in children.split():
-            if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("gloveboxd"):
-                return int(pid)
-        raise AssertionError("no gloveboxd")
-
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
@@ -87,10 +55,7 @@ def daemon(tmp_path_factory):
     folder = tmp_path_factory.mktemp("d")
     started = Daemon(Glovebox(folder), folder)
     yield started
-    started.process.send_signal(signal.SIGTERM)
-    assert started.process.wait(20) == 0
-    log = (folder / "log").read_text()
-    assert "Sanitizer" not in log and "cannot_start" not in log, log
+    started.stop()
 
 
 def events_of(stream):
