@@ -152,6 +152,7 @@ class Bench:
         atexit.register(its.close)
         turns['cells'] = (lambda: its.measure(self.add), 1)
         turns['sessions'] = (lambda: its.begin(self.add), 1)
+        turns['branches'] = (lambda: its.branch(self.add), 1)
         if not among:
             self.left_out.append('other tools: compared only when the bench runs as root')
         known = {tool for tool, *_ in peers.installed()}

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-PANDAS = "import pandas as pd\ndf = pd.DataFrame({'a': range(1000)})\ndf.describe()"
+import cells
 
 
 class Client:
@@ -60,16 +60,11 @@ def say(name, values, ceiling, unit="ms"):
           f"{'held' if median <= ceiling else 'missed'}")
 
 
-LARGE = ("import numpy as np, pandas as pd, os\nframe = pd.DataFrame(np.random.default_rng(1).random((1 << 20, 12)))\n"
-         "frame[12] = 0.5  # with this one 104 MiB\n"
-         "for n in range(10): open(f'/workspace/{n}', 'wb').write(os.urandom(1 << 20))\nframe[3].sum()")
-
-
 def measure_branches(client, count=24):
     """Of a context with pandas, a frame of 100 MiB and 10 MiB of files: to the answer, when its moment is fixed, and to
     the first result of a cell in it, which waits until all of the memory is there."""
     parent = client.session()
-    client.cell(parent, LARGE)
+    client.cell(parent, cells.LARGE)
     stands, first = [], []
     for _ in range(count):
         time.sleep(0.3)
@@ -77,7 +72,7 @@ def measure_branches(client, count=24):
         made = client.call("POST", f"{parent}/branch", {})
         stands.append((time.perf_counter() - begin) * 1e3)
         place = f"/v1/sessions/{made['id']}"
-        client.cell(place, "float(frame[3].sum()), len(open('/workspace/3', 'rb').read())")
+        client.cell(place, cells.USED)
         first.append((time.perf_counter() - begin) * 1e3)
         client.call("DELETE", place, {})
     for name, values in (("branch, to its answer", stands), ("branch, to its first result", first)):
@@ -97,13 +92,13 @@ def measure(client, count):
         its = client.session()
         client.cell(its, "1+1")
         first.append((time.perf_counter() - begin) * 1e3)
-        pandas.append(client.cell(its, PANDAS))
+        pandas.append(client.cell(its, cells.PANDAS))
         client.call("DELETE", its, {})
     say("new session to first result", first, 5)
     say("first pandas cell of a session", pandas, 10)
     idle = [client.session() for _ in range(count)]
     for place in idle:
-        client.cell(place, PANDAS)
+        client.cell(place, cells.PANDAS)
     charged = [client.call("GET", place, {})["usage"]["memory_peak_bytes"] / (1 << 20) for place in idle]
     say(f"{count} idle sessions with pandas, each", charged, 12, "MiB")
 
