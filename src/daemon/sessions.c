@@ -51,7 +51,10 @@ static void look_at_deadlines(struct session *session)
     rollback_look(session);
     if (session->state != SESSION_RUNNING || branching_lends(session))
         return;
-    if (session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends)) {
+    if (session->is_unwanted && !branching_lends(session)) {
+        (void) fail(&why, ERR_CONFLICT, "somebody deleted it");
+        session_end(session, END_DELETED, &why);
+    } else if (session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends)) {
         (void) fail(&why, ERR_TIMEOUT,
                     "its time to live is over; ask for a longer ttl_seconds, or extend it with "
                     "PATCH while it lives");

@@ -434,6 +434,22 @@ class TestHostileParents:
         parent.call("DELETE")
         daemon.idle()
 
+    def test_an_end_that_nobody_stays_for(self, daemon):
+        """It waits until the memory has been read; whoever asked for it need not."""
+        parent = daemon.session()
+        parent.run("import os, threading")
+        self.attack(parent, "threading.Timer(1.5, os.close, [a[0]]).start() or True")
+        assert parent.call("POST", "/branch", {})[0] == 201
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(daemon.path)
+            connection.sendall(f"DELETE {parent.place} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            time.sleep(0.1)
+        until = time.monotonic() + 30
+        while parent.get()["state"] == "running":
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert parent.get()["ended"]["why"] == "deleted", parent.get()
+
     def test_words_without_end_while_it_is_copied(self, daemon, branch):
         """One word of an interpreter is read while it is copied: the others cost nobody anything."""
         parent = daemon.session()

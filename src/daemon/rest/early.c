@@ -30,6 +30,17 @@ static void forget(struct exchange *exchange)
     exchange->closed = NULL;
 }
 
+/* Who hangs up while he waits has not asked for it, but for the end of a session: that is as good
+ * as done, and many do not stay for the answer. */
+static void leave(struct exchange *exchange)
+{
+    const struct early *early = exchange->user;
+    if (early->session && strcmp(exchange->method, "DELETE") == 0 &&
+        strcmp(exchange->route->path, "/v1/sessions/{id}") == 0)
+        early->session->is_unwanted = true;
+    forget(exchange);
+}
+
 static void on_changed(void *context, struct session *session)
 {
     struct exchange *exchange = context;
@@ -65,6 +76,6 @@ bool session_is_early(struct exchange *exchange)
     early->listener = (struct session_listener){ .context = exchange, .changed = on_changed };
     session_listen(session, &early->listener);
     exchange->user = early;
-    exchange->closed = forget;
+    exchange->closed = leave;
     return true;
 }
