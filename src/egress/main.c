@@ -7,12 +7,12 @@
  * its start, and ends when gloveboxd does. */
 #include "egress/egress.h"
 
+#include "base/table.h"
+#include "outside/arguments.h"
 #include "outside/confine.h"
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -41,29 +41,18 @@ struct arguments {
     const char *resolver, *secrets_path;
 };
 
-static int read_fd(const char *text)
-{
-    return (int) strtol(text, NULL, 10);
-}
-
 static int read_arguments(int count, char **words, struct arguments *ret_arguments, error *err)
 {
     struct arguments arguments = { .daemon = -1, .secrets = -1, .ca_file = -1 };
-    for (int i = 1; i + 1 < count; i += 2) {
-        const char *value = words[i + 1];
-        if (strcmp(words[i], "--daemon") == 0)
-            arguments.daemon = read_fd(value);
-        else if (strcmp(words[i], "--resolver") == 0)
-            arguments.resolver = value;
-        else if (strcmp(words[i], "--ca-file") == 0)
-            arguments.ca_file = read_fd(value);
-        else if (strcmp(words[i], "--secrets") == 0 && strchr(value, '=')) {
-            arguments.secrets = read_fd(value);
-            arguments.secrets_path = strchr(value, '=') + 1;
-        } else
-            return fail(err, ERR_BAD_REQUEST, "there is no option '%s'", words[i]);
-    }
-    if (arguments.daemon < 3 || count % 2 == 0)
+    const struct argument known[] = {
+        { "--daemon", &arguments.daemon, NULL },
+        { "--resolver", NULL, &arguments.resolver },
+        { "--ca-file", &arguments.ca_file, NULL },
+        { "--secrets", &arguments.secrets, &arguments.secrets_path },
+    };
+    if (arguments_read(count, words, known, COUNT_OF(known), err) < 0)
+        return -1;
+    if (arguments.daemon < 3)
         return fail(err, ERR_BAD_REQUEST, "is started by glovebox serve, not by hand");
     *ret_arguments = arguments;
     return 0;

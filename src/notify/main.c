@@ -8,55 +8,40 @@
  * its start, goes to the places of its command line alone, and ends when gloveboxd does. */
 #include "notify/notify.h"
 
+#include "base/table.h"
+#include "outside/arguments.h"
 #include "outside/closed_file.h"
 #include "outside/confine.h"
 
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { ATTEMPTS = 6 };
 
 struct arguments {
-    int daemon, secret, ca_file;
-    unsigned attempts;
+    int daemon, secret, ca_file, attempts;
     const char *webhook, *witness, *resolver, *secret_path;
 };
-
-static int read_fd(const char *text)
-{
-    return (int) strtol(text, NULL, 10);
-}
 
 static int read_arguments(int count, char **words, struct arguments *ret_arguments, error *err)
 {
     struct arguments arguments = {
         .daemon = -1, .secret = -1, .ca_file = -1, .attempts = ATTEMPTS
     };
-    for (int i = 1; i + 1 < count; i += 2) {
-        const char *value = words[i + 1];
-        if (strcmp(words[i], "--daemon") == 0)
-            arguments.daemon = read_fd(value);
-        else if (strcmp(words[i], "--resolver") == 0)
-            arguments.resolver = value;
-        else if (strcmp(words[i], "--ca-file") == 0)
-            arguments.ca_file = read_fd(value);
-        else if (strcmp(words[i], "--webhook") == 0)
-            arguments.webhook = value;
-        else if (strcmp(words[i], "--witness") == 0)
-            arguments.witness = value;
-        else if (strcmp(words[i], "--attempts") == 0)
-            arguments.attempts = (unsigned) strtoul(value, NULL, 10);
-        else if (strcmp(words[i], "--webhook-secret") == 0 && strchr(value, '=')) {
-            arguments.secret = read_fd(value);
-            arguments.secret_path = strchr(value, '=') + 1;
-        } else
-            return fail(err, ERR_BAD_REQUEST, "there is no option '%s'", words[i]);
-    }
-    if (arguments.daemon < 3 || count % 2 == 0)
+    const struct argument known[] = {
+        { "--daemon", &arguments.daemon, NULL },
+        { "--resolver", NULL, &arguments.resolver },
+        { "--ca-file", &arguments.ca_file, NULL },
+        { "--webhook", NULL, &arguments.webhook },
+        { "--webhook-secret", &arguments.secret, &arguments.secret_path },
+        { "--attempts", &arguments.attempts, NULL },
+        { "--witness", NULL, &arguments.witness },
+    };
+    if (arguments_read(count, words, known, COUNT_OF(known), err) < 0)
+        return -1;
+    if (arguments.daemon < 3)
         return fail(err, ERR_BAD_REQUEST, "is started by glovebox serve, not by hand");
     *ret_arguments = arguments;
     return 0;
@@ -80,7 +65,7 @@ static int read_secret(struct notify *notify, const struct arguments *arguments,
 /* Everything that is read of files is read here, and closed. */
 static int prepare(struct notify *notify, const struct arguments *arguments, error *err)
 {
-    notify->attempts_most = arguments->attempts;
+    notify->attempts_most = (unsigned) arguments->attempts;
     if (arguments->webhook &&
         (place_read("webhook", arguments->webhook, &notify->places[NOTIFY_WEBHOOK], err) < 0 ||
          read_secret(notify, arguments, err) < 0))
