@@ -61,10 +61,10 @@ class Bench:
 
     # --- daemons ----------------------------------------------------------------------------
 
-    def serve(self, name):
+    def serve(self, name, *more):
         path = f'{self.scratch}/{name}.sock'
         with open(f'{self.scratch}/{name}.log', 'w', encoding='utf-8') as log:
-            daemon = subprocess.Popen([self.glovebox, 'serve', '--socket', path], stdin=subprocess.DEVNULL,
+            daemon = subprocess.Popen([self.glovebox, 'serve', '--socket', path, *more], stdin=subprocess.DEVNULL,
                                       stdout=log, stderr=log)
         atexit.register(self.end, daemon)
         for _ in range(100):
@@ -89,8 +89,8 @@ class Bench:
     def add(self, name, took):
         self.samples.setdefault(name, []).append(took)
 
-    def ask(self, name, client, code, expected, wanted, **more):
-        took, result = client.run(code, **more)
+    def ask(self, name, client, code, expected, wanted):
+        took, result = client.run(code)
         if result['status'] != 'ok' or expected not in result['stdout']:
             raise RuntimeError(f"{name}: {result['status']} {result['error']} {result['stderr']}")
         start = result['usage']['start']
@@ -122,10 +122,9 @@ class Bench:
         for starter in {plain, bare, among} - {None}:
             atexit.register(starter.close)
         self.daemon, self.socket, self.client = self.serve('parked')
-        _, self.empty_socket, self.empty_client = self.serve('empty')
-        # The daemon keeps sandboxes for 32 shapes; once it has met as many, a new one is never parked.
-        for _ in range(40):
-            self.empty_client.run(HELLO, limits=load.odd_memory())
+        _, self.empty_socket, self.empty_client = self.serve('empty', '--parked-most', '0')
+        for _, code, _, _ in PROGRAMS[:2]:  # its interpreters are warm from now on
+            self.empty_client.run(code)
 
         turns = {}
         for name, code, expected, paced in PROGRAMS[:2] if self.quick else PROGRAMS:
@@ -170,7 +169,7 @@ class Bench:
             if name == 'hello' else [(f'{name} empty pool', code)]
         for kind, its in kinds:
             time.sleep(random.uniform(0.025, 0.060))
-            self.ask(kind, self.empty_client, its, expected, 'built', limits=load.odd_memory())
+            self.ask(kind, self.empty_client, its, expected, 'built')
         return True
 
     def take_turns(self, turns, seconds):

@@ -1,6 +1,5 @@
 """The clients: one that asks and waits, and many that ask without pause from one process."""
 import json
-import random
 import selectors
 import socket
 import time
@@ -49,11 +48,6 @@ class Client:
             size = answer_size(data) if size is None else size
         took = (time.perf_counter() - begin) * 1e3
         return took, json.loads(data[data.index(b'\r\n\r\n') + 4:])
-
-
-def odd_memory():
-    """A limit that no other run has: no sandbox of that shape can be parked."""
-    return {'memory_bytes': (512 << 20) - 4096 * random.randrange(1, 60000)}
 
 
 def flat_out(path, clients, code, expected, seconds, warm_up):
