@@ -465,7 +465,8 @@ int spec_grant_place(struct run_spec *spec, const struct run_request *request,
 {
     *spec = (struct run_spec){ .set = -1 };
     char usual[POLICY_NAME_SIZE];
-    spec_usual_policy(request->account, policies, templates, usual);
+    if (!request->policy)
+        spec_usual_policy(request->account, policies, templates, usual);
     if (policies_find(policies, request->policy ? request->policy : usual, &spec->policy, err) <
             0 ||
         policy_narrow(spec->policy, &request->limits, &spec->limits, err) < 0 ||

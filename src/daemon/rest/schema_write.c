@@ -142,6 +142,21 @@ static void write_many(struct bytes *out, const char *type, bool may_be_null)
     json_close(out, '}');
 }
 
+static void write_one_or_many(struct bytes *out, const char *type, bool may_be_null)
+{
+    if (*type == '[' || *type == '{')
+        write_many(out, type, may_be_null);
+    else
+        write_simple(out, type, may_be_null);
+}
+
+static void write_plain(struct bytes *out, const char *type)
+{
+    json_open(out, '{');
+    write_one_or_many(out, type, false);
+    json_close(out, '}');
+}
+
 /* "string|[]string" */
 static void write_union(struct bytes *out, const char *types, bool may_be_null)
 {
@@ -154,7 +169,7 @@ static void write_union(struct bytes *out, const char *types, bool may_be_null)
         if (isupper((unsigned char) *type))
             schema_reference_write(out, type);
         else
-            schema_type_write(out, type, NULL);
+            write_plain(out, type);
         types += length + (types[length] == '|');
     }
     if (may_be_null)
@@ -167,10 +182,8 @@ static void write_inner(struct bytes *out, const char *type, bool may_be_null)
     bool has_pattern = strstr(type, " /") != NULL; /* a bar means something else in there */
     if (!has_pattern && (strchr(type, '|') || isupper((unsigned char) *type)))
         write_union(out, type, may_be_null);
-    else if (*type == '[' || *type == '{')
-        write_many(out, type, may_be_null);
     else
-        write_simple(out, type, may_be_null);
+        write_one_or_many(out, type, may_be_null);
 }
 
 void schema_type_write(struct bytes *out, const char *type, const char *text)
