@@ -137,8 +137,9 @@ struct command {
 int read_command(const struct inside_start *start, const char *at, const char *end,
                  struct command *command, error *err);
 
-/* programs.c: starting, feeding, ending programs. */
 int start_program(struct sandbox *sandbox, const struct frame *in, error *err);
+
+/* programs.c: feeding, ending programs. */
 int feed_program(struct sandbox *sandbox, uint32_t id, const void *bytes, size_t size, error *err);
 void end_input(struct sandbox *sandbox, uint32_t id);
 int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_signal *order,
