@@ -142,7 +142,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
     fill_it(rollback);
 }
 
-/* May end it: then it is told. */
+/* As pool_lease(). May end it: then it is told. */
 static int lease(struct rollback *rollback, error *err)
 {
     struct sandbox *parked = NULL;
@@ -154,7 +154,7 @@ static int lease(struct rollback *rollback, error *err)
     rollback->waits_for_room = leased == POOL_FULL;
     if (leased == POOL_LEASED && parked)
         on_leased(rollback, parked, POOL_PARKED, NULL);
-    return leased < 0 ? -1 : 0;
+    return leased;
 }
 
 bool rollback_proceed(struct session *session)
@@ -163,9 +163,10 @@ bool rollback_proceed(struct session *session)
     error why;
     if (!rollback || !rollback->waits_for_room)
         return true;
-    if (lease(rollback, &why) < 0)
+    int leased = lease(rollback, &why);
+    if (leased < 0)
         finish(rollback, &why);
-    return session->rollback != rollback || !rollback->waits_for_room;
+    return leased != POOL_FULL;
 }
 
 int session_roll_back(struct session *session, const struct rollback_order *order, error *err)
@@ -186,7 +187,7 @@ int session_roll_back(struct session *session, const struct rollback_order *orde
     mark_hold(order->mark);
     session->rollback = rollback;
     session_touch(session);
-    if (lease(rollback, err) == 0)
+    if (lease(rollback, err) >= 0)
         return 0;
     rollback->told = NULL;
     finish(rollback, err);
