@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "daemon/approval_store.h"
-#include "daemon/json_writer.h"
 #include "daemon/log.h"
 #include "daemon/notices.h"
 #include "daemon/receipts.h"
@@ -28,24 +27,6 @@ struct approvals {
     int64_t forget_ms; /* when old ones are forgotten next */
     bool outlive_runs;
 };
-
-static const char *const state_names[APPROVAL_STATES] = {
-    [APPROVAL_PENDING] = "pending", [APPROVAL_APPROVED] = "approved", [APPROVAL_DENIED] = "denied",
-    [APPROVAL_EXPIRED] = "expired", [APPROVAL_USED] = "used",
-};
-
-const char *approval_state_name(enum approval_state state)
-{
-    return state < APPROVAL_STATES ? state_names[state] : NULL;
-}
-
-enum approval_state approval_state_of(const char *name)
-{
-    enum approval_state state = 0;
-    while (state < APPROVAL_STATES && strcmp(state_names[state], name) != 0)
-        state++;
-    return state;
-}
 
 /* --- telling ------------------------------------------------------------------------------------
  */
@@ -478,56 +459,8 @@ int approvals_list(struct approvals *approvals, const struct account *account,
     return expire_due(approvals, err) < 0 ? -1 : approval_store_list(approvals->store, &page, err);
 }
 
-static void write_word(struct bytes *out, const char *key, const char *text)
+int approvals_card(struct approvals *approvals, const struct approval *approval, struct bytes *card,
+                   error *err)
 {
-    json_string_field(out, key, text && text[0] ? text : NULL);
-}
-
-static void write_scopes(const struct approval *approval, struct bytes *out)
-{
-    json_key(out, "scopes");
-    json_open(out, '[');
-    for (uint32_t bit = REACH_ONCE; bit <= REACH_TIME; bit <<= 1)
-        if ((approval->reaches & bit) && (bit != REACH_SESSION || approval->session[0]))
-            json_string(out, approval_scope_name(bit));
-    json_close(out, ']');
-}
-
-int approval_write(struct approvals *approvals, const struct approval *approval, bool with_card,
-                   struct bytes *out, error *err)
-{
-    bool is_decided = approval->decided_ms > 0;
-    auto_bytes card = { 0 };
-    if (with_card && approval_store_card(approvals->store, approval->id, &card, err) < 0)
-        return -1;
-    json_open(out, '{');
-    json_string_field(out, "id", approval->id);
-    json_string_field(out, "state", approval_state_name(approval->state));
-    json_string_field(out, "asker", approval->asker[0] ? approval->asker : "owner");
-    write_word(out, "tenant", approval->tenant);
-    json_string_field(out, "policy", approval->policy);
-    write_word(out, "session", approval->session);
-    json_string_field(out, "sha256", approval->sha256);
-    json_number_field(out, "asked_ms", approval->asked_ms);
-    json_number_field(out, "expires_ms", approval->expires_ms);
-    write_scopes(approval, out);
-    json_string_field(out, "by", approval->is_out_of_band ? "out_of_band" : "terminal");
-    json_since_epoch_field(out, "decided_ms", approval->decided_ms);
-    write_word(out, "approver",
-               !is_decided             ? NULL
-               : approval->approver[0] ? approval->approver
-                                       : "owner");
-    write_word(out, "scope", approval->reach ? approval_scope_name(approval->reach) : NULL);
-    json_since_epoch_field(out, "until_ms", approval->until_ms);
-    write_word(out, "reason", approval->reason);
-    write_word(out, "run", approval->run);
-    if (with_card) {
-        json_key(out, "card");
-        if (card.size > 0)
-            json_raw(out, card.data, card.size);
-        else
-            json_null(out);
-    }
-    json_close(out, '}');
-    return 0;
+    return approval_store_card(approvals->store, approval->id, card, err);
 }

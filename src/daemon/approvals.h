@@ -131,7 +131,11 @@ struct approval_listing {
 int approvals_list(struct approvals *approvals, const struct account *account,
                    const struct approval_listing *listing, error *err);
 
-/* As a JSON object, with its card as long as there is one. */
+/* Adds what the card of one says, as JSON; nothing once it is gone. */
+int approvals_card(struct approvals *approvals, const struct approval *approval, struct bytes *card,
+                   error *err);
+
+/* approval_json.c: as a JSON object, with its card as long as there is one. */
 int approval_write(struct approvals *approvals, const struct approval *approval, bool with_card,
                    struct bytes *out, error *err);
 const char *approval_state_name(enum approval_state state);
