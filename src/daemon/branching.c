@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "daemon/contexts.h"
+#include "daemon/gate.h"
 #include "daemon/marks.h"
 #include "daemon/sessions.h"
 
@@ -321,6 +322,7 @@ void branching_leased(struct session *session)
     pool_rest(session->sessions->pool);
     branching->fill.told = on_filled;
     branching->fill.user = branching;
+    branching->fill.is_secret = gate_lets_out(session->spec.policy, "words", &why) < 0;
     fill_begin(&branching->fill, session->sandbox, take_fd(&image), take_fd(&files));
     if (session->branching != branching) { /* its sandbox broke at once: it has ended */
         close_fd(&pipes.image);

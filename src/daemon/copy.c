@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "daemon/contexts.h"
+#include "daemon/gate.h"
 #include "daemon/json_reader.h"
 #include "daemon/session_files.h"
 
@@ -189,6 +190,8 @@ static void hear_reason(struct copy *copy, const unsigned char *payload, size_t 
     if (copy->has_reason || size <= head || size - head > REASON_MOST)
         return;
     copy->has_reason = true;
+    if (gate_lets_out(copy->context->session->spec.policy, "words", &err) < 0)
+        return;
     if (json_read((const char *) payload + head, size - head, &json, &err) == 0 &&
         json_object_object_get_ex(json, "value", &value) &&
         json_object_is_type(value, json_type_string)) {
@@ -202,8 +205,9 @@ static void hear_reason(struct copy *copy, const unsigned char *payload, size_t 
 
 static int fault_of(const struct copy *copy, int os, error *err)
 {
-    if (os == ENOTSUP && copy->reason[0])
-        return fail(err, ERR_CONFLICT, "%s", copy->reason);
+    if (os == ENOTSUP)
+        return fail(err, ERR_CONFLICT, "%s",
+                    copy->reason[0] ? copy->reason : "it holds what cannot be carried");
     return fail(err, ERR_LIMIT, "%s; give the session more limits.memory_bytes or processes",
                 strerror(os)); /* NOLINT(concurrency-mt-unsafe) */
 }

@@ -118,7 +118,8 @@ static int hear_interpreter(struct fill *fill, const struct inside_frame *frame,
         fill->pid = started.pid;
         return 0;
     case INSIDE_OUTPUT:
-        bytes_add(&fill->said, payload, frame->size < room ? frame->size : room);
+        if (!fill->is_secret)
+            bytes_add(&fill->said, payload, frame->size < room ? frame->size : room);
         return 0;
     case INSIDE_RESULT:
         if (!fill->has_lost && frame->size > sizeof(struct inside_result) &&

@@ -27,6 +27,7 @@ struct fill {
     uint32_t pid;
     uint32_t threads, descriptors; /* that the image could not carry, as its program says */
     bool has_lost;                 /* they were said */
+    bool is_secret;                /* what the program says is told to nobody */
     bool is_over, is_lost;
     /* Told once, unless it was ended before. *why NULL: the interpreter lives and waits for a cell,
      * and the sandbox may be used by another from now on. Until it is, that may be lost again, and

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "daemon/branching.h"
 #include "daemon/contexts.h"
+#include "daemon/gate.h"
 #include "daemon/log.h"
 #include "daemon/marks.h"
 #include "daemon/sessions.h"
@@ -114,6 +115,7 @@ static void fill_it(struct rollback *rollback)
     }
     rollback->fill.told = on_filled;
     rollback->fill.user = rollback;
+    rollback->fill.is_secret = gate_lets_out(session->spec.policy, "words", &why) < 0;
     fill_begin(&rollback->fill, rollback->sandbox, take_fd(&image), take_fd(&files));
     if (session->rollback != rollback) { /* its sandbox broke at once: it is over */
         close_fd(&pipes.image);

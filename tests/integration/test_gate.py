@@ -108,6 +108,7 @@ FAILS = [
     ("import sys; sys.stderr.write('\\n\\nAKIA' + 'ABCDEFGHIJKLMNOP')", NO_SECRETS, ("secret", "stderr", None, 3)),
     ("open('a', 'w').write('x\\nAKIA' + 'ABCDEFGHIJKLMNOP')", NO_SECRETS, ("secret", "artifact", "a", 2)),
     ("open('AKIA' + 'ABCDEFGHIJKLMNOP', 'w')", NO_SECRETS, ("secret", "artifacts", None, 0)),
+    ("import os; os.mkfifo('AKIA' + 'ABCDEFGHIJKLMNOP')", NO_SECRETS, ("secret", "artifacts", None, 0)),
 ]
 
 

@@ -8,6 +8,7 @@ import pytest
 import session_rig
 from conftest import STATE, TOP, Glovebox
 from serving import let_others_in
+from test_branches import HOSTILE
 from test_gate import gate_in_receipt, payload_of
 
 HEAD = "extends: minimal\ntemplate: minimal\nlanguages: [python, bash]\n"
@@ -190,6 +191,34 @@ def test_cells_of_a_session(daemon):
         assert session.call("PUT", "/files/x", 1)[0] in (200, 201), "in it may go"
     finally:
         session.call("DELETE")
+
+
+def test_an_interpreter_that_is_not_copied_says_nothing(daemon):
+    """Why there is no branch is its word, or that of the code which plays it: in the parent, or in the copy."""
+    says = """import json, os, struct
+def in_parent():
+    body = json.dumps({"name": "E", "value": "AKIA" + "ABCDEFGHIJKLMNOP"}).encode()
+    os.write(63, struct.pack("<IHHIIHHI", 8 + len(body), 76, 0, 16, 0, 3, 1, 0) + body)
+    raise OSError(95, "no")
+device = os.stat("/tmp").st_dev
+def in_copy(is_restored):
+    if os.stat("/tmp").st_dev != device:
+        os.write(1, b"AKIA" + b"ABCDEFGHIJKLMNOP")
+        os._exit(1)
+    return is_restored
+"""
+    for body, why in (("in_parent()", "it holds what cannot be carried"), ("in_copy(image(*a))", "ended it with status 1")):
+        session = daemon.session(policy="holds")
+        try:
+            session.call("POST", "/contexts/python/run", {"code": says + HOSTILE["no image at all"].replace(
+                "lambda *a: BODY", f"lambda *a, image=c.cell_contents: {body}")})
+            status, answer = session.call("POST", "/branch", {})
+            if status == 201:
+                status, answer = daemon.call("POST", f"/v1/sessions/{answer['id']}/contexts/python/run", {"code": "1"})
+            assert status == 409 and why in answer["error"]["message"], answer
+        finally:
+            session.call("DELETE")
+    assert SECRET not in (daemon.folder / "log").read_text()
 
 
 def test_events_and_the_end_of_a_cell_tell_nothing(daemon):
