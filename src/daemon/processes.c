@@ -2,6 +2,7 @@
  * nobody wants, is given back to init as credit. */
 #include "daemon/processes.h"
 
+#include "base/clock.h"
 #include "daemon/gate.h"
 #include "daemon/json_writer.h"
 #include "daemon/session_files.h"
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
-#include <time.h>
 
 enum {
     RECORD_HEAD = 5,
@@ -22,13 +21,6 @@ enum {
     UNREAD_MOST = PROCESS_OUTPUT_KEPT / 2,
     ENDED_BYTES_MOST = 64 << 20, /* of output, of ended processes of all sessions */
 };
-
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-    (void) clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void on_timer(uv_timer_t *timer);
 
@@ -238,7 +230,7 @@ static void set_timer(struct process *process)
 static void become_ended(struct process *process)
 {
     process->state = PROCESS_ENDED;
-    process->ended_ms = wall_ms();
+    process->ended_ms = wall_clock_ms();
     if (process->session) {
         session_done(process->session, &process->operation);
         for (const struct process_reader *reader = process->readers; reader; reader = reader->next)
@@ -386,7 +378,7 @@ static struct process *process_new(struct processes *processes, struct session *
     process->has_terminal = request->has_terminal;
     process->has_stdin = request->has_stdin || request->has_terminal;
     process->window = INSIDE_WINDOW;
-    process->started_ms = wall_ms();
+    process->started_ms = wall_clock_ms();
     if (request->tag.size > 0)
         process->tag = strndup(request->tag.data, request->tag.size);
     process->config =
