@@ -30,11 +30,23 @@ struct branching {
 /* --- what it is to be ---------------------------------------------------------------------------
  */
 
+/* A session that is read lives on until that is over: one branch after the other would keep it. */
+static int check_stays(const struct session *session, error *err)
+{
+    bool is_too_old = session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends);
+    if (session_check_running(session, err) < 0)
+        return -1;
+    if (session->is_unwanted || is_too_old)
+        return fail(err, ERR_CONFLICT, "the session is about to end: %s",
+                    is_too_old ? "its time to live is over" : "somebody deleted it");
+    return 0;
+}
+
 int branching_choose(struct session *session, const char *name, struct context **ret_context,
                      error *err)
 {
     struct context *chosen = NULL;
-    if (session_check_running(session, err) < 0)
+    if (check_stays(session, err) < 0)
         return -1;
     for (struct context *context = session->contexts; context; context = context->next)
         if (!context->is_removed &&

@@ -49,11 +49,13 @@ static void look_at_deadlines(struct session *session)
         contexts_look(session);
     marks_look(session);
     rollback_look(session);
-    if (session->state != SESSION_RUNNING || branching_lends(session))
+    if (session->state == SESSION_ENDED || branching_lends(session))
         return;
-    if (session->is_unwanted && !branching_lends(session)) {
+    if (session->is_unwanted) { /* paused, too: nobody comes back to it */
         (void) fail(&why, ERR_CONFLICT, "somebody deleted it");
         session_end(session, END_DELETED, &why);
+    } else if (session->state != SESSION_RUNNING) {
+        return;
     } else if (session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends)) {
         (void) fail(&why, ERR_TIMEOUT,
                     "its time to live is over; ask for a longer ttl_seconds, or extend it with "
@@ -94,8 +96,8 @@ static void set_timer(struct sessions *sessions)
     }
     int64_t left_ms = LOOK_MS;
     for (const struct session *session = sessions->newest; session; session = session->older) {
-        if (session->state != SESSION_RUNNING)
-            continue;
+        if (session->state != SESSION_RUNNING || branching_lends(session))
+            continue; /* what is lent does not end before that is over */
         int64_t age_ms = session->age_ends.at_ms ? deadline_left_ms(session->age_ends) : LOOK_MS;
         int64_t idle_ms = session->holds == 0 && session->idle_ends.at_ms
                               ? deadline_left_ms(session->idle_ends)
@@ -382,7 +384,7 @@ int session_change(struct session *session, struct session_request *request, err
     if (session->state == SESSION_PAUSED && (request->has_idle || request->has_ttl))
         return fail(err, ERR_CONFLICT,
                     "the deadlines of a session that is paused stand still; resume it first");
-    if (session->state == SESSION_RUNNING && grant_time(session, request, err) < 0)
+    if (grant_time(session, request, err) < 0)
         return -1;
     if (request->metadata) {
         (void) json_object_put(session->metadata);

@@ -86,7 +86,7 @@ struct session {
 
     char owner[BLOB_OWNER_SIZE]; /* of the account; what an earlier daemon left has no other */
     bool waits_for_room;         /* while starting: every slot is taken */
-    bool is_unwanted;            /* it ends as soon as it is not read any more */
+    bool is_unwanted;            /* it ends as soon as no branch reads it any more */
     deadline start_ends;
     struct pool_ticket *ticket;
     struct sandbox *sandbox;

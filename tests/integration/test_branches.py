@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import datetime
 import json
 import os
 import socket
@@ -331,6 +332,10 @@ HOSTILE = {
 }
 
 
+def seconds_between(one, other):
+    return (datetime.datetime.fromisoformat(other) - datetime.datetime.fromisoformat(one)).total_seconds()
+
+
 class TestBeforeItStands:
     """A branch is answered for when its moment is fixed; what it needs of its parent comes after that."""
 
@@ -345,7 +350,8 @@ class TestBeforeItStands:
             ("POST", "/processes", {"command": ["/bin/cat", "f"]}, lambda a: a["id"]),
             ("POST", "/contexts", {"language": "bash"}, lambda a: a["id"]),
             ("GET", "/contexts", None, lambda a: a["contexts"][0]["id"] == "python"),
-            ("PATCH", "", {"metadata": {"a": "b"}}, lambda a: a["metadata"] == {"a": "b"}),
+            ("PATCH", "", {"metadata": {"a": "b"}, "ttl_seconds": 300},
+             lambda a: a["metadata"] == {"a": "b"} and seconds_between(a["created_at"], a["expires_at"]) < 310),
             ("PUT", "/files/g", "text", lambda a: a["size"] == 6),
         ]
         with concurrent.futures.ThreadPoolExecutor(len(asks)) as threads:
@@ -444,11 +450,38 @@ class TestHostileParents:
             connection.connect(daemon.path)
             connection.sendall(f"DELETE {parent.place} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             time.sleep(0.1)
+            status, answer = parent.call("POST", "/branch", {})
+            assert status == 409 and "about to end" in answer["error"]["message"], "it is not kept by another one"
         until = time.monotonic() + 30
         while parent.get()["state"] == "running":
             assert time.monotonic() < until
             time.sleep(0.1)
         assert parent.get()["ended"]["why"] == "deleted", parent.get()
+
+    def test_an_end_by_who_may_not_end_it(self, tmp_path):
+        """Who asks and leaves while it waits may do no more than who stays."""
+        import serving
+        from conftest import Glovebox
+        glovebox = Glovebox(tmp_path)
+        serving.state_of_its_own(glovebox)
+        with serving.Serving(glovebox, slots=4, tcp=True) as service:
+            keys = {name: service.key("--tenant", "one", "--scope", "run,sessions", "--policy", name)["key"]
+                    for name in ("data", "minimal")}
+            made = service.call("POST", "/v1/sessions", {"policy": "data"}, key=keys["data"])
+            assert made.status == 201, made.json
+            place = f"/v1/sessions/{made.json['id']}"
+            for code in ("import os, threading", HOSTILE["no image at all"].replace(
+                    "BODY", "threading.Timer(2, os.close, [a[0]]).start() or True")):
+                done = service.call("POST", f"{place}/contexts/python/run", {"code": code}, key=keys["data"])
+                assert done.json["status"] == "ok", done.json
+            assert service.call("POST", f"{place}/branch", {}, key=keys["data"]).status == 201
+            with socket.create_connection(("127.0.0.1", service.port)) as connection:
+                connection.sendall(f"DELETE {place} HTTP/1.1\r\nHost: localhost\r\n"
+                                   f"Authorization: Bearer {keys['minimal']}\r\n\r\n".encode())
+                time.sleep(0.2)
+            assert service.call("DELETE", place, key=keys["minimal"]).status == 403, "when it is read no more"
+            time.sleep(1.2)  # deadlines are looked at once a second
+            assert service.call("GET", place, key=keys["data"]).json["state"] == "running"
 
     def test_words_without_end_while_it_is_copied(self, daemon, branch):
         """One word of an interpreter is read while it is copied: the others cost nobody anything."""

@@ -31,14 +31,17 @@ static void forget(struct exchange *exchange)
 }
 
 /* Who hangs up while he waits has not asked for it, but for the end of a session: that is as good
- * as done, and many do not stay for the answer. */
-static void leave(struct exchange *exchange)
+ * as done, and many do not stay for the answer. Only of who may end it. */
+static void note_end(const struct exchange *exchange)
 {
-    const struct early *early = exchange->user;
-    if (early->session && strcmp(exchange->method, "DELETE") == 0 &&
-        strcmp(exchange->route->path, "/v1/sessions/{id}") == 0)
-        early->session->is_unwanted = true;
-    forget(exchange);
+    const struct door *door = exchange->door;
+    struct session *session;
+    error err;
+    if (strcmp(exchange->method, "DELETE") == 0 &&
+        strcmp(exchange->route->path, "/v1/sessions/{id}") == 0 &&
+        sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &session,
+                       &err) == 0)
+        session->is_unwanted = true;
 }
 
 static void on_changed(void *context, struct session *session)
@@ -76,6 +79,7 @@ bool session_is_early(struct exchange *exchange)
     early->listener = (struct session_listener){ .context = exchange, .changed = on_changed };
     session_listen(session, &early->listener);
     exchange->user = early;
-    exchange->closed = leave;
+    exchange->closed = forget;
+    note_end(exchange);
     return true;
 }
