@@ -298,7 +298,8 @@ GLB_API int32_t glb_session_list(glb_client *client, const char *state, const ch
 GLB_API int32_t glb_session_get(glb_client *client, const char *session, char **ret_json);
 
 /* The session is in use: its idle time begins anew. `ret_json` may be NULL.
- *   Fails    GLB_E_CONFLICT  it has ended */
+ *   Fails    GLB_E_CONFLICT  it has ended
+ *   Since    1.1 */
 GLB_API int32_t glb_session_touch(glb_client *client, const char *session, char **ret_json);
 
 /* Ends a session and everything in it. `ret_json` may be NULL. */
@@ -319,10 +320,10 @@ GLB_API int32_t glb_session_resume(glb_client *client, const char *session, char
  *   context  NULL: python
  *   mark     NULL: as it is now; else as it was then, and `context` is NULL
  *   Gives    *ret_json, the new session, as soon as its moment is fixed. Its memory is still on its
- *            way: what is asked of it waits, glb_session_get() too. If that does not come, because
- * it needs more than the session's limit, the session is one that has ended, and why. Fails
- * GLB_E_CONFLICT  a cell runs or waits, it is paused, or what runs cannot be copied GLB_E_BUSY
- * every sandbox is taken */
+ *            way: what is asked of it waits, glb_session_get() too. If it does not come, since it
+ *            needs more than the session's limit, the session is one that has ended, and why.
+ *   Fails    GLB_E_CONFLICT  a cell runs or waits, it is paused or ends, or cannot be copied
+ *            GLB_E_BUSY      every sandbox is taken */
 GLB_API int32_t glb_session_branch(glb_client *client, const char *session, const char *context,
                                    const char *mark, char **ret_json);
 
