@@ -39,6 +39,8 @@ static int check_stays(const struct session *session, error *err)
     if (session->is_unwanted || is_too_old)
         return fail(err, ERR_CONFLICT, "the session is about to end: %s",
                     is_too_old ? "its time to live is over" : "somebody deleted it");
+    if (session->rollback) /* its interpreters end with it, while they are read */
+        return fail(err, ERR_CONFLICT, "the session is being rolled back; try again in a moment");
     return 0;
 }
 
@@ -227,11 +229,23 @@ bool branching_is_fixed(const struct session *session)
     return session->branching && session->branching->is_fixed;
 }
 
+static bool reads(const struct session *other, const struct session *session)
+{
+    return other->branching && !other->parent_mark[0] && strcmp(other->parent, session->id) == 0;
+}
+
+bool branching_is_source(const struct session *session)
+{
+    for (const struct session *other = session->sessions->newest; other; other = other->older)
+        if (reads(other, session))
+            return true;
+    return false;
+}
+
 bool branching_lends(const struct session *session)
 {
     for (const struct session *other = session->sessions->newest; other; other = other->older)
-        if (branching_is_fixed(other) && !other->parent_mark[0] &&
-            strcmp(other->parent, session->id) == 0)
+        if (reads(other, session) && branching_is_fixed(other))
             return true;
     return false;
 }

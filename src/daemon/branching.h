@@ -59,6 +59,9 @@ int pipe_make(int *ret_read, int *ret_write, error *err);
  * something of it waits until its sandbox has it all. False if the session stands or has ended. */
 bool branching_is_fixed(const struct session *session);
 
+/* Is a branch of this session being made that is not of a mark? */
+bool branching_is_source(const struct session *session);
+
 /* Is the memory of this session still being read, for a branch that is answered for? What would
  * end it has to wait. */
 bool branching_lends(const struct session *session);

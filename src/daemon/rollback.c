@@ -177,6 +177,9 @@ int session_roll_back(struct session *session, const struct rollback_order *orde
         return -1;
     if (session->rollback)
         return fail(err, ERR_CONFLICT, "the session is being rolled back already");
+    if (branching_is_source(session)) /* it would be answered for, and lose what it is read from */
+        return fail(err, ERR_CONFLICT,
+                    "a branch of the session is being made; try again in a moment");
     struct rollback *rollback = calloc(1, sizeof *rollback);
     if (!rollback)
         return fail(err, ERR_SYSTEM, "no memory for the way back");

@@ -19,7 +19,8 @@ struct rollback_order {
 };
 
 /* Begins one.
- * Fails  ERR_CONFLICT  the session does not run, or is on its way back already. */
+ * Fails  ERR_CONFLICT  the session does not run, is on its way back already, or is being branched.
+ */
 int session_roll_back(struct session *session, const struct rollback_order *order, error *err);
 void rollback_look(struct session *session);
 bool rollback_proceed(struct session *session); /* a slot may be free; false: there is none */

@@ -1,13 +1,13 @@
 /* session_pause.c - a session that stands still. Every program in it is stopped by its init, whom
  * no stop reaches, and its deadlines stand still with it; decision 0060 says why it is no freezer.
  */
+#include "daemon/branching.h"
 #include "daemon/contexts.h"
 #include "daemon/log.h"
 #include "daemon/marks.h"
 #include "daemon/sessions.h"
 
 #include <signal.h>
-#include <string.h>
 
 enum {
     PAUSE_MOST_MS = 7 * 24 * 60 * 60 * 1000, /* where the policy states no age */
@@ -30,10 +30,7 @@ bool session_is_copied(const struct session *session)
     for (const struct mark *mark = session->marks; mark; mark = mark->older)
         if (!mark->is_ready)
             return true;
-    for (const struct session *other = session->sessions->newest; other; other = other->older)
-        if (other->branching && !other->parent_mark[0] && strcmp(other->parent, session->id) == 0)
-            return true;
-    return false;
+    return branching_is_source(session);
 }
 
 static int check_rests(const struct session *session, error *err)
