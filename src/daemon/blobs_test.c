@@ -69,7 +69,7 @@ static void try_store(const char *state)
     expect(is_there(store, two, "lm"), "it is not the other's any more");
     expect(blob_hand_over(store, held, one, "", &err) == 0 && is_there(store, one, "abc"),
            "what the new owner has already");
-    blob_forget(store, held, one);
+    blob_forget(store, held, one); /* NOLINT(readability-suspicious-call-argument) */
     expect(is_there(store, one, "abc"), "the same bytes, of the new owner");
     blob_forget(store, "", two);
     blobs_close(store);

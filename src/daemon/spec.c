@@ -464,7 +464,7 @@ int spec_grant_place(struct run_spec *spec, const struct run_request *request,
                      const struct policies *policies, const struct templates *templates, error *err)
 {
     *spec = (struct run_spec){ .set = -1 };
-    char usual[POLICY_NAME_SIZE];
+    char usual[POLICY_NAME_SIZE] = "";
     if (!request->policy)
         spec_usual_policy(request->account, policies, templates, usual);
     if (policies_find(policies, request->policy ? request->policy : usual, &spec->policy, err) <

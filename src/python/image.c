@@ -124,20 +124,31 @@ static void volunteer_for_oom(void)
     (void) done;
 }
 
-/* The child: nobody waits for it, and its end says nothing. */
+static void write_none(const error *why)
+{
+    struct image_none none = { .magic = IMAGE_NONE };
+    memcpy(none.why, why->text, sizeof none.why - 1);
+    if (write(taking->fd, &none, sizeof none) < 0)
+        _exit(1);
+}
+
+/* The child: nobody waits for it, and its end says nothing. The original waits for the verdict. */
 static _Noreturn void write_down(void)
 {
     volunteer_for_oom();
     struct space *space = NULL;
     error err = { 0 };
     bool can = prepare(&space, &err) == 0;
-    struct image_none none = { .magic = IMAGE_NONE };
-    memcpy(none.why, err.text, sizeof none.why - 1);
-    if (!can && write(taking->fd, &none, sizeof none) < 0)
-        _exit(1);
+    if (!can)
+        write_none(&err);
     ssize_t told = write(taking->verdict[1], &err, sizeof err);
-    bool is_written = can && told > 0 && space_write(space, taking->fd, &err) == 0;
-    _exit(is_written ? 0 : 1);
+    if (!can || told < 0)
+        _exit(1);
+    if (space_list(space, &err) < 0) {
+        write_none(&err);
+        _exit(1);
+    }
+    _exit(space_write(space, taking->fd, &err) == 0 ? 0 : 1);
 }
 
 /* Between the process and its child: shares the memory of the one, is parent of the other, and its

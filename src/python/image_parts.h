@@ -105,6 +105,7 @@ struct space {
         uint64_t device, inode, size;
     } objects[IMAGE_OBJECTS_MOST];
     unsigned objects_count;
+    uint64_t whole[IMAGE_AREAS_MOST]; /* bytes that are taken as they are; 0: its own pages */
     char maps[4 << 20];
     uint64_t pagemap[8192];
     struct image_run runs[1 << 20];
@@ -117,6 +118,10 @@ struct place {
     uintptr_t thread;
 };
 
-/* Fails ERR_UNAVAILABLE if it holds memory that cannot be carried. */
+/* What it is made of; from then on nobody but this process can change it.
+ * Fails ERR_UNAVAILABLE if it holds memory that cannot be carried. */
 int space_look(struct space **ret_space, const struct place *place, error *err);
+
+/* Which bytes there are, then these: while the original goes on. */
+int space_list(struct space *space, error *err);
 int space_write(struct space *space, int fd, error *err);

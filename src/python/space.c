@@ -45,8 +45,8 @@ struct mapping {
 struct look {
     struct space *space;
     const struct place *place;
-    int pagemap, memory; /* of /proc/self */
-    uint64_t shared;     /* bytes */
+    int memory;      /* of /proc/self */
+    uint64_t shared; /* bytes */
     /* The last file that was looked at: neighbours are mostly of one. */
     const char *last_path;
     struct stat last;
@@ -153,46 +153,6 @@ static int name_file(struct look *look, struct image_area *area, error *err)
     return 0;
 }
 
-static int add_run(struct space *space, uint64_t start, uint64_t bytes, error *err)
-{
-    struct image_run *last = space->head.runs ? &space->runs[space->head.runs - 1] : NULL;
-    space->areas[space->head.areas].is_filled = 1;
-    space->head.bytes += bytes;
-    if (last && last->start + last->bytes == start &&
-        last->start >= space->areas[space->head.areas].start) {
-        last->bytes += bytes;
-        return 0;
-    }
-    if (space->head.runs == COUNT_OF(space->runs))
-        return fail(err, ERR_UNAVAILABLE, "the memory lies in too many pieces");
-    space->runs[space->head.runs++] = (struct image_run){ .start = start, .bytes = bytes };
-    return 0;
-}
-
-/* The pages of private memory that are the process's own. */
-static int add_own_pages(struct look *look, const struct mapping *mapping, error *err)
-{
-    struct space *space = look->space;
-    const uint64_t page = space->head.page;
-    uint64_t at = mapping->start;
-    while (at < mapping->end) {
-        uint64_t pages = (mapping->end - at) / page;
-        if (pages > COUNT_OF(space->pagemap))
-            pages = COUNT_OF(space->pagemap);
-        size_t size = pages * sizeof space->pagemap[0];
-        if (pread(look->pagemap, space->pagemap, size, (off_t) (at / page * 8)) != (ssize_t) size)
-            return fail_os(err, "read the list of pages");
-        for (uint64_t i = 0; i < pages; i++, at += page) {
-            uint64_t bits = space->pagemap[i];
-            if (!(bits & (PAGE_PRESENT | PAGE_SWAPPED)) || (bits & (PAGE_OF_FILE | PAGE_GUARD)))
-                continue;
-            if (add_run(space, at, page, err) < 0)
-                return -1;
-        }
-    }
-    return 0;
-}
-
 /* Memory of a file ends where the file does. */
 static uint64_t end_of_file(const struct look *look, const struct mapping *mapping)
 {
@@ -243,14 +203,13 @@ static int hold_still(const struct look *look, const struct mapping *mapping, ui
     return 0;
 }
 
-static int add_all_pages(struct look *look, const struct mapping *mapping, error *err)
+static int take_whole(struct look *look, const struct mapping *mapping, error *err)
 {
     uint64_t end = end_of_file(look, mapping);
-    if (end <= mapping->start)
-        return 0;
-    if (!begins(mapping->path, our_place) && hold_still(look, mapping, end, err) < 0)
-        return -1;
-    return add_run(look->space, mapping->start, end - mapping->start, err);
+    look->space->whole[look->space->head.areas] = end - mapping->start;
+    return end == mapping->start || begins(mapping->path, our_place)
+               ? 0
+               : hold_still(look, mapping, end, err);
 }
 
 static uint32_t object_of(struct space *space, const struct mapping *mapping)
@@ -283,7 +242,7 @@ static int add_object(struct look *look, const struct mapping *mapping, struct i
     if (area->object == IMAGE_OBJECTS_MOST || look->shared > SHARED_MOST)
         return fail(err, ERR_UNAVAILABLE, "more than 1 GiB or %d pieces of memory are shared",
                     IMAGE_OBJECTS_MOST);
-    return add_all_pages(look, mapping, err);
+    return take_whole(look, mapping, err);
 }
 
 static int add_shared(struct look *look, const struct mapping *mapping, struct image_area *area,
@@ -312,15 +271,13 @@ static int add_private(struct look *look, const struct mapping *mapping, struct 
         !begins(mapping->path, "[heap]") && !begins(mapping->path, "[stack"))
         return fail(err, ERR_UNAVAILABLE, "memory of the kernel, %s, is mapped", mapping->path);
     if (mapping->path[0] != '/' || strcmp(mapping->path, "/dev/zero") == 0)
-        return add_own_pages(look, mapping, err);
+        return 0;
     look_at_file(look, mapping->path, mapping->inode);
     if (!look->last_is_constant)
-        return add_all_pages(look, mapping, err);
+        return take_whole(look, mapping, err);
     area->kind = IMAGE_FILE;
     area->offset = mapping->offset;
-    if (name_file(look, area, err) < 0)
-        return -1;
-    return add_own_pages(look, mapping, err);
+    return name_file(look, area, err);
 }
 
 /* What is in every process, and what is only of this image. */
@@ -358,10 +315,6 @@ static int add_mapping(struct look *look, const struct mapping *mapping, error *
     if ((mapping->is_shared ? add_shared : add_private)(look, mapping, area, err) < 0)
         return -1;
     space->head.areas++;
-    /* This is a copy: what the process has locked, we may read. */
-    if (area->is_filled && !(area->protect & PROT_READ) &&
-        mprotect((void *) area->start, area->end - area->start, PROT_READ) < 0)
-        return fail_os(err, "look at memory that is locked");
     return 0;
 }
 
@@ -381,11 +334,10 @@ int space_look(struct space **ret_space, const struct place *place, error *err)
                                        .resume = (uintptr_t) place->resume,
                                        .stack = place->stack,
                                        .thread = place->thread };
-    auto_fd pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     auto_fd memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-    if (pagemap < 0 || memory < 0)
+    if (memory < 0)
         return fail_os(err, "open the own memory");
-    struct look look = { .space = space, .place = place, .pagemap = pagemap, .memory = memory };
+    struct look look = { .space = space, .place = place, .memory = memory };
     if (read_maps(space, err) < 0)
         return -1;
     for (char *rest = space->maps, *line; (line = strtok_r(rest, "\n", &rest));) {
@@ -393,6 +345,70 @@ int space_look(struct space **ret_space, const struct place *place, error *err)
         read_mapping(line, &mapping);
         if (add_mapping(&look, &mapping, err) < 0)
             return -1;
+    }
+    return 0;
+}
+
+/* --- the bytes ----------------------------------------------------------------------------------
+ */
+
+static int add_run(struct space *space, struct image_area *area, uint64_t start, uint64_t bytes,
+                   error *err)
+{
+    struct image_run *last = space->head.runs ? &space->runs[space->head.runs - 1] : NULL;
+    area->is_filled = 1;
+    space->head.bytes += bytes;
+    if (last && last->start + last->bytes == start && last->start >= area->start) {
+        last->bytes += bytes;
+        return 0;
+    }
+    if (space->head.runs == COUNT_OF(space->runs))
+        return fail(err, ERR_UNAVAILABLE, "the memory lies in too many pieces");
+    space->runs[space->head.runs++] = (struct image_run){ .start = start, .bytes = bytes };
+    return 0;
+}
+
+/* The pages of private memory that are the process's own. */
+static int add_own_pages(struct space *space, int pagemap, struct image_area *area, error *err)
+{
+    const uint64_t page = space->head.page;
+    uint64_t at = area->start;
+    while (at < area->end) {
+        uint64_t pages = (area->end - at) / page;
+        if (pages > COUNT_OF(space->pagemap))
+            pages = COUNT_OF(space->pagemap);
+        size_t size = pages * sizeof space->pagemap[0];
+        if (pread(pagemap, space->pagemap, size, (off_t) (at / page * 8)) != (ssize_t) size)
+            return fail_os(err, "read the list of pages");
+        for (uint64_t i = 0; i < pages; i++, at += page) {
+            uint64_t bits = space->pagemap[i];
+            if (!(bits & (PAGE_PRESENT | PAGE_SWAPPED)) || (bits & (PAGE_OF_FILE | PAGE_GUARD)))
+                continue;
+            if (add_run(space, area, at, page, err) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+int space_list(struct space *space, error *err)
+{
+    auto_fd pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (pagemap < 0)
+        return fail_os(err, "open the list of pages");
+    for (unsigned i = 0; i < space->head.areas; i++) {
+        struct image_area *area = &space->areas[i];
+        int listed = 0;
+        if (space->whole[i] > 0)
+            listed = add_run(space, area, area->start, space->whole[i], err);
+        else if (area->kind != IMAGE_OPEN && area->kind != IMAGE_SHARED)
+            listed = add_own_pages(space, pagemap, area, err);
+        if (listed < 0)
+            return -1;
+        /* This is a copy: what the process has locked, we may read. */
+        if (area->is_filled && !(area->protect & PROT_READ) &&
+            mprotect((void *) area->start, area->end - area->start, PROT_READ) < 0)
+            return fail_os(err, "look at memory that is locked");
     }
     return 0;
 }
