@@ -348,6 +348,7 @@ void branching_leased(struct session *session)
     }
     pool_rest(session->sessions->pool);
     branching->fill.told = on_filled;
+    branching->fill.memory = session->spec.limits.memory;
     branching->fill.user = branching;
     branching->fill.is_secret = gate_lets_out(session->spec.policy, "words", &why) < 0;
     fill_begin(&branching->fill, session->sandbox, take_fd(&image), take_fd(&files));

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "daemon/json_reader.h"
 #include "daemon/session_files.h"
+#include "model/limits.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -66,10 +67,14 @@ static int interpreter_is_gone(struct fill *fill, const unsigned char *payload)
     size_t size = utf8_valid_size((const unsigned char *) fill->said.data, fill->said.size);
     while (size > 0 && fill->said.data[size - 1] == '\n')
         size--;
+    char limit[32];
+    limit_print(LIMIT_memory, fill->memory, limit, sizeof limit);
     if (exited.signal == 9 && now.memory_kills > 0)
         (void) fail(&why, ERR_LIMIT,
-                    "memory was used up: the copy needs more of it than its interpreter, which "
-                    "shares some with others; ask for more limits.memory_bytes");
+                    "memory was used up at the limit of %s: a copy needs more of it than its "
+                    "interpreter, which shares some with others; give the session more "
+                    "limits.memory_bytes when it begins",
+                    limit);
     else if (size > 0)
         (void) fail(&why, ERR_CONFLICT, "the interpreter cannot be copied: %.*s", (int) size,
                     fill->said.data);

@@ -24,6 +24,7 @@ struct fill {
     int image;     /* -1 once it was given away */
     deadline ends; /* the copy may wait for its turn before it is sent: it has a deadline itself */
     struct bytes said; /* by glovebox-restore */
+    uint64_t memory;   /* the limit of that sandbox, for words */
     uint32_t pid;
     uint32_t threads, descriptors; /* that the image could not carry, as its program says */
     bool has_lost;                 /* they were said */
@@ -36,8 +37,8 @@ struct fill {
     void *user;
 };
 
-/* Takes both read ends; borrows the sandbox, which has been used by nobody. `told` and `user` have
- * been set, the rest is zero. */
+/* Takes both read ends; borrows the sandbox, which has been used by nobody. `told`, `user`
+ * and `memory` have been set, the rest is zero. */
 void fill_begin(struct fill *fill, struct sandbox *sandbox, int image, int files);
 
 /* Now and then: its time may be over, and that is told. */

@@ -362,6 +362,8 @@ static int no_such_mark(const struct session *session, const char *name, error *
 {
     char names[110] = "";
     size_t size = 0;
+    if (session->state == SESSION_ENDED) /* its marks went with it */
+        return session_check_running(session, err);
     for (const struct mark *mark = session->marks; mark; mark = mark->older) {
         int more = snprintf(names + size, sizeof names - size, "%s%s", size > 0 ? ", " : "",
                             mark->name[0] ? mark->name : mark->id);

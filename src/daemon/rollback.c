@@ -114,6 +114,7 @@ static void fill_it(struct rollback *rollback)
         return;
     }
     rollback->fill.told = on_filled;
+    rollback->fill.memory = session->spec.limits.memory;
     rollback->fill.user = rollback;
     rollback->fill.is_secret = gate_lets_out(session->spec.policy, "words", &why) < 0;
     fill_begin(&rollback->fill, rollback->sandbox, take_fd(&image), take_fd(&files));

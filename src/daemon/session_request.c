@@ -112,8 +112,8 @@ static int read_key(struct session_request *request, bool is_new, const char *na
     if (!is_new)
         return fail(
             err, ERR_BAD_REQUEST,
-            "'%.60s' cannot be changed; metadata, idle_seconds, ttl_seconds can, and a branch has "
-            "context or mark",
+            "'%.60s' is unknown or cannot be changed; metadata, idle_seconds, ttl_seconds can; a "
+            "branch takes context or mark as well",
             name);
     return fail(
         err, ERR_BAD_REQUEST,
