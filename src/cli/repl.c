@@ -49,7 +49,7 @@ const struct option_table *repl_option_table(void)
         .verb = "repl",
         .examples = "  glovebox repl                       python in a session of its own, which "
                     "ends with it\n"
-                    "  glovebox repl --policy data -l r    R\n"
+                    "  glovebox repl -l bash               another language that it has\n"
                     "  glovebox repl ses_2f1               in a session that is there, and stays\n",
         .usage = "[OPTIONS] [SESSION]",
         .more = "An entry that is not finished goes on in the next line: as python's do, where an "

@@ -19,7 +19,8 @@
 
 static int take_time(void *into, const struct option_row *row, const char *value, error *err)
 {
-    if (limit_parse(LIMIT_wall, value, (uint64_t *) ((char *) into + row->field), err) < 0)
+    uint64_t *time = (uint64_t *) ((char *) into + row->field);
+    if (limit_parse(LIMIT_wall, value, time, err) < 0 || *time == 0) /* 0 would be the default */
         return fail(err, ERR_BAD_REQUEST, "--%s takes a time such as 30s, 10m or 2h, not '%.40s'",
                     row->name, value);
     return 0;
@@ -46,7 +47,7 @@ static int take_limit(void *into, const struct option_row *row, const char *valu
 static int take_pair(const char **list, size_t *count, const struct option_row *row,
                      const char *value, error *err)
 {
-    if (!strchr(value, '='))
+    if (!strchr(value, '=') || *value == '=')
         return fail(err, ERR_BAD_REQUEST, "--%s takes NAME=VALUE, not '%.40s'", row->name, value);
     if (*count == SESSION_LISTS_MOST)
         return fail(err, ERR_TOO_LARGE, "--%s is given more than %d times", row->name,
@@ -86,7 +87,7 @@ static const struct option_row rows[] = {
     { "tar",      0,   NULL,         VALUES_NONE,   "cp: a folder inside, a tar outside",                     store_switch,  FIELD(is_folder) },
     { "all",      0,   NULL,         VALUES_NONE,   "list, ps: those that have ended too",                        store_switch,  FIELD(all) },
     { "files-only", 0, NULL,         VALUES_NONE,   "pause: end the programs, keep the files",                 store_switch,  FIELD(files_only) },
-    { "json",     0,   NULL,         VALUES_NONE,   "the daemon's answer, for programs",                      store_switch,  FIELD(json) },
+    { "json",     0,   NULL,         VALUES_NONE,   "the daemon's answer, for programs; list: a session a line", store_switch,  FIELD(json) },
     { "daemon",   0,   "SOCKET",     VALUES_FILE,   "the daemon's socket; default: where it is looked for",   store_text,    FIELD(daemon) },
 };
 /* clang-format on */

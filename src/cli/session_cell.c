@@ -37,6 +37,18 @@ static void show_line(struct terminal *terminal, const char *text)
         terminal_write(terminal, "\n", 1);
 }
 
+/* What ended without a traceback, such as an interpreter that is gone, is said in words. */
+static void show_error(struct terminal *terminal, json_object *event)
+{
+    if (*text_of(event, "traceback")) {
+        show_line(terminal, text_of(event, "traceback"));
+        return;
+    }
+    terminal_write(terminal, text_of(event, "name"), strlen(text_of(event, "name")));
+    terminal_write(terminal, ": ", 2);
+    show_line(terminal, text_of(event, "value"));
+}
+
 /* The first picture among the forms of a value: it may be there as PNG and as SVG. */
 static void show_picture(struct showing *showing, json_object *data)
 {
@@ -71,7 +83,7 @@ static int32_t show_event(void *context, const char *name, const char *json)
     json_object *event = json_tokener_parse(json);
     json_object *data = NULL;
     if (*name == 'e') {
-        show_line(&showing->err, text_of(event, "traceback"));
+        show_error(&showing->err, event);
     } else if (json_object_object_get_ex(event, "data", &data) && data) {
         json_object *text = NULL;
         if (json_object_object_get_ex(data, "text/plain", &text) && text)

@@ -148,10 +148,26 @@ static void print_session(json_object *session)
     print_text(line);
 }
 
+/* Once the daemon has answered: who is refused sees no empty table. */
+static void print_heads(const struct session_arguments *arguments)
+{
+    if (!arguments->json)
+        (void) printf("%-36s  %-8s  %-10s  %-24s  %-12s  %s\n", "ID", "STATE", "POLICY", "CREATED",
+                      "PARENT", arguments->all ? "ENDED, METADATA" : "METADATA");
+}
+
+struct listing {
+    const struct session_arguments *arguments;
+    bool has_begun;
+};
+
 static bool print_each(void *context, json_object *session)
 {
-    const struct session_arguments *arguments = context;
-    if (arguments->json)
+    struct listing *listing = context;
+    if (!listing->has_begun)
+        print_heads(listing->arguments);
+    listing->has_begun = true;
+    if (listing->arguments->json)
         print_text(json_object_to_json_string_ext(session, JSON_C_TO_STRING_PLAIN));
     else
         print_session(session);
@@ -160,10 +176,12 @@ static bool print_each(void *context, json_object *session)
 
 int session_list(struct session_arguments *arguments, error *err)
 {
-    if (!arguments->json)
-        (void) printf("%-36s  %-8s  %-10s  %-24s  %-12s  %s\n", "ID", "STATE", "POLICY", "CREATED",
-                      "PARENT", arguments->all ? "ENDED, METADATA" : "METADATA");
-    return walk_sessions(arguments, arguments->all ? "all" : NULL, print_each, arguments, err);
+    struct listing listing = { .arguments = arguments };
+    if (walk_sessions(arguments, arguments->all ? "all" : NULL, print_each, &listing, err) < 0)
+        return -1;
+    if (!listing.has_begun)
+        print_heads(arguments);
+    return 0;
 }
 
 int session_show(struct session_arguments *arguments, error *err)
