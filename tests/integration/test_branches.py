@@ -694,6 +694,16 @@ class TestMarks:
         finally:
             full.stop()
 
+    def test_marks_of_a_session_that_has_ended(self, daemon):
+        """They went with it, and that is said; not that it never had them."""
+        session = daemon.session()
+        session.run("x = 1")
+        made = mark(session)
+        session.end()
+        for method, path in (("POST", f"/marks/{made}/rollback"), ("DELETE", f"/marks/{made}")):
+            status, answer = session.call(method, path)
+            assert status == 409 and "has ended" in answer["error"]["message"], (method, answer)
+
     def test_limits_and_names(self, session):
         session.run("x = 1")
         names = [mark(session, f"m{n}") for n in range(16)]

@@ -173,6 +173,17 @@ def test_other_names_of_the_verbs(cli):
     assert cli("rm", name.decode()).returncode == 0 and name not in cli("ls").stdout
 
 
+def test_an_interpreter_that_is_gone_is_said(cli, session):
+    ended = cli("run", session, "-c", "import os; os._exit(3)")
+    assert ended.returncode != 0 and ended.stderr.startswith(b"ContextEnded: "), ended
+
+
+@pytest.mark.parametrize("words", [("--idle", "0s"), ("--ttl", "0s"), ("--label", "=x")])
+def test_what_would_mean_the_default_is_refused(cli, words):
+    refused = cli("new", *words)
+    assert refused.returncode != 0 and b" takes " in refused.stderr and refused.stdout == b"", refused
+
+
 def test_a_branch_that_never_stands_is_told(cli, session):
     """It is answered before its memory is there; at the command line both are one."""
     from test_branches import HOSTILE
