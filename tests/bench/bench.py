@@ -147,7 +147,7 @@ class Bench:
                 turns[f'{name} {tool}'] = (lambda name=f'{name} {tool}', argv=argv, expected=expected:
                                            self.start(name, among, argv, expected, peers.ENVIRONMENT),
                                            every if name != 'hello' else 1)
-        its = cells.Cells(self.socket)
+        its = self.cells = cells.Cells(self.socket)
         atexit.register(its.close)
         turns['cells'] = (lambda: its.measure(self.add), 1)
         turns['sessions'] = (lambda: its.begin(self.add), 1)
@@ -231,6 +231,7 @@ def main():
     loads = [os.getloadavg()[0]]
     turns = bench.prepare()
     rounds = bench.take_turns(turns, 25 if quick else float(os.environ.get('BENCH_SECONDS', '150')))
+    bench.cells.close()
     loads.append(os.getloadavg()[0])
     rates, weights = bench.flat_out()
     loads.append(os.getloadavg()[0])
