@@ -1,7 +1,6 @@
 /* cell.c - one cell: a run whose sandbox is a session's. Its context lives on, so a cell that is
  * stopped is interrupted first, and its interpreter is killed only if that does not help. */
 #include "daemon/contexts.h"
-#include "daemon/json_writer.h"
 
 #include "base/clock.h"
 
@@ -124,17 +123,8 @@ static void finish(struct run *run)
 /* Says as an error of the code what has become of its context, if the code itself said nothing. */
 static void write_failure(struct run *run, const char *name, const char *value)
 {
-    if (run->harvest.failure.size > 0)
-        return;
-    struct bytes *out = &run->harvest.failure;
-    json_open(out, '{');
-    json_string_field(out, "name", name);
-    json_string_field(out, "value", value);
-    json_string_field(out, "traceback", "");
-    json_key(out, "frames");
-    json_open(out, '[');
-    json_close(out, ']');
-    json_close(out, '}');
+    if (run->harvest.failure.size == 0)
+        result_write_error(name, value, &run->harvest.failure);
 }
 
 void cell_lost_session(struct run *run, const error *why)

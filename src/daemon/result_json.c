@@ -151,7 +151,7 @@ static void write_results(const struct run *run, struct bytes *out)
     json_close(out, ']');
 }
 
-static void write_own_error(const char *name, const char *value, struct bytes *out)
+void result_write_error(const char *name, const char *value, struct bytes *out)
 {
     json_open(out, '{');
     json_string_field(out, "name", name);
@@ -168,14 +168,14 @@ static void write_error(const struct run *run, struct bytes *out)
 {
     json_key(out, "error");
     if (run->fault.code != ERR_NONE) {
-        write_own_error(run->evidence.pending  ? "ApprovalNeeded"
-                        : run->evidence.denied ? "Denied"
-                                               : "GloveboxError",
-                        run->fault.text, out);
+        result_write_error(run->evidence.pending  ? "ApprovalNeeded"
+                           : run->evidence.denied ? "Denied"
+                                                  : "GloveboxError",
+                           run->fault.text, out);
     } else if (gate_has_withheld(run)) {
         char text[400];
         gate_print_withheld(run, text, sizeof text);
-        write_own_error("Withheld", text, out);
+        result_write_error("Withheld", text, out);
     } else if (run->harvest.failure.size > 0) {
         json_raw(out, run->harvest.failure.data, run->harvest.failure.size);
     } else {

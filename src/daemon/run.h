@@ -147,6 +147,10 @@ bool run_ask_checked(struct run *run, const struct run_request *request);
 
 /* result_json.c */
 uint64_t run_used(const struct run *run, enum limit_id limit);
+
+/* An error as code raises it, of what glovebox itself has to say. */
+void result_write_error(const char *name, const char *value, struct bytes *out);
+
 void result_write_place(const struct run_spec *spec, uint64_t walls, uint64_t degraded,
                         struct bytes *out);
 void result_write(const struct run *run, struct bytes *out);

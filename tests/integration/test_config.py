@@ -218,7 +218,7 @@ def test_sockets_and_words_of_a_service_manager(glovebox):
     assert os.path.exists(path), "it belongs to the service manager"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a service with the unit's capabilities")
 def test_what_the_unit_leaves_is_enough(glovebox):
     """Capabilities, NoNewPrivileges and UMask of glovebox.service, as systemd would set them."""
     state_of_its_own(glovebox)
