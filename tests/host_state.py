@@ -73,8 +73,24 @@ def files():
     return found
 
 
+def files_of_sandboxes():
+    """What an id of a sandbox owns in the places where everyone may write. No sandbox sees them, so there is none,
+    whether it was made just now or by an earlier run of the tests."""
+    found = []
+    for place in ("/dev/shm", "/dev/mqueue", "/tmp", "/var/tmp", "/run/lock"):
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(place):
+                with contextlib.suppress(OSError):
+                    owner = entry.stat(follow_symlinks=False).st_uid
+                    if ID_FIRST <= owner <= ID_LAST:
+                        found.append(f"{entry.path} (owned by {owner:#x})")
+    return found
+
+
+NEVER = "files of sandboxes"  # counts even if it was there before
 PARTS = {"processes": lambda: [f"{name} ({pid})" for pid, name in processes().items()], "mounts": mounts,
-         "control groups": group_folders, "IPC objects": ipc_objects, "network": network_namespaces, "files": files}
+         "control groups": group_folders, "IPC objects": ipc_objects, "network": network_namespaces, "files": files,
+         NEVER: files_of_sandboxes}
 
 
 def snapshot():
@@ -84,5 +100,5 @@ def snapshot():
 def left_since(before):
     """What is there now and was not there before, by kind; empty is the promise."""
     now = snapshot()
-    grown = {name: sorted(set(now[name]) - set(before[name])) for name in now}
+    grown = {name: sorted(set(now[name]) - set(before[name] if name != NEVER else ())) for name in now}
     return {name: items for name, items in grown.items() if items}

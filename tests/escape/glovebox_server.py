@@ -2,19 +2,20 @@
 that holds what attempts look for."""
 
 import contextlib
-import ctypes
 import http.client
 import json
 import os
 import pathlib
-import random
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
+
+from host import SECRET, make_host
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GLOVEBOX_BUILD", TOP / "build")).resolve()
@@ -23,8 +24,7 @@ WALL_ROWS = [line.split("(")[1].split(",")[0]
              for line in (TOP / "src/model/walls.def").read_text(encoding="utf-8").splitlines()
              if line.startswith("WALL(")]
 TEST_ID = 61234  # an ordinary user that nobody else is
-
-libc = ctypes.CDLL(None, use_errno=True)
+HOST_PROGRAM = pathlib.Path(__file__).resolve().with_name("host.py")
 
 
 def build_with_leave_out():
@@ -57,7 +57,8 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Server:
-    """A daemon and the host around it, until the end of the with block."""
+    """A daemon and the host around it, until the end of the with block. With a wall left out, that host is in
+    namespaces of its own (host.py), so that an attempt that gets out meets nothing of this machine."""
 
     def __init__(self, folder, mode, policies, programs=None, left_out=()):
         if mode == "root" and os.geteuid() != 0:
@@ -66,17 +67,19 @@ class Server:
         self.programs, self.left_out = programs, left_out
         self.socket = self.folder / "glovebox.sock"
         self.canary = self.folder / "canary.txt"
-        self.degraded, self.open, self.process = [], [], None
+        self.degraded, self.open, self.process, self.host = [], [], None, None
 
     def __enter__(self):
-        self.make_host()
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GLOVEBOX_")}
         environment |= {"GLOVEBOX_STATE": str(STATE), "GLOVEBOX_POLICIES": str(self.policies),
-                        "GLOVEBOX_RUNTIME": str(self.folder), "ESCAPE_SECRET": self.host["secret"],
+                        "GLOVEBOX_RUNTIME": str(self.folder), "ESCAPE_SECRET": SECRET,
                         "HOME": str(self.folder)}
         command = [f"{self.programs or BUILD}/glovebox", "serve", "--socket", str(self.socket), "--slots", "8"]
         if self.left_out:
             environment["GLOVEBOX_LEAVE_OUT"] = str(sum(1 << WALL_ROWS.index(wall) for wall in self.left_out))
+            command = [sys.executable, "-B", str(HOST_PROGRAM), str(self.folder), *command]
+        else:
+            self.host, self.open = make_host(self.folder, STATE, self.socket)
         identity = {}
         if self.mode == "user" and os.geteuid() == 0:
             identity = {"user": TEST_ID, "group": TEST_ID, "extra_groups": []}
@@ -99,27 +102,11 @@ class Server:
             if folder.stat().st_mode & 0o111 != 0o111:
                 folder.chmod(folder.stat().st_mode | 0o111)
 
-    def make_host(self):
-        """What attempts look for: a file, a process, sockets, shared memory. All of it is the test's own."""
-        self.canary.write_text(f"host canary {random.random()}\n", encoding="utf-8")
-        name = f"escape-host-{os.getpid()}-{random.randrange(10**6)}"
-        abstract = socket.socket(socket.AF_UNIX)
-        abstract.bind("\0" + name)
-        loopback = socket.socket()
-        loopback.bind(("127.0.0.1", 0))
-        for listener in (abstract, loopback):
-            listener.listen(8)
-        key = 0x45480000 | random.randrange(65536)
-        segment = libc.shmget(key, 4096, 0o1666)
-        self.open = [abstract.close, loopback.close, lambda: libc.shmctl(segment, 0, None)]
-        self.host = {"canary": str(self.canary), "state": str(STATE), "socket": str(self.socket), "pid": os.getpid(),
-                     "port": loopback.getsockname()[1], "abstract": name, "shm_key": key,
-                     "secret": "kept-secret-in-tests"}
-
     def wait_until_ready(self):
         end = time.monotonic() + 20
         while time.monotonic() < end:
             with contextlib.suppress(OSError):
+                self.host = self.host or json.loads((self.folder / "host.json").read_text(encoding="utf-8"))
                 # With a rate, so that the wall that only then stands is told as standing or degraded.
                 result = self.run(code="print('up')", limits={"disk_read_rate_bytes": 1 << 30})
                 assert result["stdout"] == "up\n", result

@@ -8,6 +8,7 @@ import subprocess
 import threading
 
 from egress_rig import GATE, PUBLIC
+from web_server import WebServer
 
 NAMES = {"api.example.org": PUBLIC, "files.example.org": PUBLIC, "deep.files.example.org": PUBLIC, "raw.example.org": PUBLIC,
          "private.example.org": "10.1.2.3", "loop.example.org": "127.0.0.1", "meta.example.org": "169.254.169.254",
@@ -96,7 +97,7 @@ class Web(http.server.BaseHTTPRequestHandler):
 
 def serve_web(place, port, context=None):
     with place:
-        server = http.server.ThreadingHTTPServer((PUBLIC, port), Web)
+        server = WebServer((PUBLIC, port), Web)
     if context:
         server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -16,6 +16,7 @@ import pytest
 from egress_rig import PUBLIC, Egress
 from internet import NameServer, certificate, close_server
 from test_egress import only, talk
+from web_server import WebServer
 
 SECRET = "Bearer sk-0123456789abcdef/x+y"
 TOKEN = SECRET.split()[1]
@@ -105,7 +106,7 @@ class Upstream(http.server.BaseHTTPRequestHandler):
 
 def serve(place, port, context=None):
     with place:
-        server = http.server.ThreadingHTTPServer((PUBLIC, port), Upstream)
+        server = WebServer((PUBLIC, port), Upstream)
     server.go_on = threading.Event()
     if context:
         server.socket = context.wrap_socket(server.socket, server_side=True)

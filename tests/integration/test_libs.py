@@ -20,6 +20,7 @@ import jsonschema
 import pytest
 
 from conftest import TOP, Glovebox
+from web_server import WebServer
 
 MANIFEST = {"name": "minimal", "packages": [{"name": "python3", "version": "3.11.2-1"}],
             "python": [{"name": "inside", "version": "2.5"}]}
@@ -72,7 +73,7 @@ class Index(http.server.BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("index")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Index)
+    server = WebServer(("127.0.0.1", 0), Index)
     server.folder, server.registry = folder, {}
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

@@ -19,6 +19,7 @@ import time
 import pytest
 from conftest import Glovebox
 from serving import Serving, state_of_its_own, with_policies
+from web_server import WebServer
 
 pytestmark = pytest.mark.usefixtures("python_template")
 
@@ -46,7 +47,7 @@ class Receiver:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = WebServer(("127.0.0.1", 0), Handler)
         self.port = self.server.server_port
         if context:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)

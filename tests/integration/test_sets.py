@@ -19,6 +19,7 @@ import pytest
 from conftest import STATE
 from egress_rig import PUBLIC
 from served_rig import served_world
+from web_server import WebServer
 
 POLICY = """name: web
 extends: data
@@ -115,7 +116,7 @@ class Index(http.server.BaseHTTPRequestHandler):
 
 def serve_index(place, port, wheel):
     with place:
-        server = http.server.ThreadingHTTPServer((PUBLIC, port), Index)
+        server = WebServer((PUBLIC, port), Index)
     server.wheel, server.asked = wheel, []
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
