@@ -182,8 +182,8 @@ struct session *sessions_find(const struct sessions *sessions, const struct acco
     return NULL;
 }
 
-int sessions_enter(const struct sessions *sessions, const struct account *account, const char *id,
-                   struct session **ret_session, error *err)
+int sessions_look(const struct sessions *sessions, const struct account *account, const char *id,
+                  struct session **ret_session, error *err)
 {
     struct session *session = sessions_find(sessions, account, id);
     if (!session)
@@ -192,6 +192,18 @@ int sessions_enter(const struct sessions *sessions, const struct account *accoun
     return session->state == SESSION_ENDED
                ? 0
                : account_check_policy(account, session->spec.policy->name, err);
+}
+
+int sessions_enter(const struct sessions *sessions, const struct account *account, const char *id,
+                   struct session **ret_session, error *err)
+{
+    struct session *session = NULL;
+    if (sessions_look(sessions, account, id, &session, err) < 0)
+        return -1;
+    if (session->state == SESSION_ENDED) /* one of an earlier daemon has no policy to ask */
+        return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
+    *ret_session = session;
+    return 0;
 }
 
 /* --- creation -----------------------------------------------------------------------------------

@@ -191,10 +191,14 @@ struct session *sessions_find(const struct sessions *sessions, const struct acco
                               const char *id);
 
 /* One that this account is about to use: a key may do nothing in a session whose policy it may not
- * use, whichever key of its tenant has begun it.
- * Fails  ERR_NOT_FOUND, ERR_FORBIDDEN. */
+ * use, whichever key of its tenant has begun it. What it gives is alive: `spec` is filled in.
+ * Fails  ERR_NOT_FOUND, ERR_FORBIDDEN; ERR_CONFLICT  it has ended. */
 int sessions_enter(const struct sessions *sessions, const struct account *account, const char *id,
                    struct session **ret_session, error *err);
+
+/* The same, and tombstones too: `spec` is empty in one that an earlier daemon left. */
+int sessions_look(const struct sessions *sessions, const struct account *account, const char *id,
+                  struct session **ret_session, error *err);
 
 /* Changes deadlines and metadata. Takes what is in the request. */
 int session_change(struct session *session, struct session_request *request, error *err);

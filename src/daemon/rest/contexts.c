@@ -55,7 +55,7 @@ static void post_context(struct exchange *exchange)
 
 static void get_contexts(struct exchange *exchange)
 {
-    const struct session *session = exchange_session(exchange);
+    const struct session *session = exchange_tombstone(exchange);
     struct bytes json = { 0 };
     if (!session)
         return;

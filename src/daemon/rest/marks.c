@@ -131,7 +131,7 @@ static void post_mark(struct exchange *exchange)
 
 static void get_marks(struct exchange *exchange)
 {
-    const struct session *session = exchange_session(exchange);
+    const struct session *session = exchange_tombstone(exchange);
     struct bytes json = { 0 };
     if (!session)
         return;

@@ -257,7 +257,7 @@ static void post_process(struct exchange *exchange)
 static struct process *exchange_process(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
-    const struct session *session = exchange_session(exchange);
+    const struct session *session = exchange_tombstone(exchange);
     struct process *process =
         session ? process_find(door->processes, session, exchange->parameters[1]) : NULL;
     if (session && !process) {
@@ -279,7 +279,7 @@ static void get_process(struct exchange *exchange)
 static void get_processes(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
-    const struct session *session = exchange_session(exchange);
+    const struct session *session = exchange_tombstone(exchange);
     const char *all = exchange_query(exchange, "all");
     if (!session)
         return;

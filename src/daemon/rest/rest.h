@@ -66,4 +66,8 @@ void exchange_tell_run(struct exchange *exchange);
 /* The body as JSON, read by a table (fields.h); an empty one says nothing. */
 int exchange_fields(struct exchange *exchange, const struct field *fields, size_t count,
                     error *err);
-struct session *exchange_session(struct exchange *exchange); /* NULL: that was answered */
+/* Both give NULL when that was answered. Every route of a session goes through one of them, or
+ * through sessions_enter() itself; only what is told of sessions that have ended, too, through the
+ * second. */
+struct session *exchange_session(struct exchange *exchange);
+struct session *exchange_tombstone(struct exchange *exchange);

@@ -125,21 +125,30 @@ int exchange_fields(struct exchange *exchange, const struct field *fields, size_
     return read;
 }
 
-struct session *exchange_session(struct exchange *exchange)
+static struct session *find(struct exchange *exchange, __typeof__(sessions_enter) *enter)
 {
     const struct door *door = exchange->door;
     struct session *session = NULL;
     error err;
-    if (sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &session,
-                       &err) == 0)
+    if (enter(door->sessions, exchange->account, exchange->parameters[0], &session, &err) == 0)
         return session;
     exchange_fail(exchange, &err);
     return NULL;
 }
 
+struct session *exchange_session(struct exchange *exchange)
+{
+    return find(exchange, sessions_enter);
+}
+
+struct session *exchange_tombstone(struct exchange *exchange)
+{
+    return find(exchange, sessions_look);
+}
+
 static void get_session(struct exchange *exchange)
 {
-    struct session *session = exchange_session(exchange);
+    struct session *session = exchange_tombstone(exchange);
     if (session)
         answer_session(exchange, session, MHD_HTTP_OK);
 }
@@ -167,7 +176,7 @@ static void patch_session(struct exchange *exchange)
 
 static void delete_session(struct exchange *exchange)
 {
-    struct session *session = exchange_session(exchange);
+    struct session *session = exchange_tombstone(exchange);
     error why;
     if (!session)
         return;

@@ -1,0 +1,273 @@
+"""Every route that is served, for every state of what it names: sessions that start, run, are paused, have ended, were
+an earlier daemon's, are another tenant's, never were; and runs, contexts, processes, marks, approvals, receipts,
+artifacts, ports and signed URLs with them. gloveboxd lives through all of it, and answers as its document says. The
+routes come from that document, their bodies from the rows of test_route_matrix.py, which fails for a new one."""
+
+import http.client
+import json
+import os
+import signal
+import threading
+import time
+
+import pytest
+from conftest import TOP, Glovebox
+from described import Description
+from serving import Answer, Serving, state_of_its_own
+from test_route_matrix import BY_SIGNATURE, EVERY, MATRIX, OPEN, S, place_of, served
+
+pytestmark = pytest.mark.usefixtures("python_template")
+
+SIGNED, PORTS = "/v1/signed/{id}/{path}", S + "/ports/{port}/{path}"
+NEVER = {"/v1/runs": "run_" + "0" * 32, "/v1/sessions": "ses_" + "0" * 32, "/v1/signed": "ses_" + "0" * 32, "/v1/receipts": "rcp_" + "0" * 32,
+         "/v1/approvals": "apr_" + "0" * 32, "{sha256}": "0" * 64, "{context}": "never", "{process}": "prc_0",
+         "{mark}": "mrk_" + "0" * 32, "{path}": "f.txt", "{port}": "8080"}
+
+
+@pytest.fixture(name="service", scope="module")
+def service_(tmp_path_factory):
+    glovebox = Glovebox(tmp_path_factory.mktemp("states"))
+    state_of_its_own(glovebox)
+    policies = glovebox.folder / "policies"
+    policies.mkdir()
+    policies.chmod(0o755)
+    (policies / "asked.yaml").write_text("name: asked\nextends: minimal\napproval: {when: [always]}\n")
+    with Serving(glovebox, "--queue", "500", "--key-queue", "500", slots=24,
+                 env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}) as service:
+        service.description = Description(service.call("GET", "/openapi.json").json)
+        service.own = service.key("--tenant", "a", "--scope", ",".join(EVERY))
+        yield service
+
+
+def session(service, key, **request):
+    made = service.call("POST", "/v1/sessions", {"policy": "minimal"} | request, key=key)
+    assert made.status == 201, made.body
+    return made.json["id"]
+
+
+def signed_urls(service, key, place):
+    """By method, each for f.txt."""
+    return {method: service.call("POST", f"{place}/files:sign", {"path": "f.txt", "method": method}, key=key).json["url"]
+            for method in ("GET", "PUT")}
+
+
+def session_things(service, key):
+    """A session, and what is in it."""
+    made = session(service, key)
+    place = f"/v1/sessions/{made}"
+    assert service.call("PUT", f"{place}/files/f.txt", b"x", key=key).status == 200
+    assert service.call("POST", f"{place}/contexts/python/run", {"code": "1"}, key=key).status == 200
+    process = service.call("POST", f"{place}/processes", {"command": ["sleep", "60"]}, key=key).json["id"]
+    mark = service.call("POST", f"{place}/marks", {}, key=key).json["id"]
+    return NEVER | {"/v1/sessions": made, "{context}": "python", "{process}": process, "{mark}": mark,
+                    "signed": signed_urls(service, key, place)}
+
+
+def run_things(service, key):
+    """A run that has ended with all that it leaves, and one that waits for a person."""
+    made = service.run("open('o', 'w').write('made by a')", key=key).json
+    waits = service.run("1", policy="asked", key=key).json["approval"]
+    return NEVER | {"/v1/runs": made["id"], "/v1/receipts": made["receipt"], "/v1/approvals": waits,
+                    "{sha256}": made["artifacts"][0]["sha256"]}
+
+
+def running(service, key):
+    """A run that runs on until it is cancelled."""
+    began = service.call("POST", "/v1/runs", {"code": "import time; time.sleep(60)", "policy": "minimal"}, key=key,
+                         headers={"Prefer": "respond-async"})
+    assert began.status == 202
+    return NEVER | {"/v1/runs": began.json["id"]}
+
+
+def answer_of(service, method, place, body, key):
+    """What comes; the bytes only of what has an end."""
+    response = service.open(method, place, body, key=key)
+    if method == "HEAD" or (response.headers["Content-Type"] or "").startswith("application/json"):
+        return Answer(response)
+    response.body = b""
+    response.close()
+    return response
+
+
+def fault_of(service, method, path, have, key):
+    """None, or what is wrong with the answer of this route."""
+    body = MATRIX.get((method, path), (0, 0, b"x" if method in ("PUT", "POST", "PATCH") else None))[2]
+    signed = have.get("signed", {}).get(method) if path == SIGNED else None
+    place = signed or place_of(path, {name: value for name, value in have.items() if name != "signed"})
+    try:
+        answer = answer_of(service, method, place, body, key)
+    except (OSError, http.client.HTTPException) as broken:
+        return f"{method} {place}: no answer, {broken!r}"
+    if answer.status >= 500 and not (path == PORTS and answer.status == 502):  # 502: nothing listens there
+        return f"{method} {place}: {answer.status} {answer.body!r}"
+    if answer.status >= 400 and method != "HEAD":
+        told = json.loads(answer.body)["error"]
+        if not {"code", "message", "fault", "request_id"} <= set(told) or told["fault"] == "glovebox":
+            return f"{method} {place}: {told}"
+    return service.description.check(method, place, answer) or None if method != "HEAD" else None
+
+
+def routes(service, *parts):
+    """Those that name one of these; HEAD wherever there is GET. What ends or moves something comes last."""
+    rows = [row for row in served(service) - OPEN if any(part in row[1] for part in parts)]
+    rows += [("HEAD", path) for method, path in rows if method == "GET"]
+    assert rows
+    return sorted(rows, key=lambda row: (row[0] == "DELETE", row[1].count("/") * -1 if row[0] == "DELETE" else 0, row))
+
+
+def faults(service, make, parts, key=None, keep=None):
+    """Of all these routes for what make() gives, which is made anew when `keep` says that a route has changed it."""
+    key = key or service.own
+    daemon, have, wrong = service.children()["gloveboxd"], make(), []
+    for method, path in routes(service, *parts):
+        wrong.append(fault_of(service, method, path, have, key))
+        if keep and not keep(have):
+            have = make()
+    assert [fault for fault in wrong if fault] == []
+    assert service.children()["gloveboxd"] == daemon, "gloveboxd did not live through it"
+
+
+OF_SESSIONS = ("/v1/sessions/{id}", SIGNED)
+OF_RUNS = ("/v1/runs/{id}", "{sha256}", "/v1/receipts/{id}", "/v1/approvals/{id}")
+
+
+def test_the_matrix_has_every_route_that_names_something(service):
+    named = {row for row in set(MATRIX) | BY_SIGNATURE if "{" in row[1]}
+    assert named <= set(routes(service, *OF_SESSIONS, *OF_RUNS))
+
+
+class TestSessions:
+    def make(self, service, state):
+        have = session_things(service, service.own)
+        place = f"/v1/sessions/{have['/v1/sessions']}"
+        if state == "paused":
+            assert service.call("POST", f"{place}/pause", key=service.own).status == 200
+        elif state == "ended":
+            assert service.call("DELETE", place, key=service.own).status == 200
+        return have
+
+    def state_of(self, service, have):
+        return service.call("GET", f"/v1/sessions/{have['/v1/sessions']}", key=service.own).json["state"]
+
+    @pytest.mark.parametrize("state", ["running", "paused", "ended"])
+    def test_in_a_state(self, service, state):
+        faults(service, lambda: self.make(service, state), OF_SESSIONS, keep=lambda have: self.state_of(service, have) == state)
+
+    def test_while_it_starts(self, service):
+        """Its sandbox cannot come: the spawner stands still. No sandbox with these limits is parked."""
+        spawner = service.children()["glovebox-spawner"]
+        daemon = service.children()["gloveboxd"]
+        wanted = {"limits": {"disk_bytes": 3 << 20}, "metadata": {"is": "starting"}}
+        told = []
+        os.kill(spawner, signal.SIGSTOP)
+        maker = threading.Thread(target=lambda: told.append(
+            service.call("POST", "/v1/sessions", {"policy": "minimal"} | wanted, key=service.own)))
+        try:
+            maker.start()
+            end = time.monotonic() + 15
+            found = []
+            while not found and time.monotonic() < end:
+                found = service.call("GET", "/v1/sessions?metadata=is%3Dstarting", key=service.own).json["sessions"]
+            assert found[0]["state"] == "starting"
+            have = NEVER | {"/v1/sessions": found[0]["id"], "{context}": "python"}
+            wrong = [fault_of(service, *row, have, service.own) for row in routes(service, *OF_SESSIONS)]
+        finally:
+            os.kill(spawner, signal.SIGCONT)
+            maker.join()
+        assert [fault for fault in wrong if fault] == []
+        assert told[0].status == 409, "it was deleted while it started"
+        assert service.children()["gloveboxd"] == daemon
+
+    def test_of_nobody(self, service):
+        faults(service, lambda: NEVER, OF_SESSIONS)
+
+    def test_of_another_tenant(self, service):
+        have = session_things(service, service.own)
+        other = service.key("--tenant", "b", "--scope", ",".join(EVERY))
+        faults(service, lambda: have, OF_SESSIONS, key=other)
+
+    @pytest.mark.parametrize("gone", [{"{context}": "gone"}, {"{process}": "gone"}, {"{mark}": "gone"}])
+    def test_what_is_no_more_in_a_session_that_runs(self, service, gone):
+        faults(service, lambda: self.make(service, "running") | gone, [next(iter(gone))],
+               keep=lambda have: self.state_of(service, have) == "running")
+
+    def test_processes_that_have_ended(self, service):
+        have = self.make(service, "running")
+        place = f"/v1/sessions/{have['/v1/sessions']}/processes/{have['{process}']}"
+        assert service.call("POST", f"{place}/signal", {"signal": "KILL"}, key=service.own).status == 200
+        while service.call("GET", place, key=service.own).json["state"] != "ended":
+            time.sleep(0.02)
+        faults(service, lambda: have, ["{process}"])
+
+    def test_a_context_that_is_busy(self, service):
+        have = self.make(service, "running")
+        place = f"/v1/sessions/{have['/v1/sessions']}/contexts/python/run"
+        assert service.call("POST", place, {"code": "import time; time.sleep(30)"}, key=service.own,
+                            headers={"Prefer": "respond-async"}).status == 202
+        others = [row for row in routes(service, *OF_SESSIONS) if row != ("POST", S + "/contexts/{context}/run")]
+        wrong = [fault_of(service, *row, have, service.own) for row in others]
+        assert [fault for fault in wrong if fault] == []
+
+
+class TestRuns:
+    def test_that_have_ended(self, service):
+        faults(service, lambda: run_things(service, service.own), OF_RUNS)
+
+    def test_that_run(self, service):
+        faults(service, lambda: running(service, service.own), OF_RUNS)
+
+    def test_approvals_that_are_decided(self, service):
+        have = run_things(service, service.own)
+        decider = service.key("--tenant", "a", "--scope", ",".join(EVERY))
+        assert service.call("POST", f"/v1/approvals/{have['/v1/approvals']}:decide", {"decision": "deny"},
+                            key=decider).status == 200
+        faults(service, lambda: have, OF_RUNS, key=decider)
+
+    def test_of_nobody(self, service):
+        faults(service, lambda: NEVER, OF_RUNS)
+
+    def test_of_another_tenant(self, service):
+        have = run_things(service, service.own)
+        faults(service, lambda: have, OF_RUNS, key=service.key("--tenant", "b", "--scope", ",".join(EVERY)))
+
+
+class TestOfAnEarlierDaemon:
+    """Last in this file: they end the daemon."""
+
+    @pytest.fixture(name="left", scope="class")
+    def left_(self, service):
+        """Killed, as it may be at any moment; what it had lives on in files only."""
+        sessions = {"running": session_things(service, service.own), "paused": session_things(service, service.own),
+                    "ended": session_things(service, service.own)}
+        place = "/v1/sessions/{}".format
+        assert service.call("POST", place(sessions["paused"]["/v1/sessions"]) + "/pause", key=service.own).status == 200
+        assert service.call("DELETE", place(sessions["ended"]["/v1/sessions"]), key=service.own).status == 200
+        runs = {"ended": run_things(service, service.own), "running": running(service, service.own)}
+        daemon = service.children()["gloveboxd"]
+        os.kill(daemon, signal.SIGKILL)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                if service.children().get("gloveboxd", daemon) != daemon and service.call("GET", "/healthz").status == 200:
+                    return {"sessions": sessions, "runs": runs}
+            except OSError:
+                pass
+            time.sleep(0.05)
+        raise AssertionError(service.log.read_text())
+
+    @pytest.mark.parametrize("state", ["running", "paused", "ended"])
+    def test_sessions(self, service, left, state):
+        faults(service, lambda: left["sessions"][state], OF_SESSIONS)
+
+    @pytest.mark.parametrize("state", ["ended", "running"])
+    def test_runs(self, service, left, state):
+        faults(service, lambda: left["runs"][state], OF_RUNS)
+
+    def test_they_are_told_as_ended(self, service, left):
+        for have in left["sessions"].values():
+            place = f"/v1/sessions/{have['/v1/sessions']}"
+            assert service.call("GET", place, key=service.own).json["state"] == "ended"
+            for method, path in (("GET", "/files/f.txt"), ("POST", "/files:list"), ("GET", "/ports/8080/")):
+                refused = service.call(method, place + path, {"path": "/workspace"} if method == "POST" else None,
+                                       key=service.own)
+                assert refused.status == 409 and "has ended" in refused.json["error"]["message"], (path, refused.body)
