@@ -42,13 +42,12 @@ enum spawn_kind {
 
     /* daemon -> spawner: the rows of duties[] */
     SPAWN_BUILD = 32, /* struct spawn_build -> SPAWN_BUILT */
-    SPAWN_KILL,       /* struct spawn_slot: end every process of the sandbox, init included */
-    SPAWN_RELEASE, /* struct spawn_slot: kill, remove the cgroup, free the slot -> SPAWN_RELEASED */
-    SPAWN_FREEZE,  /* struct spawn_slot */
-    SPAWN_THAW,    /* struct spawn_slot */
-    SPAWN_INJECT,  /* struct spawn_inject: one more interpreter of the sandbox's own zygote. What
-                      becomes of it is told by init: STARTED, or DONE with an error (inside.h) */
-    SPAWN_DRAIN,   /* no body: release every sandbox, then exit */
+    SPAWN_RELEASE,    /* struct spawn_slot: end every process of the sandbox, init included, remove
+                         the control group, free the slot -> SPAWN_RELEASED */
+    SPAWN_FREEZE,     /* struct spawn_slot */
+    SPAWN_THAW,       /* struct spawn_slot */
+    SPAWN_INJECT,     /* struct spawn_inject: one more interpreter of the sandbox's own zygote. What
+                         becomes of it is told by init: STARTED, or DONE with an error (inside.h) */
 };
 
 struct spawn_hello {

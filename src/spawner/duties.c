@@ -304,13 +304,13 @@ static struct slot *slot_named_by(struct spawner *spawner, const struct packet *
     return NULL;
 }
 
-/* SPAWN_KILL, SPAWN_RELEASE */
+/* SPAWN_RELEASE */
 static int end_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
 {
     struct slot *slot = slot_named_by(spawner, packet, err);
     if (!slot)
         return -1;
-    slot->asked_to_leave |= packet->kind == SPAWN_RELEASE;
+    slot->asked_to_leave = true;
     slot_leave(spawner, slot);
     return 0;
 }
@@ -334,30 +334,16 @@ static int inject_interpreter(struct spawner *spawner, const struct packet *pack
     return packet_send(slot->report, BUILD_EXPECT, packet->body, packet->size, NULL, 0, err);
 }
 
-static int drain(struct spawner *spawner, const struct packet *packet, error *err)
-{
-    (void) packet;
-    (void) err;
-    spawner->phase = DRAINING;
-    for (uint32_t i = 0; i < spawner->slot_count; i++)
-        if (spawner->slots[i].state != SLOT_FREE)
-            slot_leave(spawner, &spawner->slots[i]);
-    return 0;
-}
-
 /* clang-format off */
 static const struct duty {
-    size_t size;     /* bytes of the request, exactly; no request carries descriptors */
-    int while_in;    /* phases in which it may be asked */
+    size_t size; /* bytes of the request, exactly; no request carries descriptors */
     int (*answer)(struct spawner *, const struct packet *, error *);
 } duties[] = {
-    [SPAWN_BUILD]   = { sizeof(struct spawn_build),  SERVING, start_sandbox      },
-    [SPAWN_KILL]    = { sizeof(struct spawn_slot),   ALWAYS,  end_sandbox        },
-    [SPAWN_RELEASE] = { sizeof(struct spawn_slot),   ALWAYS,  end_sandbox        },
-    [SPAWN_FREEZE]  = { sizeof(struct spawn_slot),   SERVING, pause_sandbox      },
-    [SPAWN_THAW]    = { sizeof(struct spawn_slot),   ALWAYS,  pause_sandbox      },
-    [SPAWN_INJECT]  = { sizeof(struct spawn_inject), SERVING, inject_interpreter },
-    [SPAWN_DRAIN]   = { 0,                           SERVING, drain              },
+    [SPAWN_BUILD]   = { sizeof(struct spawn_build),  start_sandbox      },
+    [SPAWN_RELEASE] = { sizeof(struct spawn_slot),   end_sandbox        },
+    [SPAWN_FREEZE]  = { sizeof(struct spawn_slot),   pause_sandbox      },
+    [SPAWN_THAW]    = { sizeof(struct spawn_slot),   pause_sandbox      },
+    [SPAWN_INJECT]  = { sizeof(struct spawn_inject), inject_interpreter },
 };
 /* clang-format on */
 
@@ -366,7 +352,7 @@ int answer(struct spawner *spawner, struct packet *packet, error *err)
     if (packet->kind >= COUNT_OF(duties) || !duties[packet->kind].answer)
         return fail(err, ERR_PROTOCOL, "request %u does not exist", packet->kind);
     const struct duty *duty = &duties[packet->kind];
-    if (packet->size != duty->size || packet->fds != 0 || !((int) spawner->phase & duty->while_in))
-        return fail(err, ERR_PROTOCOL, "request %u is misshapen or out of turn", packet->kind);
+    if (packet->size != duty->size || packet->fds != 0)
+        return fail(err, ERR_PROTOCOL, "request %u is misshapen", packet->kind);
     return duty->answer(spawner, packet, err);
 }

@@ -400,7 +400,7 @@ static bool anything_leaves(void)
 static void serve(void)
 {
     bool daemon_gone = false;
-    while (!daemon_gone && !(spawner.phase == DRAINING && slots_are_empty(&spawner))) {
+    while (!daemon_gone) {
         struct epoll_event events[64];
         int count =
             epoll_wait(spawner.epoll, events, COUNT_OF(events), anything_leaves() ? 1 : 1000);
@@ -444,7 +444,6 @@ int main(int count, char **arguments)
         leave_nothing();
         return 125;
     }
-    spawner.phase = SERVING;
     serve();
     leave_nothing();
     return 0;

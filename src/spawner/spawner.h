@@ -80,10 +80,7 @@ struct slot {
     uint64_t degraded;
 };
 
-enum phase { STARTING = 1, SERVING = 2, DRAINING = 4, ALWAYS = STARTING | SERVING | DRAINING };
-
 struct spawner {
-    enum phase phase;
     int daemon;
     int epoll;
 

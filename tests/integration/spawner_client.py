@@ -14,7 +14,7 @@ import time
 
 from zygote_rig import enum_of
 
-BUILD, RELEASE = 32, 34
+BUILD, RELEASE = 32, 33
 HELLO, BUILT, RELEASED = 1, 2, 3
 KINDS = enum_of("inside.h", "inside_kind")
 INSIDE_START, INSIDE_DONE = KINDS["INSIDE_START"], KINDS["INSIDE_DONE"]
