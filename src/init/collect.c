@@ -132,7 +132,7 @@ static int take_file(struct walk *walk, int folder, const char *name, const stru
     }
     struct inside_file head = {
         .size = size,
-        .mtime_ns = (int64_t) status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec,
+        .mtime_ns = nanoseconds_of(&status->st_mtim),
         .mode = status->st_mode,
     };
     walk->files_left--;
@@ -183,9 +183,9 @@ static int visit(struct walk *walk, int folder, const char *name, size_t length,
         skip(walk, INSIDE_SKIP_DEPTH, 0, 0, walk->path);
         return 0;
     }
-    auto_fd inner = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd inner = open_inner(folder, name, O_RDONLY);
     if (inner < 0 && errno == EACCES && fchmodat(folder, name, 0700, 0) == 0)
-        inner = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        inner = open_inner(folder, name, O_RDONLY);
     if (inner < 0) {
         skip(walk, INSIDE_SKIP_READ, errno, 0, walk->path);
         return 0;

@@ -20,12 +20,11 @@ void send_entry(const struct sandbox *sandbox, uint32_t id, int folder, const ch
 {
     static char texts[2 * INSIDE_PATH_MOST];
     struct stat status;
-    struct stat target;
     if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return; /* gone since it was listed */
     struct inside_entry entry = {
         .size = (uint64_t) status.st_size,
-        .mtime_ns = (int64_t) status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec,
+        .mtime_ns = nanoseconds_of(&status.st_mtim),
         .mode = status.st_mode,
         .depth = depth,
         .path_size = (uint32_t) strlen(path),
@@ -34,8 +33,7 @@ void send_entry(const struct sandbox *sandbox, uint32_t id, int folder, const ch
     memcpy(texts, path, entry.path_size);
     if (S_ISLNK(status.st_mode)) {
         link = readlinkat(folder, name, texts + entry.path_size, INSIDE_PATH_MOST);
-        if (fstatat(folder, name, &target, 0) == 0)
-            entry.target_mode = target.st_mode;
+        entry.target_mode = mode_of_target(folder, name);
     }
     send_frame(sandbox, INSIDE_ENTRY, 0, id, &entry, sizeof entry, texts,
                entry.path_size + (size_t) (link > 0 ? link : 0));
@@ -95,40 +93,79 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Empties a folder. Entries are removed while they are listed, so it is listed again until it is
- * empty. */
-int empty_folder(int folder, int depth, error *err) // NOLINT(misc-no-recursion): bounded
+/* What is deeper than the stack of open folders is moved to the top, and met again there. */
+static int hoist(int folder, const char *name, int top)
+{
+    static unsigned number;
+    char hoisted[32];
+    for (int tried = 0; tried < 1000; tried++) {
+        (void) snprintf(hoisted, sizeof hoisted, ".glovebox-%u.deep", number++);
+        if (syscall(SYS_renameat2, folder, name, top, hoisted, RENAME_NOREPLACE) == 0)
+            return 0;
+        if (errno != EEXIST)
+            return -1;
+    }
+    return -1;
+}
+
+/* Removes one entry. Returns 1 if it is a folder that is not empty, *ret_inner. */
+static int remove_entry(const int *folders, unsigned depth, const char *name, int *ret_inner)
+{
+    int folder = folders[depth - 1];
+    if (unlinkat(folder, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -1;
+    if (unlinkat(folder, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != ENOTEMPTY)
+        return -1;
+    if (depth == DEPTH_MOST)
+        return hoist(folder, name, folders[0]);
+    *ret_inner = open_inner(folder, name, O_RDONLY);
+    return *ret_inner < 0 ? -1 : 1;
+}
+
+/* Removes what is in the last folder: all of it (0), or up to a folder that is not empty (1). */
+static int remove_entries(const int *folders, unsigned depth, int *ret_inner, error *err)
 {
     _Alignas(struct listed) char entries[2048];
-    for (;;) {
-        if (lseek(folder, 0, SEEK_SET) < 0)
-            return fail_os(err, "list a folder");
-        long got = syscall(SYS_getdents64, folder, entries, sizeof entries);
+    for (unsigned removed = 1; removed > 0;) { /* what was removed hides entries from a listing */
+        removed = 0;
+        long got = lseek(folders[depth - 1], 0, SEEK_SET) < 0
+                       ? -1
+                       : syscall(SYS_getdents64, folders[depth - 1], entries, sizeof entries);
         if (got < 0)
             return fail_os(err, "list a folder");
-        unsigned removed = 0;
         for (long at = 0; at < got;) {
             const struct listed *entry = (const struct listed *) (entries + at);
             at += entry->length;
             if (is_dots(entry->name))
                 continue;
             removed++;
-            if (unlinkat(folder, entry->name, 0) == 0)
-                continue;
-            if (errno != EISDIR && errno != EPERM)
-                return fail_os(err, "remove '%.100s'", entry->name);
-            if (depth == 0)
-                return fail(err, ERR_LIMIT, "folders are nested deeper than %d", DEPTH_MOST);
-            auto_fd inner =
-                openat(folder, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-            if (inner < 0 || empty_folder(inner, depth - 1, err) < 0)
-                return inner < 0 ? fail_os(err, "open '%.100s'", entry->name) : -1;
-            if (unlinkat(folder, entry->name, AT_REMOVEDIR) < 0)
-                return fail_os(err, "remove '%.100s'", entry->name);
+            int done = remove_entry(folders, depth, entry->name, ret_inner);
+            if (done != 0)
+                return done < 0 ? fail_os(err, "remove '%.100s'", entry->name) : 1;
         }
-        if (removed == 0)
-            return 0;
     }
+    return 0;
+}
+
+int empty_folder(int folder, error *err)
+{
+    int folders[DEPTH_MOST + 1] = { folder };
+    unsigned depth = 1;
+    int done = 0;
+    while (depth > 0 && done >= 0) {
+        done = remove_entries(folders, depth, &folders[depth], err);
+        if (done == 1)
+            depth++;
+        else if (done == 0 && --depth > 0)
+            (void) close(folders[depth]);
+    }
+    while (depth > 1)
+        (void) close(folders[--depth]);
+    return done;
 }
 
 int remove_path(struct sandbox *sandbox, const char *path, error *err)
@@ -141,10 +178,10 @@ int remove_path(struct sandbox *sandbox, const char *path, error *err)
         return 0;
     if (errno != EISDIR && errno != EPERM)
         return fail_os(err, "remove '%.100s'", path);
-    auto_fd folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd folder = open_inner(parent, name, O_RDONLY);
     if (folder < 0)
         return fail_os(err, "open '%.100s'", path);
-    if (empty_folder(folder, DEPTH_MOST, err) < 0)
+    if (empty_folder(folder, err) < 0)
         return -1;
     if (unlinkat(parent, name, AT_REMOVEDIR) < 0)
         return fail_os(err, "remove '%.100s'", path);
@@ -183,8 +220,7 @@ static void list_into(struct listing *listing, int folder, size_t length, uint32
             if (depth >= listing->depth_most ||
                 (entry->type != DT_DIR && entry->type != DT_UNKNOWN))
                 continue;
-            auto_fd inner =
-                openat(folder, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            auto_fd inner = open_inner(folder, entry->name, O_RDONLY);
             if (inner < 0)
                 continue; /* not ours to read: it is listed, what is in it is not */
             listing->path[length + name] = '/';

@@ -63,9 +63,9 @@ int open_parent(int folder, const char *path, bool make, int *ret_parent, const 
         name[length] = '\0';
         if (make && mkdirat(at, name, 0755) < 0 && errno != EEXIST)
             return fail_os(err, "make folder '%s'", name);
-        int inner = open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0, err);
+        int inner = open_inner(at, name, O_RDONLY);
         if (inner < 0)
-            return -1;
+            return fail_os(err, "open '%.100s'", name);
         (void) close(at);
         at = inner;
         path = slash + 1;

@@ -172,12 +172,26 @@ int open_parent(int folder, const char *path, bool make, int *ret_parent, const 
 int send_file(const struct sandbox *sandbox, uint32_t id, int file, const char *path, uint64_t size,
               error *err);
 
+/* paths.c: the one way from a folder to a folder in it, for all walks. Follows no link, and does not
+ * enter /proc (EACCES). */
+int open_inner(int folder, const char *name, int flags);
+
 /* entries.c: names of a session. Paths: inside.h. */
 int list_folder(struct sandbox *sandbox, uint32_t id, const struct inside_list *order,
                 const char *path, error *err);
 int make_folder(struct sandbox *sandbox, const char *path, error *err);
 int move_path(struct sandbox *sandbox, const char *from, const char *to, error *err);
 int remove_path(struct sandbox *sandbox, const char *path, error *err);
+
+/* A program may set any time, also one that 64 bits of nanoseconds do not hold. */
+static inline int64_t nanoseconds_of(const struct timespec *time)
+{
+    int64_t sum;
+    if (__builtin_mul_overflow((int64_t) time->tv_sec, INT64_C(1000000000), &sum) ||
+        __builtin_add_overflow(sum, (int64_t) time->tv_nsec, &sum))
+        return time->tv_sec < 0 ? INT64_MIN : INT64_MAX;
+    return sum;
+}
 
 /* What getdents64(2) fills in. */
 struct listed {

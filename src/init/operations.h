@@ -9,6 +9,10 @@
 struct operation;
 struct pollfd;
 
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE (1U << 0)
+#endif
+
 /* How an operation goes on; -1 with *err ends it too. Either way DONE is sent, and it is closed. */
 enum { OPERATION_GOES_ON = 0, OPERATION_ENDS = 1 };
 
@@ -76,9 +80,12 @@ int open_path(const struct sandbox *sandbox, const char *path, int flags, error 
 int open_place(const struct sandbox *sandbox, const char *path, bool make, const char **ret_name,
                error *err);
 
+/* What a link leads to; 0 if that is nothing, or of a process: init's own is not told. */
+uint32_t mode_of_target(int folder, const char *name);
+
 /* entries.c: one row of a listing. */
 void send_entry(const struct sandbox *sandbox, uint32_t id, int folder, const char *name,
                 const char *path, uint32_t depth);
-/* Removes all that is in it, folders as deep as `depth`. */
-int empty_folder(int folder, int depth, error *err);
+/* Removes all that is in it, however deep. */
+int empty_folder(int folder, error *err);
 int stat_path(struct sandbox *sandbox, const struct frame *in, error *err);

@@ -125,7 +125,7 @@ static void enter_folder(const struct sandbox *sandbox, struct packing *packing,
                          const char *name, const struct stat *status)
 {
     size_t length = strlen(packing->path);
-    auto_fd inner = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    auto_fd inner = open_inner(folder, name, O_RDONLY);
     if (inner < 0 || packing->depth == LEVELS_MOST || length + 2 > sizeof packing->path) {
         skip(sandbox, packing, inner < 0 ? INSIDE_SKIP_READ : INSIDE_SKIP_DEPTH,
              inner < 0 ? errno : 0);

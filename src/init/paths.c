@@ -66,14 +66,13 @@ static int open_inside(const struct sandbox *sandbox, const char *whole, int fla
 }
 
 /* What /proc holds of init itself is init's, although init opens it for others. */
-static int check_is_no_process(int file, const char *path, error *err)
+static int check_is_no_process(int file)
 {
     struct statfs where;
     if (fstatfs(file, &where) < 0)
-        return fail_os(err, "look at '%.100s'", path);
-    if (where.f_type == PROC_SUPER_MAGIC)
-        return refuse(err, EACCES, path);
-    return 0;
+        return -1;
+    errno = EACCES;
+    return where.f_type == PROC_SUPER_MAGIC ? -1 : 0;
 }
 
 int open_path(const struct sandbox *sandbox, const char *path, int flags, error *err)
@@ -84,9 +83,25 @@ int open_path(const struct sandbox *sandbox, const char *path, int flags, error 
     auto_fd file = open_inside(sandbox, whole.text, flags);
     if (file < 0)
         return fail_os(err, "open '%.100s'", path);
-    if (check_is_no_process(file, path, err) < 0)
-        return -1;
+    if (check_is_no_process(file) < 0)
+        return fail_os(err, "path '%.100s'", path);
     return take_fd(&file);
+}
+
+int open_inner(int folder, const char *name, int flags)
+{
+    auto_fd inner = openat(folder, name, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return inner < 0 || check_is_no_process(inner) < 0 ? -1 : take_fd(&inner);
+}
+
+uint32_t mode_of_target(int folder, const char *name)
+{
+    struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS };
+    auto_fd target = (int) syscall(SYS_openat2, folder, name, &how, sizeof how);
+    struct stat status;
+    if (target < 0 || check_is_no_process(target) < 0 || fstat(target, &status) < 0)
+        return 0;
+    return status.st_mode;
 }
 
 /* Walks from the root, making what is missing. `whole` ends where the last name begins. */
@@ -135,7 +150,7 @@ int open_place(const struct sandbox *sandbox, const char *path, bool make, const
     }
     if (folder < 0)
         return fail_os(err, "open the folder of '%.100s'", path);
-    if (check_is_no_process(folder, path, err) < 0)
-        return -1;
+    if (check_is_no_process(folder) < 0)
+        return fail_os(err, "path '%.100s'", path);
     return take_fd(&folder);
 }

@@ -14,10 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef RENAME_NOREPLACE
-#define RENAME_NOREPLACE (1U << 0)
-#endif
-
 /* --- out --- */
 
 static int step_read(struct sandbox *sandbox, struct operation *operation, error *err)
@@ -60,6 +56,10 @@ int begin_read(struct sandbox *sandbox, const struct frame *in, error *err)
     const char *path = (const char *) in->payload + sizeof order;
     /* Neither a FIFO nor a lease makes us wait. */
     auto_fd file = open_path(sandbox, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, err);
+    if (file < 0 && err->os == ENXIO) { /* a socket, or a device that is not there */
+        errno = EINVAL;
+        return fail_os(err, "'%.100s' is no regular file", path);
+    }
     if (file < 0 || check_is_file(file, path, &status, err) < 0)
         return -1;
     uint64_t size = (uint64_t) status.st_size;
@@ -74,7 +74,7 @@ int begin_read(struct sandbox *sandbox, const struct frame *in, error *err)
     operation->credit = order.credit;
     struct inside_file head = {
         .size = size,
-        .mtime_ns = (int64_t) status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec,
+        .mtime_ns = nanoseconds_of(&status.st_mtim),
         .mode = status.st_mode,
     };
     send_frame(sandbox, INSIDE_FILE, 0, in->head.id, &head, sizeof head, path, strlen(path));

@@ -267,12 +267,11 @@ static const struct operation_kind being_loaded = { .wants = wants_bytes,
  * have been removed. */
 static int empty_places(const struct sandbox *sandbox, error *err)
 {
-    enum { DEPTH_MOST = 64 };
     for_each(place, scratch_places) {
         char path[32];
         (void) snprintf(path, sizeof path, "/%s", *place);
         auto_fd folder = open_path(sandbox, path, O_RDONLY | O_DIRECTORY, err);
-        if (folder < 0 || empty_folder(folder, DEPTH_MOST, err) < 0)
+        if (folder < 0 || empty_folder(folder, err) < 0)
             return under(err, "empty '%s'", path);
     }
     return 0;

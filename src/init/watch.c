@@ -53,7 +53,7 @@ static void tell_change(const struct sandbox *sandbox, struct operation *operati
     if (folder && fstatat(folder->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
         change.size = (uint64_t) status.st_size;
         change.mode = status.st_mode;
-        change.mtime_ns = (int64_t) status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
+        change.mtime_ns = nanoseconds_of(&status.st_mtim);
     }
     size_t size = strlen(path);
     uint64_t cost = sizeof change + size;
@@ -152,8 +152,7 @@ static bool look_below(const struct sandbox *sandbox, struct operation *operatio
             }
             if (entry->type != DT_DIR)
                 continue;
-            int inner =
-                openat(place->folder, entry->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            int inner = open_inner(place->folder, entry->name, O_PATH);
             unsigned own = (unsigned) (place - watching->folders);
             if (inner >= 0 && (depth == 0 || !add_below(sandbox, operation, inner, own, entry->name,
                                                         depth - 1, tell))) {
@@ -234,7 +233,7 @@ static void follow(const struct sandbox *sandbox, struct operation *operation,
         forget_below(operation, own, event->name);
     if (!(event->mask & (IN_CREATE | IN_MOVED_TO)))
         return;
-    int folder = openat(place->folder, event->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int folder = open_inner(place->folder, event->name, O_PATH);
     if (folder >= 0 && !add_below(sandbox, operation, folder, own, event->name, DEPTH_MOST, true))
         tell_change(sandbox, operation, NULL, INSIDE_CHANGE_LOST, "");
 }

@@ -47,6 +47,10 @@ class Files:
         response = self.raw("GET", self.place(path), None, headers)
         return response.status, response.read(), response.headers
 
+    def delete(self, path):
+        response = self.raw("DELETE", self.place(path))
+        return response.status, response.read(), response.headers
+
     def ask(self, what, **request):
         return self.session.call("POST", f"/files:{what}", request)
 
@@ -141,6 +145,47 @@ class TestFiles:
         assert files.get("m")[0] in (400, 403, 404)
         entry = files.ask("stat", path="l")[1]
         assert (entry["type"], entry["target"], entry["target_type"]) == ("link", "/etc/passwd", "file")
+
+    def test_no_walk_enters_proc(self, files):
+        """A walk from the root sees that there is a /proc, and nothing of what is in it: it would see as init does."""
+        files.session.run("import os\nos.makedirs('/workspace/d')\nopen('/workspace/d/f', 'w')")
+        paths = set(files.paths(path="/", depth=6))
+        assert {"proc", "workspace/d/f"} <= paths
+        assert not [path for path in paths if path.startswith("proc/")]
+        response = files.raw("GET", f"{files.session.place}/files:tar?path=/etc/..")
+        assert response.status == 400, response.read()
+        response = files.raw("GET", f"{files.session.place}/files:tar?path=/")
+        names = tarfile.open(fileobj=io.BytesIO(response.read()), errorlevel=0).getnames()
+        assert "workspace/d/f" in names and not [name for name in names if name.startswith("proc/")]
+        made = io.BytesIO()
+        with tarfile.open(fileobj=made, mode="w") as tar:
+            tar.addfile(tarfile.TarInfo("proc/self/oom_score_adj"), io.BytesIO())
+        response = files.raw("PUT", f"{files.session.place}/files:tar?path=/", made.getvalue())
+        assert response.status == 403, response.read()
+
+    @pytest.mark.parametrize("target", ["/proc/self/fd/0", "/proc/1/exe", "/proc/self/status", "/proc/self/root/etc/passwd"])
+    def test_what_a_link_into_proc_leads_to_is_not_told(self, files, target):
+        files.session.run(f"import os\nos.symlink({target!r}, 'l')")
+        entry, = files.ask("list")[1]["entries"]
+        assert (entry["type"], entry["target"]) == ("link", target) and not entry.get("target_type")
+
+    def test_a_time_that_does_not_fit_is_the_last_that_does(self, files):
+        files.session.run("import os\nfor name, t in ('past', -(1 << 40)), ('far', 1 << 40):\n"
+                          "  open(name, 'w')\n  os.utime(name, (t, t))")
+        times = {entry["path"]: entry["modified_ms"] for entry in files.ask("list")[1]["entries"]}
+        assert times["past"] < 0 < times["far"], times
+
+    def test_a_socket_is_no_file(self, files):
+        files.session.run("import socket\ns = socket.socket(socket.AF_UNIX)\ns.bind('s')")
+        status, body, _ = files.get("s")
+        assert status == 400 and b"no regular file" in body
+
+    def test_a_tree_of_any_depth_is_removed(self, files):
+        files.session.run("import os\nos.mkdir('t')\nos.chdir('t')\nfor i in range(1000):\n"
+                          "  os.mkdir('d'); open('f', 'w'); os.chdir('d')\nos.chdir('/workspace')")
+        status, body, _ = files.delete("t")
+        assert status in (200, 204), body
+        assert files.paths() == []
 
     def test_a_full_disk_is_named(self, daemon):
         session = daemon.session(limits={"disk_bytes": 4 << 20})
