@@ -222,7 +222,7 @@ static int rotate_key(const struct log_arguments *arguments, int folder, error *
     const struct chain_link *last = &chain.links[chain.count - 1];
     (void) printf("the log '%s/daemon/log' has a new key, named by the last record of the old one: "
                   "%s → %s\n",
-                  state, last->from.name, last->to.name);
+                  state, last->from.label, last->to.label);
     return 0;
 }
 

@@ -34,6 +34,7 @@ static const struct option_row log_rows[] = {
     { "json",       0,   NULL,     VALUES_NONE,   "verify, tail, search: the same for programs",        store_switch, FIELD(json) },
     { "key",        0,   "FILE",   VALUES_FILE,   "verify, key: the public key, as you have kept it",   store_text,   FIELD(key) },
     { "checkpoint", 0,   "FILE",   VALUES_FILE,   "verify: a checkpoint that you have kept; the log must go on from it", store_text, FIELD(checkpoint) },
+    { "witness",    0,   "FILE",   VALUES_FILE,   "verify: the file that --log-witness has kept; the log must go on from all of it", store_text, FIELD(witness) },
     { "signatures", 0,   NULL,     VALUES_NONE,   "verify: check the signature of every record",        store_switch, FIELD(signatures) },
     { "all",        0,   NULL,     VALUES_NONE,   "verify: each thing that is wrong in a line of its own", store_switch, FIELD(all) },
     { "count",      'n', "N",      VALUES_NONE,   "tail: how many records; default: 20",                store_text,   FIELD(count) },
@@ -100,7 +101,7 @@ static const struct taking {
     bool is_writing; /* to the log of a state, as its user; never to a folder by its path */
 } takings[] = {
     /* clang-format off */
-    { &log_table,     "verify",     " json key checkpoint signatures all ", 0, 0 },
+    { &log_table,     "verify",     " json key checkpoint witness signatures all ", 0, 0 },
     { &log_table,     "tail",       " json count ",                     0, 0 },
     { &log_table,     "search",     " json ",                           0, OPERANDS_MOST },
     { &log_table,     "export",     " out ",                            0, 0 },
@@ -225,25 +226,37 @@ int log_folder_open(const struct log_arguments *arguments, int *ret_folder, erro
     return *ret_folder < 0 ? fail_os(err, "open the folder of the log '%s'", folder) : 0;
 }
 
+static int read_log_key(int folder, struct public_key *ret_key, error *err)
+{
+    auto_text text = NULL;
+    size_t size = 0;
+    auto_fd file = folder < 0 ? -1 : openat(folder, "key.pub", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return fail(err, ERR_NOT_FOUND, "no public key is known; give one: --key FILE");
+    if (read_to_end(file, "key.pub", &text, &size, err) < 0)
+        return -1;
+    return public_key_read(text, ret_key, err) < 0 ? under(err, "key.pub") : 0;
+}
+
 int log_key_read(const struct log_arguments *arguments, int folder, struct public_key *ret_key,
                  bool *ret_is_own, error *err)
 {
     auto_text text = NULL;
     size_t size = 0;
+    struct public_key own;
+    error unused;
     *ret_is_own = !arguments->key;
-    if (arguments->key) {
-        if (read_input_file(arguments->key, &text, &size, err) < 0)
-            return -1;
-    } else {
-        auto_fd file = folder < 0 ? -1 : openat(folder, "key.pub", O_RDONLY | O_CLOEXEC);
-        if (file < 0)
-            return fail(err, ERR_NOT_FOUND, "no public key is known; give one: --key FILE");
-        if (read_to_end(file, "key.pub", &text, &size, err) < 0)
-            return -1;
-    }
-    return public_key_read(text, ret_key, err) < 0
-               ? under(err, "%s", arguments->key ? arguments->key : "key.pub")
-               : 0;
+    if (!arguments->key)
+        return read_log_key(folder, ret_key, err);
+    if (read_input_file(arguments->key, &text, &size, err) < 0)
+        return -1;
+    if (public_key_read(text, ret_key, err) < 0)
+        return under(err, "%s", arguments->key);
+    /* PEM has no name: the log's own, of the same key, is as good as any. */
+    if (ret_key->is_bare && read_log_key(folder, &own, &unused) == 0 &&
+        strcmp(own.id, ret_key->id) == 0)
+        public_key_fill(ret_key, own.name);
+    return 0;
 }
 
 /* --- receipts -----------------------------------------------------------------------------------

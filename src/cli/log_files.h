@@ -9,11 +9,15 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 
-enum { OPERANDS_MOST = 16 };
+enum { OPERANDS_MOST = 16, EXIT_DOES_NOT_VERIFY = 1 };
+
+#define KEY_IS_OF_THE_LOG                                                               \
+    "not proved: who signed. The key was taken from the log itself; give the one that " \
+    "you have kept: --key FILE."
 
 /* Options and operands of a verb below `log` or `receipt`. */
 struct log_arguments {
-    const char *state, *log, *key, *checkpoint, *out, *count;
+    const char *state, *log, *key, *checkpoint, *witness, *out, *count;
     bool json, pem, signatures, bundle, all;
     int operand_count;
     const char *operands[OPERANDS_MOST];

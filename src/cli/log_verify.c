@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_DOES_NOT_VERIFY = 1, PROBLEMS_TOLD = 50, KINDS_MOST = 16 };
+enum { PROBLEMS_TOLD = 50, KINDS_MOST = 16 };
 
 /* What is wrong for one reason. */
 struct kind {
@@ -91,7 +91,7 @@ static void print_next_step(const struct verify_report *report, const struct pub
         (void) printf("next: no record here is signed by %s. A copy from before a change of key is "
                       "verified by the key of that time: --key FILE. If it ought to be this key, "
                       "somebody else has written these records.\n",
-                      key->name);
+                      key->label);
     else if (report->size < report->kept)
         (void) puts("next: it is older than the checkpoint that you keep, or was cut off: look for "
                     "the newer one.");
@@ -117,6 +117,7 @@ static void print_json(const struct verify_report *report, const struct public_k
     add_number(whole, "size", report->size);
     add_number(whole, "covered", report->covered);
     add_number(whole, "kept", report->kept);
+    add_number(whole, "witnessed", report->witnessed);
     add_number(whole, "signatures", report->signatures);
     add_number(whole, "problem_count", report->problems);
     (void) json_object_object_add(whole, "problems", problems);
@@ -154,15 +155,17 @@ static void print_verdict(const struct verify_report *report, const struct telli
                       "tells; only their hashes are left.\n",
                       report->first);
     if (key_is_own)
-        (void) puts(
-            "not proved: who signed. The key was taken from the log itself; give the one that "
-            "you have kept: --key FILE.");
+        (void) puts(KEY_IS_OF_THE_LOG);
     if (had_kept)
         (void) printf(
             "proved: it is the continuation of the checkpoint that you kept, over %" PRIu64
             " records.\n",
             report->kept);
-    else
+    if (report->witnessed > 0)
+        (void) printf("proved: it is the continuation of the %" PRIu64
+                      " checkpoints that the witness has seen.\n",
+                      report->witnessed);
+    if (!had_kept && report->witnessed == 0)
         (void) puts(
             "not proved: that the whole log was not exchanged for an older one of the same key. "
             "Keep a checkpoint elsewhere and give it: --checkpoint FILE.");
@@ -176,9 +179,12 @@ int log_verify_answer(const struct log_arguments *arguments, int folder, error *
     struct public_key key;
     bool key_is_own;
     auto_text kept = NULL;
-    size_t size = 0;
+    auto_text witness = NULL;
+    size_t size = 0, witness_size = 0;
     if (log_key_read(arguments, folder, &key, &key_is_own, err) < 0 ||
-        (arguments->checkpoint && read_input_file(arguments->checkpoint, &kept, &size, err) < 0))
+        (arguments->checkpoint && read_input_file(arguments->checkpoint, &kept, &size, err) < 0) ||
+        (arguments->witness &&
+         read_input_file(arguments->witness, &witness, &witness_size, err) < 0))
         return -1;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     struct telling telling = { .problems = arguments->json ? json_object_new_array() : NULL,
@@ -186,6 +192,8 @@ int log_verify_answer(const struct log_arguments *arguments, int folder, error *
     struct verify_order order = { .folder = folder,
                                   .key = &key,
                                   .kept = kept,
+                                  .witness = witness,
+                                  .witness_size = witness_size,
                                   .every_signature = arguments->signatures,
                                   .workers = processors > 0 ? (unsigned) processors : 1,
                                   .problem = tell_problem,

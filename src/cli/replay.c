@@ -8,6 +8,7 @@
 #include "cli/inputs.h"
 #include "cli/log_files.h"
 #include "cli/options.h"
+#include "cli/receipt_check.h"
 #include "cli/run_arguments.h"
 #include "model/limits.h"
 #include "receipt/statement.h"
@@ -23,7 +24,8 @@
 enum { EXIT_DIFFERENT = 1, WORDS_MOST = 1024, TEXTS_MOST = 64 };
 
 struct replay {
-    const char *code, *expect, *state, *log, *daemon;
+    const char *code, *expect, *state, *log, *key, *daemon;
+    bool key_is_own; /* it was taken from the log itself */
     bool json, pass_stdin, private;
     int word_count; /* of the command line of `run` that this becomes */
     char *words[WORDS_MOST];
@@ -65,7 +67,8 @@ static const struct option_row rows[] = {
     { "json",    0,   NULL,         VALUES_NONE,   "the same for programs",                           store_switch, FIELD(json) },
     { "daemon",  0,   "SOCKET",     VALUES_FILE,   "use the daemon at this socket",                   store_text,   FIELD(daemon) },
     { "private", 0,   NULL,         VALUES_NONE,   "use no running daemon, start one for this call",  store_switch, FIELD(private) },
-    { "log",     0,   "FOLDER",     VALUES_FOLDER, "the log that the id is looked up in",             store_text,   FIELD(log) },
+    { "key",     0,   "FILE",       VALUES_FILE,   "the public key, as you have kept it",             store_text,   FIELD(key) },
+    { "log",     0,   "FOLDER",     VALUES_FOLDER, "the log that the receipt has to stand in",        store_text,   FIELD(log) },
     { "state",   0,   "FOLDER",     VALUES_FOLDER, "the state folder",                                store_text,   FIELD(state) },
     /* clang-format on */
 };
@@ -77,8 +80,9 @@ const struct option_table *replay_option_table(void)
         .examples = "  glovebox replay run.json --code script.py --file data.csv\n"
                     "  glovebox replay rcp_… --code script.py -- ARGUMENTS\n",
         .usage = "[OPTIONS] RECEIPT [-- ARGUMENTS]",
-        .more =
-            "Exit status 0: the same came out; 1: something else did; 125: it could not be run.\n",
+        .more = "The receipt is verified first. Exit status 0: the same came out; 1: something "
+                "else did, or "
+                "the receipt does not verify; 125: it could not be run.\n",
         .rows = rows,
         .count = COUNT_OF(rows),
     };
@@ -121,6 +125,8 @@ static int plan(struct replay *replay, error *err)
 {
     json_object *payload = replay->found.payload;
     const char *kind = text_at(payload, "predicate.execution.kind");
+    if (add_word(replay, "run", err) < 0)
+        return -1;
     if (strcmp(text_at(payload, "predicateType"), PREDICATE_RUN) != 0)
         return fail(err, ERR_BAD_REQUEST, "it is no receipt of an execution that ended");
     if (strcmp(kind, "cell") == 0)
@@ -142,25 +148,34 @@ static int plan(struct replay *replay, error *err)
                : 0;
 }
 
-static int read_command_line(struct replay *replay, int argc, char **argv, const char **ret_receipt,
+static int read_command_line(struct replay *replay, struct words *words, const char **ret_receipt,
                              error *err)
 {
-    struct words words = { argc, argv, 1 };
     *ret_receipt = NULL;
-    if (add_word(replay, "run", err) < 0)
-        return -1;
-    int outcome = options_read(replay_option_table(), replay, &words, err);
+    int outcome = options_read(replay_option_table(), replay, words, err);
     if (outcome != OPTIONS_TAKEN)
         return outcome;
-    if (words.next < argc)
-        *ret_receipt = argv[words.next++];
-    outcome = options_read(replay_option_table(), replay, &words, err);
+    if (words->next < words->count)
+        *ret_receipt = words->words[words->next++];
+    outcome = options_read(replay_option_table(), replay, words, err);
     if (outcome != OPTIONS_TAKEN)
         return outcome;
-    if (!*ret_receipt)
-        return fail(err, ERR_BAD_REQUEST, "give the receipt: its file, or its id");
-    struct log_arguments place = { .state = replay->state, .log = replay->log };
-    if (receipt_find(&place, *ret_receipt, &replay->found, err) < 0 || plan(replay, err) < 0)
+    return *ret_receipt ? OPTIONS_TAKEN
+                        : fail(err, ERR_BAD_REQUEST, "give the receipt: its file, or its id");
+}
+
+/* Nothing of a receipt is believed before it was verified. Returns 0, or RECEIPT_IS_NONE. */
+static int find_receipt(struct replay *replay, const char *name, error *err)
+{
+    struct log_arguments place = { .state = replay->state, .log = replay->log, .key = replay->key };
+    int result = receipt_find(&place, name, &replay->found, err);
+    return result != 0 ? result : receipt_demand(&place, &replay->found, &replay->key_is_own, err);
+}
+
+/* `words` are the arguments of the code. */
+static int plan_run(struct replay *replay, struct words *words, error *err)
+{
+    if (plan(replay, err) < 0)
         return -1;
     bool is_command =
         strcmp(text_at(replay->found.payload, "predicate.execution.kind"), "command") == 0;
@@ -169,8 +184,8 @@ static int read_command_line(struct replay *replay, int argc, char **argv, const
     if ((replay->pass_stdin && add_word(replay, "--stdin", err) < 0) ||
         add_word(replay, is_command ? "--" : replay->code, err) < 0)
         return -1;
-    for (; words.next < argc; words.next++)
-        if (add_word(replay, argv[words.next], err) < 0)
+    for (; words->next < words->count; words->next++)
+        if (add_word(replay, words->words[words->next], err) < 0)
             return -1;
     return run_arguments_read(&replay->arguments, is_command, replay->word_count, replay->words,
                               err);
@@ -369,6 +384,9 @@ static int tell(struct replay *replay)
     const char *id = text_at(replay->again.payload, "predicate.id");
     if (replay->json) {
         json_object *whole = json_object_new_object();
+        (void) json_object_object_add(whole, "verified", json_object_new_boolean(true));
+        (void) json_object_object_add(whole, "key_from_the_log",
+                                      json_object_new_boolean(replay->key_is_own));
         (void) json_object_object_add(whole, "same", json_object_new_boolean(different == 0));
         (void) json_object_object_add(whole, "receipt", json_object_new_string(id));
         (void) json_object_object_add(whole, "verdict",
@@ -381,6 +399,8 @@ static int tell(struct replay *replay)
     (void) printf("%s: outcome, output and artifacts %s (new receipt %s)\n",
                   different == 0 ? "THE SAME" : "DIFFERENT",
                   different == 0 ? "have the same hashes" : "are not all the same", id);
+    if (replay->key_is_own)
+        (void) puts(KEY_IS_OF_THE_LOG);
     if (verdict && !is_left_out)
         (void) printf("       the output was compared with what was expected of it, as then\n");
     if (is_left_out)
@@ -398,6 +418,17 @@ static int tell(struct replay *replay)
     return different > 0 ? EXIT_DIFFERENT : 0;
 }
 
+static int replay_receipt(struct replay *replay, const char *name, struct words *words, error *err)
+{
+    int result = find_receipt(replay, name, err);
+    if (result == RECEIPT_IS_NONE)
+        return receipt_print_unverified(replay->json, err);
+    if (result < 0 || plan_run(replay, words, err) < 0 || expect_inputs(replay, err) < 0 ||
+        run_again(replay, err) < 0)
+        return -1;
+    return tell(replay);
+}
+
 int command_replay(int argc, char **argv)
 {
     error err = { 0 };
@@ -406,12 +437,12 @@ int command_replay(int argc, char **argv)
     if (!replay)
         return complain("out of memory");
     replay->differences = json_object_new_array();
-    int status = read_command_line(replay, argc, argv, &receipt, &err);
-    if (status == OPTIONS_TAKEN) {
-        status = expect_inputs(replay, &err) < 0 || run_again(replay, &err) < 0 ? -1 : tell(replay);
-    } else if (status == OPTIONS_HELP) {
+    struct words words = { argc, argv, 1 };
+    int status = read_command_line(replay, &words, &receipt, &err);
+    if (status == OPTIONS_TAKEN)
+        status = replay_receipt(replay, receipt, &words, &err);
+    else if (status == OPTIONS_HELP)
         status = 0;
-    }
     if (status < 0)
         status = complain_of(&err);
     glb_outcome_free(replay->outcome);

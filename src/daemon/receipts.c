@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/log.h"
-#include "daemon/notices.h"
+#include "daemon/witness_link.h"
 #include "receipt/envelope.h"
 #include "receipt/intents.h"
 #include "receipt/jcs.h"
@@ -16,9 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/utsname.h>
 
 enum { FILTER_MOST = 1024 * 1024, REPORT_MOST = 64 * 1024, FORESEEN_MOST_MS = 1 };
@@ -33,9 +31,7 @@ struct receipts {
     struct ledger_group on_its_way;
     bool is_working;
     error work_failure;
-    int witness;
-    bool witness_is_syslog;
-    struct notices *far_witness; /* NULL: it is near, or there is none */
+    struct witness_link witness;
     struct fact_place machine;
     struct statement_memory memory;
     struct statement_place foreseen; /* receipt_foresee(); id "": none is */
@@ -50,54 +46,6 @@ void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE])
     unsigned char hash[crypto_hash_sha256_BYTES];
     (void) crypto_hash_sha256(hash, data, size);
     (void) sodium_bin2hex(ret_sha256, SHA256_TEXT_SIZE, hash, sizeof hash);
-}
-
-/* --- witness ------------------------------------------------------------------------------------
- */
-
-static int open_witness(struct receipts *receipts, const struct receipts_settings *settings,
-                        error *err)
-{
-    const char *place = settings->witness;
-    if (strncmp(place, "http://", 7) == 0 || strncmp(place, "https://", 8) == 0) {
-        receipts->far_witness = settings->notices;
-        return settings->notices
-                   ? 0
-                   : fail(err, ERR_BAD_REQUEST, "a witness by HTTP needs glovebox-notify");
-    }
-    receipts->witness_is_syslog = strcmp(place, "syslog") == 0;
-    if (!receipts->witness_is_syslog) {
-        receipts->witness = open(place, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
-        return receipts->witness < 0 ? fail_os(err, "open the witness '%s'", place) : 0;
-    }
-    struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/dev/log" };
-    receipts->witness = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (receipts->witness < 0 ||
-        connect(receipts->witness, (const struct sockaddr *) &address, sizeof address) < 0)
-        return fail_os(err, "reach syslog at /dev/log as the witness");
-    return 0;
-}
-
-/* A line to syslog says it all: the note's lines are joined by tabs, which it does not contain. */
-static void tell_witness(void *context, const char *text, size_t size)
-{
-    const struct receipts *receipts = context;
-    char line[CHECKPOINT_SIZE + 48];
-    int used = (int) size;
-    if (receipts->far_witness) {
-        notices_checkpoint(receipts->far_witness, text, size);
-        return;
-    }
-    if (receipts->witness_is_syslog) {
-        used = snprintf(line, sizeof line, "<13>glovebox: checkpoint\t%s", text);
-        for (char *at = line; *at; at++)
-            if (*at == '\n')
-                *at = '\t';
-        text = line;
-    }
-    if (write(receipts->witness, text, (size_t) used) != used)
-        log_event(LOG_WARNING, "receipts.witness_does_not_hear",
-                  TEXT("cause", strerrordesc_np(errno)));
 }
 
 /* --- what stays the same ------------------------------------------------------------------------
@@ -283,24 +231,26 @@ int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
     struct receipts *receipts = calloc(1, sizeof *receipts);
     if (!receipts)
         return fail(err, ERR_SYSTEM, "no memory for receipts");
-    receipts->folder = receipts->witness = -1;
+    receipts->folder = receipts->witness.file = -1;
     receipts->is_durable = settings->sync && strcmp(settings->sync, "each") == 0;
     receipts->group.data = receipts->work.data = receipts;
     struct ledger_settings log = { .sync_each = receipts->is_durable,
                                    .keep_most = settings->keep_bytes,
-                                   .witness = settings->witness ? tell_witness : NULL,
-                                   .witness_context = receipts };
+                                   .witness = settings->witness ? witness_link_tell : NULL,
+                                   .witness_context = &receipts->witness };
     (void) uv_timer_init(loop, &receipts->group);
     uv_unref((uv_handle_t *) &receipts->group);
     *ret_receipts = receipts;
     if (settings->sync && !receipts->is_durable && strcmp(settings->sync, "group") != 0)
         return fail(err, ERR_BAD_REQUEST, "--log-sync is 'each' or 'group', not '%s'",
                     settings->sync);
-    if (settings->witness && open_witness(receipts, settings, err) < 0)
+    if (settings->witness &&
+        witness_link_open(&receipts->witness, settings->witness, settings->notices, err) < 0)
         return -1;
     if (start_thread(receipts, loop, err) < 0 || learn_machine(receipts, settings, err) < 0 ||
         open_folder(settings->state, &receipts->folder, err) < 0 ||
-        ledger_open(receipts->folder, &log, &receipts->ledger, err) < 0)
+        ledger_open(receipts->folder, &log, &receipts->ledger, err) < 0 ||
+        witness_link_check(&receipts->witness, receipts->folder, receipts->ledger, err) < 0)
         return -1;
     return settle(receipts, err);
 }
@@ -319,7 +269,7 @@ void receipts_close(struct receipts *receipts)
     statement_memory_done(&receipts->memory);
     ledger_close(receipts->ledger);
     close_fd(&receipts->folder);
-    close_fd(&receipts->witness);
+    close_fd(&receipts->witness.file);
     for (size_t i = 0; i < FILTERS_MOST; i++)
         free(receipts->names[i]);
     free(receipts);

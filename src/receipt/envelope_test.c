@@ -12,7 +12,7 @@ static void make_key(struct signing_key *key)
 {
     unsigned char seed[32] = { 1, 2, 3 };
     (void) crypto_sign_seed_keypair(key->public.bytes, key->secret, seed);
-    public_key_fill(&key->public);
+    public_key_fill(&key->public, NULL);
 }
 
 /* Calls `holds` with each byte of the text changed in each of these ways; none may hold. */

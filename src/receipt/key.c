@@ -2,14 +2,17 @@
 #include "receipt/key.h"
 
 #include "base/cleanup.h"
+#include "receipt/chain.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { SEED_SIZE = 32, SEED_TEXT_SIZE = 2 * SEED_SIZE + 1, ED25519_NOTE = 1 };
 
@@ -19,12 +22,16 @@ static const unsigned char pem_head[] = { 0x30, 0x2A, 0x30, 0x05, 0x06, 0x03,
 static const char pem_begin[] = "-----BEGIN PUBLIC KEY-----\n";
 static const char pem_end[] = "\n-----END PUBLIC KEY-----\n";
 
-void public_key_fill(struct public_key *key)
+void public_key_fill(struct public_key *key, const char *name)
 {
     unsigned char hash[32];
     (void) crypto_hash_sha256(hash, key->bytes, sizeof key->bytes);
     (void) sodium_bin2hex(key->id, sizeof key->id, hash, sizeof hash);
-    (void) snprintf(key->name, sizeof key->name, "glovebox/%.16s", key->id);
+    (void) snprintf(key->label, sizeof key->label, "key %.16s", key->id);
+    if (name)
+        (void) snprintf(key->name, sizeof key->name, "%s", name);
+    else
+        (void) snprintf(key->name, sizeof key->name, "glovebox/%.16s", key->id);
 
     unsigned char mark[2] = { '\n', ED25519_NOTE };
     crypto_hash_sha256_state state;
@@ -58,6 +65,14 @@ void public_key_print_pem(const struct public_key *key, char ret_text[KEY_TEXT_S
     (void) snprintf(ret_text, KEY_TEXT_SIZE, "%s%s%s", pem_begin, base64, pem_end);
 }
 
+/* What may name a key in a signed note. */
+static bool is_name(const char *name)
+{
+    static const char prefix[] = "glovebox/";
+    return strncmp(name, prefix, sizeof prefix - 1) == 0 && strlen(name) == KEY_NAME_SIZE - 1 &&
+           strspn(name + sizeof prefix - 1, "0123456789abcdef") == KEY_NAME_SIZE - sizeof prefix;
+}
+
 /* Both spellings hold the key in base64 behind a fixed number of bytes. Whatever is read must print
  * as it was written: so no byte of it can differ unseen. */
 int public_key_read(const char *text, struct public_key *ret_key, error *err)
@@ -65,16 +80,19 @@ int public_key_read(const char *text, struct public_key *ret_key, error *err)
     unsigned char decoded[64];
     size_t size = 0;
     bool is_pem = strncmp(text, pem_begin, sizeof pem_begin - 1) == 0;
-    const char *plus = strchr(text, '+'); /* the first two separate; base64 may have more */
-    plus = plus ? strchr(plus + 1, '+') : NULL;
+    const char *end = strchr(text, '+'); /* the first two separate; base64 may have more */
+    const char *plus = end ? strchr(end + 1, '+') : NULL;
+    char name[KEY_NAME_SIZE] = "";
     const char *base64 = is_pem ? text + sizeof pem_begin - 1 : plus ? plus + 1 : text;
     (void) sodium_base642bin(decoded, sizeof decoded, base64, strlen(base64), NULL, &size,
                              &(const char *){ NULL }, sodium_base64_VARIANT_ORIGINAL);
     size_t head = is_pem ? sizeof pem_head : 1;
-    struct public_key key;
-    if (size == head + PUBLIC_KEY_SIZE) {
+    struct public_key key = { .is_bare = is_pem };
+    if (!is_pem && end && end - text < KEY_NAME_SIZE)
+        (void) snprintf(name, sizeof name, "%.*s", (int) (end - text), text);
+    if (size == head + PUBLIC_KEY_SIZE && (is_pem || is_name(name))) {
         memcpy(key.bytes, decoded + head, PUBLIC_KEY_SIZE);
-        public_key_fill(&key);
+        public_key_fill(&key, is_pem ? NULL : name);
         char again[KEY_TEXT_SIZE] = "";
         (is_pem ? public_key_print_pem : public_key_print)(&key, again);
         size_t length = strlen(again);
@@ -140,14 +158,41 @@ static int read_seed(int file, unsigned char seed[SEED_SIZE], error *err)
     return 0;
 }
 
-static int load(int file, struct signing_key *ret_key, error *err)
+/* The log's origin as key.pub has it, and if that is lost, as the log tells of its keys. */
+static void find_name(int folder, const struct public_key *key, char ret_name[KEY_NAME_SIZE])
+{
+    char text[KEY_TEXT_SIZE + 1] = "";
+    struct public_key known;
+    error unused;
+    auto_fd file = openat(folder, "key.pub", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ret_name[0] = '\0';
+    if (file >= 0 && read(file, text, sizeof text - 1) > 0 &&
+        public_key_read(text, &known, &unused) == 0) {
+        memcpy(ret_name, known.name, KEY_NAME_SIZE);
+        return;
+    }
+    struct key_chain *chain = malloc(sizeof *chain);
+    int number = chain && key_chain_read(folder, chain, &unused) == 0
+                     ? key_chain_number(chain, key->id)
+                     : -1;
+    if (number >= 0)
+        memcpy(ret_name, key_chain_key(chain, (size_t) number)->name, KEY_NAME_SIZE);
+    free(chain);
+}
+
+static int load(int folder, int file, struct signing_key *ret_key, error *err)
 {
     unsigned char seed[SEED_SIZE];
+    char name[KEY_NAME_SIZE];
     if (read_seed(file, seed, err) < 0)
         return -1;
     (void) crypto_sign_seed_keypair(ret_key->public.bytes, ret_key->secret, seed);
     sodium_memzero(seed, sizeof seed);
-    public_key_fill(&ret_key->public);
+    ret_key->public.is_bare = false;
+    public_key_fill(&ret_key->public, NULL);
+    find_name(folder, &ret_key->public, name);
+    if (name[0])
+        public_key_fill(&ret_key->public, name);
     return 0;
 }
 
@@ -170,7 +215,7 @@ int key_open(int folder, struct signing_key *ret_key, error *err)
     }
     if (file < 0)
         return fail_os(err, "open the signing key");
-    if (load(file, ret_key, err) < 0)
+    if (load(folder, file, ret_key, err) < 0)
         return -1;
     return !is_new && faccessat(folder, "key.pub", F_OK, 0) == 0
                ? 0
@@ -193,7 +238,7 @@ int key_find_next(int folder, struct signing_key *ret_key, error *err)
     auto_fd file = openat(folder, next_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0)
         return errno == ENOENT ? 0 : fail_os(err, "open the next signing key");
-    return load(file, ret_key, err) < 0 ? -1 : 1;
+    return load(folder, file, ret_key, err) < 0 ? -1 : 1;
 }
 
 int key_take_next(int folder, const struct public_key *key, error *err)

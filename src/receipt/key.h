@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,7 +19,8 @@ enum {
     SECRET_KEY_SIZE = 64,
     SIGNATURE_SIZE = 64,
     KEY_ID_SIZE = 65,   /* SHA-256 of the public key in hex, and the end */
-    KEY_NAME_SIZE = 26, /* "glovebox/", 16 hex digits and the end: origin of the log */
+    KEY_NAME_SIZE = 26, /* "glovebox/", 16 hex digits and the end */
+    KEY_LABEL_SIZE = 21,
     KEY_TEXT_SIZE = 128,
     KEY_FILE_MOST = 4096,
 };
@@ -26,8 +28,10 @@ enum {
 struct public_key {
     unsigned char bytes[PUBLIC_KEY_SIZE];
     char id[KEY_ID_SIZE];
-    char name[KEY_NAME_SIZE];
-    unsigned char note_hash[4]; /* what names it in a signed note */
+    char label[KEY_LABEL_SIZE]; /* for people: "key", and the beginning of the id */
+    char name[KEY_NAME_SIZE];   /* origin of the log: the same for all its keys */
+    bool is_bare;               /* read from PEM, which has no name */
+    unsigned char note_hash[4]; /* names it in a signed note */
 };
 
 struct signing_key {
@@ -47,8 +51,8 @@ void key_drop_next(int folder);
 
 void key_forget(struct signing_key *key); /* overwrites it */
 
-/* Derives names from the bytes. */
-void public_key_fill(struct public_key *key);
+/* Derives the rest from the bytes and the name; NULL: that of a log whose first key it is. */
+void public_key_fill(struct public_key *key, const char *name);
 
 /* Reads a verifier key or PEM. Fails  ERR_BAD_REQUEST. */
 int public_key_read(const char *text, struct public_key *ret_key, error *err);

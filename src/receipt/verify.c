@@ -6,6 +6,7 @@
 #include "receipt/chain.h"
 #include "receipt/envelope.h"
 #include "receipt/segment.h"
+#include "receipt/witness.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -428,7 +429,7 @@ static void compare_ends(struct checking *checking)
 
 static void read_heads(struct checking *checking)
 {
-    char text[CHECKPOINT_SIZE] = "";
+    char text[CHECKPOINT_NOTE_MOST + 1] = "";
     const struct verify_order *order = checking->order;
     error err;
     auto_fd file = openat(order->folder, "checkpoint", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -489,6 +490,27 @@ static void compare_links(const struct checking *checking)
     }
 }
 
+/* Every checkpoint that a witness has seen is one of this log. */
+static void compare_witness(struct checking *checking)
+{
+    struct merkle_tree tree = { .read = read_tree, .context = &checking->tree };
+    const struct verify_order *given = checking->order;
+    const struct witness_order order = { checking->chain, given->key, &tree,
+                                         checking->report->size };
+    const char *at = given->witness, *end = at + given->witness_size;
+    struct witness_note note;
+    while (at && witness_next(&order, &at, end, &note)) {
+        char what[64];
+        error err;
+        checking->report->witnessed++;
+        (void) snprintf(what, sizeof what, "witness, checkpoint over %" PRIu64, note.records);
+        if (witness_compare(&order, &note, &err) < 0)
+            problem(checking, what, err.text);
+    }
+    if (given->witness && checking->report->witnessed == 0)
+        problem(checking, "witness", "it has no checkpoint of this log");
+}
+
 static int check(struct checking *checking, error *err)
 {
     struct verify_report *report = checking->report;
@@ -519,6 +541,7 @@ static int check(struct checking *checking, error *err)
     checking->is_quiet = false;
     compare_ends(checking);
     compare_links(checking);
+    compare_witness(checking);
     return 0;
 }
 

@@ -20,7 +20,9 @@ typedef void verify_problem(void *context, const char *what, const char *why);
 struct verify_order {
     int folder; /* of the log */
     const struct public_key *key;
-    const char *kept; /* a checkpoint from elsewhere; NULL: none */
+    const char *kept;    /* a checkpoint from elsewhere; NULL: none */
+    const char *witness; /* a file of checkpoints from elsewhere (witness.h); NULL: none */
+    size_t witness_size;
     bool every_signature;
     unsigned workers; /* processes that hash side by side; 0: one */
     verify_problem *problem;
@@ -33,6 +35,7 @@ struct verify_report {
     uint64_t signatures,
         trimmed; /* how many were checked; first record that retention says it kept */
     uint64_t bytes;
+    uint64_t witnessed; /* checkpoints of this log that the witness has */
     uint64_t problems;
     uint64_t forged; /* records that the key, or the keys that it leads to, did not sign */
 };
