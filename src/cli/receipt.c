@@ -59,6 +59,7 @@ static const struct line {
     { "gate",          "predicate.gate" },
     { "denials",       "predicate.denials" },
     { "network",       "predicate.network" },
+    { "shortened",     "predicate.shortened" },
     { "walls",         "predicate.isolation.walls" },
     { "degraded",      "predicate.isolation.degraded" },
     { "seccomp",       "predicate.isolation.seccomp" },

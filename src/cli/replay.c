@@ -246,6 +246,11 @@ static int expect_inputs(struct replay *replay, error *err)
     json_object *inputs = member_at(replay->found.payload, "predicate.inputs");
     if (!inputs || !json_object_is_type(inputs, json_type_array))
         return fail(err, ERR_BAD_REQUEST, "the receipt does not list its inputs");
+    if (member_at(replay->found.payload, "predicate.shortened.inputs"))
+        return fail(err, ERR_BAD_REQUEST,
+                    "the receipt lists only the first %zu of its inputs (predicate.shortened), so "
+                    "the others cannot be compared",
+                    json_object_array_length(inputs));
     if (!input_hash(replay, "filename")) {
         free(arguments->file_name); /* it was run from a text, not as a file of that name */
         arguments->file_name = NULL;
@@ -339,7 +344,7 @@ static const struct {
 } outcomes[] = {
     { "outcome", "predicate.outcome" },           { "stdout", "predicate.outputs.stdout" },
     { "stderr", "predicate.outputs.stderr" },     { "results", "predicate.outputs.results" },
-    { "artifacts", "predicate.artifacts" },
+    { "artifacts", "predicate.artifacts" },       { "artifacts", "predicate.shortened.artifacts" },
 }, verdicts[] = {
     { "verdict", "predicate.gate.verdict" },      { "findings", "predicate.gate.findings" },
 }, conditions[] = {

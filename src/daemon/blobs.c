@@ -264,7 +264,7 @@ int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_N
         leave_line(store, known);
         join_line(store, known);
         memcpy(ret_name, name, sizeof name);
-        return 0;
+        return BLOB_KNOWN;
     }
     char file[FILE_NAME_SIZE];
     name_of_file(writer->owner, name, file);

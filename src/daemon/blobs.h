@@ -42,7 +42,9 @@ int blobs_scratch(struct blob_store *store, error *err);
 int blob_begin(struct blob_store *store, const char *owner, struct blob_writer *writer, error *err);
 int blob_add(struct blob_writer *writer, const void *data, size_t size, error *err);
 
-/* Gives  its name in hex. The MIME type is remembered with it. */
+/* Gives  its name in hex. The MIME type is remembered with it. Returns BLOB_KNOWN if this owner had
+ * the same bytes before. */
+enum { BLOB_KNOWN = 1 };
 int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE],
               error *err);
 void blob_abandon(struct blob_writer *writer);

@@ -19,7 +19,8 @@ static int keep_as(struct blob_store *store, const char *owner, const char *text
     if (blob_begin(store, owner, &writer, &err) < 0 ||
         blob_add(&writer, text, strlen(text), &err) < 0)
         return -1;
-    return blob_keep(&writer, mime_of("a.txt", writer.head, writer.head_size), name, &err);
+    int kept = blob_keep(&writer, mime_of("a.txt", writer.head, writer.head_size), name, &err);
+    return kept == BLOB_KNOWN ? 0 : kept;
 }
 
 static int keep(struct blob_store *store, const char *text, char name[BLOB_NAME_SIZE])

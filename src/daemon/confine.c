@@ -21,7 +21,7 @@ static const char *const allowed[] = {
     "accept4", "recvfrom", "recvmsg", "sendto", "sendmsg", "shutdown", "getsockopt", "setsockopt",
     "getsockname", "getpeername",
     /* counters and blobs; what can be opened is decided by this process's user id */
-    "openat", "open", "access", "faccessat", "faccessat2", "unlink", "fchmod", "fallocate", "geteuid", "linkat", "unlinkat", "memfd_create", "getdents64", "readlinkat", "readlink",
+    "openat", "open", "access", "faccessat", "faccessat2", "unlink", "fchmod", "fstatfs", "fallocate", "geteuid", "linkat", "unlinkat", "memfd_create", "getdents64", "readlinkat", "readlink",
     /* the loop */
     "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "eventfd2",
     "pipe2", "socketpair", "clock_gettime", "clock_nanosleep", "nanosleep", "gettimeofday", "restart_syscall", "timerfd_create",

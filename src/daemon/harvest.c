@@ -42,6 +42,14 @@ void harvest_done(struct harvest *harvest)
     *harvest = (struct harvest){ 0 };
 }
 
+void harvest_discard(struct harvest *harvest)
+{
+    for (size_t i = 0; i < harvest->artifact_count; i++)
+        if (!harvest->artifacts[i].was_known)
+            blob_forget(harvest->blobs, harvest->owner, harvest->artifacts[i].sha256);
+    harvest_done(harvest);
+}
+
 static int out_of_turn(const struct inside_frame *frame, error *err)
 {
     return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for %u out of turn",
@@ -310,8 +318,10 @@ static int take_end(struct harvest *harvest, const struct inside_frame *frame,
     }
     artifact->size = harvest->writer.size;
     artifact->mime = mime_of(harvest->file_path, harvest->writer.head, harvest->writer.head_size);
-    if (blob_keep(&harvest->writer, artifact->mime, artifact->sha256, err) < 0)
+    int kept = blob_keep(&harvest->writer, artifact->mime, artifact->sha256, err);
+    if (kept < 0)
         return -1;
+    artifact->was_known = kept == BLOB_KNOWN;
     artifact->path = harvest->file_path;
     harvest->file_path = NULL;
     harvest->artifact_count++;

@@ -37,6 +37,7 @@ struct artifact {
     uint64_t size;
     char sha256[BLOB_NAME_SIZE];
     const char *mime;
+    bool was_known; /* its owner had the same bytes before */
 };
 
 struct harvest {
@@ -91,6 +92,9 @@ enum harvest_event {
 void harvest_init(struct harvest *harvest, const struct limits *limits, const char *policy,
                   struct blob_store *blobs);
 void harvest_done(struct harvest *harvest);
+
+/* The same, and nothing of it is kept: artifacts neither, unless their owner had them before. */
+void harvest_discard(struct harvest *harvest);
 
 /* Code that says this much on its interpreter's socket is ended, as one that prints without end. */
 bool harvest_is_flood(const struct harvest *harvest);

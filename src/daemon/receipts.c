@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/log.h"
+#include "daemon/metrics.h"
 #include "daemon/witness_link.h"
 #include "receipt/envelope.h"
 #include "receipt/intents.h"
@@ -280,6 +281,11 @@ void receipts_close(struct receipts *receipts)
 
 int receipts_have_room(struct receipts *receipts, error *err)
 {
+    if (intents_settle(receipts->intents, err) < 0) {
+        err->code = ERR_UNAVAILABLE;
+        return under(err, "receipts of executions that have ended cannot be written, and nothing "
+                          "new is run until they are");
+    }
     if (ledger_has_room(receipts->ledger))
         return 0;
     return fail(err, ERR_UNAVAILABLE,
@@ -291,12 +297,9 @@ int receipt_note(struct receipts *receipts, const struct receipt_facts *facts, u
                  error *err)
 {
     auto_bytes opened = { 0 };
-    struct receipt_facts few = *facts;
     struct intent intent = { facts->id, &opened, receipts->is_durable };
-    if (few.input_count > 1)
-        few.input_count = 1; /* the code, or the command: a note has room for no more */
     return receipts_have_room(receipts, err) < 0 ||
-                   statement_write_opened(&few, &opened, err) < 0 ||
+                   statement_write_opened(facts, &opened, err) < 0 ||
                    intents_note(receipts->intents, &intent, ret_note, err) < 0
                ? -1
                : 0;
@@ -358,16 +361,45 @@ static int write_facts(const void *what, const struct receipts *receipts,
     return statement_write(what, &receipts->machine, place, out, err);
 }
 
+/* Whatever is wrong with the whole one may not be wrong with one that says little. A record that
+ * was added and could not be brought to disk is not added again; a lock that another writer holds
+ * was waited for. */
+static int add_receipt(struct receipts *receipts, const struct receipt_facts *facts,
+                       struct statement_place *place, error *err)
+{
+    uint64_t size = ledger_size(receipts->ledger);
+    struct receipt_facts few = *facts;
+    struct matter matter = { TYPE_STATEMENT, write_facts, facts };
+    error why;
+    if (add_record(receipts, &matter, place, &why) == 0)
+        return 0;
+    few.is_minimal = true;
+    matter.what = &few;
+    *err = why;
+    if (ledger_size(receipts->ledger) != size || why.code == ERR_BUSY ||
+        add_record(receipts, &matter, place, err) < 0)
+        return -1;
+    metric_add(METRIC_RECEIPTS_MINIMAL, 0, 1);
+    log_event(LOG_WARNING, "receipts.minimal", TEXT("execution", facts->id),
+              TEXT("cause", why.text));
+    return 0;
+}
+
 int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, unsigned note,
                   char ret_id[RECEIPT_ID_SIZE], error *err)
 {
     struct statement_place place;
-    const struct matter matter = { TYPE_STATEMENT, write_facts, facts };
-    if (add_record(receipts, &matter, &place, err) < 0)
-        return under(err, "write the receipt of %s", facts->id);
-    receipt_strike(receipts, note);
-    memcpy(ret_id, place.id, RECEIPT_ID_SIZE);
-    return 0;
+    if (add_receipt(receipts, facts, &place, err) == 0) {
+        receipt_strike(receipts, note);
+        memcpy(ret_id, place.id, RECEIPT_ID_SIZE);
+        return 0;
+    }
+    if (note != NOTE_NONE)
+        intents_leave(receipts->intents, note);
+    metric_add(METRIC_RECEIPTS_FAILED, 0, 1);
+    log_event(LOG_ERROR, "receipts.not_written", TEXT("execution", facts->id),
+              TEXT("cause", err->text));
+    return under(err, "write the receipt of %s", facts->id);
 }
 
 void receipt_foresee(struct receipts *receipts, const struct receipt_facts *facts)

@@ -49,8 +49,10 @@ int receipt_note(struct receipts *receipts, const struct receipt_facts *facts, u
 void receipt_strike(struct receipts *receipts,
                     unsigned note); /* it never began, nobody is answered */
 
-/* Writes the receipt and strikes the note (NOTE_NONE: there is none). Gives  ret_id, for the
- * answer. Fails  then no answer may claim that it happened. */
+/* Writes the receipt and strikes the note (NOTE_NONE: there is none): a minimal one if the whole
+ * one cannot be written. Gives  ret_id, for the answer. Fails  then nothing of the execution may be
+ * handed out; the note stays, and is told as `lost` as soon as the log takes it. Until then nothing
+ * new begins. */
 enum { NOTE_NONE = ~0U };
 int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, unsigned note,
                   char ret_id[RECEIPT_ID_SIZE], error *err);

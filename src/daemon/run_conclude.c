@@ -56,15 +56,20 @@ static struct verdict judge(const struct run *run)
     return verdict;
 }
 
-/* No answer without a receipt: what cannot be written down has not been done for anybody. */
+/* No answer without a receipt: of what cannot be written down nothing is handed out. */
 static void prove(struct run *run)
 {
     error err;
     if (run_write_receipt(run, &err) == 0)
         return;
+    (void) under(&err, "nothing of this run is handed out, since it has no receipt");
     run->fault = err;
     run->evidence.lost = true;
+    run->evidence.exited = false;
     run->verdict = (struct verdict){ RUN_LOST, FAULT_GLOVEBOX, LIMITS };
+    run->files_are_lost = true;
+    harvest_discard(&run->harvest);
+    way_story_done(&run->story);
 }
 
 static void take_exit(struct run *run)

@@ -6,7 +6,6 @@
 #include "base/table.h"
 #include "daemon/connections.h"
 #include "daemon/contexts.h"
-#include "daemon/log.h"
 #include "daemon/receipts.h"
 
 #include <sodium.h>
@@ -217,63 +216,61 @@ static const char *target_in_receipt(const struct denial *denial)
     return strcmp(denial->layer, "precheck") == 0 ? "code" : denial->target;
 }
 
-/* Lists of the harvest, as facts. They live as long as the arrays given back. */
-static int list_harvest(const struct harvest *harvest, struct receipt_facts *facts)
+/* The lists of a receipt live as long as the arrays given back. One that memory is missing for is
+ * NULL, and told by its count. */
+static void list_artifacts(const struct harvest *harvest, struct receipt_facts *facts)
 {
     struct fact_file *artifacts = calloc(harvest->artifact_count + 1, sizeof *artifacts);
-    struct fact_denial *denials = calloc(harvest->denials.count + 1, sizeof *denials);
     facts->artifacts = artifacts;
-    facts->denials = denials;
-    if (!artifacts || !denials)
-        return -1;
-    for (size_t i = 0; i < harvest->artifact_count; i++) {
+    facts->artifact_count = harvest->artifact_count;
+    for (size_t i = 0; artifacts && i < harvest->artifact_count; i++) {
         const struct artifact *from = &harvest->artifacts[i];
         artifacts[i] = (struct fact_file){ .name = from->path, .bytes = from->size };
         (void) snprintf(artifacts[i].sha256, sizeof artifacts[i].sha256, "%s", from->sha256);
     }
-    for (size_t i = 0; i < harvest->denials.count; i++) {
-        const struct denial *from = &harvest->denials.rows[i];
-        denials[i] = (struct fact_denial){ from->layer, target_in_receipt(from), from->count };
-    }
-    facts->artifact_count = harvest->artifact_count;
-    facts->denial_count = harvest->denials.count;
-    if (harvest->denials.unlisted > 0)
-        denials[facts->denial_count++] =
-            (struct fact_denial){ "other", "more", harvest->denials.unlisted };
-    return 0;
 }
 
-/* A receipt is read by people: it holds the first of them, and how many more there were. */
-enum { CONNECTIONS_MOST = 64 };
+static void list_denials(const struct denials *from, struct receipt_facts *facts)
+{
+    struct fact_denial *denials = calloc(from->count + 1, sizeof *denials);
+    bool has_more = from->unlisted > 0;
+    facts->denials = denials;
+    facts->denial_count = from->count + has_more;
+    if (!denials)
+        return;
+    for (size_t i = 0; i < from->count; i++) {
+        const struct denial *row = &from->rows[i];
+        denials[i] = (struct fact_denial){ row->layer, target_in_receipt(row), row->count };
+    }
+    if (has_more)
+        denials[from->count] = (struct fact_denial){ "other", "more", from->unlisted };
+}
 
-/* They live as long as the arrays given back. */
-static int list_connections(const struct run *run, struct connection_texts **ret_texts,
-                            struct receipt_facts *facts)
+static void list_connections(const struct run *run, struct connection_texts **ret_texts,
+                             struct receipt_facts *facts)
 {
     const struct way_story *story = &run->story;
-    size_t count = story->count < CONNECTIONS_MOST ? story->count : CONNECTIONS_MOST;
+    size_t count = story->count;
     struct fact_connection *connections = calloc(count + 1, sizeof *connections);
-    facts->connections = connections;
     *ret_texts = calloc(count + 1, sizeof **ret_texts);
-    if (!connections || !*ret_texts)
-        return -1;
+    facts->connection_count = count;
+    facts->connections_unlisted = story->unlisted;
+    if (!connections || !*ret_texts) {
+        free(connections);
+        return;
+    }
+    facts->connections = connections;
     for (size_t i = 0; i < count; i++)
         connection_fact(&story->records[i], run->spec.way, &(*ret_texts)[i], &connections[i]);
-    facts->connection_count = count;
-    facts->connections_unlisted = story->count - count + story->unlisted;
-    return 0;
 }
 
-/* They live as long as the array given back. */
-static int list_checks(const struct check_outcome *outcome, struct receipt_facts *facts)
+static void list_checks(const struct check_outcome *outcome, struct receipt_facts *facts)
 {
     if (!outcome)
-        return 0;
+        return;
     struct fact_check *checks = calloc(outcome->count + 1, sizeof *checks);
     facts->checks = checks;
-    if (!checks)
-        return -1;
-    for (size_t i = 0; i < outcome->count; i++) {
+    for (size_t i = 0; checks && i < outcome->count; i++) {
         const struct check_finding *from = &outcome->findings[i];
         checks[i] = (struct fact_check){ check_rows[from->rule].name,
                                          check_decision_name(from->decision), from->line };
@@ -281,21 +278,17 @@ static int list_checks(const struct check_outcome *outcome, struct receipt_facts
     facts->check_decision = check_decision_name(outcome->decision);
     facts->check_count = outcome->count;
     facts->checks_unlisted = outcome->unlisted;
-    return 0;
 }
 
-/* They live as long as the array given back. */
-static int list_gate(const struct run *run, struct receipt_facts *facts)
+static void list_gate(const struct run *run, struct receipt_facts *facts)
 {
     const struct gate *gate = run->gate;
     if (!gate)
-        return 0;
+        return;
     const struct gate_outcome *outcome = &gate->outcome;
     struct fact_gate *rows = calloc(outcome->count + 1, sizeof *rows);
     facts->gate = rows;
-    if (!rows)
-        return -1;
-    for (size_t i = 0; i < outcome->count; i++)
+    for (size_t i = 0; rows && i < outcome->count; i++)
         rows[i] = (struct fact_gate){ gate_rule_name(outcome->findings[i].rule),
                                       gate_place_name(outcome->findings[i].place),
                                       outcome->findings[i].line };
@@ -304,7 +297,6 @@ static int list_gate(const struct run *run, struct receipt_facts *facts)
     facts->gate_count = outcome->count;
     facts->gate_unlisted = outcome->unlisted;
     facts->gate_withheld = gate_has_withheld(run);
-    return 0;
 }
 
 /* By the clock as it was when the run was submitted: the same each time it is asked. */
@@ -350,18 +342,18 @@ struct gathered {
     struct connection_texts *texts;
 };
 
-static int gather(const struct run *run, struct gathered *ret)
+static void gather(const struct run *run, struct gathered *ret)
 {
     *ret = (struct gathered){ 0 };
     begin_facts(run, &ret->facts);
     end_facts(run, &ret->facts);
     ret->facts.counter_count = counters_evidence(&run->counters, ret->counters);
     ret->facts.counters = ret->counters;
-    return list_harvest(&run->harvest, &ret->facts) < 0 ||
-                   list_checks(run->checks, &ret->facts) < 0 || list_gate(run, &ret->facts) < 0 ||
-                   list_connections(run, &ret->texts, &ret->facts) < 0
-               ? -1
-               : 0;
+    list_artifacts(&run->harvest, &ret->facts);
+    list_denials(&run->harvest.denials, &ret->facts);
+    list_checks(run->checks, &ret->facts);
+    list_gate(run, &ret->facts);
+    list_connections(run, &ret->texts, &ret->facts);
 }
 
 static void gathered_done(const struct gathered *gathered)
@@ -379,8 +371,8 @@ void run_foresee_receipt(const struct run *run)
     struct gathered gathered;
     if (!run->record)
         return;
-    if (gather(run, &gathered) == 0)
-        receipt_foresee(run->runs->receipts, &gathered.facts);
+    gather(run, &gathered);
+    receipt_foresee(run->runs->receipts, &gathered.facts);
     gathered_done(&gathered);
 }
 
@@ -389,13 +381,10 @@ int run_write_receipt(struct run *run, error *err)
     struct gathered gathered;
     if (!run->record)
         return 0;
-    int result = gather(run, &gathered) < 0 ? fail(err, ERR_SYSTEM, "no memory for a receipt")
-                                            : receipt_write(run->runs->receipts, &gathered.facts,
-                                                            run->record->note, run->receipt, err);
+    gather(run, &gathered);
+    int result =
+        receipt_write(run->runs->receipts, &gathered.facts, run->record->note, run->receipt, err);
     gathered_done(&gathered);
-    if (result == 0)
-        run->record->is_noted = false;
-    else
-        log_event(LOG_ERROR, "run.without_receipt", TEXT("run", run->id), TEXT("cause", err->text));
+    run->record->is_noted = false; /* written, or left to be told as lost */
     return result;
 }

@@ -77,6 +77,7 @@ struct fact_place {
 };
 
 struct receipt_facts {
+    bool is_minimal;  /* of lists only how many rows they have: it always fits into a record */
     const char *id;   /* "run_…": of the execution, not of the receipt */
     const char *kind; /* "run", "cell", "command", "check": looked at, not run */
     const char *language, *session, *context, *approval;
@@ -92,7 +93,7 @@ struct receipt_facts {
     const struct fact_file *inputs, *artifacts;
     const struct fact_denial *denials;
     size_t connection_count;
-    uint64_t connections_unlisted; /* more than a receipt holds */
+    uint64_t connections_unlisted; /* that are not known one by one */
     const struct fact_connection *connections;
     const char *check_decision; /* NULL: the policy asks for no check */
     size_t check_count;

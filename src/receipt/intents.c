@@ -23,12 +23,13 @@
 #include <sys/vfs.h>
 
 enum { SLOTS_MOST = 65536, SLOTS_SEEN = 256, INTENT_ID_SIZE = 64 };
+enum { SLOT_OPEN = 1, SLOT_LEFT = 2, SETTLE_MS = 1000 };
 enum { XFS_MAGIC = 0x58465342 }; /* not in the kernel's list */
 
 /* One slot. `check` covers what follows it: a note that was torn is none, its run had not begun. */
 struct slot {
-    uint32_t is_open;
-    uint32_t size; /* of text */
+    uint32_t is_open; /* SLOT_OPEN, SLOT_LEFT; 0: it is not */
+    uint32_t size;    /* of text */
     unsigned char check[8];
     uint64_t log_size; /* records there were: its receipt, if any, stands from there on */
     char id[INTENT_ID_SIZE];
@@ -40,7 +41,8 @@ struct intents {
     int folder, file;
     struct slot *seen; /* the first SLOTS_SEEN as memory of the file; NULL: they are written */
     char name[40];
-    unsigned slot_count, open_count;
+    unsigned slot_count, open_count, left_count;
+    deadline next_settle; /* of what was left */
     unsigned *free_slots, free_count, free_room;
 };
 
@@ -172,7 +174,7 @@ int intents_note(struct intents *intents, const struct intent *intent, unsigned 
                  error *err)
 {
     const struct bytes *opened = intent->opened;
-    struct slot slot = { .is_open = 1, .log_size = ledger_size(intents->ledger) };
+    struct slot slot = { .is_open = SLOT_OPEN, .log_size = ledger_size(intents->ledger) };
     if (opened->size > INTENT_MOST || strlen(intent->id) >= INTENT_ID_SIZE)
         return fail(err, ERR_INTERNAL, "a note of %zu bytes on an open run", opened->size);
     slot.size = (uint32_t) opened->size;
@@ -191,13 +193,23 @@ int intents_note(struct intents *intents, const struct intent *intent, unsigned 
     return 0;
 }
 
+static void put_state(const struct intents *intents, unsigned slot, uint32_t state)
+{
+    if (intents->seen && slot < SLOTS_SEEN)
+        __atomic_store_n(&intents->seen[slot].is_open, state, __ATOMIC_RELEASE);
+    else
+        (void) !pwrite(intents->file, &state, sizeof state, (off_t) (slot * sizeof(struct slot)));
+}
+
+void intents_leave(struct intents *intents, unsigned slot)
+{
+    put_state(intents, slot, SLOT_LEFT);
+    intents->left_count++;
+}
+
 void intents_strike(struct intents *intents, unsigned slot)
 {
-    static const uint32_t closed = 0;
-    if (intents->seen && slot < SLOTS_SEEN)
-        __atomic_store_n(&intents->seen[slot].is_open, closed, __ATOMIC_RELEASE);
-    else
-        (void) !pwrite(intents->file, &closed, sizeof closed, (off_t) (slot * sizeof(struct slot)));
+    put_state(intents, slot, 0);
     intents->free_slots[intents->free_count++] = slot;
     intents->open_count--;
 }
@@ -242,7 +254,8 @@ static int recover_slot(struct ledger *ledger, const struct slot *slot, unsigned
 {
     unsigned char check[8];
     bool told;
-    if (slot->is_open != 1 || slot->size > INTENT_MOST || !memchr(slot->id, '\0', INTENT_ID_SIZE))
+    if ((slot->is_open != SLOT_OPEN && slot->is_open != SLOT_LEFT) || slot->size > INTENT_MOST ||
+        !memchr(slot->id, '\0', INTENT_ID_SIZE))
         return 0;
     check_slot(slot, check);
     if (memcmp(check, slot->check, sizeof check) != 0)
@@ -253,6 +266,31 @@ static int recover_slot(struct ledger *ledger, const struct slot *slot, unsigned
         return 0;
     ++*lost;
     return write_lost(ledger, slot, err);
+}
+
+/* The file tells which ones: where it cannot be written, a slot that was left may look open, and is
+ * told after a death. */
+int intents_settle(struct intents *intents, error *err)
+{
+    struct slot slot;
+    unsigned lost = 0;
+    if (intents->left_count == 0)
+        return 0;
+    if (!deadline_has_passed(intents->next_settle))
+        return fail(err, ERR_UNAVAILABLE, "%u of them wait; try again in a second",
+                    intents->left_count);
+    intents->next_settle = deadline_in(SETTLE_MS);
+    for (unsigned number = 0; number < intents->slot_count; number++) {
+        if (pread(intents->file, &slot, sizeof slot, (off_t) (number * sizeof slot)) !=
+                sizeof slot ||
+            slot.is_open != SLOT_LEFT)
+            continue;
+        if (recover_slot(intents->ledger, &slot, &lost, err) < 0)
+            return -1;
+        intents_strike(intents, number);
+    }
+    intents->left_count = 0;
+    return 0;
 }
 
 static int recover_file(int folder, const char *name, struct ledger *ledger, unsigned *lost,

@@ -27,5 +27,11 @@ int intents_note(struct intents *intents, const struct intent *intent, unsigned 
                  error *err);
 void intents_strike(struct intents *intents, unsigned slot);
 
+/* Its receipt could not be written: it is told as lost by intents_settle(), or after a death. */
+void intents_leave(struct intents *intents, unsigned slot);
+
+/* Writes `lost` receipts for what was left. Fails  the log does not take them yet. */
+int intents_settle(struct intents *intents, error *err);
+
 /* Writes `lost` receipts for what dead daemons have left open. Gives *ret_lost, how many. */
 int intents_recover(int folder, struct ledger *ledger, unsigned *ret_lost, error *err);

@@ -226,7 +226,7 @@ void jcs_text_field(struct jcs *json, const char *key, const char *text)
 void jcs_count_field(struct jcs *json, const char *key, uint64_t value)
 {
     jcs_key(json, key);
-    jcs_integer(json, value > INT64_MAX ? INT64_MAX : (int64_t) value);
+    jcs_integer(json, value > (uint64_t) integer_most ? integer_most : (int64_t) value);
 }
 
 void jcs_integer_field(struct jcs *json, const char *key, int64_t value)

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 
 enum { LOCK_MOST_MS = 5000, LOCK_LOOK_NS = 100000, ROOM_LOOK_MS = 1000 };
@@ -85,8 +86,18 @@ static void fill_reserve(struct ledger *ledger)
     ledger->next_look = deadline_in(ROOM_LOOK_MS);
 }
 
+/* A file system may be full of files before it is full of bytes: the next segment is one, and so is
+ * whatever a run leaves there. */
+static bool has_inodes(const struct ledger *ledger)
+{
+    struct statvfs system;
+    return fstatvfs(ledger->folder, &system) < 0 || system.f_files == 0 || system.f_favail > 0;
+}
+
 bool ledger_has_room(struct ledger *ledger)
 {
+    if (!has_inodes(ledger))
+        return false;
     if (ledger->is_short && deadline_has_passed(ledger->next_look))
         fill_reserve(ledger);
     return !ledger->is_short;

@@ -3,7 +3,8 @@
 
 #include "base/table.h"
 #include "model/walls.h"
-#include "receipt/jcs.h"
+#include "receipt/list.h"
+#include "receipt/statement_parts.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -12,45 +13,28 @@
 /* --- parts --------------------------------------------------------------------------------------
  */
 
-static void write_digest(struct jcs *json, const struct fact_named *named)
+/* What is left of a list when its receipt must be short, or memory for its rows was missing. */
+static bool is_unknown(const struct receipt_facts *facts, const void *rows, size_t count)
 {
-    jcs_open(json, '{');
-    jcs_text_field(json, "digest", named->digest);
-    jcs_text_field(json, "name", named->name);
-    jcs_close(json, '}');
+    return facts->is_minimal || (!rows && count > 0);
 }
 
-static void write_named(struct jcs *json, const char *key, const struct fact_named *named)
+/* Gives  how many of them are listed. */
+static size_t write_files(struct lists *lists, const struct receipt_facts *facts, const char *key,
+                          const struct fact_file *files, size_t count)
 {
-    jcs_key(json, key);
-    write_digest(json, named);
-}
-
-static void write_known(struct jcs *json, const char *key, bool is_known, int64_t value)
-{
-    if (is_known)
-        jcs_integer_field(json, key, value);
-    else
-        jcs_null_field(json, key);
-}
-
-static void write_moment(struct jcs *json, const char *key, int64_t at_ms)
-{
-    write_known(json, key, at_ms > 0, at_ms);
-}
-
-static void write_files(struct jcs *json, const char *key, const struct fact_file *files,
-                        size_t count)
-{
-    jcs_open_field(json, key, '[');
-    for (size_t i = 0; i < count; i++) {
-        jcs_open(json, '{');
-        jcs_count_field(json, "bytes", files[i].bytes);
-        jcs_text_field(json, "name", files[i].name);
-        jcs_text_field(json, "sha256", files[i].sha256);
-        jcs_close(json, '}');
+    struct list list;
+    if (is_unknown(facts, files, count)) {
+        list_unknown(lists, key, key, count);
+        return 0;
     }
-    jcs_close(json, ']');
+    list_begin(lists, key, key, &list);
+    for (size_t i = 0; i < count; i++) {
+        part_file(lists->json, &files[i]);
+        list_row(&list);
+    }
+    list_end(&list);
+    return list.listed;
 }
 
 static void write_outputs(struct jcs *json, const struct receipt_facts *facts)
@@ -160,9 +144,9 @@ static void write_isolation(struct jcs *json, const struct receipt_facts *facts,
     jcs_text_field(json, "kernel", machine->kernel);
     jcs_open_field(json, "seccomp", '[');
     if (machine->filter.digest)
-        write_digest(json, &machine->filter);
+        part_digest(json, &machine->filter);
     if (machine->loopback_filter.digest)
-        write_digest(json, &machine->loopback_filter);
+        part_digest(json, &machine->loopback_filter);
     jcs_close(json, ']');
     jcs_key(json, "self_test");
     if (machine->self_test) {
@@ -184,17 +168,24 @@ static void write_isolation(struct jcs *json, const struct receipt_facts *facts,
     }
 }
 
-static void write_denials(struct jcs *json, const struct receipt_facts *facts)
+static void write_denials(struct lists *lists, const struct receipt_facts *facts)
 {
-    jcs_open_field(json, "denials", '[');
-    for (size_t i = 0; i < facts->denial_count; i++) {
-        jcs_open(json, '{');
-        jcs_count_field(json, "count", facts->denials[i].count);
-        jcs_text_field(json, "layer", facts->denials[i].layer);
-        jcs_text_field(json, "target", facts->denials[i].target);
-        jcs_close(json, '}');
+    static const char key[] = "denials";
+    struct list list;
+    if (is_unknown(facts, facts->denials, facts->denial_count)) {
+        list_unknown(lists, key, key, facts->denial_count);
+        return;
     }
-    jcs_close(json, ']');
+    list_begin(lists, key, key, &list);
+    for (size_t i = 0; i < facts->denial_count; i++) {
+        jcs_open(lists->json, '{');
+        jcs_count_field(lists->json, "count", facts->denials[i].count);
+        jcs_text_field(lists->json, "layer", facts->denials[i].layer);
+        jcs_text_field(lists->json, "target", facts->denials[i].target);
+        jcs_close(lists->json, '}');
+        list_row(&list);
+    }
+    list_end(&list);
 }
 
 static void write_checks(struct jcs *json, const struct receipt_facts *facts)
@@ -206,7 +197,8 @@ static void write_checks(struct jcs *json, const struct receipt_facts *facts)
     jcs_open_field(json, "checks", '{');
     jcs_text_field(json, "decision", facts->check_decision);
     jcs_open_field(json, "findings", '[');
-    for (size_t i = 0; i < facts->check_count; i++) {
+    size_t listed = is_unknown(facts, facts->checks, facts->check_count) ? 0 : facts->check_count;
+    for (size_t i = 0; i < listed; i++) {
         jcs_open(json, '{');
         jcs_text_field(json, "decision", facts->checks[i].decision);
         jcs_count_field(json, "line", facts->checks[i].line);
@@ -214,7 +206,7 @@ static void write_checks(struct jcs *json, const struct receipt_facts *facts)
         jcs_close(json, '}');
     }
     jcs_close(json, ']');
-    jcs_count_field(json, "unlisted", facts->checks_unlisted);
+    jcs_count_field(json, "unlisted", facts->checks_unlisted + facts->check_count - listed);
     jcs_close(json, '}');
 }
 
@@ -227,7 +219,8 @@ static void write_gate(struct jcs *json, const struct receipt_facts *facts)
     jcs_open_field(json, "gate", '{');
     jcs_text_field(json, "expectation", facts->gate_expectation);
     jcs_open_field(json, "findings", '[');
-    for (size_t i = 0; i < facts->gate_count; i++) {
+    size_t listed = is_unknown(facts, facts->gate, facts->gate_count) ? 0 : facts->gate_count;
+    for (size_t i = 0; i < listed; i++) {
         jcs_open(json, '{');
         jcs_count_field(json, "line", facts->gate[i].line);
         jcs_text_field(json, "rule", facts->gate[i].rule);
@@ -235,7 +228,7 @@ static void write_gate(struct jcs *json, const struct receipt_facts *facts)
         jcs_close(json, '}');
     }
     jcs_close(json, ']');
-    jcs_count_field(json, "unlisted", facts->gate_unlisted);
+    jcs_count_field(json, "unlisted", facts->gate_unlisted + facts->gate_count - listed);
     jcs_text_field(json, "verdict", facts->gate_verdict);
     jcs_key(json, "withheld");
     jcs_flag(json, facts->gate_withheld);
@@ -245,121 +238,99 @@ static void write_gate(struct jcs *json, const struct receipt_facts *facts)
 static void write_outcome(struct jcs *json, const struct receipt_facts *facts)
 {
     jcs_open_field(json, "outcome", '{');
-    write_known(json, "exit_code", facts->exited && facts->signal == 0, facts->exit_code);
+    part_known(json, "exit_code", facts->exited && facts->signal == 0, facts->exit_code);
     jcs_text_field(json, "fault", outcome_fault_name(facts->verdict.fault));
-    write_known(json, "signal", facts->exited && facts->signal != 0, facts->signal);
+    part_known(json, "signal", facts->exited && facts->signal != 0, facts->signal);
     jcs_text_field(json, "status", outcome_status_name(facts->verdict.status));
     jcs_close(json, '}');
 }
 
-static void write_caller(struct jcs *json, const struct receipt_facts *facts)
+static void write_connection(struct jcs *json, const struct fact_connection *connection)
 {
-    jcs_open_field(json, "caller", '{');
-    jcs_text_field(json, "key", facts->key);
-    jcs_text_field(json, "tenant", facts->tenant);
+    jcs_open(json, '{');
+    jcs_text_field(json, "address", connection->address);
+    part_moment(json, "began_ms", connection->began_ms);
+    jcs_text_field(json, "decision", connection->decision);
+    jcs_text_field(json, "host", connection->host);
+    jcs_flag_field(json, "intercepted", connection->intercepted);
+    jcs_text_field(json, "method", connection->method);
+    jcs_text_field(json, "path", connection->path);
+    jcs_count_field(json, "port", connection->port);
+    jcs_text_field(json, "reason", connection->reason);
+    jcs_count_field(json, "received", connection->received);
+    jcs_text_field(json, "rule", connection->rule);
+    jcs_count_field(json, "sent", connection->sent);
+    jcs_count_field(json, "status", connection->status);
     jcs_close(json, '}');
 }
 
-static void write_execution(struct jcs *json, const struct receipt_facts *facts)
+static void write_connections(struct lists *lists, const struct receipt_facts *facts)
 {
-    jcs_open_field(json, "execution", '{');
-    jcs_text_field(json, "context", facts->context);
-    jcs_text_field(json, "id", facts->id);
-    jcs_text_field(json, "kind", facts->kind);
-    jcs_text_field(json, "language", facts->language);
-    jcs_text_field(json, "session", facts->session);
-    jcs_text_field(json, "start", facts->start);
-    jcs_close(json, '}');
-}
-
-static void write_connections(struct jcs *json, const struct receipt_facts *facts)
-{
-    jcs_open_field(json, "network", '[');
-    for (size_t i = 0; i < facts->connection_count; i++) {
-        const struct fact_connection *connection = &facts->connections[i];
-        jcs_open(json, '{');
-        jcs_text_field(json, "address", connection->address);
-        write_moment(json, "began_ms", connection->began_ms);
-        jcs_text_field(json, "decision", connection->decision);
-        jcs_text_field(json, "host", connection->host);
-        jcs_flag_field(json, "intercepted", connection->intercepted);
-        jcs_text_field(json, "method", connection->method);
-        jcs_text_field(json, "path", connection->path);
-        jcs_count_field(json, "port", connection->port);
-        jcs_text_field(json, "reason", connection->reason);
-        jcs_count_field(json, "received", connection->received);
-        jcs_text_field(json, "rule", connection->rule);
-        jcs_count_field(json, "sent", connection->sent);
-        jcs_count_field(json, "status", connection->status);
-        jcs_close(json, '}');
+    static const char key[] = "network";
+    struct list list = { 0 };
+    if (is_unknown(facts, facts->connections, facts->connection_count)) {
+        list_unknown(lists, key, key, facts->connection_count);
+    } else {
+        list_begin(lists, key, key, &list);
+        for (size_t i = 0; i < facts->connection_count; i++) {
+            write_connection(lists->json, &facts->connections[i]);
+            list_row(&list);
+        }
+        list_end(&list);
     }
-    jcs_close(json, ']');
-    jcs_count_field(json, "network_unlisted", facts->connections_unlisted);
+    jcs_count_field(lists->json, "network_unlisted",
+                    facts->connections_unlisted + facts->connection_count - list.listed);
 }
 
 static void write_times(struct jcs *json, const struct receipt_facts *facts, int64_t written_ms)
 {
     jcs_open_field(json, "times", '{');
-    write_moment(json, "ended_ms", facts->ended_ms);
-    write_moment(json, "started_ms", facts->started_ms);
-    write_moment(json, "submitted_ms", facts->submitted_ms);
-    write_moment(json, "written_ms", written_ms);
+    part_moment(json, "ended_ms", facts->ended_ms);
+    part_moment(json, "started_ms", facts->started_ms);
+    part_moment(json, "submitted_ms", facts->submitted_ms);
+    part_moment(json, "written_ms", written_ms);
     jcs_close(json, '}');
 }
 
 static void write_leftovers(struct jcs *json, const struct receipt_facts *facts)
 {
     jcs_open_field(json, "leftovers", '{');
-    write_known(json, "processes", facts->leftovers_are_known, (int64_t) facts->leftovers);
+    part_known(json, "processes", facts->leftovers_are_known, (int64_t) facts->leftovers);
     jcs_flag_field(json, "stopped", facts->was_stopped);
     jcs_close(json, '}');
 }
 
-static void write_variables(struct jcs *json, const struct receipt_facts *facts)
+static void write_variables(struct lists *lists, const struct receipt_facts *facts)
 {
-    jcs_open_field(json, "environment_names", '[');
-    for (size_t i = 0; i < facts->variable_count; i++)
-        jcs_text(json, facts->variables[i], strlen(facts->variables[i]));
-    jcs_close(json, ']');
+    static const char key[] = "environment_names";
+    struct list list;
+    if (is_unknown(facts, facts->variables, facts->variable_count)) {
+        list_unknown(lists, key, key, facts->variable_count);
+        return;
+    }
+    list_begin(lists, key, key, &list);
+    for (size_t i = 0; i < facts->variable_count; i++) {
+        jcs_text(lists->json, facts->variables[i], strlen(facts->variables[i]));
+        list_row(&list);
+    }
+    list_end(&list);
 }
 
-/* Which log, where in it, and the root of all records before: so every receipt vouches for the
- * history that it stands on. */
-static void write_place(struct jcs *json, const struct statement_place *place)
+/* Those of artifacts are numbers: of rows in predicate.artifacts, where the name stands. */
+static void write_subjects(struct jcs *json, const struct receipt_facts *facts, size_t artifacts)
 {
-    char root[SHA256_TEXT_SIZE];
-    (void) sodium_bin2hex(root, sizeof root, place->before.root.bytes, MERKLE_HASH_SIZE);
-    jcs_open_field(json, "log", '{');
-    jcs_count_field(json, "index", place->before.size);
-    jcs_text_field(json, "origin", place->origin);
-    jcs_text_field(json, "root_before", root);
-    jcs_close(json, '}');
-}
-
-static void write_subject(struct jcs *json, const char *prefix, const char *name,
-                          const char *sha256)
-{
-    char whole[4352];
-    (void) snprintf(whole, sizeof whole, "%s%s", prefix, name);
-    jcs_open(json, '{');
-    jcs_open_field(json, "digest", '{');
-    jcs_text_field(json, "sha256", sha256);
-    jcs_close(json, '}');
-    jcs_text_field(json, "name", whole);
-    jcs_close(json, '}');
-}
-
-static void write_subjects(struct jcs *json, const struct receipt_facts *facts)
-{
+    char name[32];
     jcs_open_field(json, "subject", '[');
-    for (size_t i = 0; i < facts->input_count; i++)
+    for (size_t i = 0; facts->inputs && i < facts->input_count; i++)
         if (strcmp(facts->inputs[i].name, "code") == 0 ||
             strcmp(facts->inputs[i].name, "command") == 0)
-            write_subject(json, "", facts->inputs[i].name, facts->inputs[i].sha256);
-    write_subject(json, "", "stdout", facts->output[0].sha256);
-    write_subject(json, "", "stderr", facts->output[1].sha256);
-    for (size_t i = 0; i < facts->artifact_count; i++)
-        write_subject(json, "artifact/", facts->artifacts[i].name, facts->artifacts[i].sha256);
+            part_subject(json, facts->inputs[i].name, facts->inputs[i].sha256);
+    part_subject(json, "stdout", facts->output[0].sha256);
+    part_subject(json, "stderr", facts->output[1].sha256);
+    for (size_t i = 0; i < artifacts; i++) {
+        (void) snprintf(name, sizeof name, "artifact/%zu", i);
+        part_subject(json, name, facts->artifacts[i].sha256);
+    }
     jcs_close(json, ']');
 }
 
@@ -372,114 +343,49 @@ void statement_memory_done(struct statement_memory *memory)
 /* --- wholes -------------------------------------------------------------------------------------
  */
 
-static int give(struct jcs *json, struct bytes *out, error *err)
+static size_t write_predicate(struct lists *lists, const struct receipt_facts *facts,
+                              const struct fact_place *machine, const struct statement_place *place)
 {
-    int result = jcs_end(json, err);
-    if (result == 0)
-        bytes_add(out, json->out.data, json->out.size);
-    jcs_done(json);
-    if (result == 0 && out->failed)
-        return fail(err, ERR_SYSTEM, "no memory for a receipt");
-    return result;
+    struct jcs *json = lists->json;
+    jcs_open_field(json, "predicate", '{');
+    jcs_text_field(json, "approval", facts->approval);
+    size_t artifacts =
+        write_files(lists, facts, "artifacts", facts->artifacts, facts->artifact_count);
+    part_caller(json, facts);
+    write_checks(json, facts);
+    write_denials(lists, facts);
+    write_variables(lists, facts);
+    part_execution(json, facts);
+    write_gate(json, facts);
+    jcs_text_field(json, "glovebox", machine->version);
+    jcs_text_field(json, "id", place->id);
+    (void) write_files(lists, facts, "inputs", facts->inputs, facts->input_count);
+    write_isolation(json, facts, machine);
+    write_leftovers(json, facts);
+    write_limits(json, facts, machine);
+    part_place(json, place);
+    write_connections(lists, facts);
+    write_outcome(json, facts);
+    write_outputs(json, facts);
+    part_named(json, "policy", &facts->policy);
+    lists_write(lists);
+    part_named(json, "template", &facts->template);
+    write_times(json, facts, place->at_ms);
+    jcs_close(json, '}');
+    return artifacts;
 }
 
 int statement_write(const struct receipt_facts *facts, const struct fact_place *machine,
                     const struct statement_place *place, struct bytes *out, error *err)
 {
     struct jcs json = { 0 };
+    struct lists lists = { .json = &json, .bytes_most = LIST_BYTES_MOST };
     (void) bytes_reserve(&json.out, 8192);
     jcs_open(&json, '{');
     jcs_text_field(&json, "_type", STATEMENT_TYPE);
-    jcs_open_field(&json, "predicate", '{');
-    jcs_text_field(&json, "approval", facts->approval);
-    write_files(&json, "artifacts", facts->artifacts, facts->artifact_count);
-    write_caller(&json, facts);
-    write_checks(&json, facts);
-    write_denials(&json, facts);
-    write_variables(&json, facts);
-    write_execution(&json, facts);
-    write_gate(&json, facts);
-    jcs_text_field(&json, "glovebox", machine->version);
-    jcs_text_field(&json, "id", place->id);
-    write_files(&json, "inputs", facts->inputs, facts->input_count);
-    write_isolation(&json, facts, machine);
-    write_leftovers(&json, facts);
-    write_limits(&json, facts, machine);
-    write_place(&json, place);
-    write_connections(&json, facts);
-    write_outcome(&json, facts);
-    write_outputs(&json, facts);
-    write_named(&json, "policy", &facts->policy);
-    write_named(&json, "template", &facts->template);
-    write_times(&json, facts, place->at_ms);
-    jcs_close(&json, '}');
+    size_t artifacts = write_predicate(&lists, facts, machine, place);
     jcs_text_field(&json, "predicateType", PREDICATE_RUN);
-    write_subjects(&json, facts);
+    write_subjects(&json, facts, artifacts);
     jcs_close(&json, '}');
-    return give(&json, out, err);
-}
-
-int statement_write_opened(const struct receipt_facts *facts, struct bytes *out, error *err)
-{
-    struct jcs json = { 0 };
-    jcs_open(&json, '{');
-    write_caller(&json, facts);
-    write_execution(&json, facts);
-    write_files(&json, "inputs", facts->inputs, facts->input_count);
-    write_named(&json, "policy", &facts->policy);
-    write_moment(&json, "submitted_ms", facts->submitted_ms);
-    write_named(&json, "template", &facts->template);
-    jcs_close(&json, '}');
-    return give(&json, out, err);
-}
-
-int statement_write_lost(const char *opened, size_t opened_size,
-                         const struct statement_place *place, struct bytes *out, error *err)
-{
-    struct jcs json = { 0 };
-    unsigned char hash[32];
-    char sha256[SHA256_TEXT_SIZE];
-    (void) crypto_hash_sha256(hash, (const unsigned char *) opened, opened_size);
-    (void) sodium_bin2hex(sha256, sizeof sha256, hash, sizeof hash);
-    jcs_open(&json, '{');
-    jcs_text_field(&json, "_type", STATEMENT_TYPE);
-    jcs_open_field(&json, "predicate", '{');
-    jcs_text_field(&json, "id", place->id);
-    write_place(&json, place);
-    jcs_key(&json, "opened");
-    jcs_raw(&json, opened, opened_size);
-    jcs_open_field(&json, "outcome", '{');
-    jcs_text_field(&json, "fault", "glovebox");
-    jcs_text_field(&json, "status", "lost");
-    jcs_close(&json, '}');
-    jcs_open_field(&json, "times", '{');
-    write_moment(&json, "written_ms", place->at_ms);
-    jcs_close(&json, '}');
-    jcs_close(&json, '}');
-    jcs_text_field(&json, "predicateType", PREDICATE_LOST);
-    jcs_open_field(&json, "subject", '[');
-    write_subject(&json, "", "opened", sha256);
-    jcs_close(&json, ']');
-    jcs_close(&json, '}');
-    return give(&json, out, err);
-}
-
-int statement_write_event(const char *kind, const struct event_field *fields,
-                          const struct statement_place *place, struct bytes *out, error *err)
-{
-    struct jcs json = { 0 };
-    jcs_open(&json, '{');
-    jcs_integer_field(&json, "at_ms", place->at_ms);
-    jcs_text_field(&json, "event", kind);
-    jcs_open_field(&json, "facts", '{');
-    for (const struct event_field *field = fields; field->name; field++)
-        if (field->text)
-            jcs_text_field(&json, field->name, field->text);
-        else
-            jcs_integer_field(&json, field->name, field->number);
-    jcs_close(&json, '}');
-    jcs_text_field(&json, "id", place->id);
-    write_place(&json, place);
-    jcs_close(&json, '}');
-    return give(&json, out, err);
+    return part_give(&json, out, err);
 }
