@@ -4,6 +4,8 @@
 #include "base/table.h"
 #include "check_bash.h"
 #include "check_javascript.h"
+#include "check_magics.h"
+#include "check_names.h"
 #include "check_python.h"
 #include "check_report.h"
 #include "daemon/aside.h"
@@ -23,7 +25,7 @@ static const struct checker {
     const char *language, *runs_as;
     const char *const *parts; /* NULL-ended: its text */
 } checkers[] = {
-    { "python", "python", (const char *const[]){ check_report, check_python, NULL } },
+    { "python", "python", (const char *const[]){ check_report, check_names, check_magics, check_python, NULL } },
     { "bash", "python", (const char *const[]){ check_report, check_bash, NULL } },
     { "node", "node", (const char *const[]){ check_javascript, NULL } },
     { "javascript", "javascript", (const char *const[]){ check_javascript, NULL } },

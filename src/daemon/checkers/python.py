@@ -4,42 +4,11 @@
 
 import ast
 
-# By dotted name: the longest that fits counts. A module stands for everything in it; a name in a module is found
-# wherever it is used, by whatever alias.
-NAMES = {
-    "network": """socket ssl http.client http.server urllib.request urllib.robotparser urllib3 requests httpx aiohttp
-        ftplib smtplib imaplib poplib telnetlib nntplib xmlrpc socketserver paramiko websocket websockets boto3 grpc
-        webbrowser pycurl asyncio.open_connection asyncio.start_server _socket wget""",
-    "subprocess": """subprocess pty multiprocessing pexpect sh _posixsubprocess concurrent.futures.ProcessPoolExecutor
-        os.system os.popen os.fork os.forkpty os.posix_spawn os.posix_spawnp os.execl os.execle os.execlp os.execlpe
-        os.execv os.execve os.execvp os.execvpe os.spawnl os.spawnle os.spawnlp os.spawnlpe os.spawnv os.spawnve
-        os.spawnvp os.spawnvpe posix asyncio.create_subprocess_exec asyncio.create_subprocess_shell
-        get_ipython().system get_ipython().getoutput get_ipython().run_cell_magic""",
-    "native": """ctypes _ctypes cffi _cffi_backend mmap numpy.ctypeslib numpy.f2py cython pyximport os.memfd_create""",
-    "dynamic": """eval exec compile __import__ builtins importlib imp runpy code codeop pickle _pickle marshal dill
-        cloudpickle shelve joblib zipimport pkgutil types.FunctionType types.CodeType globals locals vars
-        __builtins__ breakpoint get_ipython().run_cell get_ipython().ex get_ipython().ev
-        get_ipython().run_line_magic""",
-    "internals": "sys.modules sys._getframe sys._current_frames sys.settrace sys.setprofile sys.meta_path "
-                 "sys.path_hooks gc inspect faulthandler",
-    "environment": "os.environ os.environb os.getenv os.getenvb os.putenv",
-}
-RULES = {name: rule for rule, names in NAMES.items() for name in names.split()}
-HOLD_FUNCTIONS = {"os", "sys", "types", "asyncio", "concurrent.futures"}  # what is known in them is no module
-INSIDE = {"__subclasses__", "__globals__", "__builtins__", "__code__", "__closure__", "__getattribute__",
-          "__reduce__", "__reduce_ex__", "__mro__", "__bases__", "__base__", "__loader__", "__spec__", "gi_frame",
-          "f_globals", "f_builtins", "f_back", "tb_frame", "__dict__"}
-GETTERS = {"getattr", "setattr", "hasattr", "operator.attrgetter", "operator.methodcaller"}
-IMPORTERS = {"__import__", "importlib.import_module", "importlib.__import__"}
-SIZED = {"bytes", "bytearray", "list", "tuple", "set", "numpy.zeros", "numpy.ones", "numpy.empty", "numpy.full",
-         "numpy.arange", "numpy.random.rand", "numpy.random.randn", "numpy.random.random", "numpy.random.normal",
-         "numpy.eye", "numpy.identity"}
-ENDS = {"exit", "quit", "sys.exit", "os._exit", "os.abort"}
-ENDLESS = {"itertools.count", "itertools.cycle", "itertools.repeat"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-SCHEMES = ("http://", "https://", "ftp://", "ftps://", "ws://", "wss://", "s3://", "ssh://")
 HUGE = 1 << 27  # elements
 BITS_MOST = 1 << 16  # of numbers that are worked out here
+DEPTH_MOST = 16  # magics that run magics
+CHAIN_MOST = 16  # names in a chain that is followed from module to module
 
 
 def number_of(node):
@@ -103,10 +72,35 @@ def rule_of(name):
     return None, None
 
 
+class Piece:
+    """A text that was parsed: the program, or one inside of it that a magic runs."""
+
+    def __init__(self, tree, before, is_whole):
+        self.tree, self.before, self.is_whole = tree, before, is_whole  # lines of the program before its first
+
+
 class Look:
-    def __init__(self, tree, report):
-        self.tree, self.report = tree, report
-        self.aliases = {}
+    def __init__(self, report):
+        self.report = report
+        self.pieces, self.here = [], None
+        self.aliases, self.stars, self.roots = {}, [], set(sys.stdlib_module_names)
+        self.roots.update(CUSTOMARY.values())
+        self.texts, self.stored = {}, {}
+        self.seen = set()  # names of calls that were looked at as calls
+
+    def text_of(self, node):
+        """With names that are given a text once. Another cell may have given one too: this adds findings only."""
+        if isinstance(node, ast.Name):
+            return self.texts.get(node.id) if self.stored.get(node.id) == 1 else None
+        return text_of(node)
+
+    def raw_name_of(self, node):
+        """As it is written. A name that is imported anew in a branch that never runs is still its old self."""
+        parts = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
 
     def name_of(self, node):
         """The dotted name that an expression stands for: os.system, whatever os is called here."""
@@ -114,49 +108,91 @@ class Look:
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
             node = node.value
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "get_ipython":
+        called = self.name_of(node.func) if isinstance(node, ast.Call) else None
+        if called in SHELLS:
             first = "get_ipython()"
-        elif isinstance(node, ast.Call) and node.args and self.name_of(node.func) in IMPORTERS:
+        elif called in IMPORTERS and node.args:
             first = text_of(node.args[0])
-        elif isinstance(node, ast.Call) and len(node.args) > 1 and self.name_of(node.func) == "getattr":
+        elif called == "getattr" and len(node.args) > 1:
             owner, attribute = self.name_of(node.args[0]), text_of(node.args[1])
             first = f"{owner}.{attribute}" if owner and attribute else None
+        elif isinstance(node, ast.NamedExpr):
+            first = self.name_of(node.value)
         elif isinstance(node, ast.Name):
-            first = self.aliases.get(node.id, node.id)
+            first = self.aliases.get(node.id) or self.free_name_of(node.id)
         else:
             first = None
         if first is None:
             return None
         return ".".join([first, *reversed(parts)]).removeprefix("builtins.").removeprefix("__builtins__.")
 
-    def gather_aliases(self):
-        for node in ast.walk(self.tree):
+    def free_name_of(self, name):
+        """What a name is that nothing here imports: of a module that was imported whole, or of an earlier cell."""
+        starred = next((f"{module}.{name}" for module in self.stars if f"{module}.{name}" in RULES), None)
+        return starred or (CUSTOMARY.get(name, name) if name not in self.stored else name)
+
+    def read(self, text, before, is_cell, depth=0):
+        """Takes a text in, with all that it runs by magics."""
+        if depth > DEPTH_MOST:
+            self.report.add("unchecked", before + 1, 0, "it is nested too deeply")
+            return
+        tree = parsed(text, is_cell)
+        piece = Piece(tree, before, depth == 0)
+        self.pieces.append(piece)
+        self.gather_names(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                look_at_magic(self, node, before, depth)
+
+    def gather_names(self, tree):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for name in node.names:
+                    self.roots.add(name.name.split(".")[0])
                     self.aliases[name.asname or name.name.split(".")[0]] = (
                         name.name if name.asname else name.name.split(".")[0])
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                self.roots.add(node.module.split(".")[0])
                 for name in node.names:
-                    self.aliases[name.asname or name.name] = f"{node.module}.{name.name}"
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-                name = self.name_of(node.value)
-                if name and (rule_of(name)[0] or name in GETTERS or name in IMPORTERS):
-                    self.aliases.setdefault(node.targets[0].id, name)
+                    if name.name == "*":
+                        self.stars.append(node.module)
+                    else:
+                        self.aliases[name.asname or name.name] = f"{node.module}.{name.name}"
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Name, ast.arg)) and not isinstance(getattr(node, "ctx", None), ast.Load):
+                name = node.id if isinstance(node, ast.Name) else node.arg
+                self.stored[name] = self.stored.get(name, 0) + 1
+            if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    self.gather_assigned(target, node.value)
+
+    def gather_assigned(self, target, value):
+        if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
+            for inner, inner_value in zip(target.elts, value.elts):
+                if isinstance(inner, ast.Name):
+                    self.gather_assigned(inner, inner_value)
+        elif isinstance(target, ast.Name):
+            self.texts[target.id] = text_of(value)
+            name = self.name_of(value)
+            if name and (rule_of(name)[0] or name in GETTERS or name in IMPORTERS or name.split(".")[0] in self.aliases
+                         or name.startswith("get_ipython()")):
+                self.aliases.setdefault(target.id, name)
 
     def add(self, rule, node, subject, is_import=False):
-        self.report.add(rule, node.lineno, node.col_offset + 1, subject, is_import)
+        column = node.col_offset + 1 if self.here is None or self.here.is_whole else 0
+        self.report.add(rule, (self.here.before if self.here else 0) + node.lineno, column, subject, is_import)
 
     def add_import(self, node, name):
         rule, _ = rule_of(name)
         self.add(rule or "module", node, name, True)
 
     def look(self):
-        self.gather_aliases()
-        for node in ast.walk(self.tree):
-            visit = getattr(self, "look_at_" + type(node).__name__, None)
-            if visit:
-                visit(node)
+        for self.here in self.pieces:
+            for node in ast.walk(self.here.tree):
+                visit = getattr(self, "look_at_" + type(node).__name__, None)
+                if visit:
+                    visit(node)
 
     def look_at_Import(self, node):
         for name in node.names:
@@ -170,21 +206,61 @@ class Look:
             if is_known and module in HOLD_FUNCTIONS:
                 self.add(RULES[whole], node, whole)
             self.add_import(node, whole if is_known and module not in HOLD_FUNCTIONS else module)
+            held = name.name.lstrip("_")
+            if held in REACHED and not is_known and module.split(".")[0] != held:
+                self.add(RULES[held], node, whole)
+            elif held in PLAIN_REACHED:
+                self.add_import(node, held)
 
     def look_at_Name(self, node):
         if isinstance(node.ctx, ast.Load):
             self.look_at_use(node, self.name_of(node))
+            if node.id in BARE:
+                self.add(RULES[node.id], node, node.id)
 
     def look_at_Attribute(self, node):
+        raw = self.raw_name_of(node)
+        if raw in RULES:
+            self.add(RULES[raw], node, raw)
         if node.attr in INSIDE:
             self.add("internals", node, node.attr)
-        self.look_at_use(node, self.name_of(node))
+        elif id(node) not in self.seen and not self.look_at_use(node, self.name_of(node)):
+            self.look_at_attribute(node, node.attr, self.name_of(node))
+
+    def look_at_MatchClass(self, node):
+        for attribute in node.kwd_attrs:
+            self.look_at_attribute(node, attribute, None)
+
+    def look_at_attribute(self, node, attribute, name):
+        """An attribute of an object that may be anything."""
+        if attribute in INSIDE:
+            self.add("internals", node, attribute)
+        elif attribute in BY_ATTRIBUTE and name not in HARMLESS:
+            self.add(BY_ATTRIBUTE[attribute], node, name or attribute)
 
     def look_at_use(self, node, name):
-        """Modules were told where they are imported; here it is about names in them."""
+        """Modules were told where they are imported; here it is about names in them. Says whether it found one."""
         rule, known = rule_of(name) if name else (None, None)
         if rule and known == name and (name in BARE or "." in name):
             self.add(rule, node, name)
+            return True
+        if name in GETTERS and name != "hasattr" and id(node) not in self.seen:
+            self.add("dynamic", node, name)  # handed on: what it will be asked for is not known
+            return True
+        parts = name.split(".") if name else []
+        if len(parts) == 2 and parts[0] in REACHED and parts[0] not in self.aliases and parts[0] not in self.stored:
+            self.add(RULES[parts[0]], node, name)
+            return True
+        if not 1 < len(parts) <= CHAIN_MOST or parts[0] not in self.roots:
+            return False
+        if parts[-1].lstrip("_") in PLAIN_REACHED:
+            self.add_import(node, parts[-1].lstrip("_"))
+        for first in range(1, len(parts)):  # a module that another module holds: shutil.os.system
+            held = ".".join([parts[first].lstrip("_"), *parts[first + 1 :]])
+            if held in RULES and (held in REACHED or "." in held):
+                self.add(RULES[held], node, name)
+                return True
+        return False
 
     def look_at_Call(self, node):
         name = self.name_of(node.func)
@@ -192,20 +268,49 @@ class Look:
             module = text_of(node.args[0])
             if module is not None:
                 self.add_import(node, module)
-        elif name in GETTERS and len(node.args) > (0 if name.startswith("operator") else 1):
-            attribute = text_of(node.args[0 if name.startswith("operator") else 1])
-            if attribute is None:
-                self.add("dynamic", node, name)
-            elif attribute in INSIDE:
-                self.add("internals", node, attribute)
-            else:
-                self.look_at_use(node, self.name_of(node))
+        elif name in GETTERS and node.args:
+            self.look_at_getter(node, name)
         elif name in SIZED:
             self.look_at_size(node, name)
-        for argument in node.args:
-            text = text_of(argument)
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in EXPRESSIONS and name not in RULES and node.args:
+            self.look_at_expression(node)
+        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            text = self.text_of(argument)
             if text and text.lower().startswith(SCHEMES):
                 self.add("network", argument, text.split("://")[0] + "://")
+
+    def look_at_getter(self, node, name):
+        self.seen.add(id(node.func))
+        if not name.startswith("operator"):
+            if len(node.args) > 1:
+                attribute = text_of(node.args[1])
+                if attribute is None:
+                    self.add("dynamic", node, name)
+                elif not self.look_at_use(node, self.name_of(node)):
+                    self.look_at_attribute(node, attribute, self.name_of(node))
+            return
+        for argument in node.args if name.endswith("attrgetter") else node.args[:1]:
+            text = text_of(argument)
+            if text is None:
+                self.add("dynamic", node, name)
+            for attribute in (text or "").split("."):
+                self.look_at_attribute(node, attribute, None)
+
+    def look_at_expression(self, node):
+        """DataFrame.query("a > @b"): what it evaluates is Python, nearly."""
+        text = text_of(node.args[0])
+        if text is None:
+            self.add("dynamic", node, node.func.attr)
+            return
+        try:
+            inner = ast.parse(text.replace("@", "").replace("`", "").strip(), mode="eval")
+        except (SyntaxError, ValueError):
+            return  # another language's query
+        for part in ast.walk(inner):
+            if isinstance(part, ast.Attribute):
+                self.look_at_attribute(node, part.attr, self.name_of(part))
+            elif isinstance(part, ast.Name) and part.id in BARE:
+                self.add(RULES[part.id], node, part.id)
 
     def look_at_size(self, node, name):
         for argument in node.args[:2]:
@@ -239,8 +344,11 @@ class Look:
                 self.add("allocation", node, "<<")
 
     def look_at_Constant(self, node):
-        if isinstance(node.value, str) and node.value.startswith("/proc/") and node.value.endswith("/environ"):
-            self.add("environment", node, "/proc/self/environ")
+        if isinstance(node.value, str) and node.value.startswith("/proc/"):
+            if node.value.endswith("/environ"):
+                self.add("environment", node, "/proc/self/environ")
+            elif node.value.endswith("/mem"):
+                self.add("native", node, "/proc/self/mem")
 
     def look_at_While(self, node):
         if is_true(node.test) and not self.ends(node.body):
@@ -273,10 +381,6 @@ class Look:
         return False
 
 
-BARE = {name for name in RULES if "." not in name and name in
-        "eval exec compile __import__ globals locals vars __builtins__ breakpoint".split()}
-
-
 def decode(text):
     """As the kernel does: a cell may name its encoding."""
     import io
@@ -285,24 +389,33 @@ def decode(text):
     return text.decode(encoding)
 
 
-def check(text, report, is_cell):
+def parsed(text, is_cell):
+    magics = sys.modules.get("_glovebox_magics")
+    if not is_cell or magics is None:
+        return ast.parse(text)
     try:
-        if is_cell and "_glovebox_magics" in sys.modules:
-            text = sys.modules["_glovebox_magics"].to_python(decode(text))
-        tree = ast.parse(text)
-    except (RecursionError, MemoryError):
-        report.add("unchecked", 0, 0, "it is nested too deeply")
-        return
+        return ast.parse(magics.to_python(text))
+    except magics.UsageError as error:
+        raise SyntaxError(str(error)) from None
+
+
+def check(text, report, is_cell):
+    look = Look(report)
+    try:
+        look.read(decode(text) if is_cell else text, 0, is_cell)
     except SyntaxError as error:
         report.add("syntax", error.lineno, error.offset, error.msg)
         return
     except ValueError as error:
         report.add("syntax", 0, 0, error)
         return
-    Look(tree, report).look()
+    look.look()
 
 
 if __name__ == "__main__":
     findings = Report()
-    check(read_text(), findings, sys.argv[2] == "cell")
+    try:
+        check(read_text(), findings, sys.argv[2] == "cell")
+    except (RecursionError, MemoryError):
+        findings.add("unchecked", 0, 0, "it is nested too deeply")
     findings.end()
