@@ -1,6 +1,8 @@
 /* beside.c - see beside.h. */
 #include "daemon/beside.h"
 
+#include "daemon/loop_watch.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -24,6 +26,7 @@ static void done(uv_work_t *worked, int status)
 {
     struct beside_job *job = first;
     (void) status; /* nobody cancels it */
+    (void) loop_enter(CAUSE_BESIDE, NULL);
     first = job->next;
     if (!first)
         end = &first;

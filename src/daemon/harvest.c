@@ -4,15 +4,20 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "daemon/json_reader.h"
 #include "daemon/request.h"
-#include "daemon/shown.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RESULT_BYTES_MOST = 8 * 1024 * 1024, RESULTS_FLOOD = 16 };
+/* Of a run's results: what is kept, what is looked at (text that is no ASCII comes in escapes,
+ * twice as long as it is kept), and how many times as much may be sent before it counts as a flood.
+ */
+enum {
+    RESULT_BYTES_MOST = 8 * 1024 * 1024,
+    RESULT_BYTES_LOOKED = 2 * RESULT_BYTES_MOST,
+    RESULTS_FLOOD = 16
+};
 
 void harvest_init(struct harvest *harvest, const struct limits *limits, const char *policy,
                   struct blob_store *blobs)
@@ -37,7 +42,7 @@ void harvest_done(struct harvest *harvest)
     free(harvest->artifacts);
     denials_done(&harvest->denials);
     bytes_done(&harvest->results);
-    bytes_done(&harvest->piece);
+    shown_done(&harvest->shown);
     bytes_done(&harvest->failure);
     *harvest = (struct harvest){ 0 };
 }
@@ -147,30 +152,29 @@ static int take_exited(struct harvest *harvest, const struct inside_frame *frame
     return HARVEST_ENDED;
 }
 
-/* One JSON object, whole: it is parsed before it is believed, and written again. */
-static int keep_result(struct harvest *harvest, enum inside_result_what what, error *err)
+static void drop_result(struct harvest *harvest)
 {
-    struct json_reader reader;
-    struct json_object *value = NULL;
-    if (json_reader_open(&reader, err) < 0)
-        return -1;
-    json_reader_take(&reader, harvest->piece.data, harvest->piece.size);
-    int done = json_reader_end(&reader, &value, err);
-    json_reader_close(&reader);
-    bytes_done(&harvest->piece);
+    shown_done(&harvest->shown);
+    harvest->shown_bytes = 0;
+}
+
+/* The object has come whole. What was none is left out: it came from the program itself. */
+static int keep_result(struct harvest *harvest)
+{
     auto_bytes text = { 0 };
     struct bytes *results = &harvest->results;
-    if (done == 0 && what == INSIDE_RESULT_ERROR && shown_write_failure(&text, value)) {
-        bytes_done(&harvest->failure);
-        bytes_add(&harvest->failure, text.data, text.size);
-    } else if (done == 0 && what != INSIDE_RESULT_ERROR &&
-               shown_write(&text, value, what == INSIDE_RESULT_VALUE)) {
+    if (harvest->shown_as == INSIDE_RESULT_ERROR) {
+        if (shown_write_failure(&harvest->shown, &text)) {
+            bytes_done(&harvest->failure);
+            harvest->failure = text;
+            text = (struct bytes){ 0 };
+        }
+    } else if (shown_write(&harvest->shown, &text, harvest->shown_as == INSIDE_RESULT_VALUE)) {
         bytes_add_text(results, results->size > 0 ? ",\t" : "");
         bytes_add(results, text.data, text.size);
     }
-    (void) json_object_put(value);
-    return HARVEST_PRINTED; /* what was no such object is left out: it came from the program itself
-                             */
+    drop_result(harvest);
+    return HARVEST_PRINTED;
 }
 
 bool harvest_is_flood(const struct harvest *harvest)
@@ -181,7 +185,7 @@ bool harvest_is_flood(const struct harvest *harvest)
 /* Too large to show, and told so; the code's output and files are not touched. */
 static int leave_result_out(struct harvest *harvest, bool is_last)
 {
-    bytes_done(&harvest->piece);
+    drop_result(harvest);
     harvest->piece_is_cut = !is_last;
     if (!is_last)
         return HARVEST_NOTHING;
@@ -207,13 +211,17 @@ static int take_result(struct harvest *harvest, const struct inside_frame *frame
     size_t size = frame->size - sizeof result;
     if (harvest_is_flood(harvest))
         return HARVEST_PRINTED;
-    if (harvest->piece_is_cut ||
-        harvest->results.size + harvest->piece.size + size > RESULT_BYTES_MOST)
+    if (harvest->piece_is_cut || harvest->results_looked + size > RESULT_BYTES_LOOKED ||
+        harvest->results.size + harvest->shown_bytes + size > RESULT_BYTES_MOST)
         return leave_result_out(harvest, result.last);
-    bytes_add(&harvest->piece, payload + sizeof result, size);
-    if (!result.last)
-        return HARVEST_NOTHING;
-    return keep_result(harvest, (enum inside_result_what) result.what, err);
+    if (harvest->shown_bytes == 0) {
+        harvest->shown_as = (enum inside_result_what) result.what;
+        shown_begin(&harvest->shown, result.what == INSIDE_RESULT_ERROR);
+    }
+    harvest->shown_bytes += size;
+    harvest->results_looked += size;
+    shown_take(&harvest->shown, (const char *) payload + sizeof result, size);
+    return result.last ? keep_result(harvest) : HARVEST_NOTHING;
 }
 
 /* The end of the code in a forked interpreter. It is that code's word, as an exit code always is.

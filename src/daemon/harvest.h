@@ -11,6 +11,7 @@
 #include "daemon/bytes.h"
 #include "daemon/denials.h"
 #include "daemon/output.h"
+#include "daemon/shown.h"
 #include "model/limits.h"
 
 #include <stdbool.h>
@@ -72,10 +73,13 @@ struct harvest {
 
     struct bytes
         results; /* JSON objects of results; comma and tab, which JSON escapes, stand between */
-    struct bytes piece;    /* of the result that is coming in */
-    bool piece_is_cut;     /* it was too large to show: what still comes of it is left out */
-    uint64_t results_told; /* bytes on the control socket, whether anything came of them or not */
-    struct bytes failure;  /* JSON object: the exception that ended the code */
+    struct shown shown; /* the result that is coming in */
+    enum inside_result_what shown_as;
+    size_t shown_bytes;      /* of it so far; 0: none is coming in */
+    bool piece_is_cut;       /* it was too large to show: what still comes of it is left out */
+    uint64_t results_looked; /* bytes that were looked at, whether anything came of them or not */
+    uint64_t results_told;   /* bytes on the control socket, whether they were looked at or not */
+    struct bytes failure;    /* JSON object: the exception that ended the code */
 };
 
 enum harvest_event {

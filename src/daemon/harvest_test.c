@@ -273,7 +273,56 @@ TEST(a_result_that_is_too_large_to_show_is_told_once)
     harvest_done(&harvest);
 }
 
-TESTS(CASE(files_that_could_not_be_collected_are_told),
+/* Comma and tab stand between: readers of the stream find each by them. */
+TEST(results_stand_one_behind_the_other)
+{
+    static struct inside_reader reader;
+    static struct harvest harvest;
+    unsigned char bytes[256];
+    struct {
+        struct inside_result head;
+        char text[20];
+    } result = { { .what = INSIDE_RESULT_DISPLAY, .last = 1 }, "{\"data\":{\"a/b\":[1]}}" };
+    error err = { 0 };
+    begin(&reader, &harvest);
+    harvest.phase = HARVEST_RUNNING;
+    harvest.running = ID_INTERPRETER;
+    harvest.has_started = true;
+    size_t size = put(bytes, INSIDE_RESULT, ID_INTERPRETER, 0, &result, sizeof result);
+    for (int i = 0; i < 2; i++)
+        require(feed(&reader, &harvest, bytes, size, size, &err) == 0, "%s", err.text);
+#define ONE "{\"main\":false,\"data\":{\"a/b\":[1]},\"chart\":null}"
+    expect(strcmp(bytes_text(&harvest.results), ONE ",\t" ONE) == 0, "%s",
+           bytes_text(&harvest.results));
+    harvest_done(&harvest);
+}
+
+/* What comes to nothing was looked at all the same: so much and no more of it. */
+TEST(what_is_looked_at_is_bounded)
+{
+    static struct inside_reader reader;
+    static struct harvest harvest;
+    static unsigned char bytes[INSIDE_PAYLOAD_MOST + 64];
+    static unsigned char payload[INSIDE_PAYLOAD_MOST];
+    struct inside_result head = { .what = INSIDE_RESULT_DISPLAY, .last = 1 };
+    error err = { 0 };
+    begin(&reader, &harvest);
+    harvest.phase = HARVEST_RUNNING;
+    harvest.running = ID_INTERPRETER;
+    harvest.has_started = true;
+    memset(payload, ' ', sizeof payload);
+    memcpy(payload, &head, sizeof head);
+    size_t size = put(bytes, INSIDE_RESULT, ID_INTERPRETER, 0, payload, sizeof payload);
+    for (int i = 0; i < 1000; i++)
+        require(feed(&reader, &harvest, bytes, size, size, &err) == 0, "%s", err.text);
+    expect(harvest.results_looked <= 16UL << 20 && harvest.results_looked > 15UL << 20, "%d bytes",
+           (int) harvest.results_looked);
+    expect(is_told(&harvest.denials, "output", "8 MiB"), "%zu denials", harvest.denials.count);
+    harvest_done(&harvest);
+}
+
+TESTS(CASE(results_stand_one_behind_the_other), CASE(what_is_looked_at_is_bounded),
+      CASE(files_that_could_not_be_collected_are_told),
       CASE(a_result_that_is_too_large_to_show_is_told_once), CASE(a_file_comes_in),
       CASE(an_init_that_misbehaves_is_found_out),
       CASE(a_result_after_the_end_of_the_code_is_left_out),

@@ -13,6 +13,7 @@
 #include "daemon/approvals.h"
 #include "daemon/confine.h"
 #include "daemon/log.h"
+#include "daemon/loop_watch.h"
 #include "daemon/network.h"
 #include "daemon/notices.h"
 #include "daemon/processes.h"
@@ -206,6 +207,7 @@ static void end(void)
     approvals_leave(daemon_.approvals);
     receipts_leave(daemon_.receipts);
     notices_leave(daemon_.notices);
+    loop_watch_close();
     uv_close((uv_handle_t *) &daemon_.drained, NULL);
     uv_close((uv_handle_t *) &daemon_.terminated, NULL);
     uv_close((uv_handle_t *) &daemon_.interrupted, NULL);
@@ -265,6 +267,7 @@ static int open_loop(error *err)
     int result = uv_loop_init(&daemon_.loop);
     if (result < 0)
         return fail(err, ERR_SYSTEM, "make the event loop: %s", uv_strerror(result));
+    loop_watch_open(&daemon_.loop);
     (void) uv_timer_init(&daemon_.loop, &daemon_.drained);
     (void) uv_signal_init(&daemon_.loop, &daemon_.terminated);
     (void) uv_signal_init(&daemon_.loop, &daemon_.interrupted);

@@ -5,6 +5,7 @@
 #include "contract/egress.h"
 #include "contract/notify.h"
 #include "daemon/gate.h"
+#include "daemon/loop_watch.h"
 #include "daemon/pool.h"
 #include "model/limits.h"
 #include "model/outcome.h"
@@ -103,6 +104,7 @@ enum label {
     DIRECTION,
     TOLD,
     VERDICT,
+    CAUSE,
     RULE,
     POLICY_LIMIT
 };
@@ -124,6 +126,7 @@ static const struct labels {
     [DIRECTION] = { "direction", 2,         word_of_direction },
     [TOLD]   = { "end",    NOTIFY_ENDS,     word_of_told },
     [VERDICT] = { "verdict", GATE_VERDICTS, word_of_verdict },
+    [CAUSE]  = { "cause", LOOP_CAUSES,      loop_cause_name },
     [RULE]   = { "rule",   1,               NULL }, /* counted by traffic.c */
     [POLICY_LIMIT] = { "policy", 1,         NULL }, /* counted by limit_counts.c */
     /* clang-format on */

@@ -5,6 +5,7 @@
 #include "base/packet.h"
 #include "base/table.h"
 #include "daemon/log.h"
+#include "daemon/loop_watch.h"
 #include "daemon/metrics.h"
 #include "daemon/network_inside.h"
 
@@ -230,6 +231,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 {
     struct network *network = poll->data;
     (void) events;
+    (void) loop_enter(CAUSE_NETWORK, NULL);
     for (int turn = 0; turn < PACKETS_A_TURN; turn++) {
         struct packet packet;
         error err = { 0 };

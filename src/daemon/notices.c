@@ -7,6 +7,7 @@
 #include "daemon/approvals.h"
 #include "daemon/json_writer.h"
 #include "daemon/log.h"
+#include "daemon/loop_watch.h"
 #include "daemon/metrics.h"
 
 #include <errno.h>
@@ -125,6 +126,7 @@ static void notify_speaks(uv_poll_t *poll, int status, int events)
 {
     struct notices *notices = poll->data;
     (void) events;
+    (void) loop_enter(CAUSE_NETWORK, NULL);
     for (unsigned i = 0; i < PACKETS_A_TURN; i++) {
         struct packet packet;
         error err = { 0 };

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/log.h"
+#include "daemon/loop_watch.h"
 #include "daemon/metrics.h"
 #include "daemon/witness_link.h"
 #include "receipt/envelope.h"
@@ -141,6 +142,7 @@ static void group_is_synced(uv_work_t *work, int status)
 {
     struct receipts *receipts = work->data;
     error err = receipts->work_failure;
+    (void) loop_enter(CAUSE_BESIDE, NULL);
     receipts->is_working = false;
     if (status < 0 || err.code != ERR_NONE ||
         ledger_group_end(receipts->ledger, &receipts->on_its_way, &err) < 0)
@@ -348,11 +350,14 @@ static int add_record(struct receipts *receipts, const struct matter *matter,
                       struct statement_place *place, error *err)
 {
     auto_bytes payload = { 0 };
-    if (begin_record(receipts, matter, place, &payload, err) < 0 ||
-        ledger_commit(receipts->ledger, matter->type, &payload, err) < 0)
-        return -1;
-    sync_soon(receipts);
-    return 0;
+    struct loop_place before = loop_enter(CAUSE_LOG, NULL);
+    int done = begin_record(receipts, matter, place, &payload, err);
+    if (done == 0)
+        done = ledger_commit(receipts->ledger, matter->type, &payload, err);
+    loop_leave(before);
+    if (done == 0)
+        sync_soon(receipts);
+    return done;
 }
 
 static int write_facts(const void *what, const struct receipts *receipts,

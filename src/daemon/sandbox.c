@@ -1,10 +1,13 @@
-/* sandbox.c - reads in bounded turns, so that one sandbox cannot keep the loop from the others. */
+/* sandbox.c - one reading a turn, and no more than all of them may take: what one sandbox sends
+ * waits for the next turn, after the others had theirs. */
 #include "daemon/sandbox.h"
 
 #include "base/packet.h"
 #include "daemon/bytes.h"
+#include "daemon/fair_turn.h"
 #include "daemon/inside_reader.h"
 #include "daemon/log.h"
+#include "daemon/loop_watch.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { READS_A_TURN = 8, WAITING_MOST = 256 * 1024 };
+/* What all sandboxes together may take of a turn of the loop before the next of them is put off. */
+enum { SANDBOXES_US = 5000, WAITING_MOST = 256 * 1024 };
 
 struct sandbox {
     struct spawner_link *spawner;
@@ -26,6 +30,7 @@ struct sandbox {
     bool is_broken;
     bool is_closed;
     bool wants_room;
+    uint64_t round; /* for fair_turn.h */
     struct sandbox_user user;
     struct bytes waiting; /* frames on their way to init */
     size_t sent;          /* of them */
@@ -67,13 +72,29 @@ void sandbox_kill(struct sandbox *sandbox, const error *cause)
     give_up(sandbox, cause);
 }
 
+static enum loop_cause cause_of(uint16_t kind)
+{
+    static const unsigned char causes[] = {
+        [INSIDE_OUTPUT] = CAUSE_OUTPUT, [INSIDE_RESULT] = CAUSE_RESULT,
+        [INSIDE_EXECUTED] = CAUSE_END,  [INSIDE_EXITED] = CAUSE_END,
+        [INSIDE_STOPPED] = CAUSE_END,   [INSIDE_DONE] = CAUSE_END,
+        [INSIDE_FILE] = CAUSE_FILE,     [INSIDE_DATA] = CAUSE_FILE,
+        [INSIDE_END] = CAUSE_FILE,      [INSIDE_ENTRY] = CAUSE_FILE,
+        [INSIDE_CHANGE] = CAUSE_FILE,   [INSIDE_SKIPPED] = CAUSE_FILE,
+        [INSIDE_DENIAL] = CAUSE_DENIAL,
+    };
+    return kind < sizeof causes && causes[kind] ? (enum loop_cause) causes[kind] : CAUSE_SANDBOX;
+}
+
 static int frame_came(void *context, const struct inside_frame *frame, const unsigned char *payload,
                       error *err)
 {
     struct sandbox *sandbox = context;
     if (!sandbox->user.frame)
         return fail(err, ERR_PROTOCOL, "glovebox-init spoke unasked");
+    struct loop_place place = loop_enter(cause_of(frame->kind), NULL);
     int result = sandbox->user.frame(sandbox->user.context, frame, payload, err);
+    loop_leave(place);
     if (result < 0)
         return -1;
     return sandbox->is_broken || sandbox->is_closed ? 1 : result;
@@ -114,7 +135,6 @@ unsigned sandbox_take_sockets(struct sandbox *sandbox, int ret_sockets[SANDBOX_S
     return count;
 }
 
-/* Returns 1 while there may be more to read. */
 static int read_once(struct sandbox *sandbox, error *err)
 {
     size_t room;
@@ -131,7 +151,7 @@ static int read_once(struct sandbox *sandbox, error *err)
         return -1;
     if (sandbox->socket_count > 0 && sandbox->user.way && !sandbox->is_closed)
         sandbox->user.way(sandbox->user.context);
-    return result == 0 && (size_t) got == room && !sandbox->is_closed;
+    return 0;
 }
 
 static void drop_gift(struct sandbox *sandbox)
@@ -193,6 +213,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 {
     struct sandbox *sandbox = poll->data;
     error err;
+    (void) loop_enter(CAUSE_SANDBOX, NULL);
     if (status < 0) {
         /* libuv says EBADF of whatever is wrong with a socket. */
         (void) fail(&err, ERR_SYSTEM, "the stream to glovebox-init broke off");
@@ -206,13 +227,14 @@ static void on_event(uv_poll_t *poll, int status, int events)
     }
     if (!(events & UV_READABLE))
         return;
-    int more = 1;
-    for (int turn = 0; turn < READS_A_TURN && more > 0; turn++) {
-        more = read_once(sandbox, &err);
-        if (sandbox->is_broken || sandbox->is_closed)
-            return;
-    }
-    if (more < 0)
+    static struct fair_turn turn;
+    fair_turn_begins(&turn, loop_turn_number());
+    if (!fair_turn_goes_on(&turn, &sandbox->round, loop_turn_us() < SANDBOXES_US))
+        return; /* the loop asks again */
+    int read = read_once(sandbox, &err);
+    if (sandbox->is_broken || sandbox->is_closed)
+        return;
+    if (read < 0)
         give_up(sandbox, &err);
     else
         sandbox_flush(sandbox); /* answers that the frames have called for */

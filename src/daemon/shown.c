@@ -9,113 +9,162 @@
 
 enum { TYPES_MOST = 64, TYPE_LENGTH_MOST = 127, ID_LENGTH_MOST = 255 };
 
-struct field {
-    const char *name;
-    enum json_type type;
-    const char *otherwise; /* what stands there if the program gave none; NULL: nothing */
-};
+enum value_field { DATA, CHART, METADATA, ID, UPDATE };
+enum failure_field { NAME };
 
-static const struct field failure_fields[] = {
+static const struct field {
+    const char *name;
+    char begins;           /* what the right type begins with */
+    const char *otherwise; /* what stands there if the program gave none; NULL: nothing */
+} value_fields[] = {
     /* clang-format off */
-    { "name",       json_type_string, "\"\"" },
-    { "value",      json_type_string, "\"\"" },
-    { "traceback",  json_type_string, "\"\"" },
-    { "frames",     json_type_array,  "[]" },
-    { "causes",     json_type_array,  NULL }, /* __cause__ or __context__, the nearest first */
-    { "exceptions", json_type_array,  NULL }, /* of a group */
+    [DATA]     = { "data",     '{', NULL },
+    [CHART]    = { "chart",    '{', NULL },
+    [METADATA] = { "metadata", '{', NULL },
+    [ID]       = { "id",       '"', NULL },
+    [UPDATE]   = { "update",   't', NULL }, /* false is the same as none */
+    /* clang-format on */
+}, failure_fields[] = {
+    /* clang-format off */
+    [NAME] = { "name",       '"', "\"\"" },
+             { "value",      '"', "\"\"" },
+             { "traceback",  '"', "\"\"" },
+             { "frames",     '[', "[]" },
+             { "causes",     '[', NULL }, /* __cause__ or __context__, the nearest first */
+             { "exceptions", '[', NULL }, /* of a group */
     /* clang-format on */
 };
 
-static void write_value(struct bytes *out, struct json_object *value)
+_Static_assert(COUNT_OF(failure_fields) <= SHOWN_FIELDS_MOST &&
+                   COUNT_OF(value_fields) <= SHOWN_FIELDS_MOST,
+               "every field has its place");
+
+static const struct field *fields_of(const struct shown *shown, size_t *ret_count)
 {
-    size_t size = 0;
-    const char *text = json_object_to_json_string_length(
-        value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &size);
-    json_raw(out, text ? text : "null", text ? size : 4);
+    *ret_count = shown->is_failure ? COUNT_OF(failure_fields) : COUNT_OF(value_fields);
+    return shown->is_failure ? failure_fields : value_fields;
 }
 
 /* type/subtype, of the characters that RFC 6838 allows. */
-static bool is_mime_type(const char *name)
+static bool is_mime_type(const char *name, size_t length)
 {
-    size_t length = strnlen(name, TYPE_LENGTH_MOST + 1);
     const char *slash = memchr(name, '/', length);
-    if (length > TYPE_LENGTH_MOST || !slash || slash == name || slash[1] == '\0' ||
-        strchr(slash + 1, '/'))
+    if (length > TYPE_LENGTH_MOST || !slash || slash == name || slash + 1 == name + length ||
+        memchr(slash + 1, '/', length - (size_t) (slash + 1 - name)))
         return false;
     for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char) name[i]) && !strchr("!#$&-^_.+/", name[i]))
+        if (name[i] == '\0' ||
+            (!isalnum((unsigned char) name[i]) && !strchr("!#$&-^_.+/", name[i])))
             return false;
     return true;
 }
 
-static void write_types(struct bytes *out, struct json_object *types)
+/* The field that came in ends where the next one begins. */
+static void end_field(struct shown *shown, size_t at)
 {
-    unsigned count = 0;
-    json_open(out, '{');
-    json_object_object_foreach(types, name, value)
-    {
-        if (!is_mime_type(name) || ++count > TYPES_MOST)
-            continue;
-        json_key(out, name);
-        write_value(out, value);
+    if (shown->open >= 0)
+        shown->fields[shown->open].end = at;
+    shown->open = -1;
+}
+
+static bool wants(void *user, unsigned depth, const char *name, size_t size, size_t at)
+{
+    struct shown *shown = user;
+    if (depth == 2)
+        return shown->is_failure || shown->open != DATA ||
+               (is_mime_type(name, size) && ++shown->types <= TYPES_MOST);
+    size_t count;
+    const struct field *fields = fields_of(shown, &count);
+    end_field(shown, at);
+    for (size_t i = 0; i < count && shown->open < 0; i++)
+        if (strlen(fields[i].name) == size && memcmp(fields[i].name, name, size) == 0)
+            shown->open = (int) i;
+    if (shown->open < 0)
+        return false;
+    shown->fields[shown->open].at = at;
+    return true;
+}
+
+void shown_begin(struct shown *shown, bool is_failure)
+{
+    *shown = (struct shown){ .is_failure = is_failure, .open = -1 };
+    json_copy_init(&shown->copy, wants, shown);
+}
+
+void shown_take(struct shown *shown, const char *data, size_t size)
+{
+    json_copy_take(&shown->copy, data, size);
+}
+
+void shown_done(struct shown *shown)
+{
+    json_copy_done(&shown->copy);
+    *shown = (struct shown){ 0 };
+}
+
+/* Finds what is there and of the right type. */
+static bool look(struct shown *shown)
+{
+    size_t count;
+    const struct field *fields = fields_of(shown, &count);
+    if (!json_copy_is_whole(&shown->copy))
+        return false;
+    end_field(shown, shown->copy.text.size);
+    for (size_t i = 0; i < count; i++) {
+        struct shown_span *span = &shown->fields[i];
+        span->is_there =
+            span->end > span->at && shown->copy.text.data[span->at] == fields[i].begins;
     }
-    json_close(out, '}');
+    return true;
 }
 
-static struct json_object *field_of(struct json_object *given, const char *name,
-                                    enum json_type type)
+static void write_value(const struct shown *shown, struct bytes *out, const char *key,
+                        const struct shown_span *span)
 {
-    struct json_object *value = NULL;
-    if (!json_object_object_get_ex(given, name, &value) || !json_object_is_type(value, type))
-        return NULL;
-    return value;
+    json_key(out, key);
+    json_raw(out, shown->copy.text.data + span->at, span->end - span->at);
 }
 
-bool shown_write(struct bytes *out, struct json_object *given, bool is_main)
+static size_t length_of(const struct shown_span *span)
 {
-    struct json_object *data = field_of(given, "data", json_type_object);
-    if (!data)
+    return span->end - span->at - 2; /* without quotes or brackets */
+}
+
+bool shown_write(struct shown *shown, struct bytes *out, bool is_main)
+{
+    const struct shown_span *fields = shown->fields;
+    if (!look(shown) || !fields[DATA].is_there)
         return false;
     json_open(out, '{');
     json_flag_field(out, "main", is_main);
-    json_key(out, "data");
-    write_types(out, data);
-    json_key(out, "chart");
-    struct json_object *chart = field_of(given, "chart", json_type_object);
-    if (chart)
-        write_value(out, chart);
+    write_value(shown, out, "data", &fields[DATA]);
+    if (fields[CHART].is_there)
+        write_value(shown, out, "chart", &fields[CHART]);
     else
-        json_null(out);
-    struct json_object *metadata = field_of(given, "metadata", json_type_object);
-    if (metadata && json_object_object_length(metadata) > 0) {
-        json_key(out, "metadata");
-        write_value(out, metadata);
-    }
-    struct json_object *id = field_of(given, "id", json_type_string);
-    if (id && json_object_get_string_len(id) <= ID_LENGTH_MOST) {
-        json_key(out, "id");
-        json_text(out, json_object_get_string(id), (size_t) json_object_get_string_len(id));
-        json_flag_field(out, "update",
-                        json_object_get_boolean(field_of(given, "update", json_type_boolean)));
+        json_null_field(out, "chart");
+    if (fields[METADATA].is_there && length_of(&fields[METADATA]) > 0)
+        write_value(shown, out, "metadata", &fields[METADATA]);
+    if (fields[ID].is_there && length_of(&fields[ID]) <= ID_LENGTH_MOST) {
+        write_value(shown, out, "id", &fields[ID]);
+        json_flag_field(out, "update", fields[UPDATE].is_there);
     }
     json_close(out, '}');
     return true;
 }
 
-bool shown_write_failure(struct bytes *out, struct json_object *given)
+bool shown_write_failure(struct shown *shown, struct bytes *out)
 {
-    if (!field_of(given, "name", json_type_string))
+    if (!look(shown) || !shown->fields[NAME].is_there)
         return false;
     json_open(out, '{');
-    for_each(field, failure_fields) {
-        struct json_object *value = field_of(given, field->name, field->type);
-        if (!value && !field->otherwise)
-            continue;
-        json_key(out, field->name);
-        if (value)
-            write_value(out, value);
-        else
+    for (size_t i = 0; i < COUNT_OF(failure_fields); i++) {
+        const struct field *field = &failure_fields[i];
+        if (shown->fields[i].is_there) {
+            write_value(shown, out, field->name, &shown->fields[i]);
+        } else if (field->otherwise) {
+            json_key(out, field->name);
             json_raw(out, field->otherwise, strlen(field->otherwise));
+        }
     }
     json_close(out, '}');
     return true;

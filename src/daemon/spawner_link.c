@@ -5,6 +5,7 @@
 #include "base/packet.h"
 #include "base/table.h"
 #include "daemon/log.h"
+#include "daemon/loop_watch.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -205,6 +206,7 @@ static void send_unsent(struct spawner_link *link)
 static void on_event(uv_poll_t *poll, int status, int events)
 {
     struct spawner_link *link = poll->data;
+    (void) loop_enter(CAUSE_SPAWNER, NULL);
     if (status < 0) {
         lose(link, "its socket broke off"); /* libuv says EBADF of whatever is wrong with it */
         return;

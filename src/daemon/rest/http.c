@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/log.h"
+#include "daemon/loop_watch.h"
 #include "daemon/rest/http_inside.h"
 #include "daemon/rest/identity.h"
 
@@ -31,7 +32,9 @@ static void on_idle(uv_idle_t *idle);
 static void run_mhd(struct http *http)
 {
     http->is_woken = false;
+    struct loop_place place = loop_enter(CAUSE_HTTP, NULL);
     (void) MHD_run(http->mhd);
+    loop_leave(place);
     MHD_UNSIGNED_LONG_LONG left_ms;
     bool wants_time = MHD_get_timeout(http->mhd, &left_ms) == MHD_YES;
     if (http->is_woken || (wants_time && left_ms == 0)) {

@@ -4,6 +4,7 @@
 #include "base/hex.h"
 #include "base/table.h"
 #include "daemon/log.h"
+#include "daemon/loop_watch.h"
 #include "daemon/rest/guard.h"
 #include "daemon/rest/http_inside.h"
 
@@ -439,12 +440,15 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *data, si
 
 static void serve(struct exchange *exchange)
 {
+    struct loop_place place =
+        loop_enter(CAUSE_REQUEST, exchange->route ? exchange->route->path : NULL);
     if (exchange->refusal.code != ERR_NONE)
         exchange_fail(exchange, &exchange->refusal);
     else if (exchange->route)
         exchange->route->serve(exchange);
     else
         exchange_answer_nothing(exchange, MHD_HTTP_NO_CONTENT);
+    loop_leave(place);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's own signature */

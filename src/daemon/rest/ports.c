@@ -8,6 +8,7 @@
 #include "daemon/ports.h"
 
 #include "base/table.h"
+#include "daemon/loop_watch.h"
 #include "daemon/processes.h"
 #include "daemon/rest/pass.h"
 #include "daemon/rest/rest.h"
@@ -392,6 +393,7 @@ static void on_relay(uv_poll_t *poll, int status, int events)
     struct call *call = poll->data;
     if (!call)
         return;
+    (void) loop_enter(CAUSE_NETWORK, NULL);
     if (status < 0 || (events & UV_PRIORITIZED) ||
         ((events & UV_READABLE) && !call->peer_ended && !receive(call))) {
         hang_up(call);
