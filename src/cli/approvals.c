@@ -27,7 +27,8 @@ struct approval_arguments {
     { "json",   0, NULL,     VALUES_NONE, "the answer as JSON", store_switch, FIELD(json) }
 
 static const struct option_row list_rows[] = {
-    { "state",  0, "STATE",  VALUES_NONE, "pending (default), approved, denied, expired, used or all", store_text, FIELD(state) },
+    { "state",  0, "STATE",  VALUES_NONE, "pending (default), approved, denied, expired, used, revoked or all", store_text, FIELD(state) },
+    { "reason", 0, "TEXT",   VALUES_NONE, "revoke: for whoever asked", store_text, FIELD(reason) },
     COMMON,
 };
 static const struct option_row approve_rows[] = {
@@ -48,8 +49,9 @@ const struct option_table *approvals_option_table(void)
         .verb = "approvals",
         .examples = "  glovebox approvals                 what waits\n"
                     "  glovebox approvals apr_…           one of them: its code, what it asks for, "
-                    "what could leave\n",
-        .usage = "[OPTIONS] [ID]",
+                    "what could leave\n"
+                    "  glovebox approvals revoke apr_…    takes one back that was not used yet\n",
+        .usage = "[revoke] [OPTIONS] [ID]",
         .rows = list_rows,
         .count = COUNT_OF(list_rows),
     };
@@ -151,9 +153,9 @@ static void print_rows(json_object *answer)
 
 enum { ID_SIZE = 37 }; /* "apr_", 32 hex digits and the end */
 
-/* Those that wait and begin with a word; two of them are enough to say which are meant. */
+/* Those of one state that begin with a word; two of them are enough to say which are meant. */
 struct search {
-    const char *word;
+    const char *word, *state;
     unsigned found;
     char ids[2][ID_SIZE];
 };
@@ -168,14 +170,14 @@ static void compare_beginnings(struct search *search, json_object *rows)
     }
 }
 
-static int search_pending(const struct approval_arguments *arguments, struct search *search,
-                          error *err)
+static int search_state(const struct approval_arguments *arguments, struct search *search,
+                        error *err)
 {
     char path[160], after[ID_SIZE] = "";
     do {
         json_object *answer = NULL;
         struct ask asked = { "GET", path, NULL, NULL };
-        (void) snprintf(path, sizeof path, "/v1/approvals?limit=1000&state=pending%s%s",
+        (void) snprintf(path, sizeof path, "/v1/approvals?limit=1000&state=%s%s%s", search->state,
                         *after ? "&after=" : "", after);
         if (ask(arguments, &asked, &answer, err) < 0)
             return -1;
@@ -186,26 +188,27 @@ static int search_pending(const struct approval_arguments *arguments, struct sea
     return 0;
 }
 
-/* An id, or its beginning, if only one of those that wait begins so. Ids go into an address:
+/* An id, or its beginning, if only one approval of that state begins so. Ids go into an address:
  * nothing but their letters. */
-static int find_id(const struct approval_arguments *arguments, const char *word,
+static int find_id(const struct approval_arguments *arguments, const char *word, const char *state,
                    char ret_id[ID_SIZE], error *err)
 {
-    struct search search = { .word = word };
+    struct search search = { .word = word, .state = state };
     if (strlen(word) >= ID_SIZE || strspn(word, "apr_0123456789bcdef") != strlen(word))
         return fail(err, ERR_BAD_REQUEST, "'%.60s' is no id of an approval; see glovebox approvals",
                     word);
     (void) snprintf(ret_id, ID_SIZE, "%s", word);
     if (strlen(word) == ID_SIZE - 1)
         return 0;
-    if (search_pending(arguments, &search, err) < 0)
+    if (search_state(arguments, &search, err) < 0)
         return -1;
     if (search.found > 1)
         return fail(err, ERR_BAD_REQUEST, "'%s' begins more than one: %s and %s; write more of it",
                     word, search.ids[0], search.ids[1]);
     if (search.found == 0)
         return fail(err, ERR_NOT_FOUND,
-                    "no approval that waits begins with '%s'; see glovebox approvals", word);
+                    "no approval that is %s begins with '%s'; see glovebox approvals --state all",
+                    state, word);
     (void) snprintf(ret_id, ID_SIZE, "%s", search.ids[0]);
     return 0;
 }
@@ -221,7 +224,7 @@ static int list(const struct approval_arguments *arguments, const char *word, er
     struct ask asked = { "GET", path, NULL, NULL };
     if (strspn(state, "abcdefghijklmnopqrstuvwxyz") != strlen(state))
         return fail(err, ERR_BAD_REQUEST, "state '%.40s' does not exist", state);
-    if (word && find_id(arguments, word, id, err) < 0)
+    if (word && find_id(arguments, word, "pending", id, err) < 0)
         return -1;
     if (word)
         (void) snprintf(path, sizeof path, "/v1/approvals/%s", id);
@@ -262,7 +265,8 @@ static int decide(const struct approval_arguments *arguments, const char *decisi
     json_object *answer = NULL;
     json_object *body = json_object_new_object();
     struct ask asked = { "POST", path, body, NULL };
-    int result = find_id(arguments, word, id, err);
+    bool is_revoked = strcmp(decision, "revoke") == 0;
+    int result = find_id(arguments, word, is_revoked ? "approved" : "pending", id, err);
     (void) snprintf(path, sizeof path, "/v1/approvals/%s:decide", result == 0 ? id : "");
     if (result == 0)
         result = fill(arguments, decision, body, err);
@@ -282,6 +286,11 @@ static int approve(const struct approval_arguments *arguments, const char *id, e
     return decide(arguments, "approve", id, err);
 }
 
+static int revoke(const struct approval_arguments *arguments, const char *id, error *err)
+{
+    return decide(arguments, "revoke", id, err);
+}
+
 static int deny(const struct approval_arguments *arguments, const char *id, error *err)
 {
     return decide(arguments, "deny", id, err);
@@ -289,6 +298,7 @@ static int deny(const struct approval_arguments *arguments, const char *id, erro
 
 struct verb {
     const struct option_table *table;
+    int first; /* of the words that are read */
     bool needs_id;
     int (*take)(const struct approval_arguments *arguments, const char *id, error *err);
 };
@@ -296,7 +306,7 @@ struct verb {
 static int command(const struct verb *verb, int argc, char **argv)
 {
     struct approval_arguments arguments = { 0 };
-    struct words words = { argc, argv, 1 };
+    struct words words = { argc, argv, verb->first };
     const char *id = NULL;
     error err = { 0 };
     for (;;) {
@@ -318,18 +328,20 @@ static int command(const struct verb *verb, int argc, char **argv)
 
 int command_approvals(int argc, char **argv)
 {
-    const struct verb verb = { approvals_option_table(), false, list };
-    return command(&verb, argc, argv);
+    const struct verb lists = { approvals_option_table(), 1, false, list };
+    const struct verb revokes = { approvals_option_table(), 2, true, revoke };
+    bool is_revoked = argc > 1 && strcmp(argv[1], "revoke") == 0;
+    return command(is_revoked ? &revokes : &lists, argc, argv);
 }
 
 int command_approve(int argc, char **argv)
 {
-    const struct verb verb = { approve_option_table(), true, approve };
+    const struct verb verb = { approve_option_table(), 1, true, approve };
     return command(&verb, argc, argv);
 }
 
 int command_deny(int argc, char **argv)
 {
-    const struct verb verb = { deny_option_table(), true, deny };
+    const struct verb verb = { deny_option_table(), 1, true, deny };
     return command(&verb, argc, argv);
 }

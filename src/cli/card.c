@@ -1,19 +1,67 @@
 /* card.c - see card.h. */
 #include "cli/card.h"
 
+#include "base/clock.h"
+#include "base/table.h"
 #include "base/utf8.h"
 #include "cli/ask.h"
+#include "cli/moment.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* One character. Returns how many bytes it has. */
-static size_t print_character(FILE *out, const char *text, size_t size)
+/* Letters that interpreters take for ASCII (they normalise names), whatever stands beside them. */
+static bool is_disguised(uint32_t point)
 {
+    return (point >= 0xFF01 && point <= 0xFF5E) || (point >= 0x1D400 && point <= 0x1D7FF);
+}
+
+/* Alphabets with letters that look like those of ASCII. */
+static bool is_lookalike(uint32_t point)
+{
+    static const struct {
+        uint32_t first, last;
+    } alphabets[] = { { 0x0370, 0x03FF }, { 0x0400, 0x052F }, { 0x0530, 0x058F },
+                      { 0x10A0, 0x10FF }, { 0x13A0, 0x13FF }, { 0x1C80, 0x1C8F },
+                      { 0x2C80, 0x2CFF }, { 0x2DE0, 0x2DFF }, { 0xA640, 0xA69F } };
+    for_each(alphabet, alphabets)
+        if (point >= alphabet->first && point <= alphabet->last)
+            return true;
+    return false;
+}
+
+static bool is_ascii_letter(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+}
+
+enum { WORD_LOOKED_AT = 64 }; /* bytes to each side */
+
+/* Does the word in which this stands have letters of ASCII too? */
+static bool is_mixed(const char *text, size_t size, size_t at)
+{
+    static const char ends[] = " \t\n\r()[]{}.,;:'\"=+-*/<>!?&|^~%#@`$\\";
+    size_t first = at;
+    while (first > 0 && at - first < WORD_LOOKED_AT &&
+           (text[first - 1] == '\0' || !strchr(ends, text[first - 1])))
+        first--;
+    size_t last = size - at > WORD_LOOKED_AT ? at + WORD_LOOKED_AT : size;
+    for (; first < last && (text[first] == '\0' || !strchr(ends, text[first])); first++)
+        if (is_ascii_letter(text[first]))
+            return true;
+    return false;
+}
+
+/* The character at `at`. Returns how many bytes it has. */
+static size_t print_character(FILE *out, const char *whole, size_t whole_size, size_t place)
+{
+    const char *text = whole + place;
     const unsigned char *at = (const unsigned char *) text;
-    int length = utf8_character(at, size);
+    int length = utf8_character(at, whole_size - place);
     uint32_t point = length > 0 ? utf8_code_point(at, length) : 0xFFFD;
-    if (utf8_is_hidden(point) || length <= 0)
+    bool is_trap =
+        is_disguised(point) || (is_lookalike(point) && is_mixed(whole, whole_size, place));
+    if (utf8_is_hidden(point) || is_trap || length <= 0)
         (void) fprintf(out, "<U+%04" PRIX32 ">", point);
     else
         (void) fwrite(text, 1, (size_t) length, out);
@@ -27,7 +75,7 @@ void card_print_text(FILE *out, const char *text)
         if (text[at] == '\n' || text[at] == '\t')
             (void) fprintf(out, "<U+%04X>", (unsigned) text[at++]);
         else
-            at += print_character(out, text + at, size - at);
+            at += print_character(out, text, size, at);
 }
 
 static void print_field(FILE *out, const char *name, const char *text)
@@ -85,7 +133,7 @@ static void print_code(FILE *out, json_object *text, json_object *findings)
             if (code[at] == '\t')
                 (void) fputc(code[at++], out);
             else
-                at += print_character(out, code + at, size - at);
+                at += print_character(out, code, size, at);
         at++;
         (void) fputc('\n', out);
         (void) print_findings(out, findings, line);
@@ -135,13 +183,51 @@ static void print_hidden(FILE *out, json_object *hidden)
                        length_of(hidden));
 }
 
+static void print_time_left(FILE *out, json_object *approval)
+{
+    char until[MOMENT_SIZE];
+    bool is_pending = strcmp(answer_text(approval, "state"), "pending") == 0;
+    const char *end = is_pending ? "expires_ms" : "until_ms";
+    int64_t at_ms = json_object_get_int64(answer_member(approval, end));
+    int64_t left_s = (at_ms - wall_clock_ms()) / 1000;
+    bool is_open = is_pending || strcmp(answer_text(approval, "state"), "approved") == 0;
+    if (is_open && left_s > 0)
+        (void) fprintf(out, "%-9s %" PRId64 " min %" PRId64 " s, until %s\n",
+                       is_pending ? "waits" : "holds", left_s / 60, left_s % 60,
+                       moment_write(at_ms, until));
+}
+
+/* By its name, if it has one; the id is what the log says. */
+static void print_key(FILE *out, json_object *approval, const char *field)
+{
+    char name_field[32];
+    const char *id = answer_text(approval, field), *tenant = answer_text(approval, "tenant");
+    (void) snprintf(name_field, sizeof name_field, "%s_name", field);
+    const char *name = answer_text(approval, name_field);
+    if (!*id)
+        return;
+    (void) fprintf(out, "%-9s ", field);
+    if (*name) {
+        card_print_text(out, name);
+        (void) fputs(", key ", out);
+    }
+    card_print_text(out, id);
+    if (*tenant && strcmp(field, "asker") == 0) {
+        (void) fputs(", of tenant ", out);
+        card_print_text(out, tenant);
+    }
+    (void) fputc('\n', out);
+}
+
 void card_print(FILE *out, json_object *approval)
 {
     json_object *card = answer_member(approval, "card");
     json_object *leaves = answer_member(card, "leaves");
     print_field(out, "approval", answer_text(approval, "id"));
     print_field(out, "state", answer_text(approval, "state"));
-    print_field(out, "asker", answer_text(approval, "asker"));
+    print_time_left(out, approval);
+    print_key(out, approval, "asker");
+    print_key(out, approval, "approver");
     print_field(out, "policy", answer_text(approval, "policy"));
     if (*answer_text(approval, "reason"))
         print_field(out, "reason", answer_text(approval, "reason"));

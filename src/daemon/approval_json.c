@@ -6,8 +6,9 @@
 #include <string.h>
 
 static const char *const state_names[APPROVAL_STATES] = {
-    [APPROVAL_PENDING] = "pending", [APPROVAL_APPROVED] = "approved", [APPROVAL_DENIED] = "denied",
-    [APPROVAL_EXPIRED] = "expired", [APPROVAL_USED] = "used",
+    [APPROVAL_PENDING] = "pending", [APPROVAL_APPROVED] = "approved",
+    [APPROVAL_DENIED] = "denied",   [APPROVAL_EXPIRED] = "expired",
+    [APPROVAL_USED] = "used",       [APPROVAL_REVOKED] = "revoked",
 };
 
 const char *approval_state_name(enum approval_state state)
@@ -38,6 +39,14 @@ static void write_scopes(const struct approval *approval, struct bytes *out)
     json_close(out, ']');
 }
 
+static void write_key_name(const struct approvals *approvals, const char *id, const char *field,
+                           struct bytes *out)
+{
+    char name[API_KEY_NAME_SIZE];
+    approvals_key_name(approvals, id, name);
+    write_word(out, field, name);
+}
+
 int approval_write(struct approvals *approvals, const struct approval *approval, bool with_card,
                    struct bytes *out, error *err)
 {
@@ -49,6 +58,7 @@ int approval_write(struct approvals *approvals, const struct approval *approval,
     json_string_field(out, "id", approval->id);
     json_string_field(out, "state", approval_state_name(approval->state));
     json_string_field(out, "asker", approval->asker[0] ? approval->asker : "owner");
+    write_key_name(approvals, approval->asker, "asker_name", out);
     write_word(out, "tenant", approval->tenant);
     json_string_field(out, "policy", approval->policy);
     write_word(out, "session", approval->session);
@@ -62,6 +72,7 @@ int approval_write(struct approvals *approvals, const struct approval *approval,
                !is_decided             ? NULL
                : approval->approver[0] ? approval->approver
                                        : "owner");
+    write_key_name(approvals, is_decided ? approval->approver : "", "approver_name", out);
     write_word(out, "scope", approval->reach ? approval_scope_name(approval->reach) : NULL);
     json_since_epoch_field(out, "until_ms", approval->until_ms);
     write_word(out, "reason", approval->reason);

@@ -89,7 +89,7 @@ static const char *const texts[STATEMENTS] = {
     [FORGET] = "DELETE FROM approvals WHERE state <> 0 AND max(until, decided, expires) < ?1",
 };
 
-_Static_assert(APPROVAL_PENDING == 0 && APPROVAL_APPROVED == 1 && APPROVAL_STATES == 5 &&
+_Static_assert(APPROVAL_PENDING == 0 && APPROVAL_APPROVED == 1 && APPROVAL_STATES == 6 &&
                    REACH_SESSION == 4 && REACH_TIME == 8,
                "numbers in the statements");
 

@@ -20,6 +20,7 @@ static const int64_t day_ms = INT64_C(24) * 3600 * 1000;
 
 struct approvals {
     struct approval_store *store;
+    const struct accounts *accounts;
     struct receipts *receipts;
     struct notices *notices;
     struct approval_listener *listeners;
@@ -138,6 +139,7 @@ int approvals_open(uv_loop_t *loop, const struct approvals_place *place,
         return -1;
     }
     approvals->receipts = place->receipts;
+    approvals->accounts = place->accounts;
     approvals->outlive_runs = place->state != NULL;
     approvals->notices = place->notices;
     approvals->timer.data = approvals;
@@ -166,6 +168,50 @@ void approvals_close(struct approvals *approvals)
         return;
     approval_store_close(approvals->store);
     free(approvals);
+}
+
+/* --- whose word it is ---------------------------------------------------------------------------
+ */
+
+void approvals_key_name(const struct approvals *approvals, const char *id,
+                        char ret_name[API_KEY_NAME_SIZE])
+{
+    const struct accounts *accounts = approvals->accounts;
+    struct api_key key = { 0 };
+    error unused;
+    if (id[0] && accounts && accounts->store)
+        (void) key_store_find(accounts->store, id, &key, &unused);
+    memcpy(ret_name, key.name, sizeof key.name); /* of one that is good no more, too */
+}
+
+/* An approval is as good as the key that gave it. */
+static bool has_lapsed(const struct approvals *approvals, const struct approval *approval)
+{
+    const struct accounts *accounts = approvals->accounts;
+    struct api_key key;
+    error unused;
+    return approval->state == APPROVAL_APPROVED && approval->approver[0] && accounts &&
+           accounts->store &&
+           key_store_find(accounts->store, approval->approver, &key, &unused) < 0;
+}
+
+static void lapse(struct approval *approval)
+{
+    approval->state = APPROVAL_REVOKED;
+    (void) snprintf(approval->reason, sizeof approval->reason,
+                    "the key that gave it was revoked or has expired");
+}
+
+/* Once it is noticed the log tells of it. Returns 1 if it has lapsed. */
+static int check_lapsed(struct approvals *approvals, struct approval *approval, error *err)
+{
+    if (!has_lapsed(approvals, approval))
+        return 0;
+    lapse(approval);
+    return audit(approvals, "approval.revoked", approval, err) < 0 ||
+                   approval_store_change(approvals->store, approval, APPROVAL_APPROVED, err) < 0
+               ? -1
+               : 1;
 }
 
 /* --- asking -------------------------------------------------------------------------------------
@@ -209,9 +255,29 @@ static int find_named(struct approvals *approvals, const struct approval_questio
     if (ret_approval->state == APPROVAL_USED)
         return fail(err, ERR_CONFLICT, "approval %s is spent: %s has used it", ret_approval->id,
                     ret_approval->run);
+    if (check_lapsed(approvals, ret_approval, err) < 0)
+        return -1;
+    if (ret_approval->state == APPROVAL_REVOKED)
+        return fail(err, ERR_CONFLICT, "approval %s was taken back: %.150s; ask again",
+                    ret_approval->id,
+                    ret_approval->reason[0] ? ret_approval->reason : "no reason was said");
     if (ret_approval->state == APPROVAL_APPROVED && ret_approval->until_ms <= wall_clock_ms())
         return fail(err, ERR_CONFLICT, "approval %s has expired; ask again", ret_approval->id);
     return 1;
+}
+
+/* Approved further than for one request, by a key that is still good. Returns 1, or 0. */
+static int find_reach(struct approvals *approvals, const struct approval *asked,
+                      struct approval *ret_approval, error *err)
+{
+    for (;;) {
+        int found = approval_store_find(approvals->store, BY_REACH, asked, ret_approval, err);
+        int lapsed = found == 1 ? check_lapsed(approvals, ret_approval, err) : 0;
+        if (found < 0 || lapsed < 0)
+            return -1;
+        if (lapsed == 0)
+            return found;
+    }
 }
 
 /* The newest that says something of this request now. Returns 1, or 0: it has to be asked for. */
@@ -220,7 +286,7 @@ static int find_valid(struct approvals *approvals, const struct approval *asked,
 {
     int64_t now = wall_clock_ms();
     int found = approval_store_find(approvals->store, BY_BINDING, asked, ret_approval, err);
-    if (found < 0)
+    if (found < 0 || (found == 1 && check_lapsed(approvals, ret_approval, err) < 0))
         return -1;
     bool is_no = found && ret_approval->state == APPROVAL_DENIED && ret_approval->until_ms > now;
     bool is_open =
@@ -228,7 +294,7 @@ static int find_valid(struct approvals *approvals, const struct approval *asked,
                   (ret_approval->state == APPROVAL_APPROVED && ret_approval->until_ms > now));
     if (is_no || is_open)
         return 1;
-    return approval_store_find(approvals->store, BY_REACH, asked, ret_approval, err);
+    return find_reach(approvals, asked, ret_approval, err);
 }
 
 /* No key has more that wait than places are left for others: whoever comes next finds one. */
@@ -313,7 +379,7 @@ bool approvals_cover(struct approvals *approvals, const struct approval *place)
     struct approval found, now = *place;
     error unused;
     now.asked_ms = wall_clock_ms();
-    return approval_store_find(approvals->store, BY_REACH, &now, &found, &unused) == 1;
+    return find_reach(approvals, &now, &found, &unused) == 1;
 }
 
 /* --- deciding -----------------------------------------------------------------------------------
@@ -350,6 +416,8 @@ int approvals_find(struct approvals *approvals, const struct account *account, c
         return -1;
     if (found == 0 || strcmp(ret_approval->id, id) != 0 || !is_seen(account, ret_approval))
         return fail(err, ERR_NOT_FOUND, "no approval has the id '%.60s'", id);
+    if (has_lapsed(approvals, ret_approval))
+        lapse(ret_approval);
     return 0;
 }
 
@@ -423,10 +491,40 @@ int approvals_decide(struct approvals *approvals, const struct approval_decision
     return 0;
 }
 
+/* Who may see it may end it, the asker too: there is less to be had by that, never more. */
+int approvals_revoke(struct approvals *approvals, const struct approval_decision *decision,
+                     struct approval *ret_approval, error *err)
+{
+    const char *by = decision->account->key.id;
+    if (approvals_find(approvals, decision->account, decision->id, ret_approval, err) < 0)
+        return -1;
+    if (ret_approval->state != APPROVAL_APPROVED)
+        return fail(err, ERR_CONFLICT, "approval %s is %s%s", decision->id,
+                    approval_state_name(ret_approval->state),
+                    ret_approval->state == APPROVAL_PENDING ? ": deny it instead" : " already");
+    ret_approval->state = APPROVAL_REVOKED;
+    ret_approval->decided_ms = ret_approval->until_ms = wall_clock_ms();
+    (void) snprintf(ret_approval->approver, sizeof ret_approval->approver, "%s", by);
+    (void) snprintf(ret_approval->reason, sizeof ret_approval->reason, "%s",
+                    decision->reason ? decision->reason : "");
+    if (audit(approvals, "approval.revoked", ret_approval, err) < 0)
+        return -1;
+    int changed = approval_store_change(approvals->store, ret_approval, APPROVAL_APPROVED, err);
+    if (changed == 0)
+        return fail(err, ERR_CONFLICT, "approval %s is used already", decision->id);
+    if (changed < 0)
+        return -1;
+    log_event(LOG_NOTICE, "approval.revoked", TEXT("approval", decision->id), TEXT("key", by));
+    notices_approval(approvals->notices, "decided", ret_approval);
+    approvals_tell(approvals);
+    return 0;
+}
+
 /* --- showing ------------------------------------------------------------------------------------
  */
 
 struct seen_listing {
+    const struct approvals *approvals;
     const struct account *account;
     const struct approval_listing *listing;
 };
@@ -435,8 +533,11 @@ struct seen_listing {
 static void list_if_seen(void *context, const struct approval *approval)
 {
     const struct seen_listing *seen = context;
+    struct approval now = *approval;
+    if (has_lapsed(seen->approvals, &now))
+        lapse(&now);
     if (is_seen(seen->account, approval))
-        seen->listing->each(seen->listing->context, approval);
+        seen->listing->each(seen->listing->context, &now);
 }
 
 int approvals_list(struct approvals *approvals, const struct account *account,
@@ -445,7 +546,7 @@ int approvals_list(struct approvals *approvals, const struct account *account,
     const struct api_key *key = &account->key;
     bool is_owner = key->id[0] == '\0', is_approver = key->scopes & SCOPE_APPROVE;
     struct approval after = { 0 };
-    struct seen_listing seen = { account, listing };
+    struct seen_listing seen = { approvals, account, listing };
     const struct approval_page page = { .state = listing->state,
                                         .tenant = !is_owner && is_approver ? key->tenant : NULL,
                                         .asker = !is_owner && !is_approver ? key->id : NULL,

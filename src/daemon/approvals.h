@@ -1,6 +1,7 @@
 /* approvals.h - what waits for a person's decision, and what was decided.
  *
  *             +--> approved --> used      (an approval for once; it is good until `until_ms`)
+ *             |        +------> revoked   (taken back, or the key that gave it is good no more)
  *   pending --+--> denied
  *             +--> expired                (nobody has decided in time, which is a no)
  *
@@ -39,6 +40,7 @@ enum approval_state {
     APPROVAL_DENIED,
     APPROVAL_EXPIRED,
     APPROVAL_USED,
+    APPROVAL_REVOKED,
     APPROVAL_STATES
 };
 
@@ -63,7 +65,8 @@ struct approval {
 };
 
 struct approvals_place {
-    const char *state; /* folder where they are kept; NULL: in memory, for one run */
+    const char *state;               /* folder where they are kept; NULL: in memory, for one run */
+    const struct accounts *accounts; /* whose keys ask and decide */
     struct receipts *receipts;
     struct notices *notices; /* hears of each step; NULL: nobody does */
 };
@@ -114,6 +117,15 @@ struct approval_decision {
  * the policy allows; ERR_CONFLICT  decided or expired already. */
 int approvals_decide(struct approvals *approvals, const struct approval_decision *decision,
                      struct approval *ret_approval, error *err);
+
+/* Takes an approval back before it was used; what has begun under it goes on. `decision` says who
+ * and why. Fails  ERR_NOT_FOUND; ERR_CONFLICT  it is pending, or spent, or was no approval. */
+int approvals_revoke(struct approvals *approvals, const struct approval_decision *decision,
+                     struct approval *ret_approval, error *err);
+
+/* The name of a key that has asked or decided, as long as it is known; else "". */
+void approvals_key_name(const struct approvals *approvals, const char *id,
+                        char ret_name[API_KEY_NAME_SIZE]);
 
 /* Fails  ERR_NOT_FOUND  if none that this account may see has this id. */
 int approvals_find(struct approvals *approvals, const struct account *account, const char *id,

@@ -365,6 +365,7 @@ static int open_approvals(error *err)
 {
     const struct approvals_place place = {
         .state = settings.is_private ? NULL : settings.state,
+        .accounts = &daemon_.accounts,
         .receipts = daemon_.receipts,
         .notices = daemon_.notices,
     };

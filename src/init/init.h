@@ -172,8 +172,8 @@ int open_parent(int folder, const char *path, bool make, int *ret_parent, const 
 int send_file(const struct sandbox *sandbox, uint32_t id, int file, const char *path, uint64_t size,
               error *err);
 
-/* paths.c: the one way from a folder to a folder in it, for all walks. Follows no link, and does not
- * enter /proc (EACCES). */
+/* paths.c: the one way from a folder to a folder in it, for all walks. Follows no link, and does
+ * not enter /proc (EACCES). */
 int open_inner(int folder, const char *name, int flags);
 
 /* entries.c: names of a session. Paths: inside.h. */

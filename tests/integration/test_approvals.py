@@ -433,7 +433,7 @@ def test_the_command_line_shows_and_decides(service):
     several = service.glovebox("approve", *cli, "apr_").stderr.decode()
     assert re.search(r"'apr_' begins more than one: apr_[0-9a-f]{32} and apr_[0-9a-f]{32}; write more of it", several)
     none = service.glovebox("approve", *cli, "apr_" + "0" * 20).stderr.decode()
-    assert "no approval that waits begins with 'apr_00" in none
+    assert "no approval that is pending begins with 'apr_00" in none
     assert others[0] in service.glovebox("approvals", *cli, others[0][:16]).stdout.decode()
     for other in others:
         done = service.glovebox("deny", *cli, other[:16], env={"GLOVEBOX_API_KEY": service.decider["key"]})
@@ -575,3 +575,56 @@ def test_a_person_at_the_terminal_is_asked(glovebox, typed, status, says):
         pass
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status, said
     assert says in said.decode().split("[n]o: ")[1]
+
+
+# --- taken back ----------------------------------------------------------------------------------------
+
+def test_an_approval_is_taken_back_until_it_was_used(service):
+    """By whoever decides or has asked; the log says by whom, and the same request is asked about again."""
+    approval = ask(service)
+    refused = decide(service, approval, "revoke")
+    assert refused.status == 409 and "deny it instead" in refused.json["error"]["message"]
+    assert decide(service, approval, scope="code", until_seconds=600).status == 200
+    assert service.run("print(1)", policy="asked", key=service.asker).json["status"] == "ok"
+    taken = decide(service, approval, "revoke", reason="not any more")
+    assert taken.status == 200 and taken.json["state"] == "revoked" and taken.json["reason"] == "not any more"
+    named = service.run("print(1)", policy="asked", key=service.asker, approval=approval)
+    assert named.status == 409 and "was taken back: not any more" in named.json["error"]["message"]
+    again = ask(service)
+    assert again != approval and decide(service, approval, "revoke").status == 409
+    told = [event for event in events(service) if event["facts"].get("approval") == approval]
+    assert [event["event"] for event in told] == ["approval.asked", "approval.approved", "approval.revoked"]
+    assert told[-1]["facts"]["approver"] == service.decider["id"]
+    assert decide(service, again).status == 200
+    assert service.run("print(1)", policy="asked", key=service.asker).json["status"] == "ok"
+    spent = decide(service, again, "revoke")
+    assert spent.status == 409 and "is used already" in spent.json["error"]["message"]
+    stranger = service.key("--tenant", "b", "--scope", "run,approve")
+    third = ask(service)
+    assert decide(service, third).status == 200
+    assert decide(service, third, "revoke", key=stranger).status == 404
+    assert decide(service, third, "revoke", key=service.asker).status == 403, "it lacks the scope"
+    done = service.glovebox("approvals", "revoke", third[:14], "--daemon", service.socket, "--reason", "by hand",
+                            env={"GLOVEBOX_API_KEY": service.decider["key"]})
+    assert done.returncode == 0 and done.stdout.decode() == f"{third} is revoked\n", done
+    assert state(service, third) == "revoked"
+    ask(service)
+
+
+@pytest.mark.parametrize("scope", ["once", "code", "time"])
+def test_an_approval_ends_with_the_key_that_gave_it(service, scope):
+    decider = service.key("--tenant", service.tenant, "--scope", "approve", "--name", "Ada")
+    approval = ask(service, policy="timed")
+    assert decide(service, approval, key=decider, scope=scope).status == 200
+    shown = service.glovebox("approvals", approval, "--daemon", service.socket).stdout.decode()
+    assert f"approver  Ada, key {decider['id']}\n" in shown and f", of tenant {service.tenant}\n" in shown, shown
+    assert re.search(r"^holds +\d+ min \d+ s, until ", shown, re.M), shown
+    assert service.glovebox("key", "revoke", decider["id"]).returncode == 0
+    assert state(service, approval) == "revoked", "whoever looks sees it at once"
+    rows = service.call("GET", "/v1/approvals?state=all&limit=1000", key=service.decider).json["approvals"]
+    assert {row["id"]: row["state"] for row in rows}[approval] == "revoked"
+    named = service.run("print(1)", policy="timed", key=service.asker, approval=approval)
+    assert named.status == 409 and "was taken back: the key that gave it" in named.json["error"]["message"]
+    assert ask(service, policy="timed") != approval
+    told = [event["event"] for event in events(service) if event["facts"].get("approval") == approval]
+    assert told == ["approval.asked", "approval.approved", "approval.revoked"]

@@ -116,7 +116,7 @@ static int read_listing(const struct exchange *exchange, struct approval_listing
         if (listing->state == APPROVAL_STATES)
             return fail(err, ERR_BAD_REQUEST,
                         "state '%.40s' does not exist; it is one of pending, approved, denied, "
-                        "expired, used, all",
+                        "expired, used, revoked, all",
                         state);
     }
     listing->after = exchange_query(exchange, "after");
@@ -148,12 +148,16 @@ static void get_approvals(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &page.json);
 }
 
-static int read_word(const char *word, const char *yes, const char *no, bool *ret_yes, error *err)
+static int take_decision(struct approvals *approvals, const char *word,
+                         struct approval_decision *decision, struct approval *ret_approval,
+                         error *err)
 {
-    *ret_yes = strcmp(word, yes) == 0;
-    if (!*ret_yes && strcmp(word, no) != 0)
-        return fail(err, ERR_BAD_REQUEST, "'decision' is %s or %s", yes, no);
-    return 0;
+    decision->approves = strcmp(word, "approve") == 0;
+    if (strcmp(word, "revoke") == 0)
+        return approvals_revoke(approvals, decision, ret_approval, err);
+    if (!decision->approves && strcmp(word, "deny") != 0)
+        return fail(err, ERR_BAD_REQUEST, "'decision' is approve, deny or revoke");
+    return approvals_decide(approvals, decision, ret_approval, err);
 }
 
 static int read_scope(const char *name, uint32_t *ret_reach, error *err)
@@ -182,12 +186,11 @@ static int decide(struct exchange *exchange, struct approval *ret_approval, erro
         { "until_seconds", FIELD_COUNT, &seconds, UNTIL_MOST_S },
     };
     if (exchange_fields(exchange, fields, COUNT_OF(fields), err) < 0 ||
-        read_word(bytes_text(&word), "approve", "deny", &decision.approves, err) < 0 ||
         read_scope(bytes_text(&scope), &decision.reach, err) < 0)
         return -1;
     decision.until_ms = seconds > 0 ? wall_clock_ms() + (int64_t) seconds * 1000 : 0;
     decision.reason = bytes_text(&reason);
-    return approvals_decide(door->approvals, &decision, ret_approval, err);
+    return take_decision(door->approvals, bytes_text(&word), &decision, ret_approval, err);
 }
 
 static void post_decision(struct exchange *exchange)
@@ -201,7 +204,7 @@ static void post_decision(struct exchange *exchange)
 }
 
 static const struct parameter list_query[] = {
-    { "state", IN_QUERY, "=pending,approved,denied,expired,used,all", "only those" },
+    { "state", IN_QUERY, "=pending,approved,denied,expired,used,revoked,all", "only those" },
     { "limit", IN_QUERY, "count 1..1000", "rows at most; 100 if it is left out" },
     { "after", IN_QUERY, "string", "the page after this approval: `next` of the page before" },
     { "wait", IN_QUERY, "count 0..300", "waits so many seconds for the first of them" },
@@ -218,7 +221,7 @@ static const struct route rows[] = {
       .query = list_query, .gives = "ApprovalList" },
     { "GET",  "/v1/approvals/{id}",        BODY_NONE, get_approval,  "An approval, with everything that an approver must know; with ?wait= when it is decided",
       .query = get_query, .gives = "Approval" },
-    { "POST", "/v1/approvals/{id}:decide", BODY_JSON, post_decision, "Approves or denies, for good; never what one has asked for oneself", RIGHT_APPROVE, .takes = "Decision", .gives = "Approval" },
+    { "POST", "/v1/approvals/{id}:decide", BODY_JSON, post_decision, "Approves or denies, never what one has asked for oneself; or takes an approval back that was not used yet", RIGHT_APPROVE, .takes = "Decision", .gives = "Approval" },
     { "POST", "/v1/approvals/{id}",        BODY_JSON, post_decision, "The same", RIGHT_APPROVE, .takes = "Decision", .gives = "Approval" },
     /* clang-format on */
 };

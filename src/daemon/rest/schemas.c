@@ -355,8 +355,9 @@ static const struct property card[] = {
 };
 static const struct property approval[] = {
     { "id",         "string",   "apr_ and 32 hex digits" },
-    { "state",      "=pending,approved,denied,expired,used", "" },
+    { "state",      "=pending,approved,denied,expired,used,revoked", "" },
     { "asker",      "string",   "id of the key, or owner" },
+    { "asker_name", "string?",  "name of that key" },
     { "tenant",     "string?",  "" },
     { "policy",     "string",   "" },
     { "session",    "string?",  "" },
@@ -366,7 +367,8 @@ static const struct property approval[] = {
     { "scopes",     "[]string", "how far it may be approved" },
     { "by",         "=terminal,out_of_band", "" },
     { "decided_ms", "integer?", "" },
-    { "approver",   "string?",  "id of the key, or owner" },
+    { "approver",   "string?",  "id of the key that has decided, or taken it back; or owner" },
+    { "approver_name", "string?", "name of that key" },
     { "scope",      "string?",  "how far it was approved" },
     { "until_ms",   "integer?", "until when that holds" },
     { "reason",     "string?",  "" },
@@ -380,7 +382,7 @@ static const struct property approval_list[] = {
     { 0 },
 };
 static const struct property decision[] = {
-    { "decision",      "=approve,deny", "" },
+    { "decision",      "=approve,deny,revoke", "revoke: takes an approval back before it was used" },
     { "scope",         "=once,code,session,time", "once if it is left out", true },
     { "until_seconds", "count 1..2592000", "how long it holds; as long as it could wait, if it is left out", true },
     { "reason",        "string",  "the asker is told", true },
@@ -461,7 +463,7 @@ static const struct schema common[] = {
     { "Card", "What an approver is shown", card },
     { "Approval", "A request that waits for a person, or was decided on", approval },
     { "ApprovalList", "Approvals", approval_list },
-    { "Decision", "Yes or no", decision, .example = "{\"decision\":\"approve\",\"scope\":\"once\",\"reason\":\"looks right\"}" },
+    { "Decision", "Yes, no, or no longer", decision, .example = "{\"decision\":\"approve\",\"scope\":\"once\",\"reason\":\"looks right\"}" },
     { "RuleUse", "How often a rule was used", rule_use },
     { "PolicyUse", "The rules of a policy", policy_use },
     { "NetworkRules", "How often rules were used", network_rules },
