@@ -1,10 +1,9 @@
 /* approvals.c - who may decide on what, when it is too late, and that every step stands in the log
  * of receipts before it counts. */
-#include "daemon/approvals.h"
+#include "daemon/approvals_inside.h"
 
 #include "base/clock.h"
 #include "base/table.h"
-#include "daemon/approval_store.h"
 #include "daemon/log.h"
 #include "daemon/notices.h"
 #include "daemon/receipts.h"
@@ -14,20 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PENDING_MOST = 64, LOOK_MS = 500, UNTIL_MOST_DAYS = 30 };
-enum { FORGET_AFTER_DAYS = 30 };
+enum { PENDING_MOST = 64, LOOK_MS = 500, FORGET_AFTER_DAYS = 30 };
 static const int64_t day_ms = INT64_C(24) * 3600 * 1000;
-
-struct approvals {
-    struct approval_store *store;
-    const struct accounts *accounts;
-    struct receipts *receipts;
-    struct notices *notices;
-    struct approval_listener *listeners;
-    uv_timer_t timer;
-    int64_t forget_ms; /* when old ones are forgotten next */
-    bool outlive_runs;
-};
 
 /* --- telling ------------------------------------------------------------------------------------
  */
@@ -55,9 +42,8 @@ void approvals_tell(struct approvals *approvals)
     }
 }
 
-/* What has happened, for good: hashes and names, never what was asked. */
-static int audit(struct approvals *approvals, const char *event, const struct approval *approval,
-                 error *err)
+int approval_audit(struct approvals *approvals, const char *event, const struct approval *approval,
+                   error *err)
 {
     const struct event_field fields[] = {
         { "approval", approval->id, 0 },
@@ -93,7 +79,7 @@ static int expire_one(struct approvals *approvals, int64_t now, error *err)
         return found;
     due.state = APPROVAL_EXPIRED;
     (void) snprintf(due.reason, sizeof due.reason, "nobody has decided in time");
-    if (audit(approvals, "approval.expired", &due, err) < 0)
+    if (approval_audit(approvals, "approval.expired", &due, err) < 0)
         return -1;
     if (approval_store_change(approvals->store, &due, APPROVAL_PENDING, err) < 0)
         return -1;
@@ -101,8 +87,7 @@ static int expire_one(struct approvals *approvals, int64_t now, error *err)
     return 1;
 }
 
-/* Every call looks at the clock first: what is due has expired, whenever the timer comes. */
-static int expire_due(struct approvals *approvals, error *err)
+int approvals_expire_due(struct approvals *approvals, error *err)
 {
     int64_t now = wall_clock_ms();
     int result;
@@ -119,7 +104,7 @@ static void on_timer(uv_timer_t *timer)
     struct approvals *approvals = timer->data;
     int64_t now = wall_clock_ms();
     error err;
-    int result = expire_due(approvals, &err);
+    int result = approvals_expire_due(approvals, &err);
     if (result == 0 && now > approvals->forget_ms) {
         approvals->forget_ms = now + day_ms;
         result = approval_store_forget(approvals->store, now - FORGET_AFTER_DAYS * day_ms, &err);
@@ -202,13 +187,19 @@ static void lapse(struct approval *approval)
                     "the key that gave it was revoked or has expired");
 }
 
+void approval_show_lapsed(const struct approvals *approvals, struct approval *approval)
+{
+    if (has_lapsed(approvals, approval))
+        lapse(approval);
+}
+
 /* Once it is noticed the log tells of it. Returns 1 if it has lapsed. */
 static int check_lapsed(struct approvals *approvals, struct approval *approval, error *err)
 {
     if (!has_lapsed(approvals, approval))
         return 0;
     lapse(approval);
-    return audit(approvals, "approval.revoked", approval, err) < 0 ||
+    return approval_audit(approvals, "approval.revoked", approval, err) < 0 ||
                    approval_store_change(approvals->store, approval, APPROVAL_APPROVED, err) < 0
                ? -1
                : 1;
@@ -331,7 +322,7 @@ static int ask_anew(struct approvals *approvals, const struct approval_question 
     (void) sodium_bin2hex(ret_approval->id + 4, sizeof ret_approval->id - 4, chance, sizeof chance);
     ret_approval->state = APPROVAL_PENDING;
     ret_approval->expires_ms = ret_approval->asked_ms + (int64_t) question->expires_in_ms;
-    if (audit(approvals, "approval.asked", ret_approval, err) < 0 ||
+    if (approval_audit(approvals, "approval.asked", ret_approval, err) < 0 ||
         approval_store_add(approvals->store, ret_approval, question->card, err) < 0)
         return -1;
     log_event(LOG_NOTICE, "approval.asked", TEXT("approval", ret_approval->id),
@@ -348,7 +339,7 @@ static int use(struct approvals *approvals, const char *run, struct approval *ap
         return APPROVAL_USED;
     approval->state = APPROVAL_USED;
     (void) snprintf(approval->run, sizeof approval->run, "%s", run);
-    if (audit(approvals, "approval.used", approval, err) < 0)
+    if (approval_audit(approvals, "approval.used", approval, err) < 0)
         return -1;
     int changed = approval_store_change(approvals->store, approval, APPROVAL_APPROVED, err);
     if (changed == 0)
@@ -361,7 +352,7 @@ int approvals_ask(struct approvals *approvals, const struct approval_question *q
 {
     struct approval_question now = *question;
     now.approval.asked_ms = wall_clock_ms();
-    if (expire_due(approvals, err) < 0)
+    if (approvals_expire_due(approvals, err) < 0)
         return -1;
     int found = now.named ? find_named(approvals, &now, ret_approval, err)
                           : find_valid(approvals, &now.approval, ret_approval, err);
@@ -382,144 +373,6 @@ bool approvals_cover(struct approvals *approvals, const struct approval *place)
     return find_reach(approvals, &now, &found, &unused) == 1;
 }
 
-/* --- deciding -----------------------------------------------------------------------------------
- */
-
-/* May this key decide on what the owner of the daemon asks, who is of no tenant? */
-static bool decides_for_owner(const struct api_key *key)
-{
-    const uint32_t needed = SCOPE_APPROVE | SCOPE_ADMIN;
-    return key->id[0] != '\0' && (key->scopes & needed) == needed;
-}
-
-static bool is_seen(const struct account *account, const struct approval *approval)
-{
-    const struct api_key *key = &account->key;
-    if (key->id[0] == '\0')
-        return true; /* the owner of the daemon */
-    if (approval->asker[0] == '\0')
-        return decides_for_owner(key);
-    if (strcmp(key->tenant, approval->tenant) != 0)
-        return false;
-    return (key->scopes & SCOPE_APPROVE) || strcmp(key->id, approval->asker) == 0;
-}
-
-int approvals_find(struct approvals *approvals, const struct account *account, const char *id,
-                   struct approval *ret_approval, error *err)
-{
-    struct approval like = { 0 };
-    if (expire_due(approvals, err) < 0)
-        return -1;
-    (void) snprintf(like.id, sizeof like.id, "%s", id);
-    int found = approval_store_find(approvals->store, BY_ID, &like, ret_approval, err);
-    if (found < 0)
-        return -1;
-    if (found == 0 || strcmp(ret_approval->id, id) != 0 || !is_seen(account, ret_approval))
-        return fail(err, ERR_NOT_FOUND, "no approval has the id '%.60s'", id);
-    if (has_lapsed(approvals, ret_approval))
-        lapse(ret_approval);
-    return 0;
-}
-
-/* Nobody decides on what he asks himself. The owner of the daemon has no key, and may be both a
- * program that asks and a person at a terminal: a policy can shut that out (by: out_of_band). */
-static int check_decider(const struct account *account, const struct approval *approval, error *err)
-{
-    const char *id = account->key.id;
-    bool is_asker = strcmp(id, approval->asker) == 0;
-    if (is_asker && id[0] != '\0')
-        return fail(err, ERR_FORBIDDEN,
-                    "key %s has asked for this itself; another key with scope approve decides", id);
-    if (is_asker && approval->is_out_of_band)
-        return fail(
-            err, ERR_FORBIDDEN,
-            "policy %s wants another's decision (by: out_of_band): call with a key that has "
-            "the scopes approve and admin",
-            approval->policy);
-    return 0;
-}
-
-static int fill_decision(const struct approval_decision *decision, struct approval *approval,
-                         error *err)
-{
-    int64_t waits_ms = approval->expires_ms - approval->asked_ms;
-    int64_t now = wall_clock_ms();
-    approval->state = decision->approves ? APPROVAL_APPROVED : APPROVAL_DENIED;
-    approval->decided_ms = now;
-    approval->until_ms = decision->until_ms ? decision->until_ms : now + waits_ms;
-    (void) snprintf(approval->reason, sizeof approval->reason, "%s",
-                    decision->reason ? decision->reason : "");
-    if (!decision->approves)
-        return 0;
-    approval->reach = decision->reach ? decision->reach : REACH_ONCE;
-    if (!(approval->reach & approval->reaches))
-        return fail(err, ERR_FORBIDDEN, "policy %s allows no approval of scope %s",
-                    approval->policy, approval_scope_name(approval->reach));
-    if (approval->reach == REACH_SESSION && !approval->session[0])
-        return fail(err, ERR_BAD_REQUEST, "this was not asked for in a session");
-    if (approval->until_ms <= now || approval->until_ms - now > UNTIL_MOST_DAYS * day_ms)
-        return fail(err, ERR_BAD_REQUEST, "an approval ends within %d days from now",
-                    UNTIL_MOST_DAYS);
-    return 0;
-}
-
-int approvals_decide(struct approvals *approvals, const struct approval_decision *decision,
-                     struct approval *ret_approval, error *err)
-{
-    const struct account *account = decision->account;
-    const char *id = decision->id;
-    if (approvals_find(approvals, account, id, ret_approval, err) < 0 ||
-        check_decider(account, ret_approval, err) < 0)
-        return -1;
-    if (ret_approval->state != APPROVAL_PENDING)
-        return fail(err, ERR_CONFLICT, "approval %s is %s already", id,
-                    approval_state_name(ret_approval->state));
-    if (fill_decision(decision, ret_approval, err) < 0)
-        return -1;
-    (void) snprintf(ret_approval->approver, sizeof ret_approval->approver, "%s", account->key.id);
-    const char *event = decision->approves ? "approval.approved" : "approval.denied";
-    if (audit(approvals, event, ret_approval, err) < 0)
-        return -1;
-    int changed = approval_store_change(approvals->store, ret_approval, APPROVAL_PENDING, err);
-    if (changed == 0)
-        return fail(err, ERR_CONFLICT, "approval %s is decided already", id);
-    if (changed < 0)
-        return -1;
-    log_event(LOG_NOTICE, event, TEXT("approval", id), TEXT("key", account->key.id));
-    notices_approval(approvals->notices, "decided", ret_approval);
-    approvals_tell(approvals);
-    return 0;
-}
-
-/* Who may see it may end it, the asker too: there is less to be had by that, never more. */
-int approvals_revoke(struct approvals *approvals, const struct approval_decision *decision,
-                     struct approval *ret_approval, error *err)
-{
-    const char *by = decision->account->key.id;
-    if (approvals_find(approvals, decision->account, decision->id, ret_approval, err) < 0)
-        return -1;
-    if (ret_approval->state != APPROVAL_APPROVED)
-        return fail(err, ERR_CONFLICT, "approval %s is %s%s", decision->id,
-                    approval_state_name(ret_approval->state),
-                    ret_approval->state == APPROVAL_PENDING ? ": deny it instead" : " already");
-    ret_approval->state = APPROVAL_REVOKED;
-    ret_approval->decided_ms = ret_approval->until_ms = wall_clock_ms();
-    (void) snprintf(ret_approval->approver, sizeof ret_approval->approver, "%s", by);
-    (void) snprintf(ret_approval->reason, sizeof ret_approval->reason, "%s",
-                    decision->reason ? decision->reason : "");
-    if (audit(approvals, "approval.revoked", ret_approval, err) < 0)
-        return -1;
-    int changed = approval_store_change(approvals->store, ret_approval, APPROVAL_APPROVED, err);
-    if (changed == 0)
-        return fail(err, ERR_CONFLICT, "approval %s is used already", decision->id);
-    if (changed < 0)
-        return -1;
-    log_event(LOG_NOTICE, "approval.revoked", TEXT("approval", decision->id), TEXT("key", by));
-    notices_approval(approvals->notices, "decided", ret_approval);
-    approvals_tell(approvals);
-    return 0;
-}
-
 /* --- showing ------------------------------------------------------------------------------------
  */
 
@@ -534,9 +387,8 @@ static void list_if_seen(void *context, const struct approval *approval)
 {
     const struct seen_listing *seen = context;
     struct approval now = *approval;
-    if (has_lapsed(seen->approvals, &now))
-        lapse(&now);
-    if (is_seen(seen->account, approval))
+    approval_show_lapsed(seen->approvals, &now);
+    if (approval_is_seen(seen->account, approval))
         seen->listing->each(seen->listing->context, &now);
 }
 
@@ -550,14 +402,16 @@ int approvals_list(struct approvals *approvals, const struct account *account,
     const struct approval_page page = { .state = listing->state,
                                         .tenant = !is_owner && is_approver ? key->tenant : NULL,
                                         .asker = !is_owner && !is_approver ? key->id : NULL,
-                                        .with_owners = decides_for_owner(key),
+                                        .with_owners = approval_decides_for_owner(key),
                                         .after = listing->after ? &after : NULL,
                                         .most = listing->most,
                                         .each = list_if_seen,
                                         .context = &seen };
     if (listing->after && approvals_find(approvals, account, listing->after, &after, err) < 0)
         return -1;
-    return expire_due(approvals, err) < 0 ? -1 : approval_store_list(approvals->store, &page, err);
+    return approvals_expire_due(approvals, err) < 0
+               ? -1
+               : approval_store_list(approvals->store, &page, err);
 }
 
 int approvals_card(struct approvals *approvals, const struct approval *approval, struct bytes *card,

@@ -25,7 +25,8 @@ static const struct checker {
     const char *language, *runs_as;
     const char *const *parts; /* NULL-ended: its text */
 } checkers[] = {
-    { "python", "python", (const char *const[]){ check_report, check_names, check_magics, check_python, NULL } },
+    { "python", "python",
+      (const char *const[]){ check_report, check_names, check_magics, check_python, NULL } },
     { "bash", "python", (const char *const[]){ check_report, check_bash, NULL } },
     { "node", "node", (const char *const[]){ check_javascript, NULL } },
     { "javascript", "javascript", (const char *const[]){ check_javascript, NULL } },
