@@ -286,8 +286,9 @@ int pipe_make(int *ret_read, int *ret_write, error *err)
     return 0;
 }
 
-/* Memory and files go through a socket in half the time that a pipe takes: in pieces of 32 KiB, not
- * of a page. One way only. */
+/* Files go through a socket in half the time that a pipe takes: in pieces of 32 KiB, not of a page.
+ * Both ends are init's. Memory is written by the user's own process, and a socket would tell it who
+ * made it (SO_PEERPIDFD) and carry descriptors: it gets a pipe. */
 static int socket_make(int *ret_read, int *ret_write, error *err)
 {
     int pair[2];
@@ -340,8 +341,7 @@ void branching_leased(struct session *session)
     auto_fd image = -1;
     auto_fd files = -1;
     struct copy_pipes pipes = { -1, -1 };
-    if (socket_make(&image, &pipes.image, &why) < 0 ||
-        socket_make(&files, &pipes.files, &why) < 0) {
+    if (pipe_make(&image, &pipes.image, &why) < 0 || socket_make(&files, &pipes.files, &why) < 0) {
         close_fd(&pipes.image);
         give_up(branching, &why);
         return;

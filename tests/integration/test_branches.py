@@ -426,6 +426,22 @@ class TestHostileParents:
         assert "copied" in why or "gone" in why
         parent.call("DELETE")
 
+    def test_what_an_image_is_written_into_leads_to_nobody(self, daemon, branch):
+        """No socket: that would name the process that made it, and carry descriptors into the other sandbox."""
+        parent = daemon.session()
+        parent.run("import os, socket, stat\nseen = []\n"
+                   "def look(fd):\n"
+                   "    seen.append(stat.S_ISFIFO(os.fstat(fd).st_mode))\n"
+                   "    for option in (socket.SO_PEERCRED, 77):\n"
+                   "        try: seen.append(socket.socket(fileno=os.dup(fd)).getsockopt(socket.SOL_SOCKET, option, 12))\n"
+                   "        except OSError as error: seen.append(error.errno)\n"
+                   "    try: os.open(f'/proc/self/fd/{fd}', os.O_RDONLY); seen.append('read')\n"
+                   "    except OSError as error: seen.append(error.errno)\n")
+        self.attack(parent, "look(a[0])")
+        never_stood(branch, parent)
+        assert parent.value("seen") == "[True, 88, 88, 13]"
+        parent.call("DELETE")
+
     def test_an_image_that_never_ends(self, daemon, branch):
         parent = daemon.session()
         parent.run("import os, threading, time\n"

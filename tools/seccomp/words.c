@@ -26,6 +26,8 @@
 #define PR_SCHED_CORE_NUMBER       62
 #define PR_SET_MEMORY_MERGE_NUMBER 67
 #define MPTCP_NUMBER               262
+#define SO_PASSPIDFD_NUMBER        76
+#define SO_PEERPIDFD_NUMBER        77
 
 #define WORD(name)  \
     {               \
@@ -72,6 +74,9 @@ static const struct word {
     WORD(SO_ATTACH_REUSEPORT_CBPF),
     WORD(SO_ATTACH_REUSEPORT_EBPF),
     WORD(SO_ZEROCOPY),
+    { "SO_PASSPIDFD", SO_PASSPIDFD_NUMBER },
+    { "SO_PEERPIDFD", SO_PEERPIDFD_NUMBER },
+    WORD(MSG_OOB),
     WORD(IPPROTO_TCP),
     WORD(IPPROTO_UDP),
     { "IPPROTO_MPTCP", MPTCP_NUMBER },
@@ -113,6 +118,7 @@ static const struct word {
 }, errors[] = {
     WORD(EPERM),       WORD(ENOSYS),      WORD(EINVAL),      WORD(ENOTTY), WORD(ENOMEM),
     WORD(ENETUNREACH), WORD(ENOPROTOOPT), WORD(EAFNOSUPPORT), WORD(EPROTONOSUPPORT),
+    WORD(EOPNOTSUPP),
 };
 
 /* clang-format on */
