@@ -200,6 +200,7 @@ int sessions_enter(const struct sessions *sessions, const struct account *accoun
     struct session *session = NULL;
     if (sessions_look(sessions, account, id, &session, err) < 0)
         return -1;
+    assert(session);
     if (session->state == SESSION_ENDED) /* one of an earlier daemon has no policy to ask */
         return fail(err, ERR_CONFLICT, "the session has ended: %s", session->why.text);
     *ret_session = session;
