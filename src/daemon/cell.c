@@ -89,6 +89,15 @@ void cell_conclude(struct run *run)
         gate_begin(run, cell_conclude);
         return;
     }
+    if (settling_is_due(run)) {
+        gate_close(run);
+        run->state = RUN_GATING;
+        run->state_ends = (deadline){ 0 };
+        if (!run->has_left)
+            runs_leave(run);
+        settling_begin(run, cell_conclude);
+        return;
+    }
     run_conclude(run);
     runs_ended(run->runs, run);
 }
@@ -406,7 +415,7 @@ void cell_refuse(struct run *run)
 void cell_cancel(struct run *run)
 {
     bool is_at_gate = run->state == RUN_GATING;
-    if (run->state >= RUN_STOPPING && !is_at_gate)
+    if ((run->state >= RUN_STOPPING && !is_at_gate) || settling_is_under_way(run))
         return;
     if (run->evidence.stopped_for >= LIMITS)
         run->evidence.cancelled = true;

@@ -161,17 +161,19 @@ static void drop_result(struct harvest *harvest)
 /* The object has come whole. What was none is left out: it came from the program itself. */
 static int keep_result(struct harvest *harvest)
 {
-    auto_bytes text = { 0 };
     struct bytes *results = &harvest->results;
+    size_t before = results->size;
     if (harvest->shown_as == INSIDE_RESULT_ERROR) {
+        auto_bytes text = { 0 };
         if (shown_write_failure(&harvest->shown, &text)) {
             bytes_done(&harvest->failure);
             harvest->failure = text;
             text = (struct bytes){ 0 };
         }
-    } else if (shown_write(&harvest->shown, &text, harvest->shown_as == INSIDE_RESULT_VALUE)) {
-        bytes_add_text(results, results->size > 0 ? ",\t" : "");
-        bytes_add(results, text.data, text.size);
+    } else {
+        bytes_add_text(results, before > 0 ? ",\t" : "");
+        if (!shown_write(&harvest->shown, results, harvest->shown_as == INSIDE_RESULT_VALUE))
+            results->size = before;
     }
     drop_result(harvest);
     return HARVEST_PRINTED;

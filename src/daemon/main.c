@@ -390,6 +390,8 @@ static int begin(error *err)
     (void) signal(SIGPIPE, SIG_IGN);
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
     (void) mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the threads beside the loop rarely allocate */
+    (void) mallopt(M_ARENA_MAX, 1);
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return fail_os(err, "become untraceable");
     for (size_t i = 0; settings.is_private && i < daemon_.templates.count; i++)

@@ -124,22 +124,11 @@ static void write_hits(const struct run *run, struct bytes *out)
 
 static void write_output(const struct run *run, struct bytes *out, const char *name, unsigned index)
 {
-    char marker[OUTPUT_MARKER_MOST];
-    struct output_part parts[OUTPUT_PARTS];
-    output_parts(&run->harvest.output[index], name, marker, parts);
     json_key(out, name);
-    if (gate_holds(run)) {
+    if (gate_holds(run))
         json_text(out, "", 0);
-        return;
-    }
-    if (parts[1].size + parts[2].size + parts[3].size == 0) {
-        json_text(out, parts[0].data, parts[0].size);
-        return;
-    }
-    auto_bytes whole = { 0 }; /* a character may lie across two parts */
-    for_each(part, parts)
-        bytes_add(&whole, part->data, part->size);
-    json_text(out, whole.data, whole.size);
+    else
+        settled_text(run, index, out);
 }
 
 static void write_results(const struct run *run, struct bytes *out)

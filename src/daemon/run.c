@@ -44,8 +44,11 @@ static const bool may_become[RUN_STATES][RUN_STATES] = {
     [RUN_QUEUED] = { [RUN_BUILDING] = true, [RUN_DONE] = true },
     [RUN_BUILDING] = { [RUN_LOADING] = true, [RUN_DONE] = true },
     [RUN_LOADING] = { [RUN_RUNNING] = true, [RUN_DONE] = true },
-    [RUN_RUNNING] = { [RUN_STOPPING] = true, [RUN_COLLECTING] = true, [RUN_DONE] = true },
-    [RUN_STOPPING] = { [RUN_COLLECTING] = true, [RUN_DONE] = true },
+    [RUN_RUNNING] = { [RUN_STOPPING] = true,
+                      [RUN_COLLECTING] = true,
+                      [RUN_GATING] = true,
+                      [RUN_DONE] = true },
+    [RUN_STOPPING] = { [RUN_COLLECTING] = true, [RUN_GATING] = true, [RUN_DONE] = true },
     [RUN_COLLECTING] = { [RUN_GATING] = true, [RUN_DONE] = true },
     [RUN_GATING] = { [RUN_DONE] = true },
 };
@@ -117,26 +120,33 @@ static void read_counters(struct run *run)
     counters_subtract(&run->counters, &run->counters_before);
 }
 
-/* Its output is to be compared with what was expected of it. That takes a sandbox of its own, which
- * may have to be this one's place: nothing is held while it is waited for. */
-static void pass_gate(struct run *run)
+/* What comes next needs no sandbox of its, and may need its place: nothing is held meanwhile. */
+static void give_back(struct run *run)
 {
     struct sandbox *sandbox = run->sandbox;
+    if (run->state == RUN_GATING)
+        return;
     become(run, RUN_GATING);
     run->leftovers_are_known = counters_count(sandbox_groups(sandbox), &run->leftovers);
     run->sandbox = NULL;
     runs_leave(run);
     pool_return(run->runs->pool, sandbox);
-    gate_begin(run, finish);
 }
 
 /* Answers first, gives the sandbox back after: the caller does not wait for its end. */
 static void finish(struct run *run)
 {
-    if (run->state == RUN_DONE)
+    if (run->state == RUN_DONE || settling_is_under_way(run))
         return;
     if (run->state == RUN_COLLECTING && run->is_collected && gate_is_due(run)) {
-        pass_gate(run);
+        give_back(run);
+        gate_begin(run, finish);
+        return;
+    }
+    if (run->state >= RUN_RUNNING && settling_is_due(run)) {
+        gate_close(run);
+        give_back(run);
+        settling_begin(run, finish);
         return;
     }
     assert(may_become[run->state][RUN_DONE]);
@@ -171,7 +181,7 @@ static void end_way(struct run *run)
 
 static void lose(struct run *run, const error *cause)
 {
-    if (run->state == RUN_DONE)
+    if (run->state == RUN_DONE || settling_is_under_way(run))
         return;
     if (run->evidence.stopped_for >= LIMITS && !run->evidence.cancelled)
         run->fault = *cause;
@@ -256,7 +266,7 @@ void run_cancel(struct run *run)
         cell_cancel(run);
         return;
     }
-    if (run->state == RUN_DONE || run->state == RUN_STOPPING)
+    if (run->state == RUN_DONE || run->state == RUN_STOPPING || settling_is_under_way(run))
         return;
     if (run->evidence.stopped_for >= LIMITS)
         run->evidence.cancelled = true;

@@ -5,7 +5,8 @@
  *     |          |            |           |  +-> stopping  +--------+---------+   (a limit, or the
  *     +----------+------------+-----------+---------+-------------------------+    caller; lost)
  *
- * Only a run of whose output something is expected is gating: its sandbox is gone by then. */
+ * Only a run of whose output something is expected is gating, or one that has said so much that
+ * putting it together takes its time (settling.h): its sandbox is gone by then. */
 #pragma once
 
 #include "base/clock.h"
@@ -16,6 +17,7 @@
 #include "daemon/network.h"
 #include "daemon/pool.h"
 #include "daemon/runs.h"
+#include "daemon/settling.h"
 #include "daemon/spec.h"
 #include "model/outcome.h"
 #include "receipt/statement.h"
@@ -82,6 +84,8 @@ struct run {
     struct check_outcome *checks; /* of it */
     uint64_t checks_cpu_us;       /* of programs of ours beside it */
     struct gate *gate;            /* what is expected of its output; NULL: nothing */
+    struct settling *settling;    /* of what it has said; NULL: it is put together as it is told */
+    bool is_settled;              /* settling_begin() */
     bool has_left;                /* runs_leave() */
     bool leftovers_are_known;     /* when it gave its sandbox back before it was done */
     uint64_t leftovers;

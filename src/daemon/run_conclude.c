@@ -100,6 +100,7 @@ void run_conclude(struct run *run)
     (void) uv_timer_stop(&run->timer);
     prove(run);
     result_write(run, &run->result);
+    settling_free(run);
 }
 
 /* While init ends what is left and collects, gloveboxd has nothing to do for this run. The receipt
@@ -107,7 +108,7 @@ void run_conclude(struct run *run)
  * and if not it was for nothing (receipt_foresee()). Not while others want the processor. */
 void run_foresee_end(const struct run *run)
 {
-    if (run->runs->active + run->runs->queued > 1 || run->gate ||
+    if (run->runs->active + run->runs->queued > 1 || run->gate || settling_is_due(run) ||
         run->spec.network == POLICY_NETWORK_RULES)
         return;
     struct run likely = *run; /* what is behind its pointers is only read */

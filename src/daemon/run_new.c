@@ -130,6 +130,7 @@ void run_free(struct run *run)
     run_slim(run);
     gate_free(run);
     run_record_free(run);
+    settling_free(run);
     way_free(run->way);
     uv_close((uv_handle_t *) &run->timer, on_timer_closed);
 }

@@ -190,26 +190,6 @@ int run_note(struct run *run, const struct run_request *request, error *err)
 /* --- the end ------------------------------------------------------------------------------------
  */
 
-static void hash_output(const struct output *output, struct fact_output *fact)
-{
-    char marker[OUTPUT_MARKER_MOST];
-    struct output_part parts[OUTPUT_PARTS];
-    unsigned char hash[crypto_hash_sha256_BYTES];
-    crypto_hash_sha256_state state;
-    output_parts(output, "", marker, parts);
-    (void) crypto_hash_sha256_init(&state);
-    for (size_t i = 0; i < OUTPUT_PARTS; i++) {
-        if (i == 1)
-            continue; /* the marker is our word, not the program's */
-        (void) crypto_hash_sha256_update(&state, (const unsigned char *) parts[i].data,
-                                         parts[i].size);
-        fact->kept += parts[i].size;
-    }
-    (void) crypto_hash_sha256_final(&state, hash);
-    (void) sodium_bin2hex(fact->sha256, sizeof fact->sha256, hash, sizeof hash);
-    fact->bytes = output->total;
-}
-
 /* A denial names what the code said; in a receipt the place is enough. */
 static const char *target_in_receipt(const struct denial *denial)
 {
@@ -313,11 +293,11 @@ static void end_facts(const struct run *run, struct receipt_facts *facts)
     facts->submitted_ms = wall_clock_at(run, run->submitted_us);
     facts->started_ms = wall_clock_at(run, run->started_us);
     facts->ended_ms = wall_clock_at(run, run->ended_us);
-    hash_output(&harvest->output[0], &facts->output[0]);
-    hash_output(&harvest->output[1], &facts->output[1]);
+    settled_output(run, 0, &facts->output[0]);
+    settled_output(run, 1, &facts->output[1]);
     if (harvest->results.size > 0) {
         facts->results.bytes = harvest->results.size;
-        fact_hash(harvest->results.data, harvest->results.size, facts->results.sha256);
+        settled_results(run, facts->results.sha256);
     }
     facts->verdict = run->verdict;
     facts->exited = run->evidence.exited;

@@ -135,7 +135,7 @@ bool shown_write(struct shown *shown, struct bytes *out, bool is_main)
     const struct shown_span *fields = shown->fields;
     if (!look(shown) || !fields[DATA].is_there)
         return false;
-    json_open(out, '{');
+    bytes_add(out, "{", 1);
     json_flag_field(out, "main", is_main);
     write_value(shown, out, "data", &fields[DATA]);
     if (fields[CHART].is_there)
@@ -156,7 +156,7 @@ bool shown_write_failure(struct shown *shown, struct bytes *out)
 {
     if (!look(shown) || !shown->fields[NAME].is_there)
         return false;
-    json_open(out, '{');
+    bytes_add(out, "{", 1);
     for (size_t i = 0; i < COUNT_OF(failure_fields); i++) {
         const struct field *field = &failure_fields[i];
         if (shown->fields[i].is_there) {

@@ -34,6 +34,11 @@ WORDS = {
                                     "talk.sendmsg([frame(75, struct.pack('<Ii', 1, 0))], rights(1))\n"
                                     "os.kill(os.getpid(), 9)", "error", None),
     "results without end": ("while True: talk.send(result(60000))", "limit", None),
+    "a message of many keys, again and again": (
+        "def say(text):\n  body = text.encode()\n  for at in range(0, len(body), 60000):\n    piece = body[at:at + 60000]\n"
+        "    talk.send(frame(76, struct.pack('<HHI', 2, at + 60000 >= len(body), 0) + piece))\n"
+        "keys = ','.join(f'\"{i:x}\":1' for i in range(49000))\n"
+        "for _ in range(60): say('{\"else\":{' + keys + '}}')\n", "ok", 0),
     "nothing, closed": ("os.close(63)", "ok", 0),
 }
 
