@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { CPU_PERIOD_US = 100000, NAME_MOST = 32 };
+enum { CPU_PERIOD_US = 100000, NAME_MOST = 32, SOCKETS_PART = 8 };
 
 static int write_text(int directory, const char *name, const char *text)
 {
@@ -77,6 +77,13 @@ static void prefer_inits(int group)
     (void) write_text(group, "cpu.shares", "262144");
 }
 
+/* While one group counts sockets (limit_sockets), no other that begins or ends to costs the host a
+ * patch of its kernel. */
+static void keep_counting_sockets(int group)
+{
+    (void) write_text(group, "memory.kmem.tcp.limit_in_bytes", "-1");
+}
+
 /* What a process writes "0" into to join. Each joins while it has one thread, so that v1 may be
  * told to move a thread: for the writer itself the kernel then needs no stop of all forks
  * (cgroup_attach_lock), which costs some 8 ms of grace period when nobody has joined for a while.
@@ -97,6 +104,7 @@ int open_groups(struct spawner *spawner, error *err)
             return fail_os(err, "make control group '%s/%s'", root->path, name);
         auto_fd group = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         prefer_inits(group);
+        keep_counting_sockets(group);
         root->holders = group < 0 ? -1 : open_members(group, root->kind);
         if (root->holders < 0)
             return fail_os(err, "open control group '%s/%s'", root->path, name);
@@ -116,6 +124,15 @@ static int limit_memory(int leaf, bool unified, const struct spawn_build *build)
         return -1;
     (void) write_number(leaf, "memory.memsw.limit_in_bytes", build->memory_bytes);
     return 0;
+}
+
+/* v1 counts the buffers of TCP and UDP beside the memory, and only once they have a limit. Without
+ * a network a sandbox cannot make such a socket. */
+static int limit_sockets(int leaf, bool unified, const struct spawn_build *build)
+{
+    if (unified || build->network == SPAWN_NETWORK_NONE)
+        return 0;
+    return write_number(leaf, "memory.kmem.tcp.limit_in_bytes", build->memory_bytes / SOCKETS_PART);
 }
 
 static int limit_processes(int leaf, bool unified, const struct spawn_build *build)
@@ -168,7 +185,8 @@ static bool group_serves(enum group_kind have, enum group_kind need)
 }
 
 /* Writes every limit that this group can hold; a memory or process limit that cannot be written
- * stops the build, a processor or disk rate that cannot be held is listed as degraded. */
+ * stops the build; what does not hold socket buffers, a processor share or a disk rate is listed as
+ * degraded. */
 /* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
 static int write_limits(struct spawner *spawner, struct slot *slot, enum group_kind kind, int leaf,
                         const struct spawn_build *build, error *err)
@@ -179,6 +197,8 @@ static int write_limits(struct spawner *spawner, struct slot *slot, enum group_k
         limit_memory(leaf, unified, build) < 0)
         return fail_os(err, "limit memory to %llu bytes by control group",
                        (unsigned long long) build->memory_bytes);
+    if (group_serves(kind, GROUP_MEMORY) && limit_sockets(leaf, unified, build) < 0)
+        slot->degraded |= 1ULL << WALL_cgroup_memory;
     if (group_serves(kind, GROUP_PIDS) && !(left_out & (1ULL << WALL_cgroup_pids)) &&
         limit_processes(leaf, unified, build) < 0)
         return fail_os(err, "limit processes to %llu by control group",
