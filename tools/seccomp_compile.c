@@ -59,6 +59,7 @@ static int write_header(const struct table *table, FILE *out, error *err)
                  "struct refusal {\n"
                  "    uint32_t call;\n"
                  "    int32_t os;       /* the error that the caller gets */\n"
+                 "    uint32_t counted; /* 1: it is carried out while few are open */\n"
                  "    const char *name; /* of the call */\n"
                  "    const char *why;\n"
                  "    uint32_t tests;   /* all must hold: (argument & mask == value) == equal */\n"
@@ -72,7 +73,8 @@ static int write_header(const struct table *table, FILE *out, error *err)
     for (const struct row *row = table->row; row < table->row + table->rows; row++) {
         if (row->action != REFUSE)
             continue;
-        (void) fprintf(out, "    { %u, %d, \"%s\", ", row->call, row->os, row->name);
+        (void) fprintf(out, "    { %u, %d, %d, \"%s\", ", row->call, row->os, row->counted,
+                       row->name);
         write_text(out, reason(table, row));
         (void) fprintf(out, ", %u, {", row->tests);
         for (unsigned i = 0; i < row->tests; i++)

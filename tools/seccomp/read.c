@@ -70,11 +70,12 @@ static int read_action(const struct place *place, struct row *row, char **rest, 
     static const struct {
         const char *name;
         enum action action;
-        bool says_error;
+        bool says_error, counted;
         int os;
     } actions[] = {
-        { "allow", ALLOW, false, 0 }, { "refuse", REFUSE, true, 0 },    { "fail", FAIL, true, 0 },
-        { "skip", FAIL, false, 0 },   { "nosys", FAIL, false, ENOSYS },
+        { "allow", ALLOW, false, false, 0 }, { "refuse", REFUSE, true, false, 0 },
+        { "count", REFUSE, true, true, 0 },  { "fail", FAIL, true, false, 0 },
+        { "skip", FAIL, false, false, 0 },   { "nosys", FAIL, false, false, ENOSYS },
     };
     char *word = strtok_r(NULL, " \t", rest);
     if (!word)
@@ -87,6 +88,7 @@ static int read_action(const struct place *place, struct row *row, char **rest, 
         if (strcmp(known->name, word) != 0)
             continue;
         row->action = known->action;
+        row->counted = known->counted;
         row->os = known->os;
         uint64_t os = 0;
         if (known->says_error) {

@@ -27,6 +27,7 @@ struct row {
     int line;
     unsigned call;
     enum action action;
+    bool counted; /* REFUSE: not while few are open */
     int os;
     unsigned tests;
     struct test test[TESTS_MOST];
