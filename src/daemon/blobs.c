@@ -1,9 +1,8 @@
-/* blobs.c - a table by hash, a list by age. */
-#include "daemon/blobs.h"
+/* blobs.c - a table by hash. */
+#include "daemon/blobs_inside.h"
 
 #include "base/cleanup.h"
-#include "base/table.h"
-#include "daemon/log.h"
+#include "base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,41 +14,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUCKETS = 4096 };
+/* After so long a file that is on its way into place is left behind. */
+static const int64_t left_ms = INT64_C(86400) * 1000;
 
-struct blob {
-    char name[BLOB_NAME_SIZE];
-    char owner[BLOB_OWNER_SIZE];
-    uint64_t size;
-    int fd;           /* -1: it lies in the folder */
-    const char *mime; /* one of the table's */
-    struct blob *same_bucket;
-    struct blob *older, *newer;
-};
-
-struct blob_store {
-    int folder; /* -1: in memory */
-    uint64_t bytes, bytes_most;
-    struct blob *buckets[BUCKETS];
-    struct blob *oldest, *newest;
-};
-
-static bool name_is_valid(const char *name)
+bool blob_name_is_valid(const char *name)
 {
     return strspn(name, "0123456789abcdef") == BLOB_NAME_SIZE - 1 &&
            name[BLOB_NAME_SIZE - 1] == '\0';
 }
 
-/* Its name in the folder: the hash, and behind a dot whose it is. */
-enum { FILE_NAME_SIZE = BLOB_NAME_SIZE + BLOB_OWNER_SIZE };
-
-static void name_of_file(const char *owner, const char *name, char ret_file[FILE_NAME_SIZE])
+void blob_file_name(const char *owner, const char *name, char ret_file[BLOB_FILE_SIZE])
 {
-    (void) snprintf(ret_file, FILE_NAME_SIZE, "%s%s%s", name, owner[0] ? "." : "", owner);
+    (void) snprintf(ret_file, BLOB_FILE_SIZE, "%s%s%s", name, owner[0] ? "." : "", owner);
 }
 
-static bool parse_file_name(const char *file, char ret_owner[BLOB_OWNER_SIZE],
-                            char ret_name[BLOB_NAME_SIZE])
+bool blob_file_name_read(const char *file, char ret_owner[BLOB_OWNER_SIZE],
+                         char ret_name[BLOB_NAME_SIZE])
 {
     size_t digits = strspn(file, "0123456789abcdef");
     const char *owner = file + digits + (file[digits] == '.');
@@ -69,10 +49,10 @@ static struct blob **bucket_of(struct blob_store *store, const char *name)
         unsigned char digit = (unsigned char) name[i];
         number = number << 4 | (unsigned) (digit <= '9' ? digit - '0' : digit - 'a' + 10);
     }
-    return &store->buckets[number % BUCKETS];
+    return &store->buckets[number % BLOB_BUCKETS];
 }
 
-static struct blob *find(struct blob_store *store, const char *owner, const char *name)
+struct blob *blob_find(struct blob_store *store, const char *owner, const char *name)
 {
     struct blob *blob = *bucket_of(store, name);
     while (blob && (strcmp(blob->name, name) != 0 || strcmp(blob->owner, owner) != 0))
@@ -80,74 +60,59 @@ static struct blob *find(struct blob_store *store, const char *owner, const char
     return blob;
 }
 
-static void leave_line(struct blob_store *store, struct blob *blob)
+void blob_remove(struct blob_store *store, struct blob *blob, bool from_disk)
 {
-    *(blob->older ? &blob->older->newer : &store->oldest) = blob->newer;
-    *(blob->newer ? &blob->newer->older : &store->newest) = blob->older;
-    blob->older = blob->newer = NULL;
-}
-
-static void join_line(struct blob_store *store, struct blob *blob)
-{
-    blob->older = store->newest;
-    *(store->newest ? &store->newest->newer : &store->oldest) = blob;
-    store->newest = blob;
-}
-
-static void remove_blob(struct blob_store *store, struct blob *blob, bool from_disk)
-{
-    leave_line(store, blob);
+    blob_share_leave(store, blob);
     struct blob **at = bucket_of(store, blob->name);
     while (*at != blob)
         at = &(*at)->same_bucket;
     *at = blob->same_bucket;
-    store->bytes -= blob->size;
     if (blob->fd >= 0)
         (void) close(blob->fd);
     else if (from_disk) {
-        char file[FILE_NAME_SIZE];
-        name_of_file(blob->owner, blob->name, file);
+        char file[BLOB_FILE_SIZE];
+        blob_file_name(blob->owner, blob->name, file);
         (void) unlinkat(store->folder, file, 0);
     }
     free(blob);
 }
 
-/* Takes  the descriptor in `from`; -1 for a file in the folder. */
-static int add_blob(struct blob_store *store, const char *owner, const char *name,
-                    const struct blob_view *from, error *err)
+/* Takes  the descriptor in `given`; -1 for a file in the folder. */
+static int add_blob(struct blob_store *store, const struct blob *given, const char *payer,
+                    struct blob **ret_blob, error *err)
 {
     struct blob *blob = calloc(1, sizeof *blob);
     if (!blob) {
-        close_fd(&from->fd);
+        close_fd(&given->fd);
         return fail(err, ERR_SYSTEM, "no memory to keep a blob");
     }
-    memcpy(blob->name, name, sizeof blob->name);
-    memcpy(blob->owner, owner, strlen(owner) + 1);
-    blob->size = from->size;
-    blob->fd = from->fd;
-    blob->mime = from->mime;
-    blob->same_bucket = *bucket_of(store, name);
-    *bucket_of(store, name) = blob;
-    join_line(store, blob);
-    store->bytes += blob->size;
-    while (store->bytes > store->bytes_most && store->oldest != blob)
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): oldest moves on with each call */
-        remove_blob(store, store->oldest, true);
+    *blob = *given;
+    if (blob_share_join(store, blob, payer, err) < 0) {
+        close_fd(&blob->fd);
+        free(blob);
+        return -1;
+    }
+    blob->same_bucket = *bucket_of(store, blob->name);
+    *bucket_of(store, blob->name) = blob;
+    blob_shares_hold(store, blob);
+    *ret_blob = blob;
     return 0;
 }
 
+/* A name that is none of ours is of a file that was held for a run, or on its way into place. Its
+ * daemon may still be ending beside us, for less than a day. */
 static void take_over_file(struct blob_store *store, const char *file)
 {
     struct stat found;
     error err;
-    char owner[BLOB_OWNER_SIZE], name[BLOB_NAME_SIZE];
-    if (!parse_file_name(file, owner, name) ||
-        fstatat(store->folder, file, &found, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(found.st_mode))
+    struct blob blob = { .fd = -1, .mime = "application/octet-stream" }, *kept;
+    if (fstatat(store->folder, file, &found, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(found.st_mode))
         return;
-    struct blob_view view = { .fd = -1,
-                              .size = (uint64_t) found.st_size,
-                              .mime = "application/octet-stream" };
-    (void) add_blob(store, owner, name, &view, &err);
+    blob.size = (uint64_t) found.st_size;
+    if (blob_file_name_read(file, blob.owner, blob.name))
+        (void) add_blob(store, &blob, blob.owner, &kept, &err);
+    else if ((int64_t) found.st_mtime * 1000 + left_ms < wall_clock_ms())
+        (void) unlinkat(store->folder, file, 0);
 }
 
 /* What an earlier daemon has kept. */
@@ -178,12 +143,13 @@ static int open_folder(const char *state)
     return tried < 0 ? -1 : take_fd(&folder);
 }
 
-int blobs_open(const char *state, uint64_t bytes_most, struct blob_store **ret_store, error *err)
+int blobs_open(const char *state, const struct blob_bounds *bounds, struct blob_store **ret_store,
+               error *err)
 {
     struct blob_store *store = calloc(1, sizeof *store);
     if (!store)
         return fail(err, ERR_SYSTEM, "no memory for the blob store");
-    store->bytes_most = bytes_most;
+    store->bounds = *bounds;
     store->folder = open_folder(state);
     if (store->folder >= 0)
         take_over(store);
@@ -191,12 +157,25 @@ int blobs_open(const char *state, uint64_t bytes_most, struct blob_store **ret_s
     return 0;
 }
 
+void blobs_bound(struct blob_store *store, const struct blob_bounds *bounds)
+{
+    store->bounds = *bounds;
+    blob_shares_hold(store, NULL);
+}
+
+const struct blob_usage *blobs_usage(const struct blob_store *store)
+{
+    return &store->usage;
+}
+
 void blobs_close(struct blob_store *store)
 {
     if (!store)
         return;
-    while (store->oldest)
-        remove_blob(store, store->oldest, false);
+    while (store->shares)
+        blob_remove(store, store->shares->oldest, false);
+    bytes_done(&store->waiting);
+    bytes_done(&store->under_way);
     close_fd(&store->folder);
     free(store);
 }
@@ -208,10 +187,12 @@ int blobs_scratch(struct blob_store *store, error *err)
     return fd < 0 ? fail_os(err, "make a place in the state folder") : fd;
 }
 
-int blob_begin(struct blob_store *store, const char *owner, struct blob_writer *writer, error *err)
+int blob_begin(struct blob_store *store, const struct blob_owner *owner, struct blob_writer *writer,
+               error *err)
 {
     *writer = (struct blob_writer){ .store = store };
-    (void) snprintf(writer->owner, sizeof writer->owner, "%s", owner);
+    (void) snprintf(writer->owner, sizeof writer->owner, "%s", owner->name);
+    (void) snprintf(writer->payer, sizeof writer->payer, "%s", owner->payer);
     writer->fd = blobs_scratch(store, err);
     if (writer->fd < 0)
         return -1;
@@ -238,14 +219,34 @@ int blob_add(struct blob_writer *writer, const void *data, size_t size, error *e
     return 0;
 }
 
-/* Gives the nameless file its name; one of the same name holds the same bytes. */
+/* Gives the nameless file its name. What has that name already is of nobody that we know, or is
+ * damaged: it is replaced. */
 static int name_file(const struct blob_store *store, int fd, const char *name, error *err)
 {
+    static const char on_its_way[] = "new";
     char path[64];
     (void) snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (linkat(AT_FDCWD, path, store->folder, name, AT_SYMLINK_FOLLOW) < 0 && errno != EEXIST)
+    if (linkat(AT_FDCWD, path, store->folder, name, AT_SYMLINK_FOLLOW) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return fail_os(err, "name an artifact");
+    (void) unlinkat(store->folder, on_its_way, 0);
+    if (linkat(AT_FDCWD, path, store->folder, on_its_way, AT_SYMLINK_FOLLOW) < 0 ||
+        renameat(store->folder, on_its_way, store->folder, name) < 0)
         return fail_os(err, "name an artifact");
     return 0;
+}
+
+/* Is it surely what its name says? What somebody has cut short since is not. */
+static bool is_whole(const struct blob_store *store, const struct blob *blob)
+{
+    char file[BLOB_FILE_SIZE];
+    struct stat found;
+    if (blob->fd >= 0)
+        return true;
+    blob_file_name(blob->owner, blob->name, file);
+    return blob->is_checked && fstatat(store->folder, file, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(found.st_mode) && (uint64_t) found.st_size == blob->size;
 }
 
 int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_NAME_SIZE],
@@ -254,28 +255,29 @@ int blob_keep(struct blob_writer *writer, const char *mime, char ret_name[BLOB_N
     auto_fd fd = take_fd(&writer->fd);
     unsigned char digest[crypto_hash_sha256_BYTES];
     (void) crypto_hash_sha256_final(&writer->hash, digest);
-    char name[BLOB_NAME_SIZE];
-    (void) sodium_bin2hex(name, sizeof name, digest, sizeof digest);
+    (void) sodium_bin2hex(ret_name, BLOB_NAME_SIZE, digest, sizeof digest);
 
     struct blob_store *store = writer->store;
-    struct blob *known = find(store, writer->owner, name);
-    if (known) {
+    struct blob *known = blob_find(store, writer->owner, ret_name);
+    if (known && is_whole(store, known)) {
         known->mime = mime;
-        leave_line(store, known);
-        join_line(store, known);
-        memcpy(ret_name, name, sizeof name);
+        blob_share_renew(known);
         return BLOB_KNOWN;
     }
-    char file[FILE_NAME_SIZE];
-    name_of_file(writer->owner, name, file);
-    struct blob_view view = { .fd = -1, .size = writer->size, .mime = mime };
+    if (known)
+        blob_remove(store, known, true);
+    char file[BLOB_FILE_SIZE];
+    blob_file_name(writer->owner, ret_name, file);
+    struct blob blob = { .fd = -1, .size = writer->size, .mime = mime, .is_checked = true };
+    memcpy(blob.name, ret_name, sizeof blob.name);
+    memcpy(blob.owner, writer->owner, sizeof blob.owner);
     if (store->folder < 0)
-        view.fd = take_fd(&fd);
+        blob.fd = take_fd(&fd);
     else if (name_file(store, fd, file, err) < 0)
         return -1;
-    if (add_blob(store, writer->owner, name, &view, err) < 0)
+    if (add_blob(store, &blob, writer->payer, &known, err) < 0)
         return -1;
-    memcpy(ret_name, name, sizeof name);
+    blob_sync_soon(store, known);
     return 0;
 }
 
@@ -285,59 +287,79 @@ void blob_abandon(struct blob_writer *writer)
     writer->fd = -1;
 }
 
+int blob_fail_missing(error *err)
+{
+    return fail(err, ERR_NOT_FOUND,
+                "no artifact has this name; artifacts are kept for a while only");
+}
+
+int blob_open_file(struct blob_store *store, struct blob *blob, error *err)
+{
+    char path[BLOB_FILE_SIZE];
+    if (blob->fd >= 0) { /* a new description: readers do not share a position */
+        (void) snprintf(path, sizeof path, "/proc/self/fd/%d", blob->fd);
+        int copy = open(path, O_RDONLY | O_CLOEXEC);
+        return copy < 0 ? fail_os(err, "open artifact %s", blob->name) : copy;
+    }
+    blob_file_name(blob->owner, blob->name, path);
+    int fd = openat(store->folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno != ENOENT)
+        return fail_os(err, "open artifact %s", blob->name);
+    if (fd >= 0)
+        return fd;
+    blob_remove(store, blob, false); /* another daemon of this folder has made room */
+    return blob_fail_missing(err);
+}
+
 int blob_open(struct blob_store *store, const char *owner, const char *name,
               struct blob_view *ret_view, error *err)
 {
-    struct blob *blob = name_is_valid(name) ? find(store, owner, name) : NULL;
+    struct blob *blob = blob_name_is_valid(name) ? blob_find(store, owner, name) : NULL;
     if (!blob)
-        return fail(err, ERR_NOT_FOUND,
-                    "no artifact has this name; artifacts are kept for a while only");
-    int fd;
-    if (blob->fd >= 0) {
-        char path[64]; /* a new description: readers do not share a position */
-        (void) snprintf(path, sizeof path, "/proc/self/fd/%d", blob->fd);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-    } else {
-        char file[FILE_NAME_SIZE];
-        name_of_file(blob->owner, blob->name, file);
-        fd = openat(store->folder, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    }
+        return blob_fail_missing(err);
+    if (blob->fd < 0 && !blob->is_checked)
+        return fail(err, ERR_INTERNAL, "artifact %s was not checked", name);
+    auto_fd fd = blob_open_file(store, blob, err);
+    struct stat found;
     if (fd < 0)
-        return fail_os(err, "open artifact %s", name);
-    leave_line(store, blob);
-    join_line(store, blob);
-    *ret_view = (struct blob_view){ .fd = fd, .size = blob->size, .mime = blob->mime };
+        return -1;
+    if (fstat(fd, &found) < 0 || (uint64_t) found.st_size != blob->size)
+        return blob_damaged(store, blob, err);
+    blob_share_renew(blob);
+    *ret_view = (struct blob_view){ .fd = take_fd(&fd), .size = blob->size, .mime = blob->mime };
     return 0;
 }
 
 int blob_hand_over(struct blob_store *store, const char *from, const char *name, const char *to,
                    error *err)
 {
-    struct blob *blob = find(store, from, name);
-    struct blob *known = find(store, to, name);
-    if (blob && known) { /* the same bytes */
-        known->mime = blob->mime;
-        leave_line(store, known);
-        join_line(store, known);
-        remove_blob(store, blob, true);
-        return 0;
-    }
+    struct blob *blob = blob_find(store, from, name);
+    struct blob *known = blob_find(store, to, name);
     if (!blob)
         return 0;
+    if (known && is_whole(store, known)) { /* the same bytes */
+        known->mime = blob->mime;
+        blob_share_renew(known);
+        blob_remove(store, blob, true);
+        return 0;
+    }
+    if (known)
+        blob_remove(store, known, true);
     if (blob->fd < 0) {
-        char files[2][FILE_NAME_SIZE];
-        name_of_file(from, name, files[0]);
-        name_of_file(to, name, files[1]);
+        char files[2][BLOB_FILE_SIZE];
+        blob_file_name(from, name, files[0]);
+        blob_file_name(to, name, files[1]);
         if (renameat(store->folder, files[0], store->folder, files[1]) < 0)
             return fail_os(err, "hand over artifact %s", name);
     }
     (void) snprintf(blob->owner, sizeof blob->owner, "%s", to);
+    blob_sync_soon(store, blob);
     return 0;
 }
 
 void blob_forget(struct blob_store *store, const char *owner, const char *name)
 {
-    struct blob *blob = find(store, owner, name);
+    struct blob *blob = blob_find(store, owner, name);
     if (blob)
-        remove_blob(store, blob, true);
+        blob_remove(store, blob, true);
 }

@@ -2,8 +2,8 @@
  *
  * They lie as files in STATE/blobs, or in sealed-off memory if that folder cannot be written (a
  * private daemon). Each belongs to one owner (accounts.h): the same bytes of two owners are two
- * blobs, so that nobody learns what another one has. What has not been asked for the longest goes
- * first when the store is full. */
+ * blobs, so that nobody learns what another one has. What is handed out has the hash of its name:
+ * this daemon has made it, or has hashed it since it was started. */
 #pragma once
 
 #include "base/error.h"
@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <uv.h>
+
+enum { BLOBS_SYNC_MS = 1000 };
 
 enum {
     BLOB_NAME_SIZE = 65,  /* 64 hex digits and the end */
@@ -20,15 +23,34 @@ enum {
 
 struct blob_store;
 
+/* Both are for all tenants together. A blob counts as blocks of 4 KiB, one at least. What is too
+ * much is taken from the tenant that has most, what he has not asked for the longest first. */
+struct blob_bounds {
+    uint64_t bytes, count;
+};
+
+struct blob_usage {
+    uint64_t bytes, count;
+    uint64_t evicted, damaged; /* since the start */
+};
+
 /* Gives  *ret_store. `state` may be NULL: everything stays in memory. */
-int blobs_open(const char *state, uint64_t bytes_most, struct blob_store **ret_store, error *err);
-void blobs_close(struct blob_store *store);
+int blobs_open(const char *state, const struct blob_bounds *bounds, struct blob_store **ret_store,
+               error *err);
+void blobs_bound(struct blob_store *store, const struct blob_bounds *bounds);
+const struct blob_usage *blobs_usage(const struct blob_store *store);
+void blobs_close(struct blob_store *store); /* after the loop */
+
+/* From now on what is kept is brought to disk beside the loop, within BLOBS_SYNC_MS and the time
+ * that the disk takes. What the disk has refused is no longer there. */
+void blobs_sync_on(struct blob_store *store, uv_loop_t *loop);
+void blobs_leave(struct blob_store *store); /* the loop ends: gives its timer back */
 
 /* One blob while it comes in. blob_begin() starts it; then blob_keep() or blob_abandon() ends it.
  */
 struct blob_writer {
     struct blob_store *store;
-    char owner[BLOB_OWNER_SIZE];
+    char owner[BLOB_OWNER_SIZE], payer[BLOB_OWNER_SIZE];
     int fd;
     uint64_t size;
     crypto_hash_sha256_state hash;
@@ -39,7 +61,13 @@ struct blob_writer {
 /* A file for something else, which has no name and nobody counts; the caller's. */
 int blobs_scratch(struct blob_store *store, error *err);
 
-int blob_begin(struct blob_store *store, const char *owner, struct blob_writer *writer, error *err);
+/* Whose it is, and in whose share it counts: another, if it is held until it may be handed over. */
+struct blob_owner {
+    const char *name, *payer;
+};
+
+int blob_begin(struct blob_store *store, const struct blob_owner *owner, struct blob_writer *writer,
+               error *err);
 int blob_add(struct blob_writer *writer, const void *data, size_t size, error *err);
 
 /* Gives  its name in hex. The MIME type is remembered with it. Returns BLOB_KNOWN if this owner had
@@ -60,7 +88,16 @@ struct blob_view {
     const char *mime; /* valid until the store is used again */
 };
 
-/* Opens a blob for reading. Fails  ERR_NOT_FOUND  also for one that belongs to somebody else. */
+/* What an earlier daemon has kept is hashed before it is opened: beside the loop, once. Returns 0
+ * if that is not needed (or it is not there: blob_open() says so), 1 if `done` will be called. */
+struct blob_check;
+int blob_check(struct blob_store *store, const char *owner, const char *name,
+               struct blob_check **ret_check, error *err);
+void blob_check_tell(struct blob_check *check, void (*done)(void *user, const error *why),
+                     void *user); /* done NULL: nobody waits any more */
+
+/* Opens a blob for reading, after blob_check(). Fails  ERR_NOT_FOUND  also for one that belongs to
+ * somebody else, or was found damaged. */
 int blob_open(struct blob_store *store, const char *owner, const char *name,
               struct blob_view *ret_view, error *err);
 

@@ -14,7 +14,7 @@ static const char *const allowed[] = {
     /* clang-format off */
     /* descriptors that exist */
     "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "lseek", "close", "fcntl",
-    "fstat", "newfstatat", "statx", "ftruncate", "sendfile", "dup", "dup3", "ioctl", "fsync", "fdatasync",
+    "fstat", "newfstatat", "statx", "ftruncate", "sendfile", "dup", "dup3", "ioctl", "fsync", "fdatasync", "sync_file_range",
     /* the log of receipts: one writer at a time, a reserve of its disk, a checkpoint in one step */
     "flock", "fallocate", "renameat", "renameat2",
     /* sockets that exist, and connections that come */

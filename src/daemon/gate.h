@@ -107,7 +107,7 @@ void gate_close(struct run *run);
 
 /* gate_withhold.c: may its output be told? Not before it has passed, where the policy says so. */
 bool gate_holds(const struct run *run);
-const char *gate_owner(const struct run *run); /* whose its artifacts are */
+struct blob_owner gate_owner(const struct run *run); /* whose its artifacts are */
 /* There is a verdict: artifacts become the caller's, or nobody's for good. */
 void gate_settle(struct run *run);
 bool gate_has_withheld(const struct run *run);

@@ -35,9 +35,10 @@ bool gate_holds(const struct run *run)
     return run->gate && run->gate->withholds && !run->gate->is_released;
 }
 
-const char *gate_owner(const struct run *run)
+struct blob_owner gate_owner(const struct run *run)
 {
-    return gate_holds(run) ? run->gate->owner : run->account->owner;
+    const char *payer = run->account->owner;
+    return (struct blob_owner){ gate_holds(run) ? run->gate->owner : payer, payer };
 }
 
 static void release(struct run *run)
@@ -50,7 +51,7 @@ static void release(struct run *run)
             gate_give_up(&gate->outcome, err.text);
             return;
         }
-    run->harvest.owner = run->account->owner;
+    run->harvest.owner.name = run->account->owner;
     gate->is_released = true;
 }
 

@@ -22,9 +22,11 @@ enum {
 void harvest_init(struct harvest *harvest, const struct limits *limits, const char *policy,
                   struct blob_store *blobs)
 {
-    *harvest = (struct harvest){
-        .phase = HARVEST_LOADING, .limits = limits, .policy = policy, .blobs = blobs
-    };
+    *harvest = (struct harvest){ .phase = HARVEST_LOADING,
+                                 .limits = limits,
+                                 .policy = policy,
+                                 .blobs = blobs,
+                                 .owner = { "", "" } };
     harvest->writer.fd = -1;
     for_each(output, harvest->output)
         output_init(output, limits->output);
@@ -51,7 +53,7 @@ void harvest_discard(struct harvest *harvest)
 {
     for (size_t i = 0; i < harvest->artifact_count; i++)
         if (!harvest->artifacts[i].was_known)
-            blob_forget(harvest->blobs, harvest->owner, harvest->artifacts[i].sha256);
+            blob_forget(harvest->blobs, harvest->owner.name, harvest->artifacts[i].sha256);
     harvest_done(harvest);
 }
 
@@ -284,7 +286,7 @@ static int take_file(struct harvest *harvest, const struct inside_frame *frame,
         harvest->file.size > harvest->limits->artifacts - harvest->file_bytes)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent more artifacts than the limit");
     harvest->file_bytes += harvest->file.size;
-    if (blob_begin(harvest->blobs, harvest->owner ? harvest->owner : "", &harvest->writer, err) < 0)
+    if (blob_begin(harvest->blobs, &harvest->owner, &harvest->writer, err) < 0)
         return -1;
     harvest->file_is_open = true;
     return HARVEST_NOTHING;

@@ -59,7 +59,7 @@ struct harvest {
     bool has_stopped; /* init said that nothing runs any more */
 
     struct blob_store *blobs; /* borrowed */
-    const char *owner;        /* of the artifacts, borrowed; NULL: the owner of the daemon */
+    struct blob_owner owner;  /* of the artifacts, borrowed */
     struct blob_writer writer;
     bool file_is_open;
     struct inside_file file;

@@ -55,7 +55,9 @@ static void begin(struct inside_reader *reader, struct harvest *harvest)
     limits.artifacts = 100;
     limits.artifact_files = 2;
     if (!blobs)
-        require(sodium_init() >= 0 && blobs_open(NULL, 1000, &blobs, &err) == 0, "blobs");
+        require(sodium_init() >= 0 &&
+                    blobs_open(NULL, &(struct blob_bounds){ 1 << 20, 100 }, &blobs, &err) == 0,
+                "blobs");
     memset(reader, 0, sizeof *reader);
     harvest_init(harvest, &limits, "data", blobs);
     struct inside_hello hello = { .version = INSIDE_VERSION };

@@ -16,6 +16,7 @@ static struct turn_of_loop {
 } turn;
 
 static uint64_t number = 1;
+static bool is_closed;
 static int64_t told_us;
 static uint64_t untold;
 static uv_prepare_t prepare;
@@ -64,12 +65,12 @@ void loop_leave(struct loop_place place)
 
 int64_t loop_turn_us(void)
 {
-    return turn.began_us == 0 ? 0 : turn.since_us - turn.began_us;
+    return turn.began_us == 0 || is_closed ? 0 : turn.since_us - turn.began_us;
 }
 
 uint64_t loop_turn_number(void)
 {
-    return number;
+    return is_closed ? ++number : number; /* nobody counts turns any more: whoever asks has one */
 }
 
 static void tell_slow(int64_t now, int64_t took_us)
@@ -125,6 +126,7 @@ void loop_watch_open(uv_loop_t *loop)
 
 void loop_watch_close(void)
 {
+    is_closed = true;
     uv_close((uv_handle_t *) &prepare, NULL);
     uv_close((uv_handle_t *) &check, NULL);
 }

@@ -42,7 +42,6 @@ enum { LARGE_BYTES = 1024 * 1024 };
 
 static const uint64_t body_most = UINT64_C(64) << 20;
 static const uint64_t body_most_private = UINT64_C(1) << 30;
-static const uint64_t blobs_most = UINT64_C(4) << 30;
 
 static struct arguments {
     int spawner;
@@ -206,6 +205,7 @@ static void end(void)
     network_close(daemon_.network);
     approvals_leave(daemon_.approvals);
     receipts_leave(daemon_.receipts);
+    blobs_leave(daemon_.blobs);
     notices_leave(daemon_.notices);
     loop_watch_close();
     uv_close((uv_handle_t *) &daemon_.drained, NULL);
@@ -337,8 +337,16 @@ static void keep_common_shapes(void)
     }
 }
 
+static struct blob_bounds blob_bounds(const struct settings *from)
+{
+    return (struct blob_bounds){ .bytes = from->list[SETTING_artifacts_mib].number << 20,
+                                 .count = from->list[SETTING_artifacts].number };
+}
+
 static void on_applied(const struct settings *fresh)
 {
+    const struct blob_bounds bounds = blob_bounds(fresh);
+    blobs_bound(daemon_.blobs, &bounds);
     daemon_.sessions.mark_bytes_most = fresh->list[SETTING_marks_mib].number << 20;
     daemon_.patience = (struct http_patience){
         .idle_s = (unsigned) fresh->list[SETTING_idle_seconds].number,
@@ -359,6 +367,15 @@ static int read_settings(error *err)
                                       .is_private = settings.is_private };
     settings_init(&daemon_.reload.settings);
     return settings.values ? reload_read(settings.values, &daemon_.reload.settings, err) : 0;
+}
+
+static int open_blobs(error *err)
+{
+    const struct blob_bounds bounds = blob_bounds(&daemon_.reload.settings);
+    if (blobs_open(settings.is_private ? NULL : settings.state, &bounds, &daemon_.blobs, err) < 0)
+        return -1;
+    blobs_sync_on(daemon_.blobs, &daemon_.loop);
+    return 0;
 }
 
 static int open_approvals(error *err)
@@ -398,16 +415,10 @@ static int begin(error *err)
         daemon_.templates.list[i].set_count = 0; /* nobody warms an interpreter for one run */
     if (sodium_init() < 0)
         return fail(err, ERR_SYSTEM, "libsodium cannot start");
-    if (policies_load(&daemon_.policies, settings.policies, err) < 0 ||
-        blobs_open(settings.is_private ? NULL : settings.state, blobs_most, &daemon_.blobs, err) <
-            0 ||
-        open_loop(err) < 0)
-        return -1;
-    if (open_log(err) < 0)
+    if (policies_load(&daemon_.policies, settings.policies, err) < 0 || open_loop(err) < 0 ||
+        open_log(err) < 0 || read_settings(err) < 0 || open_blobs(err) < 0)
         return -1;
     daemon_.pool = (struct pool){ .changed = on_pool_changed };
-    if (read_settings(err) < 0)
-        return -1;
     if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, err) < 0)
         return -1;
     reload_apply(&daemon_.reload);

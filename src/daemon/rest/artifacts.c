@@ -19,6 +19,56 @@
 
 enum { BLOCK = 32 * 1024 };
 
+/* A request for what an earlier daemon has kept, until that is hashed. */
+struct look {
+    struct exchange *exchange;
+    struct blob_check *check; /* NULL: it is over */
+    error failure;
+};
+
+static void on_checked(void *user, const error *why)
+{
+    struct look *look = user;
+    look->check = NULL;
+    if (why)
+        look->failure = *why;
+    exchange_wake(look->exchange);
+}
+
+static void look_away(struct exchange *exchange)
+{
+    struct look *look = exchange->user;
+    if (look->check)
+        blob_check_tell(look->check, NULL, NULL);
+    free(look);
+}
+
+/* Returns 1 if it is waited for. */
+static int check_first(struct exchange *exchange, const char *name, error *err)
+{
+    const struct door *door = exchange->door;
+    struct look *look = exchange->user;
+    if (look && look->failure.code != ERR_NONE) {
+        *err = look->failure;
+        return -1;
+    }
+    if (look)
+        return look->check != NULL;
+    struct blob_check *check;
+    int result = blob_check(door->blobs, exchange->account->owner, name, &check, err);
+    if (result <= 0)
+        return result;
+    look = exchange->user = calloc(1, sizeof *look);
+    if (!look) {
+        blob_check_tell(check, NULL, NULL);
+        return fail(err, ERR_SYSTEM, "no memory to wait");
+    }
+    exchange->closed = look_away;
+    *look = (struct look){ .exchange = exchange, .check = check };
+    blob_check_tell(check, on_checked, look);
+    return 1;
+}
+
 static void get_artifact(struct exchange *exchange)
 {
     static const char prefix[] = "sha256:";
@@ -28,7 +78,12 @@ static void get_artifact(struct exchange *exchange)
         name += sizeof prefix - 1;
     error err;
     struct blob_view view;
-    if (blob_open(door->blobs, exchange->account->owner, name, &view, &err) < 0) {
+    int result = check_first(exchange, name, &err);
+    if (result > 0) {
+        exchange_wait(exchange);
+        return;
+    }
+    if (result < 0 || blob_open(door->blobs, exchange->account->owner, name, &view, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }

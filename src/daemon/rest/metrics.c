@@ -21,6 +21,7 @@ static void look(const struct exchange *exchange)
     const struct door *door = exchange->door;
     const struct runs *runs = door->runs;
     const struct pool *pool = runs->pool;
+    const struct blob_usage *blobs = blobs_usage(door->blobs);
     static int64_t began_ms;
     uint64_t sets = 0;
     if (began_ms == 0)
@@ -41,6 +42,10 @@ static void look(const struct exchange *exchange)
         { METRIC_QUEUED, runs->queued },
         { METRIC_KEPT, runs->kept },
         { METRIC_KEPT_BYTES, runs->kept_bytes },
+        { METRIC_ARTIFACT_BYTES_KEPT, blobs->bytes },
+        { METRIC_ARTIFACTS_KEPT, blobs->count },
+        { METRIC_ARTIFACTS_EVICTED, blobs->evicted },
+        { METRIC_ARTIFACTS_DAMAGED, blobs->damaged },
         { METRIC_ZYGOTES, sets },
         { METRIC_HEAP_BYTES, mallinfo2().uordblks },
         { METRIC_START_TIME, (uint64_t) began_ms / 1000 },
