@@ -348,6 +348,10 @@ void cell_begin(struct run *run)
         output_add(&run->harvest.output[0], context->between.data, context->between.size);
     bytes_done(&context->between);
     error err;
+    if (session_has_way(session) && run_tell_began(run, &err) < 0) {
+        cell_lost_session(run, &err);
+        return;
+    }
     const struct content *code = &cell->request.given->code;
     bool fits =
         !context->kind->driver &&

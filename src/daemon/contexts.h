@@ -68,6 +68,7 @@ struct cell {
     const char *context_end; /* NULL: the interpreter lives on with its names */
     struct session *session; /* whose way out it uses, until that has been told; else NULL */
     size_t records_told;     /* of that way, before it began */
+    uint64_t way_ask;        /* number of the question that it waits for */
 };
 
 /* contexts.c */

@@ -146,6 +146,8 @@ static int take_record(struct network *network, const struct packet *packet, err
     traffic_note(network->traffic, &way->source, &record, true);
     way->used.sent += record.sent;
     way->used.received += record.received;
+    way->used.connections++;
+    way->used.refused += network_is_refused(&record);
     if (way->count == way->room && way->count < RECORDS_MOST) {
         size_t room = way->room > 0 ? way->room * 2 : 8;
         void *larger = realloc(way->records, room * sizeof record);

@@ -46,9 +46,10 @@ typedef void way_told(void *context);
  * it came, and a way that is not kept has none any more. */
 typedef void way_certified(void *context, const char *certificate);
 
-/* Bytes of connections that have ended. */
+/* Of connections that have ended. */
 struct way_bytes {
     uint64_t sent, received;
+    uint64_t connections, refused; /* refused ones are connections, too */
 };
 
 struct way_terms {

@@ -37,6 +37,7 @@ static void send_on(struct port_link *link)
             part = INSIDE_PAYLOAD_MOST;
         link->window -= part;
         order(link, INSIDE_DATA, link->out.data, part);
+        session_count(link->session, DEED_PORT_BYTES_IN, part);
         bytes_drop(&link->out, part);
     }
     if (link->out.size == 0 && link->input_ends && !link->input_has_ended) {
@@ -62,6 +63,7 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
             link->taken = 0;
         }
         bytes_add(&link->in, payload, frame->size);
+        session_count(link->session, DEED_PORT_BYTES_OUT, frame->size);
         break;
     case INSIDE_CREDIT:
         memcpy(&taken, payload, sizeof taken);
@@ -115,6 +117,7 @@ int port_link_begin(struct port_link *link, struct session *session, uint16_t po
         session_begin(session, &link->operation, err) < 0)
         return -1;
     session_hold(session);
+    session_count(session, DEED_PORTS, 1);
     link->session = session;
     order(link, INSIDE_CONNECT, &connect, sizeof connect);
     return 0;

@@ -18,6 +18,7 @@
 enum {
     RECORD_HEAD = 5,
     RECORD_MOST = 16384,
+    TELL_MS = 2000, /* for the last word of glovebox-egress */
     UNREAD_MOST = PROCESS_OUTPUT_KEPT / 2,
     ENDED_BYTES_MOST = 64 << 20, /* of output, of ended processes of all sessions */
 };
@@ -174,6 +175,7 @@ void process_leave(struct process *process, struct process_reader *reader)
 static void process_free(struct process *process)
 {
     json_object_put(process->config);
+    process_proof_free(process);
     free(process->tag);
     bytes_done(&process->log);
     bytes_done(&process->input);
@@ -218,6 +220,8 @@ static void set_timer(struct process *process)
         return;
     if (process->dies.at_ms != 0)
         left = (uint64_t) deadline_left_ms(process->dies);
+    if (process->is_ending && process->state != PROCESS_ENDED)
+        left = (uint64_t) deadline_left_ms(process->told_by);
     if (process->readers && process->debt > 0 && left > PROCESS_STALL_MS)
         left = PROCESS_STALL_MS / 4; /* somebody may stall */
     uv_update_time(process->processes->loop);
@@ -227,10 +231,25 @@ static void set_timer(struct process *process)
         (void) uv_timer_start(&process->timer, on_timer, left + 1, 0);
 }
 
-static void become_ended(struct process *process)
+/* No end without a receipt: of what cannot be written down nothing more is handed out. */
+static void prove(struct process *process, struct session *session)
+{
+    error err;
+    if (process_proof_end(process, session, &err) == 0)
+        return;
+    process->failure = err;
+    (void) under(&process->failure, "nothing more of this process is handed out");
+    process->exit_code = -1;
+    process->signal = SIGKILL;
+    process->first = log_end(process);
+    process->log.size = process->log_at = 0;
+}
+
+static void become_ended(struct process *process, struct session *session)
 {
     process->state = PROCESS_ENDED;
     process->ended_ms = wall_clock_ms();
+    prove(process, session);
     if (process->session) {
         session_done(process->session, &process->operation);
         for (const struct process_reader *reader = process->readers; reader; reader = reader->next)
@@ -249,6 +268,10 @@ static void on_timer(uv_timer_t *timer)
     struct process *process = timer->data;
     if (process->session && !session_is_running(process->session))
         return; /* its time stands still; on_resumed() goes on */
+    if (process->is_ending && process->session && deadline_has_passed(process->told_by)) {
+        become_ended(process, process->session);
+        return;
+    }
     settle(process);
     if (process->dies.at_ms != 0 && deadline_has_passed(process->dies)) {
         if (process->state == PROCESS_ENDED && !process->readers && process->uses == 0) {
@@ -301,6 +324,25 @@ static enum error_code why_not_started(const unsigned char *payload, enum error_
     return code == ERR_NOT_FOUND || code == ERR_POLICY ? ERR_BAD_REQUEST : code;
 }
 
+static void on_way_told(void *context)
+{
+    struct process *process = context;
+    if (process->session && process->state != PROCESS_ENDED)
+        become_ended(process, process->session);
+}
+
+/* glovebox-egress has the last word on what passed while it ran. */
+static void end(struct process *process)
+{
+    process->is_ending = true;
+    process->told_by = deadline_in(TELL_MS);
+    if (!way_use_ask(process->session, &process->way)) {
+        on_way_told(process);
+        return;
+    }
+    set_timer(process);
+}
+
 static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
                     error *err)
 {
@@ -317,6 +359,7 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
         break;
     case INSIDE_OUTPUT:
         add_output(process, frame->stream, payload, frame->size);
+        process_proof_printed(process, frame->stream, frame->size);
         process->debt += frame->size;
         if (process->log.failed)
             return fail(err, ERR_SYSTEM, "no memory for the output of a process");
@@ -334,7 +377,8 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
         memcpy(&exited, payload, sizeof exited);
         process->exit_code = exited.exit_code;
         process->signal = exited.signal;
-        become_ended(process);
+        if (!process->is_ending)
+            end(process);
         return 0;
     case INSIDE_DONE: /* of a signal or a resize; or it could not be started */
         if (process->state != PROCESS_STARTING)
@@ -342,7 +386,7 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
         if (error_of_inside(frame, payload, &process->failure) == 0)
             return fail(err, ERR_PROTOCOL, "glovebox-init started a process and did not say so");
         process->failure.code = why_not_started(payload, process->failure.code);
-        become_ended(process);
+        become_ended(process, process->session);
         return 0;
     default:
         return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for a process",
@@ -355,11 +399,14 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
 static void on_session_ended(void *context, const error *why)
 {
     struct process *process = context;
+    struct session *session = process->session;
     process->session = NULL;
-    process->failure = *why;
-    process->exit_code = -1;
-    process->signal = SIGKILL;
-    become_ended(process);
+    if (!process->is_ending) {
+        process->failure = *why;
+        process->exit_code = -1;
+        process->signal = SIGKILL;
+    }
+    become_ended(process, session);
 }
 
 /* --- starting -----------------------------------------------------------------------------------
@@ -454,11 +501,16 @@ int process_start(struct processes *processes, struct session *session,
     process->operation = (struct session_operation){
         .context = process, .frame = on_frame, .resumed = on_resumed, .ended = on_session_ended
     };
-    if (session_begin(session, &process->operation, err) < 0) {
+    process->way.context = process;
+    process->way.told = on_way_told;
+    if (session_begin(session, &process->operation, err) < 0 ||
+        process_proof_begin(process, request->account, &wanted, err) < 0) {
+        session_done(session, &process->operation);
         process->session = NULL;
         forget(process);
         return -1;
     }
+    session->processes++;
     if (request->timeout_ms > 0)
         process->dies = deadline_in((int64_t) request->timeout_ms);
     order(process, INSIDE_START, wanted.data, wanted.size);
@@ -505,6 +557,7 @@ int process_feed(struct process *process, const void *bytes, size_t size, error 
     bytes_add(&process->input, bytes, size);
     if (process->input.failed)
         return fail(err, ERR_SYSTEM, "no memory for input");
+    process_proof_fed(process, bytes, size);
     session_touch(process->session);
     if (process->state == PROCESS_RUNNING)
         feed_on(process);
@@ -568,5 +621,6 @@ void process_write(const struct process *process, struct bytes *out)
     json_flag_field(out, "timed_out", process->timed_out);
     json_string_field(out, "message",
                       process->failure.code != ERR_NONE ? process->failure.text : NULL);
+    json_string_field(out, "receipt", process_receipt(process));
     json_close(out, '}');
 }

@@ -12,7 +12,9 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "daemon/accounts.h"
 #include "daemon/session.h"
+#include "daemon/way_use.h"
 
 #include <json.h>
 #include <stdbool.h>
@@ -55,6 +57,10 @@ struct process {
     bool timed_out;
     error failure; /* it could not be started, or its session has ended */
     int64_t started_ms, ended_ms;
+    struct process_proof *proof; /* what its receipt will say: process_receipt.c */
+    struct way_use way;
+    bool is_ending; /* it has exited; what has passed on the way out is still being told */
+    deadline told_by;
 
     struct bytes log; /* records: stream, size, bytes */
     size_t log_at;    /* of the oldest record that is kept */
@@ -84,9 +90,10 @@ void processes_close(struct processes *processes);
 
 /* What a client asks for. */
 struct process_request {
-    struct json_object *command; /* an array of texts */
-    struct json_object *env;     /* an object of texts */
-    struct bytes shell;          /* instead of a command: a line for bash */
+    const struct account *account; /* who asks */
+    struct json_object *command;   /* an array of texts */
+    struct json_object *env;       /* an object of texts */
+    struct bytes shell;            /* instead of a command: a line for bash */
     struct bytes folder, tag;
     bool has_stdin, has_terminal;
     uint64_t rows, columns;
@@ -134,3 +141,13 @@ void process_write(const struct process *process, struct bytes *out);
 /* process_start.c: the payload of the order that starts it, added to *out.
  * Fails ERR_BAD_REQUEST, ERR_TOO_LARGE. */
 int process_write_start(const struct process_request *request, struct bytes *out, error *err);
+
+/* process_receipt.c: its beginning is in the log before it is started, its receipt before its end
+ * is told. Fails  then it must not begin, or nothing more of it may be handed out. */
+int process_proof_begin(struct process *process, const struct account *account,
+                        const struct bytes *order, error *err);
+void process_proof_fed(struct process *process, const void *bytes, size_t size);
+void process_proof_printed(struct process *process, unsigned stream, size_t size);
+int process_proof_end(struct process *process, struct session *session, error *err);
+void process_proof_free(struct process *process);
+const char *process_receipt(const struct process *process); /* its id; NULL: none yet */

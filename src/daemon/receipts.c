@@ -444,6 +444,21 @@ int audit_write(struct receipts *receipts, const char *kind, const struct event_
     return 0;
 }
 
+int receipt_began(struct receipts *receipts, const struct receipt_facts *facts, error *err)
+{
+    const struct event_field fields[] = {
+        { "execution", facts->id, 0 },
+        { "key", facts->key ? facts->key : "owner", 0 },
+        { "kind", facts->kind, 0 },
+        { "policy", facts->policy.digest ? facts->policy.digest : "", 0 },
+        { "session", facts->session ? facts->session : "", 0 },
+        { "sha256", facts->inputs && facts->input_count > 0 ? facts->inputs[0].sha256 : "", 0 },
+        { "tenant", facts->tenant ? facts->tenant : "", 0 },
+        { 0 },
+    };
+    return audit_write(receipts, "execution.began", fields, err);
+}
+
 struct ledger *receipts_ledger(struct receipts *receipts)
 {
     return receipts->ledger;

@@ -49,6 +49,10 @@ int receipt_note(struct receipts *receipts, const struct receipt_facts *facts, u
 void receipt_strike(struct receipts *receipts,
                     unsigned note); /* it never began, nobody is answered */
 
+/* Writes that it begins into the log itself, for what is handed out, or reaches somebody, before
+ * its end. Fails  then it must not begin, or nothing of it is handed out before its end. */
+int receipt_began(struct receipts *receipts, const struct receipt_facts *facts, error *err);
+
 /* Writes the receipt and strikes the note (NOTE_NONE: there is none): a minimal one if the whole
  * one cannot be written. Gives  ret_id, for the answer. Fails  then nothing of the execution may be
  * handed out; the note stays, and is told as `lost` as soon as the log takes it. Until then nothing

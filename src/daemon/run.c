@@ -404,8 +404,18 @@ static void start_program(struct run *run, uint32_t id)
     sandbox_flush(run->sandbox);
 }
 
+static bool has_way(const struct run *run)
+{
+    return run->spec.network == POLICY_NETWORK_RULES;
+}
+
 static void begin_code(struct run *run)
 {
+    error err;
+    if (has_way(run) && run_tell_began(run, &err) < 0) {
+        lose(run, &err);
+        return;
+    }
     run->harvest.phase = HARVEST_RUNNING;
     run->counters_before.cpu_us = sandbox_cpu_before_us(run->sandbox);
     run->started_us = now_us();
@@ -420,11 +430,6 @@ static void begin_code(struct run *run)
     request_free(run->request);
     run->request = NULL;
     bytes_done(&run->certificates);
-}
-
-static bool has_way(const struct run *run)
-{
-    return run->spec.network == POLICY_NETWORK_RULES;
 }
 
 /* Everything that the code may count on is there before its first line. */

@@ -136,6 +136,9 @@ void run_load(struct run *run);
  * is answered. */
 int run_note(struct run *run, const struct run_request *request, error *err);
 int run_write_receipt(struct run *run, error *err);
+/* Writes into the log that it begins, once: before it has a way out, and before anything of it is
+ * handed out while it runs. All else is handed out after its receipt. Fails  it must not be. */
+int run_tell_began(struct run *run, error *err);
 void run_foresee_receipt(const struct run *run); /* as if this were how it has ended */
 void run_record_free(struct run *run);           /* strikes the note, if no receipt was written */
 

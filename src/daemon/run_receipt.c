@@ -20,6 +20,7 @@ struct run_record {
     char **variables; /* names */
     unsigned note;
     bool is_noted;
+    enum { BEGAN_UNSAID, BEGAN_SAID, BEGAN_FAILED } began; /* in the log itself */
 };
 
 static void hash_content(const struct content *content, struct fact_file *file)
@@ -354,6 +355,22 @@ void run_foresee_receipt(const struct run *run)
     gather(run, &gathered);
     receipt_foresee(run->runs->receipts, &gathered.facts);
     gathered_done(&gathered);
+}
+
+int run_tell_began(struct run *run, error *err)
+{
+    struct run_record *record = run->record;
+    struct receipt_facts facts;
+    if (!record || record->began == BEGAN_SAID)
+        return 0;
+    if (record->began == BEGAN_FAILED)
+        return fail(err, ERR_UNAVAILABLE, "its beginning could not be written to the log");
+    begin_facts(run, &facts);
+    record->began = BEGAN_FAILED;
+    if (receipt_began(run->runs->receipts, &facts, err) < 0)
+        return -1;
+    record->began = BEGAN_SAID;
+    return 0;
 }
 
 int run_write_receipt(struct run *run, error *err)

@@ -173,6 +173,7 @@ static int keep_data(struct file_task *task, const struct inside_frame *frame,
         task->taken = 0;
     }
     bytes_add(&task->bytes, payload, frame->size);
+    session_count(task->session, DEED_FILE_BYTES_OUT, frame->size);
     return 0;
 }
 
@@ -275,6 +276,16 @@ static bool tells(enum inside_kind kind)
            kind == INSIDE_LIST || kind == INSIDE_STAT;
 }
 
+static void count_task(struct session *session, enum inside_kind kind)
+{
+    if (kind == INSIDE_READ || kind == INSIDE_PACK)
+        session_count(session, DEED_FILES_OUT, 1);
+    else if (kind == INSIDE_WRITE || kind == INSIDE_UNPACK)
+        session_count(session, DEED_FILES_IN, 1);
+    else if (kind == INSIDE_MAKE || kind == INSIDE_MOVE || kind == INSIDE_REMOVE)
+        session_count(session, DEED_CHANGES, 1);
+}
+
 int file_task_begin(struct file_task *task, struct session *session, const struct file_order *order,
                     error *err)
 {
@@ -295,6 +306,7 @@ int file_task_begin(struct file_task *task, struct session *session, const struc
     if (session_begin(session, &task->operation, err) < 0)
         return -1;
     session_hold(session);
+    count_task(session, order->kind);
     task->session = session;
     struct iovec parts[2] = { { (void *) (uintptr_t) order->head, order->head_size },
                               { paths.data, paths.size } };
@@ -370,6 +382,7 @@ size_t file_task_give(struct file_task *task, const char *bytes, size_t size)
         given += part;
     }
     session_flush(task->session);
+    session_count(task->session, DEED_FILE_BYTES_IN, given);
     return given;
 }
 

@@ -4,6 +4,7 @@
 #include "daemon/certificates.h"
 #include "daemon/contexts.h"
 #include "daemon/log.h"
+#include "daemon/way_use.h"
 
 #include <string.h>
 
@@ -36,6 +37,7 @@ static void conclude(struct session *session, struct run *run)
     way_tell(session->way, run->cell->records_told, &run->story);
     session->records_told = way_record_count(session->way);
     if (--session->cells_running == 0) {
+        way_uses_take(session);
         way_forget(session->way);
         session->records_told = 0;
     }
@@ -45,8 +47,10 @@ static void conclude(struct session *session, struct run *run)
 static void on_told(void *context)
 {
     struct session *session = context;
-    if (session->first_untold)
+    session->way_answers++;
+    if (session->first_untold && session->first_untold->cell->way_ask <= session->way_answers)
         conclude(session, session->first_untold);
+    way_uses_answer(session);
 }
 
 static int write_certificates(struct session *session, const char *own, error *err)
@@ -123,6 +127,9 @@ void session_close_way(struct session *session)
 {
     while (session->first_untold)
         conclude(session, session->first_untold);
+    way_uses_leave(session);
+    if (session->way || session->past_way)
+        session->way_used = way_used(session->way ? session->way : session->past_way);
     way_free(session->way);
     way_free(session->past_way);
     session->way = session->past_way = NULL;
@@ -143,6 +150,7 @@ void session_leave_way(struct session *session)
 {
     while (session->first_untold)
         conclude(session, session->first_untold);
+    way_uses_leave(session);
     session->waits_for_past = false;
     session->past_way = session->way;
     session->way = NULL;
@@ -173,6 +181,7 @@ bool session_way_ends(struct session *session, struct run *run)
     *end = run;
     run->state = RUN_COLLECTING;
     run->state_ends = deadline_in(TELL_MS);
+    run->cell->way_ask = ++session->way_asks;
     way_ask(session->way);
     return false;
 }

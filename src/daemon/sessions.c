@@ -49,6 +49,8 @@ static void look_at_deadlines(struct session *session)
         contexts_look(session);
     marks_look(session);
     rollback_look(session);
+    if (session->state != SESSION_ENDED)
+        session_tell_deeds(session, false);
     if (session->state == SESSION_ENDED || branching_lends(session))
         return;
     if (session->is_unwanted) { /* paused, too: nobody comes back to it */
@@ -141,15 +143,16 @@ static int tell_log(const struct session *session, const char *kind, error *err)
     struct receipts *receipts = session->sessions->runs->receipts;
     const struct api_key *key = &session->account->key;
     bool has_ended = session->state == SESSION_ENDED;
-    const struct event_field fields[] = {
+    struct event_field fields[SESSION_SUMMARY + 7] = {
         { "end", has_ended ? session_end_name(session->end) : "", 0 },
         { "key", key->id[0] ? key->id : "owner", 0 },
         { "policy", session->spec.policy ? session->spec.policy->digest : "", 0 },
         { "session", session->id, 0 },
         { "template", session->spec.template ? session->spec.template->digest : "", 0 },
         { "tenant", key->tenant, 0 },
-        { 0 },
     };
+    if (has_ended)
+        (void) session_summary(session, fields + 6); /* what follows is zero: the end of fields */
     return receipts ? audit_write(receipts, kind, fields, err) : 0;
 }
 
@@ -160,6 +163,7 @@ void sessions_ended(struct sessions *sessions, struct session *session)
     sessions->ended++;
     if (session->account)
         session->account->sessions--;
+    session_tell_deeds(session, true);
     if (session->account && tell_log(session, "session.ended", &err) < 0)
         log_event(LOG_WARNING, "session.not_in_log", TEXT("session", session->id),
                   TEXT("cause", err.text));

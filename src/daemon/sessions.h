@@ -11,6 +11,7 @@
 #include "daemon/request.h"
 #include "daemon/runs.h"
 #include "daemon/session.h"
+#include "daemon/session_deeds.h"
 #include "daemon/spec.h"
 
 #include <json.h>
@@ -116,6 +117,8 @@ struct session {
     bool waits_for_past;
     struct way_bytes way_used; /* by ways before this one */
     size_t records_told;       /* of it, by cells that have ended */
+    struct way_use *way_uses;  /* programs that tell what passed there: way_use.h */
+    uint64_t way_asks, way_answers;
     struct run
         *first_untold; /* cells that have ended, in order; glovebox-egress has the last word */
     unsigned cells_running;
@@ -125,7 +128,9 @@ struct session {
     unsigned context_count;
     struct context *injected; /* the one whose interpreter is being forked: one at a time */
     uint32_t last_context;
-    uint64_t cells; /* that have ended */
+    uint64_t cells;     /* that have ended */
+    uint64_t processes; /* that clients have started */
+    struct session_deeds deeds;
 
     char parent[SESSION_ID_SIZE]; /* that it began from; "": it began empty */
     char parent_context[CONTEXT_ID_SIZE];

@@ -55,7 +55,7 @@ static void write_outputs(struct jcs *json, const struct receipt_facts *facts)
         jcs_open_field(json, names[i], '{');
         jcs_count_field(json, "bytes", output->bytes);
         jcs_count_field(json, "kept_bytes", output->kept);
-        jcs_text_field(json, "sha256", output->sha256);
+        jcs_text_field(json, "sha256", output->sha256[0] ? output->sha256 : NULL);
         jcs_close(json, '}');
     }
     jcs_close(json, '}');
@@ -325,8 +325,10 @@ static void write_subjects(struct jcs *json, const struct receipt_facts *facts, 
         if (strcmp(facts->inputs[i].name, "code") == 0 ||
             strcmp(facts->inputs[i].name, "command") == 0)
             part_subject(json, facts->inputs[i].name, facts->inputs[i].sha256);
-    part_subject(json, "stdout", facts->output[0].sha256);
-    part_subject(json, "stderr", facts->output[1].sha256);
+    if (facts->output[0].sha256[0])
+        part_subject(json, "stdout", facts->output[0].sha256);
+    if (facts->output[1].sha256[0])
+        part_subject(json, "stderr", facts->output[1].sha256);
     for (size_t i = 0; i < artifacts; i++) {
         (void) snprintf(name, sizeof name, "artifact/%zu", i);
         part_subject(json, name, facts->artifacts[i].sha256);

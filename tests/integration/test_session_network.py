@@ -1,6 +1,7 @@
 """The way out of a session: the rules of its policy hold for its whole life, and each cell tells what passed while it ran."""
 
 import ast
+import base64
 import json
 import os
 import signal
@@ -253,3 +254,20 @@ def test_ended_nothing_of_it_goes_on(world, begin):
             return
         time.sleep(0.02)
     raise AssertionError("glovebox-egress keeps sockets of a session that has ended")
+
+
+def test_a_program_tells_its_connections_in_its_receipt(begin):
+    """No cell ever runs beside it."""
+    session = begin()
+    status, process = session.call("POST", "/processes", {"command": ["python3", "-c", FETCH.format("/of-a-program")]})
+    assert status == 201, process
+    for _ in range(1000):
+        process = session.call("GET", f"/processes/{process['id']}")[1]
+        if process["state"] == "ended":
+            break
+        time.sleep(0.02)
+    status, envelope = session.daemon.call("GET", f"/v1/receipts/{process['receipt']}")
+    said = json.loads(base64.b64decode(envelope["payload"]))["predicate"]
+    assert [(row["host"], row["path"], row["decision"]) for row in said["network"]] == [
+        ("api.example.org", "/of-a-program", "allow")], said["network"]
+    session.end()

@@ -225,9 +225,17 @@ static bool say_harvest(struct event_stream *stream)
            say_denial(stream) || say_artifact(stream) || say_error(stream);
 }
 
+/* Before its end only what has a beginning in the log; without one, all of it after the receipt. */
+static bool may_say(const struct event_stream *stream)
+{
+    struct run *run = stream->run;
+    error unsaid;
+    return run->state == RUN_DONE || (run->started_us != 0 && run_tell_began(run, &unsaid) == 0);
+}
+
 static bool say_something(struct event_stream *stream)
 {
-    if (stream->run->has_harvest && (say_started(stream) || say_harvest(stream)))
+    if (stream->run->has_harvest && may_say(stream) && (say_started(stream) || say_harvest(stream)))
         return true;
     return say_end(stream);
 }

@@ -60,6 +60,9 @@ int pass_use(struct exchange *exchange, const struct pass *pass, error *err)
     if (accounts_of_key(door->accounts, pass->key, &account, err) < 0 ||
         account_check_scope(account, SCOPE_SESSIONS, err) < 0)
         return -1;
+    struct session *session = sessions_find(door->sessions, account, pass->session);
+    if (session)
+        session_count(session, DEED_URLS_USED, 1);
     exchange->account = account;
     return identity_check_share(exchange, err);
 }

@@ -94,10 +94,11 @@ static struct session *find_session(struct exchange *exchange, error *err)
 
 static void get_token(struct exchange *exchange)
 {
-    const struct session *session = exchange_session(exchange);
+    struct session *session = exchange_session(exchange);
     auto_bytes token = { 0 };
     if (!session)
         return;
+    session_count(session, DEED_URLS_SIGNED, 1);
     write_token(exchange->account->key.id, session_id(session), &token);
     struct bytes json = { 0 };
     bytes_print(&json, "{\"token\":\"%s\",\"header\":\"%s\"}", bytes_text(&token), token_header);

@@ -194,7 +194,7 @@ static int start(struct exchange *exchange, struct session *session, struct proc
     const struct door *door = exchange->door;
     struct json_object *json = NULL;
     struct json_object *terminal = NULL;
-    struct process_request request = { 0 };
+    struct process_request request = { .account = exchange->account };
     struct variables variables = { 0 };
     const struct field fields[] = {
         { "command", FIELD_JSON, &request.command, 0 },

@@ -161,6 +161,7 @@ static const struct property process[] = {
     { "signal",     "integer?", "that ended it" },
     { "timed_out",  "boolean",  "" },
     { "message",    "string?",  "why it did not begin, or what else ended it" },
+    { "receipt",    "string?",  "id of its receipt, once it has ended" },
     { 0 },
 };
 static const struct property process_list[] = { { "processes", "[]Process", "" }, { 0 } };

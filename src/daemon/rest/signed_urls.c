@@ -69,7 +69,7 @@ void file_sign(struct exchange *exchange)
     error err = { 0 };
     struct wish wish = { .seconds = 300 };
     struct file_visit *visit = file_visit_new(exchange, &err);
-    const struct session *session = visit ? file_visit_session(exchange, &err) : NULL;
+    struct session *session = visit ? file_visit_session(exchange, &err) : NULL;
     if (!session || read_wish(exchange, visit, &wish, &err) < 0) {
         bytes_done(&wish.method);
         bytes_done(&wish.mode);
@@ -77,6 +77,7 @@ void file_sign(struct exchange *exchange)
         return;
     }
     auto_bytes url = { 0 };
+    session_count(session, DEED_URLS_SIGNED, 1);
     const struct pass pass = { .key = exchange->account->key.id,
                                .session = session_id(session),
                                .deed = wish.method.size > 0 ? bytes_text(&wish.method) : "GET",
