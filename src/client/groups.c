@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const v1_kinds[] = { "memory", "pids", "cpu", "cpuacct", "blkio" };
+static const char *const v1_kinds[] = { "memory", "pids", "cpu", "cpuacct", "blkio", "freezer" };
 
 /* One line of mountinfo, cut into what is needed; the texts point into the line. */
 struct group_mount {
@@ -107,8 +107,16 @@ static void add_place(struct group_places *places, const char *kind, const char 
             return;
     int length =
         snprintf(places->argument[places->count], GROUP_PLACE_TEXT, "%s=%s/glovebox", kind, folder);
-    if (length > 0 && length < GROUP_PLACE_TEXT)
-        places->count++;
+    if (length < 0 || length >= GROUP_PLACE_TEXT)
+        return;
+    if (places->count > 0 &&
+        strcmp(kind, "freezer") == 0) { /* swept first: what it holds keeps the others' groups */
+        char first[GROUP_PLACE_TEXT];
+        memcpy(first, places->argument[places->count], sizeof first);
+        memcpy(places->argument[places->count], places->argument[0], sizeof first);
+        memcpy(places->argument[0], first, sizeof first);
+    }
+    places->count++;
 }
 
 /* cgroup v2 hands controllers down only from a folder without processes of its own. Moves those

@@ -44,7 +44,7 @@ enum spawn_kind {
     SPAWN_BUILD = 32, /* struct spawn_build -> SPAWN_BUILT */
     SPAWN_RELEASE,    /* struct spawn_slot: end every process of the sandbox, init included, remove
                          the control group, free the slot -> SPAWN_RELEASED */
-    SPAWN_FREEZE,     /* struct spawn_slot */
+    SPAWN_FREEZE,     /* struct spawn_slot: every process but init stands still, if a group can */
     SPAWN_THAW,       /* struct spawn_slot */
     SPAWN_INJECT,     /* struct spawn_inject: one more interpreter of the sandbox's own zygote. What
                          becomes of it is told by init: STARTED, or DONE with an error (inside.h) */

@@ -89,6 +89,13 @@ void group_directories_done(struct group_directories *groups)
     groups->is_held = false;
 }
 
+static bool read_open(int file, char text[TEXT_MOST])
+{
+    ssize_t got = file < 0 ? -1 : pread(file, text, TEXT_MOST - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
 static bool read_row(const struct group_directories *groups, size_t row, char text[TEXT_MOST])
 {
     int directory = groups->fd[rows[row].group];
@@ -98,13 +105,7 @@ static bool read_row(const struct group_directories *groups, size_t row, char te
     if (!groups->is_held)
         opened = openat(directory, rows[row].file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     int file = groups->is_held ? groups->held[first_with_file_of(row)] : opened;
-    if (file < 0)
-        return false;
-    ssize_t got = pread(file, text, TEXT_MOST - 1, 0);
-    if (got <= 0)
-        return false;
-    text[got] = '\0';
-    return true;
+    return read_open(file, text);
 }
 
 /* The number behind `word` at the beginning of a line; "max" must not be found in "max_usage". */
@@ -199,6 +200,23 @@ bool counters_count(const struct group_directories *groups, uint64_t *ret_count)
         if (strcmp(row->file, "pids.current") == 0 && read_row(groups, (size_t) (row - rows), text))
             return find_number(text, NULL, ret_count);
     return false;
+}
+
+/* v1 says FREEZING until the last process stands; v2 counts none that still runs as frozen. */
+enum freezer counters_freezer(const struct group_directories *groups)
+{
+    char text[TEXT_MOST];
+    uint64_t is_frozen = 0;
+    bool is_unified = groups->fd[GROUP_UNIFIED] >= 0;
+    int directory = groups->fd[is_unified ? GROUP_UNIFIED : GROUP_FREEZER];
+    auto_fd file = directory < 0 ? -1
+                                 : openat(directory, is_unified ? "cgroup.events" : "freezer.state",
+                                          O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (!read_open(file, text) || (is_unified && !find_number(text, "frozen", &is_frozen)))
+        return FREEZER_NONE;
+    if (!is_unified)
+        is_frozen = strncmp(text, "FROZEN", 6) == 0;
+    return is_frozen ? FREEZER_FROZEN : FREEZER_THAWED;
 }
 
 uint64_t counters_processes(const struct group_directories *groups)

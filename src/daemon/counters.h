@@ -46,6 +46,10 @@ void counters_read(const struct group_directories *groups, struct counters *ret_
 /* The processor time alone: what the limit on it polls. */
 uint64_t counters_cpu_us(const struct group_directories *groups);
 
+/* Whether what is in the group stands still; FREEZER_NONE: this machine cannot see to that. */
+enum freezer { FREEZER_NONE, FREEZER_THAWED, FREEZER_FROZEN };
+enum freezer counters_freezer(const struct group_directories *groups);
+
 /* How many processes are alive in it now; 0 too where this cannot be known. */
 uint64_t counters_processes(const struct group_directories *groups);
 

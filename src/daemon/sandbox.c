@@ -72,6 +72,11 @@ void sandbox_kill(struct sandbox *sandbox, const error *cause)
     give_up(sandbox, cause);
 }
 
+void sandbox_freeze(struct sandbox *sandbox, bool is_frozen)
+{
+    spawner_freeze(sandbox->spawner, &sandbox->name, is_frozen);
+}
+
 static enum loop_cause cause_of(uint16_t kind)
 {
     static const unsigned char causes[] = {

@@ -57,6 +57,9 @@ bool sandbox_has_room(const struct sandbox *sandbox);
  * ends every process in it from outside. */
 void sandbox_kill(struct sandbox *sandbox, const error *cause);
 
+/* Has everything in it but init stand still, or run on: see counters_freezer(). */
+void sandbox_freeze(struct sandbox *sandbox, bool is_frozen);
+
 /* Gives the sockets that came with init's first word, which the caller owns then. Returns how many:
  * 0 if they have not come yet, or have been taken. */
 enum { SANDBOX_SOCKETS_MOST = 3 + SPAWN_PORTS_MOST };

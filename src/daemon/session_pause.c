@@ -1,6 +1,6 @@
-/* session_pause.c - a session that stands still. Every program in it is stopped by its init, whom
- * no stop reaches, and its deadlines stand still with it; decision 0060 says why it is no freezer.
- */
+/* session_pause.c - a session that stands still. The freezer of control groups holds every program
+ * in it; where there is none its init stops them, again and again, since a program can have itself
+ * woken. Its deadlines stand still with it (decision 0091). */
 #include "daemon/branching.h"
 #include "daemon/contexts.h"
 #include "daemon/log.h"
@@ -12,7 +12,7 @@
 enum {
     PAUSE_MOST_MS = 7 * 24 * 60 * 60 * 1000, /* where the policy states no age */
     CPU_MOST_US = 300000,                    /* nothing that is stopped uses as much */
-    STOPS = 5, /* one a second: a SIGCONT from process to process that is under way undoes a stop */
+    FREEZE_MS = 900,                         /* after which the freezer must have frozen all */
 };
 
 /* For everything inside but init. */
@@ -69,25 +69,49 @@ static void end_programs(struct session *session)
     send_signal(session, SIGKILL);
 }
 
+static void stop(struct session *session)
+{
+    session->is_stopped = true;
+    send_signal(session, SIGSTOP);
+}
+
+static bool has_freezer(const struct session *session)
+{
+    return counters_freezer(sandbox_groups(session->sandbox)) != FREEZER_NONE;
+}
+
+const char *session_held_by(const struct session *session)
+{
+    if (session->state != SESSION_PAUSED || !session->is_held)
+        return NULL;
+    return session->is_stopped ? "signals" : "freezer";
+}
+
 int session_pause(struct session *session, bool files_only, error *err)
 {
     if (session->state == SESSION_PAUSED && !files_only)
         return 0;
     if (check_rests(session, err) < 0)
         return -1;
-    if (files_only)
+    session->is_stopped = false;
+    if (files_only) {
         end_programs(session);
-    else
-        send_signal(session, SIGSTOP);
+    } else {
+        session->is_held = true;
+        if (has_freezer(session))
+            sandbox_freeze(session->sandbox, true);
+        else
+            stop(session);
+    }
     uint64_t most_ms = session->spec.policy->sessions.values[SESSIONS_AGE];
     session->state = SESSION_PAUSED;
     session->paused_ms = wall_clock_ms();
     session->paused_at = now_ms();
     session->pause_ends = deadline_in(most_ms != 0 ? (int64_t) most_ms : PAUSE_MOST_MS);
     session->cpu_when_paused_us = UINT64_MAX;
-    session->stops_left = files_only ? 0 : STOPS;
+    const char *held_by = session_held_by(session);
     log_event(LOG_NOTICE, "session.paused", TEXT("session", session->id),
-              TEXT("kept", files_only ? "files" : "all"));
+              TEXT("kept", files_only ? "files" : "all"), TEXT("by", held_by ? held_by : "end"));
     return 0;
 }
 
@@ -102,7 +126,11 @@ int session_resume(struct session *session, error *err)
     if (session->age_ends.at_ms != 0)
         session->age_ends.at_ms += paused_ms;
     session_touch(session);
-    send_signal(session, SIGCONT);
+    if (session->is_held)
+        sandbox_freeze(session->sandbox, false);
+    if (session->is_stopped)
+        send_signal(session, SIGCONT);
+    session->is_held = session->is_stopped = false;
     log_event(LOG_NOTICE, "session.resumed", TEXT("session", session->id));
     for (const struct session_operation *operation = session->operations, *next; operation;
          operation = next) {
@@ -111,6 +139,18 @@ int session_resume(struct session *session, error *err)
             operation->resumed(operation->context, paused_ms);
     }
     return 0;
+}
+
+/* One second after the other, for as long as the pause lasts: what is not frozen is stopped. A
+ * process that forks while it is frozen, or that the kernel holds, may need a second look. */
+static void hold(struct session *session)
+{
+    enum freezer freezer = counters_freezer(sandbox_groups(session->sandbox));
+    if (freezer == FREEZER_FROZEN || now_ms() - session->paused_at < FREEZE_MS)
+        return;
+    if (freezer == FREEZER_THAWED)
+        sandbox_freeze(session->sandbox, true);
+    stop(session);
 }
 
 /* Init is the user's like all else inside: whether it has stopped the others is looked at. */
@@ -126,8 +166,7 @@ void session_look_at_pause(struct session *session)
     } else if (used_us > session->cpu_when_paused_us + CPU_MOST_US) {
         (void) fail(&why, ERR_PROTOCOL, "it used processor time while it was paused");
         session_end(session, END_LOST, &why);
-    } else if (session->stops_left > 0) {
-        session->stops_left--;
-        send_signal(session, SIGSTOP);
+    } else if (session->is_held) {
+        hold(session);
     }
 }

@@ -110,7 +110,8 @@ struct session {
     int64_t paused_at; /* on the clock of deadlines */
     deadline pause_ends;
     uint64_t cpu_when_paused_us; /* UINT64_MAX: not read yet */
-    unsigned stops_left;         /* SIGSTOPs still to be sent */
+    bool is_held;    /* what runs in it is to stand still: not where its files alone are kept */
+    bool is_stopped; /* by signals: there is no freezer, or it has not frozen all */
 
     struct way *way;      /* out of the sandbox, where the policy has one */
     struct way *past_way; /* of the sandbox before this, until it is known what has passed there */
@@ -213,7 +214,9 @@ int session_change(struct session *session, struct session_request *request, err
  * Fails  ERR_CONFLICT  it does not run, or a cell does. */
 int session_pause(struct session *session, bool files_only, error *err);
 int session_resume(struct session *session, error *err);
-void session_look_at_pause(struct session *session);   /* now and then, while it is paused */
+void session_look_at_pause(struct session *session); /* now and then, while it is paused */
+/* "freezer" or "signals"; NULL: it is not paused, or has no programs. */
+const char *session_held_by(const struct session *session);
 bool session_is_copied(const struct session *session); /* a mark or a branch of it is made */
 
 /* session.c, for sessions.c: takes a sandbox from the pool; and the other way round. */

@@ -313,11 +313,23 @@ int spawner_build(struct spawner_link *link, struct spawn_build *build, spawner_
     return 0;
 }
 
-void spawner_release(struct spawner_link *link, const struct spawn_slot *name)
+/* What is not heard of later need not be told of a spawner that is gone: its sandboxes go with it.
+ */
+static void ask_of_slot(struct spawner_link *link, uint32_t kind, const struct spawn_slot *name)
 {
     error err;
-    if (ask(link, SPAWN_RELEASE, name, sizeof *name, &err) < 0)
+    if (ask(link, kind, name, sizeof *name, &err) < 0)
         log_event(LOG_DEBUG, "spawner.not_asked", TEXT("cause", err.text));
+}
+
+void spawner_freeze(struct spawner_link *link, const struct spawn_slot *name, bool is_frozen)
+{
+    ask_of_slot(link, is_frozen ? SPAWN_FREEZE : SPAWN_THAW, name);
+}
+
+void spawner_release(struct spawner_link *link, const struct spawn_slot *name)
+{
+    ask_of_slot(link, SPAWN_RELEASE, name);
 }
 
 int spawner_inject(struct spawner_link *link, const struct spawn_slot *name, uint32_t id,

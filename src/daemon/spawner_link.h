@@ -58,5 +58,9 @@ int spawner_build(struct spawner_link *link, struct spawn_build *build, spawner_
 int spawner_inject(struct spawner_link *link, const struct spawn_slot *name, uint32_t id,
                    error *err);
 
+/* Has every process of the sandbox but init stand still, or run on. Whether it does is seen in its
+ * control group: counters_freezer(). */
+void spawner_freeze(struct spawner_link *link, const struct spawn_slot *name, bool is_frozen);
+
 /* Ends every process of the sandbox, if any still runs, and frees its slot; `released` is told. */
 void spawner_release(struct spawner_link *link, const struct spawn_slot *name);

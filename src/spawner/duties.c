@@ -315,11 +315,14 @@ static int end_sandbox(struct spawner *spawner, const struct packet *packet, err
     return 0;
 }
 
-/* SPAWN_FREEZE, SPAWN_THAW */
+/* SPAWN_FREEZE, SPAWN_THAW: the leaf, in which init is not. One that is ending is let alone. */
 static int pause_sandbox(struct spawner *spawner, const struct packet *packet, error *err)
 {
-    const struct slot *slot = slot_named_by(spawner, packet, err);
-    return slot ? set_frozen(spawner, slot, packet->kind == SPAWN_FREEZE, err) : -1;
+    struct slot *slot = slot_named_by(spawner, packet, err);
+    if (!slot || slot->state != SLOT_STANDING)
+        return slot ? 0 : -1;
+    slot->is_frozen = packet->kind == SPAWN_FREEZE;
+    return set_frozen(spawner, slot, slot->is_frozen, err);
 }
 
 /* One at a time: the report is heard once, and only when it was asked for. */

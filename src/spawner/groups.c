@@ -305,6 +305,7 @@ static void kill_group(int group)
 {
     if (write_text(group, "cgroup.kill", "1") == 0) /* Linux 5.14 */
         return;
+    (void) write_text(group, "freezer.state", "THAWED"); /* what is frozen does not die */
     auto_fd procs = openat(group, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     char text[4096];
     ssize_t got = procs < 0 ? -1 : read(procs, text, sizeof text - 1);
@@ -346,7 +347,8 @@ static bool sweep_group(int root, const char *name)
     return false;
 }
 
-/* Removes every group of ours whose slot nobody owns. Returns how many there were. */
+/* Removes every group of ours whose slot nobody owns. Returns how many there were. What a freezer
+ * holds dies once it is thawed, so that root stands first (client/groups.c). */
 uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot))
 {
     uint32_t swept = 0;

@@ -130,6 +130,15 @@ static bool has_ended(int pidfd)
            (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && errno == ESRCH);
 }
 
+/* What the freezer of control groups v1 holds does not die of a signal. This comes after init was
+ * killed, and the kernel kills the others with it: they do not run on. */
+static void thaw(const struct spawner *spawner, struct slot *slot)
+{
+    error unheard;
+    if (slot->is_frozen && set_frozen(spawner, slot, false, &unheard) == 0)
+        slot->is_frozen = false;
+}
+
 /* gloveboxd waits for this word, so it is said again until it was heard, or until nobody listens.
  */
 static bool release_is_told(const struct spawner *spawner, const struct slot *slot,
@@ -179,7 +188,9 @@ void slots_tend(struct spawner *spawner)
         if (slot->state != SLOT_LEAVING || (is_stuck && !slot->asked_to_leave) ||
             (slot->lost && now < slot->until_ms))
             continue;
-        bool gone = has_ended(slot->init) && remove_leaves(spawner, slot) == 0;
+        bool has_gone = has_ended(slot->init);
+        thaw(spawner, slot);
+        bool gone = has_gone && remove_leaves(spawner, slot) == 0;
         if (gone || is_stuck || now >= slot->until_ms)
             slot_is_gone(spawner, slot, gone ? 0 : 1);
     }

@@ -24,6 +24,14 @@ int remove_leaves(const struct spawner *spawner, const struct slot *slot)
     return groups_are_busy ? -1 : 0;
 }
 
+int set_frozen(const struct spawner *spawner, const struct slot *slot, bool frozen, error *err)
+{
+    (void) spawner;
+    (void) slot;
+    (void) frozen;
+    return fail(err, ERR_UNAVAILABLE, "no control group");
+}
+
 uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot))
 {
     (void) spawner;

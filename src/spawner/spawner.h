@@ -63,6 +63,7 @@ struct slot {
     uint32_t template;
     bool asked_to_leave; /* gloveboxd waits for SPAWN_RELEASED */
     bool lost;           /* init ended by itself: the leaf waits until gloveboxd has read it */
+    bool is_frozen;      /* its leaf was, and is thawed before its slot is free */
     bool failed;         /* it could not be built, which is told when the slot is free again: */
     error cause;         /* until then gloveboxd counts it, and no build finds all slots taken */
     uint64_t request;

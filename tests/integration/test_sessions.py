@@ -294,31 +294,6 @@ class TestPause:
         assert session.call("POST", "/resume")[0] == 200
         session.end()
 
-    def test_what_goes_on_all_the_same_is_stopped_again(self, session):
-        """As one process can wake another while both are being stopped; here the test wakes it, from outside."""
-        mark = f"never-{os.getpid()}-{time.monotonic_ns()}"
-        session.call("POST", "/processes", {"shell": f"while :; do sleep 0.01; done; echo {mark}"})
-
-        def state():
-            for pid in filter(str.isdigit, os.listdir("/proc")):
-                with contextlib.suppress(OSError):
-                    if mark in pathlib.Path("/proc", pid, "cmdline").read_text():
-                        words = pathlib.Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
-                        return int(pid), words[0]
-            return None, None
-
-        def stands_still():
-            end = time.monotonic() + 20
-            while state()[1] != "T" and time.monotonic() < end:
-                time.sleep(0.01)
-            return state()[1] == "T"
-        session.call("POST", "/pause")
-        assert stands_still()
-        os.kill(state()[0], signal.SIGCONT)
-        assert stands_still()
-        assert session.call("POST", "/resume")[0] == 200
-        assert state()[1] != "T"
-
     def test_deadlines_stand_still(self, daemon):
         session = daemon.session(ttl_seconds=4, idle_seconds=3.5)
         killed_late = session.call("POST", "/processes", {"command": ["sleep", "100"], "timeout_ms": 3500})[1]
@@ -364,7 +339,7 @@ class TestPause:
         daemon.idle()
 
     def test_who_runs_on_in_a_pause_is_ended(self, session):
-        """Init is the user's own: it is believed by its processor time."""
+        """Wherever the machine has no freezer, and here because the test thaws: it is believed by its processor time."""
         process = session.call("POST", "/processes", {"shell": ">busy; while :; do :; done"})[1]
         for _ in range(3000):
             if session.call("POST", "/files:stat", {"path": "busy"})[0] == 200:
@@ -374,8 +349,13 @@ class TestPause:
         outer = [int(entry.name) for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit()
                  and ns_pid(entry, process["pid"]) and b"while :; do :; done" in cmdline(entry)]
         assert len(outer) == 1
+        groups = [line.split(":", 2)[1:] for line in pathlib.Path(f"/proc/{outer[0]}/cgroup").read_text().splitlines()]
         time.sleep(1.2)
         for _ in range(1200):  # gloveboxd stops it again each second, which may be at once
+            for kind, path in groups:
+                with contextlib.suppress(OSError):
+                    pathlib.Path(f"/sys/fs/cgroup/{kind}{path}/{'freezer.state' if kind else 'cgroup.freeze'}").write_text(
+                        "THAWED" if kind else "0")
             try:
                 os.kill(outer[0], signal.SIGCONT)
             except ProcessLookupError:
