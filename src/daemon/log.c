@@ -1,14 +1,15 @@
-/* log.c - lines to stderr, each in one write. A line that does not fit is cut. */
+/* log.c - lines to stderr, each in one write. A line that does not fit is cut, and one for which
+ * the reader has no room waits or is dropped (log_out.h). */
 #include "daemon/log.h"
 
 #include "base/clock.h"
+#include "daemon/log_out.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Of a line in JSON, before the bracket that closes it. */
 enum { ROOM = 1020 };
@@ -114,19 +115,46 @@ void log_until(enum log_level level)
     most = level;
 }
 
-void log_fields(enum log_level level, const char *event, const struct log_field *fields)
+static void begin_line(struct line *line, enum log_level level, const char *event)
 {
     static const char *const levels[] = { "error", "warning", "notice", "debug" };
+    put_text(line, is_json ? "{\"time\":\"" : "");
+    put_moment(line);
+    put_text(line, is_json ? "\",\"level\":\"" : " ");
+    put_text(line, levels[level]);
+    put_text(line, is_json ? "\",\"event\":\"" : " ");
+    put_text(line, event);
+    put_text(line, is_json ? "\"" : "");
+}
+
+static void end_line(struct line *line)
+{
+    put_text(line, is_json ? "}" : "");
+    line->text[line->size++] = '\n';
+    log_out(line->text, line->size);
+}
+
+/* The reader of stderr took nothing for so long that lines are missing here. */
+static void tell_dropped(void)
+{
+    uint64_t count = log_out_take_dropped();
+    if (count == 0)
+        return;
+    struct line line = { 0 };
+    struct log_field field = COUNT("lines", count);
+    begin_line(&line, LOG_WARNING, "log.dropped");
+    put_field(&line, &field);
+    end_line(&line);
+}
+
+void log_fields(enum log_level level, const char *event, const struct log_field *fields)
+{
     if (level > most)
         return;
     struct line line = { 0 };
-    put_text(&line, is_json ? "{\"time\":\"" : "");
-    put_moment(&line);
-    put_text(&line, is_json ? "\",\"level\":\"" : " ");
-    put_text(&line, levels[level]);
-    put_text(&line, is_json ? "\",\"event\":\"" : " ");
-    put_text(&line, event);
-    put_text(&line, is_json ? "\"" : "");
+    log_out_flush();
+    tell_dropped();
+    begin_line(&line, level, event);
     for (const struct log_field *field = fields; field->name; field++) {
         size_t before = line.size;
         put_field(&line, field);
@@ -135,7 +163,5 @@ void log_fields(enum log_level level, const char *event, const struct log_field 
             break;
         }
     }
-    put_text(&line, is_json ? "}" : "");
-    line.text[line.size++] = '\n';
-    (void) !write(STDERR_FILENO, line.text, line.size);
+    end_line(&line);
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "daemon/log.h"
+#include "daemon/log_out.h"
 #include "daemon/metrics.h"
 
 enum { SLOW_US = 20000, TELL_EVERY_US = 1000000 };
@@ -104,6 +105,7 @@ void loop_turn_ends(int64_t now)
 static void on_prepare(uv_prepare_t *handle)
 {
     (void) handle;
+    log_out_flush();
     loop_turn_ends(now_us());
 }
 

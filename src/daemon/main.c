@@ -13,6 +13,7 @@
 #include "daemon/approvals.h"
 #include "daemon/confine.h"
 #include "daemon/log.h"
+#include "daemon/log_out.h"
 #include "daemon/loop_watch.h"
 #include "daemon/network.h"
 #include "daemon/notices.h"
@@ -405,6 +406,7 @@ static int open_log(error *err)
 static int begin(error *err)
 {
     (void) signal(SIGPIPE, SIG_IGN);
+    log_out_open();
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
     (void) mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): the threads beside the loop rarely allocate */
@@ -463,6 +465,7 @@ int main(int argc, char **argv)
     error err;
     if (read_command_line(argc, argv, &err) < 0 || begin(&err) < 0) {
         log_event(LOG_ERROR, "daemon.cannot_start", TEXT("cause", err.text));
+        log_out_close();
         return EXIT_USAGE;
     }
     (void) uv_run(&daemon_.loop, UV_RUN_DEFAULT);
@@ -479,5 +482,6 @@ int main(int argc, char **argv)
     notices_close(daemon_.notices);
     policies_done(&daemon_.policies);
     templates_done(&daemon_.templates);
+    log_out_close();
     return 0;
 }
