@@ -21,7 +21,12 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-enum { FILTER_MOST = 1024 * 1024, REPORT_MOST = 64 * 1024, FORESEEN_MOST_MS = 1 };
+enum {
+    FILTER_MOST = 1024 * 1024,
+    REPORT_MOST = 64 * 1024,
+    LOCK_MOST_MS = 20,
+    FORESEEN_MOST_MS = 1
+};
 
 struct receipts {
     struct ledger *ledger;
@@ -156,6 +161,10 @@ static void on_group(uv_timer_t *timer)
 {
     struct receipts *receipts = timer->data;
     error err;
+    if (ledger_is_held(receipts->ledger)) {
+        (void) uv_timer_start(timer, on_group, RECEIPTS_GROUP_MS, 0);
+        return;
+    }
     if (ledger_group_begin(receipts->ledger, &receipts->on_its_way, &err) < 0) {
         log_event(LOG_WARNING, "receipts.not_on_disk", TEXT("cause", err.text));
         return;
@@ -238,6 +247,7 @@ int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
     receipts->is_durable = settings->sync && strcmp(settings->sync, "each") == 0;
     receipts->group.data = receipts->work.data = receipts;
     struct ledger_settings log = { .sync_each = receipts->is_durable,
+                                   .lock_most_ms = LOCK_MOST_MS,
                                    .keep_most = settings->keep_bytes,
                                    .witness = settings->witness ? witness_link_tell : NULL,
                                    .witness_context = &receipts->witness };
@@ -293,6 +303,11 @@ int receipts_have_room(struct receipts *receipts, error *err)
     return fail(err, ERR_UNAVAILABLE,
                 "the disk of the log of receipts is full: nothing new is run; make room there, or "
                 "bound the log (log_keep)");
+}
+
+bool receipts_are_held(const struct receipts *receipts)
+{
+    return ledger_is_held(receipts->ledger);
 }
 
 int receipt_note(struct receipts *receipts, const struct receipt_facts *facts, unsigned *ret_note,

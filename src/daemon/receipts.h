@@ -42,6 +42,10 @@ void receipts_close(struct receipts *receipts); /* the last checkpoint; after th
 /* Fails  ERR_UNAVAILABLE  the disk is full: nothing new may begin */
 int receipts_have_room(struct receipts *receipts, error *err);
 
+/* Does another writer hold the log? Who can wait does so without the loop, for as long as that is
+ * (settling.h); the others wait for 20 ms, and fail with ERR_BUSY. */
+bool receipts_are_held(const struct receipts *receipts);
+
 /* Notes an execution that is about to begin. Gives *ret_note, for receipt_write() or
  * receipt_strike(). Fails  as receipts_have_room(), or ERR_SYSTEM: then it must not begin. */
 int receipt_note(struct receipts *receipts, const struct receipt_facts *facts, unsigned *ret_note,

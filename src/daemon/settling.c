@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BESIDE_FROM = 128 * 1024 }; /* a millisecond, of bytes that are all escaped */
+enum {
+    BESIDE_FROM = 128 * 1024, /* a millisecond, of bytes that are all escaped */
+    LOOK_MS = 5,
+    PATIENCE_MS = 15000
+};
 
 static void hash_output(const struct output *output, struct fact_output *fact)
 {
@@ -47,13 +51,20 @@ static void write_text(const struct output *output, unsigned index, struct bytes
     json_text(out, whole.data, whole.size);
 }
 
-bool settling_is_due(const struct run *run)
+static bool has_said_much(const struct run *run)
 {
     const struct harvest *harvest = &run->harvest;
     size_t said = harvest->results.size;
     for_each(output, harvest->output)
         said += output->head_size + output->tail_size;
-    return run->has_harvest && !run->is_settled && said >= BESIDE_FROM;
+    return run->has_harvest && said >= BESIDE_FROM;
+}
+
+bool settling_is_due(const struct run *run)
+{
+    if (run->is_settled)
+        return false;
+    return has_said_much(run) || (run->record && receipts_are_held(run->runs->receipts));
 }
 
 bool settling_is_under_way(const struct run *run)
@@ -72,11 +83,24 @@ static void work(void *user)
     fact_hash(harvest->results.data, harvest->results.size, settling->results);
 }
 
+static void look(uv_timer_t *timer)
+{
+    struct settling *settling = timer->data;
+    const struct run *run = settling->run;
+    if (run->record && receipts_are_held(run->runs->receipts) &&
+        !deadline_has_passed(settling->patience)) {
+        (void) uv_timer_start(timer, look, LOOK_MS, 0);
+        return;
+    }
+    settling->is_done = true;
+    settling->told(settling->run);
+}
+
 static void done(void *user)
 {
     struct settling *settling = user;
-    settling->is_done = true;
-    settling->told(settling->run);
+    settling->has_worked = true;
+    look(&settling->look);
 }
 
 void settling_begin(struct run *run, void (*told)(struct run *run))
@@ -90,7 +114,18 @@ void settling_begin(struct run *run, void (*told)(struct run *run))
     *settling =
         (struct settling){ .job = { work, done, settling, NULL }, .run = run, .told = told };
     run->settling = settling;
-    beside_do(run->runs->loop, &settling->job);
+    settling->look.data = settling;
+    settling->patience = deadline_in(PATIENCE_MS);
+    (void) uv_timer_init(run->runs->loop, &settling->look);
+    if (has_said_much(run))
+        beside_do(run->runs->loop, &settling->job);
+    else
+        (void) uv_timer_start(&settling->look, look, LOOK_MS, 0);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
 }
 
 void settling_free(struct run *run)
@@ -99,13 +134,18 @@ void settling_free(struct run *run)
         return;
     for_each(text, run->settling->text)
         bytes_done(text);
-    free(run->settling);
+    uv_close((uv_handle_t *) &run->settling->look, on_closed);
     run->settling = NULL;
+}
+
+static bool has_worked(const struct run *run)
+{
+    return run->settling && run->settling->has_worked;
 }
 
 void settled_output(const struct run *run, unsigned index, struct fact_output *ret_fact)
 {
-    if (run->settling)
+    if (has_worked(run))
         *ret_fact = run->settling->output[index];
     else
         hash_output(&run->harvest.output[index], ret_fact);
@@ -113,7 +153,7 @@ void settled_output(const struct run *run, unsigned index, struct fact_output *r
 
 void settled_results(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE])
 {
-    if (run->settling)
+    if (has_worked(run))
         memcpy(ret_sha256, run->settling->results, SHA256_TEXT_SIZE);
     else
         fact_hash(run->harvest.results.data, run->harvest.results.size, ret_sha256);
@@ -121,7 +161,7 @@ void settled_results(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE])
 
 void settled_text(const struct run *run, unsigned index, struct bytes *out)
 {
-    if (run->settling)
+    if (has_worked(run))
         json_raw(out, run->settling->text[index].data, run->settling->text[index].size);
     else
         write_text(&run->harvest.output[index], index, out);

@@ -1,8 +1,11 @@
-/* settling.h - the part of a run's end that takes as long as it has said much: digests of its
- * output and its results, and its output as JSON. For little of it that is done when it is asked
- * for; for much the thread beside the loop does it first, while the run is RUN_GATING. */
+/* settling.h - the part of a run's end that may take its time, while the run is RUN_GATING.
+ *
+ * Digests of its output and its results, and its output as JSON: for little of it that is done when
+ * it is asked for; for much the thread beside the loop does it first. And another writer of the log
+ * may hold it: that is waited for, for 15 seconds at most, before the receipt is written. */
 #pragma once
 
+#include "base/clock.h"
 #include "daemon/beside.h"
 #include "daemon/bytes.h"
 #include "daemon/output.h"
@@ -15,14 +18,17 @@ struct run;
 struct settling {
     struct beside_job job;
     struct run *run;
+    uv_timer_t look; /* at the log */
+    deadline patience;
     void (*told)(struct run *run);
     bool is_done;
+    bool has_worked; /* what stands below is there */
     struct fact_output output[2];
     char results[SHA256_TEXT_SIZE];
     struct bytes text[2]; /* JSON */
 };
 
-/* Has it said so much that this is done beside, and is it not done yet? */
+/* Is there something to wait for, and was it not waited for yet? */
 bool settling_is_due(const struct run *run);
 
 /* Nothing of what it has said changes any more. `told` is called on the loop, not from here.

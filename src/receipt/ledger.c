@@ -41,17 +41,19 @@ static int read_hash(void *context, uint64_t position, struct merkle_hash *ret, 
 int ledger_lock(struct ledger *ledger, error *err)
 {
     deadline end = { 0 };
+    int64_t most_ms =
+        ledger->settings.lock_most_ms > 0 ? ledger->settings.lock_most_ms : LOCK_MOST_MS;
     while (flock(ledger->lock, LOCK_EX | LOCK_NB) < 0) {
         if (errno == EINTR)
             continue;
         if (errno != EWOULDBLOCK)
             return fail_os(err, "lock the log");
         if (end.at_ms == 0)
-            end = deadline_in(LOCK_MOST_MS);
+            end = deadline_in(most_ms);
         if (deadline_has_passed(end))
             return fail(err, ERR_BUSY,
                         "another glovebox has held the log for %d ms; is it stopped?",
-                        LOCK_MOST_MS);
+                        (int) most_ms);
         (void) nanosleep(&(struct timespec){ .tv_nsec = LOCK_LOOK_NS }, NULL);
     }
     ledger->is_locked = true;
@@ -60,6 +62,16 @@ int ledger_lock(struct ledger *ledger, error *err)
     (void) flock(ledger->lock, LOCK_UN);
     ledger->is_locked = false;
     return -1;
+}
+
+bool ledger_is_held(const struct ledger *ledger)
+{
+    if (ledger->is_locked)
+        return false;
+    bool is_free = flock(ledger->lock, LOCK_EX | LOCK_NB) == 0;
+    if (is_free)
+        (void) flock(ledger->lock, LOCK_UN);
+    return !is_free && errno == EWOULDBLOCK;
 }
 
 void ledger_unlock(struct ledger *ledger)

@@ -24,6 +24,7 @@ struct ledger_settings {
                               calls ledger_sync() for groups of them */
     uint64_t segment_most; /* bytes after which the next segment is begun; 0: 8 MiB */
     uint64_t keep_most;    /* bytes of segments; see ledger_retention(); 0: all are kept */
+    int64_t lock_most_ms;  /* how long another writer is waited for; 0: 5 s */
     uint64_t reserve;      /* bytes kept back for the day the disk is full; 0: 4 MiB */
     /* Sees each checkpoint; NULL: nobody does. */
     void (*witness)(void *context, const char *text, size_t size);
@@ -78,6 +79,9 @@ int ledger_group_begin(const struct ledger *ledger, struct ledger_group *group, 
 int ledger_group_sync(const struct ledger_group *group, error *err);
 int ledger_group_end(struct ledger *ledger, const struct ledger_group *group, error *err);
 void ledger_group_done(struct ledger_group *group); /* after all that have begun, ended or not */
+
+/* Does another writer hold the log at this moment? One that was stopped may for long. */
+bool ledger_is_held(const struct ledger *ledger);
 
 /* False: the disk is full and what is left is for executions that have begun. */
 bool ledger_has_room(struct ledger *ledger);

@@ -1,0 +1,53 @@
+"""Another writer of the log of receipts is stopped while it holds the log: nobody but those whose records it holds up
+waits, and these get their receipts when it goes on."""
+
+import concurrent.futures
+import fcntl
+import re
+import time
+
+import pytest
+from conftest import Glovebox
+from serving import Serving, state_of_its_own
+
+pytestmark = pytest.mark.usefixtures("python_template")
+HELD_S = 6
+
+
+@pytest.fixture
+def service(tmp_path):
+    glovebox = Glovebox(tmp_path)
+    state_of_its_own(glovebox)
+    with Serving(glovebox, tcp=False) as serving:
+        yield serving
+
+
+def long_turns(service):
+    """Turns of the loop that took longer than a second."""
+    text = service.call("GET", "/metrics").body.decode()
+    at = dict(re.findall(r'glovebox_loop_turn_seconds_bucket\{le="([^"]*)"\} (\d+)', text))
+    return int(at["+Inf"]) - int(at["1.0000"])
+
+
+@pytest.mark.parametrize("code", ["print('x')", "print('\\x00' * 300000)"], ids=["little", "much"])
+def test_a_writer_that_is_stopped_holds_up_nobody_else(service, code):
+    before = long_turns(service)
+    with open(service.glovebox.state / "daemon" / "log" / "lock", "r+b") as lock, \
+            concurrent.futures.ThreadPoolExecutor(3) as pool:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        runs = [pool.submit(service.run, code) for _ in range(3)]
+        end, looks = time.monotonic() + HELD_S, 0
+        while time.monotonic() < end:
+            assert service.call("GET", "/healthz").status == 200
+            looks += 1
+            time.sleep(0.05)
+        assert not any(run.done() for run in runs)  # no answer without its receipt
+        assert looks > 10  # a loop that waits five seconds for each record lets three through
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        answers = [run.result(60).json for run in runs]
+    assert [(answer["status"], answer["receipt"][:4]) for answer in answers] == [("ok", "rcp_")] * 3
+    assert long_turns(service) == before
+    end = time.monotonic() + 10  # the first checkpoint comes a moment later
+    while (done := service.glovebox("log", "verify")).returncode != 0 and time.monotonic() < end:
+        time.sleep(0.1)
+    assert done.returncode == 0, done.stdout
