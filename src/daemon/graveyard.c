@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "daemon/beside.h"
 #include "daemon/json_writer.h"
 #include "daemon/log.h"
 
@@ -13,17 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LINES_MOST = 4 * GRAVES_MOST };
 
-static void add_line(int fd, struct bytes *line)
+static bool add_line(int fd, struct bytes *line)
 {
-    if (fd < 0 || line->failed)
-        return;
+    errno = ENOMEM;
     bytes_add_text(line, "\n");
-    if (write(fd, line->data, line->size) != (ssize_t) line->size)
-        log_event(LOG_WARNING, "sessions.not_noted", TEXT("cause", strerrordesc_np(errno)));
+    if (line->failed)
+        return false;
+    errno = ENOSPC; /* a short write says no more */
+    return write(fd, line->data, line->size) == (ssize_t) line->size;
+}
+
+static void say_not_noted(void)
+{
+    log_event(LOG_WARNING, "sessions.not_noted", TEXT("cause", strerrordesc_np(errno)));
 }
 
 static void write_grave(const struct grave *grave, struct bytes *out)
@@ -38,7 +46,7 @@ static void write_grave(const struct grave *grave, struct bytes *out)
     json_close(out, '}');
 }
 
-static void note(int fd, const struct session *session, bool has_ended)
+static bool note(int fd, const struct session *session, bool has_ended)
 {
     struct grave grave = { .created_ms = session->created_ms,
                            .ended_ms = has_ended ? session->ended_ms : 0,
@@ -48,39 +56,98 @@ static void note(int fd, const struct session *session, bool has_ended)
     (void) snprintf(grave.end, sizeof grave.end, "%s", session_end_name(session->end));
     auto_bytes line = { 0 };
     write_grave(&grave, &line);
-    add_line(fd, &line);
+    return add_line(fd, &line);
 }
 
-/* If we are killed on the way, both files say the same of whatever is in both. */
-static void begin_anew(struct graveyard *graveyard, const struct sessions *sessions)
+/* --- the other file -----------------------------------------------------------------------------
+ */
+
+/* The file that was written anew is brought to disk beside the loop; then the old one is emptied.
+ */
+struct turn_over {
+    struct beside_job job;
+    struct graveyard *graveyard;
+    int fresh, emptied;
+    bool is_on_disk;
+};
+
+static void bring_to_disk(void *user)
 {
-    unsigned lines = 0;
-    unsigned left_out = sessions->ended > GRAVES_MOST ? sessions->ended - GRAVES_MOST : 0;
-    if (ftruncate(graveyard->other, 0) < 0) {
-        log_event(LOG_WARNING, "sessions.not_noted", TEXT("cause", strerrordesc_np(errno)));
+    struct turn_over *turn = user;
+    turn->is_on_disk = fdatasync(turn->fresh) == 0;
+}
+
+static void empty_other(void *user)
+{
+    struct turn_over *turn = user;
+    turn->graveyard->is_turning = false;
+    if (!turn->is_on_disk)
+        say_not_noted();
+    else if (turn->graveyard->other >= 0 && ftruncate(turn->emptied, 0) < 0)
+        say_not_noted();
+    close_fd(&turn->fresh);
+    close_fd(&turn->emptied);
+    free(turn);
+}
+
+/* What cannot be begun is left out: then both files say the same. */
+static void turn_over(struct graveyard *graveyard, uv_loop_t *loop)
+{
+    struct turn_over *turn = calloc(1, sizeof *turn);
+    if (!turn)
         return;
-    }
+    *turn = (struct turn_over){ .job = { bring_to_disk, empty_other, turn, NULL },
+                                .graveyard = graveyard,
+                                .fresh = fcntl(graveyard->file, F_DUPFD_CLOEXEC, 0),
+                                .emptied = fcntl(graveyard->other, F_DUPFD_CLOEXEC, 0) };
+    graveyard->is_turning = true;
+    beside_do(loop, &turn->job);
+}
+
+/* Gives  *ret_lines. False: the disk has no room; the file that there is goes on. */
+static bool write_other(int file, const struct sessions *sessions, unsigned *ret_lines)
+{
+    unsigned left_out = sessions->ended > GRAVES_MOST ? sessions->ended - GRAVES_MOST : 0;
+    *ret_lines = 0;
+    if (ftruncate(file, 0) < 0)
+        return false;
     for (const struct session *session = sessions->oldest; session; session = session->newer) {
         bool has_ended = session->state == SESSION_ENDED;
         if (has_ended && left_out > 0) {
             left_out--;
             continue;
         }
-        note(graveyard->other, session, has_ended);
-        lines++;
+        if (!note(file, session, has_ended))
+            return false;
+        ++*ret_lines;
+    }
+    return true;
+}
+
+/* If we are killed on the way, both files say the same of whatever is in both. */
+static void begin_anew(struct graveyard *graveyard, const struct sessions *sessions)
+{
+    unsigned lines;
+    if (graveyard->is_turning)
+        return;
+    if (!write_other(graveyard->other, sessions, &lines)) {
+        say_not_noted();
+        graveyard->lines = LINES_MOST / 2; /* tried again after so many */
+        return;
     }
     int emptied = graveyard->file;
     graveyard->file = graveyard->other;
     graveyard->other = emptied;
     graveyard->lines = lines;
-    (void) !ftruncate(emptied, 0);
+    turn_over(graveyard, sessions->loop);
 }
 
 static void note_next(struct graveyard *graveyard, const struct session *session, bool has_ended)
 {
     if (graveyard->file < 0)
         return;
-    note(graveyard->file, session, has_ended);
+    if (!note(graveyard->file, session, has_ended))
+        say_not_noted();
     if (++graveyard->lines >= LINES_MOST)
         begin_anew(graveyard, session->sessions);
 }
@@ -165,7 +232,21 @@ static void read_graves(int folder, const char *name, struct graves *graves)
     (void) fclose(file);
 }
 
-/* What was read goes into a file that takes the old one's place. */
+/* The one that was written last has what is new: it is read last. */
+static void read_both(int folder, struct graves *graves)
+{
+    static const char *const names[] = { "sessions.log", "sessions.more.log" };
+    struct stat first = { 0 }, more = { 0 };
+    (void) fstatat(folder, names[0], &first, AT_SYMLINK_NOFOLLOW);
+    (void) fstatat(folder, names[1], &more, AT_SYMLINK_NOFOLLOW);
+    bool is_turned = first.st_mtim.tv_sec != more.st_mtim.tv_sec
+                         ? first.st_mtim.tv_sec > more.st_mtim.tv_sec
+                         : first.st_mtim.tv_nsec > more.st_mtim.tv_nsec;
+    read_graves(folder, names[is_turned], graves);
+    read_graves(folder, names[!is_turned], graves);
+}
+
+/* What was read goes into a file that takes the old one's place, whole and on disk. */
 static int write_graves(int folder, const struct graves *graves, size_t first, error *err)
 {
     auto_fd file = openat(folder, "sessions.log.new",
@@ -175,9 +256,11 @@ static int write_graves(int folder, const struct graves *graves, size_t first, e
     for (size_t i = first; i < graves->count; i++) {
         auto_bytes line = { 0 };
         write_grave(&graves->list[i], &line);
-        add_line(file, &line);
+        if (!add_line(file, &line))
+            return fail_os(err, "write the list of sessions");
     }
-    if (renameat(folder, "sessions.log.new", folder, "sessions.log") < 0)
+    if (fsync(file) < 0 || renameat(folder, "sessions.log.new", folder, "sessions.log") < 0 ||
+        fsync(folder) < 0)
         return fail_os(err, "write the list of sessions");
     return take_fd(&file);
 }
@@ -203,8 +286,7 @@ int graveyard_open(const char *state, grave_found *found, void *context,
     struct graves *graves = calloc(1, sizeof *graves);
     if (!graves)
         return fail(err, ERR_SYSTEM, "no memory for the list of sessions");
-    read_graves(folder, "sessions.log", graves);
-    read_graves(folder, "sessions.more.log", graves);
+    read_both(folder, graves);
     size_t first = graves->count > GRAVES_MOST ? graves->count - GRAVES_MOST : 0;
     for (size_t i = first; i < graves->count; i++) {
         struct grave *grave = &graves->list[i];

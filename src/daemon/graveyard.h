@@ -3,8 +3,8 @@
  *
  * One line of JSON when a session begins, one when it ends. A session without the second has ended
  * with its daemon. After some thousand lines what is still worth knowing goes into a second file,
- * and the first is emptied: each is what the other one was. Names of callers, times and causes:
- * nothing of what was inside. */
+ * and, once that is on disk, the first is emptied: each is what the other one was. Names of
+ * callers, times and causes: nothing of what was inside. */
 #pragma once
 
 #include "base/error.h"

@@ -2,14 +2,19 @@
 #include "daemon/graveyard.h"
 
 #include "base/cleanup.h"
+#include "base/table.h"
 #include "base/test.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static uv_loop_t loop;
 
 static void forget_oldest(struct sessions *sessions)
 {
@@ -59,6 +64,26 @@ static void remember(void *context, const struct grave *grave)
     (void) snprintf(memory->last_end, sizeof memory->last_end, "%s", grave->end);
 }
 
+static void close_files(struct sessions *sessions)
+{
+    (void) uv_run(&loop, UV_RUN_DEFAULT);
+    close_fd(&sessions->graveyard.file);
+    close_fd(&sessions->graveyard.other);
+    close_fd(&sessions->graveyard.lock);
+}
+
+static void remove_folder(const char *folder)
+{
+    static const char *const names[] = { "sessions.log", "sessions.log.new", "sessions.more.log",
+                                         "sessions.lock" };
+    for_each(name, names) {
+        char path[128];
+        (void) snprintf(path, sizeof path, "%s/%s", folder, *name);
+        (void) unlink(path);
+    }
+    expect(rmdir(folder) == 0, "remove %s", folder);
+}
+
 static off_t size_of(const char *folder, const char *name)
 {
     char path[128];
@@ -71,10 +96,10 @@ TEST(the_list_says_what_happened_and_does_not_grow)
 {
     enum { MANY = 9000, LINE_MOST = 300 };
     char folder[] = "/tmp/graveyard-XXXXXX";
-    struct sessions sessions = { 0 };
+    struct sessions sessions = { .loop = &loop };
     struct memory memory = { 0 };
     error err;
-    require(mkdtemp(folder) != NULL, "a folder");
+    require(mkdtemp(folder) != NULL && uv_loop_init(&loop) == 0, "a folder");
     require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "%s",
             err.text);
     expect(memory.count == 0, "%u sessions in an empty folder", memory.count);
@@ -83,13 +108,12 @@ TEST(the_list_says_what_happened_and_does_not_grow)
         struct session *session = begin(&sessions, number);
         if (number < MANY - 1)
             end(&sessions, session);
+        (void) uv_run(&loop, UV_RUN_DEFAULT);
         off_t size = size_of(folder, "sessions.log") + size_of(folder, "sessions.more.log");
         most = size > most ? size : most;
     }
     expect(most < (off_t) 5 * GRAVES_MOST * LINE_MOST, "%lld bytes", (long long) most);
-    close_fd(&sessions.graveyard.file);
-    close_fd(&sessions.graveyard.other);
-    close_fd(&sessions.graveyard.lock);
+    close_files(&sessions);
     require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "%s",
             err.text);
     char last[SESSION_ID_SIZE];
@@ -100,16 +124,55 @@ TEST(the_list_says_what_happened_and_does_not_grow)
            "%s ended by %s", memory.last, memory.last_end);
     while (sessions.oldest)
         forget_oldest(&sessions);
-    close_fd(&sessions.graveyard.file);
-    close_fd(&sessions.graveyard.other);
-    close_fd(&sessions.graveyard.lock);
-    static const char *const names[] = { "sessions.log", "sessions.more.log", "sessions.lock" };
-    for (unsigned i = 0; i < 3; i++) {
-        char path[128];
-        (void) snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        (void) unlink(path);
-    }
-    (void) rmdir(folder);
+    close_files(&sessions);
+    remove_folder(folder);
 }
 
-TESTS(CASE(the_list_says_what_happened_and_does_not_grow))
+/* A file may be so long: what is above does not fit, as on a full disk. */
+static void bound_files(rlim_t most)
+{
+    struct rlimit limit;
+    require(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &limit) == 0, "limit");
+    limit.rlim_cur = most < limit.rlim_max ? most : limit.rlim_max;
+    require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "limit");
+}
+
+TEST(a_full_disk_empties_no_list)
+{
+    char folder[] = "/tmp/graveyard-XXXXXX";
+    struct sessions sessions = { .loop = &loop };
+    struct memory memory = { 0 };
+    error err;
+    require(mkdtemp(folder) != NULL, "a folder");
+    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "open");
+    for (unsigned number = 0; number < 20; number++)
+        (void) begin(&sessions, number);
+    close_files(&sessions);
+    off_t size = size_of(folder, "sessions.log");
+
+    bound_files(1000);
+    memory = (struct memory){ 0 };
+    expect(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) < 0,
+           "it does not start with a list that it cannot write");
+    close_files(&sessions);
+    expect(size_of(folder, "sessions.log") == size, "the list is what it was");
+    bound_files(RLIM_INFINITY);
+
+    memory = (struct memory){ 0 };
+    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "open");
+    expect(memory.count == 20, "%u sessions are told of", memory.count);
+    bound_files(1); /* while it runs: what is there stays */
+    sessions.graveyard.lines = 4 * GRAVES_MOST;
+    graveyard_note_end(&sessions.graveyard, sessions.oldest);
+    bound_files(RLIM_INFINITY);
+    close_files(&sessions);
+    memory = (struct memory){ 0 };
+    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "open");
+    expect(memory.count == 20, "%u sessions are told of", memory.count);
+    close_files(&sessions);
+    while (sessions.oldest)
+        forget_oldest(&sessions);
+    remove_folder(folder);
+}
+
+TESTS(CASE(the_list_says_what_happened_and_does_not_grow), CASE(a_full_disk_empties_no_list))

@@ -505,5 +505,6 @@ void sessions_close(struct sessions *sessions)
     close_fd(&sessions->graveyard.file);
     close_fd(&sessions->graveyard.other);
     close_fd(&sessions->graveyard.lock);
+    sessions->graveyard = (struct graveyard){ .file = -1, .other = -1, .lock = -1 };
     uv_close((uv_handle_t *) &sessions->timer, NULL);
 }

@@ -151,7 +151,8 @@ struct session {
 /* The files of graveyard.h and their lock; -1: none. */
 struct graveyard {
     int file, other, lock;
-    unsigned lines; /* in `file` */
+    unsigned lines;  /* in `file` */
+    bool is_turning; /* `file` is on its way to the disk, then `other` is emptied */
 };
 
 struct sessions {
