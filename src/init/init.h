@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "contract/build.h"
 #include "contract/inside.h"
+#include "init/pace.h"
 
 #include <linux/filter.h>
 #include <stdbool.h>
@@ -67,6 +68,7 @@ struct sandbox {
 
     struct inside_measured measured;
     uint32_t denials;
+    struct pace pace;    /* of refused calls and words of interpreters */
     bool is_kept;        /* it is a session's: see INSIDE_KEEP */
     bool code_has_ended; /* the interpreter has said EXECUTED, and that it goes */
     struct {

@@ -31,11 +31,20 @@ enum { OF_STDOUT, OF_STDERR, OF_STDIN, OF_LISTENER, OF_CONTROL, OF_PROGRAM };
 
 static struct pollfd watched[ON_PROGRAMS + OF_PROGRAM * INSIDE_PROCESSES_MOST];
 
+/* Is what the programs have to say of themselves heard in this turn? */
+static bool hears_programs(struct sandbox *sandbox)
+{
+    if (pace_is_spent(&sandbox->pace))
+        pace_falls(&sandbox->pace, now_ms());
+    return !pace_is_spent(&sandbox->pace);
+}
+
 static nfds_t gather(struct sandbox *sandbox, int children)
 {
+    bool hears = hears_programs(sandbox);
     watched[ON_STREAM] = (struct pollfd){ .fd = sandbox->inside, .events = POLLIN };
     watched[ON_CHILDREN] = (struct pollfd){ .fd = children, .events = POLLIN };
-    watched[ON_DENIALS] = (struct pollfd){ .fd = sandbox->listener, .events = POLLIN };
+    watched[ON_DENIALS] = (struct pollfd){ .fd = hears ? sandbox->listener : -1, .events = POLLIN };
     watched[ON_SPAWNER] = (struct pollfd){ .fd = sandbox->report, .events = POLLIN };
     (void) operations_gather(&watched[ON_OPERATIONS]);
     nfds_t count = ON_PROGRAMS;
@@ -47,8 +56,8 @@ static nfds_t gather(struct sandbox *sandbox, int children)
             [OF_STDERR] = { .fd = is_heard ? program->outputs[1] : -1, .events = POLLIN },
             [OF_STDIN] = { .fd = program->id && program->waiting ? program->input : -1,
                            .events = POLLOUT },
-            [OF_LISTENER] = { .fd = program->listener, .events = POLLIN },
-            [OF_CONTROL] = { .fd = program->control, .events = POLLIN },
+            [OF_LISTENER] = { .fd = hears ? program->listener : -1, .events = POLLIN },
+            [OF_CONTROL] = { .fd = hears ? program->control : -1, .events = POLLIN },
         };
         memcpy(&watched[count], its, sizeof its);
         count += OF_PROGRAM;
@@ -63,9 +72,10 @@ static nfds_t gather(struct sandbox *sandbox, int children)
 static void hear_denials(struct sandbox *sandbox, uint32_t id, const struct pollfd *heard,
                          int *listener)
 {
-    if (heard->revents & POLLIN)
+    if (heard->revents & POLLIN) {
         answer_denial(sandbox, id, listener);
-    else if (heard->revents) {
+        pace_use(&sandbox->pace);
+    } else if (heard->revents) {
         close_fd(listener);
         *listener = -1;
     }
@@ -81,8 +91,10 @@ static void look_at_program(struct sandbox *sandbox, struct program *program,
         write_input(sandbox, program);
     if (program->listener >= 0)
         hear_denials(sandbox, program->id, &heard[OF_LISTENER], &program->listener);
-    if (heard[OF_CONTROL].revents && program->control >= 0)
+    if (heard[OF_CONTROL].revents && program->control >= 0) {
         (void) interpreter_speaks(sandbox, program);
+        pace_use(&sandbox->pace);
+    }
 }
 
 static void look(struct sandbox *sandbox, nfds_t count)
@@ -100,6 +112,8 @@ static void look(struct sandbox *sandbox, nfds_t count)
  */
 static int look_interval(const struct sandbox *sandbox)
 {
+    if (pace_is_spent(&sandbox->pace))
+        return PACE_STEP_MS;
     for_each(program, sandbox->programs)
         if (program->id != 0 && !deadline_has_passed(program->is_left_alone))
             return 1;
