@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 
-ID_FIRST, ID_LAST = 0x70000000, 0x70010002  # src/model/ids.h
+ID_FIRST, ID_LAST = 0x70000000, 0x7002ffff  # src/model/ids.h
 NAMES = ("glovebox-spawne", "glovebox-init", "gloveboxd", "memfd:glovebox")
 
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/audit.h"
 #include "cli/commands.h"
+#include "cli/libs_card.h"
 #include "cli/moment.h"
 #include "client/paths.h"
 #include "template/approved.h"
@@ -185,75 +186,6 @@ int libs_request(const struct libs_arguments *arguments, const char *name, error
     return 0;
 }
 
-static void print_list(const char *head, json_object *file, const char *member,
-                       const char *otherwise)
-{
-    json_object *list = json_object_object_get(file, member);
-    size_t count = list ? json_object_array_length(list) : 0;
-    if (count == 0 && !otherwise)
-        return;
-    (void) printf("    %-13s", head);
-    for (size_t index = 0; index < count; index++)
-        (void) printf("%s%s", index ? ", " : "",
-                      json_object_get_string(json_object_array_get_idx(list, index)));
-    (void) puts(count == 0 ? otherwise : "");
-}
-
-static void print_line(const char *head, const char *text)
-{
-    if (*text)
-        (void) printf("    %-13s%s\n", head, text);
-}
-
-static void print_file(json_object *file, bool is_apt)
-{
-    int64_t bytes = json_object_get_int64(json_object_object_get(file, "bytes"));
-    bool machine_code = json_object_get_boolean(json_object_object_get(file, "machine_code"));
-    (void) printf("  %s %s\n", approved_text(file, "name"), approved_text(file, "version"));
-    if (strcmp(approved_text(file, "place"), approved_text(file, "name")) != 0)
-        print_line("place", approved_text(file, "place"));
-    print_line("about", approved_text(file, "about"));
-    print_line("archive", approved_text(file, "file"));
-    (void) printf("    %-13s%" PRId64 " KiB\n", "size", (bytes + 1023) / 1024);
-    print_line("sha256", approved_text(file, "sha256"));
-    print_line("integrity", approved_text(file, "integrity"));
-    print_line("licence", approved_text(file, "licence"));
-    print_line("maintainer", approved_text(file, "maintainer"));
-    print_list("needs", file, "needs", NULL);
-    print_list("commands", file, "commands", NULL);
-    print_line("machine code", machine_code ? "yes" : "no");
-    print_list("at install", file, "runs_at_install",
-               is_apt ? "nothing of it runs" : "nothing of it runs: it is unpacked");
-    print_list("left out", file, "not_run", NULL);
-    print_list("at start", file, "runs_at_start", NULL);
-}
-
-static void print_review(json_object *request)
-{
-    json_object *review = json_object_object_get(request, "review");
-    json_object *files = files_of(request);
-    const char *replaces = approved_text(review, "replaces");
-    (void) printf("%s  %s\n  %s, for template %s; asked by %s on %s\n",
-                  approved_text(request, "id"), approved_text(request, "state"),
-                  approved_text(request, "manager"), approved_text(request, "template"),
-                  approved_text(request, "asked_by"), approved_text(request, "asked"));
-    if (*approved_text(request, "reason"))
-        (void) printf("  because: %s\n", approved_text(request, "reason"));
-    (void) printf("  from %s, for %s\n", approved_text(review, "source"),
-                  approved_text(review, "for"));
-    if (*replaces)
-        (void) printf("  takes the place of version %s, which the template has\n", replaces);
-    for (size_t index = 0; index < json_object_array_length(files); index++) {
-        if (index == 1)
-            (void) puts("  and with it:");
-        print_file(json_object_array_get_idx(files, index),
-                   strcmp(approved_text(request, "manager"), "apt") == 0);
-    }
-    if (is_in_state(request, "reviewed"))
-        (void) printf("glovebox libs approve %s, or glovebox libs deny %s\n",
-                      approved_text(request, "id"), approved_text(request, "id"));
-}
-
 static void print_rows(json_object *requests)
 {
     for (size_t index = 0; index < json_object_array_length(requests); index++) {
@@ -328,7 +260,7 @@ int libs_review(const struct libs_arguments *arguments, const char *id, error *e
     if (arguments->json)
         print_json(desk.request);
     else if (files_of(desk.request))
-        print_review(desk.request);
+        libs_card_print(desk.request);
     else
         (void) printf("%s  %s before anybody looked at it\n", id,
                       approved_text(desk.request, "state"));

@@ -101,6 +101,7 @@ static const struct step {
     { "list packages", list_packages },
     { "strip", strip_tree },
     { "furnish", furnish_tree },
+    { "hand over", hand_over_tree }, /* from here on code of packages runs in it */
     { "add approved packages", add_approved },
     { "prepare", prepare_tree },
     { "settle", settle_tree },

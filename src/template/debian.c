@@ -1,7 +1,9 @@
-/* debian.c - a new root from Debian packages: mmdebstrap with the host's own apt sources, keys and
- * proxy.
+/* debian.c - a new root from Debian packages: fetched with the host's own apt, installed behind
+ * walls.
  *
- * No mirror is named here: what works for apt on this machine works for a template. */
+ * No mirror is named here: what works for apt on this machine works for a template. apt fetches,
+ * checks signatures and says the order; nothing of a package runs before it has no network and no
+ * host any more, since a maintainer script may do what it likes. */
 #include "template/build.h"
 
 #include "base/cleanup.h"
@@ -9,9 +11,9 @@
 #include "template/approved.h"
 #include "template/tool.h"
 #include "template/tree.h"
+#include "template/walls.h"
 
 #include <fcntl.h>
-#include <glob.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +23,25 @@
 
 enum { ARGUMENTS_MOST = 192 };
 
-/* The command line of mmdebstrap, growing. */
+#define SCRIPT_START                                                               \
+    "set -e; umask 022\n"                                                          \
+    "export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TZ=UTC\n" \
+    "export DEBIAN_FRONTEND=noninteractive DEBCONF_NONINTERACTIVE_SEEN=true DPKG_COLORS=never\n"
+
+/* A command line, growing. */
 struct line {
     char *arguments[ARGUMENTS_MOST + 1];
     size_t count;
     bool full;
 };
+
+static void line_done(struct line *line)
+{
+    for (size_t index = 0; index < line->count; index++)
+        free(line->arguments[index]);
+}
+
+#define auto_line __attribute__((cleanup(line_done))) struct line
 
 static void add_argument(struct line *line, const char *format, ...) PRINTF(2, 3);
 
@@ -42,118 +57,48 @@ static void add_argument(struct line *line, const char *format, ...)
     va_end(values);
 }
 
-static void line_done(struct line *line)
+/* The host's apt with its sources, keys, proxies and passwords, and with lists, archives and a list
+ * of installed packages, which is empty, of the build's own. */
+static void begin_apt(struct line *line, const struct build *build, const char *architecture)
 {
-    for (size_t index = 0; index < line->count; index++)
-        free(line->arguments[index]);
+    static const char *const options[] = {
+        "APT::Install-Recommends=false",
+        "Acquire::Languages=none",
+        "Acquire::Retries=2",
+        "Acquire::http::Timeout=20",
+        "Acquire::https::Timeout=20",
+        "APT::Sandbox::User=root",
+        "Dir::State=state",
+        "Dir::State::status=status",
+        "Dir::Cache=cache",
+        "Dir::Cache::archives=archives",
+        "Debug::NoLocking=true",
+        "APT::Get::Assume-Yes=true",
+        "pkgCacheGen::ForceEssential=,", /* apt takes itself for essential */
+    };
+    add_argument(line, "apt-get");
+    add_argument(line, "-qq");
+    for_each(option, options) {
+        const char *name = strrchr(*option, '=');
+        bool is_place = strncmp(*option, "Dir::", 5) == 0;
+        add_argument(line, "-o%.*s=%s%s%s", (int) (name - *option), *option,
+                     is_place ? build->root_path : "", is_place ? ".apt/" : "", name + 1);
+    }
+    add_argument(line, "-oAPT::Architecture=%s", architecture);
+    add_argument(line, "-oAPT::Architectures=%s", architecture);
 }
-
-/* Documentation is left in its packages; strip_tree() removes whatever comes all the same. */
-static const char *const fixed_options[] = {
-    "--variant=essential", /* and what `packages` depends on: neither apt nor Recommends */
-    "--aptopt=APT::Install-Recommends \"false\"",
-    "--aptopt=Acquire::Languages \"none\"",
-    "--aptopt=Acquire::Retries \"2\"",
-    "--aptopt=Acquire::http::Timeout \"20\"",
-    "--aptopt=Acquire::https::Timeout \"20\"",
-    "--dpkgopt=force-unsafe-io",
-    "--dpkgopt=path-exclude=/usr/share/doc/*",
-    "--dpkgopt=path-exclude=/usr/share/man/*",
-    "--dpkgopt=path-exclude=/usr/share/info/*",
-    "--dpkgopt=path-exclude=/usr/share/locale/*",
-    /* Packages would compile their Python files for this machine's clock; prepare.c does it anew.
-     * Their scripts look whether the compiler is there. */
-    "--dpkgopt=path-exclude=/usr/bin/py3compile",
-};
 
 static void add_packages(struct line *line, const struct build *build)
 {
     struct json_object *packages = build_key(build, "packages");
     for (size_t index = 0; index < json_object_array_length(packages); index++)
-        add_argument(line, "--include=%s",
+        add_argument(line, "%s",
                      json_object_get_string(json_object_array_get_idx(packages, index)));
     for (size_t index = 0; index < json_object_array_length(build->approved); index++) {
         struct json_object *row = json_object_array_get_idx(build->approved, index);
         if (strcmp(approved_text(row, "manager"), "apt") == 0)
-            add_argument(line, "--include=%s=%s", approved_text(row, "name"),
-                         approved_text(row, "version"));
+            add_argument(line, "%s=%s", approved_text(row, "name"), approved_text(row, "version"));
     }
-}
-
-/* What strip_tree() would remove need not be written first. dpkg's '*' also stands for '/', so only
- * plain paths are passed on. */
-static void add_left_out(struct line *line, const struct build *build)
-{
-    struct json_object *patterns = build_key(build, "leave_out");
-    for (size_t index = 0; index < json_object_array_length(patterns); index++) {
-        const char *path = json_object_get_string(json_object_array_get_idx(patterns, index));
-        if (!strpbrk(path, "*?[\\"))
-            add_argument(line, "--dpkgopt=path-exclude=/%s/*", path);
-    }
-}
-
-/* Settings of the host's apt that reaching the mirrors may need. */
-static bool matters(const char *setting)
-{
-    static const char *const prefixes[] = {
-        "Acquire::http::",      "Acquire::https::",    "Acquire::Check-Valid-Until ",
-        "Acquire::Check-Date ", "Acquire::ForceIPv4 ", "Acquire::ForceIPv6 ",
-    };
-    for_each(prefix, prefixes)
-        if (strncmp(setting, *prefix, strlen(*prefix)) == 0)
-            return !strstr(setting, " \"\";"); /* groups without a value of their own */
-    return false;
-}
-
-static int add_host_settings(struct line *line, error *err)
-{
-    char name[] = "apt-config", verb[] = "dump";
-    char *arguments[] = { name, verb, NULL };
-    struct tool tool = { .arguments = arguments };
-    auto_text text = NULL;
-    if (tool_read(&tool, &text, err) < 0)
-        return under(err, "read apt's settings");
-    char *rest = text;
-    for (char *setting = strsep(&rest, "\n"); setting; setting = strsep(&rest, "\n"))
-        if (matters(setting)) {
-            setting[strcspn(setting, ";")] = '\0';
-            add_argument(line, "--aptopt=%s", setting);
-        }
-    /* Passwords of mirrors stay where they are. */
-    if (access("/etc/apt/auth.conf", R_OK) == 0)
-        add_argument(line, "--aptopt=Dir::Etc::netrc \"/etc/apt/auth.conf\"");
-    if (access("/etc/apt/auth.conf.d", R_OK) == 0)
-        add_argument(line, "--aptopt=Dir::Etc::netrcparts \"/etc/apt/auth.conf.d\"");
-    return 0;
-}
-
-/* Names each of the host's source files; mmdebstrap reads them itself. */
-static int add_sources(struct line *line, error *err)
-{
-    static const char *const patterns[] = {
-        "/etc/apt/sources.list",
-        "/etc/apt/sources.list.d/*.list",
-        "/etc/apt/sources.list.d/*.sources",
-    };
-    size_t found = 0;
-    for_each(pattern, patterns) {
-        glob_t files;
-        if (glob(*pattern, 0, NULL, &files) != 0) /* NOLINT(concurrency-mt-unsafe): one thread */
-            continue;
-        for (size_t index = 0; index < files.gl_pathc; index++) {
-            struct stat status;
-            if (stat(files.gl_pathv[index], &status) < 0 || status.st_size == 0)
-                continue;
-            add_argument(line, "%s", files.gl_pathv[index]);
-            found++;
-        }
-        globfree(&files);
-    }
-    if (found == 0)
-        return fail(err, ERR_UNAVAILABLE,
-                    "this machine has no apt sources in /etc/apt; add some, or build from its own "
-                    "packages: --base host-copy");
-    return 0;
 }
 
 static bool says_any(const char *text, const char *const *words, size_t count)
@@ -182,18 +127,26 @@ static bool find_line(const char *said, const char *const *words, size_t count, 
     return false;
 }
 
-/* What mmdebstrap said becomes a cause and a fix. */
-static int explain(const char *tail, error *err)
+static const char *last_line(const char *text)
+{
+    const char *line = text;
+    for (const char *at = text; *at; at++)
+        if (*at == '\n' && at[1] != '\0')
+            line = at + 1;
+    return line;
+}
+
+/* What apt or dpkg said becomes a cause and a fix. */
+static int explain(const char *program, const char *tail, error *err)
 {
     static const char *const network[] = {
         "Could not resolve",  "Temporary failure",      "Could not connect",
         "Connection refused", "Connection timed out",   "Failed to fetch",
         "Unable to connect",  "Network is unreachable", "Some index files failed",
     };
-    static const char *const no_ids[] = { "newuidmap", "subuid", "subgid", "unshare", "uidmap" };
     static const char *const no_package[] = { "Unable to locate package",
                                               "has no installation candidate" };
-    static const char *const any[] = { "E: " };
+    static const char *const any[] = { "E: ", "error exit status", "dpkg: error", "tar: " };
     char said[120];
     if (find_line(tail, no_package, COUNT_OF(no_package), said, sizeof(said)))
         return fail(err, ERR_BAD_REQUEST, "%s; correct `packages` in the YAML file", said);
@@ -202,81 +155,238 @@ static int explain(const char *tail, error *err)
             err, ERR_UNAVAILABLE,
             "the package mirrors cannot be reached; check the network and `apt update`, or build "
             "from this machine's own packages: --base host-copy");
-    if (geteuid() != 0 && says_any(tail, no_ids, COUNT_OF(no_ids)))
-        return fail(
-            err, ERR_UNAVAILABLE,
-            "mmdebstrap cannot map ids; as root: apt install uidmap && usermod --add-subuids "
-            "100000-165535 --add-subgids 100000-165535 USER; or: --base host-copy");
     if (strstr(tail, "No space left"))
         return fail(err, ERR_UNAVAILABLE, "the disk is full; make room");
     (void) find_line(tail, any, COUNT_OF(any), said, sizeof(said));
-    return fail(err, ERR_UNAVAILABLE, "mmdebstrap failed: %s; try it by hand for the whole story",
-                said);
+    return fail(err, ERR_UNAVAILABLE, "%s failed: %s", program, *said ? said : last_line(tail));
 }
 
-/* Files of a user namespace belong to ids that are not the user's: the user gets them as a tar
- * file. */
-static int extract(struct build *build, const char *archive, error *err)
+static int run_line(struct build *build, struct line *line, char **ret_text, error *err)
 {
-    char program[] = "tar", verb[] = "-xf", where[] = "-C", no_owner[] = "--no-same-owner",
-         no_devices[] = "--exclude=./dev/*", rights[] = "--no-same-permissions",
-         later[] = "--delay-directory-restore";
-    char *file = strdup(archive);
-    char *arguments[] = { program,  verb,       file,   where, build->root_path,
-                          no_owner, no_devices, rights, later, NULL };
-    struct tool tool = { .arguments = arguments };
-    int result = 0;
-    if (mkdirat(build->place, "root", 0755) < 0)
-        result = fail_os(err, "make the new root");
-    else if (tool_run(&tool, err) < 0)
-        result = under(err, "unpack '%s'", archive);
-    (void) unlink(archive);
-    free(file);
-    return result;
-}
-
-static int run_mmdebstrap(struct build *build, struct line *line, error *err)
-{
-    bool as_root = geteuid() == 0;
-    char archive[PATH_MAX + 8];
-    (void) snprintf(archive, sizeof(archive), "%s.tar", build->root_path);
-    add_argument(line, "mmdebstrap");
-    add_argument(line, "--mode=%s", as_root ? "root" : "unshare");
-    add_argument(line, "--format=%s", as_root ? "directory" : "tar");
-    for_each(option, fixed_options)
-        add_argument(line, "%s", *option);
-    add_packages(line, build);
-    add_left_out(line, build);
-    if (add_host_settings(line, err) < 0)
-        return -1;
-    add_argument(line, "--");
-    add_argument(line, "%s", ""); /* the sources say which release */
-    add_argument(line, "%s", as_root ? build->root_path : archive);
-    if (add_sources(line, err) < 0)
-        return -1;
     if (line->full)
-        return fail(err, ERR_TOO_LARGE, "more than %d packages, sources and settings",
-                    ARGUMENTS_MOST);
+        return fail(err, ERR_TOO_LARGE, "more than %d packages", ARGUMENTS_MOST);
+    struct tool tool = { .arguments = line->arguments, .line = build_says, .context = build };
+    if ((ret_text ? tool_read(&tool, ret_text, err) : tool_run(&tool, err)) == 0)
+        return 0;
+    return tool_interrupted || !*tool.tail ? -1 : explain(line->arguments[0], tool.tail, err);
+}
+
+/* All in the order in which apt would install it: "Inst NAME (…", "Conf NAME (…". */
+static int read_order(struct build *build, const char *architecture, bool all, char **ret_text,
+                      error *err)
+{
+    auto_line line = { .count = 0 };
+    begin_apt(&line, build, architecture);
+    add_argument(&line, "--simulate");
+    add_argument(&line, "install");
+    add_argument(&line, "?essential");
+    if (all)
+        add_packages(&line, build);
+    return run_line(build, &line, ret_text, err);
+}
+
+static int fetch(struct build *build, const char *architecture, error *err)
+{
+    static const char *const folders[] = { "root.apt/state/lists/partial",
+                                           "root.apt/archives/partial", "root.apt/cache" };
+    auto_line update = { .count = 0 };
+    auto_line download = { .count = 0 };
+    for_each(folder, folders)
+        if (tree_make_directory(build->place, *folder, err) < 0)
+            return -1;
+    if (tree_write_file(build->place, "root.apt/status", "", 0, err) < 0)
+        return -1;
+    begin_apt(&update, build, architecture);
+    add_argument(&update, "--error-on=any");
+    add_argument(&update, "update");
+    begin_apt(&download, build, architecture);
+    add_argument(&download, "--download-only");
+    add_argument(&download, "install");
+    add_argument(&download, "?essential");
+    add_packages(&download, build);
+    build_says(build, "fetching lists and packages");
+    return run_line(build, &update, NULL, err) < 0 ? -1 : run_line(build, &download, NULL, err);
+}
+
+/* The name behind "Inst " or "Conf ", without an architecture. */
+static int name_length(const char *line)
+{
+    return (int) strcspn(line, " :");
+}
+
+static bool has_name(const char *order, const char *name, int length)
+{
+    for (const char *at = order; (at = strstr(at, "Inst ")); at += 5)
+        if (name_length(at + 5) == length && strncmp(at + 5, name, (size_t) length) == 0)
+            return true;
+    return false;
+}
+
+/* The essential packages are unpacked with the host's programs first: without them nothing runs in
+ * the new root. dpkg installs them all the same, and the others behind them. */
+static void write_begin(FILE *out, const char *essential)
+{
+    (void) fputs(SCRIPT_START "cd /tmp/tree\n"
+                              "mkdir -p dev proc tmp\n"
+                              "for one in",
+                 out);
+    for (const char *at = essential; (at = strstr(at, "Inst ")); at += 5)
+        (void) fprintf(out, " %.*s", name_length(at + 5), at + 5);
+    (void) fputs("; do dpkg-deb --fsys-tarfile /tmp/archives/${one}_*.deb | "
+                 "tar -x --numeric-owner --keep-directory-symlink --exclude='./usr/share/man/*' "
+                 "--exclude='./usr/share/doc/*' --exclude='./usr/share/info/*' "
+                 "--exclude='./usr/share/locale/*' -f -; done\n"
+                 "mkdir -p var/lib/dpkg/info var/lib/dpkg/updates etc/dpkg/dpkg.cfg.d usr/sbin\n"
+                 "touch var/lib/dpkg/status var/lib/dpkg/available\n"
+                 "printf '#!/bin/sh\\nexit 101\\n' > usr/sbin/policy-rc.d\n"
+                 "chmod 755 usr/sbin/policy-rc.d\n",
+                 out);
+}
+
+/* Documentation is left in its packages; strip_tree() removes whatever comes all the same.
+ * Packages would compile their Python files for this machine's clock; prepare.c does it anew. Their
+ * scripts look whether the compiler is there. What strip_tree() would remove need not be written
+ * first; dpkg's '*' also stands for '/', so only plain paths are passed on. */
+static void write_options(FILE *out, const struct build *build)
+{
+    static const char *const excluded[] = { "usr/share/doc/*", "usr/share/man/*",
+                                            "usr/share/info/*", "usr/share/locale/*",
+                                            "usr/bin/py3compile" };
+    (void) fputs("cat > etc/dpkg/dpkg.cfg.d/glovebox <<'END'\nforce-unsafe-io\n", out);
+    for_each(path, excluded)
+        (void) fprintf(out, "path-exclude=/%s\n", *path);
+    struct json_object *patterns = build_key(build, "leave_out");
+    for (size_t index = 0; index < json_object_array_length(patterns); index++) {
+        const char *path = json_object_get_string(json_object_array_get_idx(patterns, index));
+        if (!strpbrk(path, "*?[\\\n"))
+            (void) fprintf(out, "path-exclude=/%s/*\n", path);
+    }
+    (void) fputs("END\n", out);
+}
+
+static void write_install(FILE *out, const char *essential, const char *order)
+{
+    static const char unpack[] = "dpkg --no-triggers --unpack";
+    static const char configure[] = "dpkg --no-triggers --configure";
+    const char *now = "dpkg --force-depends --install";
+    (void) fprintf(out, SCRIPT_START "%s", now);
+    for (const char *at = essential; (at = strstr(at, "Inst ")); at += 5)
+        (void) fprintf(out, " /tmp/archives/%.*s_*.deb", name_length(at + 5), at + 5);
+    for (const char *line = order; *line; line += strcspn(line, "\n") + 1) {
+        bool is_unpacked = strncmp(line, "Inst ", 5) == 0;
+        const char *name = line + 5;
+        int length = name_length(name);
+        const char *wanted = is_unpacked ? unpack : configure;
+        if ((!is_unpacked && strncmp(line, "Conf ", 5) != 0) || has_name(essential, name, length))
+            continue;
+        if (wanted != now)
+            (void) fprintf(out, "\n%s", wanted);
+        now = wanted;
+        (void) fprintf(out, is_unpacked ? " /tmp/archives/%.*s_*.deb" : " %.*s", length, name);
+        if (!strchr(line, '\n'))
+            break;
+    }
+    (void) fputs("\ndpkg --configure --pending\nrm -f /usr/sbin/policy-rc.d\n", out);
+}
+
+/* Runs a script behind the walls. The tree is its root, or lies in /tmp/tree before the host's
+ * programs; the archives lie in /tmp/archives. */
+static int run_script(struct build *build, char *script, bool in_tree, error *err)
+{
+    static char *const variables[] = { NULL };
+    char shell[] = "/bin/sh", option[] = "-c", archives[PATH_MAX + 32];
+    char *arguments[] = { shell, option, script, NULL };
+    (void) snprintf(archives, sizeof archives, "%s.apt/archives", build->root_path);
+    const struct walls_bind binds[] = {
+        { archives, "tmp/archives", false },
+        { in_tree ? NULL : build->root_path, "tmp/tree", true },
+        { 0 },
+    };
+    const struct walls walls = { .root = in_tree ? build->root_path : NULL,
+                                 .binds = binds,
+                                 .keeps_owners = true };
     struct tool tool = {
-        .arguments = line->arguments,
-        .apart = as_root,
+        .arguments = arguments,
+        .variables = variables,
+        .walls = &walls,
         .line = build_says,
         .context = build,
     };
-    if (tool_run(&tool, err) < 0)
-        return tool_interrupted || !*tool.tail ? -1 : explain(tool.tail, err);
-    return as_root ? 0 : extract(build, archive, err);
+    if (tool_run(&tool, err) == 0)
+        return 0;
+    return tool_interrupted || !*tool.tail ? -1 : explain("dpkg", tool.tail, err);
+}
+
+static int install(struct build *build, const char *essential, const char *order, error *err)
+{
+    auto_text begin = NULL;
+    auto_text rest = NULL;
+    size_t size;
+    FILE *out = open_memstream(&begin, &size);
+    if (!out)
+        return fail_os(err, "write the steps");
+    write_begin(out, essential);
+    write_options(out, build);
+    bool is_whole = fclose(out) == 0;
+    out = open_memstream(&rest, &size);
+    if (!out)
+        return fail_os(err, "write the steps");
+    write_install(out, essential, order);
+    if (fclose(out) != 0 || !is_whole)
+        return fail_os(err, "write the steps");
+    return run_script(build, begin, false, err) < 0 ? -1 : run_script(build, rest, true, err);
+}
+
+/* An ordinary user can neither read nor remove what belongs to other ids of his range: all becomes
+ * his, whatever has happened before. */
+static int take_back(struct build *build, error *err)
+{
+    char script[] = SCRIPT_START "chown -R -h 0:0 /tmp/tree; chmod -R u+rwX /tmp/tree\n";
+    sig_atomic_t interrupted = tool_interrupted;
+    tool_interrupted = 0;
+    int result = run_script(build, script, false, err);
+    tool_interrupted |= interrupted;
+    return result;
+}
+
+static int make_root(struct build *build, error *err)
+{
+    uid_t owner = walls_owner();
+    if (mkdirat(build->place, "root", 0755) < 0 ||
+        fchownat(build->place, "root", owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
+        return fail_os(err, "make the new root");
+    return 0;
+}
+
+static int read_architecture(char architecture[32], error *err)
+{
+    char name[] = "dpkg", verb[] = "--print-architecture";
+    char *arguments[] = { name, verb, NULL };
+    struct tool tool = { .arguments = arguments };
+    auto_text text = NULL;
+    if (tool_read(&tool, &text, err) < 0)
+        return -1;
+    (void) snprintf(architecture, 32, "%.*s", (int) strcspn(text, "\n"), text);
+    return 0;
 }
 
 int unpack_debian(struct build *build, error *err)
 {
-    if (!tool_exists("mmdebstrap") || !tool_exists("apt-config"))
+    auto_text essential = NULL;
+    auto_text order = NULL;
+    char architecture[32];
+    if (!tool_exists("apt-get") || !tool_exists("dpkg-deb"))
         return fail(
             err, ERR_UNAVAILABLE,
-            "mmdebstrap is not installed; as root: apt install mmdebstrap; or build from this "
-            "machine's own packages: --base host-copy");
-    struct line line = { .count = 0 };
-    int result = run_mmdebstrap(build, &line, err);
-    line_done(&line);
-    return result;
+            "this machine has no apt; build from copies of its own files: --base host-copy");
+    if (read_architecture(architecture, err) < 0 || make_root(build, err) < 0 ||
+        fetch(build, architecture, err) < 0 ||
+        read_order(build, architecture, false, &essential, err) < 0 ||
+        read_order(build, architecture, true, &order, err) < 0)
+        return -1;
+    error unheard;
+    int result = install(build, essential, order, err);
+    if (take_back(build, result == 0 ? err : &unheard) < 0 || result < 0)
+        return -1;
+    return tree_remove(build->place, "root.apt", err);
 }

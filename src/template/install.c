@@ -164,11 +164,12 @@ static int unpack_package(struct build *build, int archives, struct json_object 
     (void) snprintf(archive, sizeof archive, "/%s/%s", archives_path, approved_text(row, "file"));
     if (!*approved_text(row, "place"))
         return refuse(build, row, err, "it has no place");
-    if (copy_archive(build, archives, row, err) < 0 ||
-        tree_make_directory(build->root, place + 1, err) < 0)
+    const char *const make[] = { "/bin/mkdir", "--parents", place, NULL };
+    if (copy_archive(build, archives, row, err) < 0)
         return -1;
-    return build_run(build, unpack, err) < 0 ? under(err, "unpack %s", approved_text(row, "name"))
-                                             : 0;
+    return build_run(build, make, err) < 0 || build_run(build, unpack, err) < 0
+               ? under(err, "unpack %s", approved_text(row, "name"))
+               : 0;
 }
 
 int add_approved(struct build *build, error *err)

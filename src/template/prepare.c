@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "template/tool.h"
 #include "template/tree.h"
+#include "template/walls.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -63,8 +64,11 @@ static const char compile_all[] =
     "    running -= 1\n";
 
 static const char list_distributions[] =
-    "import importlib.metadata\n"
+    "import importlib.metadata, sys\n"
     "found = {}\n"
+    "python = 'python%d.%d' % sys.version_info[:2]\n"
+    "for folder in ['local/lib/' + python, 'lib/python3', 'lib/' + python]:\n"
+    "    sys.path.append('/usr/' + folder + '/dist-packages')\n"
     "for one in importlib.metadata.distributions():\n"
     "    found.setdefault(one.metadata['Name'] or '?', one.version or '?')\n"
     "for name, version in sorted(found.items()):\n"
@@ -96,10 +100,11 @@ static int run_inside(struct build *build, char **arguments, char **ret_text, er
     char room[8192];
     char *variables[VARIABLES_MOST + 1];
     collect_variables(build, variables, room, sizeof(room));
+    const struct walls walls = { .root = build->root_path };
     struct tool tool = {
         .arguments = arguments,
         .variables = variables,
-        .root = build->root_path,
+        .walls = &walls,
         .line = build_says,
         .context = build,
     };
@@ -114,13 +119,14 @@ static int run_inside(struct build *build, char **arguments, char **ret_text, er
 int build_run_python(struct build *build, const char *code, const char *const *more,
                      char **ret_text, error *err)
 {
-    char program[] = "/usr/bin/python3", alone[] = "-I", option[] = "-c";
-    char *arguments[ARGUMENTS_MOST + 1] = { program, alone, option, strdup(code) };
-    size_t count = 4;
+    /* -S: what packages have put among their modules to be run at start is not run here. */
+    char program[] = "/usr/bin/python3", alone[] = "-I", no_site[] = "-S", option[] = "-c";
+    char *arguments[ARGUMENTS_MOST + 1] = { program, alone, no_site, option, strdup(code) };
+    size_t count = 5;
     for (; more && *more && count < ARGUMENTS_MOST; more++)
         arguments[count++] = strdup(*more);
     int result = run_inside(build, arguments, ret_text, err);
-    for (size_t index = 3; index < count; index++)
+    for (size_t index = 4; index < count; index++)
         free(arguments[index]);
     return result;
 }

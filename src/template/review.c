@@ -8,7 +8,7 @@
 #include "review_pip.h"
 #include "template/approved.h"
 #include "template/requests.h"
-#include "template/tool.h"
+#include "template/review_run.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -53,28 +53,6 @@ const char *review_manager(const char *name)
     return NULL;
 }
 
-static const char *last_line(char *text)
-{
-    size_t length = strlen(text);
-    while (length > 0 && text[length - 1] == '\n')
-        text[--length] = '\0';
-    const char *line = strrchr(text, '\n');
-    return line ? line + 1 : text;
-}
-
-static int run_helper(const char *const *words, char **ret_text, error *err)
-{
-    char python[] = "python3", alone[] = "-I", option[] = "-c";
-    char *arguments[9] = { python, alone, option };
-    for (size_t index = 0; words[index]; index++)
-        arguments[index + 3] = (char *) (uintptr_t) words[index]; /* execvp(3) does not write */
-    struct tool tool = { .arguments = arguments };
-    if (tool_read(&tool, ret_text, err) == 0)
-        return 0;
-    const char *said = last_line(tool.tail);
-    return tool_interrupted || !*said ? -1 : fail(err, ERR_UNAVAILABLE, "%s", said);
-}
-
 int review_package(const char *state, int requests, struct json_object *request,
                    struct json_object **ret_facts, error *err)
 {
@@ -91,11 +69,16 @@ int review_package(const char *state, int requests, struct json_object *request,
     if (archives < 0)
         return -1;
     auto_text text = NULL;
-    const char *const words[] = {
-        helper, manifest, folder, approved_text(request, "name"), approved_text(request, "version"),
-        NULL
+    const struct review_run run = {
+        .helper = helper,
+        .manifest = manifest,
+        .folder = folder,
+        .archives = archives,
+        .name = approved_text(request, "name"),
+        .version = approved_text(request, "version"),
+        .on_host = strcmp(approved_text(request, "manager"), "apt") == 0,
     };
-    if (run_helper(words, &text, err) < 0)
+    if (review_run(&run, &text, err) < 0)
         return -1;
     struct json_object *facts = json_tokener_parse(text);
     struct json_object *files = NULL;

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "template/tree.h"
+#include "template/walls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -137,6 +138,13 @@ int furnish_tree(struct build *build, error *err)
     return 0;
 }
 
+/* Code of packages runs without capabilities, as the owner of the tree and of nothing else. */
+int hand_over_tree(struct build *build, error *err)
+{
+    uid_t owner = walls_owner();
+    return owner == geteuid() ? 0 : tree_give(build->root, owner, err);
+}
+
 struct settling {
     struct build *build;
     time_t newest;
@@ -167,6 +175,8 @@ int settle_tree(struct build *build, error *err)
 {
     struct settling settling = { .build = build, .newest = newest_time() };
     struct timespec times[2] = { { .tv_sec = settling.newest }, { .tv_sec = settling.newest } };
+    if (fchown(build->root, geteuid(), getegid()) < 0 || fchmod(build->root, 0755) < 0)
+        return fail_os(err, "own the new root");
     if (tree_walk(build->root, settle_entry, &settling, err) < 0)
         return -1;
     return futimens(build->root, times) < 0 ? fail_os(err, "set the time of the root") : 0;

@@ -1,20 +1,18 @@
-/* tool.c - clone, arrange the child's surroundings, exec; then read its stderr until it has ended.
+/* tool.c - clone, raise the walls, exec; then read its stderr until it has ended.
  */
 #include "template/tool.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/table.h"
+#include "template/walls.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
-#include <linux/securebits.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,82 +20,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { OUTPUT_MOST = 64 << 20 };
+
 volatile sig_atomic_t tool_interrupted;
 
 static const char host_path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-/* The child's only way out: one line to stderr, which is the parent's pipe. */
-static _Noreturn void give_up(const char *what)
-{
-    const char *why = strerrordesc_np(errno);
-    (void) dprintf(STDERR_FILENO, "%s: %s\n", what, why ? why : "unknown error");
-    _exit(126);
-}
-
-static void write_to(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, text, strlen(text)) < 0)
-        give_up(path);
-    (void) close(fd);
-}
-
-/* Makes the caller root of its new user namespace, with nobody else in it. */
-static void map_self(uid_t user, gid_t group)
-{
-    char line[64];
-    write_to("/proc/self/setgroups", "deny");
-    (void) snprintf(line, sizeof(line), "0 %u 1", user);
-    write_to("/proc/self/uid_map", line);
-    (void) snprintf(line, sizeof(line), "0 %u 1", group);
-    write_to("/proc/self/gid_map", line);
-}
-
-/* A device cannot be made in a user namespace, so the host's harmless ones are bound. */
-static void bind_device(const char *name)
-{
-    char from[32], to[32];
-    (void) snprintf(from, sizeof(from), "/dev/%s", name);
-    (void) snprintf(to, sizeof(to), "dev/%s", name);
-    int fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0 || mount(from, to, NULL, MS_BIND, NULL) < 0)
-        give_up(from);
-    (void) close(fd);
-}
-
-/* Without capabilities uid 0 is merely the owner of the tree. */
-static void drop_capabilities(void)
-{
-    struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-    struct __user_cap_data_struct none[2] = { { 0 } };
-    if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED) < 0 ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, none) < 0)
-        give_up("drop capabilities");
-}
-
-static void stand_inside(const char *root)
-{
-    static const char *const devices[] = { "null", "zero", "full", "random", "urandom" };
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || chdir(root) < 0 ||
-        mount("tmpfs", "dev", "tmpfs", MS_NOSUID, "mode=0755,size=64m") < 0 ||
-        mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0 ||
-        mkdir("dev/shm", 01777) < 0)
-        give_up("furnish the new root");
-    for_each(device, devices)
-        bind_device(*device);
-    /* In a container the kernel may refuse a new /proc; what runs here can do without. */
-    (void) mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
-    if (chroot(".") < 0 || chdir("/") < 0)
-        give_up("enter the new root");
-    drop_capabilities();
-}
-
-static void stand_apart(void)
-{
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-        give_up("stand apart from the host's mounts");
-}
 
 static void reset_signals(void)
 {
@@ -109,10 +36,18 @@ static void reset_signals(void)
         (void) signal(*number, SIG_DFL);
 }
 
-static _Noreturn void become(const struct tool *tool, int output, int errors, uid_t user,
-                             gid_t group)
+/* A program that runs now. */
+struct running {
+    pid_t child;
+    int go; /* the child's ids are mapped: it waits for a byte, and ends when this is closed */
+    struct build_group group;
+    deadline end;
+    bool is_late;
+};
+
+static _Noreturn void become(const struct tool *tool, int output, int errors, int go)
 {
-    (void) prctl(PR_SET_PDEATHSIG, tool->apart || tool->root ? SIGKILL : SIGTERM);
+    (void) prctl(PR_SET_PDEATHSIG, tool->walls ? SIGKILL : SIGTERM);
     reset_signals();
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(errors, STDERR_FILENO) < 0 ||
@@ -120,36 +55,54 @@ static _Noreturn void become(const struct tool *tool, int output, int errors, ui
         _exit(126);
     (void) close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     struct rlimit no_core = { 0, 0 };
-    (void) setrlimit(RLIMIT_CORE, &no_core);
     (void) umask(022);
-    if (tool->root && user != 0)
-        map_self(user, group);
-    if (tool->root)
-        stand_inside(tool->root);
-    else if (tool->apart)
-        stand_apart();
+    if (tool->walls)
+        walls_raise(tool->walls, go);
+    else
+        (void) setrlimit(RLIMIT_CORE, &no_core);
     if (tool->variables)
         (void) execvpe(tool->arguments[0], tool->arguments, tool->variables);
     else
         (void) execvp(tool->arguments[0], tool->arguments);
-    give_up(tool->arguments[0]);
+    const char *why = strerrordesc_np(errno);
+    (void) dprintf(STDERR_FILENO, "%s: %s\n", tool->arguments[0], why ? why : "unknown error");
+    _exit(126);
 }
 
-static pid_t start(const struct tool *tool, int output, int errors)
+/* The bounds hold before the child does anything. */
+static int let_go(const struct tool *tool, struct running *running, error *err)
 {
-    unsigned long flags = SIGCHLD;
-    uid_t user = geteuid();
-    gid_t group = getegid();
-    if (tool->root)
-        flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
-    if (tool->root && user != 0)
-        flags |= CLONE_NEWUSER;
-    if (tool->apart)
-        flags |= CLONE_NEWNS | CLONE_NEWPID;
-    pid_t child = (pid_t) syscall(SYS_clone, flags, 0, 0, 0, 0);
-    if (child == 0)
-        become(tool, output, errors, user, group);
-    return child;
+    if (build_group_make(&running->group, err) < 0 ||
+        build_group_join(&running->group, running->child, err) < 0 ||
+        walls_map_ids(tool->walls, running->child, err) < 0)
+        return -1;
+    char byte = running->group.count > 0 ? WALLS_GO_IN_GROUP : WALLS_GO;
+    return write(running->go, &byte, 1) == 1 ? 0 : fail_os(err, "start %s", tool->arguments[0]);
+}
+
+static int start(const struct tool *tool, int output, int errors, struct running *running,
+                 error *err)
+{
+    int go[2];
+    if (pipe2(go, O_CLOEXEC) < 0)
+        return fail_os(err, "make a pipe");
+    unsigned long flags = SIGCHLD | (tool->walls ? walls_namespaces(tool->walls) : 0);
+    running->child = (pid_t) syscall(SYS_clone, flags, 0, 0, 0, 0);
+    if (running->child == 0) {
+        (void) close(go[1]);
+        become(tool, output, errors, go[0]);
+    }
+    int why = errno;
+    (void) close(go[0]);
+    running->go = go[1];
+    errno = why;
+    if (running->child < 0 && tool->walls && (why == EPERM || why == ENOSPC || why == EINVAL))
+        return fail(
+            err, ERR_UNAVAILABLE, "this machine gives uid %u no new namespaces; %s", geteuid(),
+            geteuid() == 0 ? "give root CAP_SYS_ADMIN (a container: --privileged), and as root: "
+                             "sysctl user.max_user_namespaces=10000"
+                           : "build as root, or as root: sysctl user.max_user_namespaces=10000");
+    return running->child < 0 ? fail_os(err, "start %s", tool->arguments[0]) : 0;
 }
 
 /* Keeps the last bytes that were said. */
@@ -190,14 +143,17 @@ static void pass_lines(struct tool *tool, struct lines *lines, const char *bytes
     }
 }
 
-/* Reads until the program and all that it started have closed their stderr, or until interrupted.
+/* Reads until the program and all that it started have closed their stderr, or until it has to end.
  */
-static void listen_to(struct tool *tool, int errors)
+static void listen_to(struct tool *tool, int errors, struct running *running)
 {
     struct lines lines = { .length = 0 };
     char bytes[4096];
     while (!tool_interrupted) {
         struct pollfd watched = { .fd = errors, .events = POLLIN };
+        running->is_late = tool->walls && deadline_has_passed(running->end);
+        if (running->is_late)
+            return;
         if (poll(&watched, 1, 500) <= 0)
             continue;
         ssize_t got = read(errors, bytes, sizeof(bytes));
@@ -219,37 +175,71 @@ static int wait_for(pid_t child, int *ret_status)
     return 0;
 }
 
-int tool_run(struct tool *tool, error *err)
+/* One that has closed its stderr may run on: it ends in time all the same. */
+static void wait_in_time(struct running *running, const struct tool *tool)
 {
-    tool->tail[0] = '\0';
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return fail_os(err, "make a pipe");
-    auto_fd errors = ends[0];
-    auto_fd their_end = ends[1];
+    while (tool->walls && !tool_interrupted && !running->is_late) {
+        siginfo_t ended = { 0 };
+        if (waitid(P_PID, (id_t) running->child, &ended, WEXITED | WNOWAIT | WNOHANG) < 0 ||
+            ended.si_pid != 0)
+            return;
+        running->is_late = deadline_has_passed(running->end);
+        (void) poll(NULL, 0, 5);
+    }
+}
+
+static int conclude(const struct tool *tool, const struct running *running, int status, error *err)
+{
     const char *program = tool->arguments[0];
-    pid_t child = start(tool, tool->output > 0 ? tool->output : their_end, their_end);
-    if (child < 0 && errno == EPERM && (tool->root || tool->apart))
-        return fail(
-            err, ERR_UNAVAILABLE, "this machine gives uid %u no new namespaces; %s", geteuid(),
-            geteuid() == 0 ? "give root CAP_SYS_ADMIN (a container: --privileged)"
-                           : "build as root, or as root: sysctl user.max_user_namespaces=10000");
-    if (child < 0)
-        return fail_os(err, "start %s", program);
-    (void) close(take_fd(&their_end));
-    listen_to(tool, errors);
-    if (tool_interrupted)
-        (void) kill(child, tool->apart || tool->root ? SIGKILL : SIGTERM);
-    int status = 0;
-    if (wait_for(child, &status) < 0)
-        return fail_os(err, "wait for %s", program);
     if (tool_interrupted)
         return fail(err, ERR_TIMEOUT, "interrupted");
+    if (running->is_late)
+        return fail(err, ERR_UNAVAILABLE, "%s was ended: it ran for more than %d minutes", program,
+                    BUILD_MINUTES);
+    if (WIFSIGNALED(status) && tool->walls)
+        return fail(err, ERR_UNAVAILABLE,
+                    "%s was killed by signal %d; a build has %d MiB of memory and %d processes",
+                    program, WTERMSIG(status), BUILD_MEMORY_MIB, BUILD_PROCESSES);
     if (WIFSIGNALED(status))
         return fail(err, ERR_UNAVAILABLE, "%s was killed by signal %d", program, WTERMSIG(status));
     if (WEXITSTATUS(status) != 0)
         return fail(err, ERR_UNAVAILABLE, "%s ended with status %d", program, WEXITSTATUS(status));
     return 0;
+}
+
+static int run(struct tool *tool, struct running *running, error *err)
+{
+    int ends[2];
+    if (tool->walls && walls_load(tool->walls, err) < 0)
+        return -1;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return fail_os(err, "make a pipe");
+    auto_fd errors = ends[0];
+    auto_fd their_end = ends[1];
+    if (start(tool, tool->output > 0 ? tool->output : their_end, their_end, running, err) < 0)
+        return -1;
+    (void) close(take_fd(&their_end));
+    int result = tool->walls ? let_go(tool, running, err) : 0;
+    if (result == 0) {
+        listen_to(tool, errors, running);
+        wait_in_time(running, tool);
+    }
+    if (result < 0 || tool_interrupted || running->is_late)
+        (void) kill(running->child, tool->walls ? SIGKILL : SIGTERM);
+    int status = 0;
+    if (wait_for(running->child, &status) < 0)
+        return fail_os(err, "wait for %s", tool->arguments[0]);
+    return result < 0 ? -1 : conclude(tool, running, status, err);
+}
+
+int tool_run(struct tool *tool, error *err)
+{
+    struct running running = { .go = -1, .end = deadline_in(BUILD_MINUTES * 60LL * 1000) };
+    tool->tail[0] = '\0';
+    int result = run(tool, &running, err);
+    close_fd(&running.go);
+    build_group_done(&running.group);
+    return result;
 }
 
 int tool_read(struct tool *tool, char **ret_text, error *err)
@@ -263,6 +253,9 @@ int tool_read(struct tool *tool, char **ret_text, error *err)
     struct stat status;
     if (fstat(output, &status) < 0)
         return fail_os(err, "keep the output of %s", tool->arguments[0]);
+    if (status.st_size > OUTPUT_MOST)
+        return fail(err, ERR_TOO_LARGE, "%s has printed more than %d MiB", tool->arguments[0],
+                    OUTPUT_MOST >> 20);
     auto_text text = malloc((size_t) status.st_size + 1);
     if (!text || pread(output, text, (size_t) status.st_size, 0) != status.st_size)
         return fail_os(err, "keep the output of %s", tool->arguments[0]);

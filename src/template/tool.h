@@ -15,13 +15,14 @@ enum { TOOL_TAIL = 4096 };
 /* Set by a signal handler: what runs is killed, and the caller fails with "interrupted". */
 extern volatile sig_atomic_t tool_interrupted;
 
+struct walls;
+
 struct tool {
     char *const
         *arguments; /* NULL-ended; [0] is the whole path, or a name to look up on the host */
-    char *const *variables; /* NULL-ended; NULL = those of the caller */
-    const char *root; /* run inside this root, without network and without the host's processes */
-    bool apart;       /* on the host, in its own mount and pid namespace (needs root) */
-    int output;       /* descriptor for stdout; 0 = with stderr */
+    char *const *variables;    /* NULL-ended; NULL = those of the caller */
+    const struct walls *walls; /* run behind these (walls.h); NULL: on the host */
+    int output;                /* descriptor for stdout; 0 = with stderr */
     void (*line)(void *context, const char *text); /* may be NULL */
     void *context;
     char tail[TOOL_TAIL]; /* written: the end of stderr */

@@ -157,6 +157,22 @@ int tree_walk(int root, tree_visit *visit, void *context, error *err)
     return result;
 }
 
+static int give_entry(void *context, const struct tree_entry *entry, error *err)
+{
+    const uid_t *owner = context;
+    if (!entry->leaving &&
+        fchownat(entry->directory, entry->name, *owner, *owner, AT_SYMLINK_NOFOLLOW) < 0)
+        return fail_os(err, "give '%.150s' to %u", entry->path, *owner);
+    return TREE_GO_ON;
+}
+
+int tree_give(int root, uid_t owner, error *err)
+{
+    if (fchown(root, owner, owner) < 0)
+        return fail_os(err, "give a folder to %u", owner);
+    return tree_walk(root, give_entry, &owner, err);
+}
+
 static int remove_entry(void *context, const struct tree_entry *entry, error *err)
 {
     (void) context;

@@ -30,6 +30,9 @@ int tree_walk(int root, tree_visit *visit, void *context, error *err);
 /* Removes `name` in `directory` with all that is in it. It is no failure if it does not exist. */
 int tree_remove(int directory, const char *name, error *err);
 
+/* Gives `root` and all that is below it to one user and group of this number. */
+int tree_give(int root, uid_t owner, error *err);
+
 /* Opens `path` below `root` (Linux 5.6, openat2(2): no link is followed, no way leads out).
  * Gives  a descriptor, or -1 with errno. */
 int tree_open(int root, const char *path, int flags);

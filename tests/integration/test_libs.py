@@ -43,10 +43,23 @@ def wheel_of(folder, name, version, files, needs=()):
     return path
 
 
+def ids_of_fetchers():
+    """Users and capabilities of those who run pip or npm now, for a review."""
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if b"--no-deps" in words or b"--package-lock-only" in words:
+                status = dict(line.split(":\t", 1) for line in (entry / "status").read_text().splitlines() if ":\t" in line)
+                yield (int(status["Uid"].split()[0]), int(status["CapEff"], 16), int(status["Seccomp"]))
+        except OSError:
+            pass
+
+
 class Index(http.server.BaseHTTPRequestHandler):
     """PEP 503: a page a package, with links to what lies in the folder."""
 
     def do_GET(self):
+        self.server.fetchers.update(ids_of_fetchers())
         if self.path in self.server.registry:
             kind, body = "application/octet-stream", self.server.registry[self.path]
             return self.answer(kind, body)
@@ -70,11 +83,35 @@ class Index(http.server.BaseHTTPRequestHandler):
         pass
 
 
+BACKEND = """import os
+def get_requires_for_build_wheel(*_):
+    open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "built"), "w").close()
+    open({marker!r}, "w").close()
+    return []
+get_requires_for_build_sdist = prepare_metadata_for_build_wheel = build_wheel = get_requires_for_build_wheel
+"""
+
+
+def source_of(folder):
+    """A source archive whose build backend lies in it (PEP 517) and says that it has run."""
+    place = pathlib.Path(tempfile.mkdtemp(prefix="glovebox-source-"))
+    place.chmod(0o755)
+    marker = str(folder / "built-on-the-host")
+    files = {"pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+             "backend.py": BACKEND.format(marker=marker), "PKG-INFO": "Metadata-Version: 2.1\nName: built\nVersion: 1.0\n"}
+    with tarfile.open(place / "built-1.0.tar.gz", "w:gz") as archive:
+        for path, text in files.items():
+            entry = tarfile.TarInfo(f"built-1.0/{path}")
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return place / "built-1.0.tar.gz"
+
+
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("index")
     server = WebServer(("127.0.0.1", 0), Index)
-    server.folder, server.registry = folder, {}
+    server.folder, server.registry, server.fetchers = folder, {}, set()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     wheel_of(folder, "greet", "1.0", {
@@ -82,6 +119,15 @@ def index(tmp_path_factory):
         "greet_start.pth": "import sys\n"}, needs=["helper>=1", "inside>=2", "more; extra == 'all'"])
     wheel_of(folder, "helper", "1.2", {"helper.py": "WORD = 'hello from a wheel'\n"})
     wheel_of(folder, "lying", "1.0", {"lying.py": "x = 1\n"})
+    wheel_of(folder, "helper", "1.1", {"helper.py": "WORD = 'hello from an older wheel'\n"})
+    wheel_of(folder, "byaddress", "1.0", {"byaddress.py": ""}, needs=[f"built @ file://{source_of(folder)}"])
+    wheel_of(folder, "deep", "1.0", {"deep.py": ""}, needs=["byaddress; python_version >= '3'"])
+    wheel_of(folder, "elsewhere", "1.0", {"elsewhere.py": ""}, needs=["built @ https://u:pass@127.0.0.1:1/b.tar.gz ; extra == 'x'"])
+    wheel_of(folder, "older", "1.0", {"older.py": ""}, needs=["helper<1.2"])
+    wheel_of(folder, "both", "1.0", {"both.py": ""}, needs=["helper>=1", "older[more]; python_version < '4'"])
+    wheel_of(folder, "newer", "1.0", {"newer.py": ""}, needs=["inside>=3"])
+    wheel_of(folder, "torn", "1.0", {"torn.py": ""}, needs=["helper>=1,<1.2", "helper>=1.2"])
+    wheel_of(folder, "unreadable", "1.0", {"unreadable.py": ""}, needs=["helper ;;"])
     (folder / "sourceonly-1.0.tar.gz").write_bytes(b"a source archive")
     yield server
     server.shutdown()
@@ -361,6 +407,38 @@ def test_a_package_of_debian_is_bound_by_version_and_digest(libs, debian):
         (f"libs.{verb}", "apt", os.getuid()) for verb in ("requested", "reviewed", "approved")]
 
 
+@pytest.mark.parametrize("name, failure", [
+    ("byaddress", "byaddress 1.0 needs built from file://"), ("deep", "byaddress 1.0 needs built from file://"),
+    ("elsewhere", "needs built from https://127.0.0.1:1/b.tar.gz"), ("newer", "needs inside>=3, and the template has 2.5"),
+    ("torn", "no wheel of helper"), ("unreadable", "unreadable 1.0 needs helper ;;, which cannot be read")])
+def test_what_a_wheel_needs_is_read_and_not_built(libs, index, name, failure):
+    """pip would build what lies at an address, for its metadata, as whoever reviews."""
+    request = ask(libs, name)
+    said = libs("review", request, code=125)
+    assert failure in said and "pass" not in said, said
+    assert not list(index.folder.glob("built*")), "its build backend has run"
+    assert "first: glovebox libs review" in libs("approve", request, code=125)
+
+
+def test_dependencies_are_resolved_one_after_the_other(libs):
+    files = json.loads(libs("review", ask(libs, "both"), "--json"))["review"]["files"]
+    assert [(one["name"], one["version"]) for one in files] == [("both", "1.0"), ("helper", "1.1"), ("older", "1.0")]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has one id, himself")
+def test_a_review_runs_as_an_id_of_its_own(libs, index):
+    index.fetchers.clear()
+    libs("review", ask(libs, "greet"))
+    assert index.fetchers == {(0x70020000, 0, 2)}, "no capabilities, a filter"
+
+
+def test_a_review_says_how_large_it_gets(libs):
+    seen = libs("review", ask(libs, "greet"))
+    [greet, helper] = json.loads(libs("review", ask(libs, "greet"), "--json"))["review"]["files"]
+    assert helper["unpacked"] > 300 and greet["unpacked"] > helper["unpacked"] and "KiB unpacked" in seen
+    assert "at start     greet_start.pth: its lines run whenever Python starts in a sandbox" in seen
+
+
 @pytest.mark.parametrize("words, failure", [
     (["sourceonly"], "a source archive is not taken"), (["helper", "--version", "9"], "no wheel of helper 9")])
 def test_what_is_no_wheel_is_not_taken(libs, words, failure):
@@ -390,6 +468,54 @@ def test_a_list_that_is_none_stops_the_build(libs, text, failure):
     (libs.glovebox.state / "libs/minimal.approved.yaml").write_text(text)
     done = libs.glovebox("template", "build", "minimal", "--offline")
     assert done.returncode == 125 and failure.encode() in done.stderr and b"minimal.approved.yaml:" in done.stderr
+
+
+def forge(libs, change):
+    """An approved wheel whose archive was changed after that, with the digest of the change."""
+    request = ask(libs, "helper")
+    libs("review", request)
+    libs("approve", request)
+    [archive] = (libs.glovebox.state / "libs" / request / "archives").iterdir()
+    before = archive.read_bytes()
+    change(archive)
+    listed = libs.glovebox.state / "libs/minimal.approved.yaml"
+    listed.write_text(listed.read_text().replace(hashlib.sha256(before).hexdigest(), hashlib.sha256(archive.read_bytes()).hexdigest()))
+
+
+def grow(archive):
+    """Five entries of a gigabyte each, as the archive states it."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as made, zipfile.ZipFile(archive) as old:
+        for entry in old.infolist():
+            made.writestr(entry, old.read(entry))
+        for number in range(5):
+            made.writestr(f"large{number}.py", b"x")
+            made.filelist[-1].file_size = 1 << 30
+    archive.write_bytes(packed.getvalue())
+
+
+def swap_content(archive):
+    with zipfile.ZipFile(archive) as old:
+        entries = {entry.filename: old.read(entry) for entry in old.infolist()}
+    with zipfile.ZipFile(archive, "w") as made:
+        for name, content in entries.items():
+            made.writestr(name, content + b"#" if name == "helper.py" else content)
+
+
+def empty_record(archive):
+    with zipfile.ZipFile(archive) as old:
+        entries = {entry.filename: old.read(entry) for entry in old.infolist()}
+    with zipfile.ZipFile(archive, "w") as made:
+        for name, content in entries.items():
+            made.writestr(name, b"" if name.endswith("RECORD") else content)
+
+
+@pytest.mark.parametrize("change, failure", [
+    (grow, b"more than 4 GiB"), (swap_content, b"is not what its record says"), (empty_record, b"has no digest of")])
+def test_a_wheel_is_bounded_and_checked_as_it_is_unpacked(libs, change, failure):
+    forge(libs, change)
+    done = build(libs)
+    assert done.returncode == 125 and failure in done.stderr, done.stderr.decode()
 
 
 def build(libs):

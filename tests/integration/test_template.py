@@ -279,8 +279,8 @@ def test_wrong_words(built):
 
 
 def test_unreachable_mirrors_are_named_with_the_way_out(built, tmp_path):
-    if not shutil.which("mmdebstrap"):
-        pytest.skip("mmdebstrap is not installed")
+    if not shutil.which("apt-get"):
+        pytest.skip("this machine has no apt")
     proxy = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
     if os.geteuid() != 0 and not shutil.which("newuidmap"):
         pytest.skip("an ordinary user needs newuidmap")
@@ -291,8 +291,8 @@ def test_unreachable_mirrors_are_named_with_the_way_out(built, tmp_path):
 
 def test_debian_packages_give_the_digest_of_the_last_build(built, tmp_path):
     """From the mirrors; where there are none nothing can be said."""
-    if not shutil.which("mmdebstrap"):
-        pytest.skip("mmdebstrap is not installed")
+    if not shutil.which("apt-get"):
+        pytest.skip("this machine has no apt")
     done = built("template", "build", "minimal", "--json", "--state", tmp_path, timeout=1200)
     if done.returncode != 0 and b"cannot be reached" in done.stderr:
         pytest.skip("the package mirrors cannot be reached")

@@ -2,6 +2,7 @@
 # wheel is run: its files are checked against its own record and written where Python looks before Debian's packages.
 
 import base64
+import collections
 import configparser
 import csv
 import hashlib
@@ -11,7 +12,10 @@ import sys
 import sysconfig
 import zipfile
 
-BYTES_MOST = 4 << 30
+BYTES_MOST = 4 << 30  # of all wheels together, as their archives state it; no entry gives more than it states
+ENTRIES_MOST = 100_000
+PAPER_MOST = 16 << 20
+CHUNK = 1 << 20
 COMMAND = """#!/usr/bin/python3
 import sys
 from {module} import {first}
@@ -51,29 +55,48 @@ def target_of(path, name, where):
     return os.path.join(where[parts[1]], *parts[2:]), parts[1] == "scripts"
 
 
-def write(path, target, content, mode):
+def write(path, target, chunks, mode):
     os.makedirs(os.path.dirname(target), exist_ok=True)
     try:
         with open(target, "xb") as file:
-            file.write(content)
+            for chunk in chunks:
+                file.write(chunk)
     except FileExistsError:
         give_up(path, f"would write over {target}, which another package has brought")
     os.chmod(target, mode)
 
 
+def read_paper(path, wheel, name):
+    if wheel.getinfo(name).file_size > PAPER_MOST:
+        give_up(path, f"has a {name} of more than {PAPER_MOST >> 20} MiB")
+    return wheel.read(name).decode()
+
+
 def read_record(path, wheel, folder):
-    text = wheel.read(f"{folder}/RECORD").decode()
+    text = read_paper(path, wheel, f"{folder}/RECORD")
     return {row[0]: row[1] for row in csv.reader(io.StringIO(text)) if len(row) == 3}
 
 
-def checked(path, record, name, content):
-    kind, _, wanted = record.get(name, "").partition("=")
-    if kind not in ("sha256", "sha384", "sha512"):
-        give_up(path, f"has no digest of {name} in its record")
-    found = base64.urlsafe_b64encode(hashlib.new(kind, content).digest()).rstrip(b"=").decode()
-    if found != wanted.rstrip("="):
-        give_up(path, f"{name} is not what its record says")
-    return content
+def chunks_of(path, wheel, entry, record, is_script):
+    """A file in pieces, so that none of any size has to be held. One that is not what the record says ends the build, and
+    what was written of it with that."""
+    is_listed = record is not None
+    kind, _, wanted = record.get(entry.filename, "").partition("=") if is_listed else ("", "", "")
+    if is_listed and kind not in ("sha256", "sha384", "sha512"):
+        give_up(path, f"has no digest of {entry.filename} in its record")
+    digest = hashlib.new(kind or "sha256")
+    with wheel.open(entry) as file:
+        chunk = file.read(CHUNK)
+        digest.update(chunk)
+        if is_script and chunk.startswith(b"#!python"):
+            chunk = b"#!/usr/bin/python3\n" + chunk.partition(b"\n")[2]
+        while chunk:
+            yield chunk
+            chunk = file.read(CHUNK)
+            digest.update(chunk)
+    found = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
+    if is_listed and found != wanted.rstrip("="):
+        give_up(path, f"{entry.filename} is not what its record says")
 
 
 def write_commands(path, where, text):
@@ -87,15 +110,17 @@ def write_commands(path, where, text):
         if not call or not all(part.isidentifier() for part in f"{module}.{call}".split(".")) or "/" in name:
             give_up(path, f"has a command that is none: {name!r}")
         text = COMMAND.format(module=module, first=call.split(".")[0], call=call)
-        write(path, os.path.join(where["scripts"], name), text.encode(), 0o755)
+        write(path, os.path.join(where["scripts"], name), [text.encode()], 0o755)
 
 
-def install(path, where):
+def install(path, where, room):
+    """Gives the bytes that are left of those that all wheels may have when they are unpacked."""
     check_tags(path)
     with zipfile.ZipFile(path) as wheel:
         entries = [entry for entry in wheel.infolist() if not entry.is_dir()]
-        if sum(entry.file_size for entry in entries) > BYTES_MOST:
-            give_up(path, "is larger than 4 GiB when it is unpacked")
+        room -= sum(entry.file_size for entry in entries)
+        if room < 0 or len(entries) > ENTRIES_MOST:
+            give_up(path, f"with it there are more than {BYTES_MOST >> 30} GiB or {ENTRIES_MOST} files to unpack")
         folders = {entry.filename.split("/")[0] for entry in entries if entry.filename.count("/") == 1
                    and entry.filename.endswith(".dist-info/RECORD")}
         if len(folders) != 1:
@@ -104,16 +129,17 @@ def install(path, where):
         record = read_record(path, wheel, folder)
         for entry in entries:
             target, is_script = target_of(path, entry.filename, where)
-            content = wheel.read(entry)
-            if not entry.filename.startswith(f"{folder}/RECORD"):
-                checked(path, record, entry.filename, content)
-            if is_script and content.startswith(b"#!python"):
-                content = b"#!/usr/bin/python3\n" + content.partition(b"\n")[2]
+            is_record = entry.filename.startswith(f"{folder}/RECORD")
+            chunks = chunks_of(path, wheel, entry, None if is_record else record, is_script)
             if target:
-                write(path, target, content, 0o755 if is_script or entry.external_attr >> 16 & 0o111 else 0o644)
+                write(path, target, chunks, 0o755 if is_script or entry.external_attr >> 16 & 0o111 else 0o644)
+            else:
+                collections.deque(chunks, maxlen=0)
         if f"{folder}/entry_points.txt" in wheel.namelist():
-            write_commands(path, where, wheel.read(f"{folder}/entry_points.txt").decode())
+            write_commands(path, where, read_paper(path, wheel, f"{folder}/entry_points.txt"))
+    return room
 
 
+left = BYTES_MOST
 for name in sorted(os.listdir(sys.argv[1])):
-    install(os.path.join(sys.argv[1], name), places())
+    left = install(os.path.join(sys.argv[1], name), places(), left)

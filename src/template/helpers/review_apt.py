@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 
 LINE_MOST = 300
 SCRIPTS = ("preinst", "postinst", "prerm", "postrm", "config", "triggers")
@@ -44,7 +45,9 @@ def main():
     os.rename(fetched, os.path.join(folder, archive))
     with open(os.path.join(folder, archive), "rb") as file:
         content = file.read()
-    control = run("dpkg-deb", "--info", os.path.join(folder, archive))
+    with subprocess.Popen(["dpkg-deb", "--ctrl-tarfile", os.path.join(folder, archive)], stdout=subprocess.PIPE) as control, \
+            tarfile.open(fileobj=control.stdout, mode="r|") as members:
+        brought = {member.name.removeprefix("./") for member in members}  # names only: nothing is unpacked here
     sources = run("apt-get", "download", "--print-uris", f"{fields['Package']}={fields['Version']}", cwd=folder)
     source = re.match(r"'(\w+://)(?:[^/@']*@)?([^/']+)", sources)
     needs = fields.get("Pre-Depends", "") + "," + fields.get("Depends", "")
@@ -53,11 +56,12 @@ def main():
         "replaces": inside.get(name, ""),
         "files": [{
             "name": plain(fields["Package"]), "version": plain(fields["Version"]), "file": archive, "bytes": len(content),
+            "unpacked": int(fields.get("Installed-Size", "0")) << 10,
             "sha256": hashlib.sha256(content).hexdigest(), "licence": "", "maintainer": plain(fields.get("Maintainer")),
             "about": plain(fields.get("Description") or fields.get("Description-en")),
             "needs": [plain(need) for need in names_of(needs) if need not in inside][:50], "commands": [],
             "machine_code": fields.get("Architecture") != "all",
-            "runs_at_install": [one for one in SCRIPTS if re.search(rf"\s{one}(\s|$)", control)], "runs_at_start": [],
+            "runs_at_install": [one for one in SCRIPTS if one in brought], "runs_at_start": [],
         }]}))
 
 

@@ -161,7 +161,8 @@ def look_into(path, place, package, entry):
     people = paper.get("author") or (paper.get("maintainers") or [""])[0]
     return {
         "name": package, "version": entry["version"], "file": os.path.basename(path), "place": place,
-        "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(),
+        "bytes": len(content), "unpacked": sum(len(entry[1]) for entry in entries.values() if entry),
+        "sha256": hashlib.sha256(content).hexdigest(),
         "integrity": plain(entry["integrity"]), "licence": text_of(paper.get("license"), "type"),
         "maintainer": text_of(people, "name"), "about": text_of(paper.get("description")),
         "needs": [plain(f"{name} {wanted}") for name, wanted in (paper.get("dependencies") or {}).items()][:50],

@@ -1,23 +1,32 @@
 # review_pip.py - finds out what a Python package is before anybody installs it: review_pip.py MANIFEST FOLDER NAME VERSION.
-# Runs on the host with the operator's own pip and its configuration. Wheels only: they are read, nothing of them is run.
-# What the template has already stands there as empty wheels, so that only what is missing comes from the index.
+# Runs apart from the host, with its pip and the operator's configuration. Wheels only: they are read, nothing of them is
+# run or built. pip fetches one archive at a time and resolves nothing: what an archive needs is read here, and what is no
+# name of a package in an index is refused (PEP 508 allows an address, and pip would build what lies there).
 
 import email.parser
 import hashlib
 import json
 import os
 import re
+import site
 import subprocess
 import sys
-import tempfile
 import urllib.parse
 import zipfile
+
+sys.path += site.getsitepackages()
+try:
+    from pip._vendor.packaging import markers, requirements, specifiers, utils
+except ImportError:
+    print("this machine's python3 has no pip; as root: apt install python3-pip", file=sys.stderr)
+    sys.exit(1)
 
 LINE_MOST = 300
 PAPER_MOST = 1 << 20
 ENTRIES_MOST = 100_000
-VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9.]+)?")
-IN_TEMPLATE = "template"
+UNPACKED_MOST = 4 << 30
+PACKAGES_MOST = 200
+ROUNDS_MOST = 400
 
 
 def plain(text):
@@ -31,33 +40,13 @@ def give_up(text):
 
 
 def same(name):
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def write_stub(folder, name, version):
-    name = same(name).replace("-", "_")
-    papers = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(os.path.join(folder, f"{name}-{version}-py3-none-any.whl"), "w") as wheel:
-        wheel.writestr(f"{papers}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        wheel.writestr(f"{papers}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{papers}/RECORD", "")
-
-
-def write_stubs(folder, inside, asked):
-    rows = []
-    for name, version in inside.items():
-        if name == asked or not VERSION.fullmatch(version):
-            continue
-        version += ("." if "+" in version else "+") + IN_TEMPLATE
-        write_stub(folder, name, version)
-        rows.append(f"{name}=={version}\n")
-    with open(os.path.join(folder, "constraints.txt"), "w", encoding="utf-8") as file:
-        file.writelines(rows)
+    return utils.canonicalize_name(name)
 
 
 def run_pip(*words):
-    return subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True, errors="replace",
+    done = subprocess.run([sys.executable, "-I", "-m", "pip", *words], capture_output=True, text=True, errors="replace",
                           stdin=subprocess.DEVNULL, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 def indexes_in(said):
@@ -68,11 +57,8 @@ def indexes_in(said):
     return found or "the index that pip asks where none is configured"
 
 
-def why_not(said, name, version):
-    if "No module named pip" in said:
-        return "this machine's python3 has no pip; as root: apt install python3-pip"
+def why_not(said, wanted):
     if "No matching distribution" in said:
-        wanted = f"{name} {version}" if version else name
         return (f"the index has no wheel of {wanted} for this template, or for what it depends on; a source archive is not "
                 f"taken: it runs its author's code when it is installed")
     errors = [line for line in said.splitlines() if line.startswith("ERROR: ")] or said.splitlines() or ["no word"]
@@ -100,12 +86,15 @@ def look_into(path):
         names = [entry.filename for entry in wheel.infolist()]
         if len(names) > ENTRIES_MOST:
             give_up(f"{plain(os.path.basename(path))} has more than {ENTRIES_MOST} files")
+        unpacked = sum(entry.file_size for entry in wheel.infolist())
+        if unpacked > UNPACKED_MOST:
+            give_up(f"{plain(os.path.basename(path))} is larger than {UNPACKED_MOST >> 30} GiB when it is unpacked")
         papers = email.parser.HeaderParser().parsestr(paper(wheel, "METADATA") or "")
         commands = re.findall(r"^([\w.-]+)\s*=", (paper(wheel, "entry_points.txt") or "").partition("[console_scripts]")[2]
                               .partition("\n[")[0], re.MULTILINE)
     return {
         "name": plain(papers.get("Name")), "version": plain(papers.get("Version")), "file": os.path.basename(path),
-        "bytes": os.path.getsize(path), "sha256": digest, "licence": licence_of(papers),
+        "bytes": os.path.getsize(path), "unpacked": unpacked, "sha256": digest, "licence": licence_of(papers),
         "maintainer": plain(papers.get("Maintainer") or papers.get("Maintainer-email") or papers.get("Author")
                             or papers.get("Author-email")),
         "about": plain(papers.get("Summary")),
@@ -118,6 +107,82 @@ def look_into(path):
     }
 
 
+def requirement_of(text, where):
+    try:
+        return requirements.Requirement(text)
+    except requirements.InvalidRequirement:
+        return give_up(f"{where} needs {plain(text)}, which cannot be read; it is not taken")
+
+
+def needs_of(path, extras, environment):
+    """What this wheel needs here. An address in place of a name is refused."""
+    with zipfile.ZipFile(path) as wheel:
+        papers = email.parser.HeaderParser().parsestr(paper(wheel, "METADATA") or "")
+    label = f"{plain(papers.get('Name'))} {plain(papers.get('Version'))}"
+    for text in papers.get_all("Requires-Dist", []):
+        need = requirement_of(text, label)
+        wanted = not need.marker or any(need.marker.evaluate({**environment, "extra": extra}) for extra in {"", *extras})
+        if need.url:
+            give_up(f"{label} needs {plain(need.name)} from {plain(re.sub(r'//[^/@]*@', '//', need.url))}; only packages of the "
+                    f"index are taken, since what lies at an address is built when it is fetched: ask its author for a release "
+                    f"without \" @ \", or for {plain(need.name)} in the index")
+        if wanted:
+            yield need
+
+
+class Resolution:
+    """One package after the other, each by all that is asked of it so far."""
+
+    def __init__(self, folder, python, inside):
+        self.folder, self.python, self.inside = folder, python, inside
+        self.asked, self.extras, self.fetched, self.rounds, self.said = {}, {}, {}, 0, ""
+        self.environment = {**markers.default_environment(), "python_version": python, "python_full_version": f"{python}.0"}
+
+    def ask(self, need, where):
+        """Whether it has to be fetched, or looked at once more."""
+        name = same(need.name)
+        asked = self.asked[name] = self.asked.get(name, specifiers.SpecifierSet()) & need.specifier
+        more = set(need.extras) - self.extras.setdefault(name, set())
+        self.extras[name] |= more
+        if name in self.inside and name != where:
+            if not asked.contains(self.inside[name], prereleases=True):
+                give_up(f"{where} needs {plain(need.name)}{plain(asked)}, and the template has {plain(self.inside[name])}")
+            return False
+        version = self.fetched[name][1] if name in self.fetched else None
+        return version is None or more or not asked.contains(version, prereleases=True)
+
+    def fetch(self, name):
+        if name in self.fetched:
+            os.unlink(self.fetched.pop(name)[0])
+        self.rounds += 1
+        if len(self.fetched) == PACKAGES_MOST or self.rounds == ROUNDS_MOST:
+            give_up(f"it needs more than {PACKAGES_MOST} packages, or versions that do not go together")
+        before = set(os.listdir(self.folder))
+        wanted = f"{name}{self.asked[name]}"
+        status, out, err = run_pip("download", "--disable-pip-version-check", "--no-input", "--no-cache-dir", "--no-deps",
+                                   "--only-binary=:all:", "--retries=1", "--timeout=20", "--python-version", self.python,
+                                   "--dest", self.folder, wanted)
+        if status != 0:
+            give_up(why_not(out + err, wanted.replace("==", " ")))
+        self.said = self.said or out
+        fresh = [one for one in os.listdir(self.folder) if one not in before and one.endswith(".whl")]
+        if len(fresh) != 1 or same(fresh[0].split("-")[0]) != name:
+            give_up(f"pip has fetched {plain(', '.join(fresh)) or 'nothing'} for {name}")
+        path = os.path.join(self.folder, fresh[0])
+        self.fetched[name] = (path, str(utils.parse_wheel_filename(fresh[0])[1]))
+        return path
+
+    def resolve(self, first):
+        self.ask(first, same(first.name))
+        waiting = [same(first.name)]
+        while waiting:
+            name = waiting.pop(0)
+            path = self.fetch(name)
+            for need in needs_of(path, self.extras[name], self.environment):
+                if self.ask(need, name) and same(need.name) not in waiting:
+                    waiting.append(same(need.name))
+
+
 def main():
     manifest_path, folder, name, version = sys.argv[1:5]
     with open(manifest_path, encoding="utf-8") as file:
@@ -127,25 +192,13 @@ def main():
     if not re.match(r"3\.\d+", python):
         give_up("this template has no python3; ask for a template that has")
     python = re.match(r"3\.\d+", python).group()
-    with tempfile.TemporaryDirectory() as stubs:
-        os.chdir(stubs)
-        write_stubs(stubs, inside, same(name))
-        done = run_pip("download", "--disable-pip-version-check", "--no-input", "--no-cache-dir", "--only-binary=:all:",
-                       "--retries=1", "--timeout=20", "--python-version", python, "--find-links", stubs, "--constraint",
-                       os.path.join(stubs, "constraints.txt"), "--dest", folder, f"{name}=={version}" if version else name)
-        os.chdir("/")
-    if done.returncode != 0:
-        give_up(why_not(done.stdout + done.stderr, name, version))
-    files = []
-    for entry in sorted(os.listdir(folder)):
-        path = os.path.join(folder, entry)
-        if entry.endswith(f"{IN_TEMPLATE}-py3-none-any.whl"):
-            os.unlink(path)
-        elif entry.endswith(".whl"):
-            files.append(look_into(path))
+    replaces = inside.pop(same(name), "")
+    resolution = Resolution(folder, python, inside)
+    resolution.resolve(requirement_of(f"{name}=={version}" if version else name, "the request"))
+    files = [look_into(path) for path, _ in resolution.fetched.values()]
     files.sort(key=lambda one: (same(one["name"]) != same(name), one["file"]))
-    replaces = inside.get(same(name), "")
-    print(json.dumps({"source": indexes_in(done.stdout), "for": f"Python {python}", "replaces": replaces, "files": files}))
+    print(json.dumps({"source": indexes_in(resolution.said), "for": f"Python {python}", "replaces": replaces,
+                      "files": files}))
 
 
 main()
