@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test coverage bench fuzz verdicts soak idle kills overload format lint install uninstall clean
+.PHONY: all setup run test coverage bench fuzz verdicts soak idle kills overload neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -62,6 +62,10 @@ kills: all
 # hear 429?
 overload: all
 	@/usr/bin/python3 -B tests/soak/overload.py $(BUILD)
+
+# What does one tenant feel of another that spins, forks, fills memory or does not listen to 429?
+neighbours: all
+	@/usr/bin/python3 -B tests/soak/neighbours.py $(BUILD)
 
 format:
 	@tools/setup lint

@@ -1,5 +1,7 @@
 /* groups.c - control groups, v2 or v1: one leaf for each sandbox, named by its slot, and one group
- * that the holders and inits share. Only names that stand in this file are ever opened. */
+ * that the holders and inits share. Where processors are shared out, the leaves of a tenant lie in
+ * one group: tenants are equal, however many sandboxes each has. Only names that stand in this file
+ * are ever opened. */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "spawner/spawner.h"
@@ -15,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { CPU_PERIOD_US = 100000, NAME_MOST = 32, SOCKETS_PART = 8 };
+enum { CPU_PERIOD_US = 100000, NAME_MOST = 48, SOCKETS_PART = 8 };
 
 static int write_text(int directory, const char *name, const char *text)
 {
@@ -33,9 +35,21 @@ static int write_number(int directory, const char *name, uint64_t value)
     return write_text(directory, name, text);
 }
 
-static void leaf_name(char name[NAME_MOST], uint32_t slot)
+struct names {
+    char tenant[NAME_MOST]; /* with a slash behind it; "": this controller has none */
+    char leaf[NAME_MOST];
+};
+
+/* gloveboxd numbers its tenants: each instance has groups of its own for them. */
+static struct names names_of(const struct spawner *spawner, const struct slot *slot,
+                             enum group_kind kind)
 {
-    (void) snprintf(name, NAME_MOST, "%u", slot);
+    struct names names = { 0 };
+    if (kind == GROUP_UNIFIED || kind == GROUP_CPU)
+        (void) snprintf(names.tenant, NAME_MOST, "tenant-%u-%u/", spawner->first_slot,
+                        slot->build.tenant);
+    (void) snprintf(names.leaf, NAME_MOST, "%.36s%u", names.tenant, slot_number(spawner, slot));
+    return names;
 }
 
 static void holders_name(char name[NAME_MOST], uint32_t first_slot)
@@ -69,21 +83,6 @@ static int open_root(struct group_root *root, error *err)
     return 0;
 }
 
-/* Inits have little to do, but a program that eats every processor must not keep them from ending
- * it: they come first. One of the two files exists where the group has the cpu controller. */
-static void prefer_inits(int group)
-{
-    (void) write_text(group, "cpu.weight", "10000");
-    (void) write_text(group, "cpu.shares", "262144");
-}
-
-/* While one group counts sockets (limit_sockets), no other that begins or ends to costs the host a
- * patch of its kernel. */
-static void keep_counting_sockets(int group)
-{
-    (void) write_text(group, "memory.kmem.tcp.limit_in_bytes", "-1");
-}
-
 /* What a process writes "0" into to join. Each joins while it has one thread, so that v1 may be
  * told to move a thread: for the writer itself the kernel then needs no stop of all forks
  * (cgroup_attach_lock), which costs some 8 ms of grace period when nobody has joined for a while.
@@ -103,8 +102,13 @@ int open_groups(struct spawner *spawner, error *err)
         if (mkdirat(root->directory, name, 0755) < 0 && errno != EEXIST)
             return fail_os(err, "make control group '%s/%s'", root->path, name);
         auto_fd group = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        prefer_inits(group);
-        keep_counting_sockets(group);
+        /* Inits have little to do, but a program that eats every processor must not keep them from
+         * ending it: they come first. One of the two files exists where there is the controller. */
+        (void) write_text(group, "cpu.weight", "10000");
+        (void) write_text(group, "cpu.shares", "262144");
+        /* While one group counts sockets (write_limits), no other that begins or ends to costs the
+         * host a patch of its kernel. */
+        (void) write_text(group, "memory.kmem.tcp.limit_in_bytes", "-1");
         root->holders = group < 0 ? -1 : open_members(group, root->kind);
         if (root->holders < 0)
             return fail_os(err, "open control group '%s/%s'", root->path, name);
@@ -124,21 +128,6 @@ static int limit_memory(int leaf, bool unified, const struct spawn_build *build)
         return -1;
     (void) write_number(leaf, "memory.memsw.limit_in_bytes", build->memory_bytes);
     return 0;
-}
-
-/* v1 counts the buffers of TCP and UDP beside the memory, and only once they have a limit. Without
- * a network a sandbox cannot make such a socket. */
-static int limit_sockets(int leaf, bool unified, const struct spawn_build *build)
-{
-    if (unified || build->network == SPAWN_NETWORK_NONE)
-        return 0;
-    return write_number(leaf, "memory.kmem.tcp.limit_in_bytes", build->memory_bytes / SOCKETS_PART);
-}
-
-static int limit_processes(int leaf, bool unified, const struct spawn_build *build)
-{
-    (void) unified;
-    return write_number(leaf, "pids.max", build->processes);
 }
 
 static int limit_cpu(int leaf, bool unified, const struct spawn_build *build)
@@ -197,10 +186,14 @@ static int write_limits(struct spawner *spawner, struct slot *slot, enum group_k
         limit_memory(leaf, unified, build) < 0)
         return fail_os(err, "limit memory to %llu bytes by control group",
                        (unsigned long long) build->memory_bytes);
-    if (group_serves(kind, GROUP_MEMORY) && limit_sockets(leaf, unified, build) < 0)
+    /* v1 counts the buffers of TCP and UDP beside the memory, and only once they have a limit.
+     * Without a network a sandbox cannot make such a socket. */
+    if (kind == GROUP_MEMORY && build->network != SPAWN_NETWORK_NONE &&
+        write_number(leaf, "memory.kmem.tcp.limit_in_bytes", build->memory_bytes / SOCKETS_PART) <
+            0)
         slot->degraded |= 1ULL << WALL_cgroup_memory;
     if (group_serves(kind, GROUP_PIDS) && !(left_out & (1ULL << WALL_cgroup_pids)) &&
-        limit_processes(leaf, unified, build) < 0)
+        write_number(leaf, "pids.max", build->processes) < 0)
         return fail_os(err, "limit processes to %llu by control group",
                        (unsigned long long) build->processes);
     if (group_serves(kind, GROUP_CPU) && !(left_out & (1ULL << WALL_cgroup_cpu)) &&
@@ -221,23 +214,22 @@ static bool is_wanted(enum group_kind kind, const struct spawn_build *build)
 static int make_leaf(struct spawner *spawner, struct slot *slot, const struct group_root *root,
                      const struct spawn_build *build, error *err)
 {
-    char name[NAME_MOST];
-    leaf_name(name, slot_number(spawner, slot));
-    if (mkdirat(root->directory, name, 0755) < 0 && errno != EEXIST)
-        return fail_os(err, "make control group '%s/%s'", root->path, name);
+    struct names names = names_of(spawner, slot, root->kind);
+    if (mkdirat(root->directory, names.tenant, 0755) == 0 && root->kind == GROUP_UNIFIED) {
+        auto_fd tenant = openat(root->directory, names.tenant, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        enable_controllers(tenant);
+    }
+    if (mkdirat(root->directory, names.leaf, 0755) < 0 && errno != EEXIST)
+        return fail_os(err, "make control group '%s/%s'", root->path, names.leaf);
     slot->groups |= 1U << root->kind;
-    auto_fd leaf = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (leaf < 0)
-        return fail_os(err, "open control group '%s/%s'", root->path, name);
+    auto_fd leaf = openat(root->directory, names.leaf, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int procs = leaf < 0 ? -1 : open_members(leaf, root->kind);
+    if (procs < 0)
+        return fail_os(err, "open control group '%s/%s'", root->path, names.leaf);
+    slot->procs[slot->procs_count++] = procs;
     if (group_serves(root->kind, GROUP_BLKIO))
         slot->degraded &= ~(1ULL << WALL_cgroup_io);
-    if (write_limits(spawner, slot, root->kind, leaf, build, err) < 0)
-        return -1;
-    int procs = open_members(leaf, root->kind);
-    if (procs < 0)
-        return fail_os(err, "open control group '%s/%s'", root->path, name);
-    slot->procs[slot->procs_count++] = procs;
-    return 0;
+    return write_limits(spawner, slot, root->kind, leaf, build, err);
 }
 
 int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
@@ -256,11 +248,11 @@ int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_b
  */
 int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group_kind kind)
 {
-    char name[NAME_MOST];
-    leaf_name(name, slot_number(spawner, slot));
+    struct names names = names_of(spawner, slot, kind);
     for (unsigned i = 0; i < spawner->root_count; i++)
         if (spawner->roots[i].kind == kind)
-            return openat(spawner->roots[i].directory, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+            return openat(spawner->roots[i].directory, names.leaf,
+                          O_PATH | O_DIRECTORY | O_CLOEXEC);
     return -1;
 }
 
@@ -268,12 +260,14 @@ int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group
 int remove_leaves(const struct spawner *spawner, const struct slot *slot)
 {
     int result = 0;
-    char name[NAME_MOST];
-    leaf_name(name, slot_number(spawner, slot));
-    for (unsigned i = 0; i < spawner->root_count; i++)
-        if ((slot->groups & (1U << spawner->roots[i].kind)) &&
-            unlinkat(spawner->roots[i].directory, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+    for (unsigned i = 0; i < spawner->root_count; i++) {
+        const struct group_root *root = &spawner->roots[i];
+        struct names names = names_of(spawner, slot, root->kind);
+        if ((slot->groups & (1U << root->kind)) &&
+            unlinkat(root->directory, names.leaf, AT_REMOVEDIR) < 0 && errno != ENOENT)
             result = -1;
+        (void) unlinkat(root->directory, names.tenant, AT_REMOVEDIR); /* if it was the last */
+    }
     return result;
 }
 
@@ -320,17 +314,16 @@ static void kill_group(int group)
     }
 }
 
+/* That of a leaf, or the first one of the instance whose group it is. */
 static bool slot_of_group(const char *name, uint32_t *ret_slot)
 {
-    static const char holders[] = "holders-";
-    if (strncmp(name, holders, sizeof holders - 1) == 0)
-        name += sizeof holders - 1;
+    name += strncmp(name, "tenant-", 7) == 0 ? 7 : strncmp(name, "holders-", 8) == 0 ? 8 : 0;
     if (*name < '0' || *name > '9')
         return false;
     char *end;
     unsigned long slot = strtoul(name, &end, 10);
     *ret_slot = (uint32_t) slot;
-    return *end == '\0' && slot < UINT32_MAX;
+    return (*end == '\0' || *end == '-') && slot < UINT32_MAX;
 }
 
 static bool sweep_group(int root, const char *name)
@@ -345,6 +338,18 @@ static bool sweep_group(int root, const char *name)
         (void) usleep(5000);
     }
     return false;
+}
+
+/* The leaves of a dead instance's tenant, whose slots are somewhere behind its first. */
+static uint32_t sweep_tenant(int root, const char *tenant, uint32_t first_slot)
+{
+    uint32_t swept = 0;
+    char name[NAME_MOST];
+    for (uint32_t slot = first_slot; slot < first_slot + SLOTS_HERE_MOST; slot++) {
+        (void) snprintf(name, sizeof name, "%.36s/%u", tenant, slot);
+        swept += sweep_group(root, name);
+    }
+    return swept + sweep_group(root, tenant);
 }
 
 /* Removes every group of ours whose slot nobody owns. Returns how many there were. What a freezer
@@ -362,7 +367,8 @@ uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slo
             uint32_t slot;
             if (entry->d_type == DT_DIR && slot_of_group(entry->d_name, &slot) &&
                 is_abandoned(slot))
-                swept += sweep_group(root, entry->d_name);
+                swept += *entry->d_name == 't' ? sweep_tenant(root, entry->d_name, slot)
+                                               : sweep_group(root, entry->d_name);
         }
         (void) closedir(entries);
     }

@@ -94,8 +94,9 @@ class Spawner:
 
     def build(self, **limits):
         asked = {"open_files": 256, "memory": 64 * MIB, "processes": 16, "disk": 16 * MIB, "inodes": 1024,
-                 "cpus": 500, "network": 0, **limits}
-        body = struct.pack("<Q6I7Q24x", 7, 0, asked["network"], 0, 0, 0, asked["open_files"], asked["memory"], asked["processes"],
+                 "cpus": 500, "network": 0, "tenant": 0, **limits}
+        body = struct.pack("<Q6I7Q24x", 7, 0, asked["network"], 0, 0, asked["tenant"], asked["open_files"],
+                           asked["memory"], asked["processes"],
                            asked["disk"], asked["inodes"], asked["cpus"], 0, 0)
         try:
             self.socket.send(struct.pack("<I", BUILD) + body)
@@ -157,7 +158,8 @@ class Spawner:
 
     def forget_groups(self):
         for _, path in self.groups:
-            for item in [*sorted(pathlib.Path(path).glob("*/"), reverse=True), pathlib.Path(path)]:
+            leaves = [*pathlib.Path(path).glob("tenant-*/*/"), *sorted(pathlib.Path(path).glob("*/"), reverse=True)]
+            for item in [*leaves, pathlib.Path(path)]:
                 with contextlib.suppress(OSError):
                     item.rmdir()
 
@@ -301,7 +303,7 @@ def fingerprint(pid, slot):
         fields, _, rest = line.partition(" - ")
         kind, _, options = rest.split(" ", 2)
         mounts.append((fields.split()[4], fields.split()[5], kind, options.replace(own, "OWN") if kind == "tmpfs" else ""))
-    groups = [re.sub(r"^\d+:", "", line) for line in (folder / "cgroup").read_text().splitlines()
+    groups = [re.sub(r"/tenant-\d+-", "/tenant-FIRST-", re.sub(r"^\d+:", "", line)) for line in (folder / "cgroup").read_text().splitlines()
               if "glovebox" in line]
     return {
         **{key: value.replace(own, "OWN") for key, value in status.items()},
@@ -321,6 +323,7 @@ def group_limits(spawner, slot):
     found = {}
     for kind, path in spawner.groups:
         for name in names:
-            with contextlib.suppress(OSError):
-                found[f"{kind}/{name}"] = pathlib.Path(path, str(slot), name).read_text().strip()
+            for leaf in (pathlib.Path(path, str(slot)), *pathlib.Path(path).glob(f"tenant-*/{slot}")):
+                with contextlib.suppress(OSError):
+                    found[f"{kind}/{name}"] = (leaf / name).read_text().strip()
     return found

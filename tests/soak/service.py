@@ -59,12 +59,12 @@ def state_of_its_own(templates, folder):
 class Service:
     """Ends with its `with` block, and says so if it did not serve or does not end."""
 
-    def __init__(self, build, folder, slots):
+    def __init__(self, build, folder, slots, *arguments):
         self.socket = f"{folder}/socket"
         self.log = open(f"{folder}/log", "w", encoding="utf-8")
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GLOVEBOX_")}
         state = state_of_its_own(os.environ.get("GLOVEBOX_STATE", f"{build}/state"), folder)
-        self.process = subprocess.Popen([f"{build}/glovebox", "serve", "--socket", self.socket, "--slots", str(slots)],
+        self.process = subprocess.Popen([f"{build}/glovebox", "serve", "--socket", self.socket, "--slots", str(slots), *arguments],
                                         env=kept | {"GLOVEBOX_STATE": state}, stderr=self.log)
 
     def __enter__(self):
