@@ -96,6 +96,7 @@ int session_branch(const struct session_source *source, struct account *asker,
     if (request_of(source->session, wishes, &request, err) < 0)
         return -1;
     request.place->account = asker;
+    request.id = source->id;
     return session_create(source->session->sessions, &request, source, ret_session, err);
 }
 

@@ -38,6 +38,7 @@ struct session_source {
     struct context *context;
     struct mark *mark;
     unsigned processes; /* that run there, and are not carried */
+    const char *id;     /* session_request.id */
 };
 
 /* The context that a caller means; NULL: the one that is python's. As copy_check(). */

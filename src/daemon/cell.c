@@ -215,6 +215,8 @@ int cell_new(struct context *context, struct context_request *request, struct ru
     run->cell = cell;
     run->account = session->account;
     run->spec.language = context->language;
+    if (cell->request.given->run)
+        (void) snprintf(run->id, sizeof run->id, "%s", cell->request.given->run);
     if (gate_prepare(run, cell->request.given, err) < 0 ||
         run_note(run, cell->request.given, err) < 0 ||
         (!check_is_wanted(run) && run_ask(run, cell->request.given, err) < 0)) {

@@ -265,46 +265,73 @@ static int write_graves(int folder, const struct graves *graves, size_t first, e
     return take_fd(&file);
 }
 
-int graveyard_open(const char *state, grave_found *found, void *context,
-                   struct graveyard *ret_graveyard, error *err)
+/* Those that their daemon has not told the end of. */
+static void settle(struct graves *graves)
 {
-    *ret_graveyard = (struct graveyard){ .file = -1, .other = -1, .lock = -1 };
-    if (!state)
-        return 0;
-    auto_fd folder = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
-        return fail_os(err, "open the state folder '%.100s'", state);
-    ret_graveyard->lock =
-        openat(folder, "sessions.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (ret_graveyard->lock < 0)
-        return fail_os(err, "open the lock of the list of sessions");
-    if (flock(ret_graveyard->lock, LOCK_EX | LOCK_NB) < 0) {
-        log_event(LOG_NOTICE, "sessions.shared_state",
-                  TEXT("cause", "another daemon notes its sessions in this state folder"));
-        return 0;
+    for (size_t i = 0; i < graves->count; i++) {
+        struct grave *grave = &graves->list[i];
+        if (grave->ended_ms != 0)
+            continue;
+        grave->ended_ms = wall_clock_ms();
+        (void) snprintf(grave->end, sizeof grave->end, "%s", session_end_name(END_DAEMON));
+        (void) fail(&grave->why, ERR_UNAVAILABLE,
+                    "the glovebox that served it ended without ending its sessions");
     }
+}
+
+int graveyard_take_over(struct graveyard *graveyard, grave_found *found, void *context, error *err)
+{
+    if (graveyard->folder < 0 || graveyard->file >= 0)
+        return 0;
+    if (flock(graveyard->lock, LOCK_EX | LOCK_NB) < 0)
+        return GRAVEYARD_ELSEWHERE;
     struct graves *graves = calloc(1, sizeof *graves);
     if (!graves)
         return fail(err, ERR_SYSTEM, "no memory for the list of sessions");
-    read_both(folder, graves);
+    read_both(graveyard->folder, graves);
     size_t first = graves->count > GRAVES_MOST ? graves->count - GRAVES_MOST : 0;
-    for (size_t i = first; i < graves->count; i++) {
-        struct grave *grave = &graves->list[i];
-        if (grave->ended_ms == 0) {
-            grave->ended_ms = wall_clock_ms();
-            (void) snprintf(grave->end, sizeof grave->end, "%s", session_end_name(END_DAEMON));
-            (void) fail(&grave->why, ERR_UNAVAILABLE,
-                        "the glovebox that served it ended without ending its sessions");
-        }
-        found(context, grave);
-    }
-    ret_graveyard->lines = (unsigned) (graves->count - first);
-    ret_graveyard->file = write_graves(folder, graves, first, err);
+    settle(graves);
+    auto_fd file = write_graves(graveyard->folder, graves, first, err);
+    auto_fd other =
+        file < 0 ? -1
+                 : openat(graveyard->folder, "sessions.more.log",
+                          O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    for (size_t i = first; other >= 0 && i < graves->count; i++)
+        found(context, &graves->list[i]);
+    graveyard->lines = (unsigned) (graves->count - first);
     free(graves);
-    if (ret_graveyard->file < 0)
-        return -1;
-    ret_graveyard->other =
-        openat(folder, "sessions.more.log",
-               O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return ret_graveyard->other < 0 ? fail_os(err, "write the list of sessions") : 0;
+    if (other < 0)
+        return file < 0 ? -1 : fail_os(err, "write the list of sessions");
+    graveyard->file = take_fd(&file);
+    graveyard->other = take_fd(&other);
+    return 0;
+}
+
+int graveyard_open(const char *state, grave_found *found, void *context,
+                   struct graveyard *ret_graveyard, error *err)
+{
+    *ret_graveyard = (struct graveyard){ .file = -1, .other = -1, .lock = -1, .folder = -1 };
+    if (!state)
+        return 0;
+    ret_graveyard->folder = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (ret_graveyard->folder < 0)
+        return fail_os(err, "open the state folder '%.100s'", state);
+    ret_graveyard->lock = openat(ret_graveyard->folder, "sessions.lock",
+                                 O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (ret_graveyard->lock < 0)
+        return fail_os(err, "open the lock of the list of sessions");
+    int result = graveyard_take_over(ret_graveyard, found, context, err);
+    if (result == GRAVEYARD_ELSEWHERE)
+        log_event(LOG_NOTICE, "sessions.shared_state",
+                  TEXT("cause", "another daemon notes its sessions in this state folder"));
+    return result < 0 ? -1 : 0;
+}
+
+void graveyard_close(struct graveyard *graveyard)
+{
+    close_fd(&graveyard->file);
+    close_fd(&graveyard->other);
+    close_fd(&graveyard->lock);
+    close_fd(&graveyard->folder);
+    *graveyard = (struct graveyard){ .file = -1, .other = -1, .lock = -1, .folder = -1 };
 }

@@ -10,9 +10,7 @@
 #include "base/error.h"
 #include "daemon/sessions.h"
 
-/* Reads what earlier daemons left and tells `found` of each, the oldest first; what is older than
- * the last GRAVES_MOST is forgotten. Gives the file to write to, -1 if somebody else does
- * already. */
+/* Opens the list in the folder `state`, and takes it over if nobody else has it. */
 enum { GRAVES_MOST = 1000 };
 
 struct grave {
@@ -26,6 +24,13 @@ struct grave {
 typedef void grave_found(void *context, const struct grave *grave);
 int graveyard_open(const char *state, grave_found *found, void *context,
                    struct graveyard *ret_graveyard, error *err);
+
+/* Reads what earlier daemons left and tells `found` of each, the oldest first; what is older than
+ * the last GRAVES_MOST is forgotten. Returns 0, also if it is ours already, or
+ * GRAVEYARD_ELSEWHERE: another daemon still writes there. */
+enum { GRAVEYARD_ELSEWHERE = 1 };
+int graveyard_take_over(struct graveyard *graveyard, grave_found *found, void *context, error *err);
+void graveyard_close(struct graveyard *graveyard); /* the next daemon may have it */
 
 /* A failure is logged: a session does not end for it. */
 void graveyard_note_begin(struct graveyard *graveyard, const struct session *session);

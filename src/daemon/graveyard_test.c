@@ -67,9 +67,7 @@ static void remember(void *context, const struct grave *grave)
 static void close_files(struct sessions *sessions)
 {
     (void) uv_run(&loop, UV_RUN_DEFAULT);
-    close_fd(&sessions->graveyard.file);
-    close_fd(&sessions->graveyard.other);
-    close_fd(&sessions->graveyard.lock);
+    graveyard_close(&sessions->graveyard);
 }
 
 static void remove_folder(const char *folder)

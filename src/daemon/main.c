@@ -23,6 +23,7 @@
 #include "daemon/rest/early.h"
 #include "daemon/rest/identity.h"
 #include "daemon/rest/rest.h"
+#include "daemon/takeover.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -81,6 +82,7 @@ static struct daemon {
     struct http_patience patience;
     struct processes processes;
     struct door door;
+    struct takeover takeover;
     uv_signal_t terminated, interrupted;
     uv_timer_t drained;
     deadline drain_ends;
@@ -205,6 +207,8 @@ static void end(void)
     spawner_close(&daemon_.spawner);
     network_close(daemon_.network);
     approvals_leave(daemon_.approvals);
+    takeover_close(&daemon_.takeover);
+    replays_leave(daemon_.door.replays);
     receipts_leave(daemon_.receipts);
     blobs_leave(daemon_.blobs);
     notices_leave(daemon_.notices);
@@ -233,7 +237,7 @@ static void on_signal(uv_signal_t *handle, int number)
     http_stop_listening(daemon_.http);
     daemon_.drain_ends = deadline_in(daemon_.runs.is_closing ? CANCEL_MOST_MS : DRAIN_MOST_MS);
     if (!daemon_.runs.is_closing)
-        sessions_end(&daemon_.sessions, END_STOPPED);
+        sessions_leave(&daemon_.sessions);
     if (daemon_.runs.is_closing)
         runs_cancel(&daemon_.runs);
     daemon_.runs.is_closing = true;
@@ -293,9 +297,13 @@ static int open_doors(error *err)
                                   .approvals = daemon_.approvals,
                                   .processes = &daemon_.processes,
                                   .traffic = &daemon_.traffic };
-    if (replays_open(settings.is_private ? NULL : settings.state, &daemon_.door.replays, err) < 0 ||
+    const struct replays_settings keys = { .loop = &daemon_.loop,
+                                           .state = settings.is_private ? NULL : settings.state,
+                                           .sync_each = receipts_sync_each(daemon_.receipts) };
+    if (replays_open(&keys, &daemon_.door.replays, err) < 0 ||
         (!settings.is_private && past_open(daemon_.receipts, &daemon_.door.past, err) < 0))
         return -1;
+    takeover_open(&daemon_.takeover, &daemon_.loop, &daemon_.door);
     struct http_settings http = { .tables = route_tables,
                                   .door = &daemon_.door,
                                   .body_most = settings.is_private ? body_most_private : body_most,

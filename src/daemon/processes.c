@@ -412,13 +412,19 @@ static void on_session_ended(void *context, const error *why)
 /* --- starting -----------------------------------------------------------------------------------
  */
 
+void process_next_id(const struct processes *processes, char ret_id[PROCESS_ID_SIZE])
+{
+    (void) snprintf(ret_id, PROCESS_ID_SIZE, "prc_%" PRIu64, processes->last_id + 1);
+}
+
 static struct process *process_new(struct processes *processes, struct session *session,
                                    const struct process_request *request)
 {
     struct process *process = calloc(1, sizeof *process);
     if (!process)
         return NULL;
-    (void) snprintf(process->id, sizeof process->id, "prc_%" PRIu64, ++processes->last_id);
+    process_next_id(processes, process->id);
+    processes->last_id++;
     (void) snprintf(process->session_id, sizeof process->session_id, "%s", session_id(session));
     process->processes = processes;
     process->session = session;

@@ -101,6 +101,9 @@ struct process_request {
     const struct bytes *variables; /* of the session: NAME=value, each ended by NUL */
 };
 
+/* The id that the next process will have. */
+void process_next_id(const struct processes *processes, char ret_id[PROCESS_ID_SIZE]);
+
 /* Starts one. Gives *ret_process, which is STARTING: its readers are woken when that changes. */
 int process_start(struct processes *processes, struct session *session,
                   const struct process_request *request, struct process **ret_process, error *err);

@@ -195,11 +195,11 @@ static void thread_is_there(uv_work_t *work, int status)
 }
 
 /* libuv begins its threads with the first work: now, since the daemon's filter lets none begin
- * later. One is the log's, whatever beside.h does on the other. */
+ * later. One is the log's and one that of keys, whatever beside.h does on the third. */
 static int start_thread(struct receipts *receipts, uv_loop_t *loop, error *err)
 {
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is no other thread yet */
-    (void) setenv("UV_THREADPOOL_SIZE", "2", 1);
+    (void) setenv("UV_THREADPOOL_SIZE", "3", 1);
     int result = uv_queue_work(loop, &receipts->work, do_nothing, thread_is_there);
     if (result < 0)
         return fail(err, ERR_SYSTEM, "start the thread of the log: %s", uv_strerror(result));
@@ -221,19 +221,37 @@ static int open_folder(const char *state, int *ret_folder, error *err)
     return *ret_folder < 0 ? fail_os(err, "open the folder of the log '%s'", path) : 0;
 }
 
+bool receipts_sync_each(const struct receipts *receipts)
+{
+    return receipts->is_durable;
+}
+
+/* The log is looked at as it is now: another daemon may have written its last receipts since. */
+int receipts_recover(struct receipts *receipts, error *err)
+{
+    unsigned lost;
+    struct merkle_head head;
+    if (ledger_begin(receipts->ledger, &head, err) < 0)
+        return -1;
+    ledger_abandon(receipts->ledger);
+    if (intents_recover(receipts->folder, receipts->ledger, &lost, err) < 0)
+        return -1;
+    if (lost > 0)
+        log_event(LOG_WARNING, "receipts.recovered", COUNT("lost", lost));
+    return 0;
+}
+
 /* What the last daemon's death has left: a torn record, executions without an end. */
 static int settle(struct receipts *receipts, error *err)
 {
-    unsigned lost;
     uint64_t torn = ledger_take_torn(receipts->ledger);
     const struct event_field fields[] = { { "torn_bytes", NULL, (int64_t) torn }, { 0 } };
     if (torn > 0 && audit_write(receipts, "log.recovered", fields, err) < 0)
         return -1;
-    if (intents_recover(receipts->folder, receipts->ledger, &lost, err) < 0)
+    if (torn > 0)
+        log_event(LOG_WARNING, "receipts.recovered", COUNT("torn_bytes", (int64_t) torn));
+    if (receipts_recover(receipts, err) < 0)
         return -1;
-    if (torn > 0 || lost > 0)
-        log_event(LOG_WARNING, "receipts.recovered", COUNT("torn_bytes", (int64_t) torn),
-                  COUNT("lost", lost));
     return intents_open(receipts->folder, receipts->ledger, &receipts->intents, err);
 }
 

@@ -39,6 +39,10 @@ int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
 void receipts_leave(struct receipts *receipts); /* the loop ends: gives its timer back */
 void receipts_close(struct receipts *receipts); /* the last checkpoint; after the loop */
 
+/* Writes `lost` receipts for what daemons have left open that have ended since. */
+int receipts_recover(struct receipts *receipts, error *err);
+bool receipts_sync_each(const struct receipts *receipts);
+
 /* Fails  ERR_UNAVAILABLE  the disk is full: nothing new may begin */
 int receipts_have_room(struct receipts *receipts, error *err);
 

@@ -1,55 +1,102 @@
-/* replays_test.c - the same request gets the same run, and nothing else does. */
+/* replays_test.c - the same request gets the same run, and nothing else does; no key is forgotten
+ * before its day is over, whoever else sends keys and whatever the clock on the wall says. */
 #include "daemon/replays.h"
 
 #include "base/test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+enum { HEAD_CLOCK = 8, ENTRY_SIZE = 128 }; /* places in the file */
+
+static struct replays *opened(const char *state)
+{
+    struct replays *replays = NULL;
+    error err;
+    require(replays_open(&(struct replays_settings){ .state = state }, &replays, &err) == 0, "%s",
+            err.text);
+    return replays;
+}
+
+static int keep(struct replays *replays, const struct replay *replay, const char *id, error *err)
+{
+    struct replayed begun = { .log_size = 7 };
+    (void) snprintf(begun.id, sizeof begun.id, "%s", id);
+    return replays_keep(replays, replay, &begun, err);
+}
+
+static bool is_known(struct replays *replays, const struct replay *replay, const char *id)
+{
+    struct replayed found;
+    error err;
+    return replays_find(replays, replay, &found, &err) == REPLAY_KNOWN && strcmp(found.id, id) == 0;
+}
+
+static bool is_new(struct replays *replays, const struct replay *replay)
+{
+    struct replayed found;
+    error err;
+    return replays_find(replays, replay, &found, &err) == REPLAY_NEW;
+}
+
+static void remove_state(const char *state)
+{
+    char path[64];
+    (void) snprintf(path, sizeof path, "%s/replays", state);
+    (void) unlink(path);
+    (void) rmdir(state);
+}
+
 TEST(the_same_request_gets_the_same_run)
 {
-    struct replays *replays;
+    struct replays *replays = opened(NULL);
     error err;
-    require(replays_open(NULL, &replays, &err) == 0, "%s", err.text);
-    struct replay one = { .caller = "a", .key = "k", .digest = { 1 } };
-    struct replay other_body = { .caller = "a", .key = "k", .digest = { 2 } };
-    struct replay other_caller = { .caller = "b", .key = "k", .digest = { 2 } };
+    struct replay one = { .caller = "a", .tenant = "t", .key = "k", .digest = { 1 } };
+    struct replay other_body = { .caller = "a", .tenant = "t", .key = "k", .digest = { 2 } };
+    struct replay other_caller = { .caller = "b", .tenant = "t", .key = "k", .digest = { 2 } };
     struct replayed run;
-    expect(replays_find(replays, &one, &run, &err) == REPLAY_NEW, "it is known before it came");
-    expect(replays_keep(replays, &one, &(struct replayed){ .run = "run_1" }, &err) == 0, "%s",
-           err.text);
-    expect(replays_find(replays, &one, &run, &err) == REPLAY_KNOWN && strcmp(run.run, "run_1") == 0,
-           "the run is '%s'", run.run);
+    expect(is_new(replays, &one), "it is known before it came");
+    expect(keep(replays, &one, "run_1", &err) == 0, "%s", err.text);
+    expect(is_known(replays, &one, "run_1"), "it is not known");
     expect(replays_find(replays, &other_body, &run, &err) == -1 && err.code == ERR_CONFLICT,
            "another body was taken for the same");
-    expect(replays_find(replays, &other_caller, &run, &err) == REPLAY_NEW, "callers meet");
+    expect(is_new(replays, &other_caller), "callers meet");
     replays_free(replays);
 }
 
-TEST(the_oldest_goes_when_there_are_too_many)
+/* Gives  how many keys of this tenant are kept before one is refused. */
+static uint32_t keep_all(struct replays *replays, const char *tenant, error *err)
 {
-    struct replays *replays;
-    error err;
-    require(replays_open(NULL, &replays, &err) == 0, "%s", err.text);
     char key[16];
-    struct replayed run;
-    struct replay replay = { .caller = "", .key = key };
-    for (int i = 0; i < 2 * REPLAYS_MOST + 1; i++) {
-        (void) snprintf(key, sizeof key, "%d", i);
-        struct replayed begun = { .log_size = 0 };
-        (void) snprintf(begun.run, sizeof begun.run, "%s", key);
-        expect(replays_keep(replays, &replay, &begun, &err) == 0, "%s", err.text);
+    struct replay replay = { .caller = tenant, .tenant = tenant, .key = key };
+    for (uint32_t i = 0; i <= REPLAYS_MOST; i++) {
+        (void) snprintf(key, sizeof key, "%u", i);
+        if (keep(replays, &replay, key, err) < 0)
+            return i;
     }
-    (void) snprintf(key, sizeof key, "%d", REPLAYS_MOST);
-    expect(replays_find(replays, &replay, &run, &err) == REPLAY_NEW, "the oldest is still there");
-    for (int i = REPLAYS_MOST + 1; i < 2 * REPLAYS_MOST + 1; i++) {
-        (void) snprintf(key, sizeof key, "%d", i);
-        expect(replays_find(replays, &replay, &run, &err) == REPLAY_KNOWN &&
-                   strcmp(run.run, key) == 0,
-               "%s was forgotten", key);
-    }
+    return UINT32_MAX;
+}
+
+TEST(nobody_takes_the_place_of_a_key_that_lives)
+{
+    struct replays *replays = opened(NULL);
+    error err;
+    struct replay mine = { .caller = "mine", .tenant = "mine", .key = "k" };
+    struct replay later = { .caller = "mine", .tenant = "mine", .key = "later" };
+    struct replay first = { .caller = "other", .tenant = "other", .key = "0" };
+    expect(keep(replays, &mine, "run_1", &err) == 0, "%s", err.text);
+    uint32_t kept = keep_all(replays, "other", &err);
+    expect(err.code == ERR_QUOTA && kept >= REPLAYS_MOST / 2 - 1 && kept <= REPLAYS_MOST / 2,
+           "%u keys of one tenant: %s", kept, err.text);
+    expect(is_known(replays, &mine, "run_1") && is_known(replays, &first, "0"),
+           "a key was forgotten for another");
+    expect(keep(replays, &later, "run_2", &err) == 0, "one tenant leaves no room: %s", err.text);
+    expect(keep_all(replays, "third", &err) > REPLAYS_MOST / 8 && err.code == ERR_QUOTA, "%s",
+           err.text);
+    expect(is_known(replays, &mine, "run_1"), "a key was forgotten for two others");
     replays_free(replays);
 }
 
@@ -57,35 +104,133 @@ TEST(the_next_daemon_knows_them)
 {
     char state[] = "/tmp/replays_test.XXXXXX";
     require(mkdtemp(state), "no folder");
-    struct replay replay = { .caller = "a", .key = "k", .digest = { 1 } };
-    struct replay refused = { .caller = "a", .key = "r", .digest = { 1 } };
-    struct replays *replays, *second;
+    struct replay replay = { .caller = "a", .tenant = "t", .key = "k", .digest = { 1 } };
+    struct replay refused = { .caller = "a", .tenant = "t", .key = "r", .digest = { 1 } };
+    struct replays *replays = opened(state);
     struct replayed run = { .log_size = 0 };
     error err;
-    require(replays_open(state, &replays, &err) == 0, "%s", err.text);
-    struct replayed begun = { .run = "run_1", .log_size = 7 };
-    expect(replays_keep(replays, &replay, &begun, &err) == 0, "%s", err.text);
-    expect(replays_keep(replays, &refused, &begun, &err) == 0, "%s", err.text);
+    expect(keep(replays, &replay, "run_1", &err) == 0, "%s", err.text);
+    expect(keep(replays, &refused, "run_2", &err) == 0, "%s", err.text);
     replays_drop_last(replays);
-
-    require(replays_open(state, &second, &err) == 0, "%s", err.text);
-    expect(replays_find(second, &replay, &run, &err) == REPLAY_NEW, "two daemons share the file");
-    replays_free(second);
-
     replays_free(replays);
-    require(replays_open(state, &replays, &err) == 0, "%s", err.text);
+
+    replays = opened(state);
     expect(replays_find(replays, &replay, &run, &err) == REPLAY_KNOWN &&
-               strcmp(run.run, "run_1") == 0 && run.is_of_earlier && run.log_size == 7,
-           "the run is '%s'", run.run);
-    expect(replays_find(replays, &refused, &run, &err) == REPLAY_NEW, "what was dropped is known");
-    expect(replays_keep(replays, &refused, &begun, &err) == 0 &&
-               replays_find(replays, &replay, &run, &err) == REPLAY_KNOWN,
+               strcmp(run.id, "run_1") == 0 && run.is_of_earlier && run.is_of_boot &&
+               run.log_size == 7,
+           "the run is '%s'", run.id);
+    expect(is_new(replays, &refused), "what was dropped is known");
+    expect(keep(replays, &refused, "run_3", &err) == 0 && is_known(replays, &replay, "run_1"),
            "what is new takes the place of what is older");
     replays_free(replays);
-    char path[sizeof state + 8];
+    remove_state(state);
+}
+
+TEST(two_daemons_never_know_different_things)
+{
+    char state[] = "/tmp/replays_test.XXXXXX";
+    require(mkdtemp(state), "no folder");
+    struct replay replay = { .caller = "a", .tenant = "t", .key = "k" };
+    struct replay fresh = { .caller = "a", .tenant = "t", .key = "fresh" };
+    struct replays *first = opened(state), *second = opened(state);
+    struct replayed run;
+    error err;
+    expect(keep(first, &replay, "run_1", &err) == 0, "%s", err.text);
+    expect(replays_are_elsewhere(second) && !replays_are_elsewhere(first), "who has them?");
+    expect(replays_find(second, &replay, &run, &err) == -1 && err.code == ERR_UNAVAILABLE,
+           "the second of two answers for keys of the first");
+    expect(keep(second, &fresh, "run_2", &err) == -1 && err.code == ERR_UNAVAILABLE,
+           "the second of two keeps keys");
+    expect(replays_take_over(second, &err) == REPLAYS_ELSEWHERE, "it is taken from one that lives");
+    replays_free(first);
+    expect(replays_take_over(second, &err) == 0 && is_known(second, &replay, "run_1"), "%s",
+           err.text);
+    replays_free(second);
+    remove_state(state);
+}
+
+/* Moves the clock of the file, as days of service do. */
+static void let_pass(const char *state, int64_t more_ms)
+{
+    char path[64];
+    int64_t clock_ms = 0;
     (void) snprintf(path, sizeof path, "%s/replays", state);
-    (void) unlink(path);
-    (void) rmdir(state);
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    require(pread(file, &clock_ms, sizeof clock_ms, HEAD_CLOCK) == sizeof clock_ms, "no head");
+    clock_ms += more_ms;
+    require(pwrite(file, &clock_ms, sizeof clock_ms, HEAD_CLOCK) == sizeof clock_ms, "no head");
+    (void) close(file);
+}
+
+TEST(a_key_lives_for_a_day_of_service)
+{
+    static const int64_t day_ms = INT64_C(24) * 3600 * 1000;
+    char state[] = "/tmp/replays_test.XXXXXX";
+    require(mkdtemp(state), "no folder");
+    struct replay replay = { .caller = "a", .tenant = "t", .key = "k" };
+    struct replays *replays = opened(state);
+    error err;
+    expect(keep(replays, &replay, "run_1", &err) == 0, "%s", err.text);
+    replays_free(replays);
+    let_pass(state, day_ms - 60000);
+    replays = opened(state);
+    expect(is_known(replays, &replay, "run_1"), "it was forgotten before its day was over");
+    replays_free(replays);
+    let_pass(state, 60000);
+    replays = opened(state);
+    expect(is_new(replays, &replay), "it is still known after its day");
+    expect(keep(replays, &replay, "run_2", &err) == 0 && is_known(replays, &replay, "run_2"), "%s",
+           err.text);
+    replays_free(replays);
+    remove_state(state);
+}
+
+TEST(the_ring_goes_round)
+{
+    char state[] = "/tmp/replays_test.XXXXXX";
+    require(mkdtemp(state), "no folder");
+    struct replays *replays = opened(state);
+    error err;
+    char path[64];
+    (void) snprintf(path, sizeof path, "%s/replays", state);
+    (void) keep_all(replays, "a", &err);
+    replays_free(replays);
+    let_pass(state, INT64_C(25) * 3600 * 1000);
+    replays = opened(state);
+    uint32_t kept = keep_all(replays, "b", &err); /* goes on behind what is dead, and round */
+    expect(kept >= REPLAYS_MOST / 2 - 1 && kept <= REPLAYS_MOST / 2 + 1, "%u: %s", kept, err.text);
+    expect(keep_all(replays, "c", &err) > REPLAYS_MOST / 8, "%s", err.text);
+    replays_free(replays);
+    replays = opened(state);
+    struct replay oldest = { .caller = "b", .tenant = "b", .key = "0" };
+    struct replay newest = { .caller = "c", .tenant = "c", .key = "1000" };
+    struct replay dead = { .caller = "a", .tenant = "a", .key = "1000" };
+    expect(is_known(replays, &oldest, "0") && is_known(replays, &newest, "1000") &&
+               is_new(replays, &dead),
+           "the next daemon knows others");
+    replays_free(replays);
+    remove_state(state);
+}
+
+TEST(a_file_of_another_kind_has_no_keys)
+{
+    char state[] = "/tmp/replays_test.XXXXXX", junk[3 * ENTRY_SIZE];
+    char path[64];
+    require(mkdtemp(state), "no folder");
+    (void) snprintf(path, sizeof path, "%s/replays", state);
+    memset(junk, 'x', sizeof junk);
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    require(write(file, junk, sizeof junk) == sizeof junk, "no file");
+    (void) close(file);
+    struct replays *replays = opened(state);
+    struct replay replay = { .caller = "a", .tenant = "t", .key = "k" };
+    error err;
+    expect(is_new(replays, &replay) && keep(replays, &replay, "run_1", &err) == 0, "%s", err.text);
+    replays_free(replays);
+    replays = opened(state);
+    expect(is_known(replays, &replay, "run_1"), "it was not kept");
+    replays_free(replays);
+    remove_state(state);
 }
 
 TEST(keys_are_plain_words)
@@ -101,5 +246,7 @@ TEST(keys_are_plain_words)
     expect(replay_check_key(lengthy + 1, &err) == 0, "the longest key was refused");
 }
 
-TESTS(CASE(the_same_request_gets_the_same_run), CASE(the_oldest_goes_when_there_are_too_many),
-      CASE(the_next_daemon_knows_them), CASE(keys_are_plain_words))
+TESTS(CASE(the_same_request_gets_the_same_run), CASE(nobody_takes_the_place_of_a_key_that_lives),
+      CASE(the_next_daemon_knows_them), CASE(two_daemons_never_know_different_things),
+      CASE(a_key_lives_for_a_day_of_service), CASE(the_ring_goes_round),
+      CASE(a_file_of_another_kind_has_no_keys), CASE(keys_are_plain_words))

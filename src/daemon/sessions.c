@@ -214,7 +214,7 @@ int sessions_enter(const struct sessions *sessions, const struct account *accoun
 /* --- creation -----------------------------------------------------------------------------------
  */
 
-static void make_id(char id[SESSION_ID_SIZE])
+void session_choose_id(char id[SESSION_ID_SIZE])
 {
     unsigned char random[16];
     randombytes_buf(random, sizeof random);
@@ -327,7 +327,11 @@ static int fill_in(struct session *session, struct session_request *request, err
     if (grant_time(session, request, err) < 0 || grant_memory(session, request, err) < 0)
         return -1;
     session->metadata = request->metadata ? json_object_get(request->metadata) : NULL;
-    make_id(session->id);
+    if (request->id)
+        (void) snprintf(session->id, sizeof session->id, "%s", request->id);
+    else
+        session_choose_id(session->id);
+    request->id = NULL; /* it is the caller's */
     return 0;
 }
 
@@ -468,6 +472,30 @@ int sessions_open(struct sessions *sessions, const char *state, error *err)
     return 0;
 }
 
+int sessions_take_over(struct sessions *sessions, error *err)
+{
+    struct graveyard *graveyard = &sessions->graveyard;
+    int64_t now = wall_clock_ms();
+    if (graveyard->folder < 0 || graveyard->file >= 0)
+        return 0;
+    int taken = graveyard_take_over(graveyard, remember, sessions, err);
+    if (taken != 0)
+        return taken;
+    for (const struct session *session = sessions->oldest; session; session = session->newer) {
+        if (session->account) /* ours, of the time before */
+            graveyard_note_begin(graveyard, session);
+        if (session->account && session->state == SESSION_ENDED)
+            graveyard_note_end(graveyard, session);
+    }
+    return tell_found_dead(sessions, now, err);
+}
+
+void sessions_leave(struct sessions *sessions)
+{
+    sessions_end(sessions, END_STOPPED);
+    graveyard_close(&sessions->graveyard);
+}
+
 void sessions_proceed(struct sessions *sessions)
 {
     error why;
@@ -502,9 +530,6 @@ void sessions_close(struct sessions *sessions)
         if (!session->listeners)
             forget(sessions, session);
     }
-    close_fd(&sessions->graveyard.file);
-    close_fd(&sessions->graveyard.other);
-    close_fd(&sessions->graveyard.lock);
-    sessions->graveyard = (struct graveyard){ .file = -1, .other = -1, .lock = -1 };
+    graveyard_close(&sessions->graveyard);
     uv_close((uv_handle_t *) &sessions->timer, NULL);
 }

@@ -56,6 +56,7 @@ struct session_request {
     struct json_object *metadata;
     bool has_idle, has_ttl;
     uint64_t idle_ms, ttl_ms;
+    const char *id; /* that it is to have, as session_choose_id() made it; NULL: any */
 };
 
 /* What a caller asks of a new context, or of one cell. */
@@ -148,9 +149,9 @@ struct session {
     struct session *older, *newer;
 };
 
-/* The files of graveyard.h and their lock; -1: none. */
+/* The files of graveyard.h, their lock and folder; -1: none. */
 struct graveyard {
-    int file, other, lock;
+    int file, other, lock, folder;
     unsigned lines;  /* in `file` */
     bool is_turning; /* `file` is on its way to the disk, then `other` is emptied */
 };
@@ -171,6 +172,14 @@ struct sessions {
 
 /* The first five have been set, all borrowed. `state` is the daemon's folder, NULL for none. */
 int sessions_open(struct sessions *sessions, const char *state, error *err);
+
+/* While another daemon notes its sessions in the state folder, ours are not noted there. Tries to
+ * become the one who does. Returns 0, or SESSIONS_ELSEWHERE. */
+enum { SESSIONS_ELSEWHERE = 1 };
+int sessions_take_over(struct sessions *sessions, error *err);
+
+/* Ends all of them in good order; the next daemon may note its own from now on. */
+void sessions_leave(struct sessions *sessions);
 void sessions_close(struct sessions *sessions);
 
 /* The pool has room: who waits for it is next. */
@@ -189,6 +198,7 @@ void session_request_done(struct session_request *request);
  * Gives  *ret_session, borrowed; it runs at once, or when its listeners are told.
  * Fails  ERR_BUSY  as many as the policy or this machine allows are alive; else as spec_grant(). */
 struct session_source;
+void session_choose_id(char ret_id[SESSION_ID_SIZE]);
 int session_create(struct sessions *sessions, struct session_request *request,
                    const struct session_source *source, struct session **ret_session, error *err);
 

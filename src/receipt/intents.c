@@ -57,9 +57,13 @@ static void check_slot(const struct slot *slot, unsigned char ret_check[8])
 
 static int open_folder(int folder, int *ret_folder, error *err)
 {
-    if (mkdirat(folder, "open", 0700) < 0 && errno != EEXIST)
-        return fail_os(err, "make the log's folder 'open'");
-    *ret_folder = openat(folder, "open", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    static const int how = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+    *ret_folder = openat(folder, "open", how);
+    if (*ret_folder < 0 && errno == ENOENT) { /* a daemon that serves makes no folders */
+        if (mkdirat(folder, "open", 0700) < 0 && errno != EEXIST)
+            return fail_os(err, "make the log's folder 'open'");
+        *ret_folder = openat(folder, "open", how);
+    }
     if (*ret_folder < 0)
         return fail_os(err, "open the log's folder 'open'");
     return 0;

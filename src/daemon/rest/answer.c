@@ -115,7 +115,7 @@ void exchange_fail(struct exchange *exchange, const error *cause)
     json_string_field(&json, "code", row->json_code);
     json_string_field(&json, "message", cause->text);
     json_string_field(&json, "fault", error_fault(cause->code));
-    json_flag_field(&json, "retryable", row->retryable);
+    json_flag_field(&json, "retryable", row->retryable || exchange->is_retryable);
     json_string_field(&json, "request_id", exchange->id);
     json_close(&json, '}');
     json_close(&json, '}');

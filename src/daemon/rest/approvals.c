@@ -221,8 +221,8 @@ static const struct route rows[] = {
       .query = list_query, .gives = "ApprovalList" },
     { "GET",  "/v1/approvals/{id}",        BODY_NONE, get_approval,  "An approval, with everything that an approver must know; with ?wait= when it is decided",
       .query = get_query, .gives = "Approval" },
-    { "POST", "/v1/approvals/{id}:decide", BODY_JSON, post_decision, "Approves or denies, never what one has asked for oneself; or takes an approval back that was not used yet", RIGHT_APPROVE, .takes = "Decision", .gives = "Approval" },
-    { "POST", "/v1/approvals/{id}",        BODY_JSON, post_decision, "The same", RIGHT_APPROVE, .takes = "Decision", .gives = "Approval" },
+    { "POST", "/v1/approvals/{id}:decide", BODY_JSON, post_decision, "Approves or denies, never what one has asked for oneself; or takes an approval back that was not used yet", RIGHT_APPROVE, .takes = "Decision", .gives = "Approval", .is_repeatable = true },
+    { "POST", "/v1/approvals/{id}",        BODY_JSON, post_decision, "The same", RIGHT_APPROVE, .takes = "Decision", .gives = "Approval", .is_repeatable = true },
     /* clang-format on */
 };
 

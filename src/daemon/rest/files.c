@@ -246,11 +246,11 @@ static const struct parameter signed_query[] = {
 
 /* clang-format off */
 static const struct route rows[] = {
-    { "POST",   "/v1/sessions/{id}/files:stat",   BODY_JSON,   post_stat,          "What stands at a path of a session", .takes = "FileRequest", .may_lack_body = true, .gives = "FileEntry" },
-    { "POST",   "/v1/sessions/{id}/files:list",   BODY_JSON,   post_list,          "The entries below a folder, to a depth, sorted by path", .takes = "FileListRequest", .may_lack_body = true, .gives = "FileListing" },
-    { "POST",   "/v1/sessions/{id}/files:mkdir",  BODY_JSON,   post_mkdir,         "Makes a folder, and those that lead to it", .status = 201, .takes = "FileRequest", .gives = "FilePath" },
+    { "POST",   "/v1/sessions/{id}/files:stat",   BODY_JSON,   post_stat,          "What stands at a path of a session", .takes = "FileRequest", .may_lack_body = true, .gives = "FileEntry", .is_repeatable = true },
+    { "POST",   "/v1/sessions/{id}/files:list",   BODY_JSON,   post_list,          "The entries below a folder, to a depth, sorted by path", .takes = "FileListRequest", .may_lack_body = true, .gives = "FileListing", .is_repeatable = true },
+    { "POST",   "/v1/sessions/{id}/files:mkdir",  BODY_JSON,   post_mkdir,         "Makes a folder, and those that lead to it", .status = 201, .takes = "FileRequest", .gives = "FilePath", .is_repeatable = true },
     { "POST",   "/v1/sessions/{id}/files:move",   BODY_JSON,   post_move,          "Gives a file or folder another path", .takes = "FileMoveRequest", .gives = "FilePath" },
-    { "POST",   "/v1/sessions/{id}/files:sign",   BODY_JSON,   file_sign,          "A URL that needs no key: one path, one method, for some time", .takes = "FileSignRequest", .gives = "SignedUrl" },
+    { "POST",   "/v1/sessions/{id}/files:sign",   BODY_JSON,   file_sign,          "A URL that needs no key: one path, one method, for some time", .takes = "FileSignRequest", .gives = "SignedUrl", .is_repeatable = true },
     { "GET",    "/v1/sessions/{id}/files:watch",  BODY_NONE,   file_get_watch,     "Changes below a folder, as events", .mime = "text/event-stream", .streams = true, .query = watch_query },
     { "GET",    "/v1/sessions/{id}/files:tar",    BODY_NONE,   file_get_tar,       "A folder and what is below it as a tar", .mime = "application/x-tar", .query = folder_query },
     { "PUT",    "/v1/sessions/{id}/files:tar",    BODY_STREAM, file_answer_upload, "Unpacks a tar into a folder", .begin = file_begin_put_tar, .take = file_take_upload, .query = folder_query, .gives = "TarUnpacked" },

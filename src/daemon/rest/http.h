@@ -95,6 +95,8 @@ struct route {
     const char *mime;              /* of the answer; NULL: application/json */
     unsigned status;               /* of a good answer; 0: 200 */
     bool streams;                  /* text/event-stream too, if the client asks for it */
+    bool is_once;                  /* POST: an Idempotency-Key is honoured (once.h) */
+    bool is_repeatable; /* POST: done twice it is as if done once; a key changes nothing */
     bool may_be_202;    /* with Prefer: respond-async, or where a person is asked first */
     const char *or_503; /* schema of a 503; NULL: Error */
 };
@@ -132,6 +134,7 @@ struct exchange {
     bool is_waiting; /* suspended */
     bool is_gone;    /* the peer hung up while we waited */
     bool is_answered;
+    bool is_retryable; /* what refuses it is over in a moment, whatever its code says */
     bool is_streaming;
     bool needs_host;  /* HTTP/1.1 */
     bool is_remote;   /* it came by TCP, not by a Unix socket */

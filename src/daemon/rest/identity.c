@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "daemon/accounts.h"
+#include "daemon/rest/once.h"
 #include "daemon/rest/rest.h"
 
 #include <microhttpd.h>
@@ -70,7 +71,7 @@ int identify(struct exchange *exchange, error *err)
     struct door *door = exchange->door;
     const char *key;
     bool needs_no_key = exchange->is_owner || (exchange->is_remote && door->tcp_needs_no_key);
-    if (find_key(exchange, &key, err) < 0)
+    if (find_key(exchange, &key, err) < 0 || once_check_place(exchange, err) < 0)
         return -1;
     if (key) {
         if (accounts_identify(door->accounts, key, &exchange->account, err) < 0 ||

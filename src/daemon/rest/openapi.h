@@ -21,6 +21,12 @@ struct route_table;
 
 enum place { IN_QUERY, IN_HEADER };
 
+/* Of routes that are `is_once`. */
+#define KEY_TYPE "string 1..255"
+#define KEY_TEXT                                                                                   \
+    "the same key with the same body gets the same answer for a day, and nothing is begun twice; " \
+    "what was begun goes on when the connection ends"
+
 struct parameter {
     const char *name; /* NULL ends a list */
     enum place place;

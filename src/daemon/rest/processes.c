@@ -8,6 +8,7 @@
 #include "daemon/contexts.h"
 #include "daemon/json_writer.h"
 #include "daemon/pieces.h"
+#include "daemon/rest/once.h"
 #include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
 #include "daemon/sessions.h"
@@ -188,11 +189,28 @@ static int read_terminal(struct json_object *terminal, struct process_request *r
     return fields_read(terminal, fields, COUNT_OF(fields), err);
 }
 
-static int start(struct exchange *exchange, struct session *session, struct process **ret_process,
-                 error *err)
+/* The key is noted as the last thing before it starts. */
+static int start_once(struct exchange *exchange, struct session *session,
+                      const struct process_request *request, struct once *once,
+                      struct process **ret_process, error *err)
 {
     const struct door *door = exchange->door;
-    struct json_object *json = NULL;
+    char id[PROCESS_ID_SIZE];
+    process_next_id(door->processes, id);
+    if (once_keep(exchange, once, id, err) < 0)
+        return -1;
+    if (process_start(door->processes, session, request, ret_process, err) == 0)
+        return 0;
+    once_drop(exchange, once);
+    return -1;
+}
+
+/* `json` is borrowed. */
+static int start(struct exchange *exchange, struct json_object *json, struct once *once,
+                 struct process **ret_process, error *err)
+{
+    const struct door *door = exchange->door;
+    struct session *session = NULL;
     struct json_object *terminal = NULL;
     struct process_request request = { .account = exchange->account };
     struct variables variables = { 0 };
@@ -206,7 +224,8 @@ static int start(struct exchange *exchange, struct session *session, struct proc
         { "terminal", FIELD_JSON, &terminal, 0 },
         { "timeout_ms", FIELD_COUNT, &request.timeout_ms, TIMEOUT_MOST_MS },
     };
-    int done = exchange->body_bytes > 0 ? json_reader_end(&exchange->body, &json, err) : 0;
+    int done =
+        sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &session, err);
     if (done == 0)
         done = fields_read(json, fields, COUNT_OF(fields), err);
     if (done == 0)
@@ -219,14 +238,45 @@ static int start(struct exchange *exchange, struct session *session, struct proc
         done = spec_environment(&session->spec, session->request.place, NULL, &variables, err);
     request.variables = &variables.text;
     if (done == 0)
-        done = process_start(door->processes, session, &request, ret_process, err);
+        done = start_once(exchange, session, &request, once, ret_process, err);
     bytes_done(&request.shell);
     bytes_done(&request.folder);
     bytes_done(&request.tag);
     bytes_done(&variables.text);
-    json_object_put(json);
-    json_reader_close(&exchange->body);
     return done == 0 ? 0 : -1;
+}
+
+/* Gives  the process that this very request has started before; NULL: it is new. */
+static int find_begun(struct exchange *exchange, const struct session *session,
+                      struct json_object *json, struct once *once, struct process **ret_process,
+                      error *err)
+{
+    const struct door *door = exchange->door;
+    int found = once_find(exchange, json, once, err);
+    *ret_process = NULL;
+    if (found != ONCE_KNOWN)
+        return found;
+    if (!once->known.is_of_earlier) /* else another may be called so */
+        *ret_process = process_find(door->processes, session, once->known.id);
+    if (!*ret_process)
+        return once_fail_forgotten(once, err);
+    once_say_replayed(exchange);
+    return 0;
+}
+
+static int begin_process(struct exchange *exchange, const struct session *session,
+                         struct process **ret_process, error *err)
+{
+    struct json_object *json = NULL;
+    struct once once;
+    if (exchange->body_bytes > 0 && json_reader_end(&exchange->body, &json, err) < 0)
+        return -1;
+    json_reader_close(&exchange->body);
+    int result = find_begun(exchange, session, json, &once, ret_process, err);
+    if (result == 0 && !*ret_process)
+        result = start(exchange, json, &once, ret_process, err);
+    (void) json_object_put(json);
+    return result;
 }
 
 static void post_process(struct exchange *exchange)
@@ -237,10 +287,10 @@ static void post_process(struct exchange *exchange)
         answer_started(exchange);
         return;
     }
-    struct session *session = exchange_session(exchange);
+    const struct session *session = exchange_tombstone(exchange);
     if (!session)
         return;
-    if (start(exchange, session, &process, &err) < 0) {
+    if (begin_process(exchange, session, &process, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
@@ -410,6 +460,7 @@ static void post_resize(struct exchange *exchange)
 
 static const struct parameter start_query[] = {
     { "stream", IN_QUERY, "=0,1", "1: its events follow, as with Accept: text/event-stream" },
+    { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT },
     { 0 },
 };
 static const struct parameter list_query[] = {
@@ -424,13 +475,13 @@ static const struct parameter events_query[] = {
 
 /* clang-format off */
 static const struct route rows[] = {
-    { "POST", "/v1/sessions/{id}/processes",                   BODY_JSON, post_process,  "Starts a program, with pipes or a terminal; its events follow with Accept: text/event-stream", .query = start_query, .takes = "ProcessRequest", .gives = "Process", .status = 201, .streams = true },
+    { "POST", "/v1/sessions/{id}/processes",                   BODY_JSON, post_process,  "Starts a program, with pipes or a terminal; its events follow with Accept: text/event-stream", .query = start_query, .is_once = true, .takes = "ProcessRequest", .gives = "Process", .status = 201, .streams = true },
     { "GET",  "/v1/sessions/{id}/processes",                   BODY_NONE, get_processes, "The programs that run; ?all=1: those too that have ended of late", .query = list_query, .gives = "ProcessList" },
     { "GET",  "/v1/sessions/{id}/processes/{process}",         BODY_NONE, get_process,   "A program, by id, pid or tag", .gives = "Process" },
     { "GET",  "/v1/sessions/{id}/processes/{process}/events",  BODY_NONE, get_process_events, "What it prints, from ?offset= or Last-Event-ID on, and its end", .query = events_query, .mime = "text/event-stream", .streams = true },
     { "POST", "/v1/sessions/{id}/processes/{process}/stdin",   BODY_JSON, post_stdin,    "Types into it; closes its input", .takes = "ProcessInput", .may_lack_body = true, .gives = "Process" },
     { "POST", "/v1/sessions/{id}/processes/{process}/signal",  BODY_JSON, post_signal,   "Sends it, or its whole group, a signal", .takes = "ProcessSignal", .gives = "Process" },
-    { "POST", "/v1/sessions/{id}/processes/{process}/resize",  BODY_JSON, post_resize,   "Gives its terminal another size", .takes = "TerminalSize", .may_lack_body = true, .gives = "Process" },
+    { "POST", "/v1/sessions/{id}/processes/{process}/resize",  BODY_JSON, post_resize,   "Gives its terminal another size", .takes = "TerminalSize", .may_lack_body = true, .gives = "Process", .is_repeatable = true },
 };
 /* clang-format on */
 const struct route_table process_routes = { "processes", rows, COUNT_OF(rows), RIGHT_SESSIONS };

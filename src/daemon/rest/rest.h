@@ -60,6 +60,7 @@ void metrics_request_ended(const struct exchange *exchange);
  * events, as the client has asked. With `owns_run` the run ends when the client hangs up, unless it
  * has said `Prefer: respond-async` or sent an Idempotency-Key. */
 int exchange_join_run(struct exchange *exchange, struct run *run, bool owns_run, error *err);
+int exchange_join_new(struct exchange *exchange, struct run *run, error *err); /* else: cancelled */
 void exchange_tell_run(struct exchange *exchange);
 
 /* sessions.c */
@@ -71,3 +72,8 @@ int exchange_fields(struct exchange *exchange, const struct field *fields, size_
  * second. */
 struct session *exchange_session(struct exchange *exchange);
 struct session *exchange_tombstone(struct exchange *exchange);
+void session_answer(struct exchange *exchange, struct session *session, unsigned status);
+
+/* session_begin.c */
+void session_post(struct exchange *exchange);
+void session_post_branch(struct exchange *exchange);

@@ -3,15 +3,13 @@
 
 #include "base/table.h"
 #include "daemon/json_writer.h"
-#include "daemon/receipts.h"
-#include "daemon/replays.h"
+#include "daemon/rest/once.h"
 #include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
 #include "daemon/rest/visit.h"
 #include "daemon/run.h"
 
 #include <microhttpd.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,43 +18,6 @@ enum { WAIT_MOST_S = 300, PAGE = 100, PAGE_MOST = 1000 };
 
 /* --- beginning one ------------------------------------------------------------------------------
  */
-
-/* The same JSON is the same request, however it is spaced. */
-static void digest_body(struct json_object *json, unsigned char digest[REPLAY_DIGEST_SIZE])
-{
-    size_t size = 0;
-    const char *text = json_object_to_json_string_length(json, JSON_C_TO_STRING_PLAIN, &size);
-    (void) crypto_generichash(digest, REPLAY_DIGEST_SIZE, (const unsigned char *) text,
-                              text ? size : 0, NULL, 0);
-}
-
-/* Gives  the run that this very request has begun before, or NULL: it is new, or that is answered.
- */
-static int find_replayed(struct exchange *exchange, const struct replay *replay,
-                         struct run **ret_run, error *err)
-{
-    const struct door *door = exchange->door;
-    struct replayed known = { .log_size = 0 };
-    error unknown;
-    *ret_run = NULL;
-    int result = replays_find(door->replays, replay, &known, err);
-    if (result != REPLAY_KNOWN)
-        return result;
-    *ret_run = runs_find(door->runs, exchange->account, known.run);
-    if (*ret_run && (*ret_run)->verdict.status == RUN_PENDING_APPROVAL) {
-        *ret_run = NULL; /* that one has not begun: it is asked again */
-        return 0;
-    }
-    if (!*ret_run && known.is_of_earlier && past_never_began(door->past, known.run, known.log_size))
-        return 0;
-    exchange_add_header(exchange, "Idempotency-Replayed", "true");
-    if (*ret_run || exchange_tell_lost(exchange, known.run, &unknown) == 0)
-        return 0;
-    return fail(err, ERR_CONFLICT,
-                "%s, which this Idempotency-Key has begun, is over and its result forgotten; "
-                "use a new key to run it again",
-                known.run);
-}
 
 static int submit_new(struct exchange *exchange, struct json_object *json, const char *id,
                       struct run **ret_run, error *err)
@@ -71,50 +32,15 @@ static int submit_new(struct exchange *exchange, struct json_object *json, const
     return runs_submit(door->runs, request, ret_run, err);
 }
 
-/* The key is noted before the run can begin: whatever ends the daemon, nothing runs twice. */
-static int submit_once(struct exchange *exchange, struct json_object *json, const char *key,
-                       struct run **ret_run, error *err)
-{
-    const struct door *door = exchange->door;
-    struct replay replay = { .caller = exchange->account->key.id, .key = key };
-    int result = replay_check_key(key, err);
-    if (result == 0) {
-        digest_body(json, replay.digest);
-        result = find_replayed(exchange, &replay, ret_run, err);
-    }
-    if (result < 0 || *ret_run || exchange->is_answered) {
-        (void) json_object_put(json);
-        return result;
-    }
-    struct replayed begun = { .log_size = ledger_size(receipts_ledger(door->receipts)) };
-    run_choose_id(begun.run);
-    if (replays_keep(door->replays, &replay, &begun, err) < 0) {
-        (void) json_object_put(json);
-        return -1;
-    }
-    result = submit_new(exchange, json, begun.run, ret_run, err);
-    if (result < 0 || (*ret_run)->verdict.status == RUN_PENDING_APPROVAL)
-        replays_drop_last(door->replays); /* it has not begun */
-    return result;
-}
-
 static int submit(struct exchange *exchange, error *err)
 {
     struct json_object *json;
     struct run *run = NULL;
-    const char *key = exchange_header(exchange, "Idempotency-Key");
     if (json_reader_end(&exchange->body, &json, err) < 0)
         return -1;
     json_reader_close(&exchange->body);
-    int result = key ? submit_once(exchange, json, key, &run, err)
-                     : submit_new(exchange, json, NULL, &run, err);
-    if (result < 0 || exchange->is_answered)
-        return result;
-    if (exchange_join_run(exchange, run, true, err) < 0) {
-        run_cancel(run);
-        return -1;
-    }
-    return 0;
+    int result = once_run(exchange, json, submit_new, &run, err);
+    return result < 0 || exchange->is_answered ? result : exchange_join_new(exchange, run, err);
 }
 
 static void post_run(struct exchange *exchange)
@@ -276,9 +202,7 @@ static const struct parameter post_query[] = {
     { "Prefer", IN_HEADER, "string",
       "respond-async: 202 and where to ask, instead of the result; with wait=N that comes after N "
       "seconds" },
-    { "Idempotency-Key", IN_HEADER, "string 1..255",
-      "the same key with the same body gets the same run for a day; the run goes on when the "
-      "connection ends" },
+    { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT },
     { 0 },
 };
 static const struct parameter get_query[] = {
@@ -305,7 +229,7 @@ static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/v1/runs",               BODY_JSON, post_run,       "Runs code or a command and answers with the result; "
                                                                      "as a stream of events with Accept: text/event-stream or ?stream=1",
-      .query = post_query, .takes = "RunRequest", .gives = "RunResult", .streams = true, .may_be_202 = true },
+      .query = post_query, .is_once = true, .takes = "RunRequest", .gives = "RunResult", .streams = true, .may_be_202 = true },
     { "GET",    "/v1/runs",               BODY_NONE, get_runs,       "Runs, the newest first, page by page", RIGHT_RESULTS, .query = list_query, .gives = "RunPage" },
     { "GET",    "/v1/runs/{id}",          BODY_NONE, get_run,        "The result of a run, or where it stands; with ?wait= it waits for the end", RIGHT_RESULTS,
       .query = get_query, .gives = "RunResultOrState", .streams = true },

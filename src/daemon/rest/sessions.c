@@ -3,7 +3,6 @@
 #include "daemon/rest/openapi.h"
 
 #include "base/table.h"
-#include "daemon/branching.h"
 #include "daemon/json_writer.h"
 #include "daemon/marks.h"
 #include "daemon/processes.h"
@@ -16,100 +15,11 @@
 
 enum { PAGE = 100, PAGE_MOST = 1000 };
 
-static void answer_session(struct exchange *exchange, struct session *session, unsigned status)
+void session_answer(struct exchange *exchange, struct session *session, unsigned status)
 {
     struct bytes json = { 0 };
     session_write(session, &json);
     exchange_answer(exchange, status, &json);
-}
-
-/* What an exchange holds while its session is being built. */
-struct wait {
-    struct session *session;
-    struct session_listener listener;
-};
-
-/* A branch is answered for while it is still being filled: rest/early.c. */
-static bool can_be_told(const struct session *session)
-{
-    return session->state != SESSION_STARTING || branching_is_fixed(session);
-}
-
-static void on_changed(void *context, struct session *session)
-{
-    if (can_be_told(session))
-        exchange_wake(context);
-}
-
-/* A session whose maker has gone before he was told of it belongs to nobody. */
-static void leave(struct exchange *exchange)
-{
-    struct wait *wait = exchange->user;
-    error why;
-    session_unlisten(wait->session, &wait->listener);
-    if (wait->session->state == SESSION_STARTING && !exchange->is_answered) {
-        (void) fail(&why, ERR_CONFLICT, "its maker hung up before it was told of it");
-        session_end(wait->session, END_DELETED, &why);
-    }
-    free(wait);
-}
-
-static int create(struct exchange *exchange, struct session **ret_session, error *err)
-{
-    const struct door *door = exchange->door;
-    struct json_object *json;
-    struct session_request request;
-    if (json_reader_end(&exchange->body, &json, err) < 0)
-        return -1;
-    json_reader_close(&exchange->body);
-    if (session_request_read(json, true, &request, err) < 0)
-        return -1;
-    request.place->account = exchange->account;
-    return session_create(door->sessions, &request, NULL, ret_session, err);
-}
-
-static void answer_built(struct exchange *exchange, struct session *session)
-{
-    if (session->state == SESSION_ENDED)
-        exchange_fail(exchange, &session->why);
-    else
-        answer_session(exchange, session, MHD_HTTP_CREATED);
-}
-
-/* Answers when the session stands, or does not; of a branch, when what it will be is fixed. */
-static void await_session(struct exchange *exchange, struct session *session)
-{
-    error err;
-    if (can_be_told(session)) {
-        answer_built(exchange, session);
-        return;
-    }
-    struct wait *wait = calloc(1, sizeof *wait);
-    if (!wait) {
-        (void) fail(&err, ERR_SYSTEM, "no memory to wait for a session");
-        session_end(session, END_FAILED, &err);
-        exchange_fail(exchange, &err);
-        return;
-    }
-    wait->session = session;
-    wait->listener = (struct session_listener){ .context = exchange, .changed = on_changed };
-    session_listen(session, &wait->listener);
-    exchange->user = wait;
-    exchange->closed = leave;
-    exchange_wait(exchange);
-}
-
-static void post_session(struct exchange *exchange)
-{
-    error err;
-    struct session *session = NULL;
-    const struct wait *waiting = exchange->user;
-    if (waiting)
-        answer_built(exchange, waiting->session);
-    else if (create(exchange, &session, &err) < 0)
-        exchange_fail(exchange, &err);
-    else
-        await_session(exchange, session);
 }
 
 int exchange_fields(struct exchange *exchange, const struct field *fields, size_t count, error *err)
@@ -150,7 +60,7 @@ static void get_session(struct exchange *exchange)
 {
     struct session *session = exchange_tombstone(exchange);
     if (session)
-        answer_session(exchange, session, MHD_HTTP_OK);
+        session_answer(exchange, session, MHD_HTTP_OK);
 }
 
 static void patch_session(struct exchange *exchange)
@@ -171,7 +81,7 @@ static void patch_session(struct exchange *exchange)
     if (changed < 0)
         exchange_fail(exchange, &err);
     else
-        answer_session(exchange, session, MHD_HTTP_OK);
+        session_answer(exchange, session, MHD_HTTP_OK);
 }
 
 static void delete_session(struct exchange *exchange)
@@ -182,7 +92,7 @@ static void delete_session(struct exchange *exchange)
         return;
     (void) fail(&why, ERR_CONFLICT, "somebody deleted it");
     session_end(session, END_DELETED, &why);
-    answer_session(exchange, session, MHD_HTTP_OK);
+    session_answer(exchange, session, MHD_HTTP_OK);
 }
 
 static void post_pause(struct exchange *exchange)
@@ -204,7 +114,7 @@ static void post_pause(struct exchange *exchange)
         return;
     }
     processes_look_again(door->processes, session);
-    answer_session(exchange, session, MHD_HTTP_OK);
+    session_answer(exchange, session, MHD_HTTP_OK);
 }
 
 static void post_resume(struct exchange *exchange)
@@ -219,80 +129,7 @@ static void post_resume(struct exchange *exchange)
         return;
     }
     processes_look_again(door->processes, session);
-    answer_session(exchange, session, MHD_HTTP_OK);
-}
-
-/* Takes a text out of the wishes: the rest is as for a change of a session. "" if there is none. */
-static int take_wish(struct json_object *wishes, const char *name, char text[CONTEXT_ID_SIZE],
-                     error *err)
-{
-    struct json_object *value = NULL;
-    text[0] = '\0';
-    if (!json_object_is_type(wishes, json_type_object))
-        return fail(err, ERR_BAD_REQUEST, "the body must be a JSON object");
-    if (!json_object_object_get_ex(wishes, name, &value))
-        return 0;
-    int length =
-        json_object_is_type(value, json_type_string) ? json_object_get_string_len(value) : 0;
-    if (length == 0 || length >= CONTEXT_ID_SIZE ||
-        strlen(json_object_get_string(value)) != (size_t) length)
-        return fail(err, ERR_BAD_REQUEST, "'%s' is an id, as a text", name);
-    (void) snprintf(text, CONTEXT_ID_SIZE, "%s", json_object_get_string(value));
-    json_object_object_del(wishes, name);
-    return 0;
-}
-
-static int choose(struct json_object *wishes, struct session_source *source, error *err)
-{
-    char context[CONTEXT_ID_SIZE];
-    char mark[CONTEXT_ID_SIZE];
-    if (take_wish(wishes, "context", context, err) < 0 || take_wish(wishes, "mark", mark, err) < 0)
-        return -1;
-    if (mark[0] && context[0])
-        return fail(err, ERR_BAD_REQUEST, "a mark is of one context already; leave 'context' out");
-    if (!mark[0])
-        return branching_choose(source->session, context[0] ? context : NULL, &source->context,
-                                err);
-    if (session_check_running(source->session, err) < 0)
-        return -1;
-    return mark_find(source->session, mark, &source->mark, err);
-}
-
-static struct session *branch(struct exchange *exchange, struct session *parent, error *err)
-{
-    struct json_object *wishes;
-    struct session *session = NULL;
-    const struct door *door = exchange->door;
-    struct session_source source = { .session = parent,
-                                     .processes = processes_running(door->processes, parent) };
-    if (exchange->body_bytes == 0)
-        wishes = json_object_new_object();
-    else if (json_reader_end(&exchange->body, &wishes, err) < 0)
-        return NULL;
-    json_reader_close(&exchange->body);
-    int result = choose(wishes, &source, err);
-    if (result == 0)
-        result = session_branch(&source, exchange->account, wishes, &session, err);
-    (void) json_object_put(wishes);
-    return result < 0 ? NULL : session;
-}
-
-static void post_branch(struct exchange *exchange)
-{
-    error err;
-    const struct wait *waiting = exchange->user;
-    if (waiting) {
-        answer_built(exchange, waiting->session);
-        return;
-    }
-    struct session *parent = exchange_session(exchange);
-    if (!parent)
-        return;
-    struct session *session = branch(exchange, parent, &err);
-    if (session)
-        await_session(exchange, session);
-    else
-        exchange_fail(exchange, &err);
+    session_answer(exchange, session, MHD_HTTP_OK);
 }
 
 /* --- lists --------------------------------------------------------------------------------------
@@ -392,6 +229,10 @@ static const struct parameter list_query[] = {
     { "metadata", IN_QUERY, "string", "name=value&…, once more percent-encoded: all must match" },
     { 0 },
 };
+static const struct parameter begin_query[] = {
+    { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT },
+    { 0 },
+};
 static const struct parameter pause_query[] = {
     { "keep", IN_QUERY, "=all,files", "files: ends the programs and keeps the files" },
     { 0 },
@@ -399,13 +240,13 @@ static const struct parameter pause_query[] = {
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "POST",   "/v1/sessions",      BODY_JSON, post_session,   "Begins a session: a sandbox that is kept between runs", .status = 201, .takes = "SessionRequest", .gives = "Session" },
+    { "POST",   "/v1/sessions",      BODY_JSON, session_post,   "Begins a session: a sandbox that is kept between runs", .query = begin_query, .is_once = true, .status = 201, .takes = "SessionRequest", .gives = "Session" },
     { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?after= page", .query = list_query, .gives = "SessionPage" },
     { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept", .gives = "Session" },
     { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata", .takes = "SessionChange", .gives = "Session", .awaits = AWAITS_NOTHING },
-    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .query = pause_query, .gives = "Session", .awaits = AWAITS_BOTH },
-    { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on", .gives = "Session" },
-    { "POST",   "/v1/sessions/{id}/branch", BODY_JSON, post_branch, "Begins a session with the files of this one, and with the variables of one of its contexts", .status = 201, .takes = "BranchRequest", .may_lack_body = true, .gives = "Session" },
+    { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .query = pause_query, .gives = "Session", .awaits = AWAITS_BOTH, .is_repeatable = true },
+    { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on", .gives = "Session", .is_repeatable = true },
+    { "POST",   "/v1/sessions/{id}/branch", BODY_JSON, session_post_branch, "Begins a session with the files of this one, and with the variables of one of its contexts", .query = begin_query, .is_once = true, .status = 201, .takes = "BranchRequest", .may_lack_body = true, .gives = "Session" },
     { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it", .gives = "Session", .awaits = AWAITS_COPIES },
     /* clang-format on */
 };

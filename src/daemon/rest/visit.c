@@ -112,6 +112,14 @@ int exchange_join_run(struct exchange *exchange, struct run *run, bool owns_run,
     return 0;
 }
 
+int exchange_join_new(struct exchange *exchange, struct run *run, error *err)
+{
+    if (exchange_join_run(exchange, run, true, err) == 0)
+        return 0;
+    run_cancel(run);
+    return -1;
+}
+
 int exchange_await_run(struct exchange *exchange, struct run *run, deadline patience,
                        unsigned status, error *err)
 {

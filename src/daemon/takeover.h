@@ -1,0 +1,16 @@
+/* takeover.h - a daemon that was started beside another one with the same state folder. Keys of
+ * requests and the list of sessions belong to one at a time: until the other has ended, requests
+ * with a key are refused, and what is begun meanwhile is noted later. */
+#pragma once
+
+#include <uv.h>
+
+struct door;
+
+struct takeover {
+    struct door *door; /* borrowed */
+    uv_timer_t timer;  /* runs while something is elsewhere */
+};
+
+void takeover_open(struct takeover *takeover, uv_loop_t *loop, struct door *door);
+void takeover_close(struct takeover *takeover);
