@@ -6,10 +6,18 @@
 #include "daemon/log.h"
 
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SAVE_EVERY_MS = 5000, BUSY_RETRY_S = 1, KEYS_COUNT_MS = 1000 };
+enum { LOG_USE_SIZE = API_KEY_ID_SIZE + 4 };
+
+/* Beside its processor time, in the same table. */
+static void name_log_use(const struct account *account, char ret_name[LOG_USE_SIZE])
+{
+    (void) snprintf(ret_name, LOG_USE_SIZE, "%s/log", account->key.id);
+}
 
 static void save_uses(struct accounts *accounts)
 {
@@ -18,8 +26,12 @@ static void save_uses(struct accounts *accounts)
         if (!account->use_is_unsaved)
             continue;
         account->use_is_unsaved = false;
+        char log[LOG_USE_SIZE];
+        name_log_use(account, log);
         if (key_store_save_use(accounts->store, account->key.id, account->rate.day,
-                               account->rate.cpu_ms, &err) < 0)
+                               account->rate.cpu_ms, &err) < 0 ||
+            key_store_save_use(accounts->store, log, account->rate.day, account->rate.log_bytes,
+                               &err) < 0)
             log_event(LOG_WARNING, "keys.use_not_saved", TEXT("cause", err.text));
     }
 }
@@ -93,7 +105,11 @@ static struct account *add_account(struct accounts *accounts, const struct api_k
     name_owner(key->tenant, account->owner);
     account->key = *key;
     account->rate.day = wall_clock_ms() / 1000 / 86400;
+    char log[LOG_USE_SIZE];
+    name_log_use(account, log);
     if (key_store_load_use(accounts->store, key->id, account->rate.day, &account->rate.cpu_ms,
+                           &err) < 0 ||
+        key_store_load_use(accounts->store, log, account->rate.day, &account->rate.log_bytes,
                            &err) < 0)
         log_event(LOG_WARNING, "keys.use_not_read", TEXT("cause", err.text));
     account->next = accounts->all;
@@ -177,6 +193,7 @@ struct rate_quota account_quota(const struct accounts *accounts, const struct ac
             key->runs_per_minute > 0 ? key->runs_per_minute : defaults->runs_per_minute,
         .cpu_seconds_per_day =
             key->cpu_seconds_per_day > 0 ? key->cpu_seconds_per_day : defaults->cpu_seconds_per_day,
+        .log_bytes_per_day = defaults->log_bytes_per_day,
     };
 }
 
@@ -277,6 +294,33 @@ int account_refuse_slot(struct accounts *accounts, struct account *account, erro
 /* --- admission ----------------------------------------------------------------------------------
  */
 
+static int refuse_log(struct account *account, const struct rate_quota *quota, uint32_t wait_s,
+                      error *err)
+{
+    (void) fail(err, ERR_QUOTA,
+                "key %s has added %llu bytes to the log of receipts this day (UTC), and may add "
+                "%llu; the next day begins in %u s; names of files and variables are what makes "
+                "receipts long",
+                account->key.id, (unsigned long long) account->rate.log_bytes,
+                (unsigned long long) quota->log_bytes_per_day, wait_s);
+    return refuse(account, ERR_QUOTA, wait_s, err);
+}
+
+int account_check_log(struct accounts *accounts, struct account *account, error *err)
+{
+    struct rate_quota quota = account_quota(accounts, account);
+    uint32_t wait_s = 0;
+    if (rate_ask_log(&account->rate, &quota, wall_clock_ms() / 1000, &wait_s) == RATE_FREE)
+        return 0;
+    return refuse_log(account, &quota, wait_s, err);
+}
+
+void account_charge_log(struct account *account, uint64_t bytes)
+{
+    rate_charge_log(&account->rate, bytes);
+    account->use_is_unsaved = account->key.id[0] != '\0';
+}
+
 int account_admit(struct accounts *accounts, struct account *account, error *err)
 {
     struct rate_quota quota = account_quota(accounts, account);
@@ -292,6 +336,8 @@ int account_admit(struct accounts *accounts, struct account *account, error *err
     switch (rate_ask(&account->rate, &quota, now_ms(), wall_clock_ms() / 1000, &wait_s)) {
     case RATE_FREE:
         break;
+    case RATE_LOG_USED_UP:
+        return refuse_log(account, &quota, wait_s, err);
     case RATE_RUNS_USED_UP:
         (void) fail(err, ERR_QUOTA,
                     "key %s may start %u runs a minute and has; the next may start in %u s",

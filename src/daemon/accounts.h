@@ -43,6 +43,7 @@ struct account {
 /* What holds for keys that say nothing else; 0: no bound. */
 struct account_defaults {
     uint32_t concurrency, runs_per_minute, cpu_seconds_per_day;
+    uint64_t log_bytes_per_day;
     uint32_t queue; /* runs of one key that may wait */
 };
 
@@ -88,6 +89,10 @@ bool account_sees(const struct account *account, const struct account *other);
 /* May one more of its runs wait? Fails  ERR_BUSY  too many wait, or its quota is used up;
  * account->retry_s says when it has a chance. */
 int account_admit(struct accounts *accounts, struct account *account, error *err);
+
+/* May it leave more records in the log today? account_admit() asks that too. Fails  ERR_QUOTA. */
+int account_check_log(struct accounts *accounts, struct account *account, error *err);
+void account_charge_log(struct account *account, uint64_t bytes);
 
 /* The quotas that hold for it. */
 struct rate_quota account_quota(const struct accounts *accounts, const struct account *account);

@@ -18,7 +18,7 @@ enum { EXECUTION_ID_SIZE = 64, INPUT_COMMAND = 0, INPUT_FOLDER, INPUT_STDIN, INP
 /* What is known of it from its beginning. */
 struct process_proof {
     char id[EXECUTION_ID_SIZE]; /* "ses_…/prc_7" */
-    const struct account *account;
+    struct account *account;
     unsigned note;
     struct fact_file inputs[INPUTS];
     crypto_hash_sha256_state stdin_hash;
@@ -85,8 +85,8 @@ static uint64_t cpu_of(const struct session *session)
     return session->sandbox ? counters_cpu_us(sandbox_groups(session->sandbox)) : 0;
 }
 
-int process_proof_begin(struct process *process, const struct account *account,
-                        const struct bytes *order, error *err)
+int process_proof_begin(struct process *process, struct account *account, const struct bytes *order,
+                        error *err)
 {
     struct session *session = process->session;
     struct receipts *receipts = session->sessions->runs->receipts;
@@ -109,6 +109,8 @@ int process_proof_begin(struct process *process, const struct account *account,
         free(proof);
         return -1;
     }
+    if (receipts)
+        account_charge_log(account, receipts_last_size(receipts));
     process->proof = proof;
     way_use_begin(session, &process->way);
     return 0;
@@ -219,6 +221,8 @@ int process_proof_end(struct process *process, struct session *session, error *e
     facts.variable_count = proof->name_count;
     struct connection_texts *texts = list_connections(process, session->spec.way, &facts);
     int result = receipt_write(receipts, &facts, proof->note, proof->receipt, err);
+    if (result == 0)
+        account_charge_log(proof->account, receipts_last_size(receipts));
     free(texts);
     free((void *) names);
     free((void *) (uintptr_t) facts.connections);

@@ -498,6 +498,7 @@ int process_start(struct processes *processes, struct session *session,
     auto_bytes wanted = { 0 };
     if (check_policy(session->spec.policy, err) < 0 ||
         gate_lets_out(session->spec.policy, "programs", err) < 0 ||
+        account_check_log(session->sessions->runs->accounts, request->account, err) < 0 ||
         process_write_start(request, &wanted, err) < 0 || check_count(processes, session, err) < 0)
         return -1;
     make_room(processes, session);

@@ -90,10 +90,10 @@ void processes_close(struct processes *processes);
 
 /* What a client asks for. */
 struct process_request {
-    const struct account *account; /* who asks */
-    struct json_object *command;   /* an array of texts */
-    struct json_object *env;       /* an object of texts */
-    struct bytes shell;            /* instead of a command: a line for bash */
+    struct account *account;     /* who asks */
+    struct json_object *command; /* an array of texts */
+    struct json_object *env;     /* an object of texts */
+    struct bytes shell;          /* instead of a command: a line for bash */
     struct bytes folder, tag;
     bool has_stdin, has_terminal;
     uint64_t rows, columns;
@@ -147,8 +147,8 @@ int process_write_start(const struct process_request *request, struct bytes *out
 
 /* process_receipt.c: its beginning is in the log before it is started, its receipt before its end
  * is told. Fails  then it must not begin, or nothing more of it may be handed out. */
-int process_proof_begin(struct process *process, const struct account *account,
-                        const struct bytes *order, error *err);
+int process_proof_begin(struct process *process, struct account *account, const struct bytes *order,
+                        error *err);
 void process_proof_fed(struct process *process, const void *bytes, size_t size);
 void process_proof_printed(struct process *process, unsigned stream, size_t size);
 int process_proof_end(struct process *process, struct session *session, error *err);

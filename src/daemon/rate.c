@@ -3,6 +3,14 @@
 
 enum { MINUTE_MS = 60000, DAY_S = 86400 };
 
+static void begin_day(struct rate *rate, int64_t wall_s)
+{
+    if (rate->day == wall_s / DAY_S)
+        return;
+    rate->day = wall_s / DAY_S;
+    rate->cpu_ms = rate->log_bytes = 0;
+}
+
 static void move_on(struct rate *rate, const struct rate_quota *quota, int64_t now_ms,
                     int64_t wall_s)
 {
@@ -14,16 +22,25 @@ static void move_on(struct rate *rate, const struct rate_quota *quota, int64_t n
     if (rate->runs > most)
         rate->runs = most;
     rate->filled_ms = now_ms;
-    if (rate->day != wall_s / DAY_S) {
-        rate->day = wall_s / DAY_S;
-        rate->cpu_ms = 0;
-    }
+    begin_day(rate, wall_s);
+}
+
+enum rate_answer rate_ask_log(struct rate *rate, const struct rate_quota *quota, int64_t wall_s,
+                              uint32_t *ret_wait_s)
+{
+    begin_day(rate, wall_s);
+    if (quota->log_bytes_per_day == 0 || rate->log_bytes < quota->log_bytes_per_day)
+        return RATE_FREE;
+    *ret_wait_s = (uint32_t) (DAY_S - wall_s % DAY_S);
+    return RATE_LOG_USED_UP;
 }
 
 enum rate_answer rate_ask(struct rate *rate, const struct rate_quota *quota, int64_t now_ms,
                           int64_t wall_s, uint32_t *ret_wait_s)
 {
     move_on(rate, quota, now_ms, wall_s);
+    if (rate_ask_log(rate, quota, wall_s, ret_wait_s) != RATE_FREE)
+        return RATE_LOG_USED_UP;
     if (quota->cpu_seconds_per_day > 0 &&
         rate->cpu_ms >= UINT64_C(1000) * quota->cpu_seconds_per_day) {
         *ret_wait_s = (uint32_t) (DAY_S - wall_s % DAY_S);
@@ -44,6 +61,11 @@ void rate_take(struct rate *rate)
 void rate_charge(struct rate *rate, uint64_t cpu_ms)
 {
     rate->cpu_ms += cpu_ms;
+}
+
+void rate_charge_log(struct rate *rate, uint64_t bytes)
+{
+    rate->log_bytes += bytes;
 }
 
 void rate_look(const struct rate *rate, const struct rate_quota *quota, int64_t wall_s,

@@ -9,6 +9,7 @@
 struct rate_quota {
     uint32_t runs_per_minute;
     uint32_t cpu_seconds_per_day;
+    uint64_t log_bytes_per_day;
 };
 
 struct rate {
@@ -16,6 +17,7 @@ struct rate {
     int64_t filled_ms;
     int64_t day; /* since 1970 */
     uint64_t cpu_ms;
+    uint64_t log_bytes; /* of the log of receipts */
 };
 
 /* What is left, with what a caller is told of it. */
@@ -25,7 +27,7 @@ struct rate_left {
     uint32_t cpu_reset_s;
 };
 
-enum rate_answer { RATE_FREE, RATE_RUNS_USED_UP, RATE_CPU_USED_UP };
+enum rate_answer { RATE_FREE, RATE_RUNS_USED_UP, RATE_CPU_USED_UP, RATE_LOG_USED_UP };
 
 /* May one more run begin? Moves the clock on: `now_ms` never jumps, `wall_s` counts since 1970.
  * Gives  *ret_wait_s, when to ask again, if not. */
@@ -35,6 +37,11 @@ enum rate_answer rate_ask(struct rate *rate, const struct rate_quota *quota, int
 /* It begins; and what it has used at its end. */
 void rate_take(struct rate *rate);
 void rate_charge(struct rate *rate, uint64_t cpu_ms);
+void rate_charge_log(struct rate *rate, uint64_t bytes);
+
+/* The same as rate_ask(), of the log alone: for what is no run and leaves records, too. */
+enum rate_answer rate_ask_log(struct rate *rate, const struct rate_quota *quota, int64_t wall_s,
+                              uint32_t *ret_wait_s);
 
 void rate_look(const struct rate *rate, const struct rate_quota *quota, int64_t wall_s,
                struct rate_left *ret_left);

@@ -492,6 +492,11 @@ int receipt_began(struct receipts *receipts, const struct receipt_facts *facts, 
     return audit_write(receipts, "execution.began", fields, err);
 }
 
+uint64_t receipts_last_size(struct receipts *receipts)
+{
+    return ledger_last_size(receipts->ledger);
+}
+
 struct ledger *receipts_ledger(struct receipts *receipts)
 {
     return receipts->ledger;

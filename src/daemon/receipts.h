@@ -78,6 +78,9 @@ void receipt_foresee(struct receipts *receipts, const struct receipt_facts *fact
 int audit_write(struct receipts *receipts, const char *kind, const struct event_field *fields,
                 error *err);
 
+/* Bytes that the last record has added to the log. */
+uint64_t receipts_last_size(struct receipts *receipts);
+
 /* For the doors: the log to be read. */
 struct ledger *receipts_ledger(struct receipts *receipts);
 

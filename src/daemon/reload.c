@@ -49,6 +49,7 @@ void reload_apply(struct reload *reload)
         .concurrency = number(settings, SETTING_key_concurrency),
         .runs_per_minute = number(settings, SETTING_key_runs_per_minute),
         .cpu_seconds_per_day = number(settings, SETTING_key_cpu_seconds_per_day),
+        .log_bytes_per_day = (uint64_t) number(settings, SETTING_key_log_mib_per_day) << 20,
         .queue = number(settings, SETTING_key_queue),
     };
     if (reload->is_private)

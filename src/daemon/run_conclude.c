@@ -4,6 +4,7 @@
 
 #include "daemon/contexts.h"
 #include "daemon/network.h"
+#include "daemon/settling.h"
 
 #include <stdio.h>
 
@@ -68,6 +69,7 @@ static void prove(struct run *run)
     run->evidence.exited = false;
     run->verdict = (struct verdict){ RUN_LOST, FAULT_GLOVEBOX, LIMITS };
     run->files_are_lost = true;
+    settling_free(run);
     harvest_discard(&run->harvest);
     way_story_done(&run->story);
 }

@@ -369,6 +369,7 @@ int run_tell_began(struct run *run, error *err)
     record->began = BEGAN_FAILED;
     if (receipt_began(run->runs->receipts, &facts, err) < 0)
         return -1;
+    account_charge_log(run->account, receipts_last_size(run->runs->receipts));
     record->began = BEGAN_SAID;
     return 0;
 }
@@ -382,6 +383,8 @@ int run_write_receipt(struct run *run, error *err)
     int result =
         receipt_write(run->runs->receipts, &gathered.facts, run->record->note, run->receipt, err);
     gathered_done(&gathered);
+    if (result == 0)
+        account_charge_log(run->account, receipts_last_size(run->runs->receipts));
     run->record->is_noted = false; /* written, or left to be told as lost */
     return result;
 }

@@ -48,6 +48,7 @@ void session_tell_deeds(struct session *session, bool now)
                   TEXT("cause", err.text));
         return; /* it is told with what comes next */
     }
+    account_charge_log(session->account, receipts_last_size(receipts));
     for (enum session_deed deed = 0; deed < DEEDS; deed++)
         deeds->told[deed] = deeds->done[deed];
 }

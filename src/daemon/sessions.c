@@ -153,7 +153,11 @@ static int tell_log(const struct session *session, const char *kind, error *err)
     };
     if (has_ended)
         (void) session_summary(session, fields + 6); /* what follows is zero: the end of fields */
-    return receipts ? audit_write(receipts, kind, fields, err) : 0;
+    if (receipts && audit_write(receipts, kind, fields, err) < 0)
+        return -1;
+    if (receipts)
+        account_charge_log(session->account, receipts_last_size(receipts));
+    return 0;
 }
 
 void sessions_ended(struct sessions *sessions, struct session *session)
@@ -369,7 +373,10 @@ int session_create(struct sessions *sessions, struct session_request *request,
     (void) snprintf(session->owner, sizeof session->owner, "%s", session->account->owner);
     session->request = *request;
     *request = (struct session_request){ 0 };
-    if (sessions->runs->is_closing)
+    bool is_admitted = account_check_log(sessions->runs->accounts, session->account, err) == 0;
+    if (!is_admitted)
+        log_event(LOG_DEBUG, "session.refused", TEXT("cause", err->text));
+    else if (sessions->runs->is_closing)
         (void) fail(err, ERR_UNAVAILABLE, "gloveboxd is leaving; call again when it is back");
     else if (!sessions->pool->spawner->is_open)
         (void) fail(err, ERR_UNAVAILABLE,

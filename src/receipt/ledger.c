@@ -229,7 +229,8 @@ static int append(struct ledger *ledger, const struct signed_record *given, erro
         (void) !ftruncate(ledger->segment, (off_t) ledger->end);
         return -1;
     }
-    ledger->end += FRAME_SIZE + given->record.size;
+    ledger->last_size = FRAME_SIZE + given->record.size;
+    ledger->end += ledger->last_size;
     return ledger->settings.sync_each ? ledger_sync_locked(ledger, err) : 0;
 }
 
@@ -328,6 +329,11 @@ void ledger_close(struct ledger *ledger)
 uint64_t ledger_size(const struct ledger *ledger)
 {
     return ledger->edge.size;
+}
+
+uint64_t ledger_last_size(const struct ledger *ledger)
+{
+    return ledger->last_size;
 }
 
 uint64_t ledger_take_torn(struct ledger *ledger)

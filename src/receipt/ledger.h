@@ -62,6 +62,9 @@ typedef int ledger_tell_rotation(const struct merkle_head *before, const struct 
                                  const struct public_key *fresh, struct bytes *payload, error *err);
 int ledger_rotate_key(struct ledger *ledger, ledger_tell_rotation *tell, error *err);
 
+/* Bytes of the last record that was written here, with its frame. */
+uint64_t ledger_last_size(const struct ledger *ledger);
+
 /* Brings everything to disk and signs a checkpoint, if there is anything new. */
 int ledger_sync(struct ledger *ledger, error *err);
 bool ledger_is_dirty(const struct ledger *ledger);

@@ -20,6 +20,7 @@ struct signed_record {
 };
 
 struct ledger {
+    uint64_t last_size; /* of the record that was written last, with its frame */
     struct ledger_settings settings;
     int folder, lock, tree_file, reserve;
     int segment;         /* the newest */

@@ -107,9 +107,11 @@ def counted(service, name):
     raise AssertionError(f"no metric {name}")
 
 
-def test_what_cannot_be_recorded_is_not_handed_out(serving, glovebox):
+@pytest.mark.parametrize("times", [1, 100000])  # some bytes; and so many that they are made ready beside the loop
+def test_what_cannot_be_recorded_is_not_handed_out(serving, glovebox, times):
     """Another writer holds the lock of the log for longer than a record is waited for."""
-    code = "import time; open('kept.txt', 'w').write('kept'); print('secret'); time.sleep(2); print(undefined)"
+    code = ("import time; open('kept.txt', 'w').write('kept'); "
+            f"print('secret' * {times}); time.sleep(2); print(undefined)")
     with open(glovebox.state / "daemon" / "log" / "lock", "rb+") as lock:
         with concurrent.futures.ThreadPoolExecutor() as threads:
             answer = threads.submit(run, serving, code=code)
@@ -127,3 +129,26 @@ def test_what_cannot_be_recorded_is_not_handed_out(serving, glovebox):
     told = [json.loads(line) for line in found.stdout.splitlines()]
     assert len(told) == 1, found.stdout
     assert glovebox("log", "verify").returncode == 0
+
+
+def test_a_key_may_add_so_much_to_the_log(glovebox, python_template):
+    """Runs, sessions and programs are refused with the numbers; the sum outlives a restart."""
+    state_of_its_own(glovebox)
+    refused = None
+    with Serving(glovebox, "--key-log-mib-per-day", "1") as service:
+        key = service.key("--scope", "run,sessions,admin")
+        other = service.key("--scope", "run")
+        session = service.call("POST", "/v1/sessions", {"policy": "data"}, key=key).json["id"]
+        for _ in range(40):
+            refused = service.call("POST", "/v1/runs", {"policy": "data", "code": MANY_LONG_NAMES}, key=key)
+            if refused.status != 200:
+                break
+        assert refused.status == 429 and refused.json["error"]["code"] == "quota"
+        assert "may add 1048576" in refused.json["error"]["message"] and int(refused.headers["Retry-After"]) > 0
+        for path, body in (("/v1/sessions", {"policy": "data"}),
+                           (f"/v1/sessions/{session}/processes", {"command": ["/bin/true"]}),
+                           (f"/v1/sessions/{session}/contexts/python/run", {"code": "1"})):
+            assert service.call("POST", path, body, key=key).status == 429, path
+        assert service.call("POST", "/v1/runs", {"policy": "data", "code": "1"}, key=other).status == 200
+    with Serving(glovebox, "--key-log-mib-per-day", "1") as service:
+        assert service.call("POST", "/v1/runs", {"policy": "data", "code": "1"}, key=key).status == 429

@@ -70,6 +70,8 @@ static const struct property key_use[] = {
     { "cpu_ms",      "count",    "" },
     { "cpu_ms_today", "count",   "" },
     { "cpu_seconds_per_day", "count", "its quota; 0: none" },
+    { "log_bytes_today", "count", "bytes that it has added to the log of receipts" },
+    { "log_bytes_per_day", "count", "its quota; 0: none" },
     { "runs_per_minute", "count", "its quota; 0: none" },
     { "ends",        "{}count",  "runs by their status" },
     { "limit_hits",  "{}count",  "runs by the limits that they met" },

@@ -55,6 +55,8 @@ static void write_account(const struct accounts *accounts, const struct account 
     json_count_field(json, "cpu_ms", account->cpu_ms);
     json_count_field(json, "cpu_ms_today", account->rate.cpu_ms);
     json_count_field(json, "cpu_seconds_per_day", quota.cpu_seconds_per_day);
+    json_count_field(json, "log_bytes_today", account->rate.log_bytes);
+    json_count_field(json, "log_bytes_per_day", quota.log_bytes_per_day);
     json_count_field(json, "runs_per_minute", quota.runs_per_minute);
     json_key(json, "ends");
     json_open(json, '{');
