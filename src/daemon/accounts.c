@@ -321,6 +321,20 @@ void account_charge_log(struct account *account, uint64_t bytes)
     account->use_is_unsaved = account->key.id[0] != '\0';
 }
 
+int account_check_day(const struct accounts *accounts, struct account *account, error *err)
+{
+    struct rate_quota quota = account_quota(accounts, account);
+    uint32_t wait_s;
+    if (!rate_day_is_over(&account->rate, &quota, wall_clock_ms() / 1000, &wait_s))
+        return 0;
+    (void) fail(err, ERR_QUOTA,
+                "key %s has used %.1f s of its %u s of processor time of this day (UTC); "
+                "the next begins in %u s",
+                account->key.id, (double) account->rate.cpu_ms / 1000, quota.cpu_seconds_per_day,
+                wait_s);
+    return refuse(account, ERR_QUOTA, wait_s, err);
+}
+
 int account_admit(struct accounts *accounts, struct account *account, error *err)
 {
     struct rate_quota quota = account_quota(accounts, account);
@@ -344,12 +358,7 @@ int account_admit(struct accounts *accounts, struct account *account, error *err
                     account->key.id, quota.runs_per_minute, wait_s);
         return refuse(account, ERR_QUOTA, wait_s, err);
     case RATE_CPU_USED_UP:
-        (void) fail(err, ERR_QUOTA,
-                    "key %s has used %.1f s of its %u s of processor time of this day (UTC); "
-                    "the next begins in %u s",
-                    account->key.id, (double) account->rate.cpu_ms / 1000,
-                    quota.cpu_seconds_per_day, wait_s);
-        return refuse(account, ERR_QUOTA, wait_s, err);
+        return account_check_day(accounts, account, err);
     }
     return 0;
 }
@@ -377,14 +386,19 @@ struct account *accounts_next(struct accounts *accounts)
     return next;
 }
 
+void account_charge_cpu(struct account *account, uint64_t cpu_ms)
+{
+    account->cpu_ms += cpu_ms;
+    rate_charge(&account->rate, cpu_ms);
+    account->use_is_unsaved = account->key.id[0] != '\0';
+}
+
 void account_charge(struct account *account, uint64_t cpu_us, const struct verdict *verdict,
                     const uint64_t hits[LIMITS])
 {
     account->runs++;
     account->ends[verdict->status]++;
-    account->cpu_ms += cpu_us / 1000;
-    rate_charge(&account->rate, (cpu_us + 999) / 1000);
+    account_charge_cpu(account, (cpu_us + 999) / 1000);
     for (enum limit_id id = 0; id < LIMITS; id++)
         account->limit_hits[id] += hits[id] > 0;
-    account->use_is_unsaved = account->key.id[0] != '\0';
 }

@@ -94,6 +94,10 @@ int account_admit(struct accounts *accounts, struct account *account, error *err
 int account_check_log(struct accounts *accounts, struct account *account, error *err);
 void account_charge_log(struct account *account, uint64_t bytes);
 
+/* Has it processor time left today? Fails  ERR_QUOTA; account->retry_s says when the next begins.
+ */
+int account_check_day(const struct accounts *accounts, struct account *account, error *err);
+
 /* The quotas that hold for it. */
 struct rate_quota account_quota(const struct accounts *accounts, const struct account *account);
 
@@ -115,6 +119,9 @@ int account_refuse_slot(struct accounts *accounts, struct account *account, erro
 /* Whose run is next; NULL: nobody's. */
 struct account *accounts_next(struct accounts *accounts);
 
-/* One of its runs has ended. */
+/* Something of it has run. */
+void account_charge_cpu(struct account *account, uint64_t cpu_ms);
+
+/* One of its runs has ended, which used so much that was not charged yet. */
 void account_charge(struct account *account, uint64_t cpu_us, const struct verdict *verdict,
                     const uint64_t hits[LIMITS]);

@@ -113,6 +113,7 @@ static void finish(struct run *run)
     leave_queue(context, run);
     if (had_begun) {
         read_counters(run, session);
+        session_charge(session);
         session_let_go(session);
         session->cells++;
     }

@@ -33,15 +33,6 @@ static void tell(struct process *process)
     }
 }
 
-void processes_look_again(const struct processes *processes, const struct session *session)
-{
-    for (struct process *process = processes->first, *next; process; process = next) {
-        next = process->next;
-        if (process->session == session)
-            tell(process);
-    }
-}
-
 static void order(struct process *process, enum inside_kind kind, const void *payload, size_t size)
 {
     struct iovec part = { (void *) (uintptr_t) payload, size };
@@ -305,12 +296,18 @@ static void feed_on(struct process *process)
     }
 }
 
+static void on_paused(void *context)
+{
+    tell(context);
+}
+
 static void on_resumed(void *context, int64_t paused_ms)
 {
     struct process *process = context;
     if (process->dies.at_ms != 0)
         process->dies.at_ms += paused_ms;
     set_timer(process);
+    tell(process);
 }
 
 /* As shells tell it: that there is none, or that it cannot be executed. What is missing or
@@ -505,9 +502,11 @@ int process_start(struct processes *processes, struct session *session,
     struct process *process = process_new(processes, session, request);
     if (!process)
         return fail(err, ERR_SYSTEM, "no memory for a process");
-    process->operation = (struct session_operation){
-        .context = process, .frame = on_frame, .resumed = on_resumed, .ended = on_session_ended
-    };
+    process->operation = (struct session_operation){ .context = process,
+                                                     .frame = on_frame,
+                                                     .paused = on_paused,
+                                                     .resumed = on_resumed,
+                                                     .ended = on_session_ended };
     process->way.context = process;
     process->way.told = on_way_told;
     if (session_begin(session, &process->operation, err) < 0 ||

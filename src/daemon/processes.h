@@ -108,9 +108,6 @@ void process_next_id(const struct processes *processes, char ret_id[PROCESS_ID_S
 int process_start(struct processes *processes, struct session *session,
                   const struct process_request *request, struct process **ret_process, error *err);
 
-/* Wakes whoever reads from a program of a session: it stands still now, or goes on. */
-void processes_look_again(const struct processes *processes, const struct session *session);
-
 /* Of one session, by id, by "pid" as a number, or by tag. NULL if there is none. */
 struct process *process_find(const struct processes *processes, const struct session *session,
                              const char *name);

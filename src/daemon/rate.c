@@ -11,8 +11,7 @@ static void begin_day(struct rate *rate, int64_t wall_s)
     rate->cpu_ms = rate->log_bytes = 0;
 }
 
-static void move_on(struct rate *rate, const struct rate_quota *quota, int64_t now_ms,
-                    int64_t wall_s)
+static void fill(struct rate *rate, const struct rate_quota *quota, int64_t now_ms)
 {
     double most = quota->runs_per_minute;
     if (rate->filled_ms == 0)
@@ -22,7 +21,6 @@ static void move_on(struct rate *rate, const struct rate_quota *quota, int64_t n
     if (rate->runs > most)
         rate->runs = most;
     rate->filled_ms = now_ms;
-    begin_day(rate, wall_s);
 }
 
 enum rate_answer rate_ask_log(struct rate *rate, const struct rate_quota *quota, int64_t wall_s,
@@ -35,17 +33,23 @@ enum rate_answer rate_ask_log(struct rate *rate, const struct rate_quota *quota,
     return RATE_LOG_USED_UP;
 }
 
+bool rate_day_is_over(struct rate *rate, const struct rate_quota *quota, int64_t wall_s,
+                      uint32_t *ret_wait_s)
+{
+    begin_day(rate, wall_s);
+    *ret_wait_s = (uint32_t) (DAY_S - wall_s % DAY_S);
+    return quota->cpu_seconds_per_day > 0 &&
+           rate->cpu_ms >= UINT64_C(1000) * quota->cpu_seconds_per_day;
+}
+
 enum rate_answer rate_ask(struct rate *rate, const struct rate_quota *quota, int64_t now_ms,
                           int64_t wall_s, uint32_t *ret_wait_s)
 {
-    move_on(rate, quota, now_ms, wall_s);
+    fill(rate, quota, now_ms);
     if (rate_ask_log(rate, quota, wall_s, ret_wait_s) != RATE_FREE)
         return RATE_LOG_USED_UP;
-    if (quota->cpu_seconds_per_day > 0 &&
-        rate->cpu_ms >= UINT64_C(1000) * quota->cpu_seconds_per_day) {
-        *ret_wait_s = (uint32_t) (DAY_S - wall_s % DAY_S);
+    if (rate_day_is_over(rate, quota, wall_s, ret_wait_s))
         return RATE_CPU_USED_UP;
-    }
     if (quota->runs_per_minute > 0 && rate->runs < 1) {
         *ret_wait_s = 1 + (uint32_t) ((1 - rate->runs) * 60 / quota->runs_per_minute);
         return RATE_RUNS_USED_UP;

@@ -4,6 +4,7 @@
  * possible and the mean is held. A quota of 0 is none. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct rate_quota {
@@ -33,6 +34,10 @@ enum rate_answer { RATE_FREE, RATE_RUNS_USED_UP, RATE_CPU_USED_UP, RATE_LOG_USED
  * Gives  *ret_wait_s, when to ask again, if not. */
 enum rate_answer rate_ask(struct rate *rate, const struct rate_quota *quota, int64_t now_ms,
                           int64_t wall_s, uint32_t *ret_wait_s);
+
+/* Is the processor time of this day used up? Moves the day on. */
+bool rate_day_is_over(struct rate *rate, const struct rate_quota *quota, int64_t wall_s,
+                      uint32_t *ret_wait_s);
 
 /* It begins; and what it has used at its end. */
 void rate_take(struct rate *rate);

@@ -261,7 +261,7 @@ void runs_leave(struct run *run)
 static void settle(struct runs *runs, struct run *run)
 {
     struct account *account = run->account;
-    uint64_t cpu_us = run->counters.cpu_us;
+    uint64_t cpu_us = run->cell ? 0 : run->counters.cpu_us; /* session_charge() has charged it */
     if (!run->cell && leave_queue(runs, run))
         turn_leaves(&account->turn); /* it was cancelled there, or could not begin */
     else if (!run->has_left && (run->cell || run->leased_us != 0))

@@ -50,6 +50,10 @@ int session_check_running(const struct session *session, error *err)
 {
     if (session->state == SESSION_RUNNING)
         return 0;
+    if (session->state == SESSION_PAUSED && session->is_over_day)
+        return fail(err, ERR_CONFLICT,
+                    "the session is paused: its key has used up its processor time of the day "
+                    "(cpu_seconds_per_day); resume it when the next day (UTC) begins");
     if (session->state == SESSION_PAUSED)
         return fail(err, ERR_CONFLICT, "the session is paused; resume it");
     if (session->state == SESSION_ENDED)
@@ -285,6 +289,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
     session->start = start;
     session->walls = sandbox_walls(sandbox);
     session->degraded = sandbox_degraded(sandbox);
+    session->charged_us = sandbox_cpu_before_us(sandbox);
     session->has_parked_interpreter = session->spec.set >= 0;
     if (session->branching) {
         branching_leased(session);
@@ -348,6 +353,20 @@ struct session_usage session_usage(const struct session *session)
     };
 }
 
+void session_charge(struct session *session)
+{
+    if (session->sandbox) {
+        uint64_t now_us = counters_cpu_us(sandbox_groups(session->sandbox));
+        if (now_us > session->counters.cpu_us)
+            session->counters.cpu_us = now_us;
+    }
+    uint64_t used_us = session_usage(session).cpu_us;
+    if (!session->account || used_us < session->charged_us + 1000)
+        return;
+    account_charge_cpu(session->account, (used_us - session->charged_us) / 1000);
+    session->charged_us = used_us - (used_us - session->charged_us) % 1000;
+}
+
 static void keep_usage(struct session *session)
 {
     counters_read(sandbox_groups(session->sandbox), &session->counters);
@@ -391,6 +410,7 @@ void session_end(struct session *session, enum session_end end, const error *why
     session->ended_ms = wall_clock_ms();
     if (session->sandbox)
         counters_read(sandbox_groups(session->sandbox), &session->counters);
+    session_charge(session);
     contexts_session_ended(session, why);
     session_close_way(session);
     end_operations(session, why);

@@ -36,6 +36,7 @@ struct session_operation {
                  error *err);
     void (*room)(void *context); /* session_has_room() is true again; NULL: never mind */
 
+    void (*paused)(void *context); /* the session stands still now; NULL: never mind */
     /* The session runs on after it was paused for so long; NULL: never mind. */
     void (*resumed)(void *context, int64_t paused_ms);
 

@@ -125,6 +125,10 @@ void session_write(struct session *session, struct bytes *out)
                       is_counted && session->holds == 0 ? moment_of(session->idle_ends) : 0);
     json_moment_field(out, "paused_at", is_paused ? session->paused_ms : 0);
     json_string_field(out, "held_by", session_held_by(session));
+    json_string_field(out, "paused_for",
+                      !is_paused             ? NULL
+                      : session->is_over_day ? "cpu_seconds_per_day"
+                                             : "request");
     json_key(out, "idle_seconds");
     bytes_print(out, "%llu.%03llu", (unsigned long long) (session->idle_ms / 1000),
                 (unsigned long long) (session->idle_ms % 1000));

@@ -109,10 +109,30 @@ int session_pause(struct session *session, bool files_only, error *err)
     session->paused_at = now_ms();
     session->pause_ends = deadline_in(most_ms != 0 ? (int64_t) most_ms : PAUSE_MOST_MS);
     session->cpu_when_paused_us = UINT64_MAX;
+    for (const struct session_operation *operation = session->operations, *next; operation;
+         operation = next) {
+        next = operation->next;
+        if (operation->paused)
+            operation->paused(operation->context);
+    }
     const char *held_by = session_held_by(session);
     log_event(LOG_NOTICE, "session.paused", TEXT("session", session->id),
               TEXT("kept", files_only ? "files" : "all"), TEXT("by", held_by ? held_by : "end"));
     return 0;
+}
+
+/* What does not rest now (a cell that runs) is asked again a second later. */
+void session_look_at_day(struct session *session)
+{
+    error over;
+    error busy;
+    if (!session->account ||
+        account_check_day(session->sessions->runs->accounts, session->account, &over) == 0 ||
+        session_pause(session, false, &busy) < 0)
+        return;
+    session->is_over_day = true;
+    log_event(LOG_NOTICE, "session.over_day", TEXT("session", session->id),
+              TEXT("cause", over.text));
 }
 
 int session_resume(struct session *session, error *err)
@@ -121,6 +141,10 @@ int session_resume(struct session *session, error *err)
         return 0;
     if (session->state != SESSION_PAUSED)
         return session_check_running(session, err);
+    if (session->account &&
+        account_check_day(session->sessions->runs->accounts, session->account, err) < 0)
+        return -1;
+    session->is_over_day = false;
     int64_t paused_ms = now_ms() - session->paused_at;
     session->state = SESSION_RUNNING;
     if (session->age_ends.at_ms != 0)

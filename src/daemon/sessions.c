@@ -43,8 +43,12 @@ static void look_at_deadlines(struct session *session)
     }
     if (session->state == SESSION_STARTING)
         branching_look(session);
+    if (session->state != SESSION_ENDED)
+        session_charge(session);
     if (session->state == SESSION_PAUSED)
         session_look_at_pause(session);
+    if (session->state == SESSION_RUNNING)
+        session_look_at_day(session);
     if (session->state == SESSION_RUNNING)
         contexts_look(session);
     marks_look(session);
@@ -307,6 +311,8 @@ static int check_number(const struct session *session, error *err)
     if (most != 0 && of_policy >= most)
         return fail(err, ERR_BUSY, "policy %s allows %llu sessions, and as many are alive; end one",
                     session->spec.policy->name, (unsigned long long) most);
+    if (account_check_day(accounts, account, err) < 0)
+        return -1;
     accounts->slots = session->sessions->pool->slots;
     if (account_is_at_share(accounts, account))
         return account_refuse_slot(accounts, account, err);

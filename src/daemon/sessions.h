@@ -100,6 +100,7 @@ struct session {
     struct session_operation *operations;
     unsigned operation_count;
     uint32_t last_id;
+    uint64_t charged_us; /* of its processor time, to its account */
     unsigned holds;
 
     int64_t created_ms, ended_ms; /* since 1970 */
@@ -111,6 +112,7 @@ struct session {
     int64_t paused_at; /* on the clock of deadlines */
     deadline pause_ends;
     uint64_t cpu_when_paused_us; /* UINT64_MAX: not read yet */
+    bool is_over_day;            /* its key's processor time of the day was used up */
     bool is_held;    /* what runs in it is to stand still: not where its files alone are kept */
     bool is_stopped; /* by signals: there is no freezer, or it has not frozen all */
 
@@ -220,11 +222,17 @@ int sessions_look(const struct sessions *sessions, const struct account *account
 /* Changes deadlines and metadata. Takes what is in the request. */
 int session_change(struct session *session, struct session_request *request, error *err);
 
+/* session.c: charges its account for the processor time that was used in it since the last time: by
+ * cells, programs, and what outlives them. */
+void session_charge(struct session *session);
+
 /* session_pause.c: stops every program in it where it stands, or ends them all and keeps its files.
  * Its init goes on: what was on its way arrives.
  * Fails  ERR_CONFLICT  it does not run, or a cell does. */
 int session_pause(struct session *session, bool files_only, error *err);
+/* Fails  ERR_QUOTA  the processor time of its key's day is used up. */
 int session_resume(struct session *session, error *err);
+void session_look_at_day(struct session *session);   /* it is paused where its key's is over */
 void session_look_at_pause(struct session *session); /* now and then, while it is paused */
 /* "freezer" or "signals"; NULL: it is not paused, or has no programs. */
 const char *session_held_by(const struct session *session);

@@ -445,3 +445,44 @@ def test_the_command_line_and_the_library_come_by_the_port_with_a_key(service):
     assert run(place, busy, "-c", "1").returncode == 0
     spent = run(place, busy, "--json", "-c", "1")
     assert spent.returncode == 125 and json.loads(spent.stdout)["error"]["code"] == "quota"
+
+
+SPIN = "import time\nend = time.process_time() + {0}\nwhile time.process_time() < end: pass"
+
+
+@pytest.mark.parametrize("how", ["a program", "what outlives a cell", "a terminal", "cells"])
+def test_the_day_of_a_key_is_charged_for_all_that_runs(service, how):
+    key = service.key("--cpu-seconds-per-day", "2", "--scope", "run,sessions")
+
+    def ask(method, path, body=None):
+        return service.call(method, path, body, key=key)
+
+    session = ask("POST", "/v1/sessions", {"policy": "data"}).json
+    place = f"/v1/sessions/{session['id']}"
+
+    def cell(code):
+        return ask("POST", f"{place}/contexts/python/run", {"code": code})
+
+    if how in ("a program", "a terminal"):
+        wishes = {"command": ["python3", "-c", SPIN.format(60)]} | ({"terminal": {"rows": 9, "columns": 9}} if "term" in how else {})
+        assert ask("POST", f"{place}/processes", wishes).status == 201
+    elif how == "cells":
+        while cell(SPIN.format(0.7)).status == 200:
+            pass
+    else:
+        assert cell(f"import subprocess\nsubprocess.Popen(['python3', '-c', {SPIN.format(60)!r}])\nNone").status == 200
+    for _ in range(1200):
+        told = ask("GET", place).json
+        if told["state"] == "paused":
+            break
+        time.sleep(0.05)
+    assert (told["state"], told["paused_for"]) == ("paused", "cpu_seconds_per_day")
+    assert 1900 < told["usage"]["cpu_ms"] < 6000, "what is over is not stopped in a second or two"
+    for answer in (ask("POST", "/v1/runs", {"code": "1", "policy": "minimal"}), ask("POST", "/v1/sessions", {"policy": "data"}),
+                   ask("POST", f"{place}/resume")):
+        assert (answer.status, answer.json["error"]["code"]) == (429, "quota"), answer.json
+        assert "2 s of processor time of this day" in answer.json["error"]["message"] and "Retry-After" in answer.headers
+    refused = cell("1")
+    assert refused.status == 409 and "cpu_seconds_per_day" in refused.json["error"]["message"]
+    assert ask("DELETE", place).status == 200
+    assert service.run("print(1)", key=service.key()).json["stdout"] == "1\n", "another key has its own day"

@@ -56,6 +56,7 @@ static const struct property session[] = {
     { "expires_at",    "moment?",  "null: it is paused or has ended" },
     { "idle_at",       "moment?",  "when it ends if nothing happens; null: something runs, it is paused, or has ended" },
     { "paused_at",     "moment?",  "" },
+    { "paused_for",    "=request,cpu_seconds_per_day?", "whether it was asked for, or the quota of the key that is used up" },
     { "held_by",       "=freezer,signals?", "what its programs stand still by while it is paused; null: there are none" },
     { "idle_seconds",  "number",   "how long nothing may happen" },
     { "ended",         "SessionEnd?", "null: it has not" },

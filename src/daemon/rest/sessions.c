@@ -97,7 +97,6 @@ static void delete_session(struct exchange *exchange)
 
 static void post_pause(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
     struct session *session = exchange_session(exchange);
     const char *keep = exchange_query(exchange, "keep");
     bool files_only = keep && strcmp(keep, "files") == 0;
@@ -113,13 +112,11 @@ static void post_pause(struct exchange *exchange)
         exchange_fail(exchange, &err);
         return;
     }
-    processes_look_again(door->processes, session);
     session_answer(exchange, session, MHD_HTTP_OK);
 }
 
 static void post_resume(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
     struct session *session = exchange_session(exchange);
     error err;
     if (!session)
@@ -128,7 +125,6 @@ static void post_resume(struct exchange *exchange)
         exchange_fail(exchange, &err);
         return;
     }
-    processes_look_again(door->processes, session);
     session_answer(exchange, session, MHD_HTTP_OK);
 }
 
