@@ -353,7 +353,8 @@ static int make_root(struct build *build, error *err)
 {
     uid_t owner = walls_owner();
     if (mkdirat(build->place, "root", 0755) < 0 ||
-        fchownat(build->place, "root", owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
+        (owner != geteuid() &&
+         fchownat(build->place, "root", owner, owner, AT_SYMLINK_NOFOLLOW) < 0))
         return fail_os(err, "make the new root");
     return 0;
 }

@@ -157,18 +157,24 @@ int tree_walk(int root, tree_visit *visit, void *context, error *err)
     return result;
 }
 
+/* A block of ids is one of users and groups alike; the caller's group has a number of its own. */
+static gid_t group_of(uid_t owner)
+{
+    return owner == geteuid() ? getegid() : owner;
+}
+
 static int give_entry(void *context, const struct tree_entry *entry, error *err)
 {
     const uid_t *owner = context;
     if (!entry->leaving &&
-        fchownat(entry->directory, entry->name, *owner, *owner, AT_SYMLINK_NOFOLLOW) < 0)
+        fchownat(entry->directory, entry->name, *owner, group_of(*owner), AT_SYMLINK_NOFOLLOW) < 0)
         return fail_os(err, "give '%.150s' to %u", entry->path, *owner);
     return TREE_GO_ON;
 }
 
 int tree_give(int root, uid_t owner, error *err)
 {
-    if (fchown(root, owner, owner) < 0)
+    if (fchown(root, owner, group_of(owner)) < 0)
         return fail_os(err, "give a folder to %u", owner);
     return tree_walk(root, give_entry, &owner, err);
 }

@@ -30,7 +30,8 @@ int tree_walk(int root, tree_visit *visit, void *context, error *err);
 /* Removes `name` in `directory` with all that is in it. It is no failure if it does not exist. */
 int tree_remove(int directory, const char *name, error *err);
 
-/* Gives `root` and all that is below it to one user and group of this number. */
+/* Gives `root` and all that is below it to one user: the caller, or one with a group of the same
+ * number. */
 int tree_give(int root, uid_t owner, error *err);
 
 /* Opens `path` below `root` (Linux 5.6, openat2(2): no link is followed, no way leads out).

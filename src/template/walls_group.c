@@ -29,7 +29,7 @@ static int write_file(const char *folder, const char *name, const char *text)
 
 static void remove_folder(const char *folder)
 {
-    static const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
+    static const struct timespec pause = { .tv_nsec = 10000000 }; /* 10 ms */
     /* Those that were killed are charged to it for a moment more. */
     for (int i = 0; i < 100 && rmdir(folder) < 0 && errno == EBUSY; i++)
         (void) nanosleep(&pause, NULL);

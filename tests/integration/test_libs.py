@@ -153,7 +153,7 @@ def libs(tmp_path, index):
         assert done.returncode == code, done.stderr.decode()
         return (done.stdout if code == 0 else done.stderr).decode()
 
-    call.glovebox = glovebox
+    call.glovebox, call.env = glovebox, env
     yield call
     folder.cleanup()
 
@@ -430,6 +430,26 @@ def test_a_review_runs_as_an_id_of_its_own(libs, index):
     index.fetchers.clear()
     libs("review", ask(libs, "greet"))
     assert index.fetchers == {(0x70020000, 0, 2)}, "no capabilities, a filter"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_an_ordinary_user_reviews(libs):
+    """Whose group has another number than the user."""
+    with tempfile.TemporaryDirectory() as state:
+        shutil.copytree(libs.glovebox.state, state, dirs_exist_ok=True)
+        for path in [pathlib.Path(state), *pathlib.Path(state).rglob("*")]:
+            os.chown(path, 4321, 4322)
+        def call(*words):
+            return subprocess.run(["setpriv", "--reuid=4321", "--regid=4322", "--clear-groups", libs.glovebox.program, "libs",
+                                   *words, "--state", state], env=libs.glovebox.environment({**libs.env, "HOME": "/"}),
+                                  capture_output=True, timeout=120, check=False)
+        request = json.loads(call("request", "helper", "--template", "minimal", "--json").stdout)["id"]
+        done = call("review", request)
+        if b"no new namespaces" in done.stderr:
+            pytest.skip("this machine gives ordinary users no namespaces")
+        assert done.returncode == 0 and b"helper 1.2" in done.stdout, done.stderr.decode()
+        assert {path.stat().st_uid for path in pathlib.Path(state, "libs").rglob("*")} == {4321}
+        assert not pathlib.Path(state, "libs", request, "home").exists(), "settings with passwords do not stay"
 
 
 def test_a_review_says_how_large_it_gets(libs):
