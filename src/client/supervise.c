@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/signals.h"
 #include "base/table.h"
 #include "client/built.h"
 #include "client/host_sets.h"
@@ -44,6 +45,8 @@ enum {
     BACKLOG = 512,
     RELOAD_MS = 5000,
     RESTART_TEXT = 512,
+    WATCH_MS = 5000,   /* how often it is looked whether gloveboxd has said that it is alive */
+    SILENT_MS = 30000, /* and how long it may not (daemon/liveness.h) */
 };
 
 /* A socket that a dead daemon has left is removed, one that answers is respected. */
@@ -164,6 +167,8 @@ struct keeper {
         bool has_failed;  /* a try since it ended, which was told */
     } returns[HELPERS];
     const char *misconfigured; /* the helper that is; NULL: none */
+    bool has_spoken;           /* gloveboxd, in this life */
+    int64_t silent_ms;         /* since it has */
 };
 
 static void say(const char *what)
@@ -192,7 +197,7 @@ static bool offer_settings(const struct keeper *keeper, const char *text)
         if (poll(&watched, 1, (int) deadline_left_ms(end)) <= 0 ||
             !hear_daemon(keeper, answer, sizeof answer))
             return false;
-        if (strcmp(answer, "ready") != 0)
+        if (strcmp(answer, "ready") != 0 && strcmp(answer, "alive") != 0)
             return strcmp(answer, "taken") == 0;
     }
     return false;
@@ -314,13 +319,38 @@ static int return_helpers(struct keeper *keeper, int64_t most_ms)
     return (int) most_ms;
 }
 
+static void take_word(struct keeper *keeper, const char *said)
+{
+    if (strcmp(said, "ready") == 0)
+        manager_tell("READY=1\nSTATUS=runs are taken");
+    if (strcmp(said, "alive") == 0)
+        manager_tell("WATCHDOG=1");
+    keeper->silent_ms = 0;
+    keeper->has_spoken = true;
+}
+
+/* One that hangs is ended, and started again as any that has ended. Only time that we have waited
+ * counts: a machine that slept has not heard anything either. */
+static void end_if_silent(struct keeper *keeper, int64_t waited_ms)
+{
+    if (!keeper->has_spoken || keeper->leaving)
+        return;
+    keeper->silent_ms += waited_ms > WATCH_MS ? WATCH_MS : waited_ms;
+    if (keeper->silent_ms < SILENT_MS)
+        return;
+    say("gloveboxd has not done anything for 30 s; ending it");
+    keeper->has_spoken = false;
+    (void) kill(keeper->launch.daemon, SIGKILL);
+}
+
 /* Waits until one of the two has ended, or `end` has passed. Returns whether one has. */
 static bool watch_pair(struct keeper *keeper, deadline end)
 {
     const struct helper *helpers = keeper->launch.helpers;
     for (;;) {
         int64_t left = deadline_left_ms(end);
-        int wait_ms = return_helpers(keeper, left > 60000 ? 60000 : left);
+        int wait_ms = return_helpers(keeper, left > WATCH_MS ? WATCH_MS : left);
+        int64_t before_ms = now_ms();
         struct pollfd watched[] = { { .fd = keeper->signals, .events = POLLIN },
                                     { .fd = keeper->launch.daemon_pidfd, .events = POLLIN },
                                     { .fd = keeper->launch.spawner_pidfd, .events = POLLIN },
@@ -333,9 +363,10 @@ static bool watch_pair(struct keeper *keeper, deadline end)
         if (watched[3].revents && !hear_daemon(keeper, said, sizeof said)) {
             close_fd(&keeper->control); /* it goes */
             keeper->control = -1;
-        } else if (watched[3].revents && strcmp(said, "ready") == 0) {
-            manager_tell("READY=1\nSTATUS=runs are taken");
+        } else if (watched[3].revents) {
+            take_word(keeper, said);
         }
+        end_if_silent(keeper, now_ms() - before_ms);
         bool was_leaving = keeper->leaving;
         if (watched[0].revents)
             take_signal(keeper);
@@ -369,6 +400,9 @@ static int live_once(struct keeper *keeper, error *err)
     theirs = -1;
     int64_t start = now_ms();
     bool ended;
+    keeper->silent_ms = 0;
+    keeper->has_spoken = false;
+    manager_tell("WATCHDOG=1"); /* what begins has its time, too */
     do
         ended = watch_pair(keeper, deadline_in(LOOK_MS));
     while (!ended && !keeper->leaving);
@@ -471,6 +505,7 @@ int supervise(const struct supervised *service, error *err)
     (void) sigaddset(&watched, SIGTERM);
     (void) sigaddset(&watched, SIGINT);
     (void) sigaddset(&watched, SIGHUP);
+    signals_outlive();
     if (pthread_sigmask(SIG_BLOCK, &watched, NULL) != 0 ||
         (signals = signalfd(-1, &watched, SFD_CLOEXEC)) < 0)
         return fail_os(err, "watch signals");

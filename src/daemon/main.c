@@ -8,10 +8,12 @@
  * connection. */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/signals.h"
 #include "base/table.h"
 #include "daemon/accounts.h"
 #include "daemon/approvals.h"
 #include "daemon/confine.h"
+#include "daemon/liveness.h"
 #include "daemon/log.h"
 #include "daemon/log_out.h"
 #include "daemon/loop_watch.h"
@@ -213,6 +215,7 @@ static void end(void)
     blobs_leave(daemon_.blobs);
     notices_leave(daemon_.notices);
     loop_watch_close();
+    liveness_close();
     uv_close((uv_handle_t *) &daemon_.drained, NULL);
     uv_close((uv_handle_t *) &daemon_.terminated, NULL);
     uv_close((uv_handle_t *) &daemon_.interrupted, NULL);
@@ -413,7 +416,7 @@ static int open_log(error *err)
 
 static int begin(error *err)
 {
-    (void) signal(SIGPIPE, SIG_IGN);
+    signals_outlive();
     log_out_open();
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
     (void) mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
@@ -460,6 +463,8 @@ static int begin(error *err)
     on_applied(&daemon_.reload.settings);
     if (sessions_open(&daemon_.sessions, settings.is_private ? NULL : settings.state, err) < 0)
         return -1;
+    if (settings.control >= 0)
+        liveness_open(&daemon_.loop, settings.state, settings.control);
     if (reload_tell_policies(&daemon_.reload, err) < 0 || open_doors(err) < 0 ||
         confine_daemon(err) < 0)
         return -1;

@@ -7,6 +7,7 @@
  * its start, and ends when gloveboxd does. */
 #include "egress/egress.h"
 
+#include "base/signals.h"
 #include "base/table.h"
 #include "outside/arguments.h"
 #include "outside/confine.h"
@@ -92,7 +93,7 @@ int main(int count, char **words)
     static struct egress egress;
     error err = { 0 };
     struct arguments arguments = { .daemon = -1, .secrets = -1, .ca_file = -1 };
-    (void) signal(SIGPIPE, SIG_IGN);
+    signals_outlive();
     (void) signal(SIGINT, SIG_IGN); /* a Ctrl-C is for whoever started us; our end follows theirs */
     egress.connections_most = raise_descriptors();
     if (read_arguments(count, words, &arguments, &err) == 0 &&

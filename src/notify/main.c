@@ -8,6 +8,7 @@
  * its start, goes to the places of its command line alone, and ends when gloveboxd does. */
 #include "notify/notify.h"
 
+#include "base/signals.h"
 #include "base/table.h"
 #include "outside/arguments.h"
 #include "outside/closed_file.h"
@@ -101,7 +102,7 @@ int main(int count, char **words)
     static struct notify notify;
     error err = { 0 };
     struct arguments arguments = { 0 };
-    (void) signal(SIGPIPE, SIG_IGN);
+    signals_outlive();
     (void) signal(SIGINT, SIG_IGN); /* a Ctrl-C is for whoever started us; our end follows theirs */
     if (read_arguments(count, words, &arguments, &err) == 0 &&
         serve(&notify, &arguments, &err) == 0)

@@ -1,0 +1,19 @@
+/* signals.h - signals that mean nothing to a service, and end whoever does not expect them. */
+#pragma once
+
+#include <signal.h>
+#include <stddef.h>
+
+static inline void signal_passes(int number)
+{
+    (void) number;
+}
+
+/* A handler and not SIG_IGN, which programs that are started would inherit. */
+static inline void signals_outlive(void)
+{
+    static const int numbers[] = { SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE };
+    const struct sigaction action = { .sa_handler = signal_passes, .sa_flags = SA_RESTART };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        (void) sigaction(numbers[i], &action, NULL);
+}

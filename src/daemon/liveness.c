@@ -1,0 +1,63 @@
+/* liveness.c - one timer, one piece of work beside the loop, one word. */
+#include "daemon/liveness.h"
+
+#include "base/cleanup.h"
+#include "daemon/beside.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct liveness {
+    struct beside_job job;
+    uv_timer_t timer;
+    int file; /* without a name; -1: the file system has none such */
+    int socket;
+    bool is_open;
+    bool is_working;
+} liveness = { .file = -1 };
+
+static void write_and_wait(void *user)
+{
+    const struct liveness *its = user;
+    if (its->file >= 0 && pwrite(its->file, "alive", 5, 0) == 5)
+        (void) fdatasync(its->file);
+}
+
+static void say(void *user)
+{
+    static const char word[] = "alive";
+    struct liveness *its = user;
+    its->is_working = false;
+    if (its->is_open)
+        (void) !send(its->socket, word, strlen(word), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    if (liveness.is_working)
+        return;
+    liveness.is_working = true;
+    beside_do(timer->loop, &liveness.job);
+}
+
+void liveness_open(uv_loop_t *loop, const char *state, int socket)
+{
+    liveness.file = open(state, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    liveness.socket = socket;
+    liveness.is_open = true;
+    liveness.job = (struct beside_job){ write_and_wait, say, &liveness, NULL };
+    (void) uv_timer_init(loop, &liveness.timer);
+    (void) uv_timer_start(&liveness.timer, on_timer, LIVENESS_EVERY_MS, LIVENESS_EVERY_MS);
+    uv_unref((uv_handle_t *) &liveness.timer);
+}
+
+void liveness_close(void)
+{
+    if (!liveness.is_open)
+        return;
+    liveness.is_open = false;
+    uv_close((uv_handle_t *) &liveness.timer, NULL);
+}
