@@ -61,6 +61,19 @@ uint64_t run_used(const struct run *run, enum limit_id limit)
     return 0;
 }
 
+/* A machine that gave it no processor is not cured by more time. */
+static void tell_idleness(const struct run *run, enum limit_id limit, char *text, size_t size)
+{
+    uint64_t cpu_us = run->counters.cpu_us;
+    size_t length = strlen(text);
+    if (limit != LIMIT_wall || cpu_us == 0 || cpu_us / 1000 >= run_used(run, limit) / 4)
+        return;
+    (void) snprintf(text + length, size - length,
+                    "; it used %" PRIu64
+                    " ms of processor time; for the rest it slept, waited, or got no processor",
+                    cpu_us / 1000);
+}
+
 static void write_message(const struct run *run, enum limit_id limit, struct bytes *out)
 {
     static const char kept[] = "output so far and files in /workspace are kept";
@@ -73,6 +86,7 @@ static void write_message(const struct run *run, enum limit_id limit, struct byt
     else
         limit_sentence(limit, limit_get(&run->spec.limits, limit), run_used(run, limit),
                        limit_get(&run->spec.policy->maximum, limit), text, sizeof text);
+    tell_idleness(run, limit, text, sizeof text);
     bool is_kept = !run->files_are_lost && !gate_has_withheld(run);
     const char *claim = is_kept ? NULL : strstr(text, kept);
     if (!claim) {

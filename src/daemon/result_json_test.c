@@ -117,6 +117,13 @@ TEST(a_limit_says_what_to_ask_for)
                   "/workspace are "
                   "kept; ask for limits.wall_ms up to 60000 or a wider policy\""),
            "%s", bytes_text(&json));
+    bytes_done(&json);
+    json = (struct bytes){ 0 };
+    run.counters.cpu_us = 40000;
+    run.started_us = 1;
+    run.ended_us = 5000001;
+    result_write(&run, &json);
+    expect(strstr(bytes_text(&json), "it used 40 ms of processor time; "), "%s", bytes_text(&json));
     harvest_done(&run.harvest);
 }
 

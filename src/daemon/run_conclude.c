@@ -79,6 +79,7 @@ static void take_exit(struct run *run)
     if (!run->harvest.has_exited)
         return;
     run->evidence.exited = true;
+    run->evidence.ends_by_kill = !run->cell && run->harvest.running != ID_COMPILER;
     run->evidence.exit_code = run->harvest.exited.exit_code;
     run->evidence.signal = run->harvest.exited.signal;
 }

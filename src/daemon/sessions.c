@@ -33,6 +33,12 @@ static void look_at_deadlines(struct session *session)
         deadline_has_passed(session->start_ends)) {
         if (session->sandbox)
             (void) fail(&why, ERR_TIMEOUT, "its way out was not opened in time");
+        else if (!session->waits_for_room)
+            (void) fail(&why, ERR_BUSY,
+                        "its sandbox was not built in %d s: the machine is busy, %u of %u sandbox "
+                        "slots are taken; try again later",
+                        START_MS / 1000, session->sessions->pool->in_use,
+                        session->sessions->pool->slots);
         else
             (void) fail(
                 &why, ERR_BUSY,

@@ -61,6 +61,14 @@ static enum limit_id find_cause(const struct evidence *evidence)
     return evidence->stopped_for;
 }
 
+/* It came to its end in the moment in which its time was up. */
+static bool was_done(const struct evidence *evidence)
+{
+    bool is_time = evidence->stopped_for == LIMIT_wall || evidence->stopped_for == LIMIT_cpu;
+    return is_time && evidence->ends_by_kill && evidence->exited && !evidence->lost &&
+           evidence->exit_code == 0 && evidence->signal == 0;
+}
+
 struct verdict outcome_judge(const struct evidence *evidence)
 {
     if (evidence->denied)
@@ -78,6 +86,8 @@ struct verdict outcome_judge(const struct evidence *evidence)
             return (struct verdict){ RUN_OK, FAULT_NONE, LIMITS };
     }
 
+    if (was_done(evidence))
+        return (struct verdict){ RUN_OK, FAULT_NONE, LIMITS };
     enum limit_id cause = find_cause(evidence);
     if (cause < LIMITS)
         return (struct verdict){ RUN_LIMIT, FAULT_LIMIT, cause };

@@ -38,6 +38,7 @@ struct evidence {
     bool cancelled;            /* the caller asked for its end before it was over */
     enum limit_id stopped_for; /* the limit for which gloveboxd ended it; LIMITS: none. First of
                                   stopped_for and cancelled wins: set only one */
+    bool ends_by_kill;         /* ending it leaves it no choice: an exit code of 0 is from before */
     bool exited;               /* exit_code and signal are known */
     int32_t exit_code;         /* -1 if a signal ended it */
     int32_t signal;            /* 0 if it ended by itself */
@@ -52,9 +53,10 @@ struct verdict {
     enum limit_id limit; /* which limit ended it, with RUN_LIMIT; else LIMITS */
 };
 
-/* Judges. A program that exits 0 although it ran into a limit is RUN_OK (its hits are reported); a
- * bad end with evidence of a limit is RUN_LIMIT, named by the first of output, wall, cpu, memory,
- * processes, disk, inodes, artifacts. */
+/* Judges. A program that exits 0 although it ran into a limit is RUN_OK (its hits are reported),
+ * and so is one that was done when it was to be ended for its time; a bad end with evidence of a
+ * limit is RUN_LIMIT, named by the first of output, wall, cpu, memory, processes, disk, inodes,
+ * artifacts. */
 struct verdict outcome_judge(const struct evidence *evidence);
 
 /* Lists the limits with hits, in the order above, those without a place in it last.

@@ -19,6 +19,7 @@ TEST(evidence_leads_to_a_verdict)
         enum run_status status;
         enum run_fault fault;
         enum limit_id limit;
+        bool ends_by_kill;
     } facts[] = {
         /* clang-format off */
         { "a good end",            0, LIMITS, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS },
@@ -31,6 +32,11 @@ TEST(evidence_leads_to_a_verdict)
         { "stopped for time",      0, LIMIT_wall, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
         { "stopped, then lost",    0, LIMIT_wall, 1, 0, 0, 0, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
         { "stopped, yet exits 0",  BIT(wall), LIMIT_wall, 0, 0, 1, 0, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
+        { "was done when stopped", BIT(wall), LIMIT_wall, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS, 1 },
+        { "the same, by its cpu",  BIT(cpu), LIMIT_cpu, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS, 1 },
+        { "failed when stopped",   BIT(wall), LIMIT_wall, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall, 1 },
+        { "killed for time",       BIT(wall), LIMIT_wall, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall, 1 },
+        { "a flood that exits 0",  BIT(output), LIMIT_output, 0, 0, 1, 0, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_output, 1 },
         { "survives a limit",      BIT(processes), LIMITS, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS },
         { "a child out of memory", BIT(memory), LIMITS, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS },
         { "out of memory",         BIT(memory), LIMITS, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_memory },
@@ -59,6 +65,7 @@ TEST(evidence_leads_to_a_verdict)
         evidence.lost = fact->lost;
         evidence.cancelled = fact->cancelled;
         evidence.exited = fact->exited;
+        evidence.ends_by_kill = fact->ends_by_kill;
         evidence.exit_code = fact->exit_code;
         evidence.signal = fact->signal;
         struct verdict verdict = outcome_judge(&evidence);
