@@ -27,7 +27,7 @@ pytestmark = [
 def life_of_a_sandbox(spawner):
     """Build, start a program, look at it, release. Gives the fingerprints, and what was granted."""
     spawner.hello()
-    sandbox = spawner.build()
+    sandbox = spawner.build(network=LOOPBACK)
     try:
         program = sandbox.start("/usr/bin/sleep", "60")
         seen = {"init": fingerprint(sandbox.pid, sandbox.slot), "program": fingerprint(program, sandbox.slot),
@@ -78,8 +78,11 @@ def sweep(place):
     return [item for item in left if not item.startswith("process")]
 
 
+# With its buffers of sockets, which v1 counts apart: the memory limit itself must be there all the same.
+LOOPBACK = 1
+
 # A wall that may be missing if the answer says so (`isolation.degraded`), with what then differs.
-MAY_DEGRADE = {22: ("limits.cpu/cpu.cfs_quota_us", "limits.unified/cpu.max"), 23: ()}
+MAY_DEGRADE = {20: (), 22: ("limits.cpu/cpu.cfs_quota_us", "limits.unified/cpu.max"), 23: ()}
 
 
 def differences(outcome, whole):
