@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test coverage bench fuzz verdicts soak idle kills overload neighbours format lint install uninstall clean
+.PHONY: all setup run test coverage bench fuzz verdicts soak idle kills overload executions neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -62,6 +62,12 @@ kills: all
 # hear 429?
 overload: all
 	@/usr/bin/python3 -B tests/soak/overload.py $(BUILD)
+
+# Has everything that runs exactly one receipt, whatever its names, sizes and end, and whoever is killed? RUNS of them.
+executions: RUNS = 2000
+executions: all
+	@GLOVEBOX_EXECUTIONS=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \
+		tests/integration/test_every_execution.py
 
 # What does one tenant feel of another that spins, forks, fills memory or does not listen to 429?
 neighbours: all
