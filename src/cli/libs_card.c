@@ -59,7 +59,8 @@ static void print_file(json_object *file, bool is_apt)
     print_line("integrity", approved_text(file, "integrity"));
     print_line("licence", approved_text(file, "licence"));
     print_line("maintainer", approved_text(file, "maintainer"));
-    print_list("needs", file, "needs", "");
+    print_list("needs", file, "needs",
+               is_apt ? ": come along from the same sources, with scripts of their own" : "");
     print_list("commands", file, "commands", "");
     print_line("machine code", machine_code ? "yes" : "no");
     if (is_empty(file, "runs_at_install"))

@@ -395,6 +395,9 @@ def test_a_package_of_debian_is_bound_by_version_and_digest(libs, debian):
     [greet] = facts["files"]
     assert (greet["version"], greet["sha256"], greet["machine_code"]) == ("1:1.0-2", hashlib.sha256(content).hexdigest(), False)
     assert greet["runs_at_install"] == ["postinst"] and greet["needs"] == ["helper"] and greet["about"] == "Says hello."
+    seen = libs("review", request)
+    assert "at install   postinst: run in the build, as root of a user namespace, without network and host" in seen, seen
+    assert "needs        helper: come along from the same sources, with scripts of their own" in seen
     libs("approve", request, "--reason", "small")
     [row] = [row for row in json.loads(libs("minimal", "--json")) if row["name"] == "greet"]
     assert row["approved_by"].endswith(f"({os.getuid()})") and not row["built"] and row["reason"] == "small"
@@ -488,6 +491,19 @@ def test_a_list_that_is_none_stops_the_build(libs, text, failure):
     (libs.glovebox.state / "libs/minimal.approved.yaml").write_text(text)
     done = libs.glovebox("template", "build", "minimal", "--offline")
     assert done.returncode == 125 and failure.encode() in done.stderr and b"minimal.approved.yaml:" in done.stderr
+
+
+def test_whatever_runs_at_start_is_said(libs, index):
+    data = "sly-1.0.data"
+    wheel_of(index.folder, "sly", "1.0", {path: "" for path in (
+        "sly.py", "sly/notes.pth", "sly/sitecustomize.py", "sitecustomize/__init__.py", "usercustomize.cpython-311.so", "sly.pth",
+        f"{data}/purelib/lib.pth", f"{data}/data/lib/python3.11/dist-packages/far.pth", f"{data}/data/x/sitecustomize.py",
+        f"{data}/data/share/notes.txt", f"{data}/scripts/python3", f"{data}/data/bin/bash")})
+    [sly] = json.loads(libs("review", ask(libs, "sly"), "--json"))["review"]["files"]
+    assert sly["runs_at_start"] == sorted([
+        "sitecustomize/__init__.py", "usercustomize.cpython-311.so", "sly.pth", f"{data}/purelib/lib.pth",
+        f"{data}/data/lib/python3.11/dist-packages/far.pth", f"{data}/data/x/sitecustomize.py"])
+    assert sorted(sly["commands"]) == ["bash", "python3"]
 
 
 def forge(libs, change):

@@ -78,6 +78,22 @@ def licence_of(papers):
     return plain(papers.get("License-Expression") or ", ".join(listed) or papers.get("License"))
 
 
+def runs_at_start(name):
+    """Python reads .pth files of its folders of packages, and imports two names, as a file, a folder or machine code. A
+    wheel may bring them among its modules, or by the folder that is copied to /usr/local."""
+    parts = name.split("/")
+    is_data = parts[0].endswith(".data") and parts[1:2] == ["data"]
+    if parts[0].endswith(".data"):
+        parts = parts[2:]
+    customizes = [part.split(".")[0] in ("sitecustomize", "usercustomize") for part in parts]
+    has_pth = parts[-1:] != [] and parts[-1].endswith(".pth")
+    return any(customizes) or has_pth if is_data else any(customizes[:1]) or (has_pth and len(parts) == 1)
+
+
+def scripts_in(names):
+    return [name.rpartition("/")[2] for name in names if re.fullmatch(r"[^/]+\.data/(scripts|data/s?bin)/[^/]+", name)]
+
+
 def look_into(path):
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else \
@@ -99,11 +115,10 @@ def look_into(path):
                             or papers.get("Author-email")),
         "about": plain(papers.get("Summary")),
         "needs": [plain(need) for need in papers.get_all("Requires-Dist", []) if "extra ==" not in need][:50],
-        "commands": [plain(command) for command in commands][:50],
+        "commands": [plain(command) for command in commands + scripts_in(names)][:50],
         "machine_code": any(name.endswith(".so") or ".so." in name for name in names),
         "runs_at_install": [],
-        "runs_at_start": sorted(plain(name) for name in names
-                                if re.fullmatch(r"(.*\.data/(pure|plat)lib/)?[^/]+(\.pth|customize\.py)", name)),
+        "runs_at_start": sorted(plain(name) for name in names if runs_at_start(name)),
     }
 
 
