@@ -302,9 +302,12 @@ static int run_script(struct build *build, char *script, bool in_tree, error *er
         { in_tree ? NULL : build->root_path, "tmp/tree", true },
         { 0 },
     };
-    const struct walls walls = { .root = in_tree ? build->root_path : NULL,
-                                 .binds = binds,
-                                 .keeps_owners = true };
+    const struct walls walls = {
+        .root = in_tree ? build->root_path : NULL,
+        .binds = binds,
+        .disk = build->root_path,
+        .keeps_owners = true,
+    };
     struct tool tool = {
         .arguments = arguments,
         .variables = variables,

@@ -100,7 +100,7 @@ static int run_inside(struct build *build, char **arguments, char **ret_text, er
     char room[8192];
     char *variables[VARIABLES_MOST + 1];
     collect_variables(build, variables, room, sizeof(room));
-    const struct walls walls = { .root = build->root_path };
+    const struct walls walls = { .root = build->root_path, .disk = build->root_path };
     struct tool tool = {
         .arguments = arguments,
         .variables = variables,

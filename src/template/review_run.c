@@ -134,7 +134,7 @@ static int run_apart(const struct review_run *run, const char *home, char **ret_
         { is_elsewhere ? resolver : NULL, resolver + 1, false },
         { 0 },
     };
-    const struct walls walls = { .binds = binds, .has_network = true };
+    const struct walls walls = { .binds = binds, .disk = run->folder, .has_network = true };
     return run_helper(run, &walls, ret_text, err);
 }
 

@@ -16,11 +16,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUTPUT_MOST = 64 << 20 };
+enum { OUTPUT_MOST = 64 << 20, DISK_RESERVE = 256 << 20 };
 
 volatile sig_atomic_t tool_interrupted;
 
@@ -42,7 +43,8 @@ struct running {
     int go; /* the child's ids are mapped: it waits for a byte, and ends when this is closed */
     struct build_group group;
     deadline end;
-    bool is_late;
+    deadline look; /* when the disk is looked at again */
+    bool is_late, is_full;
 };
 
 static _Noreturn void become(const struct tool *tool, int output, int errors, int go)
@@ -143,17 +145,39 @@ static void pass_lines(struct tool *tool, struct lines *lines, const char *bytes
     }
 }
 
+/* What fills the disk takes it from all who share it: some room stays free. */
+static bool fills_disk(const char *folder)
+{
+    struct statvfs room;
+    if (!folder || statvfs(folder, &room) < 0)
+        return false;
+    uint64_t reserve = (uint64_t) room.f_blocks * room.f_frsize / 20;
+    if (reserve > DISK_RESERVE)
+        reserve = DISK_RESERVE;
+    return (uint64_t) room.f_bavail * room.f_frsize < reserve ||
+           (room.f_files > 0 && room.f_favail < room.f_files / 100);
+}
+
+static bool has_to_end(const struct tool *tool, struct running *running)
+{
+    if (!tool->walls)
+        return tool_interrupted;
+    running->is_late = deadline_has_passed(running->end);
+    if (deadline_has_passed(running->look)) {
+        running->look = deadline_in(100);
+        running->is_full = running->is_full || fills_disk(tool->walls->disk);
+    }
+    return tool_interrupted || running->is_late || running->is_full;
+}
+
 /* Reads until the program and all that it started have closed their stderr, or until it has to end.
  */
 static void listen_to(struct tool *tool, int errors, struct running *running)
 {
     struct lines lines = { .length = 0 };
     char bytes[4096];
-    while (!tool_interrupted) {
+    while (!has_to_end(tool, running)) {
         struct pollfd watched = { .fd = errors, .events = POLLIN };
-        running->is_late = tool->walls && deadline_has_passed(running->end);
-        if (running->is_late)
-            return;
         if (poll(&watched, 1, 500) <= 0)
             continue;
         ssize_t got = read(errors, bytes, sizeof(bytes));
@@ -178,12 +202,11 @@ static int wait_for(pid_t child, int *ret_status)
 /* One that has closed its stderr may run on: it ends in time all the same. */
 static void wait_in_time(struct running *running, const struct tool *tool)
 {
-    while (tool->walls && !tool_interrupted && !running->is_late) {
+    while (tool->walls && !has_to_end(tool, running)) {
         siginfo_t ended = { 0 };
         if (waitid(P_PID, (id_t) running->child, &ended, WEXITED | WNOWAIT | WNOHANG) < 0 ||
             ended.si_pid != 0)
             return;
-        running->is_late = deadline_has_passed(running->end);
         (void) poll(NULL, 0, 5);
     }
 }
@@ -196,6 +219,12 @@ static int conclude(const struct tool *tool, const struct running *running, int 
     if (running->is_late)
         return fail(err, ERR_UNAVAILABLE, "%s was ended: it ran for more than %d minutes", program,
                     BUILD_MINUTES);
+    if (running->is_full)
+        return fail(
+            err, ERR_UNAVAILABLE,
+            "%s was ended: it has nearly filled the disk of '%s'; make room, or use --state "
+            "DIR on another disk",
+            program, tool->walls->disk);
     if (WIFSIGNALED(status) && tool->walls)
         return fail(err, ERR_UNAVAILABLE,
                     "%s was killed by signal %d; a build has %d MiB of memory and %d processes",
@@ -224,7 +253,7 @@ static int run(struct tool *tool, struct running *running, error *err)
         listen_to(tool, errors, running);
         wait_in_time(running, tool);
     }
-    if (result < 0 || tool_interrupted || running->is_late)
+    if (result < 0 || tool_interrupted || running->is_late || running->is_full)
         (void) kill(running->child, tool->walls ? SIGKILL : SIGTERM);
     int status = 0;
     if (wait_for(running->child, &status) < 0)

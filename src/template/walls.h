@@ -20,6 +20,7 @@ struct walls_bind {
 struct walls {
     const char *root; /* the tree that becomes "/"; NULL: the host's /usr, and no more */
     const struct walls_bind *binds; /* and these, ended by a `from` of NULL; may be NULL */
+    const char *disk;  /* a folder on the disk that must not be filled; NULL: none is written */
     bool keeps_owners; /* many ids, and the capabilities over files and ids that dpkg needs */
     bool has_network;  /* the host's network, for fetching */
 };

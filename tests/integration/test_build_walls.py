@@ -142,6 +142,18 @@ def test_a_build_has_a_control_group_and_leaves_none(glovebox, tmp_path):
     assert not [group for group in groups() if f"build-{build.pid}." in group.name]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small disk")
+def test_a_build_that_fills_the_disk_is_ended(glovebox, tmp_path):
+    """In a mount namespace of the test's own, whose state folder is a disk of 400 MiB."""
+    recipe = recipe_of(tmp_path, "full", [["/bin/bash", "-c", "head -c 1G /dev/zero > /usr/share/full; sleep 600"]],
+                       ["bash", "coreutils"])
+    recipe.write_text(recipe.read_text() + "disk: 100MiB\n")
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", f"mount -t tmpfs -o size=400m none {glovebox.state} && exec "
+                           f"{glovebox.program} template build {recipe} --offline --state {glovebox.state}"],
+                          env=glovebox.environment({}), capture_output=True, timeout=120, check=False)
+    assert done.returncode == 125 and b"has nearly filled the disk" in done.stderr, done.stderr.decode()
+
+
 def test_no_filter_no_build(glovebox, tmp_path):
     """A wall that cannot be built stops the build."""
     data = tmp_path / "data"
