@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Exit statuses that glovebox gives of its own; every other one is the program's. */
 enum exit_status {
@@ -30,6 +31,10 @@ struct command {
 
 /* Walks over all verbs of this build; NULL after the last. */
 const struct command *command_at(unsigned index);
+
+/* Adds text with its control bytes shown (\x0a) to a line of `room` bytes. Gives  how long it is.
+ */
+size_t line_add_harmless(char *line, size_t used, size_t room, const char *text);
 
 /* Prints `glovebox: cause; fix` as one line on stderr, control bytes made visible.
  * Gives  EXIT_OWN_FAILURE, so that a handler ends in `return complain(...)`. */

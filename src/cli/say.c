@@ -11,20 +11,26 @@
 #include <string.h>
 #include <unistd.h>
 
+size_t line_add_harmless(char *line, size_t used, size_t room, const char *text)
+{
+    enum { SHOWN_MOST = 5 }; /* bytes of "\\x1b", with its NUL */
+    for (const unsigned char *byte = (const unsigned char *) text;
+         *byte && used + SHOWN_MOST <= room; byte++) {
+        bool begins_control = byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0;
+        if (*byte < 0x20 || *byte == 0x7f || begins_control)
+            used += (size_t) snprintf(line + used, SHOWN_MOST, "\\x%02x", *byte);
+        else
+            line[used++] = (char) *byte;
+    }
+    return used;
+}
+
 /* Text may come from a file name or from a sandbox, and stderr may be a terminal: control bytes are
  * shown. One write, so that lines of several processes do not mix. */
 static void print_harmless(const char *text)
 {
     char line[4096] = "glovebox: ";
-    size_t used = strlen(line);
-    for (const unsigned char *byte = (const unsigned char *) text; *byte && used < sizeof line - 8;
-         byte++) {
-        bool begins_control = byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0;
-        if (*byte < 0x20 || *byte == 0x7f || begins_control)
-            used += (size_t) snprintf(line + used, 5, "\\x%02x", *byte);
-        else
-            line[used++] = (char) *byte;
-    }
+    size_t used = line_add_harmless(line, strlen(line), sizeof line - 1, text);
     line[used++] = '\n';
     (void) !write(STDERR_FILENO, line, used);
 }

@@ -2,6 +2,7 @@
 #include "cli/session.h"
 
 #include "base/cleanup.h"
+#include "cli/commands.h"
 #include "cli/terminal.h"
 
 #include <errno.h>
@@ -70,20 +71,21 @@ int session_copy(struct session_arguments *arguments, error *err)
                      : copy_in(arguments, from, session, path_to, err);
 }
 
-/* Names are the sandbox's: a terminal is not to obey them. */
+/* Names are the sandbox's: a terminal is not to obey them, and none makes a line of its own. */
 static void print_entry(struct terminal *terminal, json_object *entry)
 {
-    char line[4400];
+    char line[8192];
     json_object *kind = NULL, *size = NULL, *path = NULL;
     (void) json_object_object_get_ex(entry, "type", &kind);
     (void) json_object_object_get_ex(entry, "size", &size);
     (void) json_object_object_get_ex(entry, "path", &path);
     int length =
-        snprintf(line, sizeof line, "%-7s %12lld  %s\n", kind ? json_object_get_string(kind) : "?",
-                 size ? (long long) json_object_get_int64(size) : 0,
-                 path ? json_object_get_string(path) : "?");
-    terminal_write(terminal, line,
-                   (size_t) length < sizeof line ? (size_t) length : sizeof line - 1);
+        snprintf(line, sizeof line, "%-7s %12lld  ", kind ? json_object_get_string(kind) : "?",
+                 size ? (long long) json_object_get_int64(size) : 0);
+    size_t used = line_add_harmless(line, (size_t) length, sizeof line - 1,
+                                    path ? json_object_get_string(path) : "?");
+    line[used++] = '\n';
+    terminal_write(terminal, line, used);
 }
 
 int session_files(struct session_arguments *arguments, error *err)

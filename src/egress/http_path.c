@@ -5,20 +5,23 @@
 
 #include <string.h>
 
-/* One character of a path, decoded. -1 for a bad escape or one that hides a separator. */
+/* One character of a path, decoded. -1 for a bad escape, one that hides a separator, and control
+ * characters, which some servers drop. */
 static int take_path_char(const char **at, const char *end)
 {
-    char c = *(*at)++;
+    unsigned char c = (unsigned char) *(*at)++;
     if (c != '%')
-        return (unsigned char) c;
+        return c < 0x20 || c == 0x7f ? -1 : c;
     if (end - *at < 2 || hex_digit((*at)[0]) < 0 || hex_digit((*at)[1]) < 0)
         return -1;
     int byte = hex_digit((*at)[0]) * 16 + hex_digit((*at)[1]);
     *at += 2;
-    return byte == '/' || byte == '\\' || byte == '\0' || byte == '%' ? -1 : byte;
+    bool hides = byte == '/' || byte == '\\' || byte == '%' || byte < 0x20 || byte == 0x7f;
+    return hides ? -1 : byte;
 }
 
-/* No segment of it means "here" or "above", encoded or not, with a parameter (";x") or not. */
+/* No segment of it means "here" or "above", encoded or not, with a parameter (";x") or not, also to
+ * a server that drops blanks. */
 static bool path_is_plain(struct http_text path)
 {
     const char *at = path.at;
@@ -36,7 +39,7 @@ static bool path_is_plain(struct http_text path)
             dots = others = 0;
         } else if (c == '.')
             dots++;
-        else
+        else if (c != ' ')
             others++;
     }
     return !(others == 0 && dots > 0 && dots <= 2);

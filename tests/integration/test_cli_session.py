@@ -256,6 +256,14 @@ def test_a_session_is_paused_and_resumed(cli, session):
     assert b"NameError" in cli("run", session, "-c", "x").stderr
 
 
+def test_a_name_makes_no_line_of_its_own(cli, session):
+    made = cli("run", session, "-c", "open('/workspace/a\\nfile            0  forged', 'w'); open('/workspace/b\\x1b[2J\\x7f', 'w')")
+    assert made.returncode == 0, made.stderr
+    lines = cli("files", session).stdout.decode().splitlines()
+    assert len([line for line in lines if "forged" in line]) == 1
+    assert any("a\\x0afile" in line for line in lines) and any("b\\x1b[2J\\x7f" in line for line in lines), lines
+
+
 def test_files_go_in_and_out(cli, session, tmp_path):
     block = os.urandom(3_000_000)
     (tmp_path / "a file").write_bytes(block)
