@@ -181,7 +181,7 @@ def socket_filters():
 
 
 def epoll_entries():
-    watched = [os.eventfd(0) for _ in range(1500)]
+    watched = [os.eventfd(0) for _ in range(500)]
     kept.append(watched)
     while True:
         poll = select.epoll()
