@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import http.client
+import json
 import io
 import pathlib
 import re
@@ -318,3 +319,20 @@ class TestSignedUrls:
         while time.time() < int(re.search(r"expires=(\d+)", url).group(1)):
             time.sleep(0.05)
         assert files.raw("PUT", url, b"new").status == 401
+
+
+@pytest.mark.parametrize("size", [300, 600])
+def test_a_file_that_does_not_fit_is_told_at_any_size(files, size):
+    """Also to a client that reads nothing before it has sent all of it; before, it heard a broken connection."""
+    peer = files.daemon.connect()
+    peer.sendall(f"PUT {files.session.place}/files/large HTTP/1.1\r\nHost: localhost\r\n"
+                 f"Content-Length: {size << 20}\r\n\r\n".encode())
+    piece = bytes(1 << 20)
+    for _ in range(size):
+        peer.sendall(piece)
+    said = b""
+    while got := peer.recv(1 << 16):
+        said += got
+    head, body = said.split(b"\r\n\r\n", 1)
+    assert head.startswith(b"HTTP/1.1 507 ") and b"\r\nX-Content-Type-Options: nosniff" in head, said[:300]
+    assert said.count(b"HTTP/1.1") == 1 and json.loads(body)["error"]["code"], said

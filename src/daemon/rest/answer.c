@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
-enum { STREAM_BLOCK = 32 * 1024, HEARTBEAT_MS = 10000 };
+enum { STREAM_BLOCK = 32 * 1024, HEARTBEAT_MS = 10000, LINGER_MS = 30000 };
 
 /* A browser that is led here renders nothing and runs nothing of what programs have made. */
 static const struct {
@@ -105,24 +106,66 @@ void exchange_answer_nothing(struct exchange *exchange, unsigned status)
                    MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT), NULL);
 }
 
-void exchange_fail(struct exchange *exchange, const error *cause)
+static const struct error_row *write_failure(const struct exchange *exchange, const error *cause,
+                                             struct bytes *json)
 {
     const struct error_row *row = error_row_of(cause->code);
-    auto_bytes json = { 0 };
-    json_open(&json, '{');
-    json_key(&json, "error");
-    json_open(&json, '{');
-    json_string_field(&json, "code", row->json_code);
-    json_string_field(&json, "message", cause->text);
-    json_string_field(&json, "fault", error_fault(cause->code));
-    json_flag_field(&json, "retryable", row->retryable || exchange->is_retryable);
-    json_string_field(&json, "request_id", exchange->id);
-    json_close(&json, '}');
-    json_close(&json, '}');
-    bytes_add_text(&json, "\n");
+    json_open(json, '{');
+    json_key(json, "error");
+    json_open(json, '{');
+    json_string_field(json, "code", row->json_code);
+    json_string_field(json, "message", cause->text);
+    json_string_field(json, "fault", error_fault(cause->code));
+    json_flag_field(json, "retryable", row->retryable || exchange->is_retryable);
+    json_string_field(json, "request_id", exchange->id);
+    json_close(json, '}');
+    json_close(json, '}');
+    bytes_add_text(json, "\n");
     if (row->http_status >= 500)
         log_event(LOG_WARNING, "request.failed", TEXT("request", exchange->id),
                   TEXT("cause", cause->text));
+    return row;
+}
+
+/* The head as libmicrohttpd would write it: it takes no answer while a body comes in. */
+static void write_head(struct exchange *exchange, unsigned status, size_t size, struct bytes *out)
+{
+    bytes_print(out, "HTTP/1.1 %u %s\r\nConnection: close\r\nContent-Length: %zu\r\n", status,
+                MHD_get_reason_phrase_for(status), size);
+    for (size_t at = 0; at < exchange->headers.size && !exchange->headers.failed;) {
+        const char *name = exchange->headers.data + at;
+        const char *value = name + strlen(name) + 1;
+        bytes_print(out, "%s: %s\r\n", name, value);
+        at = (size_t) (value - exchange->headers.data) + strlen(value) + 1;
+    }
+    for_each(header, always)
+        if (!was_added(exchange, header->name))
+            bytes_print(out, "%s: %s\r\n", header->name, header->value);
+    bytes_print(out, "Content-Type: application/json\r\nX-Request-Id: %s\r\n\r\n", exchange->id);
+}
+
+bool exchange_fail_early(struct exchange *exchange, const error *cause)
+{
+    const struct connection *connection = connection_of(exchange->connection);
+    auto_bytes json = { 0 };
+    auto_bytes answer = { 0 };
+    unsigned status = (unsigned) write_failure(exchange, cause, &json)->http_status;
+    if (exchange->http->settings.answering)
+        exchange->http->settings.answering(exchange, status);
+    write_head(exchange, status, json.size, &answer);
+    bytes_add(&answer, json.data, json.size);
+    if (json.failed || answer.failed || !connection || connection->fd < 0)
+        return false;
+    ssize_t sent = send(connection->fd, answer.data, answer.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    exchange->status = status;
+    exchange->lingers_until = deadline_in(LINGER_MS);
+    return sent == (ssize_t) answer.size;
+}
+
+void exchange_fail(struct exchange *exchange, const error *cause)
+{
+    auto_bytes json = { 0 };
+    const struct error_row *row = write_failure(exchange, cause, &json);
     struct MHD_Response *response =
         MHD_create_response_from_buffer(json.size, json.data, MHD_RESPMEM_MUST_COPY);
     exchange_queue(exchange, (unsigned) row->http_status, response, "application/json");

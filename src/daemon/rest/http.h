@@ -142,7 +142,8 @@ struct exchange {
     deadline wake_at; /* at_ms 0: never by itself */
     uv_poll_t *watch; /* for a peer that hangs up */
     int64_t began_ms;
-    unsigned status; /* that was answered */
+    unsigned status;        /* that was answered */
+    deadline lingers_until; /* exchange_fail_early(); at_ms 0: never */
 
     const struct upgrade *upgrade; /* while it has left HTTP */
     struct MHD_UpgradeResponseHandle *upgraded;

@@ -18,7 +18,7 @@
 
 enum {
     HEADER_MOST = 16 * 1024,
-    THROWN_AWAY_MOST = 64 << 20, /* of a body after it was refused; then the connection is cut */
+    THROWN_AWAY_MOST = 64 << 20, /* of a body after it was refused; then it is answered at once */
     REQUEST_ID_MOST = REQUEST_ID_SIZE - 1,
     HOST_SIZE = 256,
 };
@@ -397,7 +397,9 @@ static enum MHD_Result throw_away(struct exchange *exchange, size_t *size)
     bool is_enough = exchange->body_bytes > THROWN_AWAY_MOST &&
                      exchange->body_bytes > 2 * exchange->http->settings.body_most;
     *size = 0;
-    return is_enough ? MHD_NO : MHD_YES;
+    if (exchange->lingers_until.at_ms != 0)
+        return deadline_has_passed(exchange->lingers_until) ? MHD_NO : MHD_YES;
+    return !is_enough || exchange_fail_early(exchange, &exchange->refusal) ? MHD_YES : MHD_NO;
 }
 
 static enum MHD_Result stream_body(struct exchange *exchange, const char *data, size_t *size)
@@ -473,7 +475,7 @@ enum MHD_Result take_request(void *context, struct MHD_Connection *mhd, const ch
     if (*size > 0)
         return take_body(exchange, data, size);
     exchange->body_is_open = false;
-    if (exchange->is_gone)
+    if (exchange->is_gone || exchange->lingers_until.at_ms != 0)
         return MHD_NO;
     serve(exchange);
     return exchange->is_answered || exchange->is_waiting ? MHD_YES : MHD_NO;
