@@ -286,3 +286,40 @@ class TestWorst:
         session.run("import time; time.sleep(0.1)")
         time.sleep(0.5)
         assert session.run("print('next')")["stdout"] == "late\nnext\n"
+
+
+class TestTheSocketOfAnInterpreter:
+    """What code can do with the one descriptor that its interpreter holds beside the three streams (decision 0104)."""
+
+    LOOK = ("import array, os, socket, struct\n"
+            "held = [n for n in map(int, os.listdir('/proc/self/fd')) if n > 2 and os.path.lexists(f'/proc/self/fd/{n}')]\n"
+            "s = socket.socket(fileno=os.dup(held[0]))\n"
+            "def say(kind, ident, payload, fds=()):\n"
+            "    s.sendmsg([struct.pack('=IHHII', len(payload), kind, 0, ident, 0) + payload],\n"
+            "              [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fds))] if fds else [])\n")
+
+    def test_it_is_the_only_one_and_leads_to_init(self, session):
+        session.run(self.LOOK)
+        assert session.value("len(held), s.type == socket.SOCK_SEQPACKET") == "(1, True)"
+        assert session.value("struct.unpack('3i', s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]") == "1"
+        failed = session.run("s.getsockopt(socket.SOL_SOCKET, 77)")
+        assert failed["error"]["name"] == "OSError" and "92" in failed["error"]["value"]  # ENOPROTOOPT
+
+    def test_a_child_does_not_have_it(self, session):
+        session.run(self.LOOK + "import subprocess\ns.close()")
+        seen = session.run("p = os.fork()\nif p == 0: os._exit(os.path.lexists(f'/proc/self/fd/{held[0]}'))\n"
+                           "print(os.waitpid(p, 0)[1], subprocess.run(['ls', '/proc/self/fd'], capture_output=True).stdout.split())")
+        assert seen["stdout"].startswith("0 ") and "'63'" not in seen["stdout"], seen
+
+    def test_it_speaks_for_its_own_interpreter_only(self, session):
+        """Frames of every kind under every number, and descriptors with them: a cell of another context runs on."""
+        status, context = session.call("POST", "/contexts", {"language": "python"})
+        assert status == 201, context
+        name = context["id"]
+        other = session.begin("import time\nprint('in', flush=True)\ntime.sleep(3)\nprint('end')", name)
+        other.until("stdout")
+        session.run(self.LOOK + "for kind in range(1, 64):\n    for ident in (0, 1, 2, 3, 16, 17, 18):\n"
+                                "        say(kind, ident, bytes(16), (0,))\n        say(kind, ident, b'')\n")
+        result = other.until("end")
+        assert (result["status"], result["stdout"]) == ("ok", "in\nend\n"), result
+        assert session.run("print(1)", name)["stdout"] == "1\n"
