@@ -1,5 +1,5 @@
-"""Code of packages and recipes while a template is built: recipes' commands, what a wheel has run at Python's start, and
-maintainer scripts of Debian packages. None of the attacks of build_attacks.py reaches anything but the build itself."""
+"""Code of packages and recipes while a template is built: recipes' commands and maintainer scripts of Debian packages; of
+what wheels have run at Python's start see test_libs.py. None of the attacks of build_attacks.py reaches anything but the build itself."""
 
 import base64
 import ctypes
@@ -103,19 +103,6 @@ def test_a_command_of_a_recipe_reaches_nothing(glovebox, host, tmp_path):
         assert (status.st_uid, status.st_gid) == (os.geteuid(), os.getegid()) and not status.st_mode & 0o7000, path
         assert path.is_symlink() or status.st_mode & 0o777 in (0o755, 0o644), path
     assert os.path.islink(root / "usr/share/planted/link"), "a link may stand in it: sandboxes have another root"
-
-
-def test_what_a_wheel_runs_at_start_is_not_run_by_the_build(glovebox, tmp_path):
-    """install and the list of distributions start Python without site; a recipe's own command starts it as users do."""
-    line = "import os; os.makedirs('/usr/share/ran', exist_ok=True); open('/usr/share/ran/%d' % os.getpid(), 'w').close()\n"
-    plant = ["/bin/bash", "-c", "d=$(/usr/bin/python3 -S -c 'import sysconfig; print(sysconfig.get_paths()[\"purelib\"])'); "
-             "mkdir -p $d; cat > $d/ran.pth"]
-    plant[2] = plant[2].replace("cat >", f"printf %s {json.dumps(line)} >")
-    recipe = recipe_of(tmp_path, "pth", [plant])
-    done = glovebox("template", "build", recipe, "--offline", timeout=300)
-    assert done.returncode == 0, done.stderr.decode()
-    root = glovebox.state / "templates/pth/root"
-    assert list(root.rglob("ran.pth")) and not (root / "usr/share/ran").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes control groups without a delegated one")

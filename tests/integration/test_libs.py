@@ -94,8 +94,8 @@ get_requires_for_build_sdist = prepare_metadata_for_build_wheel = build_wheel = 
 
 def source_of(folder):
     """A source archive whose build backend lies in it (PEP 517) and says that it has run."""
-    place = pathlib.Path(tempfile.mkdtemp(prefix="glovebox-source-"))
-    place.chmod(0o755)
+    place = folder / "source"
+    place.mkdir()
     marker = str(folder / "built-on-the-host")
     files = {"pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
              "backend.py": BACKEND.format(marker=marker), "PKG-INFO": "Metadata-Version: 2.1\nName: built\nVersion: 1.0\n"}
@@ -556,6 +556,20 @@ def test_a_wheel_is_bounded_and_checked_as_it_is_unpacked(libs, change, failure)
 
 def build(libs):
     return libs.glovebox("template", "build", "minimal", "--offline", "--json", timeout=300)
+
+
+def test_what_a_wheel_runs_at_start_is_not_run_by_the_build(libs, index):
+    """Python is started without site there; in sandboxes it is not."""
+    wheel_of(index.folder, "starter", "1.0", {"starter.py": "", "starter.pth": (
+        "import os; os.makedirs('/usr/share/ran', exist_ok=True); open('/usr/share/ran/here', 'w').close()\n")})
+    request = ask(libs, "starter")
+    libs("review", request)
+    libs("approve", request)
+    done = build(libs)
+    assert done.returncode == 0, done.stderr.decode()
+    assert {"name": "starter", "version": "1.0"} in json.loads(done.stdout)["python"]
+    root = libs.glovebox.state / "templates/minimal/root"
+    assert list(root.rglob("starter.pth")) and not (root / "usr/share/ran").exists()
 
 
 def test_a_build_installs_what_was_approved_and_nothing_else(libs):
