@@ -3,8 +3,8 @@
 import base64
 import contextlib
 import http.client
-import json
 import io
+import json
 import pathlib
 import re
 import socket
