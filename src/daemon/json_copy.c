@@ -270,7 +270,8 @@ static void write_point(struct json_copy *copy, uint32_t point)
     if (found && (found - shorts) % 2 == 0) {
         text[1] = found[1];
     } else if (point < 0x20) {
-        memcpy(text, "\\u00", 4);
+        text[1] = 'u';
+        text[2] = text[3] = '0';
         text[4] = (char) ('0' + (point >> 4));
         text[5] = "0123456789abcdef"[point & 0xF];
         size = 6;

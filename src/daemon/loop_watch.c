@@ -26,7 +26,7 @@ static uv_check_t check;
 const char *loop_cause_name(unsigned cause)
 {
     static const char *const names[] = {
-#define CAUSE(name, word) [CAUSE_##name] = word,
+#define CAUSE(name, word) [CAUSE_##name] = (word),
 #include "daemon/causes.def"
     };
     return names[cause];
