@@ -2,6 +2,7 @@
 #include "base/packet.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -86,8 +87,8 @@ int packet_receive(int socket, struct packet *packet, error *err)
     do
         got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     while (got < 0 && (errno == EINTR || errno == ECONNRESET));
-    if (got < 0 && errno == EAGAIN)
-        return PACKET_NONE;
+    if (got < 0 && (errno == EAGAIN || errno == ENOMEM || errno == ENOBUFS))
+        return PACKET_NONE; /* of memory that the kernel lacked: it stays where it is */
     if (got < 0)
         return fail_os(err, "receive a message");
     if (got == 0)
@@ -95,13 +96,15 @@ int packet_receive(int socket, struct packet *packet, error *err)
 
     unsigned came = take_descriptors(&message, packet->fd, PACKET_MOST_FDS);
     packet->fds = came < PACKET_MOST_FDS ? came : PACKET_MOST_FDS;
-    if (came > PACKET_MOST_FDS || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
-        (size_t) got < sizeof packet->kind) {
+    bool is_cut = message.msg_flags & MSG_CTRUNC;
+    bool is_misshapen = came > PACKET_MOST_FDS || (is_cut && came == PACKET_MOST_FDS) ||
+                        (message.msg_flags & MSG_TRUNC) || (size_t) got < sizeof packet->kind;
+    if (is_cut || is_misshapen)
         packet_done(packet);
+    if (is_misshapen)
         return fail(err, ERR_PROTOCOL, "a message of %zd bytes is cut short or overfull", got);
-    }
     packet->size = (size_t) got - sizeof packet->kind;
-    return PACKET_CAME;
+    return is_cut ? PACKET_CUT : PACKET_CAME;
 }
 
 void packet_done(struct packet *packet)

@@ -17,7 +17,7 @@ struct packet {
     _Alignas(8) unsigned char body[PACKET_MOST_BYTES];
 };
 
-enum { PACKET_CAME = 0, PACKET_NONE = 1, PACKET_CLOSED = 2 };
+enum { PACKET_CAME = 0, PACKET_NONE = 1, PACKET_CLOSED = 2, PACKET_CUT = 3 };
 
 /* Sends kind, body and descriptors as one message. Borrows the descriptors.
  * Fails  ERR_SYSTEM  EAGAIN if a non-blocking peer does not read, EPIPE if it is gone. */
@@ -25,7 +25,9 @@ int packet_send(int socket, uint32_t kind, const void *body, size_t size, const 
                 unsigned fd_count, error *err);
 
 /* Receives one message; descriptors arrive close-on-exec.
- * Returns PACKET_CAME, PACKET_NONE (non-blocking and nothing there), PACKET_CLOSED (peer is gone).
+ * Returns PACKET_CAME, PACKET_NONE (nothing there yet, or no memory to receive it: call again),
+ *         PACKET_CLOSED (peer is gone), PACKET_CUT (it came without its descriptors: this process
+ *         has no room for them, recvmsg(2) MSG_CTRUNC; the next may be whole).
  * Fails   ERR_PROTOCOL for a message that is cut short or carries too many descriptors; what came
  *         with it has been closed. */
 int packet_receive(int socket, struct packet *packet, error *err);

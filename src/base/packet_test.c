@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 static void pair_open(int ends[2], int flags)
@@ -167,7 +168,31 @@ TEST(the_last_word_is_heard_though_a_message_was_left_unread)
     }
 }
 
-TESTS(CASE(a_message_comes_whole), CASE(descriptors_come_with_it_and_close_on_exec),
-      CASE(too_much_is_not_sent), CASE(what_is_cut_short_or_overfull_is_refused_and_leaves_nothing),
+TEST(without_room_for_descriptors_a_message_is_cut_and_the_next_is_whole)
+{
+    int ends[2];
+    struct packet packet;
+    struct rlimit before, few;
+    error err;
+    pair_open(ends, SOCK_NONBLOCK);
+    auto_fd left = ends[0], right = ends[1];
+    require(packet_send(left, 7, "word", 4, &left, 1, &err) == 0, "%s", err.text);
+    require(packet_send(left, 8, NULL, 0, &left, 1, &err) == 0, "%s", err.text);
+    require(getrlimit(RLIMIT_NOFILE, &before) == 0, "limit");
+    few = before;
+    few.rlim_cur = (rlim_t) (left > right ? left : right) + 1;
+    require(setrlimit(RLIMIT_NOFILE, &few) == 0, "limit");
+    int came = packet_receive(right, &packet, &err);
+    expect(came == PACKET_CUT && packet.kind == 7 && packet.size == 4 && packet.fds == 0,
+           "%d: kind %u with %u descriptors", came, packet.kind, packet.fds);
+    require(setrlimit(RLIMIT_NOFILE, &before) == 0, "limit");
+    expect(packet_receive(right, &packet, &err) == PACKET_CAME && packet.fds == 1, "the next one");
+    packet_done(&packet);
+}
+
+TESTS(CASE(a_message_comes_whole),
+      CASE(without_room_for_descriptors_a_message_is_cut_and_the_next_is_whole),
+      CASE(descriptors_come_with_it_and_close_on_exec), CASE(too_much_is_not_sent),
+      CASE(what_is_cut_short_or_overfull_is_refused_and_leaves_nothing),
       CASE(silence_and_the_end_are_told_apart),
       CASE(the_last_word_is_heard_though_a_message_was_left_unread))

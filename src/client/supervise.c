@@ -160,6 +160,7 @@ struct keeper {
     int signals;
     bool leaving;
     int early_deaths;
+    bool has_served; /* gloveboxd was ready once: what ends it now is not how it was started */
     int64_t pause_ms;
     struct {
         int64_t tried_ms; /* the last time that it was started again; 0: never */
@@ -321,8 +322,10 @@ static int return_helpers(struct keeper *keeper, int64_t most_ms)
 
 static void take_word(struct keeper *keeper, const char *said)
 {
-    if (strcmp(said, "ready") == 0)
+    if (strcmp(said, "ready") == 0) {
+        keeper->has_served = true;
         manager_tell("READY=1\nSTATUS=runs are taken");
+    }
     if (strcmp(said, "alive") == 0)
         manager_tell("WATCHDOG=1");
     keeper->silent_ms = 0;
@@ -427,7 +430,7 @@ static int keep_alive(struct keeper *keeper, error *err)
             return -1;
         if (keeper->leaving)
             break;
-        if (keeper->early_deaths >= EARLY_DEATHS_MOST)
+        if (keeper->early_deaths >= EARLY_DEATHS_MOST && !keeper->has_served)
             return fail(
                 err, ERR_UNAVAILABLE,
                 "gloveboxd or glovebox-spawner ended %d times at once; their reason is above",

@@ -117,9 +117,13 @@ struct spawn_inject {
     uint32_t id; /* of the program that it will be to init */
 };
 
+enum { SPAWN_IS_BACK = UINT32_MAX }; /* for leftovers */
+
 struct spawn_released {
     uint32_t slot;
     uint32_t generation;
-    uint32_t leftovers; /* processes or groups that would not go; 0 is the promise */
+    uint32_t
+        leftovers; /* processes or groups that would not go; 0 is the promise. SPAWN_IS_BACK: those
+                      of which this was told before have gone, and the slot is free again */
     uint32_t padding;
 };

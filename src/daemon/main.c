@@ -8,6 +8,7 @@
  * connection. */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/open_files.h"
 #include "base/signals.h"
 #include "base/table.h"
 #include "daemon/accounts.h"
@@ -417,6 +418,7 @@ static int open_log(error *err)
 static int begin(error *err)
 {
     signals_outlive();
+    (void) open_files_raise();
     log_out_open();
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
     (void) mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);

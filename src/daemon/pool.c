@@ -379,11 +379,18 @@ static void count(uv_timer_t *timer)
 /* --- the spawner --------------------------------------------------------------------------------
  */
 
+static void count_slots(struct pool *pool)
+{
+    uint32_t all = pool->spawner->hello.slots;
+    pool->slots = all > pool->stuck ? all - pool->stuck : 1;
+}
+
 static void on_hello(void *context)
 {
     struct pool *pool = context;
     const struct spawn_hello *hello = &pool->spawner->hello;
-    pool->slots = hello->slots;
+    pool->stuck = 0;
+    count_slots(pool);
     log_event(LOG_NOTICE, "spawner.ready", COUNT("slots", hello->slots),
               COUNT("templates", hello->templates), COUNT("swept", hello->swept));
     refill_soon(pool);
@@ -393,10 +400,18 @@ static void on_hello(void *context)
 static void on_released(void *context, const struct spawn_released *released)
 {
     struct pool *pool = context;
+    if (released->leftovers == SPAWN_IS_BACK) {
+        log_event(LOG_NOTICE, "sandbox.left_at_last", COUNT("slot", released->slot));
+        pool->stuck -= pool->stuck > 0;
+        count_slots(pool);
+        pool->changed(pool->context);
+        return;
+    }
     if (released->leftovers > 0) {
         log_event(LOG_ERROR, "sandbox.left_something", COUNT("slot", released->slot),
                   COUNT("leftovers", released->leftovers));
-        pool->slots -= pool->slots > 1; /* the spawner does not use this one again */
+        pool->stuck++; /* the spawner does not use this one until it is empty */
+        count_slots(pool);
     }
     if (pool->leaving > 0)
         pool->leaving--;
@@ -420,7 +435,7 @@ static void on_lost(void *context, const struct spawn_slot *name)
 static void on_gone(void *context)
 {
     struct pool *pool = context;
-    pool->slots = 0;
+    pool->slots = pool->stuck = 0;
     error cause;
     (void) fail(&cause, ERR_UNAVAILABLE,
                 "glovebox-spawner is gone and starts again by itself; ask again in a second");

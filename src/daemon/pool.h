@@ -44,10 +44,11 @@ struct pooled;
 
 struct pool {
     struct spawner_link *spawner;
-    uint32_t slots;  /* that may be in use at once; 0 until the spawner has said hello. One less for
-                        each whose processes would not go */
-    uint32_t in_use; /* being built, parked, leased, or on their way out */
-    uint32_t parked; /* of them ready and waiting */
+    uint32_t slots;    /* that may be in use at once; 0 until the spawner has said hello. Without
+                          those that are stuck */
+    uint32_t stuck;    /* whose processes would not go, until they do */
+    uint32_t in_use;   /* being built, parked, leased, or on their way out */
+    uint32_t parked;   /* of them ready and waiting */
     uint32_t building; /* of them on their way to be parked */
     uint32_t leaving;  /* of them given back, their slots not free yet */
     uint32_t awaited;  /* of them being built while somebody waits */

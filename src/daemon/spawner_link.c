@@ -82,6 +82,18 @@ static int take_spawned(const struct spawn_built *built, struct packet *packet,
     return 0;
 }
 
+/* It stands, and nobody can reach it. Its user hears that it failed, and nothing of its release. */
+static void give_back(struct spawner_link *link, const struct spawn_built *built, error *ret_cause)
+{
+    const struct spawn_slot name = { .slot = built->slot, .generation = built->generation };
+    if (link->given_back_count < SPAWNER_GIVEN_BACK_MOST)
+        link->given_back[link->given_back_count++] = name;
+    spawner_release(link, &name);
+    (void) fail(ret_cause, ERR_BUSY,
+                "gloveboxd has no descriptors left for another sandbox (RLIMIT_NOFILE); try again "
+                "when sessions or connections have ended, or raise its limit");
+}
+
 static int hear_built(struct spawner_link *link, struct packet *packet, error *err)
 {
     struct spawn_built built;
@@ -99,6 +111,12 @@ static int hear_built(struct spawner_link *link, struct packet *packet, error *e
         told(context, NULL, &built.err);
         return 0;
     }
+    if (link->is_cut) {
+        error cause;
+        give_back(link, &built, &cause);
+        told(context, NULL, &cause);
+        return 0;
+    }
     struct spawned spawned;
     if (take_spawned(&built, packet, &spawned, err) < 0) {
         told(context, NULL, err);
@@ -113,6 +131,12 @@ static int hear_released(struct spawner_link *link, struct packet *packet, error
     (void) err;
     struct spawn_released released;
     memcpy(&released, packet->body, sizeof released);
+    for (unsigned i = 0; i < link->given_back_count; i++)
+        if (link->given_back[i].slot == released.slot &&
+            link->given_back[i].generation == released.generation) {
+            link->given_back[i] = link->given_back[--link->given_back_count];
+            return 0;
+        }
     link->watcher.released(link->watcher.context, &released);
     return 0;
 }
@@ -160,6 +184,10 @@ static void hear_all(struct spawner_link *link)
             lose(link, "it ended");
             return;
         }
+        link->is_cut = came == PACKET_CUT;
+        if (link->is_cut)
+            log_event(LOG_WARNING, "spawner.packet_cut",
+                      TEXT("cause", "no descriptors are left for what came with it"));
         int heard = came < 0 ? -1 : hear(link, &packet, &err);
         if (came == PACKET_CAME)
             packet_done(&packet);

@@ -32,11 +32,16 @@ struct spawner_watcher {
     void (*gone)(void *context);
 };
 
+enum { SPAWNER_GIVEN_BACK_MOST = 32 };
+
 struct spawner_link {
     uv_loop_t *loop;
     uv_poll_t poll;
     int socket;
     bool is_open;
+    bool is_cut; /* the packet that is being heard has lost its descriptors */
+    struct spawn_slot given_back[SPAWNER_GIVEN_BACK_MOST]; /* that nobody was given */
+    unsigned given_back_count;
     bool said_hello;
     struct spawn_hello hello;
     struct spawner_watcher watcher;

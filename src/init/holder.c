@@ -216,6 +216,8 @@ int hold_template(struct sandbox *sandbox, char **modules, unsigned count, error
     for (;;) {
         struct packet packet;
         int came = packet_receive(HOLDER_SOCKET, &packet, err);
+        if (came == PACKET_NONE)
+            continue;
         if (came != PACKET_CAME)
             return fail(err, ERR_SYSTEM, "the spawner is gone");
         if (packet.kind == BUILD_ZYGOTE)

@@ -118,11 +118,11 @@ static int become_holder(const struct spawner *spawner, const struct template *t
 
 /* clone(2) as a fork that also makes namespaces; the control groups of the child are joined by
  * itself. */
-static pid_t clone_holder(void)
+static pid_t clone_holder(int *ret_pidfd)
 {
     unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-                          CLONE_NEWNET | SIGCHLD;
-    return (pid_t) syscall(SYS_clone, flags, NULL, NULL, NULL, NULL);
+                          CLONE_NEWNET | CLONE_PIDFD | SIGCHLD;
+    return (pid_t) syscall(SYS_clone, flags, NULL, ret_pidfd, NULL, NULL);
 }
 
 static void join_holders_group(const struct spawner *spawner)
@@ -156,7 +156,8 @@ int holder_start(struct spawner *spawner, uint32_t index, error *err)
 
     if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
         return fail_os(err, "make a socket for a holder");
-    pid_t holder = clone_holder();
+    auto_fd pidfd = -1;
+    pid_t holder = clone_holder(&pidfd);
     if (holder < 0)
         return fail_os(err, "make the namespaces of a holder; `glovebox doctor` names the wall");
     if (holder == 0) {
@@ -170,10 +171,10 @@ int holder_start(struct spawner *spawner, uint32_t index, error *err)
     }
     if (let_holder_go(spawner, holder, go_write, err) < 0 ||
         watch(spawner, ours, WATCH_HOLDER, index, err) < 0) {
-        (void) kill(holder, SIGKILL); /* the next build tries again */
-        return -1;
+        (void) syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+        return -1; /* the next build tries again */
     }
-    template->holder = holder;
+    template->holder = take_fd(&pidfd);
     template->holder_socket = take_fd(&ours);
     return 0;
 }
@@ -184,8 +185,10 @@ void holder_lost(struct spawner *spawner, uint32_t index)
     struct template *template = &spawner->templates[index];
     if (template->holder_socket >= 0)
         (void) close(template->holder_socket);
-    if (template->holder > 0)
-        (void) kill(template->holder, SIGKILL);
+    if (template->holder > 0) {
+        (void) syscall(SYS_pidfd_send_signal, template->holder, SIGKILL, NULL, 0);
+        (void) close(template->holder);
+    }
     template->holder = 0;
     template->holder_socket = -1;
     zygotes_of_template_are_lost(spawner, index);
@@ -244,7 +247,7 @@ void holder_speaks(struct spawner *spawner, uint32_t index)
     int came = packet_receive(spawner->templates[index].holder_socket, &packet, &err);
     if (came == PACKET_NONE)
         return;
-    if (came != PACKET_CAME) {
+    if (came != PACKET_CAME && came != PACKET_CUT) {
         holder_lost(spawner, index);
         return;
     }

@@ -358,18 +358,13 @@ static void handle(const struct epoll_event *event, bool *ret_daemon_gone)
     error err = { 0 };
     uint32_t index = (uint32_t) event->data.u64;
     struct slot *slot = &spawner.slots[index % SLOTS_HERE_MOST];
+    int spoke;
     switch ((enum watched)(event->data.u64 >> 32)) {
     case WATCH_DAEMON:
-        switch (daemon_speaks(&err)) {
-        case PACKET_CLOSED:
-            *ret_daemon_gone = true;
-            break;
-        case -1:
+        spoke = daemon_speaks(&err);
+        *ret_daemon_gone |= spoke == PACKET_CLOSED;
+        if (spoke < 0)
             (void) fprintf(stderr, "glovebox-spawner: refused: %s\n", err.text);
-            break;
-        default:
-            break;
-        }
         break;
     case WATCH_HOLDER:
         holder_speaks(&spawner, index);
@@ -383,15 +378,13 @@ static void handle(const struct epoll_event *event, bool *ret_daemon_gone)
     case WATCH_ZYGOTE:
         zygote_speaks(&spawner, index);
         break;
-    default:
-        break;
     }
 }
 
 static bool anything_leaves(void)
 {
     for (uint32_t i = 0; i < spawner.slot_count; i++)
-        if (spawner.slots[i].state == SLOT_LEAVING && spawner.slots[i].until_ms != INT64_MAX &&
+        if (spawner.slots[i].state == SLOT_LEAVING && !spawner.slots[i].stuck &&
             !spawner.slots[i].lost)
             return true;
     return false;
@@ -420,19 +413,16 @@ static void leave_nothing(void)
             slot_leave(&spawner, &spawner.slots[i]);
         }
     for (uint32_t i = 0; i < spawner.template_count; i++)
-        if (spawner.templates[i].holder > 0) {
-            (void) close(spawner.templates[i].holder_socket); /* it would end by that alone */
-            (void) kill(spawner.templates[i].holder, SIGKILL);
-        }
+        if (spawner.templates[i].holder > 0)
+            holder_lost(&spawner, i);
     (void) signal(SIGCHLD, SIG_DFL);
     deadline end = deadline_in(5000);
     while (!slots_are_empty(&spawner) && !deadline_has_passed(end)) {
         slots_tend(&spawner);
         (void) usleep(1000);
     }
-    for (uint32_t i = 0; i < spawner.template_count; i++)
-        if (spawner.templates[i].holder > 0)
-            (void) waitpid(spawner.templates[i].holder, NULL, 0);
+    while (waitpid(-1, NULL, 0) > 0) /* holders: we have no other children */
+        continue;
     close_groups(&spawner);
 }
 

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LEAVE_MS = 5000 };
+enum { LEAVE_MS = 5000, AGAIN_MS = 2000 };
 
 static int slots_file = -1;
 
@@ -158,13 +158,15 @@ static void slot_is_gone(struct spawner *spawner, struct slot *slot, uint32_t le
     if (slot->failed)
         tell_failed(spawner, slot->request, &slot->cause);
     slot->failed = false;
-    if (slot->asked_to_leave && !release_is_told(spawner, slot, leftovers))
-        return; /* slots_tend() comes back */
+    bool is_back = slot->told_stuck && leftovers == 0;
+    if ((slot->asked_to_leave || is_back) &&
+        !release_is_told(spawner, slot, is_back ? SPAWN_IS_BACK : leftovers))
+        return;                  /* slots_tend() comes back */
+    slot->stuck = leftovers > 0; /* processes in the kernel that cannot be killed, or go slowly */
+    slot->told_stuck = slot->stuck && (slot->told_stuck || slot->asked_to_leave);
     slot->asked_to_leave = false;
-    slot->until_ms = INT64_MAX;
-    /* A slot whose processes do not go (a process in the kernel that cannot be killed) is not used
-     * again, until somebody asks once more and they have gone. */
-    if (leftovers)
+    slot->until_ms = now_ms() + AGAIN_MS;
+    if (slot->stuck)
         return;
     if (slot->init >= 0) /* closing alone would not end its events while another has it open */
         (void) epoll_ctl(spawner->epoll, EPOLL_CTL_DEL, slot->init, NULL);
@@ -184,14 +186,13 @@ void slots_tend(struct spawner *spawner)
             (void) fail(&late, ERR_TIMEOUT, "the sandbox was not ready in time");
             build_failed(spawner, slot, &late);
         }
-        bool is_stuck = slot->until_ms == INT64_MAX;
-        if (slot->state != SLOT_LEAVING || (is_stuck && !slot->asked_to_leave) ||
-            (slot->lost && now < slot->until_ms))
+        bool rests = slot->lost || (slot->stuck && !slot->asked_to_leave);
+        if (slot->state != SLOT_LEAVING || (rests && now < slot->until_ms))
             continue;
         bool has_gone = has_ended(slot->init);
         thaw(spawner, slot);
         bool gone = has_gone && remove_leaves(spawner, slot) == 0;
-        if (gone || is_stuck || now >= slot->until_ms)
+        if (gone || slot->stuck || now >= slot->until_ms)
             slot_is_gone(spawner, slot, gone ? 0 : 1);
     }
 }
@@ -199,7 +200,7 @@ void slots_tend(struct spawner *spawner)
 bool slots_are_empty(const struct spawner *spawner)
 {
     for (uint32_t i = 0; i < spawner->slot_count; i++)
-        if (spawner->slots[i].state != SLOT_FREE && spawner->slots[i].until_ms != INT64_MAX)
+        if (spawner->slots[i].state != SLOT_FREE && !spawner->slots[i].stuck)
             return false;
     return true;
 }

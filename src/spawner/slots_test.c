@@ -91,13 +91,21 @@ TEST(a_stuck_slot_answers_every_release)
     slot->asked_to_leave = true;
     slots_tend(&root);
     expect(leftovers_told() == 1, "it is stuck, and that is told");
+    expect(slots_are_empty(&root), "nobody waits for it at the end");
     slots_tend(&root);
     expect(leftovers_told() == -1, "once");
 
-    groups_are_busy = false;
-    slot->asked_to_leave = true;
+    slot->until_ms = 0; /* some seconds later it is looked at again */
     slots_tend(&root);
-    expect(leftovers_told() == 0 && slot->state == SLOT_FREE, "it went in the end");
+    expect(leftovers_told() == -1 && slot->state == SLOT_LEAVING, "still stuck, and told already");
+
+    groups_are_busy = false;
+    slots_tend(&root);
+    expect(slot->state == SLOT_LEAVING, "it is not looked at all the time");
+    slot->until_ms = 0;
+    slots_tend(&root);
+    expect((uint32_t) leftovers_told() == SPAWN_IS_BACK && slot->state == SLOT_FREE,
+           "it went in the end, and that is told");
 }
 
 TEST(a_failure_is_told_when_the_slot_is_free)

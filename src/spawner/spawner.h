@@ -33,7 +33,7 @@ struct group_root {
 struct template
 {
     const char *path; /* root directory of the template, from the command line */
-    pid_t holder;     /* 0 = not running */
+    int holder;       /* pidfd: its pid may be another's by now; 0 = not running */
     int holder_socket;
     const char *sets[SETS_MOST]; /* modules, comma between them */
     uint32_t set_count;
@@ -64,6 +64,8 @@ struct slot {
     bool asked_to_leave; /* gloveboxd waits for SPAWN_RELEASED */
     bool lost;           /* init ended by itself: the leaf waits until gloveboxd has read it */
     bool is_frozen;      /* its leaf was, and is thawed before its slot is free */
+    bool stuck;          /* what is in it does not go: it is looked at again every few seconds */
+    bool told_stuck;     /* gloveboxd was told so, and hears when it is free */
     bool failed;         /* it could not be built, which is told when the slot is free again: */
     error cause;         /* until then gloveboxd counts it, and no build finds all slots taken */
     uint64_t request;

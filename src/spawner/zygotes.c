@@ -158,7 +158,7 @@ void zygote_speaks(struct spawner *spawner, uint32_t index)
     int came = packet_receive(zygote->socket, &packet, &err);
     if (came == PACKET_NONE)
         return;
-    if (came != PACKET_CAME) {
+    if (came != PACKET_CAME && came != PACKET_CUT) {
         (void) fail(&err, ERR_UNAVAILABLE, "the zygote of set %u ended", zygote->set);
         zygote_is_lost(spawner, zygote, &err);
         return;

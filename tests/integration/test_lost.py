@@ -18,7 +18,6 @@ SLEEPER = {"code": "import time\nprint('begun', flush=True)\ntime.sleep(60)", "l
 
 @pytest.fixture
 def service(glovebox):
-    """One for each test: a service that dies five times at once is given up."""
     state_of_its_own(glovebox)
     with Serving(glovebox) as serving:
         yield serving
@@ -68,6 +67,15 @@ def test_a_run_that_was_open_is_lost_and_not_unknown(service):
     told = events(service.open("GET", f"/v1/runs/{run}/events"), "end")
     assert told == [("end", result)]
     assert service.call("GET", f"/v1/runs/{run}/artifacts.zip").status == 404
+
+
+def test_a_service_that_has_served_is_not_given_up(service):
+    """However often it is killed; one that never came to serve is, after five tries."""
+    for _ in range(7):
+        kill_daemon(service)
+    assert service.process.poll() is None
+    result = service.run("print(1)").json
+    assert result["stdout"] == "1\n", (result["status"], result["error"], result["limit"])
 
 
 def test_what_came_to_its_end_is_known_by_its_receipt(service):

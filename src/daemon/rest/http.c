@@ -2,6 +2,7 @@
  * connection has something. */
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/open_files.h"
 #include "daemon/log.h"
 #include "daemon/loop_watch.h"
 #include "daemon/rest/http_inside.h"
@@ -174,7 +175,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
     (void) events;
     struct listener *listener = poll->data;
     for (int turn = 0; turn < ACCEPTS_A_TURN; turn++) {
-        if (listener->http->connection_count >= CONNECTIONS_MOST) {
+        if (listener->http->connection_count >= listener->http->connections_most) {
             wait_for_room(listener->http);
             return;
         }
@@ -325,8 +326,18 @@ PRINTF(2, 0) static void on_log(void *context, const char *format, va_list value
     log_event(LOG_DEBUG, "http.said", TEXT("text", text));
 }
 
+static unsigned count_connections(void)
+{
+    unsigned long files = open_files_raise();
+    unsigned long most = files > DESCRIPTORS_OURS ? (files - DESCRIPTORS_OURS) / 2 : 0;
+    return most < CONNECTIONS_LEAST  ? CONNECTIONS_LEAST
+           : most > CONNECTIONS_MOST ? CONNECTIONS_MOST
+                                     : (unsigned) most;
+}
+
 static int start_mhd(struct http *http, error *err)
 {
+    http->connections_most = count_connections();
     /* Not MHD_OPTION_STRICT_FOR_CLIENT: it would answer a request without Host by itself, and with
      * two heads (0.9.75); we look for it. */
     http->mhd = MHD_start_daemon(

@@ -48,12 +48,13 @@ struct http {
     struct listener listeners[LISTENERS_MOST];
     size_t listener_count;
     struct connection *connections;
-    unsigned connection_count;
+    unsigned connection_count, connections_most;
     uint64_t bodies; /* bytes in flight */
     int64_t began_ms;
 };
 
-enum { CONNECTIONS_MOST = 512 };
+/* However few descriptors there are, connections leave one half of them to sandboxes. */
+enum { CONNECTIONS_MOST = 512, CONNECTIONS_LEAST = 32, DESCRIPTORS_OURS = 128 };
 
 /* http.c */
 struct connection *connection_of(struct MHD_Connection *connection);

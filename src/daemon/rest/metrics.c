@@ -34,6 +34,7 @@ static void look(const struct exchange *exchange)
     } gauges[] = {
         { METRIC_CONNECTIONS, http_connection_count(exchange->http) },
         { METRIC_SLOTS, pool->slots },
+        { METRIC_SLOTS_STUCK, pool->stuck },
         { METRIC_SLOTS_IN_USE, pool->in_use },
         { METRIC_PARKED, pool->parked },
         { METRIC_BUILDING, pool->building },

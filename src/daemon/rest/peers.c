@@ -16,9 +16,9 @@
 #include <linux/sockios.h>
 
 enum {
-    STREAM_BODY_MS = 3600000,        /* for a body that is streamed */
-    CROWDED = CONNECTIONS_MOST - 16, /* from here on somebody silent makes room for each newcomer */
-    OLD_BODY_MS = 10000,             /* a body that is not in by then may have to make room too */
+    STREAM_BODY_MS = 3600000, /* for a body that is streamed */
+    CROWD = 16,          /* with so few places left somebody silent makes room for each newcomer */
+    OLD_BODY_MS = 10000, /* a body that is not in by then may have to make room too */
     SECOND_MS = 1000,
 };
 
@@ -130,7 +130,7 @@ void make_room(struct http *http)
 {
     struct connection *longest = NULL;
     int64_t longest_since = 0, now = now_ms();
-    if (http->connection_count < CROWDED)
+    if (http->connection_count + CROWD < http->connections_most)
         return;
     for (struct connection *connection = http->connections; connection;
          connection = connection->next) {

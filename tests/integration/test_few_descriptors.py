@@ -1,0 +1,83 @@
+"""Few descriptors: what a process may have at first is not what it may have at most, strangers leave one half of it to
+sandboxes, and a packet that comes without its descriptors costs one request, not every session of every tenant."""
+
+import pathlib
+import resource
+import socket
+import time
+
+import pytest
+from serving import Serving, state_of_its_own
+
+pytestmark = pytest.mark.usefixtures("python_template")
+
+
+def limits_of(pid):
+    line, = (row for row in pathlib.Path(f"/proc/{pid}/limits").read_text().splitlines() if row.startswith("Max open"))
+    return tuple(int(word) for word in line.split()[3:5])
+
+
+def serving(glovebox, ulimit, **how):
+    """A service that is started with these limits of open files."""
+    state_of_its_own(glovebox)
+    wrapper = glovebox.folder / "limited"
+    wrapper.write_text(f"#!/bin/sh\nulimit {ulimit}\nexec {glovebox.program} \"$@\"\n")
+    wrapper.chmod(0o755)
+    program, glovebox.program = glovebox.program, wrapper
+    try:
+        return Serving(glovebox, **how)
+    finally:
+        glovebox.program = program
+
+
+def session(service, **request):
+    return service.call("POST", "/v1/sessions", {"policy": "minimal"} | request)
+
+
+def test_the_soft_limit_is_raised(glovebox):
+    with serving(glovebox, "-S -n 256") as service:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        for name in ("gloveboxd", "glovebox-spawner"):
+            assert limits_of(service.children()[name]) == (hard, hard), name
+        assert service.run("print(1)").json["stdout"] == "1\n"
+
+
+def test_a_packet_without_its_descriptors_costs_one_request(glovebox):
+    """gloveboxd has no more: what is built then cannot reach it. What it had goes on."""
+    with serving(glovebox, "-n 200", slots=40) as service:
+        daemon, made, refused = service.children()["gloveboxd"], [], None
+        assert limits_of(daemon) == (200, 200)
+        while refused is None and len(made) < 40:
+            answer = session(service)
+            if answer.status == 201:
+                made.append(f"/v1/sessions/{answer.json['id']}")
+                run = service.call("POST", f"{made[-1]}/contexts/python/run", {"code": "x = 7"})
+                assert run.status == 200 or len(made) > 1, run.body
+            else:
+                refused = answer
+        assert refused is not None and refused.status in (429, 503), refused and refused.body
+        assert service.children()["gloveboxd"] == daemon
+        assert service.call("POST", f"{made[0]}/contexts/python/run", {"code": "print(x)"}).json["stdout"] == "7\n"
+        for place in made[1:]:
+            assert service.call("DELETE", place).status == 200
+        end = time.monotonic() + 60
+        while (answer := session(service)).status != 201:
+            assert time.monotonic() < end, answer.body
+            time.sleep(0.2)
+        assert "spawner.gone" not in service.log.read_text()
+
+
+def test_strangers_leave_room_for_sandboxes(glovebox):
+    """A limit that cannot be raised: half of what is left is theirs, and they are no more."""
+    strangers = []
+    with serving(glovebox, "-n 320", slots=6) as service:
+        try:
+            for _ in range(200):
+                strangers.append(socket.create_connection(("127.0.0.1", service.port), timeout=10))
+                strangers[-1].sendall(b"GET / HTTP/1.1\r\n")
+            sessions = [session(service) for _ in range(3)]
+            assert [answer.status for answer in sessions] == [201] * 3, sessions[-1].body
+            assert "spawner.gone" not in service.log.read_text()
+        finally:
+            for peer in strangers:
+                peer.close()
