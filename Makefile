@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test coverage bench fuzz verdicts soak idle kills overload executions neighbours format lint install uninstall clean
+.PHONY: all setup run test coverage bench fuzz verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -57,6 +57,12 @@ idle: all
 # Each process of the service is killed again and again under load: how soon is it back, and what do callers hear?
 kills: all
 	@/usr/bin/python3 -B tests/soak/kills.py $(BUILD)
+
+# The disk of the state folder loses its power again and again under load: is what was promised there, and what it says?
+CUTS ?= 200
+powercuts: all
+	@GLOVEBOX_POWER_CUTS=$(CUTS) GLOVEBOX_BUILD=$(abspath $(BUILD)) GLOVEBOX_STATE=$(abspath $(BUILD))/state \
+		/usr/bin/python3 -B -m pytest -p no:cacheprovider -q tests/integration/test_disks.py -k power_cuts
 
 # Ten times as many requests as can be served: how long do those that are admitted take, and how soon do the others
 # hear 429?

@@ -29,6 +29,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -47,6 +48,7 @@ enum {
     RESTART_TEXT = 512,
     WATCH_MS = 5000,   /* how often it is looked whether gloveboxd has said that it is alive */
     SILENT_MS = 30000, /* and how long it may not (daemon/liveness.h) */
+    ROOM_LEAST = 8 * 1024 * 1024, /* below it a daemon that does not start may lack room */
 };
 
 /* A socket that a dead daemon has left is removed, one that answers is respected. */
@@ -423,6 +425,17 @@ static int live_once(struct keeper *keeper, error *err)
     return 0;
 }
 
+/* A daemon that cannot start for want of room starts when there is some. */
+static bool disk_is_full(const struct keeper *keeper)
+{
+    auto_text folder = NULL;
+    struct statvfs disk;
+    error unused;
+    if (launch_state_folder(keeper->plan.state, &folder, &unused) < 0 || statvfs(folder, &disk) < 0)
+        return false;
+    return disk.f_bavail * disk.f_frsize < ROOM_LEAST || (disk.f_files > 0 && disk.f_favail == 0);
+}
+
 static int keep_alive(struct keeper *keeper, error *err)
 {
     while (!keeper->leaving) {
@@ -430,7 +443,10 @@ static int keep_alive(struct keeper *keeper, error *err)
             return -1;
         if (keeper->leaving)
             break;
-        if (keeper->early_deaths >= EARLY_DEATHS_MOST && !keeper->has_served)
+        bool is_full = keeper->early_deaths >= EARLY_DEATHS_MOST && disk_is_full(keeper);
+        if (is_full)
+            say("the disk of the state folder is full; make room there, and it starts by itself");
+        if (keeper->early_deaths >= EARLY_DEATHS_MOST && !keeper->has_served && !is_full)
             return fail(
                 err, ERR_UNAVAILABLE,
                 "gloveboxd or glovebox-spawner ended %d times at once; their reason is above",

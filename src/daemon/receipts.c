@@ -25,7 +25,8 @@ enum {
     FILTER_MOST = 1024 * 1024,
     REPORT_MOST = 64 * 1024,
     LOCK_MOST_MS = 20,
-    FORESEEN_MOST_MS = 1
+    FORESEEN_MOST_MS = 1,
+    RETRY_MS = 1000
 };
 
 struct receipts {
@@ -38,6 +39,7 @@ struct receipts {
     struct ledger_group on_its_way;
     bool is_working;
     error work_failure;
+    error trouble; /* why what was written is not on disk; ERR_NONE: it is, or on its way */
     struct witness_link witness;
     struct fact_place machine;
     struct statement_memory memory;
@@ -135,6 +137,13 @@ static void retire_old(struct receipts *receipts)
 
 static void sync_soon(struct receipts *receipts);
 
+/* Nothing new is run until it is over. */
+static void note_trouble(struct receipts *receipts, const error *why)
+{
+    receipts->trouble = *why;
+    log_event(LOG_WARNING, "receipts.not_on_disk", TEXT("cause", why->text));
+}
+
 /* On libuv's thread: the disk may take its time, and the loop shall not wait for it. */
 static void sync_group(uv_work_t *work)
 {
@@ -149,11 +158,16 @@ static void group_is_synced(uv_work_t *work, int status)
     error err = receipts->work_failure;
     (void) loop_enter(CAUSE_BESIDE, NULL);
     receipts->is_working = false;
-    if (status < 0 || err.code != ERR_NONE ||
-        ledger_group_end(receipts->ledger, &receipts->on_its_way, &err) < 0)
-        log_event(LOG_WARNING, "receipts.not_on_disk", TEXT("cause", err.text));
+    bool is_on_disk = status == 0 && err.code == ERR_NONE;
+    if (!is_on_disk)
+        ledger_distrust(receipts->ledger);
+    if (!is_on_disk || ledger_group_end(receipts->ledger, &receipts->on_its_way, &err) < 0)
+        note_trouble(receipts, &err);
+    else
+        receipts->trouble = (error){ 0 };
     ledger_group_done(&receipts->on_its_way);
-    retire_old(receipts);
+    if (receipts->trouble.code == ERR_NONE)
+        retire_old(receipts);
     sync_soon(receipts);
 }
 
@@ -165,8 +179,10 @@ static void on_group(uv_timer_t *timer)
         (void) uv_timer_start(timer, on_group, RECEIPTS_GROUP_MS, 0);
         return;
     }
-    if (ledger_group_begin(receipts->ledger, &receipts->on_its_way, &err) < 0) {
-        log_event(LOG_WARNING, "receipts.not_on_disk", TEXT("cause", err.text));
+    if (ledger_mend(receipts->ledger, &err) < 0 ||
+        ledger_group_begin(receipts->ledger, &receipts->on_its_way, &err) < 0) {
+        note_trouble(receipts, &err);
+        sync_soon(receipts);
         return;
     }
     receipts->is_working = true;
@@ -178,7 +194,8 @@ static void sync_soon(struct receipts *receipts)
     if (ledger_is_dirty(receipts->ledger) && !receipts->is_working &&
         !uv_is_active((const uv_handle_t *) &receipts->group) &&
         !uv_is_closing((const uv_handle_t *) &receipts->group))
-        (void) uv_timer_start(&receipts->group, on_group, RECEIPTS_GROUP_MS, 0);
+        (void) uv_timer_start(&receipts->group, on_group,
+                              receipts->trouble.code == ERR_NONE ? RECEIPTS_GROUP_MS : RETRY_MS, 0);
 }
 
 static void do_nothing(uv_work_t *work)
@@ -311,6 +328,14 @@ void receipts_close(struct receipts *receipts)
 
 int receipts_have_room(struct receipts *receipts, error *err)
 {
+    if (receipts->trouble.code != ERR_NONE) {
+        *err = receipts->trouble;
+        err->code = ERR_UNAVAILABLE;
+        return under(err, "what was written to the log of receipts is not on the disk, and nothing "
+                          "new is run until it is");
+    }
+    if (ledger_probe(receipts->ledger, err) < 0)
+        return under(err, "nothing new is run");
     if (intents_settle(receipts->intents, err) < 0) {
         err->code = ERR_UNAVAILABLE;
         return under(err, "receipts of executions that have ended cannot be written, and nothing "

@@ -43,7 +43,7 @@ void receipts_close(struct receipts *receipts); /* the last checkpoint; after th
 int receipts_recover(struct receipts *receipts, error *err);
 bool receipts_sync_each(const struct receipts *receipts);
 
-/* Fails  ERR_UNAVAILABLE  the disk is full: nothing new may begin */
+/* Fails  ERR_UNAVAILABLE  the disk is full, read-only or broken: nothing new may begin */
 int receipts_have_room(struct receipts *receipts, error *err);
 
 /* Does another writer hold the log? Who can wait does so without the loop, for as long as that is

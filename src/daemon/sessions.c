@@ -393,7 +393,9 @@ int session_create(struct sessions *sessions, struct session_request *request,
     else if (!sessions->pool->spawner->is_open)
         (void) fail(err, ERR_UNAVAILABLE,
                     "glovebox-spawner is gone and starts again by itself; ask again in a second");
-    else if (fill_in(session, &session->request, err) == 0 &&
+    else if ((!sessions->runs->receipts ||
+              receipts_have_room(sessions->runs->receipts, err) == 0) &&
+             fill_in(session, &session->request, err) == 0 &&
              (!source || branching_new(session, source, err) == 0)) {
         list(sessions, session);
         session->start_ends = deadline_in(START_MS);

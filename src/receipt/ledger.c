@@ -100,15 +100,26 @@ static void fill_reserve(struct ledger *ledger)
 
 /* A file system may be full of files before it is full of bytes: the next segment is one, and so is
  * whatever a run leaves there. */
-static bool has_inodes(const struct ledger *ledger)
+static bool has_place(const struct ledger *ledger)
 {
     struct statvfs system;
-    return fstatvfs(ledger->folder, &system) < 0 || system.f_files == 0 || system.f_favail > 0;
+    return fstatvfs(ledger->folder, &system) < 0 ||
+           ((system.f_files == 0 || system.f_favail > 0) && system.f_bavail > 0);
+}
+
+/* Over what is there already, which takes no room. */
+int ledger_probe(const struct ledger *ledger, error *err)
+{
+    if (pwrite(ledger->lock, "", 1, 0) == 1 || errno == ENOSPC || errno == EDQUOT)
+        return 0;
+    (void) fail_os(err, "write to the disk of the log of receipts");
+    err->code = ERR_UNAVAILABLE;
+    return -1;
 }
 
 bool ledger_has_room(struct ledger *ledger)
 {
-    if (!has_inodes(ledger))
+    if (!has_place(ledger))
         return false;
     if (ledger->is_short && deadline_has_passed(ledger->next_look))
         fill_reserve(ledger);

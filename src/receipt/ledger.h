@@ -81,10 +81,18 @@ struct ledger_group {
 int ledger_group_begin(const struct ledger *ledger, struct ledger_group *group, error *err);
 int ledger_group_sync(const struct ledger_group *group, error *err);
 int ledger_group_end(struct ledger *ledger, const struct ledger_group *group, error *err);
+/* The second step has failed: the kernel may hold as if it were on disk what it was to bring there.
+ * ledger_mend() reads it again, compares it, and writes it again; until then no group is signed.
+ * Fails  ERR_UNAVAILABLE  it is not what it was, or cannot be written. */
+void ledger_distrust(struct ledger *ledger);
+int ledger_mend(struct ledger *ledger, error *err);
 void ledger_group_done(struct ledger_group *group); /* after all that have begun, ended or not */
 
 /* Does another writer hold the log at this moment? One that was stopped may for long. */
 bool ledger_is_held(const struct ledger *ledger);
+
+/* Does the disk take what is written? Fails  ERR_UNAVAILABLE  read-only, or broken. */
+int ledger_probe(const struct ledger *ledger, error *err);
 
 /* False: the disk is full and what is left is for executions that have begun. */
 bool ledger_has_room(struct ledger *ledger);

@@ -42,6 +42,19 @@ int ledger_grow(struct ledger *ledger, const struct merkle_hash *leaf, error *er
     return 0;
 }
 
+/* What another writer has written, or we before a sync failed, may be held in memory as if it were
+ * on disk. Written again, it is what the next sync speaks of. */
+static int write_again(const struct ledger *ledger, const struct segment *segment,
+                       const struct record *record, error *err)
+{
+    ssize_t size = (ssize_t) (FRAME_SIZE + record->size);
+    errno = ENOSPC; /* a short write says no more */
+    return pwrite(ledger->segment, segment->data + record->offset, (size_t) size,
+                  (off_t) record->offset) == size
+               ? 0
+               : fail_os(err, "write the log's last records again");
+}
+
 /* Walks over the newest segment from where we are. Records below `known` are in the tree and only
  * stepped over; those from there on are hashed and added to it. */
 static int walk(struct ledger *ledger, uint64_t index, uint64_t known, error *err)
@@ -60,7 +73,9 @@ static int walk(struct ledger *ledger, uint64_t index, uint64_t known, error *er
         if (found != SEGMENT_RECORD)
             break;
         if (is_new)
-            result = ledger_grow(ledger, &leaf, err);
+            result = write_again(ledger, &segment, &record, err) < 0
+                         ? -1
+                         : ledger_grow(ledger, &leaf, err);
         ledger->end = record.offset + FRAME_SIZE + record.size;
     }
     uint64_t torn = segment.size - ledger->end;
@@ -74,6 +89,8 @@ static int walk(struct ledger *ledger, uint64_t index, uint64_t known, error *er
                     index, torn > 0 ? "damaged" : "missing");
     if (torn == 0)
         return 0;
+    if (ledger->is_compared)
+        return fail(err, ERR_UNAVAILABLE, "record %" PRIu64 " of the log is damaged", index - 1);
     if (ftruncate(ledger->segment, (off_t) ledger->end) < 0)
         return fail_os(err, "cut off %" PRIu64 " torn bytes of the log", torn);
     ledger->torn += torn;

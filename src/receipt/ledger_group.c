@@ -70,12 +70,62 @@ int ledger_group_end(struct ledger *ledger, const struct ledger_group *group, er
     return result;
 }
 
+int ledger_write_again(struct ledger *ledger, error *err)
+{
+    char text[CHECKPOINT_SIZE];
+    struct merkle_hash before, after;
+    if (!ledger->is_suspect)
+        return 0;
+    if (ledger_catch_up(ledger, ledger->edge.size, err) < 0)
+        return -1;
+    struct merkle_edge edge = ledger->edge;
+    uint64_t end = ledger->end;
+    merkle_edge_root(&edge, &before);
+    ledger->is_compared = true;
+    int result = ledger_read_checkpoint(ledger, text, err);
+    if (result == 0 && ledger->covered.size < ledger->edge.size) {
+        result = ledger_load_edge(ledger, err);
+        ledger->end = 0;
+        if (result == 0)
+            result = ledger_catch_up(ledger, ledger->covered.size, err);
+        merkle_edge_root(&ledger->edge, &after);
+        if (result == 0 && (ledger->edge.size != edge.size || !merkle_equal(&before, &after)))
+            result = fail(err, ERR_UNAVAILABLE, "they are not what was written");
+    }
+    ledger->is_compared = false;
+    ledger->is_suspect = result < 0;
+    if (result == 0)
+        return 0;
+    ledger->edge = edge;
+    ledger->end = end;
+    return under(err, "records that the disk has refused");
+}
+
+int ledger_mend(struct ledger *ledger, error *err)
+{
+    if (!ledger->is_suspect)
+        return 0;
+    if (ledger_lock(ledger, err) < 0)
+        return -1;
+    int result = ledger_write_again(ledger, err);
+    ledger_unlock(ledger);
+    return result;
+}
+
+void ledger_distrust(struct ledger *ledger)
+{
+    ledger->is_suspect = true;
+}
+
 int ledger_sign_checkpoint(struct ledger *ledger, error *err)
 {
     struct ledger_group group;
-    if (ledger_group_begin(ledger, &group, err) < 0)
+    if (ledger_write_again(ledger, err) < 0 || ledger_group_begin(ledger, &group, err) < 0)
         return -1;
-    int result = ledger_group_sync(&group, err) < 0 ? -1 : publish(ledger, &group, err);
+    int result = ledger_group_sync(&group, err);
+    ledger->is_suspect = result < 0;
+    if (result == 0)
+        result = publish(ledger, &group, err);
     ledger_group_done(&group);
     return result;
 }
@@ -94,13 +144,18 @@ int ledger_sync(struct ledger *ledger, error *err)
     if (ledger_lock(ledger, err) < 0)
         return -1;
     int result = ledger_catch_up(ledger, ledger->edge.size, err);
+    if (result == 0)
+        result = ledger_write_again(ledger, err);
     bool is_covered = ledger->edge.size == ledger->covered.size;
     if (result == 0 && !is_covered)
         result = ledger_group_begin(ledger, &group, err);
     ledger_unlock(ledger);
     if (result < 0 || is_covered)
         return result;
-    result = ledger_group_sync(&group, err) < 0 ? -1 : ledger_group_end(ledger, &group, err);
+    result = ledger_group_sync(&group, err);
+    ledger->is_suspect = result < 0;
+    if (result == 0)
+        result = ledger_group_end(ledger, &group, err);
     ledger_group_done(&group);
     return result;
 }

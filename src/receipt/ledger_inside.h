@@ -32,6 +32,8 @@ struct ledger {
     struct merkle_tree tree;
     struct merkle_head covered; /* by the last checkpoint that we know */
     struct signed_record ahead; /* ledger_foresee() */
+    bool is_suspect;  /* a sync has failed: what it was to bring to disk is not believed */
+    bool is_compared; /* what is read again must be whole */
     uint64_t torn;
     bool is_locked;
     bool is_short; /* the reserve is used */
@@ -70,6 +72,10 @@ int ledger_find_end(struct ledger *ledger, error *err);
 
 int ledger_sign_checkpoint(struct ledger *ledger, error *err);
 int ledger_sync_locked(struct ledger *ledger, error *err); /* if there is anything new */
+
+/* After a failed sync: from the last checkpoint on all is read again, is compared with what we
+ * remember, and is written again. Fails  ERR_UNAVAILABLE  it is not what it was. */
+int ledger_write_again(struct ledger *ledger, error *err);
 
 /* --- ledger_key.c ---- */
 

@@ -117,6 +117,55 @@ TEST(records_are_found_again_across_segments)
     remove_folder(folder);
 }
 
+TEST(what_a_sync_has_refused_is_read_and_written_again)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct merkle_head head;
+    char text[CHECKPOINT_SIZE];
+    error err;
+    for (int i = 0; i < 12; i++)
+        add(ledger, "before");
+    ledger_distrust(ledger);
+    add(ledger, "behind");
+    expect(ledger_mend(ledger, &err) == 0, "%s", err.text);
+    expect(ledger_checkpoint(ledger, text, &head, &err) == 0 && head.size == 13, "%s", err.text);
+    expect_whole(ledger, 13);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+/* As the kernel does it when it drops a page that it could not write, and reads it again later. */
+TEST(what_a_sync_has_refused_and_is_gone_is_never_signed)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct merkle_head head;
+    char text[CHECKPOINT_SIZE], name[SEGMENT_NAME_SIZE];
+    error err;
+    add(ledger, "covered");
+    expect(ledger_sync(ledger, &err) == 0, "%s", err.text);
+    add(ledger, "dropped");
+    segment_name(0, name);
+    int segment = openat(folder, name, O_RDWR | O_CLOEXEC);
+    struct stat status;
+    expect(segment >= 0 && fstat(segment, &status) == 0 &&
+               pwrite(segment, "\0\0\0\0", 4, status.st_size - 4) == 4,
+           "the end of the last record");
+    (void) close(segment);
+    ledger_distrust(ledger);
+    for (int again = 0; again < 2; again++)
+        expect(ledger_mend(ledger, &err) < 0 && err.code == ERR_UNAVAILABLE &&
+                   ledger_checkpoint(ledger, text, &head, &err) < 0,
+               "it is not believed");
+    ledger_close(ledger);
+    ledger = open_ledger(folder);
+    expect(ledger_take_torn(ledger) > 0, "and is told as torn by the next");
+    expect_whole(ledger, 1);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
 TEST(several_writers_make_one_log)
 {
     int folder = make_folder();
@@ -501,4 +550,6 @@ TESTS(CASE(records_are_found_again_across_segments), CASE(no_byte_of_a_log_chang
       CASE(what_was_open_is_told_as_lost_once), CASE(more_notes_than_are_stored_are_lost_as_well),
       CASE(a_key_that_others_may_read_is_refused), CASE(a_next_key_that_cannot_be_read_stays),
       CASE(a_chain_that_cannot_grow_says_why),
+      CASE(what_a_sync_has_refused_is_read_and_written_again),
+      CASE(what_a_sync_has_refused_and_is_gone_is_never_signed),
       CASE(what_was_foreseen_is_written_only_if_it_came_true), CASE(ids_carry_their_index))

@@ -1,6 +1,7 @@
 /* lists.c - what there is: policies, templates, limits, and whether the daemon is well. */
 #include "base/table.h"
 #include "daemon/json_writer.h"
+#include "daemon/receipts.h"
 #include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
 #include "daemon/spec.h"
@@ -14,10 +15,16 @@ static void get_health(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
     const struct runs *runs = door->runs;
+    error cause = { 0 };
     bool is_well = runs->pool->spawner->is_open && runs->pool->slots > 0;
+    if (!is_well)
+        (void) fail(&cause, ERR_UNAVAILABLE, "glovebox-spawner is not there; it starts by itself");
+    else if (runs->receipts)
+        is_well = receipts_have_room(runs->receipts, &cause) == 0;
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_string_field(&json, "status", is_well ? "ok" : "unavailable");
+    json_string_field(&json, "cause", is_well ? NULL : cause.text);
     json_string_field(&json, "version", GLOVEBOX_VERSION);
     json_count_field(&json, "slots", runs->pool->slots);
     uint32_t ahead = runs->pool->parked + runs->pool->building;

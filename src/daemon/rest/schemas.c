@@ -254,6 +254,7 @@ static const struct property error_answer[] = {
 };
 static const struct property health[] = {
     { "status",  "=ok,unavailable", "" },
+    { "cause",   "string?", "why nothing can be started, such as a disk that is full or read-only" },
     { "version", "string", "" },
     { "slots",   "count", "sandboxes that may be at once" },
     { "in_use",  "count", "of them" },

@@ -1,0 +1,156 @@
+"""Disks that lose their power, are full, or take nothing any more: what was promised is there, and nothing is run that cannot be recorded."""
+
+import hashlib
+import json
+import os
+import random
+import subprocess
+import time
+
+import pytest
+from conftest import Glovebox
+from disk_rig import disk
+from serving import Serving
+
+CUTS = int(os.environ.get("GLOVEBOX_POWER_CUTS", "3"))
+ARTIFACT_PROMISE_S, RECEIPT_PROMISE_S = 4, 1  # 1 s and 50 ms, and the time of a busy disk
+
+
+def serve_from(glovebox, folder, *arguments):
+    """A service whose state lies there."""
+    state = folder / "state"
+    state.mkdir(exist_ok=True)
+    if not (state / "templates").is_symlink():
+        (state / "templates").symlink_to(os.path.realpath(glovebox.templates))
+    glovebox.state = state
+    return Serving(glovebox, *arguments, tcp=False)
+
+
+@pytest.fixture
+def glovebox(tmp_path):
+    made = Glovebox(tmp_path)
+    made.templates = made.state / "templates"
+    return made
+
+
+def run(serving, text):
+    return serving.call("POST", "/v1/runs", {"command": ["sh", "-c", f"printf '%s' '{text}' > made"], "policy": "minimal"})
+
+
+def health(serving):
+    answer = serving.call("GET", "/healthz")
+    return answer.status, answer.json["cause"]
+
+
+def kill(serving):
+    """All of it at once, as the power does."""
+    victims = [serving.process.pid, *serving.children().values()]
+    for pid in victims:
+        os.kill(pid, 9)
+    serving.process.wait()
+
+
+def wait_until(what, seconds=30):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_power_cuts_lose_nothing_that_was_promised(glovebox):
+    """Artifacts that are there have the hash of their name; those older than the promise are there, and so are receipts."""
+    chance = random.Random(16)
+    with disk(256) as drive:
+        for cut in range(CUTS):
+            serving = serve_from(glovebox, drive.folder)
+            made = []
+            end = time.monotonic() + ARTIFACT_PROMISE_S + 1 + chance.random()
+            while time.monotonic() < end:
+                text = f"{cut} {len(made)} " + "x" * chance.randrange(20000)
+                answer = run(serving, text)
+                assert answer.status == 200 and answer.json["status"] == "ok", answer.body
+                made.append((time.monotonic(), text, answer.json["receipt"]))
+                time.sleep(0.05)
+            drive.cut_power()
+            dark = time.monotonic()
+            kill(serving)
+            drive.unmount()
+            drive.mount()
+            with serve_from(glovebox, drive.folder) as serving:
+                for at, text, receipt in made:
+                    sha = hashlib.sha256(text.encode()).hexdigest()
+                    answer = serving.call("GET", f"/v1/artifacts/{sha}")
+                    assert answer.status in (200, 404), answer.body
+                    assert answer.status == 404 or answer.body == text.encode(), "other bytes than the hash"
+                    assert answer.status == 200 or dark - at < ARTIFACT_PROMISE_S, f"lost {dark - at} s after its answer"
+                    known = serving.call("GET", f"/v1/receipts/{receipt}").status
+                    assert known == 200 or dark - at < RECEIPT_PROMISE_S, f"its receipt was lost {dark - at} s after the answer"
+                text = made[-1][1]
+                assert run(serving, text).json["status"] == "ok", "made again"
+                answer = serving.call("GET", f"/v1/artifacts/{hashlib.sha256(text.encode()).hexdigest()}")
+                assert answer.status == 200 and answer.body == text.encode(), "mended"
+            report = glovebox("log", "verify", "--json", "--log", drive.folder / "state" / "daemon" / "log")
+            assert report.returncode == 0 and json.loads(report.stdout)["verified"], report.stdout + report.stderr
+
+
+def test_a_disk_that_takes_nothing_any_more_is_told_and_nothing_is_run(glovebox):
+    with disk(64) as drive, serve_from(glovebox, drive.folder) as serving:
+        assert run(serving, "before").json["status"] == "ok" and health(serving) == (200, None)
+        subprocess.run(["mount", "-o", "remount,abort", drive.folder], check=False)
+        refused = run(serving, "behind")
+        assert refused.status == 503, refused.body
+        status, cause = health(serving)
+        assert status == 503 and "nothing new is run" in cause, cause
+        assert serving.call("POST", "/v1/sessions", {"policy": "minimal"}).status == 503
+        assert serving.process.poll() is None
+
+
+def test_a_full_disk_is_told_and_nothing_is_run_until_there_is_room(glovebox):
+    with disk(64) as drive, serve_from(glovebox, drive.folder) as serving:
+        assert run(serving, "before").json["status"] == "ok"
+        filler = drive.fill()
+        status, cause = health(serving)
+        assert status == 503 and ("full" in cause or "No space" in cause), cause
+        assert run(serving, "behind").status == 503
+        assert serving.call("POST", "/v1/sessions", {"policy": "minimal"}).status == 503
+        filler.unlink()
+        wait_until(lambda: health(serving) == (200, None))
+        assert run(serving, "again").json["status"] == "ok"
+
+
+def test_a_disk_without_inodes_is_told_and_nothing_is_run(glovebox):
+    with disk(64, "-N", "256") as drive, serve_from(glovebox, drive.folder) as serving:
+        assert run(serving, "before").json["status"] == "ok"
+        (drive.folder / "many").mkdir()
+        with pytest.raises(OSError, match="No space"):
+            for number in range(1000):
+                (drive.folder / "many" / str(number)).touch()
+        assert run(serving, "behind").status == 503 and health(serving)[0] == 503
+        for file in (drive.folder / "many").iterdir():
+            file.unlink()
+        wait_until(lambda: health(serving)[0] == 200)
+        assert run(serving, "again").json["status"] == "ok"
+
+
+def test_a_killed_gloveboxd_comes_back_when_a_full_disk_has_room(glovebox):
+    with disk(64) as drive, serve_from(glovebox, drive.folder) as serving:
+        session = serving.call("POST", "/v1/sessions", {"policy": "minimal"})
+        assert session.status == 201, session.body
+        filler = drive.fill()
+        (drive.folder / "state" / "daemon" / "log" / "reserve").unlink()  # used up
+        drive.fill()
+        os.kill(serving.children()["gloveboxd"], 9)
+        time.sleep(8)  # five tries, and more
+        assert serving.process.poll() is None, serving.log.read_text()
+        filler.unlink()
+        (drive.folder / "filler").unlink(missing_ok=True)
+        wait_until(lambda: answers_well(serving))
+        assert run(serving, "again").json["status"] == "ok"
+        assert serving.call("GET", f"/v1/sessions/{session.json['id']}").json["state"] == "ended", "the list of sessions is whole"
+
+
+def answers_well(serving):
+    try:
+        return health(serving)[0] == 200
+    except OSError:
+        return False
