@@ -26,7 +26,10 @@ void gate_tell(const glb_outcome *outcome, bool is_verbose)
     int32_t status = glb_outcome_status(outcome);
     bool has_run = status != GLB_STATUS_DENIED && status != GLB_STATUS_PENDING_APPROVAL;
     char more[64] = "";
-    if (strcmp(verdict, "failed") == 0 && findings) {
+    const char *withheld = text_of(gate, "withheld");
+    if (withheld[0]) {
+        (void) complain("%s", withheld);
+    } else if (strcmp(verdict, "failed") == 0 && findings) {
         size_t count = json_object_array_length(findings) +
                        (size_t) json_object_get_int64(answer_member(gate, "unlisted"));
         if (count > 1)
@@ -39,8 +42,5 @@ void gate_tell(const glb_outcome *outcome, bool is_verbose)
     } else if (is_verbose && gate) {
         (void) complain("the output is what was expected");
     }
-    const char *withheld = text_of(gate, "withheld");
-    if (withheld[0])
-        (void) complain("%s", withheld);
     json_object_put(result);
 }

@@ -172,8 +172,10 @@ static void tell_expect(const struct policy_expect *expect)
                   expect->text);
     if (expect->on_fault == ON_FAULT_WITHHOLD)
         (void) puts(
-            "Output, values and files of a run that is not so are withheld: you get none of "
-            "them, and gate.findings\nsays what is wrong.");
+            "Output, values and files of a run that is not so are withheld: you get none of them, "
+            "and are not told what\nis wrong. The answer comes when the time of the run is over: "
+            "ask "
+            "for no more than it needs (limits.wall_ms).");
 }
 
 static void tell(const struct policy *policy, json_object *manifest)

@@ -7,6 +7,7 @@
 #include "base/table.h"
 #include "cli/inputs.h"
 #include "cli/log_files.h"
+#include "cli/opening.h"
 #include "cli/options.h"
 #include "cli/receipt_check.h"
 #include "cli/run_arguments.h"
@@ -24,7 +25,7 @@
 enum { EXIT_DIFFERENT = 1, WORDS_MOST = 1024, TEXTS_MOST = 64 };
 
 struct replay {
-    const char *code, *expect, *state, *log, *key, *daemon;
+    const char *code, *expect, *state, *log, *key, *opening, *daemon;
     bool key_is_own; /* it was taken from the log itself */
     bool json, pass_stdin, private;
     int word_count; /* of the command line of `run` that this becomes */
@@ -68,6 +69,7 @@ static const struct option_row rows[] = {
     { "daemon",  0,   "SOCKET",     VALUES_FILE,   "use the daemon at this socket",                   store_text,   FIELD(daemon) },
     { "private", 0,   NULL,         VALUES_NONE,   "use no running daemon, start one for this call",  store_switch, FIELD(private) },
     { "key",     0,   "FILE",       VALUES_FILE,   "the public key, as you have kept it",             store_text,   FIELD(key) },
+    { "opening", 0,   "FILE",       VALUES_FILE,   "what opens the receipt, if the daemon does not know", store_text,   FIELD(opening) },
     { "log",     0,   "FOLDER",     VALUES_FOLDER, "the log that the receipt has to stand in",        store_text,   FIELD(log) },
     { "state",   0,   "FOLDER",     VALUES_FOLDER, "the state folder",                                store_text,   FIELD(state) },
     /* clang-format on */
@@ -129,6 +131,9 @@ static int plan(struct replay *replay, error *err)
         return -1;
     if (strcmp(text_at(payload, "predicateType"), PREDICATE_RUN) != 0)
         return fail(err, ERR_BAD_REQUEST, "it is no receipt of an execution that ended");
+    if (member_at(payload, "predicate.sealed"))
+        return fail(err, ERR_BAD_REQUEST,
+                    "its output was withheld: there is nothing that could be compared");
     if (strcmp(kind, "cell") == 0)
         return fail(err, ERR_BAD_REQUEST,
                     "a cell stands on the cells before it, and cannot be run again by itself");
@@ -291,21 +296,38 @@ static int failed_call(int32_t code, error *err)
     return fail(err, (enum error_code) code, "%s", glb_error_text());
 }
 
-static int run_again(struct replay *replay, error *err)
+static int connect_daemon(struct replay *replay, error *err)
 {
-    const struct run_arguments *arguments = &replay->arguments;
     glb_connect_options connect = {
         .socket = replay->daemon,
         .state = replay->state,
         .how = replay->private  ? GLB_CONNECT_PRIVATE
                : replay->daemon ? GLB_CONNECT_SOCKET
                                 : GLB_CONNECT_ANY,
-        .template_name = arguments->template_name,
+        .template_name = replay->arguments.template_name,
     };
-    glb_run_options options = run_arguments_options(arguments);
     int32_t code = glb_connect(&connect, sizeof connect, &replay->client);
-    if (code == GLB_OK)
-        code = glb_run(replay->client, &options, sizeof options, &replay->outcome);
+    return code == GLB_OK ? 0 : failed_call(code, err);
+}
+
+/* Its commitments give way to the hashes, which can be compared. */
+static int open_found(struct replay *replay, struct found_receipt *found, const char *file,
+                      error *err)
+{
+    json_object *opening = NULL;
+    const char *id = text_at(found->payload, "predicate.id");
+    int result = file ? opening_read_file(file, &opening, err)
+                      : opening_ask(replay->client, id, &opening, err);
+    if (result == 0)
+        result = opening_apply(opening, found->payload, err);
+    (void) json_object_put(opening);
+    return result;
+}
+
+static int run_again(struct replay *replay, error *err)
+{
+    glb_run_options options = run_arguments_options(&replay->arguments);
+    int32_t code = glb_run(replay->client, &options, sizeof options, &replay->outcome);
     auto_fd file = memfd_create("receipt", MFD_CLOEXEC);
     if (code == GLB_OK)
         code = glb_receipt_write(replay->client, replay->outcome, file);
@@ -315,7 +337,9 @@ static int run_again(struct replay *replay, error *err)
     size_t size = 0;
     if (lseek(file, 0, SEEK_SET) < 0 || read_to_end(file, "receipt", &text, &size, err) < 0)
         return fail_os(err, "read the new receipt");
-    return receipt_take(text, size, &replay->again, err);
+    return receipt_take(text, size, &replay->again, err) < 0
+               ? -1
+               : open_found(replay, &replay->again, NULL, err);
 }
 
 /* --- is it the same that came out? --------------------------------------------------------------
@@ -344,7 +368,7 @@ static const struct {
 } outcomes[] = {
     { "outcome", "predicate.outcome" },           { "stdout", "predicate.outputs.stdout" },
     { "stderr", "predicate.outputs.stderr" },     { "results", "predicate.outputs.results" },
-    { "artifacts", "predicate.artifacts" },       { "artifacts", "predicate.shortened.artifacts" },
+    { "artifacts", "predicate.artifacts" },       { "artifacts", "predicate.shortened.artifacts.count" },
 }, verdicts[] = {
     { "verdict", "predicate.gate.verdict" },      { "findings", "predicate.gate.findings" },
 }, conditions[] = {
@@ -428,8 +452,9 @@ static int replay_receipt(struct replay *replay, const char *name, struct words 
     int result = find_receipt(replay, name, err);
     if (result == RECEIPT_IS_NONE)
         return receipt_print_unverified(replay->json, err);
-    if (result < 0 || plan_run(replay, words, err) < 0 || expect_inputs(replay, err) < 0 ||
-        run_again(replay, err) < 0)
+    if (result < 0 || plan_run(replay, words, err) < 0 || connect_daemon(replay, err) < 0 ||
+        open_found(replay, &replay->found, replay->opening, err) < 0 ||
+        expect_inputs(replay, err) < 0 || run_again(replay, err) < 0)
         return -1;
     return tell(replay);
 }

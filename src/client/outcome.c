@@ -120,6 +120,12 @@ static bool gate_is_closed(const glb_outcome *outcome)
     return gate && strcmp(text_of(gate, "verdict"), "passed") != 0;
 }
 
+/* Nor is it told how the program ended. */
+static bool is_withheld(const glb_outcome *outcome)
+{
+    return *text_of(member(outcome->root, "gate"), "withheld");
+}
+
 int32_t glb_outcome_exit_status(const glb_outcome *outcome)
 {
     int32_t code = glb_outcome_exit_code(outcome);
@@ -142,7 +148,7 @@ int32_t glb_outcome_exit_status(const glb_outcome *outcome)
     default:
         break;
     }
-    if (code == 0 && gate_is_closed(outcome))
+    if (is_withheld(outcome) || (code == 0 && gate_is_closed(outcome)))
         return EXIT_NOT_EXPECTED;
     return code >= 0 ? code : signal > 0 ? 128 + signal : 125;
 }

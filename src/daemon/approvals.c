@@ -45,6 +45,12 @@ void approvals_tell(struct approvals *approvals)
 int approval_audit(struct approvals *approvals, const char *event, const struct approval *approval,
                    error *err)
 {
+    char binding[SHA256_TEXT_SIZE], code[OPENING_HEX_SIZE], request[OPENING_HEX_SIZE];
+    if (!approvals->receipts)
+        return 0;
+    (void) sodium_bin2hex(binding, sizeof binding, approval->binding, sizeof approval->binding);
+    receipts_commit(approvals->receipts, approval->id, "approval/code", approval->sha256, code);
+    receipts_commit(approvals->receipts, approval->id, "approval/request", binding, request);
     const struct event_field fields[] = {
         { "approval", approval->id, 0 },
         { "approver",
@@ -53,17 +59,18 @@ int approval_audit(struct approvals *approvals, const char *event, const struct 
                                           : approval->approver,
           0 },
         { "asker", approval->asker[0] ? approval->asker : "owner", 0 },
+        { "code", code, 0 },
         { "expires_ms", NULL, approval->expires_ms },
         { "policy", approval->policy_digest, 0 },
+        { "request", request, 0 },
         { "run", approval->run, 0 },
         { "scope", approval->reach ? approval_scope_name(approval->reach) : "", 0 },
         { "session", approval->session, 0 },
-        { "sha256", approval->sha256, 0 },
         { "tenant", approval->tenant, 0 },
         { "until_ms", NULL, approval->until_ms },
         { 0 },
     };
-    return approvals->receipts ? audit_write(approvals->receipts, event, fields, err) : 0;
+    return audit_write(approvals->receipts, event, fields, err);
 }
 
 /* --- time ---------------------------------------------------------------------------------------

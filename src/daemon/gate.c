@@ -301,7 +301,7 @@ static void finish(struct run *run)
     files_free(gate->files);
     gate->files = NULL;
     gate->has_ended = true;
-    if (told)
+    if (told && !gate_hold(run, told))
         told(run);
 }
 
@@ -356,6 +356,8 @@ void gate_begin(struct run *run, gate_told *told)
 void gate_close(struct run *run)
 {
     struct gate *gate = run->gate;
+    if (gate)
+        gate_hold_end(gate);
     if (!gate || gate->has_ended)
         return;
     aside_abandon(gate->aside);
@@ -373,6 +375,7 @@ void gate_free(struct run *run)
     struct gate *gate = run->gate;
     if (!gate)
         return;
+    gate_hold_end(gate);
     aside_abandon(gate->aside);
     files_free(gate->files);
     (void) json_object_put(gate->expects);

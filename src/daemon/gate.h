@@ -75,6 +75,7 @@ struct gate {
     struct aside *aside;           /* while it does */
     struct gate_files *files;      /* that it is given */
     bool has_begun, has_ended;
+    struct gate_hold *hold; /* its answer waits */
     struct gate_outcome outcome;
 };
 
@@ -111,6 +112,13 @@ struct blob_owner gate_owner(const struct run *run); /* whose its artifacts are 
 /* There is a verdict: artifacts become the caller's, or nobody's for good. */
 void gate_settle(struct run *run);
 bool gate_has_withheld(const struct run *run);
+/* What was withheld is not said in any other way: takes from the run what the program has a say in.
+ */
+void gate_blank(struct run *run);
+/* When a run is answered whose output is withheld says nothing of it: `told` is called at a moment
+ * that was fixed when it began. Returns  false if there is nothing to wait for. */
+bool gate_hold(struct run *run, gate_told *told);
+void gate_hold_end(struct gate *gate);
 void gate_print_withheld(const struct run *run, char *text, size_t size); /* 400 bytes do */
 
 /* gate_answer.c: there is no verdict, and why. */

@@ -42,6 +42,7 @@ struct receipts {
     error trouble; /* why what was written is not on disk; ERR_NONE: it is, or on its way */
     struct witness_link witness;
     struct fact_place machine;
+    struct opening_key secret;
     struct statement_memory memory;
     struct statement_place foreseen; /* receipt_foresee(); id "": none is */
     char kernel[160];
@@ -258,6 +259,14 @@ int receipts_recover(struct receipts *receipts, error *err)
     return 0;
 }
 
+/* Beside the folder of the log, so that a copy of that does not have it. */
+static int read_secret(const char *state, struct opening_key *ret_secret, error *err)
+{
+    auto_fd folder = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return folder < 0 ? fail_os(err, "open '%s'", state)
+                      : opening_secret_read(folder, ret_secret, err);
+}
+
 /* What the last daemon's death has left: a torn record, executions without an end. */
 static int settle(struct receipts *receipts, error *err)
 {
@@ -297,6 +306,7 @@ int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
         return -1;
     if (start_thread(receipts, loop, err) < 0 || learn_machine(receipts, settings, err) < 0 ||
         open_folder(settings->state, &receipts->folder, err) < 0 ||
+        read_secret(settings->state, &receipts->secret, err) < 0 ||
         ledger_open(receipts->folder, &log, &receipts->ledger, err) < 0 ||
         witness_link_check(&receipts->witness, receipts->folder, receipts->ledger, err) < 0)
         return -1;
@@ -353,13 +363,39 @@ bool receipts_are_held(const struct receipts *receipts)
     return ledger_is_held(receipts->ledger);
 }
 
+void receipts_nonce(const struct receipts *receipts, const char *execution,
+                    struct opening_key *ret_nonce)
+{
+    opening_nonce(&receipts->secret, execution, ret_nonce);
+}
+
+void receipts_commit(const struct receipts *receipts, const char *id, const char *item,
+                     const char *sha256, char ret_commitment[OPENING_HEX_SIZE])
+{
+    struct opening_key nonce, key;
+    receipts_nonce(receipts, id, &nonce);
+    opening_item(&nonce, item, NULL, &key);
+    opening_mask(&key, sha256, ret_commitment);
+}
+
+/* Whoever fills the facts in need not think of it. */
+static void set_nonce(const struct receipts *receipts, struct receipt_facts *facts,
+                      struct opening_key *nonce)
+{
+    receipts_nonce(receipts, facts->id, nonce);
+    facts->nonce = nonce;
+}
+
 int receipt_note(struct receipts *receipts, const struct receipt_facts *facts, unsigned *ret_note,
                  error *err)
 {
     auto_bytes opened = { 0 };
     struct intent intent = { facts->id, &opened, receipts->is_durable };
+    struct receipt_facts own = *facts;
+    struct opening_key nonce;
+    set_nonce(receipts, &own, &nonce);
     return receipts_have_room(receipts, err) < 0 ||
-                   statement_write_opened(facts, &opened, err) < 0 ||
+                   statement_write_opened(&own, &opened, err) < 0 ||
                    intents_note(receipts->intents, &intent, ret_note, err) < 0
                ? -1
                : 0;
@@ -421,7 +457,10 @@ static int add_record(struct receipts *receipts, const struct matter *matter,
 static int write_facts(const void *what, const struct receipts *receipts,
                        const struct statement_place *place, struct bytes *out, error *err)
 {
-    return statement_write(what, &receipts->machine, place, out, err);
+    struct receipt_facts facts = *(const struct receipt_facts *) what;
+    struct opening_key nonce;
+    set_nonce(receipts, &facts, &nonce);
+    return statement_write(&facts, &receipts->machine, place, out, err);
 }
 
 /* Whatever is wrong with the whole one may not be wrong with one that says little. A record that
@@ -478,6 +517,26 @@ void receipt_foresee(struct receipts *receipts, const struct receipt_facts *fact
     receipts->foreseen = place;
 }
 
+/* What does not fit is told as a minimal receipt tells it. */
+int receipt_seal(struct receipts *receipts, const struct receipt_facts *facts, struct bytes *out,
+                 error *err)
+{
+    struct statement_place nowhere = { .origin = ledger_key(receipts->ledger)->name };
+    struct receipt_facts few = *facts;
+    struct opening_key nonce;
+    auto_bytes text = { 0 };
+    set_nonce(receipts, &few, &nonce);
+    if (write_facts(facts, receipts, &nowhere, &text, err) < 0)
+        return -1;
+    few.is_minimal = true;
+    if (opening_seal(&nonce, &text, out, err) == 0)
+        return 0;
+    text.size = 0;
+    return write_facts(&few, receipts, &nowhere, &text, err) < 0
+               ? -1
+               : opening_seal(&nonce, &text, out, err);
+}
+
 struct event {
     const char *kind;
     const struct event_field *fields;
@@ -504,13 +563,18 @@ int audit_write(struct receipts *receipts, const char *kind, const struct event_
 
 int receipt_began(struct receipts *receipts, const struct receipt_facts *facts, error *err)
 {
+    const struct fact_file *first = facts->inputs && facts->input_count > 0 ? facts->inputs : NULL;
+    char item[64], commitment[OPENING_HEX_SIZE] = "";
+    (void) snprintf(item, sizeof item, "inputs/%.48s", first ? first->name : "");
+    if (first)
+        receipts_commit(receipts, facts->id, item, first->sha256, commitment);
     const struct event_field fields[] = {
+        { "commitment", commitment, 0 },
         { "execution", facts->id, 0 },
         { "key", facts->key ? facts->key : "owner", 0 },
         { "kind", facts->kind, 0 },
         { "policy", facts->policy.digest ? facts->policy.digest : "", 0 },
         { "session", facts->session ? facts->session : "", 0 },
-        { "sha256", facts->inputs && facts->input_count > 0 ? facts->inputs[0].sha256 : "", 0 },
         { "tenant", facts->tenant ? facts->tenant : "", 0 },
         { 0 },
     };

@@ -89,5 +89,17 @@ struct ledger *receipts_ledger(struct receipts *receipts);
 int receipt_read(struct receipts *receipts, const char *id, const char *tenant, struct bytes *out,
                  error *err);
 
+/* The nonce of what an execution commits to (receipt/opening.h). */
+void receipts_nonce(const struct receipts *receipts, const char *execution,
+                    struct opening_key *ret_nonce);
+
+/* The commitment to something else that a log names by its hash: `id` says of what. */
+void receipts_commit(const struct receipts *receipts, const char *id, const char *item,
+                     const char *sha256, char ret_commitment[OPENING_HEX_SIZE]);
+
+/* Adds what a receipt will say nothing of, sealed; `facts` are the true ones. */
+int receipt_seal(struct receipts *receipts, const struct receipt_facts *facts, struct bytes *out,
+                 error *err);
+
 /* SHA-256 in hex. */
 void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE]);

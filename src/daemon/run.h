@@ -69,6 +69,7 @@ struct run {
     uint64_t input_offset;
     bool input_is_open, inputs_are_sent;
     bool collect_is_sent;
+    bool is_judged;     /* run_settle() */
     bool is_concluding; /* init stops and collects by itself, once: INSIDE_CONCLUDE */
 
     int64_t submitted_us, leased_us, started_us, ended_us, done_us;
@@ -101,6 +102,14 @@ struct run {
 };
 
 const char *run_state_name(enum run_state state);
+
+/* gate_withhold.c: the state that is told; of what may be withheld the end is told with the answer.
+ */
+enum run_state run_state_shown(const struct run *run);
+
+/* run_conclude.c: what it has come to; done by run_conclude() unless somebody wants to know before.
+ */
+void run_settle(struct run *run);
 
 /* run_new.c */
 int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
@@ -139,6 +148,9 @@ int run_write_receipt(struct run *run, error *err);
 /* Writes into the log that it begins, once: before it has a way out, and before anything of it is
  * handed out while it runs. All else is handed out after its receipt. Fails  it must not be. */
 int run_tell_began(struct run *run, error *err);
+/* Of a run whose output is withheld: what there is to say now is said in its receipt, sealed, and
+ * nothing of it openly. */
+int run_seal(struct run *run, error *err);
 void run_foresee_receipt(const struct run *run); /* as if this were how it has ended */
 void run_record_free(struct run *run);           /* strikes the note, if no receipt was written */
 

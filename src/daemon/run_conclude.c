@@ -58,13 +58,10 @@ static struct verdict judge(const struct run *run)
 }
 
 /* No answer without a receipt: of what cannot be written down nothing is handed out. */
-static void prove(struct run *run)
+static void withdraw(struct run *run, error *cause)
 {
-    error err;
-    if (run_write_receipt(run, &err) == 0)
-        return;
-    (void) under(&err, "nothing of this run is handed out, since it has no receipt");
-    run->fault = err;
+    (void) under(cause, "nothing of this run is handed out, since it has no receipt");
+    run->fault = *cause;
     run->evidence.lost = true;
     run->evidence.exited = false;
     run->verdict = (struct verdict){ RUN_LOST, FAULT_GLOVEBOX, LIMITS };
@@ -72,6 +69,13 @@ static void prove(struct run *run)
     settling_free(run);
     harvest_discard(&run->harvest);
     way_story_done(&run->story);
+}
+
+static void prove(struct run *run)
+{
+    error err;
+    if (run_write_receipt(run, &err) < 0)
+        withdraw(run, &err);
 }
 
 static void take_exit(struct run *run)
@@ -84,20 +88,34 @@ static void take_exit(struct run *run)
     run->evidence.signal = run->harvest.exited.signal;
 }
 
-void run_conclude(struct run *run)
+void run_settle(struct run *run)
 {
-    check_abandon(run);
-    gate_close(run);
+    error err;
+    if (run->is_judged)
+        return;
+    run->is_judged = true;
     gate_settle(run);
-    run->done_us = now_us();
     if (run->started_us != 0 && run->ended_us == 0)
-        run->ended_us = run->done_us;
+        run->ended_us = now_us();
     gather_hits(run);
     gather_way(run);
     take_exit(run);
     if (run->harvest.has_measured)
         run->runs->usually_measured = run->harvest.measured;
     run->verdict = judge(run);
+    if (!gate_has_withheld(run))
+        return;
+    if (run_seal(run, &err) < 0)
+        withdraw(run, &err);
+    gate_blank(run);
+}
+
+void run_conclude(struct run *run)
+{
+    check_abandon(run);
+    gate_close(run);
+    run_settle(run);
+    run->done_us = now_us();
     run->state = RUN_DONE;
     run->state_ends = (deadline){ 0 };
     (void) uv_timer_stop(&run->timer);

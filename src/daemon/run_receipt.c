@@ -17,7 +17,8 @@
 struct run_record {
     size_t input_count, variable_count;
     struct fact_file *inputs;
-    char **variables; /* names */
+    char **variables;    /* names */
+    struct bytes sealed; /* what its receipt does not say openly */
     unsigned note;
     bool is_noted;
     enum { BEGAN_UNSAID, BEGAN_SAID, BEGAN_FAILED } began; /* in the log itself */
@@ -126,6 +127,7 @@ void run_record_free(struct run *run)
         free(record->variables[i]);
     if (record->is_noted)
         receipt_strike(run->runs->receipts, record->note);
+    bytes_done(&record->sealed);
     free(record->inputs);
     free((void *) record->variables);
     free(record);
@@ -147,6 +149,7 @@ static void begin_facts(const struct run *run, struct receipt_facts *facts)
     const struct run_record *record = run->record;
     bool is_command = record->input_count > 0 && strcmp(record->inputs[0].name, "command") == 0;
     *facts = (struct receipt_facts){
+        .sealed = record->sealed.size > 0 ? record->sealed.data : NULL,
         .id = run->id,
         .kind = run->cell         ? "cell"
                 : run->check_only ? "check"
@@ -371,6 +374,22 @@ int run_tell_began(struct run *run, error *err)
         return -1;
     account_charge_log(run->account, receipts_last_size(run->runs->receipts));
     record->began = BEGAN_SAID;
+    return 0;
+}
+
+int run_seal(struct run *run, error *err)
+{
+    struct gathered gathered;
+    auto_bytes sealed = { 0 };
+    if (!run->record)
+        return 0;
+    gather(run, &gathered);
+    int result = receipt_seal(run->runs->receipts, &gathered.facts, &sealed, err);
+    gathered_done(&gathered);
+    if (result < 0 || !*bytes_text(&sealed))
+        return result < 0 ? -1 : fail(err, ERR_SYSTEM, "no memory for a receipt");
+    run->record->sealed = sealed;
+    sealed = (struct bytes){ 0 };
     return 0;
 }
 

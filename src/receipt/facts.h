@@ -2,12 +2,14 @@
  * cell of a session, a command in it) fills this and calls receipt_write() (daemon/receipts.h).
  *
  * Zero-fill it and set what you know: what is not set is written as null or an empty list, never
- * left out. Hashes of what went in and came out, never the bytes; names of environment variables,
- * never their values. All pointers are borrowed for the call. */
+ * left out. Commitments to what went in and came out are made of its hashes; never the bytes; names
+ * of environment variables, never their values. All pointers are borrowed for the call. */
 #pragma once
 
 #include "model/limits.h"
 #include "model/outcome.h"
+
+#include "receipt/opening.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,9 +79,11 @@ struct fact_place {
 };
 
 struct receipt_facts {
-    bool is_minimal;  /* of lists only how many rows they have: it always fits into a record */
-    const char *id;   /* "run_…": of the execution, not of the receipt */
-    const char *kind; /* "run", "cell", "command", "check": looked at, not run */
+    const struct opening_key *nonce; /* of what a receipt commits to; opening.h */
+    const char *sealed; /* its output is withheld: what is not said of it; NULL: all is said */
+    bool is_minimal;    /* of lists only how many rows they have: it always fits into a record */
+    const char *id;     /* "run_…": of the execution, not of the receipt */
+    const char *kind;   /* "run", "cell", "command", "check": looked at, not run */
     const char *language, *session, *context, *approval;
     const char *start;        /* "parked", "built", "session" */
     const char *key, *tenant; /* ids of the caller's, never the key itself */

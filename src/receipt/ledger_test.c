@@ -304,7 +304,8 @@ TEST(no_byte_of_a_log_changes_unseen)
 
 static void note(struct intents *intents, const char *id, unsigned *ret_slot)
 {
-    struct receipt_facts facts = { .id = id, .kind = "run", .submitted_ms = 5 };
+    static const struct opening_key nonce = { { 0 } };
+    struct receipt_facts facts = { .nonce = &nonce, .id = id, .kind = "run", .submitted_ms = 5 };
     auto_bytes opened = { 0 };
     struct intent intent = { .id = id, .opened = &opened };
     error err;
@@ -325,7 +326,10 @@ TEST(what_was_open_is_told_as_lost_once)
     note(intents, "run_ended", &slots[1]);
     note(intents, "run_told", &slots[2]);
     intents_strike(intents, slots[1]);
-    struct receipt_facts facts = { .id = "run_told", .kind = "run", .verdict.limit = LIMITS };
+    static const struct opening_key nonce = { { 0 } };
+    struct receipt_facts facts = {
+        .nonce = &nonce, .id = "run_told", .kind = "run", .verdict.limit = LIMITS
+    };
     struct fact_place machine = { .version = "1" };
     struct statement_place place = { .origin = "x" };
     auto_bytes statement = { 0 };

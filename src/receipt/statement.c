@@ -30,32 +30,49 @@ static size_t write_files(struct lists *lists, const struct receipt_facts *facts
     }
     list_begin(lists, key, key, &list);
     for (size_t i = 0; i < count; i++) {
-        part_file(lists->json, &files[i]);
+        part_file(lists->json, facts->nonce, key, &files[i]);
         list_row(&list);
     }
     list_end(&list);
     return list.listed;
 }
 
+static const char *const output_names[] = { "stdout", "stderr" };
+
+static struct part_commitment commitment_of(const struct receipt_facts *facts, unsigned output)
+{
+    return (struct part_commitment){ facts->nonce, "outputs", output_names[output],
+                                     facts->output[output].sha256 };
+}
+
+static void write_results(struct jcs *json, const struct receipt_facts *facts)
+{
+    const struct part_commitment what = { facts->nonce, "outputs", "results",
+                                          facts->results.sha256 };
+    if (!facts->results.sha256[0] || facts->sealed) {
+        jcs_null_field(json, "results");
+        return;
+    }
+    jcs_open_field(json, "results", '{');
+    jcs_count_field(json, "bytes", facts->results.bytes);
+    part_commitment(json, "commitment", &what);
+    jcs_close(json, '}');
+}
+
 static void write_outputs(struct jcs *json, const struct receipt_facts *facts)
 {
-    static const char *const names[] = { "stdout", "stderr" };
     jcs_open_field(json, "outputs", '{');
-    jcs_key(json, "results");
-    if (facts->results.sha256[0]) {
-        jcs_open(json, '{');
-        jcs_count_field(json, "bytes", facts->results.bytes);
-        jcs_text_field(json, "sha256", facts->results.sha256);
-        jcs_close(json, '}');
-    } else {
-        jcs_null(json);
-    }
-    for (size_t i = COUNT_OF(names); i-- > 0;) {
-        const struct fact_output *output = &facts->output[i];
-        jcs_open_field(json, names[i], '{');
-        jcs_count_field(json, "bytes", output->bytes);
-        jcs_count_field(json, "kept_bytes", output->kept);
-        jcs_text_field(json, "sha256", output->sha256[0] ? output->sha256 : NULL);
+    write_results(json, facts);
+    for (unsigned i = COUNT_OF(output_names); i-- > 0;) {
+        const struct part_commitment what = commitment_of(facts, i);
+        if (facts->sealed) {
+            jcs_null_field(json, output_names[i]);
+            continue;
+        }
+        jcs_open_field(json, output_names[i], '{');
+        jcs_count_field(json, "bytes", facts->output[i].bytes);
+        part_commitment(json, "commitment", &what);
+        jcs_count_field(json, "kept_bytes", facts->output[i].kept);
         jcs_close(json, '}');
     }
     jcs_close(json, '}');
@@ -316,6 +333,13 @@ static void write_variables(struct lists *lists, const struct receipt_facts *fac
     list_end(&list);
 }
 
+static void write_subject(struct jcs *json, const struct receipt_facts *facts, const char *group,
+                          const struct fact_file *file, const char *name)
+{
+    const struct part_commitment what = { facts->nonce, group, file->name, file->sha256 };
+    part_subject(json, name, &what);
+}
+
 /* Those of artifacts are numbers: of rows in predicate.artifacts, where the name stands. */
 static void write_subjects(struct jcs *json, const struct receipt_facts *facts, size_t artifacts)
 {
@@ -324,14 +348,15 @@ static void write_subjects(struct jcs *json, const struct receipt_facts *facts, 
     for (size_t i = 0; facts->inputs && i < facts->input_count; i++)
         if (strcmp(facts->inputs[i].name, "code") == 0 ||
             strcmp(facts->inputs[i].name, "command") == 0)
-            part_subject(json, facts->inputs[i].name, facts->inputs[i].sha256);
-    if (facts->output[0].sha256[0])
-        part_subject(json, "stdout", facts->output[0].sha256);
-    if (facts->output[1].sha256[0])
-        part_subject(json, "stderr", facts->output[1].sha256);
+            write_subject(json, facts, "inputs", &facts->inputs[i], facts->inputs[i].name);
+    for (unsigned i = 0; i < COUNT_OF(output_names) && !facts->sealed; i++) {
+        const struct part_commitment what = commitment_of(facts, i);
+        if (what.sha256[0])
+            part_subject(json, output_names[i], &what);
+    }
     for (size_t i = 0; i < artifacts; i++) {
         (void) snprintf(name, sizeof name, "artifact/%zu", i);
-        part_subject(json, name, facts->artifacts[i].sha256);
+        write_subject(json, facts, "artifacts", &facts->artifacts[i], name);
     }
     jcs_close(json, ']');
 }
@@ -370,6 +395,7 @@ static size_t write_predicate(struct lists *lists, const struct receipt_facts *f
     write_outcome(json, facts);
     write_outputs(json, facts);
     part_named(json, "policy", &facts->policy);
+    jcs_text_field(json, "sealed", facts->sealed);
     lists_write(lists);
     part_named(json, "template", &facts->template);
     write_times(json, facts, place->at_ms);

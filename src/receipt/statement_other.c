@@ -12,7 +12,7 @@ int statement_write_opened(const struct receipt_facts *facts, struct bytes *out,
     part_execution(&json, facts);
     jcs_open_field(&json, "inputs", '[');
     if (facts->inputs && facts->input_count > 0)
-        part_file(&json,
+        part_file(&json, facts->nonce, "inputs",
                   &facts->inputs[0]); /* the code, or the command: a note has no room for more */
     jcs_close(&json, ']');
     part_named(&json, "policy", &facts->policy);
@@ -47,7 +47,7 @@ int statement_write_lost(const char *opened, size_t opened_size,
     jcs_close(&json, '}');
     jcs_text_field(&json, "predicateType", PREDICATE_LOST);
     jcs_open_field(&json, "subject", '[');
-    part_subject(&json, "opened", sha256);
+    part_digests(&json, "opened", "sha256", sha256);
     jcs_close(&json, ']');
     jcs_close(&json, '}');
     return part_give(&json, out, err);

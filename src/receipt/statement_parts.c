@@ -63,22 +63,46 @@ void part_place(struct jcs *json, const struct statement_place *place)
     jcs_close(json, '}');
 }
 
-void part_subject(struct jcs *json, const char *name, const char *sha256)
+static void commit(const struct part_commitment *what, char ret[OPENING_HEX_SIZE])
+{
+    struct opening_key key;
+    opening_item(what->nonce, what->group, what->name, &key);
+    opening_mask(&key, what->sha256, ret);
+}
+
+void part_commitment(struct jcs *json, const char *key, const struct part_commitment *what)
+{
+    char commitment[OPENING_HEX_SIZE] = "";
+    if (what->sha256[0])
+        commit(what, commitment);
+    jcs_text_field(json, key, commitment[0] ? commitment : NULL);
+}
+
+void part_digests(struct jcs *json, const char *name, const char *algorithm, const char *digest)
 {
     jcs_open(json, '{');
     jcs_open_field(json, "digest", '{');
-    jcs_text_field(json, "sha256", sha256);
+    jcs_text_field(json, algorithm, digest);
     jcs_close(json, '}');
     jcs_text_field(json, "name", name);
     jcs_close(json, '}');
 }
 
-void part_file(struct jcs *json, const struct fact_file *file)
+void part_subject(struct jcs *json, const char *name, const struct part_commitment *what)
 {
+    char commitment[OPENING_HEX_SIZE];
+    commit(what, commitment);
+    part_digests(json, name, "commitment", commitment);
+}
+
+void part_file(struct jcs *json, const struct opening_key *nonce, const char *group,
+               const struct fact_file *file)
+{
+    const struct part_commitment what = { nonce, group, file->name, file->sha256 };
     jcs_open(json, '{');
     jcs_count_field(json, "bytes", file->bytes);
+    part_commitment(json, "commitment", &what);
     jcs_text_field(json, "name", file->name);
-    jcs_text_field(json, "sha256", file->sha256);
     jcs_close(json, '}');
 }
 

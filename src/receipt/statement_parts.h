@@ -3,6 +3,7 @@
 #pragma once
 
 #include "receipt/jcs.h"
+#include "receipt/opening.h"
 #include "receipt/statement.h"
 
 void part_digest(struct jcs *json, const struct fact_named *named);
@@ -12,6 +13,14 @@ void part_moment(struct jcs *json, const char *key, int64_t at_ms);
 void part_caller(struct jcs *json, const struct receipt_facts *facts);
 void part_execution(struct jcs *json, const struct receipt_facts *facts);
 void part_place(struct jcs *json, const struct statement_place *place);
-void part_subject(struct jcs *json, const char *name, const char *sha256);
-void part_file(struct jcs *json, const struct fact_file *file);
+/* What a hash is committed to: `group` and `name` say of what it is. */
+struct part_commitment {
+    const struct opening_key *nonce;
+    const char *group, *name, *sha256;
+};
+void part_commitment(struct jcs *json, const char *key, const struct part_commitment *what);
+void part_digests(struct jcs *json, const char *name, const char *algorithm, const char *digest);
+void part_subject(struct jcs *json, const char *name, const struct part_commitment *what);
+void part_file(struct jcs *json, const struct opening_key *nonce, const char *group,
+               const struct fact_file *file);
 int part_give(struct jcs *json, struct bytes *out, error *err);

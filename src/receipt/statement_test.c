@@ -12,6 +12,7 @@
 enum { ROWS = 300, NAME_SIZE = 4096 };
 
 static const struct statement_place place = { .origin = "glovebox/0000000000000000", .at_ms = 1 };
+static const struct opening_key nonce = { { 0 } };
 static const struct fact_place machine = { .version = "test", .kernel = "test" };
 
 /* Names that JSON writes six times as long, and numbers that it does not hold. */
@@ -35,6 +36,7 @@ static struct receipt_facts hostile_facts(void)
         variables[i] = name;
     }
     struct receipt_facts facts = { .id = "run_",
+                                   .nonce = &nonce,
                                    .kind = "run",
                                    .input_count = ROWS,
                                    .inputs = files,
@@ -104,14 +106,16 @@ TEST(rows_are_listed_up_to_the_last_that_fits)
 {
     static struct fact_file files[ROWS];
     static char name[100];
-    struct receipt_facts facts = { .id = "run_", .kind = "run", .artifacts = files };
+    struct receipt_facts facts = {
+        .nonce = &nonce, .id = "run_", .kind = "run", .artifacts = files
+    };
     struct bytes text = { 0 };
     error err;
     memset(name, 'n', sizeof name - 1);
     for (size_t i = 0; i < ROWS; i++)
         files[i].name = name;
-    static const char row[] = "{\"bytes\":0,\"name\":\"\",\"sha256\":\"\"},";
-    size_t fit = (LIST_BYTES_MOST + 1) / (sizeof row - 1 + sizeof name - 1);
+    static const char row[] = "{\"bytes\":0,\"commitment\":\"\",\"name\":\"\"},";
+    size_t fit = (LIST_BYTES_MOST + 1) / (sizeof row - 1 + 64 + sizeof name - 1);
     for (size_t count = fit; count <= fit + 1; count++) {
         text.size = 0;
         facts.artifact_count = count;

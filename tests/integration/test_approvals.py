@@ -579,6 +579,21 @@ def test_a_person_at_the_terminal_is_asked(glovebox, typed, status, says):
 
 # --- taken back ----------------------------------------------------------------------------------------
 
+def assert_opens(service, event, code, request):
+    """What the log says of code and request is guessed by nobody, and recomputed from the documents by an auditor."""
+    auditor = service.key("--tenant", service.tenant, "--scope", "audit")
+    place = f"/v1/receipts/{event['id']}/opening"
+    assert service.call("GET", place, key=service.asker).status == 403
+    items = {one["name"]: one["sha256"] for one in service.call("GET", place, key=auditor).json["items"]}
+    assert items["code"] == hashlib.sha256(code).hexdigest() != event["facts"]["code"]
+    manifest = json.loads((service.glovebox.state / "templates" / "minimal" / "manifest.json").read_text())
+    words = ["glovebox approval 1", event["facts"]["policy"], manifest["digest"], "", "", "python"]
+    for name in sorted(request):
+        words += [name, json.dumps(request[name]).replace("/", "\\/")]
+    texts = b"".join(len(word).to_bytes(8, "little") + word.encode() for word in words)
+    assert items["request"] == hashlib.blake2b(texts, digest_size=32).hexdigest()
+
+
 def test_an_approval_is_taken_back_until_it_was_used(service):
     """By whoever decides or has asked; the log says by whom, and the same request is asked about again."""
     approval = ask(service)
@@ -594,6 +609,7 @@ def test_an_approval_is_taken_back_until_it_was_used(service):
     assert again != approval and decide(service, approval, "revoke").status == 409
     told = [event for event in events(service) if event["facts"].get("approval") == approval]
     assert [event["event"] for event in told] == ["approval.asked", "approval.approved", "approval.revoked"]
+    assert_opens(service, told[0], b"print(1)", {"code": "print(1)", "language": "python", "policy": "asked"})
     assert told[-1]["facts"]["approver"] == service.decider["id"]
     assert decide(service, again).status == 200
     assert service.run("print(1)", policy="asked", key=service.asker).json["status"] == "ok"

@@ -37,6 +37,21 @@ def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
+def mac(key, text):
+    return hashlib.blake2b(text.encode(), key=key, digest_size=32).digest()
+
+
+def commitments(service, execution):
+    """Commits to a hash as docs/receipts.md says it."""
+    secret = (service.glovebox.state / "daemon" / "opening.key").read_bytes()
+    nonce = mac(secret, execution)
+
+    def commit(item, digest):
+        mask = mac(mac(nonce, item), "commitment")
+        return bytes(a ^ b for a, b in zip(mask, bytes.fromhex(digest), strict=True)).hex()
+    return commit
+
+
 @pytest.fixture
 def serving(glovebox, python_template):
     state_of_its_own(glovebox)
@@ -64,12 +79,14 @@ def test_artifacts_with_long_names(serving):
     assert result["status"] == "ok" and result["stdout"] == "x\n" and len(result["artifacts"]) == 256
     payload = receipt_of(serving, result)
     said = payload["predicate"]
-    rows = [{"bytes": one["bytes"], "name": one["path"], "sha256": one["sha256"]} for one in result["artifacts"]]
+    commit = commitments(serving, said["execution"]["id"])
+    rows = [{"bytes": one["bytes"], "name": one["path"], "commitment": commit(f"artifacts/{one['path']}", one["sha256"])}
+            for one in result["artifacts"]]
     assert said["shortened"] == {"artifacts": {"count": 256, "sha256": digest(rows)}}
     listed = said["artifacts"]
     assert 0 < len(listed) < 256 and listed == rows[:len(listed)] and len(canonical(listed)) <= 32 * 1024 + 2
-    subjects = {one["name"]: one["digest"]["sha256"] for one in payload["subject"] if "artifact" in one["name"]}
-    assert subjects == {f"artifact/{i}": one["sha256"] for i, one in enumerate(listed)}
+    subjects = {one["name"]: one["digest"]["commitment"] for one in payload["subject"] if "artifact" in one["name"]}
+    assert subjects == {f"artifact/{i}": one["commitment"] for i, one in enumerate(listed)}
 
 
 def test_inputs_with_long_paths(serving):
@@ -80,8 +97,10 @@ def test_inputs_with_long_paths(serving):
     result = run(serving, code=code, files=request, limits={"inodes": 16384})
     assert result["status"] in ("ok", "limit"), result
     said = receipt_of(serving, result)["predicate"]
-    rows = [{"bytes": len(code), "name": "code", "sha256": sha256(code.encode())}]
-    rows += [{"bytes": len(data), "name": f"file/{path}", "sha256": sha256(data)} for path, data in files.items()]
+    commit = commitments(serving, said["execution"]["id"])
+    rows = [{"bytes": len(code), "name": "code", "commitment": commit("inputs/code", sha256(code.encode()))}]
+    rows += [{"bytes": len(data), "name": f"file/{path}", "commitment": commit(f"inputs/file/{path}", sha256(data))}
+             for path, data in files.items()]
     assert said["shortened"]["inputs"] == {"count": 1025, "sha256": digest(rows)}
     assert said["inputs"] == rows[:len(said["inputs"])] and len(said["inputs"]) > 1
 

@@ -95,6 +95,17 @@ def dsse_library():
     return str(folder)
 
 
+def mac(key, text):
+    return hashlib.blake2b(text.encode(), key=key, digest_size=32).digest()
+
+
+def commitment(secret, execution, item, content):
+    """As docs/receipts.md says it."""
+    nonce = mac(secret, execution)
+    mask = mac(mac(nonce, item), "commitment")
+    return bytes(a ^ b for a, b in zip(mask, hashlib.sha256(content).digest(), strict=True)).hex()
+
+
 def names(report):
     return " | ".join(f"{problem['what']}: {problem['why']}" for problem in report["problems"])
 
@@ -110,11 +121,17 @@ class TestContents:
         payload = payload_of(receipt.read_bytes())
         said = payload["predicate"]
         assert said["id"] == result["receipt"] and said["execution"]["id"] == result["id"]
-        by_name = {one["name"]: one["sha256"] for one in said["inputs"]}
-        assert by_name == {"code": hashlib.sha256(code.encode()).hexdigest()}
-        assert said["outputs"]["stdout"]["sha256"] == hashlib.sha256(b"out\n").hexdigest()
-        assert said["outputs"]["stderr"]["sha256"] == hashlib.sha256(b"err\n").hexdigest()
-        assert said["artifacts"] == [{"name": "made.txt", "bytes": 4, "sha256": hashlib.sha256(b"made").hexdigest()}]
+        secret = (own_state / "daemon" / "opening.key").read_bytes()
+        for name, one, content in (("inputs/code", said["inputs"][0], code.encode()),
+                                   ("outputs/stdout", said["outputs"]["stdout"], b"out\n"),
+                                   ("outputs/stderr", said["outputs"]["stderr"], b"err\n"),
+                                   ("artifacts/made.txt", said["artifacts"][0], b"made")):
+            assert one["commitment"] == commitment(secret, said["execution"]["id"], name, content), name
+            assert hashlib.sha256(content).hexdigest() not in json.dumps(payload), name
+        subjects = {one["name"]: one["digest"]["commitment"] for one in payload["subject"]}
+        assert subjects == {"code": said["inputs"][0]["commitment"], "artifact/0": said["artifacts"][0]["commitment"],
+                            "stdout": said["outputs"]["stdout"]["commitment"],
+                            "stderr": said["outputs"]["stderr"]["commitment"]}
         assert said["limits"]["granted"]["wall"] == 9000
         assert said["outcome"] == {"status": "ok", "fault": None, "exit_code": 0, "signal": None}
         assert said["isolation"]["walls"] == result["isolation"]["walls"]

@@ -107,11 +107,14 @@ def test_a_program_leaves_a_beginning_and_a_receipt(service):
     ended = service.ended(session, process)
     began, told = service.of_execution(name_of(session, process))
     assert len(began) == len(told) == 1
-    assert began[0]["kind"] == "process" and began[0]["sha256"] == sha256(words(*command))
+    assert began[0]["kind"] == "process" and len(began[0]["commitment"]) == 64
     said = told[0]
     assert said["id"] == ended["receipt"] and said["execution"]["kind"] == "process"
     assert said["execution"]["session"] == session.rsplit("/", 1)[1]
-    assert {one["name"]: (one["bytes"], one["sha256"]) for one in said["inputs"]} == {
+    opening = service.call("GET", f"/v1/receipts/{said['id']}/opening").json
+    opened = {one["name"]: one["sha256"] for one in opening["items"] if one["group"] == "inputs"}
+    assert began[0]["commitment"] == next(one["commitment"] for one in said["inputs"] if one["name"] == "command")
+    assert {one["name"]: (one["bytes"], opened[one["name"]]) for one in said["inputs"]} == {
         "command": (len(words(*command)), sha256(words(*command))),
         "folder": (5, sha256(words("/tmp"))), "stdin": (5, sha256(b"hello"))}
     assert "SECRET" in said["environment_names"] and "value" not in json.dumps(said)

@@ -252,7 +252,7 @@ static void get_archive(struct exchange *exchange)
         return;
     if (run->state != RUN_DONE) {
         (void) fail(&err, ERR_CONFLICT, "%s is %s; its artifacts are known when it has ended",
-                    run->id, run_state_name(run->state));
+                    run->id, run_state_name(run_state_shown(run)));
         exchange_fail(exchange, &err);
         return;
     }

@@ -4,6 +4,7 @@
 
 #include "base/table.h"
 #include "daemon/json_writer.h"
+#include "daemon/openings.h"
 #include "daemon/rest/openapi.h"
 #include "daemon/rest/rest.h"
 
@@ -73,6 +74,20 @@ static void get_receipt(struct exchange *exchange)
     }
     bytes_done(&envelope);
     exchange_answer(exchange, MHD_HTTP_OK, &bundle);
+}
+
+static void get_opening(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    struct bytes json = { 0 };
+    error err;
+    if (opening_write(door->receipts, exchange->account, exchange->parameters[0], &json, &err) <
+        0) {
+        bytes_done(&json);
+        exchange_fail(exchange, &err);
+        return;
+    }
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
 static void get_checkpoint(struct exchange *exchange)
@@ -199,6 +214,7 @@ static const struct parameter consistency_query[] = {
 static const struct route rows[] = {
     /* clang-format off */
     { "GET", "/v1/receipts/{id}",         BODY_NONE, get_receipt,     "The signed receipt of an execution; with ?proof=1 the proof that it stands in the log", .query = receipt_query, .gives = "ReceiptOrProof" },
+    { "GET", "/v1/receipts/{id}/opening", BODY_NONE, get_opening,     "What opens the commitments of a receipt: for the key that was answered with the content, and for keys with scope audit, which see what was withheld, too", .gives = "Opening" },
     { "GET", "/v1/log/key",               BODY_NONE, get_key,         "The public key that receipts and checkpoints are signed with", .gives = "LogKey" },
     { "GET", "/v1/log/checkpoint",        BODY_NONE, get_checkpoint,  "The log's signed size and root (C2SP tlog-checkpoint)", .mime = "text/plain" },
     { "GET", "/v1/log/proof/inclusion",   BODY_NONE, get_inclusion,   "Proves that record ?index= is among the first ?size=", .query = inclusion_query, .gives = "InclusionProof" },

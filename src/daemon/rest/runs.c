@@ -122,7 +122,7 @@ static void get_run_events(struct exchange *exchange)
 static const char *status_of(const struct run *run)
 {
     return run->state == RUN_DONE ? outcome_status_name(run->verdict.status)
-                                  : run_state_name(run->state);
+                                  : run_state_name(run_state_shown(run));
 }
 
 static int check_status(const char *status, error *err)

@@ -23,6 +23,21 @@ static const struct property receipt_proof[] = {
     { "index",      "count",    "of the record" },
     { 0 },
 };
+static const struct property opening_item[] = {
+    { "group",  "=inputs,outputs,artifacts,approval", "" },
+    { "name",   "string", "as the receipt names it" },
+    { "key",    "string /^[0-9a-f]{64}$/", "opens the commitment to this item, and no other" },
+    { "sha256", "string /^[0-9a-f]{64}$/", "of the content" },
+    { 0 },
+};
+static const struct property opening[] = {
+    { "receipt",      "string", "" },
+    { "execution",    "string", "" },
+    { "items",        "[]OpeningItem", "" },
+    { "sealed_items", "[]OpeningItem", "of what was withheld", true },
+    { "sealed",       "object?", "what was withheld: the statement that says it" },
+    { 0 },
+};
 static const struct property log_key[] = {
     { "keyid",    "string /^[0-9a-f]{64}$/", "" },
     { "note_key", "string", "as a verifier of signed notes takes it" },
@@ -106,6 +121,8 @@ const struct schema log_schemas[] = {
     { "Envelope", "A signed record (DSSE)", envelope },
     { "ReceiptProof", "A receipt with what proves that it stands in the log", receipt_proof },
     { "ReceiptOrProof", "The receipt, with ?proof=1 the proof too", NULL, { "Envelope", "ReceiptProof" } },
+    { "OpeningItem", "What opens one commitment", opening_item },
+    { "Opening", "What opens the commitments of a receipt", opening },
     { "LogKey", "The public key of the log", log_key },
     { "InclusionProof", "That a record stands in the log", inclusion_proof },
     { "ConsistencyProof", "That a log only grew", consistency_proof },

@@ -167,7 +167,7 @@ void exchange_answer_state(struct exchange *exchange, const struct run *run, uns
         exchange_add_header(exchange, MHD_HTTP_HEADER_LOCATION, url);
     json_open(&json, '{');
     json_string_field(&json, "id", run->id);
-    json_string_field(&json, "status", run_state_name(run->state));
+    json_string_field(&json, "status", run_state_name(run_state_shown(run)));
     json_string_field(&json, "url", url);
     json_close(&json, '}');
     exchange_answer(exchange, status, &json);
