@@ -168,7 +168,17 @@ def logged(folder):
             at += 24 + size
 
 
-def check_result(result, receipts):
+def mac(key, text):
+    return hashlib.blake2b(text.encode(), key=key, digest_size=32).digest()
+
+
+def committed(secret, execution, item, digest):
+    """As docs/receipts.md says it."""
+    mask = mac(mac(mac(secret, execution), item), "commitment")
+    return bytes(a ^ b for a, b in zip(mask, bytes.fromhex(digest), strict=True)).hex()
+
+
+def check_result(result, receipts, secret):
     """What was handed out has a receipt, and is what that says."""
     if result["receipt"] is None:
         assert result["stdout"] == result["stderr"] == "" and not result["artifacts"] and not result["results"], result
@@ -181,8 +191,11 @@ def check_result(result, receipts):
         assert output["bytes"] == told, (index, result)
         text = result[name].encode(errors="surrogatepass")
         if told == output["kept_bytes"] == len(text) and "\ufffd" not in result[name]:
-            assert hashlib.sha256(text).hexdigest() == output["sha256"]
-    rows = [{"bytes": one["bytes"], "name": one["path"], "sha256": one["sha256"]} for one in result["artifacts"]]
+            digest = hashlib.sha256(text).hexdigest()
+            assert output["commitment"] == committed(secret, result["id"], f"outputs/{name}", digest)
+    rows = [{"bytes": one["bytes"], "name": one["path"],
+             "commitment": committed(secret, result["id"], f"artifacts/{one['path']}", one["sha256"])}
+            for one in result["artifacts"]]
     assert said["artifacts"] == rows[:len(said["artifacts"])]
     if "artifacts" in said["shortened"]:
         whole = json.dumps(rows, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
@@ -224,8 +237,9 @@ def test_every_execution_has_one_receipt(glovebox, python_template):
             receipts[said.get("execution", said.get("opened", {}).get("execution"))["id"]].append(said)
     assert {name: len(said) for name, said in receipts.items() if len(said) != 1} == {}
     assert begun <= set(receipts), (begun - set(receipts), log[-6000:])
+    secret = (state / "daemon" / "opening.key").read_bytes()
     for player in players:
         assert set(player.begun) <= begun, set(player.begun) - begun
         for result in player.results:
-            check_result(result, receipts)
+            check_result(result, receipts, secret)
     assert sum(len(player.results) for player in players) > COUNT / 10
