@@ -112,8 +112,10 @@ TEST(rows_are_listed_up_to_the_last_that_fits)
     struct bytes text = { 0 };
     error err;
     memset(name, 'n', sizeof name - 1);
-    for (size_t i = 0; i < ROWS; i++)
+    for (size_t i = 0; i < ROWS; i++) {
         files[i].name = name;
+        memset(files[i].sha256, 'a', 64);
+    }
     static const char row[] = "{\"bytes\":0,\"commitment\":\"\",\"name\":\"\"},";
     size_t fit = (LIST_BYTES_MOST + 1) / (sizeof row - 1 + 64 + sizeof name - 1);
     for (size_t count = fit; count <= fit + 1; count++) {

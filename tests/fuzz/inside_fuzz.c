@@ -93,12 +93,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct inside_hello hello;
     } hello = { { .kind = INSIDE_HELLO, .size = sizeof(struct inside_hello) },
                 { .version = INSIDE_VERSION } };
+    static const struct blob_bounds bounds = { .bytes = 1 << 20, .count = 4096 };
     static struct limits limits;
     error err;
     if (size < 2)
         return 0;
     if (!blobs) {
-        if (sodium_init() < 0 || blobs_open(NULL, 1 << 20, &blobs, &err) < 0)
+        if (sodium_init() < 0 || blobs_open(NULL, &bounds, &blobs, &err) < 0)
             abort();
         limits_init(&limits);
         limits.output = OUTPUT_MOST;
