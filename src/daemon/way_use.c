@@ -11,9 +11,7 @@ static void add_records(struct way_use *use, const struct way_story *fresh)
     struct way_story *story = &use->story;
     size_t room = WAY_USE_ROWS - story->count;
     size_t count = fresh->count < room ? fresh->count : room;
-    if (count > 0 && !story->records)
-        story->records = calloc(WAY_USE_ROWS, sizeof *story->records);
-    if (!story->records)
+    if (!story->records) /* memory was missing: they are counted */
         count = 0;
     else
         memcpy(story->records + story->count, fresh->records, count * sizeof *story->records);
@@ -42,8 +40,10 @@ static void take(const struct session *session, struct way_use *use)
 void way_use_begin(struct session *session, struct way_use *use)
 {
     struct way_story past = { 0 };
-    if (session->way)
+    if (session->way) {
         way_tell(session->way, way_record_count(session->way), &past);
+        use->story.records = calloc(WAY_USE_ROWS, sizeof *use->story.records);
+    }
     use->seen = session->way ? way_record_count(session->way) : 0;
     use->unlisted_seen = past.unlisted;
     use->next = session->way_uses;

@@ -13,6 +13,7 @@
 #include "daemon/rest/rest.h"
 #include "daemon/sessions.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <microhttpd.h>
 #include <signal.h>
@@ -294,6 +295,7 @@ static void post_process(struct exchange *exchange)
         exchange_fail(exchange, &err);
         return;
     }
+    assert(process);
     struct view *view = join(exchange, process, 0);
     if (!view)
         return;
