@@ -88,7 +88,8 @@ void gate_blank(struct run *run)
     settling_free(run);
     harvest_done(&run->harvest);
     way_story_done(&run->story);
-    run->checks_cpu_us += run->counters.cpu_us; /* is charged all the same */
+    /* It is charged all the same: a cell with its session, whenever that is looked at. */
+    run->checks_cpu_us += run->cell ? 0 : run->counters.cpu_us;
     run->counters = (struct counters){ 0 };
     run->leftovers_are_known = false;
     run->files_are_lost = false;

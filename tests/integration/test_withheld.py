@@ -197,3 +197,18 @@ def test_it_is_charged_all_the_same(service):
         answers.append(service.run(burn, policy="numbers", key=key))
         assert answers[-1].status == 429 or answers[-1].json["error"]["name"] == "Withheld"
     assert answers[-1].status == 429 and len(answers) > 1, "nothing was charged"
+
+
+def test_a_cell_is_charged_once(service):
+    """Withheld or not, it costs its key the same."""
+    burn = "import time; t = time.process_time()\nwhile time.process_time() - t < 0.8: pass\nprint({})"
+    charged = {}
+    for text in ("1", "'x'"):
+        key = service.key("--tenant", "t", "--scope", "sessions")
+        session = service.call("POST", "/v1/sessions", {"policy": "cells", "template": "minimal"}, key=key).json
+        place = f"/v1/sessions/{session['id']}"
+        cell = service.call("POST", f"{place}/contexts/python/run", {"code": burn.format(text)}, key=key).json
+        assert (cell["status"], cell["gate"]["verdict"]) == (("ok", "passed") if text == "1" else ("error", "failed")), cell
+        assert service.call("DELETE", place, key=key).status == 200
+        charged[text] = next(one["cpu_ms"] for one in service.call("GET", "/v1/status").json["keys"] if one["id"] == key["id"])
+    assert charged["1"] >= 800 and abs(charged["'x'"] - charged["1"]) < 600, charged
