@@ -20,7 +20,7 @@ static const int64_t kept_ms = INT64_C(24) * 3600 * 1000, head_every_ms = INT64_
 struct entry {
     unsigned char name[NAME_SIZE]; /* hash of caller and key */
     unsigned char digest[REPLAY_DIGEST_SIZE];
-    char id[REPLAY_ID_SIZE];
+    char id[REPLAY_ID_SIZE]; /* "": another of this name came later, and is the one that counts */
     uint8_t reserved[3];
     uint32_t tenant, boot; /* hashes */
     int64_t born_ms;       /* on the clock of keys, never twice; 0: an empty entry */
@@ -43,7 +43,8 @@ struct replays {
     bool sync_each;
     uint32_t oldest, used; /* of the ring: what is used begins with the oldest */
     uint32_t boot;
-    int64_t clock_ms, began_at; /* the clock of keys was so much at now_ms() */
+    unsigned char salt[crypto_shorthash_KEYBYTES]; /* so that nobody can choose a bucket */
+    int64_t clock_ms, began_at;                    /* the clock of keys was so much at now_ms() */
     int64_t last_born_ms, head_at;
     uint32_t held[TENANTS];    /* keys of each; two tenants with one hash share */
     uint32_t buckets[BUCKETS]; /* index + 1; 0: nobody */
@@ -71,24 +72,39 @@ static uint32_t hash_of(const char *text, size_t size)
 
 static uint32_t *bucket_of(struct replays *replays, const unsigned char name[NAME_SIZE])
 {
-    return &replays->buckets[(size_t) (name[0] | name[1] << 8) % BUCKETS];
+    uint64_t hash;
+    (void) crypto_shorthash((unsigned char *) &hash, name, NAME_SIZE, replays->salt);
+    return &replays->buckets[hash % BUCKETS];
 }
 
 static void link_entry(struct replays *replays, uint32_t index)
 {
-    uint32_t *bucket = bucket_of(replays, replays->entries[index].name);
-    replays->behind[index] = *bucket;
-    *bucket = index + 1;
-    replays->held[replays->entries[index].tenant % TENANTS]++;
+    const struct entry *entry = &replays->entries[index];
+    if (entry->id[0]) {
+        uint32_t *bucket = bucket_of(replays, entry->name);
+        replays->behind[index] = *bucket;
+        *bucket = index + 1;
+    }
+    replays->held[entry->tenant % TENANTS]++;
 }
 
-static void unlink_entry(struct replays *replays, uint32_t index)
+/* It is found no more. Its place is its tenant's until its day is over: a key that is kept again
+ * takes another one. */
+static void leave_table(struct replays *replays, uint32_t index)
 {
     struct entry *entry = &replays->entries[index];
     uint32_t *at = bucket_of(replays, entry->name);
     while (*at != index + 1)
         at = &replays->behind[*at - 1];
     *at = replays->behind[index];
+    entry->id[0] = '\0';
+}
+
+static void unlink_entry(struct replays *replays, uint32_t index)
+{
+    struct entry *entry = &replays->entries[index];
+    if (entry->id[0])
+        leave_table(replays, index);
     replays->held[entry->tenant % TENANTS]--;
     *entry = (struct entry){ .born_ms = 0 };
     replays->is_of_earlier[index] = false;
@@ -220,6 +236,7 @@ int replays_open(const struct replays_settings *settings, struct replays **ret_r
     replays->clock_ms = 1;
     replays->began_at = now_ms();
     replays->boot = read_boot();
+    crypto_shorthash_keygen(replays->salt);
     if (settings->state && (replays_file_open(&replays->file, settings->state, err) < 0 ||
                             replays_take_over(replays, err) < 0)) {
         replays_file_leave(&replays->file);
@@ -369,9 +386,9 @@ static int check_share(const struct replays *replays, uint32_t tenant, error *er
                 held, left);
 }
 
-static int forget_entry(struct replays *replays, uint32_t index, error *err)
+static int replace_entry(struct replays *replays, uint32_t index, error *err)
 {
-    unlink_entry(replays, index);
+    leave_table(replays, index);
     return write_entry(replays, index, err);
 }
 
@@ -390,7 +407,7 @@ int replays_keep(struct replays *replays, const struct replay *replay,
     forget_old(replays);
     uint32_t old = find_entry(replays, replay);
     if (check_file(replays, err) < 0 || check_share(replays, tenant, err) < 0 ||
-        (old != 0 && forget_entry(replays, old - 1, err) < 0))
+        (old != 0 && replace_entry(replays, old - 1, err) < 0))
         return -1;
     uint32_t index = next_of(replays);
     struct entry *entry = &replays->entries[index];
@@ -415,5 +432,6 @@ void replays_drop_last(struct replays *replays)
 {
     error unwritten;
     replays->used--;
-    (void) forget_entry(replays, next_of(replays), &unwritten); /* else: it is found nowhere */
+    unlink_entry(replays, next_of(replays));
+    (void) write_entry(replays, next_of(replays), &unwritten); /* else: it is found nowhere */
 }

@@ -100,6 +100,50 @@ TEST(nobody_takes_the_place_of_a_key_that_lives)
     replays_free(replays);
 }
 
+/* Moves the clock of the file, as days of service do. */
+static void let_pass(const char *state, int64_t more_ms)
+{
+    char path[64];
+    int64_t clock_ms = 0;
+    (void) snprintf(path, sizeof path, "%s/replays", state);
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    require(pread(file, &clock_ms, sizeof clock_ms, HEAD_CLOCK) == sizeof clock_ms, "no head");
+    clock_ms += more_ms;
+    require(pwrite(file, &clock_ms, sizeof clock_ms, HEAD_CLOCK) == sizeof clock_ms, "no head");
+    (void) close(file);
+}
+
+/* Such as of a session that could not be built, and is asked for again and again. */
+TEST(a_key_that_is_kept_again_takes_places_of_its_tenant_only)
+{
+    char state[] = "/tmp/replays_test.XXXXXX";
+    require(mkdtemp(state), "no folder");
+    struct replays *replays = opened(state);
+    struct replay again = { .caller = "a", .tenant = "a", .key = "k" };
+    struct replay other = { .caller = "b", .tenant = "b", .key = "k" };
+    error err = { 0 };
+    uint32_t kept = 0;
+    expect(keep(replays, &other, "ses_1", &err) == 0, "%s", err.text);
+    while (kept <= REPLAYS_MOST && keep(replays, &again, "ses_2", &err) == 0)
+        kept++;
+    expect(err.code == ERR_QUOTA && kept >= REPLAYS_MOST / 2 - 1 && kept <= REPLAYS_MOST / 2,
+           "%u places for one key: %s", kept, err.text);
+    replays_free(replays);
+    replays = opened(state);
+    expect(keep(replays, &again, "ses_3", &err) == -1 && err.code == ERR_QUOTA,
+           "the next daemon has forgotten whose the places are");
+    expect(is_known(replays, &again, "ses_2") && is_known(replays, &other, "ses_1"), "forgotten");
+    expect(keep_all(replays, "b", &err) > REPLAYS_MOST / 8, "nobody else has room: %s", err.text);
+    replays_free(replays);
+    let_pass(state, INT64_C(25) * 3600 * 1000);
+    replays = opened(state);
+    expect(is_new(replays, &again) && keep(replays, &again, "ses_4", &err) == 0 &&
+               is_known(replays, &again, "ses_4"),
+           "their day is over: %s", err.text);
+    replays_free(replays);
+    remove_state(state);
+}
+
 TEST(the_next_daemon_knows_them)
 {
     char state[] = "/tmp/replays_test.XXXXXX";
@@ -147,19 +191,6 @@ TEST(two_daemons_never_know_different_things)
            err.text);
     replays_free(second);
     remove_state(state);
-}
-
-/* Moves the clock of the file, as days of service do. */
-static void let_pass(const char *state, int64_t more_ms)
-{
-    char path[64];
-    int64_t clock_ms = 0;
-    (void) snprintf(path, sizeof path, "%s/replays", state);
-    int file = open(path, O_RDWR | O_CLOEXEC);
-    require(pread(file, &clock_ms, sizeof clock_ms, HEAD_CLOCK) == sizeof clock_ms, "no head");
-    clock_ms += more_ms;
-    require(pwrite(file, &clock_ms, sizeof clock_ms, HEAD_CLOCK) == sizeof clock_ms, "no head");
-    (void) close(file);
 }
 
 TEST(a_key_lives_for_a_day_of_service)
@@ -247,6 +278,7 @@ TEST(keys_are_plain_words)
 }
 
 TESTS(CASE(the_same_request_gets_the_same_run), CASE(nobody_takes_the_place_of_a_key_that_lives),
+      CASE(a_key_that_is_kept_again_takes_places_of_its_tenant_only),
       CASE(the_next_daemon_knows_them), CASE(two_daemons_never_know_different_things),
       CASE(a_key_lives_for_a_day_of_service), CASE(the_ring_goes_round),
       CASE(a_file_of_another_kind_has_no_keys), CASE(keys_are_plain_words))
