@@ -162,12 +162,14 @@ static void group_is_synced(uv_work_t *work, int status)
     bool is_on_disk = status == 0 && err.code == ERR_NONE;
     if (!is_on_disk)
         ledger_distrust(receipts->ledger);
-    if (!is_on_disk || ledger_group_end(receipts->ledger, &receipts->on_its_way, &err) < 0)
-        note_trouble(receipts, &err);
-    else
+    bool has_ended =
+        is_on_disk && ledger_group_end(receipts->ledger, &receipts->on_its_way, &err) == 0;
+    if (has_ended)
         receipts->trouble = (error){ 0 };
+    else if (!is_on_disk || err.code != ERR_BUSY) /* another writer has the lock: a little later */
+        note_trouble(receipts, &err);
     ledger_group_done(&receipts->on_its_way);
-    if (receipts->trouble.code == ERR_NONE)
+    if (has_ended)
         retire_old(receipts);
     sync_soon(receipts);
 }
