@@ -531,14 +531,17 @@ struct process *process_find(const struct processes *processes, const struct ses
     char *end;
     unsigned long pid = strtoul(name, &end, 10);
     bool is_pid = *name >= '0' && *name <= '9' && !*end;
+    struct process *found = NULL;
     for (struct process *process = processes->first; process; process = process->next) {
         if (strcmp(process->session_id, session_id(session)) != 0)
             continue;
-        if (strcmp(process->id, name) == 0 || (is_pid && process->pid == pid) ||
-            (process->tag && strcmp(process->tag, name) == 0))
-            return process;
+        if (strcmp(process->id, name) == 0)
+            return process; /* whatever another is tagged with */
+        if (!found &&
+            ((is_pid && process->pid == pid) || (process->tag && strcmp(process->tag, name) == 0)))
+            found = process;
     }
-    return NULL;
+    return found;
 }
 
 /* --- orders -------------------------------------------------------------------------------------
