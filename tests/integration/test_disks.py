@@ -71,8 +71,8 @@ def test_power_cuts_lose_nothing_that_was_promised(glovebox):
                 assert answer.status == 200 and answer.json["status"] == "ok", answer.body
                 made.append((time.monotonic(), text, answer.json["receipt"]))
                 time.sleep(0.05)
+            dark = time.monotonic()  # or a moment later: what is older than that was promised
             drive.cut_power()
-            dark = time.monotonic()
             kill(serving)
             drive.unmount()
             drive.mount()

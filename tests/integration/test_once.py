@@ -165,7 +165,7 @@ class TestTwoServices:
             session = first.call("POST", "/v1/sessions", {"policy": "minimal"}).json["id"]
             over = ask(first, key("over")).json["id"]
             slow = threading.Thread(target=lambda: told.append(
-                ask(first, once, RUN | {"code": "import time; time.sleep(4); print('whole')"})))
+                ask(first, once, RUN | {"code": "import time; time.sleep(8); print('whole')"})))
             slow.start()
             until(lambda: [row for row in first.call("GET", "/v1/runs?status=running").json["runs"]])
             first.process.send_signal(signal.SIGTERM)
@@ -175,7 +175,7 @@ class TestTwoServices:
                 slow.join()
                 assert told[0].json["stdout"] == "whole\n"
                 assert is_second_time(until(lambda: (a := ask(second, key("over"))).status != 503 and a), over)
-                again = ask(second, once, RUN | {"code": "import time; time.sleep(4); print('whole')"})
+                again = ask(second, once, RUN | {"code": "import time; time.sleep(8); print('whole')"})
                 assert is_second_time(again, told[0].json["id"]), again.body
 
 

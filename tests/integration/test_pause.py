@@ -165,7 +165,7 @@ def test_a_frozen_session_is_deleted(daemon, sleeper):
 @pytest.fixture
 def own(tmp_path):
     shutil.copytree(pathlib.Path(__file__).parents[2] / "policies", tmp_path / "policies")
-    (tmp_path / "policies/brief.yaml").write_text("name: brief\nextends: data\ndescription: Short lives.\nsessions: {age: 3s}\n")
+    (tmp_path / "policies/brief.yaml").write_text("name: brief\nextends: data\ndescription: Short lives.\nsessions: {age: 8s}\n")
     started = session_rig.Daemon(Glovebox(tmp_path), tmp_path, policies=tmp_path / "policies")
     yield started
     started.process.send_signal(signal.SIGTERM)
