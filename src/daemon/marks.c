@@ -126,7 +126,11 @@ int mark_tell_log(const struct session *session, const struct mark *mark, const 
         { "tenant", asker->key.tenant, 0 },
         { 0 },
     };
-    return receipts ? audit_write(receipts, kind, fields, err) : 0;
+    if (receipts && audit_write(receipts, kind, fields, err) < 0)
+        return -1;
+    if (receipts)
+        account_charge_log(session->account, receipts_last_size(receipts));
+    return 0;
 }
 
 /* Whoever wrote it may have been killed on the way. */
@@ -329,7 +333,8 @@ int mark_make(struct session *session, const struct mark_order *order, struct ma
     struct copy_order copied = { .context = order->context,
                                  .pipes = { -1, -1 },
                                  .told = on_copied };
-    if (check_room(session, order->name, err) < 0)
+    if (account_check_log(session->sessions->runs->accounts, session->account, err) < 0 ||
+        check_room(session, order->name, err) < 0)
         return -1;
     struct mark *mark = mark_new(session, order, err);
     if (!mark)

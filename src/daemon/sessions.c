@@ -366,8 +366,12 @@ static int tell_begin(const struct session *session, error *err)
     };
     if (tell_log(session, "session.opened", err) < 0)
         return -1;
-    return receipts && session->parent[0] ? audit_write(receipts, "session.branched", fields, err)
-                                          : 0;
+    if (!receipts || !session->parent[0])
+        return 0;
+    if (audit_write(receipts, "session.branched", fields, err) < 0)
+        return -1;
+    account_charge_log(session->account, receipts_last_size(receipts));
+    return 0;
 }
 
 int session_create(struct sessions *sessions, struct session_request *request,
