@@ -6,7 +6,7 @@
 #include "daemon/receipts.h"
 #include "daemon/rest/rest.h"
 
-enum { LOOK_MS = 200 };
+enum { LOOK_MS = 200, AFTER_FAILURE_MS = 5000 };
 
 /* What the other daemon has left open is told in the log before any of its keys is answered for. */
 static int read_past(struct door *door, error *err)
@@ -42,6 +42,8 @@ static void on_timer(uv_timer_t *timer)
     int sessions = sessions_take_over(door->sessions, &err);
     if (sessions < 0)
         log_event(LOG_WARNING, "sessions.not_taken_over", TEXT("cause", err.text));
+    if (keys < 0 || sessions < 0)
+        (void) uv_timer_start(timer, on_timer, AFTER_FAILURE_MS, LOOK_MS);
     if (keys == 0 && sessions == 0)
         (void) uv_timer_stop(timer);
 }
