@@ -152,7 +152,8 @@ void cell_lost_session(struct run *run, const error *why)
 /* --- the beginning ------------------------------------------------------------------------------
  */
 
-/* What is compared may be told when its session is long forgotten. */
+/* Its receipt may be written when its session is long forgotten: after its output was compared, or
+ * the disk or the log was waited for. */
 static int keep_way(struct run_spec *spec, const struct network_policy *narrowed, error *err)
 {
     spec->narrowed = malloc(sizeof *spec->narrowed);
@@ -178,8 +179,7 @@ static int grant(struct run *run, const struct session *session, const struct ru
                                    .set = session->spec.set };
     if (policy_narrow(session->spec.policy, &given->limits, &granted, err) < 0)
         return -1;
-    if (gate_is_wanted(session->spec.policy, given) && session->spec.narrowed &&
-        keep_way(&run->spec, session->spec.narrowed, err) < 0)
+    if (session->spec.narrowed && keep_way(&run->spec, session->spec.narrowed, err) < 0)
         return -1;
     for (unsigned i = 0; i < sizeof of_cells / sizeof *of_cells; i++) {
         uint64_t bit = UINT64_C(1) << of_cells[i];

@@ -387,6 +387,7 @@ int session_move(struct session *session, struct sandbox *sandbox, enum pool_sta
     session->holds = 0; /* theirs */
     session->injected = NULL;
     session->sandbox = sandbox;
+    session->charged_us += sandbox_cpu_before_us(sandbox);
     session->start = start;
     session->walls = sandbox_walls(sandbox);
     session->degraded = sandbox_degraded(sandbox);
