@@ -179,15 +179,39 @@ int tree_give(int root, uid_t owner, error *err)
     return tree_walk(root, give_entry, &owner, err);
 }
 
+struct removal {
+    int top;
+    unsigned hoisted; /* folders, which the next walk meets */
+};
+
+/* Code of a build may have nested folders deeper than a walk goes. */
+static bool is_deep(const char *path)
+{
+    size_t levels = 0;
+    for (const char *at = strchr(path, '/'); at; at = strchr(at + 1, '/'))
+        levels++;
+    return levels > DEEPEST / 2 || strlen(path) > PATH_MAX / 2;
+}
+
+static int hoist(struct removal *removal, const struct tree_entry *entry, error *err)
+{
+    char name[32];
+    int done;
+    do {
+        (void) snprintf(name, sizeof name, ".deep-%u", removal->hoisted++);
+        done = renameat2(entry->directory, entry->name, removal->top, name, RENAME_NOREPLACE);
+    } while (done < 0 && errno == EEXIST);
+    return done < 0 ? fail_os(err, "move '%.150s'", entry->path) : TREE_SKIP;
+}
+
 static int remove_entry(void *context, const struct tree_entry *entry, error *err)
 {
-    (void) context;
     bool directory = S_ISDIR(entry->status.st_mode);
     if (directory && !entry->leaving) { /* one that may not be written is emptied all the same */
         if ((entry->status.st_mode & 0700) != 0700 &&
             fchmodat(entry->directory, entry->name, 0700, 0) < 0)
             return fail_os(err, "open up '%.150s'", entry->path);
-        return TREE_GO_ON;
+        return is_deep(entry->path) ? hoist(context, entry, err) : TREE_GO_ON;
     }
     if (unlinkat(entry->directory, entry->name, directory ? AT_REMOVEDIR : 0) < 0)
         return fail_os(err, "remove '%.150s'", entry->path);
@@ -203,8 +227,13 @@ int tree_remove(int directory, const char *name, error *err)
         return fail_os(err, "open '%s'", name);
     if (fchmod(fd, 0700) < 0)
         return fail_os(err, "open up '%s'", name);
-    if (tree_walk(fd, remove_entry, NULL, err) < 0)
-        return -1;
+    struct removal removal = { .top = fd };
+    unsigned before;
+    do {
+        before = removal.hoisted;
+        if (tree_walk(fd, remove_entry, &removal, err) < 0)
+            return -1;
+    } while (removal.hoisted > before);
     if (unlinkat(directory, name, AT_REMOVEDIR) < 0)
         return fail_os(err, "remove '%s'", name);
     return 0;

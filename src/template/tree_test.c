@@ -118,5 +118,31 @@ TEST(a_walk_goes_by_the_bytes_of_names)
     remove_place();
 }
 
-TESTS(CASE(what_is_removed_ends_at_links), CASE(nothing_is_opened_or_written_through_a_link),
+/* Deeper than a walk goes, and with a path that is longer than any may be. */
+TEST(a_tree_of_any_depth_is_removed)
+{
+    enum { LEVELS = 450, LONG_LEVELS = 40 };
+    static char long_name[201];
+    error err = { 0 };
+    auto_fd place = make_place();
+    memset(long_name, 'n', sizeof long_name - 1);
+    for (int tree = 0; tree < 2; tree++) {
+        const char *name = tree == 0 ? "d" : long_name;
+        int at = openat(place, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        require(at >= 0 && mkdirat(at, ".deep-1", 0755) == 0, "make a name that is in the way");
+        for (int level = 0; level < (tree == 0 ? LEVELS : LONG_LEVELS); level++) {
+            require(mkdirat(at, name, 0755) == 0, "make folder %d", level);
+            int inner = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            (void) close(at);
+            at = inner;
+        }
+        (void) close(at);
+        expect(tree_remove(place, "tree", &err) == 0, "%s", err.text);
+        expect(!exists(place, "tree"), "the tree is there still");
+        require(mkdirat(place, "tree", 0755) == 0, "make it again");
+    }
+    remove_place();
+}
+
+TESTS(CASE(what_is_removed_ends_at_links), CASE(a_tree_of_any_depth_is_removed), CASE(nothing_is_opened_or_written_through_a_link),
       CASE(a_walk_goes_by_the_bytes_of_names))
