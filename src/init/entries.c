@@ -2,6 +2,7 @@
 #include "init/operations.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { DEPTH_MOST = 64 };
+enum { DEPTH_MOST = 64, EMPTY_MS = 10000 };
 
 /* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
 void send_entry(const struct sandbox *sandbox, uint32_t id, int folder, const char *name,
@@ -126,8 +127,10 @@ static int remove_entry(const int *folders, unsigned depth, const char *name, in
     return *ret_inner < 0 ? -1 : 1;
 }
 
-/* Removes what is in the last folder: all of it (0), or up to a folder that is not empty (1). */
-static int remove_entries(const int *folders, unsigned depth, int *ret_inner, error *err)
+/* Removes what is in the last folder: all of it (0), or up to a folder that is not empty (1). A
+ * program may fill it at the same time, so there is an end to that. */
+static int remove_entries(const int *folders, unsigned depth, deadline end, int *ret_inner,
+                          error *err)
 {
     _Alignas(struct listed) char entries[2048];
     for (unsigned removed = 1; removed > 0;) { /* what was removed hides entries from a listing */
@@ -137,6 +140,8 @@ static int remove_entries(const int *folders, unsigned depth, int *ret_inner, er
                        : syscall(SYS_getdents64, folders[depth - 1], entries, sizeof entries);
         if (got < 0)
             return fail_os(err, "list a folder");
+        if (deadline_has_passed(end))
+            return fail(err, ERR_CONFLICT, "a program fills it as fast as it is emptied");
         for (long at = 0; at < got;) {
             const struct listed *entry = (const struct listed *) (entries + at);
             at += entry->length;
@@ -154,10 +159,11 @@ static int remove_entries(const int *folders, unsigned depth, int *ret_inner, er
 int empty_folder(int folder, error *err)
 {
     int folders[DEPTH_MOST + 1] = { folder };
+    deadline end = deadline_in(EMPTY_MS);
     unsigned depth = 1;
     int done = 0;
     while (depth > 0 && done >= 0) {
-        done = remove_entries(folders, depth, &folders[depth], err);
+        done = remove_entries(folders, depth, end, &folders[depth], err);
         if (done == 1)
             depth++;
         else if (done == 0 && --depth > 0)
