@@ -289,6 +289,17 @@ len.__self__
 __loader__.load_module('ctypes')
 __spec__.loader
 from os import _execvpe
+f, _ = string.Formatter().get_field('0.system', (os,), {}); f('id')
+import pipes
+import mailcap
+import rlcompleter
+from typing import ForwardRef; ForwardRef('eval("1")')
+from test.support import script_helper
+from test.support.script_helper import assert_python_ok
+from concurrent import interpreters
+loop.create_datagram_endpoint(Protocol, remote_addr=('a.example', 53))
+loop.create_unix_connection(Protocol, path)
+o.gethostbyname('a.example')
 f.__wrapped__.__globals__""".splitlines()
 
 
