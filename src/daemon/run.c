@@ -9,6 +9,7 @@
 #include "daemon/contexts.h"
 #include "daemon/log.h"
 #include "daemon/network.h"
+#include "daemon/receipts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -16,9 +17,11 @@
 #include <string.h>
 
 enum { CPU_LOOK_LEAST_MS = 5, CPU_LOOK_MOST_MS = 1000, STOPPED_WORD_MS = 3000 };
+enum { LOG_LOOK_MS = 5, LOADING_LEFT_MS = 15000 }; /* so much of its time is not spent on the log */
 enum { AROUND_S = 120 }; /* the longest that a run may last before and after its code */
 enum { EXIT_NOT_FOUND = 127, EXIT_NOT_EXECUTABLE = 126 }; /* as shells tell it */
 
+static void begin_if_ready(struct run *run);
 static void finish(struct run *run);
 static void be_late(struct run *run);
 static void be_late_to_stop(struct run *run);
@@ -76,6 +79,8 @@ static void set_timer(struct run *run)
 {
     int64_t left_ms = -1;
     sooner(&left_ms, run->state_ends);
+    if (run->state == RUN_LOADING)
+        sooner(&left_ms, run->log_look);
     if (run->state == RUN_RUNNING) {
         sooner(&left_ms, run->wall_ends);
         sooner(&left_ms, run->cpu_look);
@@ -352,6 +357,9 @@ static void on_timer(uv_timer_t *timer)
         stop_for(run, LIMIT_wall);
     else if (run->state == RUN_RUNNING && deadline_has_passed(run->cpu_look))
         look_at_cpu(run);
+    else if (run->state == RUN_LOADING && run->log_look.at_ms != 0 &&
+             deadline_has_passed(run->log_look))
+        begin_if_ready(run);
     else if (run->state_ends.at_ms != 0 && deadline_has_passed(run->state_ends)) {
         states[run->state].late(run);
         return;
@@ -432,11 +440,25 @@ static void begin_code(struct run *run)
     bytes_done(&run->certificates);
 }
 
+/* Its beginning is to be written to the log, which another process has locked. */
+static bool log_is_awaited(const struct run *run)
+{
+    return has_way(run) && run->record && deadline_left_ms(run->state_ends) > LOADING_LEFT_MS &&
+           receipts_are_held(run->runs->receipts);
+}
+
 /* Everything that the code may count on is there before its first line. */
 static void begin_if_ready(struct run *run)
 {
-    if (run->state == RUN_LOADING && run->inputs_are_in && (run->way || !has_way(run)))
+    run->log_look = (deadline){ 0 };
+    if (run->state != RUN_LOADING || !run->inputs_are_in || (!run->way && has_way(run)))
+        return;
+    if (!log_is_awaited(run)) {
         begin_code(run);
+        return;
+    }
+    run->log_look = deadline_in(LOG_LOOK_MS);
+    set_timer(run);
 }
 
 /* What its programs are to trust goes in before everything else. */

@@ -63,6 +63,7 @@ struct run {
     deadline state_ends; /* at_ms 0: never */
     deadline wall_ends;
     deadline cpu_look;
+    deadline log_look; /* while another process has the log of receipts locked */
 
     struct bytes certificates; /* that its programs trust; empty unless TLS is intercepted */
     size_t next_input;         /* which input is on its way, and from which byte */

@@ -8,7 +8,7 @@ import time
 
 import pytest
 from conftest import Glovebox
-from serving import Serving, state_of_its_own
+from serving import Serving, state_of_its_own, with_policies
 
 pytestmark = pytest.mark.usefixtures("python_template")
 HELD_S = 6
@@ -18,7 +18,8 @@ HELD_S = 6
 def service(tmp_path):
     glovebox = Glovebox(tmp_path)
     state_of_its_own(glovebox)
-    with Serving(glovebox, tcp=False) as serving:
+    env = with_policies(glovebox, {"fetch": "network: {allow: [{host: example.org, ports: [80]}]}"})
+    with Serving(glovebox, tcp=False, env=env) as serving:
         yield serving
 
 
@@ -51,3 +52,15 @@ def test_a_writer_that_is_stopped_holds_up_nobody_else(service, code):
     while (done := service.glovebox("log", "verify")).returncode != 0 and time.monotonic() < end:
         time.sleep(0.1)
     assert done.returncode == 0, done.stdout
+
+
+def test_a_run_with_a_network_waits_for_the_log_before_it_begins(service):
+    """Its beginning is a record of its own: it is not lost because another process had the log for a moment."""
+    with open(service.glovebox.state / "daemon" / "log" / "lock", "r+b") as lock, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run = pool.submit(service.run, "print('x')", policy="fetch")
+        time.sleep(2)
+        assert not run.done()
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        answer = run.result(60).json
+    assert (answer["status"], answer["stdout"]) == ("ok", "x\n"), answer
