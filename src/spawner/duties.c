@@ -321,8 +321,8 @@ static int pause_sandbox(struct spawner *spawner, const struct packet *packet, e
     struct slot *slot = slot_named_by(spawner, packet, err);
     if (!slot || slot->state != SLOT_STANDING)
         return slot ? 0 : -1;
-    slot->is_frozen = packet->kind == SPAWN_FREEZE;
-    return set_frozen(spawner, slot, slot->is_frozen, err);
+    slot->is_frozen |= packet->kind == SPAWN_FREEZE; /* also if it could not be thawed now */
+    return set_frozen(spawner, slot, packet->kind == SPAWN_FREEZE, err);
 }
 
 /* One at a time: the report is heard once, and only when it was asked for. */

@@ -63,7 +63,7 @@ struct slot {
     uint32_t template;
     bool asked_to_leave; /* gloveboxd waits for SPAWN_RELEASED */
     bool lost;           /* init ended by itself: the leaf waits until gloveboxd has read it */
-    bool is_frozen;      /* its leaf was, and is thawed before its slot is free */
+    bool is_frozen;      /* its leaf was once, and is thawed before its slot is free */
     bool stuck;          /* what is in it does not go: it is looked at again every few seconds */
     bool told_stuck;     /* gloveboxd was told so, and hears when it is free */
     bool failed;         /* it could not be built, which is told when the slot is free again: */
