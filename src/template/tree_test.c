@@ -144,5 +144,5 @@ TEST(a_tree_of_any_depth_is_removed)
     remove_place();
 }
 
-TESTS(CASE(what_is_removed_ends_at_links), CASE(a_tree_of_any_depth_is_removed), CASE(nothing_is_opened_or_written_through_a_link),
-      CASE(a_walk_goes_by_the_bytes_of_names))
+TESTS(CASE(what_is_removed_ends_at_links), CASE(a_tree_of_any_depth_is_removed),
+      CASE(nothing_is_opened_or_written_through_a_link), CASE(a_walk_goes_by_the_bytes_of_names))
