@@ -498,11 +498,12 @@ def test_whatever_runs_at_start_is_said(libs, index):
     wheel_of(index.folder, "sly", "1.0", {path: "" for path in (
         "sly.py", "sly/notes.pth", "sly/sitecustomize.py", "sitecustomize/__init__.py", "usercustomize.cpython-311.so", "sly.pth",
         f"{data}/purelib/lib.pth", f"{data}/data/lib/python3.11/dist-packages/far.pth", f"{data}/data/x/sitecustomize.py",
-        f"{data}/data/share/notes.txt", f"{data}/scripts/python3", f"{data}/data/bin/bash")})
+        "apport_python_hook.py", "_distutils_hack/__init__.py", f"{data}/data/share/notes.txt", f"{data}/scripts/python3", f"{data}/data/bin/bash")})
     [sly] = json.loads(libs("review", ask(libs, "sly"), "--json"))["review"]["files"]
     assert sly["runs_at_start"] == sorted([
         "sitecustomize/__init__.py", "usercustomize.cpython-311.so", "sly.pth", f"{data}/purelib/lib.pth",
-        f"{data}/data/lib/python3.11/dist-packages/far.pth", f"{data}/data/x/sitecustomize.py"])
+        f"{data}/data/lib/python3.11/dist-packages/far.pth", f"{data}/data/x/sitecustomize.py",
+        "apport_python_hook.py", "_distutils_hack/__init__.py"])
     assert sorted(sly["commands"]) == ["bash", "python3"]
 
 

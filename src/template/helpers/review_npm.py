@@ -1,5 +1,5 @@
 # review_npm.py - finds out what a package of npm is before anybody installs it: review_npm.py MANIFEST FOLDER NAME VERSION.
-# Runs on the host with the operator's own npm and its configuration. Archives are fetched and read, nothing of them is run.
+# Runs apart from the host, with its npm and the operator's configuration. Archives are fetched and read, nothing of them is run.
 
 import base64
 import gzip

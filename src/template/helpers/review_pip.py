@@ -27,6 +27,8 @@ ENTRIES_MOST = 100_000
 UNPACKED_MOST = 4 << 30
 PACKAGES_MOST = 200
 ROUNDS_MOST = 400
+# The last two are asked for by Debian's own sitecustomize and by the .pth file of its setuptools.
+AT_START = ("sitecustomize", "usercustomize", "apport_python_hook", "_distutils_hack")
 
 
 def plain(text):
@@ -79,13 +81,13 @@ def licence_of(papers):
 
 
 def runs_at_start(name):
-    """Python reads .pth files of its folders of packages, and imports two names, as a file, a folder or machine code. A
+    """Python reads .pth files of its folders of packages, and imports some names, as a file, a folder or machine code. A
     wheel may bring them among its modules, or by the folder that is copied to /usr/local."""
     parts = name.split("/")
     is_data = parts[0].endswith(".data") and parts[1:2] == ["data"]
     if parts[0].endswith(".data"):
         parts = parts[2:]
-    customizes = [part.split(".")[0] in ("sitecustomize", "usercustomize") for part in parts]
+    customizes = [part.split(".")[0] in AT_START for part in parts]
     has_pth = parts[-1:] != [] and parts[-1].endswith(".pth")
     return any(customizes) or has_pth if is_data else any(customizes[:1]) or (has_pth and len(parts) == 1)
 
