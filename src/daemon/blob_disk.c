@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,16 +62,22 @@ static void sync_files(void *user)
         (void) fail_os(&store->sync_failure, "bring the folder of artifacts to disk");
 }
 
+/* As blob_file_name() has put it together: of one that is held for a run, too. */
+static struct blob *blob_of_file(struct blob_store *store, const char *file)
+{
+    char name[BLOB_NAME_SIZE];
+    const char *owner = file + strnlen(file, BLOB_NAME_SIZE - 1);
+    (void) snprintf(name, sizeof name, "%s", file);
+    return file[0] ? blob_find(store, *owner == '.' ? owner + 1 : "", name) : NULL;
+}
+
 /* The kernel may have dropped what it could not write: such a file is not believed any more. */
 static void files_are_synced(void *user)
 {
     struct blob_store *store = user;
-    char owner[BLOB_OWNER_SIZE], name[BLOB_NAME_SIZE];
     error unused;
     for (size_t at = 0; at < store->under_way.size; at += BLOB_FILE_SIZE) {
-        const char *file = store->under_way.data + at;
-        struct blob *blob =
-            blob_file_name_read(file, owner, name) ? blob_find(store, owner, name) : NULL;
+        struct blob *blob = blob_of_file(store, store->under_way.data + at);
         if (blob)
             (void) blob_damaged(store, blob, &unused);
     }
