@@ -24,7 +24,7 @@
 enum {
     FILTER_MOST = 1024 * 1024,
     REPORT_MOST = 64 * 1024,
-    LOCK_MOST_MS = 20,
+    LOCK_MOST_MS = 200,
     FORESEEN_MOST_MS = 1,
     RETRY_MS = 1000
 };
@@ -184,7 +184,8 @@ static void on_group(uv_timer_t *timer)
     }
     if (ledger_mend(receipts->ledger, &err) < 0 ||
         ledger_group_begin(receipts->ledger, &receipts->on_its_way, &err) < 0) {
-        note_trouble(receipts, &err);
+        if (err.code != ERR_BUSY) /* another writer has the lock: a little later */
+            note_trouble(receipts, &err);
         sync_soon(receipts);
         return;
     }
@@ -194,6 +195,8 @@ static void on_group(uv_timer_t *timer)
 
 static void sync_soon(struct receipts *receipts)
 {
+    if (!ledger_is_dirty(receipts->ledger)) /* another writer's checkpoint, or a sync of our own */
+        receipts->trouble = (error){ 0 };
     if (ledger_is_dirty(receipts->ledger) && !receipts->is_working &&
         !uv_is_active((const uv_handle_t *) &receipts->group) &&
         !uv_is_closing((const uv_handle_t *) &receipts->group))

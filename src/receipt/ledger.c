@@ -37,12 +37,15 @@ static int read_hash(void *context, uint64_t position, struct merkle_hash *ret, 
 /* --- one writer at a time -----------------------------------------------------------------------
  */
 
-/* A writer holds it for less than a millisecond; one that was stopped must not stop us. */
+/* A writer holds it for less than a millisecond, or as long as a busy machine keeps it from its
+ * processor. One that was stopped must not stop us: it is waited for once, then a tenth of that. */
 int ledger_lock(struct ledger *ledger, error *err)
 {
     deadline end = { 0 };
     int64_t most_ms =
         ledger->settings.lock_most_ms > 0 ? ledger->settings.lock_most_ms : LOCK_MOST_MS;
+    if (ledger->holder_is_stuck)
+        most_ms /= 10;
     while (flock(ledger->lock, LOCK_EX | LOCK_NB) < 0) {
         if (errno == EINTR)
             continue;
@@ -50,13 +53,16 @@ int ledger_lock(struct ledger *ledger, error *err)
             return fail_os(err, "lock the log");
         if (end.at_ms == 0)
             end = deadline_in(most_ms);
-        if (deadline_has_passed(end))
+        if (deadline_has_passed(end)) {
+            ledger->holder_is_stuck = true;
             return fail(err, ERR_BUSY,
                         "another glovebox has held the log for %d ms; is it stopped?",
                         (int) most_ms);
+        }
         (void) nanosleep(&(struct timespec){ .tv_nsec = LOCK_LOOK_NS }, NULL);
     }
     ledger->is_locked = true;
+    ledger->holder_is_stuck = false;
     if (ledger->key_inode == 0 || ledger_refresh_key(ledger, err) == 0)
         return 0;
     (void) flock(ledger->lock, LOCK_UN);

@@ -36,7 +36,8 @@ struct ledger {
     bool is_compared; /* what is read again must be whole */
     uint64_t torn;
     bool is_locked;
-    bool is_short; /* the reserve is used */
+    bool holder_is_stuck; /* another writer was waited for in vain, and has the lock still */
+    bool is_short;        /* the reserve is used */
     deadline next_look;
 };
 

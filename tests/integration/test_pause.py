@@ -55,7 +55,7 @@ PROGRAMS = {
 
 @pytest.fixture
 def session(daemon):
-    made = daemon.session()
+    made = daemon.session(template="minimal")
     yield made
     made.call("DELETE")
 
@@ -104,7 +104,7 @@ def is_frozen(pid):
 def sleeper(daemon):
     """A session that is paused, with a program in it that can be found from outside."""
     def make(using=daemon, **wishes):
-        made = using.session(**wishes)
+        made = using.session(**({"template": "minimal"} | wishes))
         mark = f"{900000 + time.monotonic_ns() % 90000}"
         made.call("POST", "/processes", {"command": ["sleep", mark]})
         until(lambda: pids_of(mark.encode()))
