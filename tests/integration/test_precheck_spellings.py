@@ -299,7 +299,10 @@ from test.support.script_helper import assert_python_ok
 from concurrent import interpreters
 loop.create_datagram_endpoint(Protocol, remote_addr=('a.example', 53))
 loop.create_unix_connection(Protocol, path)
+loop.create_server(Protocol, '127.0.0.1', 8000)
 o.gethostbyname('a.example')
+import IPython; IPython.embed()
+import mysql.connector
 f.__wrapped__.__globals__""".splitlines()
 
 

@@ -6,7 +6,8 @@ NAMES = {
         ftplib smtplib imaplib poplib telnetlib nntplib xmlrpc socketserver paramiko websocket websockets boto3 botocore
         grpc webbrowser antigravity pycurl asyncio.open_connection asyncio.start_server 
         _socket _ssl wget smtpd asyncore asynchat wsgiref logging.handlers tornado twisted flask fastapi uvicorn aiofiles.os
-        pymongo redis psycopg2 pymysql dns scapy zmq openai anthropic docker huggingface_hub kaggle yfinance
+        pymongo redis psycopg2 psycopg asyncpg pymysql mysql.connector pyarrow.flight
+        s3fs gcsfs dns scapy zmq openai anthropic docker huggingface_hub kaggle yfinance
         pandas_datareader gdown selenium playwright torch.hub seaborn.load_dataset sklearn.datasets.fetch_openml
         anyio.connect_tcp trio.open_tcp_stream""",
     "subprocess": """subprocess pty multiprocessing pexpect sh plumbum sarge fabric invoke git _posixsubprocess
@@ -14,7 +15,8 @@ NAMES = {
         os.forkpty os.posix_spawn os.posix_spawnp os.execl os.execle os.execlp os.execlpe os.execv os.execve os.execvp
         os.execvpe os.spawnl os.spawnle os.spawnlp os.spawnlpe os.spawnv os.spawnve os.spawnvp os.spawnvpe os.startfile os._execvpe os._spawnvef
         posix asyncio.create_subprocess_exec asyncio.create_subprocess_shell asyncio.subprocess psutil.Popen
-        anyio.run_process anyio.open_process trio.run_process numpy.distutils distutils pipes mailcap setuptools pip ensurepip venv
+        anyio.run_process anyio.open_process trio.run_process numpy.distutils distutils pipes mailcap setuptools
+        pip ensurepip venv
         tkinter _tkinter pydoc.pager pydoc.pipepager pydoc.tempfilepager test.support.script_helper IPython.utils.process
         torch.multiprocessing joblib.Parallel loky dask.distributed""",
     "native": """ctypes _ctypes cffi _cffi_backend mmap numpy.ctypeslib numpy.f2py cython pyximport os.memfd_create
@@ -25,6 +27,7 @@ NAMES = {
         _frozen_importlib _frozen_importlib_external _xxsubinterpreters _interpreters _testcapi pydoc.locate
         pydoc.safeimport logging.config unittest.mock pandas.read_pickle pandas.eval numexpr torch.load yaml.unsafe_load
         yaml.load asteval typing.get_type_hints typing.ForwardRef annotationlib concurrent.interpreters rlcompleter
+        IPython.embed IPython.start_ipython
         get_ipython().magic get_ipython().run_cell get_ipython().help get_ipython().context get_ipython().user_ns get_ipython().user_global_ns get_ipython().ex
         get_ipython().ev""",
     "internals": """sys.modules sys._getframe sys._current_frames sys.settrace sys.setprofile sys.meta_path
@@ -44,9 +47,9 @@ ATTRIBUTES = {
         posix_spawnp execl execle execlp execlpe execv execve execvp execvpe spawnl spawnle spawnlp spawnlpe spawnv
         spawnve spawnvp spawnvpe _execvpe _spawnvef ProcessPoolExecutor subprocess_exec subprocess_shell create_subprocess_exec
         create_subprocess_shell""",
-    "network": """urlopen urlretrieve create_connection create_datagram_endpoint create_unix_connection create_unix_server
-        sock_connect sock_sendto open_connection open_unix_connection start_unix_server getaddrinfo gethostbyname
-        getnameinfo""",
+    "network": """urlopen urlretrieve create_connection create_server create_datagram_endpoint create_unix_connection
+        create_unix_server sock_connect sock_sendto open_connection open_unix_connection start_unix_server
+        getaddrinfo gethostbyname getnameinfo""",
     "native": "CDLL PyDLL cdll pydll pythonapi memfd_create enable_load_extension",
     "dynamic": "read_pickle run_line_magic run_cell_magic run_cell get_field _create_fn evaluate_forward_ref",
     "environment": "environ environb getenv getenvb",
