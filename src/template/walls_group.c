@@ -91,14 +91,18 @@ static int make_in(struct build_group *group, const char *place, error *err)
         (strcmp(kind, "memory") != 0 && strcmp(kind, "pids") != 0 && strcmp(kind, "unified") != 0))
         return 0;
     char *folder = group->folder[group->count];
-    (void) snprintf(folder, sizeof group->folder[0], "%.280s/%s%d.%u", above, prefix, getpid(),
-                    number++);
+    int made;
     if (mkdir(above, 0755) < 0 && errno != EEXIST)
         return fail_os(err, "make control group '%s'", above);
     sweep(above);
     if (strcmp(kind, "unified") == 0)
         enable_controllers(above);
-    if (mkdir(folder, 0755) < 0)
+    do { /* one that was killed in another pid namespace may have had our pid */
+        (void) snprintf(folder, sizeof group->folder[0], "%.280s/%s%d.%u", above, prefix, getpid(),
+                        number++);
+        made = mkdir(folder, 0755);
+    } while (made < 0 && errno == EEXIST);
+    if (made < 0)
         return fail_os(err, "make control group '%s'", folder);
     group->count++;
     if (write_bounds(kind, folder) < 0)
