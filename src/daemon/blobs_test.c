@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 4096 };
+#define BLOCK UINT64_C(4096)
 
 static const char held[] = "h123456789abcdef";
 static const char other[] = "0123456789abcdef";

@@ -81,9 +81,7 @@ static void empty_other(void *user)
 {
     struct turn_over *turn = user;
     turn->graveyard->is_turning = false;
-    if (!turn->is_on_disk)
-        say_not_noted();
-    else if (turn->graveyard->other >= 0 && ftruncate(turn->emptied, 0) < 0)
+    if (!turn->is_on_disk || (turn->graveyard->other >= 0 && ftruncate(turn->emptied, 0) < 0))
         say_not_noted();
     close_fd(&turn->fresh);
     close_fd(&turn->emptied);

@@ -27,64 +27,64 @@ static const char *copy_of(struct json_copy *copy, const char *given, size_t pie
     return json_copy_is_whole(copy) ? bytes_text(&copy->text) : NULL;
 }
 
+static const struct {
+    const char *given, *written; /* NULL: refused */
+} value_facts[] = {
+    { "1", "1" },
+    { "-0.5e+10", "-0.5e+10" },
+    { "true", "true" },
+    { "null", "null" },
+    { "01", NULL },
+    { "1.", NULL },
+    { ".5", NULL },
+    { "+1", NULL },
+    { "1e", NULL },
+    { "-", NULL },
+    { "nul", NULL },
+    { "NaN", NULL },
+    { "-Infinity", NULL },
+    { "'a'", NULL },
+    { "", NULL },
+    { "[1,]", NULL },
+    { "[,1]", NULL },
+    { "[1 2]", NULL },
+    { "[1}", NULL },
+    { "{\"a\":1]", NULL },
+    { "{\"a\":1,}", NULL },
+    { "{\"a\" 1}", NULL },
+    { "{a:1}", NULL },
+    { "{1:1}", NULL },
+    { "[ ]", "[]" },
+    { "{ }", "{}" },
+    { "[ [ ] , { } ]", "[[],{}]" },
+    { "{\"a\":{\"a\":1,\"b\":[{\"a\":2},{\"a\":3}]}}",
+      "{\"a\":{\"a\":1,\"b\":[{\"a\":2},{\"a\":3}]}}" },
+    /* A member that stands twice, also when it is spelled in another way. */
+    { "{\"a\":1,\"a\":[{\"c\":[2]}],\"b\":3}", "{\"a\":1,\"b\":3}" },
+    { "{\"a\":1,\"\\u0061\":2}", "{\"a\":1}" },
+    { "{\"\\/\":1,\"/\":2}", "{\"/\":1}" },
+    { "\"\\b\\f\\n\\r\\t\\\"\\\\\\/\"", "\"\\b\\f\\n\\r\\t\\\"\\\\/\"" },
+    { "\"\\u0008\\u0022\\u005C\\u0041\\u0000\\u001f\"", "\"\\b\\\"\\\\A\\u0000\\u001f\"" },
+    { "\"\\u00e9\\u20AC\\ud83d\\ude00\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"" },
+    { "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"" },
+    /* Half of a pair is no character. */
+    { "\"\\ud83d\"", "\"\xEF\xBF\xBD\"" },
+    { "\"\\ud83dx\\ude00\"", "\"\xEF\xBF\xBDx\xEF\xBF\xBD\"" },
+    { "\"\\ud83d\\n\\ud83d\\ud83d\\ude00\"", "\"\xEF\xBF\xBD\\n\xEF\xBF\xBD\xF0\x9F\x98\x80\"" },
+    { "{\"a\\u0000b\":1}", NULL },
+    { "\"\\x\"", NULL },
+    { "\"\\u12g4\"", NULL },
+    { "\"a\nb\"", NULL },
+    { "\"\xC0\x80\"", NULL },     /* an overlong form */
+    { "\"\xED\xA0\x80\"", NULL }, /* a surrogate */
+    { "\"\xF4\x90\x80\x80\"", NULL },
+    { "\"\xC3\"", NULL }, /* a character that is cut */
+    { "\"\x80\"", NULL },
+};
+
 TEST(values_are_written_anew)
 {
-    static const struct {
-        const char *given, *written; /* NULL: refused */
-    } facts[] = {
-        { "1", "1" },
-        { "-0.5e+10", "-0.5e+10" },
-        { "true", "true" },
-        { "null", "null" },
-        { "01", NULL },
-        { "1.", NULL },
-        { ".5", NULL },
-        { "+1", NULL },
-        { "1e", NULL },
-        { "-", NULL },
-        { "nul", NULL },
-        { "NaN", NULL },
-        { "-Infinity", NULL },
-        { "'a'", NULL },
-        { "", NULL },
-        { "[1,]", NULL },
-        { "[,1]", NULL },
-        { "[1 2]", NULL },
-        { "[1}", NULL },
-        { "{\"a\":1]", NULL },
-        { "{\"a\":1,}", NULL },
-        { "{\"a\" 1}", NULL },
-        { "{a:1}", NULL },
-        { "{1:1}", NULL },
-        { "[ ]", "[]" },
-        { "{ }", "{}" },
-        { "[ [ ] , { } ]", "[[],{}]" },
-        { "{\"a\":{\"a\":1,\"b\":[{\"a\":2},{\"a\":3}]}}",
-          "{\"a\":{\"a\":1,\"b\":[{\"a\":2},{\"a\":3}]}}" },
-        /* A member that stands twice, also when it is spelled in another way. */
-        { "{\"a\":1,\"a\":[{\"c\":[2]}],\"b\":3}", "{\"a\":1,\"b\":3}" },
-        { "{\"a\":1,\"\\u0061\":2}", "{\"a\":1}" },
-        { "{\"\\/\":1,\"/\":2}", "{\"/\":1}" },
-        { "\"\\b\\f\\n\\r\\t\\\"\\\\\\/\"", "\"\\b\\f\\n\\r\\t\\\"\\\\/\"" },
-        { "\"\\u0008\\u0022\\u005C\\u0041\\u0000\\u001f\"", "\"\\b\\\"\\\\A\\u0000\\u001f\"" },
-        { "\"\\u00e9\\u20AC\\ud83d\\ude00\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"" },
-        { "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"" },
-        /* Half of a pair is no character. */
-        { "\"\\ud83d\"", "\"\xEF\xBF\xBD\"" },
-        { "\"\\ud83dx\\ude00\"", "\"\xEF\xBF\xBDx\xEF\xBF\xBD\"" },
-        { "\"\\ud83d\\n\\ud83d\\ud83d\\ude00\"",
-          "\"\xEF\xBF\xBD\\n\xEF\xBF\xBD\xF0\x9F\x98\x80\"" },
-        { "{\"a\\u0000b\":1}", NULL },
-        { "\"\\x\"", NULL },
-        { "\"\\u12g4\"", NULL },
-        { "\"a\nb\"", NULL },
-        { "\"\xC0\x80\"", NULL },     /* an overlong form */
-        { "\"\xED\xA0\x80\"", NULL }, /* a surrogate */
-        { "\"\xF4\x90\x80\x80\"", NULL },
-        { "\"\xC3\"", NULL }, /* a character that is cut */
-        { "\"\x80\"", NULL },
-    };
-    for_each(fact, facts)
+    for_each(fact, value_facts)
         for (size_t piece = 1; piece < 40; piece++) {
             struct json_copy copy;
             const char *written = copy_of(&copy, fact->given, piece);

@@ -13,7 +13,7 @@ static void add_records(struct way_use *use, const struct way_story *fresh)
     size_t count = fresh->count < room ? fresh->count : room;
     if (!story->records) /* memory was missing: they are counted */
         count = 0;
-    else
+    if (count > 0)
         memcpy(story->records + story->count, fresh->records, count * sizeof *story->records);
     story->count += count;
     story->unlisted += fresh->unlisted - use->unlisted_seen + (fresh->count - count);

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -51,7 +52,7 @@ int witness_link_open(struct witness_link *link, const char *place, struct notic
 }
 
 static int compare(const struct witness_link *link, int folder, struct ledger *ledger,
-                   const char *text, size_t size, error *err)
+                   const struct iovec *seen, error *err)
 {
     uint64_t count = 0;
     struct key_chain *chain = malloc(sizeof *chain);
@@ -65,7 +66,7 @@ static int compare(const struct witness_link *link, int folder, struct ledger *l
     if (result == 0 && key_chain_number(chain, order.key->id) < 0)
         chain->count = 0;
     if (result == 0)
-        result = witness_check(&order, text, size, &count, err);
+        result = witness_check(&order, seen->iov_base, seen->iov_len, &count, err);
     free(chain);
     if (result < 0) {
         error cause = *err;
@@ -95,7 +96,7 @@ int witness_link_check(const struct witness_link *link, int folder, struct ledge
     char *text = mmap(NULL, size, PROT_READ, MAP_PRIVATE, link->file, from);
     if (text == MAP_FAILED)
         return fail_os(err, "read the witness '%s'", link->place);
-    int result = compare(link, folder, ledger, text, size, err);
+    int result = compare(link, folder, ledger, &(struct iovec){ text, size }, err);
     if (result == 0 && !witness_is_whole(text, size) &&
         write(link->file, WITNESS_TORN, sizeof WITNESS_TORN - 1) < 0)
         result = fail_os(err, "add to the witness '%s'", link->place);

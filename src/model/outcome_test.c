@@ -8,55 +8,56 @@
 
 #define BIT(limit) (1U << LIMIT_##limit)
 
+static const struct {
+    const char *what;
+    unsigned hits;
+    enum limit_id stopped_for;
+    bool lost, cancelled, exited;
+    int32_t exit_code, signal;
+    enum run_status status;
+    enum run_fault fault;
+    enum limit_id limit;
+    bool ends_by_kill;
+} verdict_facts[] = {
+    /* clang-format off */
+    { "a good end",            0, LIMITS, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS },
+    { "a bad end",             0, LIMITS, 0, 0, 1, 1, 0, RUN_ERROR, FAULT_CODE, LIMITS },
+    { "a signal of its own",   0, LIMITS, 0, 0, 1, -1, 11, RUN_ERROR, FAULT_CODE, LIMITS },
+    { "no word of its end",    0, LIMITS, 0, 0, 0, 0, 0, RUN_LOST, FAULT_GLOVEBOX, LIMITS },
+    { "the sandbox is gone",   0, LIMITS, 1, 0, 1, 0, 0, RUN_LOST, FAULT_GLOVEBOX, LIMITS },
+    { "the caller went away",  0, LIMITS, 0, 1, 1, -1, 9, RUN_CANCELLED, FAULT_CALLER, LIMITS },
+    { "cancelled, then lost",  0, LIMITS, 1, 1, 0, 0, 0, RUN_CANCELLED, FAULT_CALLER, LIMITS },
+    { "stopped for time",      0, LIMIT_wall, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
+    { "stopped, then lost",    0, LIMIT_wall, 1, 0, 0, 0, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
+    { "stopped, yet exits 0",  BIT(wall), LIMIT_wall, 0, 0, 1, 0, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
+    { "was done when stopped", BIT(wall), LIMIT_wall, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS, 1 },
+    { "the same, by its cpu",  BIT(cpu), LIMIT_cpu, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS, 1 },
+    { "failed when stopped",   BIT(wall), LIMIT_wall, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall, 1 },
+    { "killed for time",       BIT(wall), LIMIT_wall, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall, 1 },
+    { "a flood that exits 0",  BIT(output), LIMIT_output, 0, 0, 1, 0, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_output, 1 },
+    { "survives a limit",      BIT(processes), LIMITS, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS },
+    { "a child out of memory", BIT(memory), LIMITS, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS },
+    { "out of memory",         BIT(memory), LIMITS, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_memory },
+    { "no fork, gives up",     BIT(processes), LIMITS, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_processes },
+    { "disk full",             BIT(disk), LIMITS, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_disk },
+    { "files used up",         BIT(inodes), LIMITS, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_inodes },
+    { "memory before disk",    BIT(memory) | BIT(disk), LIMITS, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_memory },
+    { "disk before inodes",    BIT(inodes) | BIT(disk), LIMITS, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_disk },
+    { "time before memory",    BIT(memory), LIMIT_wall, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
+    { "memory before its sequel", BIT(memory) | BIT(processes), LIMITS, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_memory },
+    { "wall before cpu",       BIT(wall) | BIT(cpu), LIMIT_cpu, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
+    { "a flood before time",   BIT(wall) | BIT(output), LIMIT_output, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_output },
+    { "cut output is no cause", BIT(output), LIMITS, 0, 0, 1, 1, 0, RUN_ERROR, FAULT_CODE, LIMITS },
+    { "nor are artifacts",     BIT(artifacts), LIMITS, 0, 0, 1, 1, 0, RUN_ERROR, FAULT_CODE, LIMITS },
+    { "nor is being slowed",   BIT(cpus), LIMITS, 0, 0, 1, 1, 0, RUN_ERROR, FAULT_CODE, LIMITS },
+    { "stopped for artifacts", 0, LIMIT_artifacts, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_artifacts },
+    { "a limit outside the order", 0, LIMIT_open_files, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_open_files },
+    /* clang-format on */
+};
+
 TEST(evidence_leads_to_a_verdict)
 {
-    static const struct {
-        const char *what;
-        unsigned hits;
-        enum limit_id stopped_for;
-        bool lost, cancelled, exited;
-        int32_t exit_code, signal;
-        enum run_status status;
-        enum run_fault fault;
-        enum limit_id limit;
-        bool ends_by_kill;
-    } facts[] = {
-        /* clang-format off */
-        { "a good end",            0, LIMITS, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS },
-        { "a bad end",             0, LIMITS, 0, 0, 1, 1, 0, RUN_ERROR, FAULT_CODE, LIMITS },
-        { "a signal of its own",   0, LIMITS, 0, 0, 1, -1, 11, RUN_ERROR, FAULT_CODE, LIMITS },
-        { "no word of its end",    0, LIMITS, 0, 0, 0, 0, 0, RUN_LOST, FAULT_GLOVEBOX, LIMITS },
-        { "the sandbox is gone",   0, LIMITS, 1, 0, 1, 0, 0, RUN_LOST, FAULT_GLOVEBOX, LIMITS },
-        { "the caller went away",  0, LIMITS, 0, 1, 1, -1, 9, RUN_CANCELLED, FAULT_CALLER, LIMITS },
-        { "cancelled, then lost",  0, LIMITS, 1, 1, 0, 0, 0, RUN_CANCELLED, FAULT_CALLER, LIMITS },
-        { "stopped for time",      0, LIMIT_wall, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
-        { "stopped, then lost",    0, LIMIT_wall, 1, 0, 0, 0, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
-        { "stopped, yet exits 0",  BIT(wall), LIMIT_wall, 0, 0, 1, 0, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
-        { "was done when stopped", BIT(wall), LIMIT_wall, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS, 1 },
-        { "the same, by its cpu",  BIT(cpu), LIMIT_cpu, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS, 1 },
-        { "failed when stopped",   BIT(wall), LIMIT_wall, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall, 1 },
-        { "killed for time",       BIT(wall), LIMIT_wall, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall, 1 },
-        { "a flood that exits 0",  BIT(output), LIMIT_output, 0, 0, 1, 0, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_output, 1 },
-        { "survives a limit",      BIT(processes), LIMITS, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS },
-        { "a child out of memory", BIT(memory), LIMITS, 0, 0, 1, 0, 0, RUN_OK, FAULT_NONE, LIMITS },
-        { "out of memory",         BIT(memory), LIMITS, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_memory },
-        { "no fork, gives up",     BIT(processes), LIMITS, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_processes },
-        { "disk full",             BIT(disk), LIMITS, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_disk },
-        { "files used up",         BIT(inodes), LIMITS, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_inodes },
-        { "memory before disk",    BIT(memory) | BIT(disk), LIMITS, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_memory },
-        { "disk before inodes",    BIT(inodes) | BIT(disk), LIMITS, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_disk },
-        { "time before memory",    BIT(memory), LIMIT_wall, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
-        { "memory before its sequel", BIT(memory) | BIT(processes), LIMITS, 0, 0, 1, 1, 0, RUN_LIMIT, FAULT_LIMIT, LIMIT_memory },
-        { "wall before cpu",       BIT(wall) | BIT(cpu), LIMIT_cpu, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_wall },
-        { "a flood before time",   BIT(wall) | BIT(output), LIMIT_output, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_output },
-        { "cut output is no cause", BIT(output), LIMITS, 0, 0, 1, 1, 0, RUN_ERROR, FAULT_CODE, LIMITS },
-        { "nor are artifacts",     BIT(artifacts), LIMITS, 0, 0, 1, 1, 0, RUN_ERROR, FAULT_CODE, LIMITS },
-        { "nor is being slowed",   BIT(cpus), LIMITS, 0, 0, 1, 1, 0, RUN_ERROR, FAULT_CODE, LIMITS },
-        { "stopped for artifacts", 0, LIMIT_artifacts, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_artifacts },
-        { "a limit outside the order", 0, LIMIT_open_files, 0, 0, 1, -1, 9, RUN_LIMIT, FAULT_LIMIT, LIMIT_open_files },
-        /* clang-format on */
-    };
-    for_each(fact, facts) {
+    for_each(fact, verdict_facts) {
         struct evidence evidence;
         evidence_init(&evidence);
         for (enum limit_id id = 0; id < LIMITS; id++)

@@ -497,9 +497,11 @@ static void compare_witness(struct checking *checking)
     const struct verify_order *given = checking->order;
     const struct witness_order order = { checking->chain, given->key, &tree,
                                          checking->report->size };
-    const char *at = given->witness, *end = at + given->witness_size;
     struct witness_note note;
-    while (at && witness_next(&order, &at, end, &note)) {
+    if (!given->witness)
+        return;
+    const char *at = given->witness, *end = at + given->witness_size;
+    while (witness_next(&order, &at, end, &note)) {
         char what[64];
         error err;
         checking->report->witnessed++;
@@ -507,7 +509,7 @@ static void compare_witness(struct checking *checking)
         if (witness_compare(&order, &note, &err) < 0)
             problem(checking, what, err.text);
     }
-    if (given->witness && checking->report->witnessed == 0)
+    if (checking->report->witnessed == 0)
         problem(checking, "witness", "it has no checkpoint of this log");
 }
 

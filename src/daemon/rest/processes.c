@@ -190,26 +190,32 @@ static int read_terminal(struct json_object *terminal, struct process_request *r
     return fields_read(terminal, fields, COUNT_OF(fields), err);
 }
 
+/* A request for a process, and which process it gets. */
+struct beginning {
+    struct exchange *exchange;
+    struct once once;
+    struct process *process; /* NULL: none yet */
+};
+
 /* The key is noted as the last thing before it starts. */
-static int start_once(struct exchange *exchange, struct session *session,
-                      const struct process_request *request, struct once *once,
-                      struct process **ret_process, error *err)
+static int start_once(struct beginning *beginning, struct session *session,
+                      const struct process_request *request, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct door *door = beginning->exchange->door;
     char id[PROCESS_ID_SIZE];
     process_next_id(door->processes, id);
-    if (once_keep(exchange, once, id, err) < 0)
+    if (once_keep(beginning->exchange, &beginning->once, id, err) < 0)
         return -1;
-    if (process_start(door->processes, session, request, ret_process, err) == 0)
+    if (process_start(door->processes, session, request, &beginning->process, err) == 0)
         return 0;
-    once_drop(exchange, once);
+    once_drop(beginning->exchange, &beginning->once);
     return -1;
 }
 
 /* `json` is borrowed. */
-static int start(struct exchange *exchange, struct json_object *json, struct once *once,
-                 struct process **ret_process, error *err)
+static int start(struct beginning *beginning, struct json_object *json, error *err)
 {
+    struct exchange *exchange = beginning->exchange;
     const struct door *door = exchange->door;
     struct session *session = NULL;
     struct json_object *terminal = NULL;
@@ -239,7 +245,7 @@ static int start(struct exchange *exchange, struct json_object *json, struct onc
         done = spec_environment(&session->spec, session->request.place, NULL, &variables, err);
     request.variables = &variables.text;
     if (done == 0)
-        done = start_once(exchange, session, &request, once, ret_process, err);
+        done = start_once(beginning, session, &request, err);
     bytes_done(&request.shell);
     bytes_done(&request.folder);
     bytes_done(&request.tag);
@@ -247,21 +253,20 @@ static int start(struct exchange *exchange, struct json_object *json, struct onc
     return done == 0 ? 0 : -1;
 }
 
-/* Gives  the process that this very request has started before; NULL: it is new. */
-static int find_begun(struct exchange *exchange, const struct session *session,
-                      struct json_object *json, struct once *once, struct process **ret_process,
-                      error *err)
+/* Gives  beginning->process if this very request has started it before; NULL: it is new. */
+static int find_begun(struct beginning *beginning, const struct session *session,
+                      struct json_object *json, error *err)
 {
-    const struct door *door = exchange->door;
-    int found = once_find(exchange, json, once, err);
-    *ret_process = NULL;
+    const struct door *door = beginning->exchange->door;
+    struct once *once = &beginning->once;
+    int found = once_find(beginning->exchange, json, once, err);
     if (found != ONCE_KNOWN)
         return found;
     if (!once->known.is_of_earlier) /* else another may be called so */
-        *ret_process = process_find(door->processes, session, once->known.id);
-    if (!*ret_process)
+        beginning->process = process_find(door->processes, session, once->known.id);
+    if (!beginning->process)
         return once_fail_forgotten(once, err);
-    once_say_replayed(exchange);
+    once_say_replayed(beginning->exchange);
     return 0;
 }
 
@@ -269,13 +274,14 @@ static int begin_process(struct exchange *exchange, const struct session *sessio
                          struct process **ret_process, error *err)
 {
     struct json_object *json = NULL;
-    struct once once;
+    struct beginning beginning = { .exchange = exchange };
     if (exchange->body_bytes > 0 && json_reader_end(&exchange->body, &json, err) < 0)
         return -1;
     json_reader_close(&exchange->body);
-    int result = find_begun(exchange, session, json, &once, ret_process, err);
-    if (result == 0 && !*ret_process)
-        result = start(exchange, json, &once, ret_process, err);
+    int result = find_begun(&beginning, session, json, err);
+    if (result == 0 && !beginning.process)
+        result = start(&beginning, json, err);
+    *ret_process = beginning.process;
     (void) json_object_put(json);
     return result;
 }
