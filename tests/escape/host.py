@@ -75,7 +75,7 @@ def mounts():
 def close_mounts(writable, readable):
     """Leaves this mount namespace with nothing of the host that can be written but the paths in `writable`."""
     mount(None, "/", flags=MS_REC | MS_PRIVATE)
-    kept = {path: os.open(path, os.O_PATH) for path in [*writable, *readable]}
+    kept = {path: os.open(path, os.O_PATH) for path in [*readable, *writable]}  # the second may lie in the first
     for place, options in FRESH.items():
         mount("tmpfs", place, "tmpfs", data=f"size=256m,{options}")
     for path, descriptor in kept.items():

@@ -68,6 +68,7 @@ MATRIX = {
     ("GET", "/v1/limits"): (ANY, ALL, None),
     ("GET", "/metrics"): ({"audit"}, ALL, None),
     ("GET", "/v1/receipts/{id}"): (ANY, 404, None),
+    ("GET", "/v1/receipts/{id}/opening"): (ANY, 404, None),
     ("GET", "/v1/log/key"): (ANY, ALL, None),
     ("GET", "/v1/log/checkpoint"): (ANY, ALL, None),
     ("GET", "/v1/log/proof/inclusion"): (ANY, ALL, None),
