@@ -11,7 +11,7 @@ static void add_records(struct way_use *use, const struct way_story *fresh)
     struct way_story *story = &use->story;
     size_t room = WAY_USE_ROWS - story->count;
     size_t count = fresh->count < room ? fresh->count : room;
-    if (!story->records) /* memory was missing: they are counted */
+    if (!story->records || !fresh->records) /* memory was missing: they are counted */
         count = 0;
     if (count > 0)
         memcpy(story->records + story->count, fresh->records, count * sizeof *story->records);

@@ -118,6 +118,19 @@ TEST(a_walk_goes_by_the_bytes_of_names)
     remove_place();
 }
 
+static void make_deep(int place, const char *name, int levels)
+{
+    int at = openat(place, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    require(at >= 0 && mkdirat(at, ".deep-1", 0755) == 0, "make a name that is in the way");
+    for (int level = 0; level < levels; level++) {
+        require(mkdirat(at, name, 0755) == 0, "make folder %d", level);
+        int inner = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        (void) close(at);
+        at = inner;
+    }
+    (void) close(at);
+}
+
 /* Deeper than a walk goes, and with a path that is longer than any may be. */
 TEST(a_tree_of_any_depth_is_removed)
 {
@@ -127,16 +140,7 @@ TEST(a_tree_of_any_depth_is_removed)
     auto_fd place = make_place();
     memset(long_name, 'n', sizeof long_name - 1);
     for (int tree = 0; tree < 2; tree++) {
-        const char *name = tree == 0 ? "d" : long_name;
-        int at = openat(place, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        require(at >= 0 && mkdirat(at, ".deep-1", 0755) == 0, "make a name that is in the way");
-        for (int level = 0; level < (tree == 0 ? LEVELS : LONG_LEVELS); level++) {
-            require(mkdirat(at, name, 0755) == 0, "make folder %d", level);
-            int inner = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-            (void) close(at);
-            at = inner;
-        }
-        (void) close(at);
+        make_deep(place, tree == 0 ? "d" : long_name, tree == 0 ? LEVELS : LONG_LEVELS);
         expect(tree_remove(place, "tree", &err) == 0, "%s", err.text);
         expect(!exists(place, "tree"), "the tree is there still");
         require(mkdirat(place, "tree", 0755) == 0, "make it again");
