@@ -69,7 +69,7 @@ powercuts: all
 overload: all
 	@/usr/bin/python3 -B tests/soak/overload.py $(BUILD)
 
-# Has everything that runs exactly one receipt, whatever its names, sizes and end, and whoever is killed? RUNS of them.
+# Does every execution leave exactly one receipt, for any names, sizes, ends and killed processes? RUNS of them.
 executions: RUNS = 2000
 executions: all
 	@GLOVEBOX_EXECUTIONS=$(RUNS) GLOVEBOX_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m pytest -p no:cacheprovider -q -s \

@@ -1,4 +1,5 @@
-/* signals.h - signals that mean nothing to a service, and end whoever does not expect them. */
+/* signals.h - signals that mean nothing to a service, and end a program that does not ignore them.
+ */
 #pragma once
 
 #include <signal.h>

@@ -28,7 +28,7 @@ struct approval_arguments {
 
 static const struct option_row list_rows[] = {
     { "state",  0, "STATE",  VALUES_NONE, "pending (default), approved, denied, expired, used, revoked or all", store_text, FIELD(state) },
-    { "reason", 0, "TEXT",   VALUES_NONE, "revoke: for whoever asked", store_text, FIELD(reason) },
+    { "reason", 0, "TEXT",   VALUES_NONE, "revoke: told to the caller that asked", store_text, FIELD(reason) },
     COMMON,
 };
 static const struct option_row approve_rows[] = {

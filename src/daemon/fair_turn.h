@@ -1,6 +1,6 @@
 /* fair_turn.h - who may go on in a turn of the loop when what all of them send takes too long.
  *
- * A turn has so much time for it. Who comes after that is put off, and whoever has had a turn waits
+ * A turn has so much time for it. Who comes after that is put off, and what has had a turn waits
  * until all of those have had theirs: that is a round. Pure: the clock is the caller's. */
 #pragma once
 

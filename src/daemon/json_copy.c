@@ -319,7 +319,7 @@ static void take_unit(struct json_copy *copy)
     else if (unit >= 0xDC00 && unit <= 0xDFFF)
         write_point(copy, REPLACEMENT);
     else if (unit == 0 && copy->is_name)
-        refuse(copy); /* whoever reads it as a C string would see another name */
+        refuse(copy); /* read as a C string it would be another name */
     else
         write_point(copy, unit);
 }

@@ -71,7 +71,8 @@ int64_t loop_turn_us(void)
 
 uint64_t loop_turn_number(void)
 {
-    return is_closed ? ++number : number; /* nobody counts turns any more: whoever asks has one */
+    return is_closed ? ++number
+                     : number; /* turns are not counted any more: each call gets a new one */
 }
 
 static void tell_slow(int64_t now, int64_t took_us)

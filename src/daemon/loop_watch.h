@@ -18,7 +18,7 @@ enum loop_cause {
 
 const char *loop_cause_name(unsigned cause);
 
-/* What was before, for whoever goes back to it. */
+/* What was before, for loop_leave(). */
 struct loop_place {
     enum loop_cause cause;
     const char *what;

@@ -119,7 +119,7 @@ static int write_opening(const struct receipts *receipts, const struct account *
     return out->failed ? fail(err, ERR_SYSTEM, "no memory to open a receipt") : 0;
 }
 
-/* What an event of an approval commits to: whoever audits may compare it with the request. */
+/* What an event of an approval commits to: an auditor can compare it with the request. */
 static int write_approval(const struct receipts *receipts, const struct account *account,
                           struct json_object *event, struct bytes *out, error *err)
 {

@@ -383,7 +383,7 @@ void receipts_commit(const struct receipts *receipts, const char *id, const char
     opening_mask(&key, sha256, ret_commitment);
 }
 
-/* Whoever fills the facts in need not think of it. */
+/* Set here, so that no caller has to. */
 static void set_nonce(const struct receipts *receipts, struct receipt_facts *facts,
                       struct opening_key *nonce)
 {

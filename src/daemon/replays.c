@@ -343,7 +343,7 @@ static int check_file(const struct replays *replays, error *err)
     return 0;
 }
 
-/* Whoever restarts gloveboxd again and again while no key comes shall not stop the clock. */
+/* Restarts of gloveboxd while no key comes do not stop the clock. */
 static void save_clock(struct replays *replays)
 {
     error unwritten;

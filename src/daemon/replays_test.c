@@ -1,5 +1,6 @@
 /* replays_test.c - the same request gets the same run, and nothing else does; no key is forgotten
- * before its day is over, whoever else sends keys and whatever the clock on the wall says. */
+ * before its day is over, whichever other tenants send keys and whatever the clock on the wall
+ * says. */
 #include "daemon/replays.h"
 
 #include "base/test.h"

@@ -37,7 +37,7 @@ static unsigned long count_netlink(void)
     return strtoul(row, NULL, 10);
 }
 
-/* The kernel carries the call out itself. Whoever asked at the same moment was counted before it:
+/* The kernel carries the call out itself. A call of the same moment was counted before it:
  * there may be more by as many as a sandbox has threads. */
 static bool let_pass(int listener, uint64_t id)
 {

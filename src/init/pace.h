@@ -20,7 +20,7 @@ static inline void pace_use(struct pace *pace)
     pace->used += pace->used < UINT32_MAX;
 }
 
-/* Is the next one due? The clock is read by who asks, and only if it has to be. */
+/* Is the next one due? The caller's clock is read only if it has to be. */
 static inline bool pace_is_spent(const struct pace *pace)
 {
     return pace->used >= PACE_AT_ONCE;

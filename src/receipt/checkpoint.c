@@ -56,7 +56,7 @@ static bool decode(const char *text, size_t size, unsigned char *into, size_t ro
            end == text + size;
 }
 
-/* Origin, size, root; lines that follow are somebody's extensions. */
+/* Origin, size, root; lines that follow are extensions. */
 struct body {
     const char *origin;
     size_t origin_size, size;

@@ -317,7 +317,7 @@ int ledger_open(int folder, const struct ledger_settings *settings, struct ledge
     if (!ledger)
         return fail(err, ERR_SYSTEM, "no memory for the log");
     ledger->settings = *settings;
-    ledger->settings.lock_most_ms = 0; /* whoever opens it waits for others that begin and end */
+    ledger->settings.lock_most_ms = 0; /* opening waits for writers that begin and end */
     ledger->folder = ledger->lock = ledger->tree_file = -1;
     ledger->reserve = ledger->segment = -1;
     ledger->tree = (struct merkle_tree){ .read = read_hash, .context = ledger };

@@ -595,7 +595,7 @@ def assert_opens(service, event, code, request):
 
 
 def test_an_approval_is_taken_back_until_it_was_used(service):
-    """By whoever decides or has asked; the log says by whom, and the same request is asked about again."""
+    """By a key that may decide or by the one that asked; the log says by whom, and the same request is asked about again."""
     approval = ask(service)
     refused = decide(service, approval, "revoke")
     assert refused.status == 409 and "deny it instead" in refused.json["error"]["message"]
@@ -636,7 +636,7 @@ def test_an_approval_ends_with_the_key_that_gave_it(service, scope):
     assert f"approver  Ada, key {decider['id']}\n" in shown and f", of tenant {service.tenant}\n" in shown, shown
     assert re.search(r"^holds +\d+ min \d+ s, until ", shown, re.M), shown
     assert service.glovebox("key", "revoke", decider["id"]).returncode == 0
-    assert state(service, approval) == "revoked", "whoever looks sees it at once"
+    assert state(service, approval) == "revoked", "it is seen at once"
     rows = service.call("GET", "/v1/approvals?state=all&limit=1000", key=service.decider).json["approvals"]
     assert {row["id"]: row["state"] for row in rows}[approval] == "revoked"
     named = service.run("print(1)", policy="timed", key=service.asker, approval=approval)

@@ -415,7 +415,7 @@ def test_a_package_of_debian_is_bound_by_version_and_digest(libs, debian):
     ("elsewhere", "needs built from https://127.0.0.1:1/b.tar.gz"), ("newer", "needs inside>=3, and the template has 2.5"),
     ("torn", "no wheel of helper"), ("unreadable", "unreadable 1.0 needs helper ;;, which cannot be read")])
 def test_what_a_wheel_needs_is_read_and_not_built(libs, index, name, failure):
-    """pip would build what lies at an address, for its metadata, as whoever reviews."""
+    """pip would build what lies at an address, for its metadata, as the user who reviews."""
     request = ask(libs, name)
     said = libs("review", request, code=125)
     assert failure in said and "pass" not in said, said

@@ -135,7 +135,7 @@ class TestCheckpoints:
         assert not verify(glovebox, written, "--checkpoint", kept)["verified"]
 
     def test_one_origin_over_changes_of_the_key(self, glovebox):
-        """A witness takes a log by its origin: it stays, whichever key signs, and whoever opens the log."""
+        """A witness takes a log by its origin: it stays, whichever key signs and whichever program opens the log."""
         state = state_of_its_own(glovebox)
         log = state / "daemon" / "log"
         assert glovebox("key", "create").returncode == 0

@@ -1,5 +1,5 @@
 """What the checker of Python finds, by itself: many spellings of the same few things, and ordinary programs in which it
-must find nothing. Whoever widens a magic or writes a new one meets the first test."""
+must find nothing. The first test fails for a magic without a row."""
 
 import ast
 import contextlib

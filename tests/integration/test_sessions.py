@@ -391,7 +391,7 @@ while time.monotonic() - begin < 4:
 
 
 def test_refused_calls_without_end_are_answered_at_a_bounded_rate(daemon):
-    """The work of answering them is init's, which goes before every sandbox: who asks too often waits (init/pace.h)."""
+    """The work of answering them is init's, which goes before every sandbox: a program that asks too often waits (init/pace.h)."""
     session = daemon.session()
     first, first_s = json.loads(session.value(ASK_AND_COUNT))
     count, took_s = json.loads(session.value(ASK_AND_COUNT))

@@ -83,7 +83,7 @@ void exchange_queue(struct exchange *exchange, unsigned status, struct MHD_Respo
 /* upgrade.c */
 void exchange_close_upgraded(struct exchange *exchange);
 
-/* answer.c: answers while the body still comes in, at once: whoever sends a large one may never
- * come to its end. What is left of it is thrown away for half a minute, since an answer is lost
- * with a connection that is closed before it was read; then the connection ends. */
+/* answer.c: answers while the body still comes in, at once: a client that sends a large one may
+ * never come to its end. What is left of it is thrown away for half a minute, since an answer is
+ * lost with a connection that is closed before it was read; then the connection ends. */
 bool exchange_fail_early(struct exchange *exchange, const error *cause);

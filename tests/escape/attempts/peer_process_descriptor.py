@@ -1,4 +1,4 @@
-"""A process descriptor of whoever made a socket (SO_PEERPIDFD)."""
+"""A process descriptor of the process that made a socket (SO_PEERPIDFD)."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""A process descriptor of whoever sends a message (SO_PASSPIDFD)."""
+"""A process descriptor of the process that sends a message (SO_PASSPIDFD)."""
 
 import socket
 
