@@ -1,8 +1,9 @@
 /* fail_call.c - runs a command and lets exactly one system call fail, of the command or of anything
- * that it starts: fail_call N ERRNO REPORT COMMAND… The calls of all processes are counted
- * together, in the order in which they are made, from the command's first own instruction on. The
- * N-th is not carried out and answers ERRNO; with N = 0 nothing fails. REPORT gets one line: the
- * number of calls, and which call of which program failed.
+ * that it starts: fail_call N[:NAME] ERRNO REPORT COMMAND… The calls of all processes are counted
+ * together, in the order in which they are made, from the command's first own instruction on; with
+ * NAME, only openat(2) of that path is counted. The N-th is not carried out and answers ERRNO; with
+ * N = 0 nothing fails. REPORT gets one line: the number of calls, and which call of which program
+ * failed.
  *
  * Used by test_spawner_faults.py. ptrace(2) with PTRACE_GET_SYSCALL_INFO, Linux 5.3. */
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <sys/reg.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +33,7 @@ static struct process {
 
 static struct {
     unsigned long wanted, count;
+    const char *path; /* count only openat(2) of this path; NULL: every call */
     long answer;
     bool counting;
     char what[128];
@@ -65,6 +68,18 @@ static bool is_spared(uint64_t call)
            call == SYS_rt_sigreturn || call == SYS_restart_syscall;
 }
 
+/* Whether the call counts. The path is read from the process's memory. */
+static bool is_counted(pid_t pid, uint64_t call, uint64_t second_argument)
+{
+    if (!plan.path || is_spared(call))
+        return !is_spared(call);
+    char path[64] = "";
+    struct iovec here = { path, sizeof path - 1 };
+    struct iovec there = { (void *) (uintptr_t) second_argument, sizeof path - 1 };
+    return call == SYS_openat && process_vm_readv(pid, &here, 1, &there, 1, 0) > 0 &&
+           strcmp(path, plan.path) == 0;
+}
+
 static void describe(pid_t pid, uint64_t call)
 {
     char path[64], name[32] = "?";
@@ -83,7 +98,8 @@ static void at_call(struct process *process)
     struct ptrace_syscall_info info;
     if (ptrace(PTRACE_GET_SYSCALL_INFO, process->pid, sizeof info, &info) <= 0)
         return;
-    if (info.op == PTRACE_SYSCALL_INFO_ENTRY && plan.counting && !is_spared(info.entry.nr)) {
+    if (info.op == PTRACE_SYSCALL_INFO_ENTRY && plan.counting &&
+        is_counted(process->pid, info.entry.nr, info.entry.args[1])) {
         if (++plan.count != plan.wanted)
             return;
         describe(process->pid, info.entry.nr);
@@ -135,10 +151,12 @@ static int follow(pid_t first)
 int main(int count, char **arguments)
 {
     if (count < 5) {
-        (void) fputs("usage: fail_call N ERRNO REPORT COMMAND…\n", stderr);
+        (void) fputs("usage: fail_call N[:NAME] ERRNO REPORT COMMAND…\n", stderr);
         return 2;
     }
-    plan.wanted = strtoul(arguments[1], NULL, 10);
+    char *colon;
+    plan.wanted = strtoul(arguments[1], &colon, 10);
+    plan.path = *colon == ':' ? colon + 1 : NULL;
     plan.answer = strtol(arguments[2], NULL, 10);
     pid_t child = fork();
     if (child == 0) {
