@@ -2,7 +2,7 @@
  */
 #pragma once
 
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "daemon/run.h"
 
 /* Adds the card as a JSON object: why somebody is asked (bits of policy_asks), all of the code,

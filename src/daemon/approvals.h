@@ -15,7 +15,7 @@
 #pragma once
 
 #include "daemon/accounts.h"
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "daemon/runs.h"
 #include "model/policy.h"
 #include "receipt/facts.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "contract/egress.h"
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "model/address.h"
 #include "model/network_policy.h"
 #include "receipt/facts.h"

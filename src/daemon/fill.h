@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "daemon/sandbox.h"
 
 /* The number of the interpreter, whatever came with the sandbox itself. */

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "contract/inside.h"
 #include "daemon/blobs.h"
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "daemon/denials.h"
 #include "daemon/output.h"
 #include "daemon/shown.h"

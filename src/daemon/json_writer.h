@@ -8,7 +8,7 @@
  * Text from sandboxes is never trusted: what is not UTF-8 becomes U+FFFD, controls are escaped. */
 #pragma once
 
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 
 #include <stdbool.h>
 #include <stdint.h>

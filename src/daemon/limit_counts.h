@@ -2,7 +2,7 @@
  * no caller can make this grow. Globals, as those of metrics.h. */
 #pragma once
 
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "model/limits.h"
 
 #include <stdbool.h>

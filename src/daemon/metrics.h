@@ -5,7 +5,7 @@
  * caller sends can make the registry grow. */
 #pragma once
 
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/table.h"
 #include "base/test.h"
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "model/outcome.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "daemon/sandbox.h"
 
 #include "base/packet.h"
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "daemon/fair_turn.h"
 #include "daemon/inside_reader.h"
 #include "daemon/log.h"

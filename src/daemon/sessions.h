@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "daemon/network.h"
 #include "daemon/request.h"
 #include "daemon/runs.h"

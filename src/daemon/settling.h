@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "daemon/beside.h"
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "daemon/output.h"
 #include "receipt/facts.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "contract/spawn.h"
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "daemon/policies.h"
 #include "daemon/request.h"
 #include "daemon/templates.h"

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "contract/egress.h"
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "model/policy.h"
 
 #include <stdbool.h>

@@ -7,7 +7,7 @@
  * 65,535 files on the fields are those of ZIP64. */
 #pragma once
 
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
  * does not read at all, costs one block and holds up nothing. */
 #pragma once
 
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "daemon/run.h"
 
 #include <stdbool.h>

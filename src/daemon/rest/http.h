@@ -23,7 +23,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 #include "daemon/json_reader.h"
 #include "daemon/rest/router.h"
 

@@ -13,7 +13,7 @@
  *     number?                or null */
 #pragma once
 
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* schema_write.h - JSON Schema of the types and schemas that openapi.h describes. */
 #pragma once
 
-#include "daemon/bytes.h"
+#include "base/bytes.h"
 
 /* {"$ref": …} to a schema by its name. */
 void schema_reference_write(struct bytes *out, const char *name);
