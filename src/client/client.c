@@ -3,9 +3,9 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "client/dial.h"
-#include "client/paths.h"
+#include "client/connect.h"
 #include "model/errors.h"
+#include "supervisor/install_paths.h"
 
 #include <errno.h>
 #include <fcntl.h>

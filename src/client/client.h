@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/error.h"
-#include "client/http.h"
-#include "client/launch.h"
+#include "http1/client.h"
+#include "supervisor/launch.h"
 
 #include <glovebox.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "client/body.h"
+#include "client/request_body.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,8 @@
 /* session.c - sessions: made, listed and ended; cells that run in them; files in and out. Each call
  * is one request of the REST interface, whose JSON it gives. */
 #include "client/session.h"
-#include "client/body.h"
 #include "client/client.h"
+#include "client/request_body.h"
 
 #include "base/cleanup.h"
 

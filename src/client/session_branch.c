@@ -1,6 +1,6 @@
 /* session_branch.c - sessions that begin from others, and moments of a session to come back to. */
-#include "client/body.h"
 #include "client/client.h"
+#include "client/request_body.h"
 #include "client/session.h"
 
 #include <stdio.h>

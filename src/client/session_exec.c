@@ -1,7 +1,7 @@
 /* session_exec.c - a program in a session, with what is typed into it: its events come over one
  * connection, and input, sizes and signals go over the other. */
-#include "client/body.h"
 #include "client/client.h"
+#include "client/request_body.h"
 #include "client/session.h"
 
 #include "base/cleanup.h"

@@ -1,9 +1,10 @@
 /* image.h - how an interpreter is written down, so that another process can go on as it.
  *
- * python/image.c writes an image, glovebox-restore reads it. Both run inside a sandbox, with the
- * rights of the user's code and no others: an image may hold anything, and what it makes of its
- * reader is what code inside can do anyway. The reader looks at every number before it uses it, so
- * that a broken image ends with a line that says so and never in a process that is nearly right.
+ * interpreter/image/image.c writes an image, glovebox-restore reads it. Both run inside a sandbox,
+ * with the rights of the user's code and no others: an image may hold anything, and what it makes
+ * of its reader is what code inside can do anyway. The reader looks at every number before it uses
+ * it, so that a broken image ends with a line that says so and never in a process that is nearly
+ * right.
  *
  * The stream, which may be a file; numbers as the processor has them, without gaps:
  *     struct image_head
@@ -15,7 +16,7 @@
  *
  * Only memory is in it. What the kernel knows of the process besides (signals, descriptors, the
  * working folder, limits) the interpreter notes in its own memory before it is written down, and
- * puts it back itself when it wakes (python/state.c): the reader knows nothing of it.
+ * puts it back itself when it wakes (interpreter/image/state.c): the reader knows nothing of it.
  *
  * Images are read by the same build on the same kernel that wrote them: by a branch, and by marks,
  * which end with gloveboxd. IMAGE_VERSION guards against anything else.

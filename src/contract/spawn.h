@@ -47,7 +47,7 @@ enum spawn_kind {
     SPAWN_FREEZE,     /* struct spawn_slot: every process but init stands still, if a group can */
     SPAWN_THAW,       /* struct spawn_slot */
     SPAWN_INJECT,     /* struct spawn_inject: one more interpreter of the sandbox's own zygote. What
-                         becomes of it is told by init: STARTED, or DONE with an error (inside.h) */
+                         becomes of it is told by init: STARTED, or DONE with an error (agent.h) */
 };
 
 struct spawn_hello {
@@ -69,7 +69,7 @@ enum spawn_start { SPAWN_EMPTY, SPAWN_FORKED, SPAWN_STARTS };
 
 /* The way out of a sandbox with SPAWN_NETWORK_LOOPBACK: every address is local inside, and sockets
  * listen there for names (UDP and TCP 53), for the proxy (TCP 3128) and on these TCP ports. They
- * come to gloveboxd with the first word of init (inside.h). Nothing leads out by itself. */
+ * come to gloveboxd with the first word of init (agent.h). Nothing leads out by itself. */
 struct spawn_way {
     uint16_t is_open; /* 1, or 0 for none */
     uint16_t port_count;

@@ -9,7 +9,7 @@
  *
  * The interpreter is a child of the sandbox's own init: init learns its end by waitpid(2), and the
  * zygote never has a child to look after. What the interpreter and init say to each other is in
- * inside.h (INSIDE_INTERPRETER_READY and INSIDE_EXECUTE). */
+ * agent.h (INSIDE_INTERPRETER_READY and INSIDE_EXECUTE). */
 #pragma once
 
 #include "base/error.h"
@@ -30,7 +30,7 @@ enum zygote_fd {
     ZYGOTE_FD_STDIN,
     ZYGOTE_FD_STDOUT,
     ZYGOTE_FD_STDERR,
-    ZYGOTE_FD_CONTROL, /* SEQPACKET to init, one inside.h frame a message */
+    ZYGOTE_FD_CONTROL, /* SEQPACKET to init, one agent.h frame a message */
     ZYGOTE_FD_FILTER,  /* memfd with the seccomp filter, struct sock_filter[] */
     ZYGOTE_FDS
 };

@@ -2,7 +2,7 @@
 #include "daemon/liveness.h"
 
 #include "base/cleanup.h"
-#include "daemon/beside.h"
+#include "engine/store/disk_worker.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* client_hello.c - see client_hello.h. */
 #include "egress/client_hello.h"
 
-#include "model/host_name.h"
+#include "base/host_name.h"
 
 #include <stdbool.h>
 #include <stdint.h>

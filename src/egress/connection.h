@@ -8,14 +8,14 @@
  *
  *  connection.c   its beginning, its end and the loop's calls
  *  decide.c       from its first byte to the rule that allows it
- *  intercept.c    TLS that is intercepted: what follows comes plain, from a socket of its own
+ *  tls_connection.c    TLS that is intercepted: what follows comes plain, from a socket of its own
  *  dial.c         from the rule to a socket outside
  *  relay.c        bytes both ways
  *  refusal.c      why not, told in the protocol that the code speaks */
 #pragma once
 
 #include "egress/egress.h"
-#include "egress/flow.h"
+#include "egress/splice.h"
 
 enum {
     HEAD_MS = 5000, /* a greeting or the head of a request must have come */
@@ -73,7 +73,7 @@ void connection_handle_closed(uv_handle_t *handle);
 void connection_begin(struct connection *connection, const struct listener *listener);
 void connection_read(struct connection *connection); /* more of what comes before a decision */
 
-/* intercept.c: the greeting has been read, and its rule asks for it. */
+/* tls_connection.c: the greeting has been read, and its rule asks for it. */
 void connection_intercept(struct connection *connection);
 
 /* dial.c: nothing more is read from the code until the way out stands. */

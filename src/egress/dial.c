@@ -2,7 +2,7 @@
  * checked, and one of those very addresses is connected to. */
 #include "egress/connection.h"
 
-#include "model/address.h"
+#include "policy/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

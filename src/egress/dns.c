@@ -1,7 +1,7 @@
 /* dns.c - see dns.h. */
 #include "egress/dns.h"
 
-#include "model/host_name.h"
+#include "base/host_name.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* egress.h - the parts of glovebox-egress and what they ask of each other. One thread, one loop. */
 #pragma once
 
-#include "egress/given_names.h"
-#include "egress/http_head.h"
-#include "egress/interception.h"
+#include "egress/fake_addresses.h"
 #include "egress/rules.h"
+#include "egress/tls_intercept.h"
 #include "egress/upstreams.h"
-#include "outside/resolver.h"
+#include "http1/request_head.h"
+#include "outbound/resolver.h"
 
 #include <stdbool.h>
 #include <uv.h>
@@ -74,7 +74,7 @@ struct channel *channel_find(struct egress *egress, uint32_t id);
 void channel_close(struct channel *channel);         /* its connections end, then it tells so */
 void channel_handle_closed(struct channel *channel); /* one of open_handles */
 
-/* lookup.c: a sandbox asks for names. */
+/* dns_server.c: a sandbox asks for names. */
 void lookup_by_udp(struct listener *listener);
 /* Answers the question in `message`. Returns the size of the answer, 0 for none. */
 size_t lookup_answer(struct channel *channel, const unsigned char *message, size_t size,

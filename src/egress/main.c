@@ -9,8 +9,8 @@
 
 #include "base/signals.h"
 #include "base/table.h"
-#include "outside/arguments.h"
-#include "outside/confine.h"
+#include "outbound/arguments.h"
+#include "outbound/confine.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* relay.c - bytes both ways, from the moment the way out stands. */
 #include "egress/connection.h"
 
-#include "model/network_policy.h"
+#include "policy/network_policy.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* rules.c - see rules.h. */
 #include "egress/rules.h"
 
-#include "egress/http_path.h"
-#include "model/address.h"
-#include "model/host_name.h"
+#include "base/host_name.h"
+#include "http1/path_match.h"
+#include "policy/address.h"
 
 #include <string.h>
 

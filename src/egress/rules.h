@@ -2,7 +2,7 @@
  * channel has opened; pure functions. */
 #pragma once
 
-#include "egress/http_head.h"
+#include "http1/request_head.h"
 
 #include <netinet/in.h>
 

@@ -1,9 +1,9 @@
 /* rules_test.c - facts about names, addresses, heads and rules of the way out. */
 #include "base/table.h"
 #include "base/test.h"
-#include "egress/http_path.h"
 #include "egress/rules.h"
-#include "model/address.h"
+#include "http1/path_match.h"
+#include "policy/address.h"
 
 #include <arpa/inet.h>
 #include <string.h>

@@ -2,10 +2,10 @@
 #include "egress/secrets.h"
 
 #include "base/cleanup.h"
-#include "egress/http_head.h"
-#include "model/endpoint_url.h"
-#include "model/yaml.h"
-#include "outside/closed_file.h"
+#include "http1/request_head.h"
+#include "outbound/secret_file.h"
+#include "policy/endpoint_url.h"
+#include "policy/yaml.h"
 
 #include <sodium.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "contract/egress.h"
-#include "egress/scrub.h"
+#include "egress/redact.h"
 
 enum { SECRETS_MOST = 32 };
 

@@ -1,5 +1,5 @@
 /* upstreams.c - see upstreams.h. */
-#include "egress/exchange.h"
+#include "egress/upstream_request.h"
 
 int upstreams_open(uv_loop_t *loop, const struct secrets *secrets, int ca_file,
                    struct upstreams **ret_upstreams, error *err)

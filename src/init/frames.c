@@ -1,4 +1,4 @@
-/* frames.c - reads and writes the frames of inside.h. When gloveboxd is gone there is nothing left
+/* frames.c - reads and writes the frames of agent.h. When gloveboxd is gone there is nothing left
  * to do: pid 1 exits and the kernel ends the sandbox. */
 #include "init/init.h"
 

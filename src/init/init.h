@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "contract/agent.h"
 #include "contract/build.h"
-#include "contract/inside.h"
 #include "init/pace.h"
 
 #include <linux/filter.h>
@@ -88,13 +88,14 @@ int read_build_sandbox(const struct packet *packet, struct build_sandbox *ret_or
 int read_build_zygote(const struct packet *packet, unsigned zygotes, struct build_zygote *ret_order,
                       error *err);
 
-/* holder.c: serves BUILD_SANDBOX; returns only in a clone, as pid 1 that has to walk the recipe. */
+/* fork_server.c: serves BUILD_SANDBOX; returns only in a clone, as pid 1 that has to walk the
+ * recipe. */
 int hold_template(struct sandbox *sandbox, char **modules, unsigned count, error *err);
 
 /* recipe.c: raises every wall; on return 0 the process is as confined as any program will be. */
 int build_sandbox(struct sandbox *sandbox, error *err);
 
-/* way_out.c: every address is local here, and sockets listen for what leads out. */
+/* egress_listeners.c: every address is local here, and sockets listen for what leads out. */
 int open_way_out(struct sandbox *sandbox, error *err);
 
 /* scratch.c: the one file system that can be written, and where it is seen, from the root. */
@@ -178,7 +179,7 @@ int send_file(const struct sandbox *sandbox, uint32_t id, int file, const char *
  * not enter /proc (EACCES). */
 int open_inner(int folder, const char *name, int flags);
 
-/* entries.c: names of a session. Paths: inside.h. */
+/* entries.c: names of a session. Paths: agent.h. */
 int list_folder(struct sandbox *sandbox, uint32_t id, const struct inside_list *order,
                 const char *path, error *err);
 int make_folder(struct sandbox *sandbox, const char *path, error *err);

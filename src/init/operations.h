@@ -69,7 +69,7 @@ int begin_load(struct sandbox *sandbox, const struct frame *in, error *err);
 int begin_watch(struct sandbox *sandbox, const struct frame *in, error *err);
 int begin_connect(struct sandbox *sandbox, const struct frame *in, error *err);
 
-/* paths.c: paths as a session gives them; see inside.h for the rule. */
+/* paths.c: paths as a session gives them; see agent.h for the rule. */
 
 /* Opens what the path leads to. Fails with ENOENT, EACCES (also for /proc), EINVAL for a path that
  * is none, … in err->os. */

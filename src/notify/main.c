@@ -10,9 +10,9 @@
 
 #include "base/signals.h"
 #include "base/table.h"
-#include "outside/arguments.h"
-#include "outside/closed_file.h"
-#include "outside/confine.h"
+#include "outbound/arguments.h"
+#include "outbound/confine.h"
+#include "outbound/secret_file.h"
 
 #include <signal.h>
 #include <sodium.h>

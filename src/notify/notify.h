@@ -5,10 +5,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/host_name.h"
 #include "contract/notify.h"
-#include "model/host_name.h"
-#include "outside/resolver.h"
-#include "outside/transfers.h"
+#include "outbound/http_transfers.h"
+#include "outbound/resolver.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* place.c - see notify.h. libcurl reads the URL, since it is libcurl that goes there. */
 #include "notify/notify.h"
 
-#include "model/address.h"
+#include "policy/address.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* fill.c - the bytes of the image, read straight to where they belong. */
-#include "restore/kernel.h"
 #include "restore/restore.h"
+#include "restore/syscalls.h"
 
 #include <errno.h>
 #include <sys/mman.h>

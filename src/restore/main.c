@@ -1,9 +1,10 @@
 /* main.c - glovebox-restore: becomes the program that an image was taken of.
  *
  * It holds no right that the program will not have, and nothing of it stays but a page that nobody
- * can touch. What the kernel knows of the program the program puts back itself: python/state.c. */
-#include "restore/kernel.h"
+ * can touch. What the kernel knows of the program the program puts back itself:
+ * interpreter/image/state.c. */
 #include "restore/restore.h"
+#include "restore/syscalls.h"
 
 #include <signal.h>
 

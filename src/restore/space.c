@@ -1,6 +1,6 @@
 /* space.c - the address space, from that of this program to that of the image. */
-#include "restore/kernel.h"
 #include "restore/restore.h"
+#include "restore/syscalls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -116,7 +116,7 @@ static void move_specials(const struct image_head *head, const struct range *now
 }
 
 /* The break of the program would be ours, far from its heap. With a page behind it that is taken
- * it cannot grow, and a C library maps memory instead (python/state.c). */
+ * it cannot grow, and a C library maps memory instead (interpreter/image/state.c). */
 static void close_break(uint64_t page)
 {
     uint64_t at = (uint64_t) kernel(SYS_brk, 0);

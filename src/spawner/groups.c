@@ -353,7 +353,7 @@ static uint32_t sweep_tenant(int root, const char *tenant, uint32_t first_slot)
 }
 
 /* Removes every group of ours whose slot nobody owns. Returns how many there were. What a freezer
- * holds dies once it is thawed, so that root stands first (client/groups.c). */
+ * holds dies once it is thawed, so that root stands first (supervisor/cgroup_setup.c). */
 uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot))
 {
     uint32_t swept = 0;

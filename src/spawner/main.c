@@ -1,6 +1,6 @@
 /* glovebox-spawner - the only program of glovebox that is root.
  *
- * It reads its command line, then makes, ends and removes sandboxes as gloveboxd asks (duties.c).
+ * It reads its command line, then makes, ends and removes sandboxes as gloveboxd asks (requests.c).
  * One peer, one thread, no heap after start, no text from anybody. When its peer goes, everything
  * goes. */
 #include "base/cleanup.h"

@@ -133,7 +133,7 @@ uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slo
 uint64_t walls_of_groups(const struct spawner *spawner);
 uint64_t processes_backstop(const struct spawner *spawner, const struct spawn_build *build);
 
-/* holders.c: one process for each template that sandboxes are cloned from. */
+/* fork_servers.c: one process for each template that sandboxes are cloned from. */
 int holder_start(struct spawner *spawner, uint32_t index, error *err);
 void holder_lost(struct spawner *spawner, uint32_t index);
 void holder_speaks(struct spawner *spawner, uint32_t index);
@@ -152,7 +152,7 @@ struct template_root {
 };
 int enter_template_root(const struct template_root *root, error *err);
 
-/* duties.c: what gloveboxd can ask. */
+/* requests.c: what gloveboxd can ask. */
 int answer(struct spawner *spawner, struct packet *packet, error *err);
 void sandbox_reports(struct spawner *spawner, struct slot *slot);
 void sandbox_stands(struct spawner *spawner, struct slot *slot);

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "model/yaml.h"
+#include "policy/yaml.h"
 #include "template/requests.h"
 #include "template/tree.h"
 

@@ -47,10 +47,11 @@ int template_build(const struct build_request *request, struct json_object **ret
 /* The parts, each in a file of its own. */
 int unpack_debian(struct build *build, error *err);    /* debian.c */
 int unpack_host_copy(struct build *build, error *err); /* host_copy.c */
-int strip_tree(struct build *build, error *err); /* settle.c: what must not or need not be in it */
-int furnish_tree(struct build *build, error *err);   /* settle.c: /etc files and mount points */
-int hand_over_tree(struct build *build, error *err); /* settle.c: to whom builds run as */
-int settle_tree(struct build *build, error *err);    /* settle.c: owners, modes, times */
+int strip_tree(struct build *build,
+               error *err); /* finalise.c: what must not or need not be in it */
+int furnish_tree(struct build *build, error *err);   /* finalise.c: /etc files and mount points */
+int hand_over_tree(struct build *build, error *err); /* finalise.c: to whom builds run as */
+int settle_tree(struct build *build, error *err);    /* finalise.c: owners, modes, times */
 int prepare_tree(struct build *build,
                  error *err);                     /* prepare.c: .pyc files, the recipe's commands */
 int digest_tree(struct build *build, error *err); /* digest.c */

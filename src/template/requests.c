@@ -2,7 +2,7 @@
 #include "template/requests.h"
 
 #include "base/cleanup.h"
-#include "client/paths.h"
+#include "supervisor/install_paths.h"
 #include "template/tree.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
 #include "template/store.h"
 
 #include "base/cleanup.h"
-#include "client/paths.h"
+#include "supervisor/install_paths.h"
 #include "template/recipe.h"
 #include "template/tree.h"
 

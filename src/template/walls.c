@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "client/paths.h"
+#include "supervisor/install_paths.h"
 
 #include <errno.h>
 #include <fcntl.h>

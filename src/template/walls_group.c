@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "client/groups.h"
+#include "supervisor/cgroup_setup.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
 #include "template/walls.h"
 
 #include "base/cleanup.h"
-#include "client/host.h"
 #include "model/ids.h"
+#include "supervisor/host_features.h"
 #include "template/tool.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* without_receipts.c - for the bench alone: a gloveboxd whose runs are not noted and leave no
  * receipt, so that what receipts cost can be seen. It is linked with --wrap=run_note and never
  * installed. */
-#include "daemon/run.h"
+#include "engine/run/run.h"
 
 int __wrap_run_note(struct run *run, const struct run_request *request, error *err);
 

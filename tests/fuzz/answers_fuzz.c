@@ -3,8 +3,8 @@
  * anything else is given up; and no descriptor stays. */
 #include "dice.h"
 
-#include "daemon/log.h"
-#include "daemon/spawner_link.h"
+#include "engine/observe/log.h"
+#include "engine/sandbox/spawner_client.h"
 
 enum { BUILDS_MOST = 8 };
 

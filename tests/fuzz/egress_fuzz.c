@@ -3,9 +3,9 @@
  * read beyond its end (the sanitizers see to that). The first byte chooses. */
 #include "egress/client_hello.h"
 #include "egress/dns.h"
-#include "egress/http_chunks.h"
-#include "egress/http_head.h"
-#include "egress/http_path.h"
+#include "http1/chunked.h"
+#include "http1/path_match.h"
+#include "http1/request_head.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
  * anything else is given up; and no descriptor stays. */
 #include "dice.h"
 
-#include "daemon/accounts.h"
-#include "daemon/connections.h"
-#include "daemon/log.h"
-#include "daemon/network.h"
+#include "engine/network/connection_document.h"
+#include "engine/network/egress_client.h"
+#include "engine/observe/log.h"
+#include "engine/schedule/accounts.h"
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
  * pass; patterns; and expectations, which are refused in words or have one spelling. The first byte
  * says which. */
 #include "base/utf8.h"
-#include "daemon/canonical.h"
-#include "daemon/gate.h"
+#include "engine/review/output_check.h"
+#include "json/canonical_tree.h"
 
 #include <assert.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void read_expectation(const char *text)
     error err = { 0 };
     struct expect_needs needs;
     if (!utf8_is_valid(text, strlen(text)))
-        return; /* json_reader.h has refused it */
+        return; /* reader.h has refused it */
     struct json_object *json = json_tokener_parse(text);
     if (json && expectation_check(json, &needs, &err) == 0) {
         struct bytes once = { 0 }, again = { 0 };

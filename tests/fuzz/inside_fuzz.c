@@ -2,9 +2,9 @@
  * more than the limits grant, or name a file that lies outside of the workspace.
  *
  * The first byte says in which phase the run is, the second in how large pieces the bytes come. */
-#include "daemon/harvest.h"
-#include "daemon/inside_reader.h"
-#include "daemon/request.h"
+#include "engine/run/collector.h"
+#include "engine/run/run_request.h"
+#include "engine/sandbox/frame_reader.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* inside_orders_fuzz.c - init's side of inside.h: any order of gloveboxd and any word of the
+/* inside_orders_fuzz.c - init's side of agent.h: any order of gloveboxd and any word of the
  * interpreter, by the real code and in a real folder. Nothing outside of that folder changes, no
  * descriptor stays, and gloveboxd understands every frame that comes back.
  *
@@ -8,7 +8,7 @@
 #include "dice.h"
 
 #include "base/cleanup.h"
-#include "daemon/inside_reader.h"
+#include "engine/sandbox/frame_reader.h"
 #include "init/operations.h"
 
 #include <ftw.h>

@@ -6,8 +6,8 @@
 #include "contract/build.h"
 #include "contract/zygote.h"
 #include "init/init.h"
+#include "interpreter/zygote.h"
 #include "model/ids.h"
-#include "python/zygote.h"
 
 enum { ZYGOTES = 3 };
 

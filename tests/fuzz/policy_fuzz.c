@@ -3,8 +3,8 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "model/expect.h"
-#include "model/policy.h"
+#include "policy/expect.h"
+#include "policy/policy.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* request_fuzz.c - any bytes as the body of POST /v1/runs: a request that keeps its own promises
  * comes out, or a failure in words. The first byte says in how large pieces the body comes. */
-#include "daemon/json_reader.h"
-#include "daemon/request.h"
+#include "engine/run/run_request.h"
+#include "json/reader.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* tar_fuzz.c - any bytes as a tar, in pieces whose size the first byte says: no member's path leads
  * out of the folder, no member is larger than it said, and the reader keeps nothing beyond its
  * bounds. */
-#include "init/tar_reader.h"
+#include "init/files/tar_reader.h"
 
 #include <assert.h>
 #include <string.h>

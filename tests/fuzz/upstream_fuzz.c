@@ -1,10 +1,10 @@
 /* upstream_fuzz.c - what an endpoint's upstream may answer, and the URL that it is named by: no
  * secret comes through however the answer is cut, a head that is passed on has one meaning. The
  * first byte chooses. */
-#include "egress/answer_head.h"
-#include "egress/scrub.h"
-#include "model/endpoint_url.h"
-#include "model/host_name.h"
+#include "base/host_name.h"
+#include "egress/redact.h"
+#include "http1/response_head.h"
+#include "policy/endpoint_url.h"
 
 #include <assert.h>
 #include <stdio.h>

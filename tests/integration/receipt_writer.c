@@ -7,9 +7,9 @@
  * with its id and the index of its record. */
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "receipt/envelope.h"
-#include "receipt/intents.h"
-#include "receipt/statement.h"
+#include "ledger/envelope.h"
+#include "ledger/intents.h"
+#include "ledger/statement.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -16,7 +16,7 @@ from zygote_rig import enum_of
 
 BUILD, RELEASE = 32, 33
 HELLO, BUILT, RELEASED = 1, 2, 3
-KINDS = enum_of("inside.h", "inside_kind")
+KINDS = enum_of("agent.h", "inside_kind")
 INSIDE_START, INSIDE_DONE = KINDS["INSIDE_START"], KINDS["INSIDE_DONE"]
 INSIDE_HELLO, INSIDE_STARTED = KINDS["INSIDE_HELLO"], KINDS["INSIDE_STARTED"]
 START_MAIN = 1

@@ -319,7 +319,7 @@ class TestRefusals:
         parent.end()
 
 
-KIND_OF_RESULT = enum_of("inside.h", "inside_kind")["INSIDE_RESULT"]
+KIND_OF_RESULT = enum_of("agent.h", "inside_kind")["INSIDE_RESULT"]
 
 HOSTILE = {
     "no image at all": "import _glovebox_kernel, gc, types\n"

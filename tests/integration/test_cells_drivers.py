@@ -15,7 +15,7 @@ from conftest import Glovebox
 from serving import state_of_its_own
 from session_rig import Daemon
 
-DRIVER = pathlib.Path(__file__).resolve().parents[2] / "src/daemon/drivers/cells.R"
+DRIVER = pathlib.Path(__file__).resolve().parents[2] / "src/engine/session/drivers/cells.R"
 
 POLICY = """name: {0}
 description: Cells of one language.

@@ -330,7 +330,7 @@ def test_slips_are_answered_in_one_line(glovebox, arguments, says):
 
 def test_the_checker_of_bash_finds_commands_behind_something_else(tmp_path):
     """By itself, as that of JavaScript below."""
-    checkers = TOP / "src/daemon/checkers"
+    checkers = TOP / "src/engine/review/precheckers"
     (tmp_path / "checker.py").write_text((checkers / "report.py").read_text() + (checkers / "bash.py").read_text())
 
     def look(text):
@@ -354,7 +354,7 @@ def test_the_checker_of_javascript_finds_what_is_written_openly(tmp_path):
     """By itself: it is what runs in a sandbox of the template node."""
     def look(text):
         (tmp_path / "checked").write_text(text)
-        done = subprocess.run(["node", TOP / "src/daemon/checkers/javascript.js", tmp_path / "checked", "script"],
+        done = subprocess.run(["node", TOP / "src/engine/review/precheckers/javascript.js", tmp_path / "checked", "script"],
                               capture_output=True, text=True, timeout=60, check=True)
         *lines, end = done.stdout.splitlines()
         assert end == f"end {len(lines)}"

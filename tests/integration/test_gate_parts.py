@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from conftest import TOP
 
-GATE = TOP / "src/daemon/gate"
+GATE = TOP / "src/engine/review/output_checkers"
 
 
 @pytest.fixture(scope="module")
@@ -24,18 +24,18 @@ def gate():
     return names
 
 
-def rows_of(table, floor="model"):
+def rows_of(table):
     names = {"__file__": str(TOP / "tools/tables"), "__name__": "tables"}
     exec(compile((TOP / "tools/tables").read_text(), "tables", "exec"), names)
-    return names["rows_of"](table, floor)
+    return names["rows_of"](table, "policy")
 
 
 def test_the_tables_and_the_program_have_the_same_rows(gate):
-    assert {name for name, _ in rows_of("gate_types")} == set(gate["KINDS"])
-    assert {name for name, _ in rows_of("gate_secrets", "daemon")} == {row[0] for row in gate["SECRETS"]}
-    silent = {name for name, shape in rows_of("gate_keywords") if shape in ("NOTE", "DRAFT")}
+    assert {name for name, _ in rows_of("output_types")} == set(gate["KINDS"])
+    assert {name for name, _ in rows_of("secret_patterns")} == {row[0] for row in gate["SECRETS"]}
+    silent = {name for name, shape in rows_of("schema_keywords") if shape in ("NOTE", "DRAFT")}
     helpers = {"$defs", "then", "else", "minContains", "maxContains"}
-    assert {name for name, _ in rows_of("gate_keywords")} - silent - helpers == set(gate["RULES"])
+    assert {name for name, _ in rows_of("schema_keywords")} - silent - helpers == set(gate["RULES"])
 
 
 # --- the validator ---------------------------------------------------------------------------------------

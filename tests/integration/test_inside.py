@@ -1,5 +1,5 @@
 """Speaks to glovebox-init as gloveboxd does: files, tars, watches, terminals and ports of a session, down to the frames
-(src/contract/inside.h). What the doors make of them is in test_session_files.py and its neighbours."""
+(src/contract/agent.h). What the doors make of them is in test_session_files.py and its neighbours."""
 
 import errno
 import io
@@ -14,7 +14,7 @@ from conftest import BUILD, STATE
 from spawner_client import MIB, Gone, Spawner
 from zygote_rig import enum_of
 
-KINDS = enum_of("inside.h", "inside_kind")
+KINDS = enum_of("agent.h", "inside_kind")
 (DATA, END, START, SIGNAL, LIST, MAKE, MOVE, REMOVE, RESIZE, CREDIT, READ, WRITE, STAT, PACK, UNPACK, WATCH, CONNECT,
  CANCEL, IMAGE, SAVE, LOAD, HELLO, DONE, STARTED, OUTPUT, EXITED, STOPPED, FILE, SKIPPED, ENTRY, OPENED, CHANGE) = (
     KINDS[f"INSIDE_{name}"] for name in (

@@ -11,8 +11,8 @@ import types
 import pytest
 from conftest import STATE, TOP
 
-CHECKERS = TOP / "src/daemon/checkers"
-PARTS = ("report.py", "python_names.py", "python_magics.py", "python.py")  # as daemon/checks.c puts them together
+CHECKERS = TOP / "src/engine/review/precheckers"
+PARTS = ("report.py", "python_names.py", "python_magics.py", "python.py")  # as engine/review/precheck.c puts them together
 FOUND = {"network", "subprocess", "native", "dynamic", "internals", "environment", "unchecked"}
 
 
@@ -23,14 +23,14 @@ def checker():
     stand_in.NAMES, stand_in.display = {}, None
     before = {name: sys.modules.get(name) for name in ("_glovebox_display", "_glovebox_magics")}
     sys.modules["_glovebox_display"] = stand_in
-    sys.path.insert(0, str(TOP / "src/python"))
+    sys.path.insert(0, str(TOP / "src/interpreter"))
     try:
         import _glovebox_magics  # noqa: F401  # pylint: disable=import-error,import-outside-toplevel,unused-import
         names = {"__name__": "checker"}
         exec(compile("".join((CHECKERS / part).read_text() for part in PARTS), "checker", "exec"), names)
         yield types.SimpleNamespace(**names)
     finally:
-        sys.path.remove(str(TOP / "src/python"))
+        sys.path.remove(str(TOP / "src/interpreter"))
         for name, module in before.items():
             sys.modules.pop(name, None)
             if module is not None:

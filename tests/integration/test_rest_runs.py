@@ -415,7 +415,7 @@ class TestDocuments:
 
     def test_every_parameter_that_is_read_is_described(self):
         read, described = {}, set()
-        for source in (TOP / "src/daemon/rest").glob("*.c"):
+        for source in (TOP / "src/doors").rglob("*.c"):
             text = source.read_text()
             for name in re.findall(r'exchange_query(?:_count)?\(exchange, "(\w+)"', text) + re.findall(r'is_set\(exchange, "(\w+)"', text):
                 read[name] = source.name

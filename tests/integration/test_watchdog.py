@@ -10,7 +10,7 @@ from conftest import Glovebox
 from serving import Serving, state_of_its_own
 
 pytestmark = pytest.mark.usefixtures("python_template")
-SILENT_S = 30  # client/supervise.c
+SILENT_S = 30  # supervisor/supervisor.c
 
 
 @pytest.fixture

@@ -284,7 +284,7 @@ class Rig:
     """A user namespace with one zygote."""
 
     def __init__(self, root, python, modules=(), filter_code=ALLOW_ALL, settings=None):
-        self.inside = enum_of("inside.h", "inside_kind")
+        self.inside = enum_of("agent.h", "inside_kind")
         self.zygote_kind = enum_of("zygote.h", "zygote_kind")
         self.execute_write = 1
         self.environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/user", "LANG": "C.UTF-8",

@@ -205,7 +205,7 @@ def main():
                 wrong += [f"{what}: {item}" for item in load.wrong]
                 if load.told["hung up"] and what in ("zygote", "holder"):
                     wrong.append(f"{what}: {load.told['hung up']} callers heard nothing")
-                time.sleep(10.5 if what in ("spawner", "gloveboxd") else 0)  # supervise.c: who lived that long is steady
+                time.sleep(10.5 if what in ("spawner", "gloveboxd") else 0)  # supervisor.c: who lived that long is steady
             print(f"{what:10} back after {sorted(took)[len(took) // 2]:.2f} s at the median, {max(took):.2f} s at most; "
                   f"callers were told: {dict(told)}")
             for cause, count in lost.most_common(3):

@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "bench"))
 import load  # noqa: E402
 
 CLIENTS, TIMES, CONNECTIONS_MOST = 8, 10, 900
-CALM_S = 3  # then the queue is long again (daemon/crowd.h)
+CALM_S = 3  # then the queue is long again (engine/schedule/overload.h)
 CODE = "print('hello sandbox')"
 
 

@@ -1,5 +1,5 @@
-/* check.c - what a table must be before it is worth compiling, and arguments that reach each of its
- * rows. */
+/* precheck.c - what a table must be before it is worth compiling, and arguments that reach each of
+ * its rows. */
 #include "table.h"
 
 #include <seccomp.h>

@@ -1,5 +1,5 @@
-/* program.c - lays the filter out: architecture, x32 bit, a binary tree over the numbers, then the
- * rows of one call in their order. */
+/* child_process.c - lays the filter out: architecture, x32 bit, a binary tree over the numbers,
+ * then the rows of one call in their order. */
 #include "table.h"
 
 #include <errno.h>

@@ -44,21 +44,22 @@ struct program {
     bool overflowed;
 };
 
-/* words.c: names that stand for numbers. Give -1 if there is no such name. */
+/* libc_stubs.c: names that stand for numbers. Give -1 if there is no such name. */
 int word_value(const char *name, uint64_t *ret_value);
 int error_value(const char *name, uint64_t *ret_value);
 
 /* read.c: one table, and the one that it includes. Complaints begin with file and line. */
 int read_table(const char *path, struct table *table, int depth, error *err);
 
-/* check.c: sorts the rows by number; every call must be decided, once, by rows that can be reached.
+/* precheck.c: sorts the rows by number; every call must be decided, once, by rows that can be
+ * reached.
  */
 int check_table(struct table *table, error *err);
 
 /* Arguments that reach `row`, of the call whose rows begin at `first`; -1 if there are none. */
 int reach_row(const struct row *first, const struct row *row, uint64_t *ret_arguments);
 
-/* program.c: lays the filter out. Fails  ERR_TOO_LARGE. */
+/* child_process.c: lays the filter out. Fails  ERR_TOO_LARGE. */
 int compile(const struct table *table, struct program *program, error *err);
 
 #define complain(place, err, format, ...) \

@@ -1,4 +1,5 @@
-/* words.c - the names that a table may use for numbers: what is not here is a mistake in the table.
+/* libc_stubs.c - the names that a table may use for numbers: what is not here is a mistake in the
+ * table.
  */
 #include "table.h"
 

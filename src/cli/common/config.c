@@ -1,0 +1,205 @@
+/* config.c - `glovebox config`: what is set, by whom, and whether a file would be taken. */
+#include "cli/common/config.h"
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "supervisor/install_paths.h"
+#include "supervisor/launch.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <json.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FILE_MOST = 64 * 1024 };
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
+    return value && *value ? value : NULL;
+}
+
+static int read_file(struct settings *settings, const char *path, error *err)
+{
+    static char text[FILE_MOST + 1];
+    auto_fd file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return fail(err, ERR_NOT_FOUND, "cannot read '%s': %s; check the name", path,
+                    strerrordesc_np(errno));
+    ssize_t size = read(file, text, sizeof text);
+    if (size < 0)
+        return fail_os(err, "cannot read '%s'", path);
+    if (size > FILE_MOST)
+        return fail(err, ERR_TOO_LARGE, "'%s' has more than %d bytes", path, FILE_MOST);
+    return settings_read(settings, path, text, (size_t) size, err);
+}
+
+static char capital(char letter)
+{
+    return (char) toupper((unsigned char) letter);
+}
+
+static int read_environment(struct settings *settings, error *err)
+{
+    for (enum setting_id id = 0; id < SETTINGS; id++) {
+        char name[64];
+        (void) snprintf(name, sizeof name, "GLOVEBOX_%s", setting_rows[id].key);
+        for (char *letter = name; *letter; letter++)
+            *letter = capital(*letter);
+        const char *value = variable(name);
+        if (value && settings_set(settings, id, value, name, err) < 0)
+            return under(err, "%s", name);
+    }
+    return 0;
+}
+
+int config_read(const struct config_flags *flags, struct settings *ret_settings, error *err)
+{
+    static const char system_file[] = GLOVEBOX_SYSCONFDIR "/glovebox.yaml";
+    const char *file = flags->file ? flags->file : variable("GLOVEBOX_CONFIG");
+    static struct settings settings;
+    settings_init(&settings);
+    if (!file && access(system_file, R_OK) == 0)
+        file = system_file;
+    if ((file && read_file(&settings, file, err) < 0) || read_environment(&settings, err) < 0)
+        return -1;
+    for (enum setting_id id = 0; id < SETTINGS; id++) {
+        char origin[64];
+        (void) snprintf(origin, sizeof origin, "--%s", setting_rows[id].flag);
+        if (flags->values[id] && settings_set(&settings, id, flags->values[id], origin, err) < 0)
+            return under(err, "%s", origin);
+    }
+    *ret_settings = settings;
+    return 0;
+}
+
+const char *config_default_policy(const char *state)
+{
+    static struct settings settings;
+    const struct config_flags flags = { 0 };
+    error unused; /* what is wrong with them is said where they hold */
+    if (config_read(&flags, &settings, &unused) == 0 &&
+        settings.list[SETTING_default_policy].text[0])
+        return settings.list[SETTING_default_policy].text;
+    return launch_default_policy(state);
+}
+
+/* --- the verb -----------------------------------------------------------------------------------
+ */
+
+struct config_arguments {
+    const char *file;
+    bool origin, json;
+};
+
+#define FIELD(name) offsetof(struct config_arguments, name)
+
+static const struct option_row rows[] = {
+    { "origin", 0, NULL, VALUES_NONE, "show: say where each value comes from", store_switch,
+      FIELD(origin) },
+    { "config", 0, "FILE", VALUES_FILE, "read this file instead of the system's", store_text,
+      FIELD(file) },
+    { "json", 0, NULL, VALUES_NONE, "the same for programs", store_switch, FIELD(json) },
+};
+
+const struct option_table *config_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "config",
+        .examples =
+            "  glovebox config show --origin              each setting, and who said so\n"
+            "  glovebox config validate glovebox.yaml     check a file, with line and column\n"
+            "  glovebox config keys                       every setting with its meaning\n",
+        .usage = "show|validate|keys [OPTIONS] [FILE]",
+        .more =
+            "Settings come from /etc/glovebox/glovebox.yaml (\"name: value\" a line), then from\n"
+            "GLOVEBOX_NAME in the environment, then from flags of glovebox serve; the later "
+            "wins.\n",
+        .rows = rows,
+        .count = COUNT_OF(rows),
+    };
+    return &table;
+}
+
+static int show(const struct config_arguments *arguments, const char *file, error *err)
+{
+    static struct settings settings;
+    struct config_flags flags = { .file = file ? file : arguments->file };
+    if (config_read(&flags, &settings, err) < 0)
+        return -1;
+    json_object *object = json_object_new_object();
+    for (enum setting_id id = 0; id < SETTINGS; id++) {
+        const struct setting_value *value = &settings.list[id];
+        json_object *row = json_object_new_object();
+        (void) json_object_object_add(row, "value", json_object_new_string(value->text));
+        (void) json_object_object_add(row, "origin", json_object_new_string(value->origin));
+        (void) json_object_object_add(object, setting_rows[id].key, row);
+        if (arguments->json)
+            continue;
+        if (arguments->origin)
+            (void) printf("%-24s %-20s %s\n", setting_rows[id].key,
+                          value->text[0] ? value->text : "\"\"", value->origin);
+        else
+            (void) printf("%s: %s\n", setting_rows[id].key, value->text[0] ? value->text : "\"\"");
+    }
+    if (arguments->json)
+        (void) puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE));
+    (void) json_object_put(object);
+    return 0;
+}
+
+static int validate(const struct config_arguments *arguments, const char *file, error *err)
+{
+    static struct settings settings;
+    const char *path = file              ? file
+                       : arguments->file ? arguments->file
+                                         : GLOVEBOX_SYSCONFDIR "/glovebox.yaml";
+    settings_init(&settings);
+    if (read_file(&settings, path, err) < 0)
+        return -1;
+    (void) printf(arguments->json ? "{\"valid\":true}\n" : "%s is valid\n", path);
+    return 0;
+}
+
+static int keys(const struct config_arguments *arguments, const char *file, error *err)
+{
+    (void) arguments;
+    (void) file;
+    (void) err;
+    for_each(row, setting_rows)
+        (void) printf("%-24s %-10s %-8s %s\n", row->key, row->start[0] ? row->start : "\"\"",
+                      row->reloads ? "SIGHUP" : "restart", row->text);
+    return 0;
+}
+
+int command_config(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*take)(const struct config_arguments *arguments, const char *file, error *err);
+    } actions[] = { { "show", show }, { "validate", validate }, { "keys", keys } };
+    struct config_arguments arguments = { 0 };
+    struct words words = { argc, argv, 1 };
+    const char *given[2] = { NULL, NULL };
+    size_t count = 0;
+    error err = { 0 };
+    for (;;) {
+        int outcome = options_read(config_option_table(), &arguments, &words, &err);
+        if (outcome != OPTIONS_TAKEN)
+            return outcome == OPTIONS_HELP ? 0 : complain_of(&err);
+        if (words.next == argc)
+            break;
+        if (count == COUNT_OF(given))
+            return complain("config takes no '%s'; see glovebox config --help", argv[words.next]);
+        given[count++] = argv[words.next++];
+    }
+    for_each(action, actions)
+        if (given[0] && strcmp(action->name, given[0]) == 0)
+            return action->take(&arguments, given[1], &err) < 0 ? complain_of(&err) : 0;
+    if (given[0])
+        return complain("config cannot '%s'; see glovebox config --help", given[0]);
+    return complain("what about the settings? try glovebox config show --origin");
+}

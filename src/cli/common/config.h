@@ -1,0 +1,20 @@
+/* config.h - the settings of a service from everywhere: defaults, file, environment, flags; the
+ * later wins. */
+#pragma once
+
+#include "base/error.h"
+#include "policy/settings.h"
+
+/* What the command line said: a value for each setting, NULL if it is silent. */
+struct config_flags {
+    const char *
+        file; /* --config; NULL: GLOVEBOX_CONFIG, else glovebox.yaml of the system if it is there */
+    const char *values[SETTINGS];
+};
+
+/* Fails  ERR_BAD_REQUEST  naming the file with line and column, the variable or the flag. */
+int config_read(const struct config_flags *flags, struct settings *ret_settings, error *err);
+
+/* The policy of whoever names none, where no daemon is asked: as the settings of this host say, or
+ * by the templates of a state folder (NULL: the usual one). Borrowed for good. */
+const char *config_default_policy(const char *state);

@@ -1,0 +1,178 @@
+/* inputs.c - see inputs.h. */
+#include "cli/common/inputs.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "supervisor/install_paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { INPUT_MOST = 1 << 30 }; /* of one file; larger ones do not fit into a request */
+
+/* Endings and interpreters by which code is recognized, and the language's name in templates. */
+static const struct {
+    const char *ending;
+    const char *interpreter;
+    const char *language;
+} languages[] = {
+    { ".py", "python", "python" }, { ".sh", "sh", "bash" },   { ".bash", "bash", "bash" },
+    { ".c", NULL, "c" },           { ".js", "node", "node" }, { ".R", "Rscript", "r" },
+};
+
+int read_to_end(int fd, const char *name, char **ret_data, size_t *ret_size, error *err)
+{
+    struct stat status;
+    size_t room = fstat(fd, &status) == 0 && status.st_size > 0 && status.st_size < INPUT_MOST
+                      ? (size_t) status.st_size + 2
+                      : 65536;
+    auto_text data = malloc(room);
+    size_t used = 0;
+    for (;;) {
+        if (!data)
+            return fail(err, ERR_INTERNAL, "out of memory for '%s'", name);
+        ssize_t got = read(fd, data + used, room - used - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_os(err, "cannot read '%s'", name);
+        if (got == 0)
+            break;
+        used += (size_t) got;
+        if (used > INPUT_MOST)
+            return fail(err, ERR_TOO_LARGE, "'%s' is larger than 1 GiB; give a smaller file", name);
+        if (room - used > 1)
+            continue;
+        char *grown = realloc(data, room * 2);
+        if (!grown)
+            return fail(err, ERR_INTERNAL, "out of memory for '%s'", name);
+        data = grown;
+        room *= 2;
+    }
+    data[used] = '\0';
+    *ret_data = take_text(&data);
+    *ret_size = used;
+    return 0;
+}
+
+int read_input_file(const char *path, char **ret_data, size_t *ret_size, error *err)
+{
+    auto_fd file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    struct stat status;
+    if (file < 0 || fstat(file, &status) < 0) {
+        const char *fix = errno == ENOENT   ? "check the name"
+                          : errno == EACCES ? "make it readable: chmod u+r"
+                                            : "check the path";
+        return fail(err, ERR_NOT_FOUND, "cannot read '%s': %s; %s", path, strerrordesc_np(errno),
+                    fix);
+    }
+    if (S_ISDIR(status.st_mode))
+        return fail(err, ERR_BAD_REQUEST, "'%s' is a folder; give a file", path);
+    return read_to_end(file, path, ret_data, ret_size, err);
+}
+
+int read_expectation(const char *path, char **ret_json, error *err)
+{
+    size_t size = 0;
+    if (read_input_file(path, ret_json, &size, err) < 0)
+        return under(err, "--expect");
+    if (size == 0 || memchr(*ret_json, '\0', size))
+        return fail(err, ERR_BAD_REQUEST, "--expect: '%s' is no JSON text; see docs/gate.md", path);
+    return 0;
+}
+
+const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool ends_with(const char *text, size_t size, const char *ending)
+{
+    size_t length = strlen(ending);
+    return size > length && strncmp(text + size - length, ending, length) == 0;
+}
+
+const char *language_of_file(const char *path, const char *content, size_t size)
+{
+    for_each(row, languages)
+        if (ends_with(path, strlen(path), row->ending))
+            return row->language;
+    if (size < 3 || content[0] != '#' || content[1] != '!')
+        return NULL;
+    /* "#!/usr/bin/env python3" and "#!/bin/bash -e": the first word that is no path to env. */
+    char line[128];
+    (void) snprintf(line, sizeof line, "%.*s", (int) strcspn(content, "\n"), content + 2);
+    char *save = NULL;
+    for (char *word = strtok_r(line, " \t\r", &save); word; word = strtok_r(NULL, " \t\r", &save)) {
+        const char *name = last_part(word);
+        if (strcmp(name, "env") == 0 || name[0] == '-')
+            continue;
+        for_each(row, languages)
+            if (row->interpreter && strncmp(name, row->interpreter, strlen(row->interpreter)) == 0)
+                return row->language;
+        return NULL;
+    }
+    return NULL;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0;
+}
+
+/* A target lies beneath /workspace and says so plainly. */
+static int take_target(const char *target, char **ret_path, error *err)
+{
+    static const char workspace[] = "/workspace/";
+    const char *path = target;
+    if (strncmp(path, workspace, strlen(workspace)) == 0)
+        path += strlen(workspace);
+    bool climbs = strcmp(path, "..") == 0 || strncmp(path, "../", 3) == 0 || strstr(path, "/../") ||
+                  ends_with(path, strlen(path), "/..");
+    if (!*path || *path == '/' || climbs || ends_with(path, strlen(path), "/"))
+        return fail(err, ERR_BAD_REQUEST,
+                    "'%s' is no place for a file; give a path beneath /workspace", target);
+    *ret_path = strdup(path);
+    return *ret_path ? 0 : fail(err, ERR_INTERNAL, "out of memory");
+}
+
+/* Names may have colons in them: the longest beginning that is a file is the source. */
+int read_file_argument(const char *text, glb_file *ret_file, error *err)
+{
+    auto_text source = NULL;
+    auto_text wanted = NULL;
+    auto_text path = NULL;
+    auto_text content = NULL;
+    const char *target = NULL;
+    if (format_text(&source, err, "%s", text) < 0)
+        return -1;
+    bool read_only = !is_file(source) && ends_with(source, strlen(source), ":ro");
+    if (read_only)
+        source[strlen(source) - 3] = '\0';
+    if (!is_file(source)) {
+        for (char *colon = strrchr(source, ':'); colon; colon = strrchr(source, ':')) {
+            target = text + (colon - source) + 1;
+            *colon = '\0';
+            if (is_file(source))
+                break;
+        }
+    }
+    if (format_text(&wanted, err, "%s", target ? target : last_part(source)) < 0)
+        return -1;
+    if (read_only && target)
+        wanted[strlen(wanted) - 3] = '\0';
+    size_t size = 0;
+    if (read_input_file(source, &content, &size, err) < 0 || take_target(wanted, &path, err) < 0)
+        return under(err, "--file");
+    *ret_file = (glb_file){ .path = take_text(&path),
+                            .content = take_text(&content),
+                            .length = size,
+                            .read_only = read_only };
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* precheck_request.h - asks a daemon what it finds in code, without running it. */
+#pragma once
+
+#include "base/error.h"
+
+#include <glovebox.h>
+
+#include <json-c/json.h>
+#include <stdbool.h>
+
+struct look {
+    const char *code;
+    size_t code_size;
+    const char *language, *policy; /* NULL: as the daemon chooses */
+};
+
+/* Gives *ret_result, the whole result with its `checks`, which the caller puts.
+ * Fails  as the API does, with its code and words */
+int look_at_code(glb_client *client, const struct look *look, json_object **ret_result, error *err);
+
+/* A private daemon whose first template is this one. Gives *ret_client, ended with glb_close(). */
+int look_connect_private(const char *state, const char *template_name, glb_client **ret_client,
+                         error *err);
+
+/* What it comes to: "allow", "warn", "ask", "deny". */
+const char *look_decision(json_object *result);
+
+/* The findings, one after the other; NULL after the last. */
+struct look_finding {
+    const char *rule, *decision, *subject;
+    int line;
+};
+bool look_finding_at(json_object *result, size_t index, struct look_finding *ret_finding);
+const char *look_failure(json_object *result); /* why there are none; NULL: there was a look */

@@ -1,0 +1,112 @@
+/* daemon_request.c - see daemon_request.h: over the connection of the library. */
+#include "cli/daemon_request.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/sink.h"
+#include "client/client.h"
+#include "client/connect.h"
+#include "supervisor/install_paths.h"
+
+#include <string.h>
+
+enum { ANSWER_MS = 330000, ANSWER_MOST = 16 << 20 };
+
+static void write_body(struct sink *sink, const void *what)
+{
+    json_object *body = (json_object *) (uintptr_t) what;
+    sink_text(sink, json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN));
+}
+
+int ask_daemon(glb_client *client, const struct ask *ask, json_object **ret_answer, error *err)
+{
+    struct http *http = NULL;
+    struct http_request request = { .method = ask->method,
+                                    .path = ask->path,
+                                    .accept = "application/json",
+                                    .key = ask->key,
+                                    .write_body = ask->body ? write_body : NULL,
+                                    .what = ask->body };
+    size_t size = 0;
+    for (const char *at = ask->key; at && *at; at++)
+        if (*at <= ' ' || *at > '~')
+            return fail(err, ERR_BAD_REQUEST, "the key is none; write it as glb_…");
+    if (client_connection(client, &http, err) < 0)
+        return -1;
+    http->until = deadline_in(ANSWER_MS);
+    auto_text body = NULL;
+    int result = http_send(http, &request, err);
+    if (result == 0)
+        result = http_receive(http, err);
+    if (result == 0)
+        result = http_read_all(http, ANSWER_MOST, &body, &size, err);
+    if (result == HTTP_INTERRUPTED)
+        return fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled");
+    if (result != 0)
+        return result < 0 ? -1 : client_lost(client, err);
+    if (http->status != 200)
+        return answer_failed(http->status, body, err);
+    *ret_answer = json_tokener_parse(body);
+    return *ret_answer ? 0 : fail(err, ERR_PROTOCOL, "gloveboxd sent an answer that is none");
+}
+
+int ask_open(const struct question *question, struct http *http, error *err)
+{
+    const struct http_request request = { .method = "GET",
+                                          .path = question->path,
+                                          .accept = question->accept };
+    auto_text place = NULL;
+    auto_text body = NULL;
+    const char *key;
+    size_t size;
+    int fd = -1;
+    int found = question->place ? format_text(&place, err, "%s", question->place)
+                                : path_of_socket(NULL, &place, err);
+    if (found < 0 || key_of_caller(question->key, &key, err) < 0 || dial(place, &fd, err) < 0)
+        return -1;
+    http_init(http, fd, -1);
+    http->key = key;
+    http->until = deadline_in(question->most_ms);
+    int result = http_send(http, &request, err);
+    if (result == 0)
+        result = http_receive(http, err);
+    if (result == 0 && http->status == 200)
+        return 0;
+    if (result == 0)
+        result = http_read_all(http, ANSWER_MOST, &body, &size, err);
+    int status = http->status;
+    http_done(http);
+    if (result != 0)
+        return result < 0 ? -1 : fail(err, ERR_UNAVAILABLE, "the daemon has gone");
+    return answer_failed(status, body, err);
+}
+
+int ask_value(const struct question *question, char **ret_text, json_object **ret_value, error *err)
+{
+    static struct http http;
+    auto_text text = NULL;
+    size_t size;
+    if (ask_open(question, &http, err) < 0)
+        return -1;
+    int result = http_read_all(&http, ANSWER_MOST, &text, &size, err);
+    http_done(&http);
+    if (result != 0)
+        return result < 0 ? -1 : fail(err, ERR_UNAVAILABLE, "the daemon has gone");
+    *ret_value = json_tokener_parse(text);
+    if (!*ret_value)
+        return fail(err, ERR_PROTOCOL, "gloveboxd sent an answer that is none");
+    *ret_text = take_text(&text);
+    return 0;
+}
+
+json_object *answer_member(json_object *object, const char *name)
+{
+    json_object *value = NULL;
+    return object && json_object_object_get_ex(object, name, &value) ? value : NULL;
+}
+
+const char *answer_text(json_object *object, const char *name)
+{
+    json_object *value = answer_member(object, name);
+    return value ? json_object_get_string(value) : "";
+}

@@ -1,0 +1,37 @@
+/* daemon_request.h - one request to a daemon, and its whole answer as JSON. */
+#pragma once
+
+#include "base/error.h"
+#include "http1/client.h"
+
+#include <glovebox.h>
+
+#include <json-c/json.h>
+
+struct ask {
+    const char *method, *path;
+    json_object *body; /* borrowed; NULL: none */
+    const char *key;   /* NULL: whoever owns the daemon */
+};
+
+/* Gives *ret_answer, which the caller puts. Fails  as the API does, with its code and words;
+ * GLB_E_CANCELLED. */
+int ask_daemon(glb_client *client, const struct ask *ask, json_object **ret_answer, error *err);
+
+/* GETs from the daemon at `place` (NULL: where it is looked for) over a connection of its own,
+ * until the head of the answer has come: its body is read from *http, which the caller ends. On
+ * failure nothing is open. */
+struct question {
+    const char *place, *path, *accept;
+    const char *key; /* NULL: that of the environment, if there is one */
+    int64_t most_ms; /* for the head; for the body too, unless the caller sets it anew */
+};
+int ask_open(const struct question *question, struct http *http, error *err);
+
+/* The same, and its body: as text, which the caller frees, and as a value, which it puts. */
+int ask_value(const struct question *question, char **ret_text, json_object **ret_value,
+              error *err);
+
+/* A member; NULL, "" or 0 if it is missing or null. */
+json_object *answer_member(json_object *object, const char *name);
+const char *answer_text(json_object *object, const char *name);

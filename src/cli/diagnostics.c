@@ -1,0 +1,117 @@
+/* diagnostics.c - the one line on stderr with which every verb ends when something is wrong: cause;
+ * fix. */
+#include "cli/commands.h"
+
+#include "base/cleanup.h"
+#include "model/errors.h"
+#include "supervisor/install_paths.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+size_t line_add_harmless(char *line, size_t used, size_t room, const char *text)
+{
+    enum { SHOWN_MOST = 5 }; /* bytes of "\\x1b", with its NUL */
+    for (const unsigned char *byte = (const unsigned char *) text;
+         *byte && used + SHOWN_MOST <= room; byte++) {
+        bool begins_control = byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0;
+        if (*byte < 0x20 || *byte == 0x7f || begins_control)
+            used += (size_t) snprintf(line + used, SHOWN_MOST, "\\x%02x", *byte);
+        else
+            line[used++] = (char) *byte;
+    }
+    return used;
+}
+
+/* Text may come from a file name or from a sandbox, and stderr may be a terminal: control bytes are
+ * shown. One write, so that lines of several processes do not mix. */
+static void print_harmless(const char *text)
+{
+    char line[4096] = "glovebox: ";
+    size_t used = line_add_harmless(line, strlen(line), sizeof line - 1, text);
+    line[used++] = '\n';
+    (void) !write(STDERR_FILENO, line, used);
+}
+
+static int say(const char *format, va_list values) PRINTF(1, 0);
+
+static int say(const char *format, va_list values)
+{
+    char *text = NULL;
+    if (vasprintf(&text, format, values) < 0)
+        text = NULL;
+    (void) fflush(stdout);
+    print_harmless(text ? text : "out of memory");
+    free(text);
+    return EXIT_OWN_FAILURE;
+}
+
+int complain(const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    int status = say(format, values);
+    va_end(values);
+    return status;
+}
+
+int complain_of(const error *err)
+{
+    (void) complain("%s", err->text);
+    return error_row_of((enum error_code) err->code)->exit_status;
+}
+
+int complain_of_policy(const error *err, const char *state)
+{
+    auto_text places = NULL;
+    error unused;
+    if (err->code != ERR_NOT_FOUND || path_of_policies_told(state, &places, &unused) < 0)
+        return complain_of(err);
+    (void) complain("%s; looked in %s", err->text, places);
+    return error_row_of(err->code)->exit_status;
+}
+
+/* Edits (insert, delete, replace, swap of neighbours) between two short words. */
+static size_t word_distance(const char *left, const char *right)
+{
+    enum { MOST = 31 };
+    size_t rows = strnlen(left, MOST + 1), columns = strnlen(right, MOST + 1);
+    if (rows > MOST || columns > MOST)
+        return MOST;
+    size_t cost[MOST + 1][MOST + 1];
+    for (size_t row = 0; row <= rows; row++)
+        for (size_t column = 0; column <= columns; column++) {
+            if (row == 0 || column == 0) {
+                cost[row][column] = row + column;
+                continue;
+            }
+            bool same = left[row - 1] == right[column - 1];
+            size_t best = cost[row - 1][column - 1] + (same ? 0 : 1);
+            if (cost[row - 1][column] + 1 < best)
+                best = cost[row - 1][column] + 1;
+            if (cost[row][column - 1] + 1 < best)
+                best = cost[row][column - 1] + 1;
+            if (row > 1 && column > 1 && left[row - 1] == right[column - 2] &&
+                left[row - 2] == right[column - 1] && cost[row - 2][column - 2] + 1 < best)
+                best = cost[row - 2][column - 2] + 1;
+            cost[row][column] = best;
+        }
+    return cost[rows][columns];
+}
+
+const char *nearest_word(const char *wrong, const char *const *words)
+{
+    const char *nearest = NULL;
+    size_t least = strlen(wrong) / 3 + 2; /* further away is no longer a slip */
+    for (; *words; words++) {
+        size_t distance = word_distance(wrong, *words);
+        if (distance < least) {
+            least = distance;
+            nearest = *words;
+        }
+    }
+    return nearest;
+}

@@ -1,9 +1,0 @@
-/* moment.h - moments as people and programs read them. */
-#pragma once
-
-#include <stdint.h>
-
-enum { MOMENT_SIZE = 32 };
-
-/* "2026-11-22T03:00:00Z" of milliseconds since 1970; "" of 0. Gives  `text`. */
-const char *moment_write(int64_t at_ms, char text[MOMENT_SIZE]);

@@ -1,0 +1,173 @@
+/* net.c - `glovebox net`: how often the rules of policies are used, and connections as they come.
+ */
+#include "cli/operate/net.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/daemon_request.h"
+#include "cli/options.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ANSWER_MS = 10000,
+    SILENCE_MS = 120000, /* the daemon says something more often than that, if only a comment */
+    ID_MOST = 36,
+};
+
+struct net_arguments {
+    const char *socket, *key, *run, *last;
+    bool json, unused, once, all;
+};
+
+#define FIELD(name) offsetof(struct net_arguments, name)
+
+/* clang-format off */
+static const struct option_row rows[] = {
+    { "run",    0, "ID", VALUES_NONE, "tail: only connections of this run or session", store_text, FIELD(run) },
+    { "last",   0, "N",  VALUES_NONE, "tail: begins with so many that have been; default: 10", store_text, FIELD(last) },
+    { "once",   0, NULL, VALUES_NONE, "tail: prints those that have been, and leaves", store_switch, FIELD(once) },
+    { "all",    0, NULL, VALUES_NONE, "tail: of all tenants; needs the scope admin", store_switch, FIELD(all) },
+    { "unused", 0, NULL, VALUES_NONE, "rules: only those that were never used", store_switch, FIELD(unused) },
+    { "json",   0, NULL, VALUES_NONE, "rules: the daemon's answer; tail: an object a line", store_switch, FIELD(json) },
+    { "key",    0, "KEY", VALUES_NONE, "API key; default: $GLOVEBOX_API_KEY, else as the daemon's owner", store_text, FIELD(key) },
+    { "daemon", 0, "SOCKET|HOST:PORT", VALUES_FILE, "the daemon's socket or port; default: where it is looked for", store_text, FIELD(socket) },
+};
+/* clang-format on */
+
+const struct option_table *net_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "net",
+        .examples =
+            "  glovebox net rules                    each rule of each policy, and how often it "
+            "was "
+            "used\n"
+            "  glovebox net rules --unused           what nobody has needed since the daemon "
+            "began\n"
+            "  glovebox net tail                     connections as they begin, end, are refused\n"
+            "  glovebox net tail --run run_… --json  those of one run, for programs\n",
+        .usage = "rules|tail [OPTIONS]",
+        .more = "Ctrl-C ends tail. Counts begin with the daemon.\n",
+        .rows = rows,
+        .count = COUNT_OF(rows),
+    };
+    return &table;
+}
+
+/* --- rules --------------------------------------------------------------------------------------
+ */
+
+static int print_rules(const struct net_arguments *arguments, error *err)
+{
+    const struct question question = { arguments->socket, "/v1/network/rules", "application/json",
+                                       arguments->key, ANSWER_MS };
+    auto_text text = NULL;
+    json_object *answer = NULL;
+    if (ask_value(&question, &text, &answer, err) < 0)
+        return -1;
+    if (arguments->json)
+        (void) puts(text);
+    else
+        net_print_rules(answer, arguments->unused);
+    (void) json_object_put(answer);
+    return 0;
+}
+
+/* --- tail ---------------------------------------------------------------------------------------
+ */
+
+static int on_event(void *context, const char *name, const char *data, error *err)
+{
+    const struct net_arguments *arguments = context;
+    bool is_missed = strcmp(name, "missed") == 0;
+    if (arguments->json && !is_missed) {
+        (void) puts(data);
+    } else {
+        json_object *event = json_tokener_parse(data);
+        if (!event)
+            return fail(err, ERR_PROTOCOL, "gloveboxd sent an event that is none");
+        if (is_missed)
+            net_print_missed(event);
+        else
+            net_print_event(event);
+        (void) json_object_put(event);
+    }
+    return fflush(stdout) == 0 ? 0 : fail_os(err, "write to stdout");
+}
+
+static int follow(const struct net_arguments *arguments, struct http *http, error *err)
+{
+    struct event_reader reader = { .came = on_event, .context = (void *) (uintptr_t) arguments };
+    int result = 0;
+    for (;;) {
+        char block[8192];
+        size_t got = 0;
+        http->until = deadline_in(SILENCE_MS);
+        result = http_read(http, block, sizeof block, &got, err);
+        if (result != 0 || got == 0)
+            break;
+        result = event_reader_feed(&reader, block, got, err);
+        if (result != 0)
+            break;
+    }
+    event_reader_done(&reader);
+    if (result < 0)
+        return -1;
+    if (result == 0 && arguments->once)
+        return 0;
+    return fail(err, ERR_UNAVAILABLE, "the daemon has gone; connections are not told any more");
+}
+
+static int tail(const struct net_arguments *arguments, error *err)
+{
+    static struct http http;
+    char path[256];
+    const char *id = arguments->run ? arguments->run : "";
+    const char *last = arguments->last ? arguments->last : "10";
+    if (strlen(id) > ID_MOST || strspn(id, "runse_0123456789abcdf") != strlen(id))
+        return fail(err, ERR_BAD_REQUEST, "'%.60s' is no id of a run or session", id);
+    if (strlen(last) > 4 || !*last || strspn(last, "0123456789") != strlen(last))
+        return fail(err, ERR_BAD_REQUEST, "--last takes a number to 512, not '%.40s'", last);
+    (void) snprintf(path, sizeof path, "/v1/network/connections?last=%s&follow=%d&all=%d%s%s", last,
+                    arguments->once ? 0 : 1, arguments->all ? 1 : 0, *id ? "&source=" : "", id);
+    const struct question question = { arguments->socket, path, "text/event-stream", arguments->key,
+                                       ANSWER_MS };
+    if (ask_open(&question, &http, err) < 0)
+        return -1;
+    int result = follow(arguments, &http, err);
+    http_done(&http);
+    return result;
+}
+
+int command_net(int argc, char **argv)
+{
+    struct net_arguments arguments = { 0 };
+    struct words words = { argc, argv, 2 };
+    error err = { 0 };
+    if (argc < 2)
+        return complain("what about the network? see glovebox help net");
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        options_print_help(net_option_table(), stdout);
+        return 0;
+    }
+    bool is_rules = strcmp(argv[1], "rules") == 0;
+    if (!is_rules && strcmp(argv[1], "tail") != 0)
+        return complain("net knows rules and tail, not '%s'; see glovebox help net", argv[1]);
+    int outcome = options_read(net_option_table(), &arguments, &words, &err);
+    if (outcome == OPTIONS_HELP)
+        return 0;
+    if (outcome < 0)
+        return complain_of(&err);
+    if (words.next < argc)
+        return complain("net %s takes no '%s'; see glovebox help net", argv[1], argv[words.next]);
+    if (is_rules ? arguments.run || arguments.last || arguments.once || arguments.all
+                 : arguments.unused)
+        return complain("net %s does not take this option; see glovebox help net", argv[1]);
+    outcome = is_rules ? print_rules(&arguments, &err) : tail(&arguments, &err);
+    return outcome < 0 ? complain_of(&err) : 0;
+}

@@ -1,0 +1,171 @@
+/* net_view.c - rules and connections, a line each. What sandboxes have named passes the filter for
+ * terminals. */
+#include "cli/operate/net.h"
+
+#include "cli/timestamp.h"
+
+#include "cli/daemon_request.h"
+#include "cli/tty/output_filter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { AMOUNT_SIZE = 24, LINE_SIZE = 2048 };
+
+static int64_t number_of(json_object *object, const char *name)
+{
+    return json_object_get_int64(answer_member(object, name));
+}
+
+static const char *or_dash(const char *text)
+{
+    return text && *text ? text : "-";
+}
+
+/* "1.5 MiB". */
+static void write_amount(int64_t bytes, char text[AMOUNT_SIZE])
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    double amount = (double) bytes;
+    unsigned unit = 0;
+    for (; amount >= 1024 && unit < 4; unit++)
+        amount /= 1024;
+    (void) snprintf(text, AMOUNT_SIZE, "%.*f %s", unit == 0 ? 0 : 1, amount, units[unit]);
+}
+
+static const char *time_of_day(const char *moment)
+{
+    const char *day = strchr(moment, 'T');
+    return day ? day + 1 : moment;
+}
+
+static void put_line(const char *line)
+{
+    static struct terminal terminal;
+    static bool is_open;
+    if (!is_open)
+        terminal_init(&terminal, STDOUT_FILENO);
+    is_open = true;
+    (void) fflush(stdout);
+    terminal_write(&terminal, line, strlen(line));
+    terminal_write(&terminal, "\n", 1);
+}
+
+/* --- rules --------------------------------------------------------------------------------------
+ */
+
+struct tally {
+    size_t rules, unused;
+};
+
+static void print_rule(json_object *rule, bool only_unused, struct tally *tally)
+{
+    char sent[AMOUNT_SIZE];
+    char received[AMOUNT_SIZE];
+    char moment[MOMENT_SIZE] = "never";
+    int64_t last_ms = number_of(rule, "last_ms");
+    const char *set = answer_text(rule, "set");
+    tally->rules++;
+    tally->unused += last_ms == 0;
+    if (only_unused && last_ms != 0)
+        return;
+    write_amount(number_of(rule, "sent"), sent);
+    write_amount(number_of(rule, "received"), received);
+    if (last_ms != 0)
+        (void) moment_write(last_ms, moment);
+    (void) printf("%11" PRId64 " %8" PRId64 " %10s %10s  %-20s  %s%s%s%s\n",
+                  number_of(rule, "connections"), number_of(rule, "refused"), sent, received,
+                  moment, answer_text(rule, "rule"), set && *set ? " (set " : "",
+                  set && *set ? set : "", set && *set ? ")" : "");
+}
+
+void net_print_rules(json_object *answer, bool only_unused)
+{
+    json_object *policies = answer_member(answer, "policies");
+    size_t count = policies ? json_object_array_length(policies) : 0;
+    struct tally tally = { 0 };
+    char since[MOMENT_SIZE];
+    for (size_t i = 0; i < count; i++) {
+        json_object *policy = json_object_array_get_idx(policies, i);
+        json_object *rules = answer_member(policy, "rules");
+        int64_t refused = number_of(policy, "refused");
+        (void) printf("policy %s: %" PRId64 " %s refused, since no rule allows %s\n",
+                      answer_text(policy, "name"), refused,
+                      refused == 1 ? "connection was" : "connections were",
+                      refused == 1 ? "it" : "them");
+        (void) printf("%11s %8s %10s %10s  %-20s  %s\n", "CONNECTIONS", "REFUSED", "SENT",
+                      "RECEIVED", "LAST USED", "RULE");
+        for (size_t k = 0; rules && k < json_object_array_length(rules); k++)
+            print_rule(json_object_array_get_idx(rules, k), only_unused, &tally);
+        (void) putchar('\n');
+    }
+    if (count == 0)
+        (void) puts("no policy of this daemon lets anything out");
+    else
+        (void) printf("%zu of %zu rules were not used since %s%s\n", tally.unused, tally.rules,
+                      moment_write(number_of(answer, "since_ms"), since),
+                      tally.unused > 0 ? "; what nobody needs is better taken out of its policy"
+                                       : "");
+}
+
+/* --- connections --------------------------------------------------------------------------------
+ */
+
+/* "GET api.example.org:80/repos/x". */
+static void write_place(json_object *event, char *text, size_t size)
+{
+    const char *method = answer_text(event, "method");
+    const char *path = answer_text(event, "path");
+    (void) snprintf(text, size, "%s%s%s:%" PRId64 "%s", method ? method : "",
+                    method && *method ? " " : "", or_dash(answer_text(event, "host")),
+                    number_of(event, "port"), path ? path : "");
+}
+
+static void write_end(json_object *event, char *text, size_t size)
+{
+    char sent[AMOUNT_SIZE];
+    char received[AMOUNT_SIZE];
+    char status[16] = "";
+    const char *reason = answer_text(event, "reason");
+    write_amount(number_of(event, "sent"), sent);
+    write_amount(number_of(event, "received"), received);
+    if (number_of(event, "status") > 0)
+        (void) snprintf(status, sizeof status, "%" PRId64 ", ", number_of(event, "status"));
+    (void) snprintf(text, size, "%s%s up, %s down, %" PRId64 " ms%s%s", status, sent, received,
+                    number_of(event, "ms"), reason && *reason ? ": " : "",
+                    reason && *reason ? reason : "");
+}
+
+void net_print_event(json_object *event)
+{
+    char line[LINE_SIZE];
+    char place[LINE_SIZE / 2];
+    char more[LINE_SIZE / 4];
+    char moment[MOMENT_SIZE];
+    const char *kind = or_dash(answer_text(event, "event"));
+    const char *rule = answer_text(event, "rule");
+    int64_t at_ms = number_of(event, "began_ms");
+    if (strcmp(kind, "begun") != 0)
+        at_ms += number_of(event, "ms");
+    write_place(event, place, sizeof place);
+    if (strcmp(kind, "ended") == 0)
+        write_end(event, more, sizeof more);
+    else if (strcmp(kind, "refused") == 0)
+        (void) snprintf(more, sizeof more, "%s", or_dash(answer_text(event, "reason")));
+    else
+        (void) snprintf(more, sizeof more, "to %s by rule %s",
+                        or_dash(answer_text(event, "address")), or_dash(rule));
+    (void) snprintf(
+        line, sizeof line, "%s %-7s %s %s  %s  %s", time_of_day(moment_write(at_ms, moment)), kind,
+        or_dash(answer_text(event, "source")), or_dash(answer_text(event, "policy")), place, more);
+    put_line(line);
+}
+
+void net_print_missed(json_object *event)
+{
+    (void) fprintf(stderr,
+                   "glovebox: up to %" PRId64 " connections came faster than they were read\n",
+                   number_of(event, "at_most"));
+}

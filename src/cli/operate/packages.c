@@ -1,0 +1,225 @@
+/* packages.c - `glovebox libs`: what is installed in a template, from its manifest; and the verbs
+ * by which more comes into it. */
+#include "cli/commands.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "cli/common/inputs.h"
+#include "cli/operate/packages.h"
+#include "cli/options.h"
+#include "supervisor/install_paths.h"
+#include "template/approved.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FIELD(name) offsetof(struct libs_arguments, name)
+
+/* clang-format off */
+static const struct option_row rows[] = {
+    { "template", 0, "NAME",   VALUES_NONE,   "request: for which template; default: python, of npm node", store_text,   FIELD(template_name) },
+    { "pip",      0, NULL,     VALUES_NONE,   "request: a package of Python; the default",     store_switch, FIELD(pip) },
+    { "apt",      0, NULL,     VALUES_NONE,   "request: a package of Debian",                  store_switch, FIELD(apt) },
+    { "npm",      0, NULL,     VALUES_NONE,   "request: a package of npm",                      store_switch, FIELD(npm) },
+    { "version",  0, "TEXT",   VALUES_NONE,   "request: this version; default: the newest",    store_text,   FIELD(version) },
+    { "reason",   0, "TEXT",   VALUES_NONE,   "request, approve, deny: why; it is kept with it", store_text, FIELD(reason) },
+    { "all",      0, NULL,     VALUES_NONE,   "review: what has been decided, too",            store_switch, FIELD(all) },
+    { "json",     0, NULL,     VALUES_NONE,   "the same for programs",                         store_switch, FIELD(json) },
+    { "state",    0, "FOLDER", VALUES_FOLDER, "where templates are kept",                      store_text,   FIELD(state) },
+};
+/* clang-format on */
+
+const struct option_table *libs_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "libs",
+        .examples =
+            "  glovebox libs                  what the template python has\n"
+            "  glovebox libs python numpy     only what has this word in its name\n"
+            "  glovebox libs minimal --json\n"
+            "  glovebox libs request numpy-financial --template python --reason \"net present "
+            "value\"\n"
+            "  glovebox libs review           what waits for somebody to look at it\n"
+            "  glovebox libs review ID        fetch it, read it, show what it is\n"
+            "  glovebox libs approve ID       the next build of the template installs exactly "
+            "that\n"
+            "  glovebox libs deny ID          no; or no longer\n",
+        .usage = "[OPTIONS] [TEMPLATE [WORD] | request PACKAGE | review|approve|deny ID]",
+        .more =
+            "Packages are fetched by this machine's own pip, apt or npm, as they are configured, "
+            "and kept with\ntheir sha256 in STATE/libs; what is approved stands in "
+            "STATE/libs/TEMPLATE.approved.yaml.\n",
+        .rows = rows,
+        .count = COUNT_OF(rows),
+    };
+    return &table;
+}
+
+static const char *text_of(json_object *object, const char *key)
+{
+    json_object *value = NULL;
+    return json_object_object_get_ex(object, key, &value) ? json_object_get_string(value) : "";
+}
+
+/* Prints rows, whose names have `word` in them; `note` stands behind each of them. */
+struct listing {
+    const char *word;
+    bool as_json;
+    size_t count;
+};
+
+static void print_package(struct listing *listing, json_object *package, const char *note)
+{
+    if (listing->word && !strstr(text_of(package, "name"), listing->word))
+        return;
+    if (listing->as_json)
+        (void) printf("%s%s", listing->count == 0 ? "[" : ",",
+                      json_object_to_json_string_ext(package, JSON_C_TO_STRING_PLAIN));
+    else
+        (void) printf("%-40s %s%s\n", text_of(package, "name"), text_of(package, "version"), note);
+    listing->count++;
+}
+
+static bool has_digest(json_object *packages, const char *digest)
+{
+    for (size_t index = 0; index < json_object_array_length(packages); index++)
+        if (strcmp(text_of(json_object_array_get_idx(packages, index), "sha256"), digest) == 0)
+            return true;
+    return false;
+}
+
+/* What people have approved beyond the recipe, in the template or on its way there. */
+static void print_approved(struct listing *listing, json_object *approved, json_object *inside)
+{
+    for (size_t index = 0; index < json_object_array_length(approved); index++) {
+        json_object *row = json_object_array_get_idx(approved, index);
+        auto_text note = NULL;
+        error unheard;
+        bool is_inside = inside && has_digest(inside, text_of(row, "sha256"));
+        (void) json_object_object_add(row, "built", json_object_new_boolean(is_inside));
+        if (format_text(&note, &unheard, "  (%s, approved by %s%s)", text_of(row, "manager"),
+                        text_of(row, "approved_by"),
+                        is_inside ? "" : "; comes with the next build") == 0)
+            print_package(listing, row, note);
+    }
+}
+
+static int list_template(const struct libs_arguments *arguments, const char *name, const char *word,
+                         error *err)
+{
+    struct listing listing = { .word = word, .as_json = arguments->json };
+    json_object *manifest = NULL;
+    json_object *packages = NULL;
+    json_object *inside = NULL;
+    json_object *approved = NULL;
+    auto_text state = NULL;
+    if (path_of_state(arguments->state, &state, err) < 0 ||
+        read_template_manifest(arguments->state, name, &manifest, err) < 0)
+        return -1;
+    int result = approved_read(state, name, &approved, err);
+    if (result == 0 && json_object_object_get_ex(manifest, "packages", &packages))
+        for (size_t index = 0; index < json_object_array_length(packages); index++)
+            print_package(&listing, json_object_array_get_idx(packages, index), "");
+    (void) json_object_object_get_ex(manifest, "approved", &inside);
+    if (result == 0)
+        print_approved(&listing, approved, inside);
+    if (result == 0 && arguments->json)
+        (void) puts(listing.count == 0 ? "[]" : "]");
+    if (result == 0 && listing.count == 0 && word && !arguments->json)
+        result = fail(err, ERR_NOT_FOUND,
+                      "template %s has no package with '%.60s' in its name; ask for one with: "
+                      "glovebox libs request NAME --template %s",
+                      name, word, name);
+    (void) json_object_put(approved);
+    json_object_put(manifest);
+    return result;
+}
+
+static bool comes_with_glovebox(const char *template_name)
+{
+    auto_text folder = NULL;
+    auto_text path = NULL;
+    error unheard;
+    return path_of_data("templates", &folder, &unheard) == 0 &&
+           format_text(&path, &unheard, "%s/%s.yaml", folder, template_name) == 0 &&
+           access(path, R_OK) == 0;
+}
+
+int read_template_manifest(const char *state, const char *template_name, json_object **ret_manifest,
+                           error *err)
+{
+    auto_text folder = NULL;
+    auto_text path = NULL;
+    auto_text text = NULL;
+    size_t size = 0;
+    if (strchr(template_name, '/') || template_name[0] == '.')
+        return fail(err, ERR_BAD_REQUEST,
+                    "'%s' is no name of a template; see glovebox template list", template_name);
+    if (path_of_templates(state, &folder, err) < 0 ||
+        format_text(&path, err, "%s/%s/manifest.json", folder, template_name) < 0)
+        return -1;
+    if (access(path, F_OK) < 0 && errno == ENOENT)
+        return comes_with_glovebox(template_name)
+                   ? fail(
+                         err, ERR_NOT_FOUND,
+                         "template %s is not built (looked in %s); run: glovebox template build %s",
+                         template_name, folder, template_name)
+                   : fail(err, ERR_NOT_FOUND,
+                          "there is no template '%.60s' (looked in %s); one of your own is built "
+                          "from its file: glovebox template build FILE.yaml",
+                          template_name, folder);
+    if (read_input_file(path, &text, &size, err) < 0)
+        return -1;
+    *ret_manifest = json_tokener_parse(text);
+    if (!*ret_manifest)
+        return fail(err, ERR_UNAVAILABLE, "'%s' is damaged; build the template again", path);
+    return 0;
+}
+
+/* A template cannot have one of these names here; `glovebox template show NAME` lists it too. */
+static const struct action {
+    const char *name, *what; /* what it is about, NULL: it can do without */
+    int (*take)(const struct libs_arguments *arguments, const char *what, error *err);
+} actions[] = {
+    { "request", "which package? as in: glovebox libs request NAME", libs_request },
+    { "review", NULL, libs_review },
+    { "approve", "which one? glovebox libs review shows them", libs_approve },
+    { "deny", "which one? glovebox libs review shows them", libs_deny },
+};
+
+static int act(const struct libs_arguments *arguments, const char *const operands[2], error *err)
+{
+    for_each(action, actions) {
+        if (!operands[0] || strcmp(action->name, operands[0]) != 0)
+            continue;
+        if (!operands[1] && action->what)
+            return fail(err, ERR_BAD_REQUEST, "%s", action->what);
+        return action->take(arguments, operands[1], err);
+    }
+    return list_template(arguments, operands[0] ? operands[0] : "python", operands[1], err);
+}
+
+int command_libs(int argc, char **argv)
+{
+    struct libs_arguments arguments = { 0 };
+    error err = { 0 };
+    struct words words = { argc, argv, 1 };
+    /* Flags may stand behind the names here: nothing is handed on. */
+    const char *operands[2] = { NULL, NULL };
+    size_t count = 0;
+    for (;;) {
+        int outcome = options_read(libs_option_table(), &arguments, &words, &err);
+        if (outcome == OPTIONS_HELP)
+            return 0;
+        if (outcome < 0)
+            return complain_of(&err);
+        if (words.next == words.count)
+            break;
+        if (count == COUNT_OF(operands))
+            return complain("libs takes two words, not '%s' too; see glovebox libs --help",
+                            argv[words.next]);
+        operands[count++] = argv[words.next++];
+    }
+    return act(&arguments, operands, &err) < 0 ? complain_of(&err) : 0;
+}

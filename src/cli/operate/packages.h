@@ -1,0 +1,26 @@
+/* packages.h - what is known of a template that has been built, and the way for a package into the
+ * next build. */
+#pragma once
+
+#include "base/error.h"
+
+#include <json-c/json.h>
+#include <stdbool.h>
+
+/* Gives *ret_manifest, which the caller puts; `state` is from --state, NULL if not given.
+ * Fails  ERR_NOT_FOUND  it is not built: how to */
+int read_template_manifest(const char *state, const char *template_name, json_object **ret_manifest,
+                           error *err);
+
+struct libs_arguments {
+    const char *state;
+    const char *template_name, *version, *reason;
+    bool json, pip, npm, apt, all;
+};
+
+/* Somebody asks, somebody looks, somebody decides. `id` is a request's; for
+ * `review` it may be NULL: those that wait, or all. Each is told in the log before it is done. */
+int libs_request(const struct libs_arguments *arguments, const char *name, error *err);
+int libs_review(const struct libs_arguments *arguments, const char *id, error *err);
+int libs_approve(const struct libs_arguments *arguments, const char *id, error *err);
+int libs_deny(const struct libs_arguments *arguments, const char *id, error *err);

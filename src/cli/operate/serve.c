@@ -1,0 +1,143 @@
+/* serve.c - `glovebox serve`: reads the settings, makes the sockets, watches over the pair. The
+ * flags are the rows of settings.def. */
+#include "cli/commands.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "cli/common/config.h"
+#include "cli/options.h"
+#include "supervisor/install_paths.h"
+#include "supervisor/supervisor.h"
+
+#include <string.h>
+
+static int store_setting(void *into, const struct option_row *row, const char *value, error *err);
+
+enum { OWN_ROWS = 1 };
+
+/* `field` is the setting's number; a flag without a value says true. */
+static const struct option_row rows[OWN_ROWS + SETTINGS] = {
+    { "config", 0, "FILE", VALUES_FILE,
+      "read settings from this file; default: /etc/glovebox/glovebox.yaml if it is there",
+      store_text, offsetof(struct config_flags, file) },
+#define VALUE_SETTING_TEXT   "TEXT"
+#define VALUE_SETTING_FLAG   NULL
+#define VALUE_SETTING_COUNT  "N"
+#define VALUE_SETTING_LEVEL  "LEVEL"
+#define VALUE_SETTING_FORMAT "FORMAT"
+#define SETTING(key, flag, type, start, least, most, when, text) \
+    { flag, 0, VALUE_SETTING_##type, VALUES_FILE, text, store_setting, SETTING_##key },
+#include "policy/settings.def"
+};
+
+static int store_setting(void *into, const struct option_row *row, const char *value, error *err)
+{
+    struct config_flags *flags = into;
+    (void) err;
+    flags->values[row->field] = row->value ? value : "true";
+    return 0;
+}
+
+const struct option_table *serve_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "serve",
+        .examples = "  glovebox serve                        serve on the default Unix socket\n"
+                    "  glovebox serve --listen 127.0.0.1:7070\n"
+                    "  glovebox serve --config /etc/glovebox/glovebox.yaml\n",
+        .usage = "[OPTIONS]",
+        .more = "Stays in the foreground and logs to stderr; SIGTERM lets runs end, then leaves; "
+                "SIGHUP reads\n"
+                "settings and policies again. The Unix socket is its owner's; callers over TCP "
+                "need a key:\n"
+                "glovebox key create. Each flag is a setting too: glovebox config keys.\n",
+        .rows = rows,
+        .count = COUNT_OF(rows),
+    };
+    return &table;
+}
+
+/* What the daemon is told: the settings that it may take while it runs. */
+static void write_settings(const struct settings *settings, char text[SETTINGS_TEXT_MOST])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (enum setting_id id = 0; id < SETTINGS; id++)
+        if (setting_rows[id].reloads && used < SETTINGS_TEXT_MOST)
+            used += (size_t) snprintf(text + used, SETTINGS_TEXT_MOST - used, "%s=%s\n",
+                                      setting_rows[id].key, settings->list[id].text);
+}
+
+struct reloading {
+    struct config_flags flags;
+    struct settings in_use;
+};
+
+/* Everything is read and checked before anything is changed. */
+static int read_again(void *context, char text[SETTINGS_TEXT_MOST], char *ret_restart, size_t size,
+                      error *err)
+{
+    struct reloading *reloading = context;
+    static struct settings fresh;
+    if (config_read(&reloading->flags, &fresh, err) < 0)
+        return -1;
+    (void) settings_differ(&reloading->in_use, &fresh, false, ret_restart, size);
+    for (enum setting_id id = 0; id < SETTINGS; id++)
+        if (setting_rows[id].reloads)
+            reloading->in_use.list[id] = fresh.list[id];
+    write_settings(&fresh, text);
+    return 0;
+}
+
+static const char *given(const struct settings *settings, enum setting_id id)
+{
+    return settings->list[id].text[0] ? settings->list[id].text : NULL;
+}
+
+static int serve(struct reloading *reloading, error *err)
+{
+    const struct settings *settings = &reloading->in_use;
+    const char *state = given(settings, SETTING_state);
+    auto_text socket = NULL;
+    int found = given(settings, SETTING_socket)
+                    ? format_text(&socket, err, "%s", settings->list[SETTING_socket].text)
+                    : path_of_socket(state, &socket, err);
+    struct supervised service = {
+        .state = state,
+        .socket = socket,
+        .listen = given(settings, SETTING_listen),
+        .slots = (unsigned) settings->list[SETTING_slots].number,
+        .log_sync = given(settings, SETTING_log_sync),
+        .log_keep = given(settings, SETTING_log_keep),
+        .log_witness = given(settings, SETTING_log_witness),
+        .no_keys = settings->list[SETTING_no_keys].number != 0,
+        .read_again = read_again,
+        .context = reloading,
+        .resolver = given(settings, SETTING_resolver),
+        .secrets = given(settings, SETTING_secrets),
+        .ca_file = given(settings, SETTING_ca_file),
+        .webhook = given(settings, SETTING_webhook),
+        .webhook_secret = given(settings, SETTING_webhook_secret),
+        .webhook_attempts = (unsigned) settings->list[SETTING_webhook_attempts].number,
+    };
+    write_settings(settings, service.settings);
+    return found < 0 ? -1 : supervise(&service, err);
+}
+
+int command_serve(int argc, char **argv)
+{
+    static struct reloading reloading;
+    error err = { 0 };
+    struct words words = { argc, argv, 1 };
+    int outcome = options_read(serve_option_table(), &reloading.flags, &words, &err);
+    if (outcome == OPTIONS_HELP)
+        return 0;
+    if (outcome == 0 && words.next < argc)
+        outcome = fail(&err, ERR_BAD_REQUEST, "serve takes no '%s'; see glovebox serve --help",
+                       argv[words.next]);
+    if (outcome == 0)
+        outcome = config_read(&reloading.flags, &reloading.in_use, &err);
+    if (outcome == 0)
+        outcome = serve(&reloading, &err);
+    return outcome < 0 ? complain_of(&err) : 0;
+}

@@ -1,0 +1,399 @@
+/* template.c - `glovebox template build|list|show|remove`: root file systems, made and kept by
+ * name. */
+#include "cli/commands.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/table.h"
+#include "supervisor/install_paths.h"
+#include "template/build.h"
+#include "template/recipe.h"
+#include "template/store.h"
+#include "template/tool.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char help_text[] =
+    "Makes and keeps templates: the root file systems that code runs in.\n"
+    "\n"
+    "  glovebox template build python         build a template that comes with glovebox\n"
+    "  glovebox template build my.yaml        build one of your own\n"
+    "  glovebox template build minimal --base host-copy\n"
+    "                                         without network, from this machine's packages\n"
+    "  glovebox template list                 what has been built, and what can be\n"
+    "  glovebox template show python          digest, runners, packages and versions\n"
+    "  glovebox template remove python\n"
+    "\n"
+    "  --base debian|host-copy   where packages come from (instead of what the file says)\n"
+    "  --offline                 the same as --base host-copy\n"
+    "  --state DIR               where templates are kept\n"
+    "  --json                    print JSON\n";
+
+/* What the command line says. */
+struct wishes {
+    const char *state; /* --state */
+    const char *base;  /* --base, --offline */
+    bool json, help;
+    const char *verb, *what; /* what stands behind the options */
+};
+
+static int parse_wishes(int argc, char **argv, struct wishes *ret_wishes)
+{
+    static const struct option options[] = {
+        { "state", required_argument, NULL, 's' }, { "base", required_argument, NULL, 'b' },
+        { "offline", no_argument, NULL, 'o' },     { "json", no_argument, NULL, 'j' },
+        { "help", no_argument, NULL, 'h' },        { NULL, 0, NULL, 0 },
+    };
+    struct wishes wishes = { .json = false };
+    int option;
+    optind = 1;
+    opterr = 0;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
+    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+        switch (option) {
+        case 's':
+            wishes.state = optarg;
+            break;
+        case 'b':
+            wishes.base = optarg;
+            break;
+        case 'o':
+            wishes.base = "host-copy";
+            break;
+        case 'j':
+            wishes.json = true;
+            break;
+        case 'h':
+            wishes.help = true;
+            break;
+        case ':':
+            return complain("%s needs a value; see glovebox template --help", argv[optind - 1]);
+        default:
+            return complain("there is no option '%s'; see glovebox template --help",
+                            argv[optind - 1]);
+        }
+    if (argc - optind > 2)
+        return complain("'%s' is one word too many; see glovebox template --help",
+                        argv[optind + 2]);
+    if (wishes.base && strcmp(wishes.base, "debian") != 0 && strcmp(wishes.base, "host-copy") != 0)
+        return complain("--base must be debian or host-copy, not '%s'", wishes.base);
+    wishes.verb = argc > optind ? argv[optind] : NULL;
+    wishes.what = argc > optind + 1 ? argv[optind + 1] : NULL;
+    *ret_wishes = wishes;
+    return 0;
+}
+
+static void print_json(struct json_object *object)
+{
+    (void) puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
+                                                           JSON_C_TO_STRING_NOSLASHESCAPE));
+}
+
+static const char *text_of(struct json_object *object, const char *key)
+{
+    struct json_object *value = json_object_object_get(object, key);
+    return value ? json_object_get_string(value) : "";
+}
+
+/* How a build is shown: on a terminal one line that is written over, else one line a step. */
+struct display {
+    bool terminal;
+    unsigned shown; /* step number + 1 */
+    int64_t started_ms;
+    const char *template;
+};
+
+static void show_progress(void *context, unsigned step, unsigned steps, const char *name,
+                          const char *detail)
+{
+    struct display *display = context;
+    bool fresh = display->shown != step + 1;
+    display->shown = step + 1;
+    if (!display->terminal) {
+        if (fresh)
+            (void) fprintf(stderr, "glovebox: template %s: %s (%u of %u)\n", display->template,
+                           name, step + 1, steps);
+        return;
+    }
+    char bar[33], line[512];
+    size_t done = (sizeof(bar) - 1) * step / steps;
+    memset(bar, '#', done);
+    memset(bar + done, '.', sizeof(bar) - 1 - done);
+    bar[sizeof(bar) - 1] = '\0';
+    (void) snprintf(line, sizeof(line), "%s [%s] %3" PRId64 " s  %s%s%s", display->template, bar,
+                    (now_ms() - display->started_ms) / 1000, name, detail ? ": " : "",
+                    detail ? detail : "");
+    struct winsize window = { .ws_col = 80 };
+    (void) ioctl(STDERR_FILENO, TIOCGWINSZ, &window);
+    size_t width = window.ws_col > 8 ? window.ws_col - 1U : 79;
+    for (unsigned char *byte = (unsigned char *) line; *byte; byte++)
+        if (*byte < 0x20 || *byte == 0x7f)
+            *byte = '?'; /* package scripts may say anything */
+    if (strlen(line) > width)
+        line[width] = '\0';
+    (void) fprintf(stderr, "\r\033[K%s", line);
+}
+
+static void end_progress(const struct display *display)
+{
+    if (display->terminal)
+        (void) fputs("\r\033[K", stderr);
+}
+
+static void note_signal(int number)
+{
+    (void) number;
+    tool_interrupted = 1;
+}
+
+static void catch_signals(void)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction action = { .sa_handler = note_signal };
+    for_each(number, numbers)
+        (void) sigaction(*number, &action, NULL);
+}
+
+/* A word with a '/' or ".yaml" is a file; any other is one of the templates that come with
+ * glovebox. */
+static int find_recipe(const char *what, char **ret_path, error *err)
+{
+    size_t length = strlen(what);
+    if (strchr(what, '/') || (length > 5 && strcmp(what + length - 5, ".yaml") == 0))
+        return format_text(ret_path, err, "%s", what);
+    if (!recipe_name_is_valid(what))
+        return fail(err, ERR_BAD_REQUEST, "'%.80s' is no name of a template", what);
+    auto_text folder = NULL;
+    if (path_of_data("templates", &folder, err) < 0 ||
+        format_text(ret_path, err, "%s/%s.yaml", folder, what) < 0)
+        return -1;
+    if (access(*ret_path, R_OK) == 0)
+        return 0;
+    free(*ret_path);
+    *ret_path = NULL;
+    return fail(
+        err, ERR_NOT_FOUND,
+        "no template '%s' comes with glovebox; see glovebox template list, or give a YAML file",
+        what);
+}
+
+static int build(const struct wishes *wishes, const char *state, error *err)
+{
+    auto_text path = NULL;
+    struct json_object *recipe = NULL, *manifest = NULL;
+    if (!wishes->what)
+        return complain("which template? as in: glovebox template build minimal");
+    if (find_recipe(wishes->what, &path, err) < 0 || recipe_read(path, &recipe, err) < 0)
+        return complain_of(err);
+    struct display display = {
+        .terminal = isatty(STDERR_FILENO) == 1,
+        .started_ms = now_ms(),
+        .template = text_of(recipe, "name"),
+    };
+    struct build_request request = {
+        .recipe = recipe,
+        .state = state,
+        .base = wishes->base,
+        .progress = show_progress,
+        .context = &display,
+    };
+    catch_signals();
+    (void) umask(022);
+    int result = template_build(&request, &manifest, err);
+    end_progress(&display);
+    if (result == 0 && wishes->json)
+        print_json(manifest);
+    else if (result == 0)
+        (void) printf("%s %s\n%" PRId64 " MiB in %" PRId64 " files, %zu packages, %.1f s\n",
+                      text_of(manifest, "name"), text_of(manifest, "digest"),
+                      json_object_get_int64(json_object_object_get(manifest, "bytes")) >> 20,
+                      json_object_get_int64(json_object_object_get(manifest, "files")),
+                      json_object_array_length(json_object_object_get(manifest, "packages")),
+                      (double) (now_ms() - display.started_ms) / 1000);
+    (void) json_object_put(manifest);
+    (void) json_object_put(recipe);
+    if (result == 0)
+        return 0;
+    int status = complain_of(err);
+    return tool_interrupted ? EXIT_CANCELLED : status;
+}
+
+static void print_row(struct json_object *manifest)
+{
+    (void) printf("%-12s %-19.19s %6" PRId64 " MiB  %.10s  %s\n", text_of(manifest, "name"),
+                  text_of(manifest, "digest"),
+                  json_object_get_int64(json_object_object_get(manifest, "bytes")) >> 20,
+                  text_of(manifest, "created"), text_of(manifest, "description"));
+}
+
+/* The templates that come with glovebox and have not been built. */
+static void print_unbuilt(int store)
+{
+    auto_text folder = NULL;
+    auto_text pattern = NULL;
+    glob_t files;
+    error err;
+    if (path_of_data("templates", &folder, &err) < 0 ||
+        format_text(&pattern, &err, "%s/*.yaml", folder) < 0)
+        return;
+    if (glob(pattern, 0, NULL, &files) != 0) /* NOLINT(concurrency-mt-unsafe): one thread */
+        return;
+    for (size_t index = 0; index < files.gl_pathc; index++) {
+        char name[NAME_MAX + 1];
+        struct json_object *manifest = NULL;
+        (void) snprintf(name, sizeof(name), "%s", strrchr(files.gl_pathv[index], '/') + 1);
+        name[strlen(name) - strlen(".yaml")] = '\0';
+        if (store < 0 || store_manifest(store, name, &manifest, &err) < 0)
+            (void) printf("%-12s not built; glovebox template build %s\n", name, name);
+        (void) json_object_put(manifest);
+    }
+    globfree(&files);
+}
+
+/* What scripts ask of a list; packages are a matter for `show`. */
+static struct json_object *without_packages(struct json_object *manifests)
+{
+    for (size_t index = 0; index < json_object_array_length(manifests); index++) {
+        struct json_object *manifest = json_object_array_get_idx(manifests, index);
+        json_object_object_del(manifest, "packages");
+        json_object_object_del(manifest, "python");
+    }
+    return manifests;
+}
+
+static int list(const struct wishes *wishes, const char *state, error *err)
+{
+    struct json_object *manifests = NULL;
+    auto_fd store = store_open(state, false, err);
+    if (store < 0 && err->code != ERR_NOT_FOUND)
+        return complain_of(err);
+    if (store < 0)
+        manifests = json_object_new_array();
+    else if (store_list(store, &manifests, err) < 0)
+        return complain_of(err);
+    if (wishes->json) {
+        print_json(without_packages(manifests));
+    } else {
+        for (size_t index = 0; index < json_object_array_length(manifests); index++)
+            print_row(json_object_array_get_idx(manifests, index));
+        print_unbuilt(store);
+    }
+    (void) json_object_put(manifests);
+    return 0;
+}
+
+static void print_pairs(const char *title, struct json_object *list)
+{
+    if (!list || json_object_array_length(list) == 0)
+        return;
+    (void) printf("%s:\n", title);
+    for (size_t index = 0; index < json_object_array_length(list); index++) {
+        struct json_object *one = json_object_array_get_idx(list, index);
+        (void) printf("  %-32s %s\n", text_of(one, "name"), text_of(one, "version"));
+    }
+}
+
+static void print_command(const char *name, struct json_object *words)
+{
+    (void) printf("%-12s %s:", "language", name);
+    for (size_t index = 0; index < json_object_array_length(words); index++)
+        (void) printf(" %s", json_object_get_string(json_object_array_get_idx(words, index)));
+    (void) putchar('\n');
+}
+
+static void print_manifest(struct json_object *manifest)
+{
+    static const char *const lines[] = { "name", "digest", "description", "created", "source" };
+    for_each(line, lines)
+        (void) printf("%-12s %s\n", *line, text_of(manifest, *line));
+    struct json_object *languages = json_object_object_get(manifest, "languages");
+    if (languages) {
+        json_object_object_foreach(languages, name, language)
+            print_command(name, json_object_object_get(language, "command"));
+    }
+    struct json_object *variables = json_object_object_get(manifest, "env");
+    if (variables) {
+        json_object_object_foreach(variables, name, value)(void)
+            printf("%-12s %s=%s\n", "env", name, json_object_get_string(value));
+    }
+    print_pairs("python", json_object_object_get(manifest, "python"));
+    print_pairs("packages", json_object_object_get(manifest, "packages"));
+}
+
+/* Who has mistaken the name is not told to build it. */
+static int complain_of_missing(const char *name, const error *err)
+{
+    auto_text path = NULL;
+    error unheard;
+    if (err->code == ERR_NOT_FOUND && recipe_name_is_valid(name) &&
+        find_recipe(name, &path, &unheard) < 0)
+        return complain("there is no template '%s'; see glovebox template list", name);
+    return complain_of(err);
+}
+
+static int show(const struct wishes *wishes, const char *state, error *err)
+{
+    struct json_object *manifest = NULL;
+    if (!wishes->what)
+        return complain("which template? see glovebox template list");
+    auto_fd store = store_open(state, false, err);
+    if (store < 0 || store_manifest(store, wishes->what, &manifest, err) < 0)
+        return complain_of_missing(wishes->what, err);
+    if (wishes->json)
+        print_json(manifest);
+    else
+        print_manifest(manifest);
+    (void) json_object_put(manifest);
+    return 0;
+}
+
+static int remove_one(const struct wishes *wishes, const char *state, error *err)
+{
+    if (!wishes->what)
+        return complain("which template? see glovebox template list");
+    auto_fd store = store_open(state, false, err);
+    if (store < 0 || store_sweep(store, err) < 0 || store_remove(store, wishes->what, err) < 0)
+        return complain_of(err);
+    if (wishes->json)
+        (void) printf("{\"removed\": \"%s\"}\n", wishes->what);
+    return 0;
+}
+
+int command_template(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*act)(const struct wishes *, const char *, error *);
+    } verbs[] = {
+        { "build", build }, { "list", list }, { "show", show }, { "remove", remove_one }
+    };
+    struct wishes wishes = { .json = false };
+    error err;
+    int status = parse_wishes(argc, argv, &wishes);
+    if (status != 0)
+        return status;
+    if (wishes.help) {
+        (void) fputs(help_text, stdout);
+        return 0;
+    }
+    auto_text state = NULL;
+    if (path_of_state(wishes.state, &state, &err) < 0)
+        return complain_of(&err);
+    for_each(verb, verbs)
+        if (wishes.verb && strcmp(wishes.verb, verb->name) == 0)
+            return verb->act(&wishes, state, &err);
+    if (!wishes.verb)
+        return complain("what to do? build, list, show or remove; see glovebox template --help");
+    return complain("there is no 'template %s'; it is build, list, show or remove", wishes.verb);
+}

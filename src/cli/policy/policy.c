@@ -1,0 +1,413 @@
+/* policy.c - `glovebox policy`: looks at what a run may do, and checks policy files. */
+#include "policy/policy.h"
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/policy/policy_verbs.h"
+#include "policy/network_set.h"
+#include "policy/search_path.h"
+#include "supervisor/install_paths.h"
+#include "supervisor/package_mirrors.h"
+
+#include <json.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What was asked on the command line. */
+struct request {
+    bool json;
+    int count;
+    char **words; /* names or files */
+};
+
+typedef int answer(const struct request *request);
+
+static answer show, validate, list, sets;
+
+static const struct verb {
+    const char *name;
+    answer *answer;
+    int least, most; /* words */
+    const char *usage;
+} verbs[] = {
+    { "show", show, 1, 1, "glovebox policy show data" },
+    { "validate", validate, 1, 1 << 20, "glovebox policy validate mine.yaml" },
+    { "list", list, 0, 0, "glovebox policy list" },
+    { "sets", sets, 0, 1, "glovebox policy sets" },
+};
+
+static void print_help(void)
+{
+    (void) puts(
+        "  glovebox policy list                   name the policies\n"
+        "  glovebox policy show data              what policy data grants, and where it ends\n"
+        "  glovebox policy validate mine.yaml     check files, with line and column\n"
+        "  glovebox policy sets                   named sets, and what each of them allows\n"
+        "  glovebox policy explain --policy data  which line of which file says what\n"
+        "  glovebox policy explain --policy data --code file.py\n"
+        "                                         and what would become of this code\n"
+        "  glovebox policy test cases.yaml        whether it decides as expected\n"
+        "\n"
+        "  --json    the same for programs\n"
+        "\n"
+        "Policies are files NAME.yaml; the first that is found counts: in GLOVEBOX_POLICIES if it\n"
+        "is set, else in /etc/glovebox/policies, else among those that came with glovebox.");
+}
+
+/* Prints a string as JSON does. */
+static void print_json_text(const char *text)
+{
+    json_object *string = json_object_new_string(text);
+    const char *json =
+        string ? json_object_to_json_string_ext(string, JSON_C_TO_STRING_NOSLASHESCAPE) : NULL;
+    (void) fputs(json ? json : "null", stdout);
+    (void) json_object_put(string);
+}
+
+static int print_json_policy(const struct policy *policy, error *err)
+{
+    auto_text text = NULL;
+    if (policy_render(policy, &text, err) < 0)
+        return -1;
+    (void) fputs("{\"digest\":", stdout);
+    print_json_text(policy->digest);
+    (void) fputs(",\"extends\":", stdout);
+    if (policy->extends[0])
+        print_json_text(policy->extends);
+    else
+        (void) fputs("null", stdout);
+    (void) printf(",%s", text + 1); /* the rendering goes on behind its bracket */
+    return 0;
+}
+
+static void print_limits(const struct policy *policy)
+{
+    (void) printf("\n%-16s %-12s %-12s\n", "limit", "a run gets", "at most");
+    for_each(row, limit_rows) {
+        enum limit_id id = (enum limit_id)(row - limit_rows);
+        uint64_t values[] = { limit_get(&policy->limits, id), limit_get(&policy->maximum, id) };
+        char texts[2][32];
+        for (int i = 0; i < 2; i++)
+            if (limit_may_be_off(id) && values[i] == 0)
+                (void) snprintf(texts[i], sizeof texts[i], "not limited");
+            else
+                limit_print(id, values[i], texts[i], sizeof texts[i]);
+        (void) printf("%-16s %-12s %-12s %s\n", row->name, texts[0], texts[1], row->text);
+    }
+}
+
+static void print_sessions(const struct policy *policy)
+{
+    const char *before = "";
+    (void) printf("%-16s ", "sessions");
+    for (unsigned i = 0; i < SESSIONS_BOUNDS; i++) {
+        enum policy_session_bound bound = (enum policy_session_bound) i;
+        uint64_t most = 0;
+        char text[64];
+        if (!policy_bounds_sessions(policy, bound, &most))
+            continue;
+        policy_bound_print(bound, most, text, sizeof text);
+        (void) printf("%s%s", before, text);
+        before = ", ";
+    }
+    (void) puts(policy->sessions.given ? "" : "not limited");
+}
+
+static void print_approval(const struct policy_approval *approval)
+{
+    char when[64], scopes[64], expires[32];
+    if (approval->when == 0) {
+        (void) printf("%-16s none\n", "approval");
+        return;
+    }
+    approval_print_asks(approval->when, when, sizeof when);
+    approval_print_scopes(approval_scopes(approval), scopes, sizeof scopes);
+    limit_print(LIMIT_wall, approval_expires_ms(approval), expires, sizeof expires);
+    (void) printf("%-16s when %s; by %s; scopes %s; expires %s\n", "approval", when,
+                  approval->is_out_of_band ? "out_of_band" : "terminal", scopes, expires);
+}
+
+static void print_expect(const struct policy_expect *expect)
+{
+    json_object *list = expect->text[0] ? json_tokener_parse(expect->text) : NULL;
+    if (!list && expect->on_fault == ON_FAULT_UNSAID) {
+        (void) printf("%-16s none\n", "expect");
+        return;
+    }
+    (void) printf("%-16s on_fault %s\n", "expect", policy_on_fault_name(expect->on_fault));
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        json_object_object_foreach(json_object_array_get_idx(list, i), name, value)(void)
+            printf("  %-14s %s\n", name,
+                   json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
+                                                             JSON_C_TO_STRING_NOSLASHESCAPE));
+    }
+    (void) json_object_put(list);
+}
+
+static void print_policy(const struct policy *policy)
+{
+    (void) printf("%-16s %s%s%s\n", "name", policy->name, policy->extends[0] ? ", extends " : "",
+                  policy->extends);
+    if (policy->description[0])
+        (void) printf("%-16s %s\n", "description", policy->description);
+    (void) printf("%-16s %s\n%-16s", "template", policy->template, "languages");
+    for (size_t i = 0; i < policy->language_count; i++)
+        (void) printf("%s %s", i > 0 ? "," : "", policy->languages[i]);
+    (void) printf("\n%-16s %s\n", "network",
+                  policy->network == POLICY_NETWORK_RULES      ? "what is listed below"
+                  : policy->network == POLICY_NETWORK_LOOPBACK ? "loopback"
+                                                               : "none");
+    for (unsigned i = 0; policy->network == POLICY_NETWORK_RULES && i < policy->way.count; i++) {
+        char text[NETWORK_RULE_TEXT];
+        const struct network_rule *rule = &policy->way.rules[i];
+        network_rule_write(rule, text);
+        (void) printf("  allow          %s", text);
+        if (rule->from_set > 0)
+            (void) printf("  (set %s)", policy->way.sets[rule->from_set - 1]);
+        (void) putchar('\n');
+    }
+    for (unsigned i = 0; i < policy->way.endpoint_count; i++) {
+        char text[NETWORK_RULE_TEXT];
+        network_endpoint_write(&policy->way.endpoints[i], text);
+        (void) printf("  endpoint       %s\n", text);
+    }
+    for (size_t i = 0; i < policy->variable_count; i++)
+        (void) printf("%-16s %s=%s\n", i > 0 ? "" : "env", policy->variables[i].name,
+                      policy->variables[i].value);
+    print_sessions(policy);
+    print_approval(&policy->approval);
+    print_expect(&policy->expect);
+    (void) printf("%-16s %s\n", "digest", policy->digest);
+    print_limits(policy);
+}
+
+static int show(const struct request *request)
+{
+    error err;
+    auto_text path = NULL;
+    static struct policy policy; /* too large for a stack */
+    if (path_of_policies(&path, &err) < 0 ||
+        policy_load(path, request->words[0], &policy, &err) < 0)
+        return complain_of_policy(&err, NULL);
+    if (!request->json)
+        print_policy(&policy);
+    else if (print_json_policy(&policy, &err) < 0)
+        return complain_of(&err);
+    else
+        (void) putchar('\n');
+    return 0;
+}
+
+/* A file's neighbours come before the installed policies, as they will where it is going to lie. */
+static int read_beside(const char *file, const char *path, struct policy *ret_policy, error *err)
+{
+    auto_text search = NULL;
+    const char *slash = strrchr(file, '/');
+    int length = slash ? (int) (slash - file) + 1 : 2;
+    if (format_text(&search, err, "%.*s:%s", length, slash ? file : "./", path) < 0)
+        return -1;
+    return policy_read(file, search, ret_policy, err);
+}
+
+static void print_json_verdict(const char *file, const struct policy *policy, const error *err)
+{
+    (void) fputs("{\"file\":", stdout);
+    print_json_text(file);
+    (void) printf(",\"valid\":%s,\"%s\":", policy ? "true" : "false", policy ? "name" : "message");
+    print_json_text(policy ? policy->name : err->text);
+    if (policy) {
+        (void) fputs(",\"digest\":", stdout);
+        print_json_text(policy->digest);
+    }
+    (void) putchar('}');
+}
+
+static int validate(const struct request *request)
+{
+    error err;
+    auto_text path = NULL;
+    if (path_of_policies(&path, &err) < 0)
+        return complain_of(&err);
+    int status = 0;
+    for (int i = 0; i < request->count; i++) {
+        const char *file = request->words[i];
+        static struct policy policy; /* the same */
+        bool valid = read_beside(file, path, &policy, &err) == 0;
+        if (request->json) {
+            (void) putchar(i == 0 ? '[' : ',');
+            print_json_verdict(file, valid ? &policy : NULL, &err);
+        } else if (valid)
+            (void) printf("%s is valid: policy %s, %s\n", file, policy.name, policy.digest);
+        else
+            (void) complain_of(&err);
+        if (!valid)
+            status = EXIT_OWN_FAILURE;
+    }
+    if (request->json)
+        (void) puts("]");
+    return status;
+}
+
+static int list(const struct request *request)
+{
+    static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
+    error err;
+    auto_text path = NULL;
+    size_t count = 0;
+    if (path_of_policies(&path, &err) < 0 || policy_list(path, names, &count, &err) < 0)
+        return complain_of(&err);
+    int status = 0;
+    const char *between = "[";
+    for (size_t i = 0; i < count; i++) {
+        static struct policy policy; /* the same */
+        /* A wrong file is said and does not hide the others. */
+        if (policy_load(path, names[i], &policy, &err) < 0) {
+            status = complain_of(&err);
+            continue;
+        }
+        if (!request->json) {
+            (void) printf("%-16s %s\n", policy.name, policy.description);
+            continue;
+        }
+        (void) fputs(between, stdout);
+        between = ",";
+        if (print_json_policy(&policy, &err) < 0)
+            return complain_of(&err);
+    }
+    if (request->json)
+        (void) puts(*between == '[' ? "[]" : "]");
+    return status;
+}
+
+static void print_json_set(const struct network_set *set)
+{
+    json_object *object = json_object_new_object();
+    json_object *rules = json_object_new_array();
+    json_object *variables = json_object_new_object();
+    for (unsigned i = 0; i < set->way.count; i++) {
+        char text[NETWORK_RULE_TEXT];
+        network_rule_write(&set->way.rules[i], text);
+        (void) json_object_array_add(rules, json_object_new_string(text));
+    }
+    for (size_t i = 0; i < set->variable_count; i++)
+        (void) json_object_object_add(variables, set->variables[i].name,
+                                      json_object_new_string(set->variables[i].value));
+    (void) json_object_object_add(object, "name", json_object_new_string(set->name));
+    (void) json_object_object_add(object, "description", json_object_new_string(set->description));
+    (void) json_object_object_add(object, "allow", rules);
+    (void) json_object_object_add(object, "env", variables);
+    (void) puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN |
+                                                           JSON_C_TO_STRING_NOSLASHESCAPE));
+    (void) json_object_put(object);
+}
+
+static void print_set(const struct network_set *set)
+{
+    (void) printf("%-16s %s\n", set->name, set->description);
+    for (unsigned i = 0; i < set->way.count; i++) {
+        char text[NETWORK_RULE_TEXT];
+        network_rule_write(&set->way.rules[i], text);
+        (void) printf("  allow          %s\n", text);
+    }
+    for (size_t i = 0; i < set->variable_count; i++)
+        (void) printf("  env            %s=%s\n", set->variables[i].name, set->variables[i].value);
+}
+
+/* The folders `sets` of a search path. */
+static int path_of_sets(const char *path, char **ret_path, error *err)
+{
+    char folder[PATH_MAX];
+    auto_text all = NULL;
+    for (const char *rest = search_path_next(path, folder); rest;
+         rest = search_path_next(rest, folder)) {
+        auto_text before = all;
+        all = NULL;
+        if (format_text(&all, err, "%s%s%s/sets", before ? before : "", before ? ":" : "", folder) <
+            0)
+            return -1;
+    }
+    *ret_path = take_text(&all);
+    return 0;
+}
+
+/* Reads this host's package managers anew, as glovebox serve does when it starts. */
+static int sets(const struct request *request)
+{
+    static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
+    static struct network_set set;
+    error err;
+    auto_text path = NULL;
+    auto_text folders = NULL;
+    size_t count = 0;
+    if (host_sets_write(NULL, &err) < 0)
+        (void) complain_of(&err); /* those of the last start are still there */
+    if (path_of_policies(&path, &err) < 0 || path_of_sets(path, &folders, &err) < 0 ||
+        policy_list(folders, names, &count, &err) < 0)
+        return complain_of(&err);
+    int status = 0;
+    bool is_found = request->count == 0;
+    for (size_t i = 0; i < count; i++) {
+        if (request->count > 0 && strcmp(names[i], request->words[0]) != 0)
+            continue;
+        is_found = true;
+        if (network_set_load(path, names[i], &set, &err) < 0)
+            status = complain_of(&err);
+        else if (request->json) /* one object a line */
+            print_json_set(&set);
+        else
+            print_set(&set);
+    }
+    return is_found ? status
+                    : complain("there is no set '%s'; see glovebox policy sets", request->words[0]);
+}
+
+static const struct verb *find_verb(const char *name)
+{
+    for_each(verb, verbs)
+        if (strcmp(verb->name, name) == 0)
+            return verb;
+    return NULL;
+}
+
+int command_policy(int argc, char **argv)
+{
+    static const char *const names[] = {
+        "show", "validate", "list", "sets", "explain", "test", NULL
+    };
+    if (argc > 1 && strcmp(argv[1], "explain") == 0)
+        return policy_explain(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "test") == 0)
+        return policy_test(argc - 1, argv + 1);
+    struct request request = { .words = argv };
+    const struct verb *verb = NULL;
+    bool only_words = false;
+    /* Words move to the front of argv, options are taken out. */
+    for (int i = 1; i < argc; i++) {
+        if (!only_words && strcmp(argv[i], "--") == 0)
+            only_words = true;
+        else if (!only_words && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
+            print_help();
+            return 0;
+        } else if (!only_words && strcmp(argv[i], "--json") == 0)
+            request.json = true;
+        else if (!only_words && argv[i][0] == '-' && argv[i][1] != '\0')
+            return complain("policy has no option '%s'; see glovebox policy --help", argv[i]);
+        else if (verb)
+            request.words[request.count++] = argv[i];
+        else if (!(verb = find_verb(argv[i]))) {
+            const char *meant = nearest_word(argv[i], names);
+            return complain("policy cannot '%s'; %s%s", argv[i],
+                            meant ? "did you mean glovebox policy " : "see glovebox policy --help",
+                            meant ? meant : "");
+        }
+    }
+    if (!verb)
+        return complain("what about policies? try glovebox policy list");
+    if (request.count < verb->least || request.count > verb->most)
+        return complain("%s takes %s; try %s", verb->name,
+                        verb->most == 0   ? "no name"
+                        : verb->most == 1 ? "one name"
+                                          : "files",
+                        verb->usage);
+    return verb->answer(&request);
+}

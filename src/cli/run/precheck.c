@@ -1,0 +1,165 @@
+/* precheck.c - `glovebox check`: what a look at code finds, and what a policy makes of it. */
+#include "cli/commands.h"
+#include "cli/common/config.h"
+
+#include "base/table.h"
+#include "cli/common/inputs.h"
+#include "cli/common/precheck_request.h"
+#include "cli/options.h"
+#include "client/client.h"
+#include "policy/precheck.h"
+#include "supervisor/install_paths.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct check_arguments {
+    const char *code, *language, *policy, *daemon, *state;
+    bool json, private;
+};
+
+#define FIELD(name) offsetof(struct check_arguments, name)
+
+/* clang-format off */
+static const struct option_row rows[] = {
+    { "code",     'c', "CODE",     VALUES_NONE,     "look at this text",                               store_text,   FIELD(code) },
+    { "language", 'l', "LANGUAGE", VALUES_LANGUAGE, "of the code; default: by name or first line, else python", store_text, FIELD(language) },
+    { "policy",   'p', "NAME",     VALUES_POLICY,   "whose rules decide; default: as run",            store_text,   FIELD(policy) },
+    { "json",     0,   NULL,       VALUES_NONE,     "print what was found as JSON",                    store_switch, FIELD(json) },
+    { "daemon",   0,   "SOCKET",   VALUES_FILE,     "use the daemon at this socket",                   store_text,   FIELD(daemon) },
+    { "private",  0,   NULL,       VALUES_NONE,     "use no running daemon, start one for this call",  store_switch, FIELD(private) },
+    { "state",    0,   "FOLDER",   VALUES_FOLDER,   "where templates are kept",                        store_text,   FIELD(state) },
+};
+/* clang-format on */
+
+const struct option_table *check_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "check",
+        .examples =
+            "  glovebox check script.py              what is found, and what becomes of it\n"
+            "  glovebox check --policy data -        code from stdin\n"
+            "  glovebox check -c 'import ctypes'     a line of code\n",
+        .usage = "[OPTIONS] FILE|-\n       glovebox check [OPTIONS] -c CODE",
+        .more = "Nothing of the code runs. Exit status 0: it may run, warnings included; 126: the "
+                "policy denies\nit or wants a person asked; 125: there was no look.\n"
+                "It is a lint of what code says openly: the sandbox is the boundary, not this.\n",
+        .rows = rows,
+        .count = COUNT_OF(rows),
+    };
+    return &table;
+}
+
+static void print_finding(const char *name, const struct look_finding *finding)
+{
+    enum check_rule rule = check_rule_find(finding->rule);
+    const char *text = rule < CHECK_RULES ? check_rows[rule].text : finding->rule;
+    char place[24] = "";
+    if (finding->line > 0)
+        (void) snprintf(place, sizeof place, ":%d", finding->line);
+    (void) printf("%s%s: %s: %s%s%s [%s]\n", name, place, finding->decision, text,
+                  finding->subject[0] ? ": " : "", finding->subject, finding->rule);
+}
+
+/* As compilers do, so that editors find the place. */
+static void print_result(const char *name, json_object *result, const char *policy)
+{
+    struct look_finding finding;
+    const char *failure = look_failure(result);
+    const char *decision = look_decision(result);
+    for (size_t i = 0; look_finding_at(result, i, &finding); i++)
+        print_finding(name, &finding);
+    if (failure)
+        (void) printf("%s: deny: %s [checker]\n", name, failure);
+    (void) printf("%s: policy %s: %s\n", name, policy, decision);
+}
+
+struct code {
+    const char *name; /* in what is printed */
+    char *text;
+    size_t size;
+};
+
+static int read_code(const struct check_arguments *arguments, const struct words *words,
+                     struct code *ret_code, error *err)
+{
+    const char *path = words->next < words->count ? words->words[words->next] : NULL;
+    if (!arguments->code == !path || words->next + 1 < words->count)
+        return fail(err, ERR_BAD_REQUEST, "give one file, - for stdin, or -c CODE");
+    bool is_file = path && strcmp(path, "-") != 0;
+    *ret_code = (struct code){ .name = is_file ? path : "code" };
+    if (is_file)
+        return read_input_file(path, &ret_code->text, &ret_code->size, err);
+    if (path)
+        return read_to_end(STDIN_FILENO, "stdin", &ret_code->text, &ret_code->size, err);
+    ret_code->size = strlen(arguments->code);
+    return format_text(&ret_code->text, err, "%s", arguments->code);
+}
+
+static int connect_daemon(const struct check_arguments *arguments, const char *policy,
+                          glb_client **ret_client)
+{
+    glb_connect_options options = {
+        .socket = arguments->daemon,
+        .state = arguments->state,
+        .how = arguments->private  ? GLB_CONNECT_PRIVATE
+               : arguments->daemon ? GLB_CONNECT_SOCKET
+                                   : GLB_CONNECT_ANY,
+        .template_name = strcmp(policy, "minimal") == 0 ? "minimal" : "python",
+    };
+    return glb_connect(&options, sizeof options, ret_client) == GLB_OK
+               ? 0
+               : complain("%s", glb_error_text());
+}
+
+/* Gives the exit status. */
+static int check(const struct check_arguments *arguments, const struct code *code)
+{
+    error err = { 0 };
+    glb_client *client = NULL;
+    json_object *result = NULL;
+    json_object *checks = NULL;
+    const char *policy =
+        arguments->policy ? arguments->policy : config_default_policy(arguments->state);
+    struct look look = { .code = code->text,
+                         .code_size = code->size,
+                         .policy = policy,
+                         .language = arguments->language
+                                         ? arguments->language
+                                         : language_of_file(code->name, code->text, code->size) };
+    int status = connect_daemon(arguments, policy, &client);
+    if (status != 0)
+        return status;
+    if (!client->private)
+        look.policy = arguments->policy; /* NULL: the daemon's default */
+    int looked = look_at_code(client, &look, &result, &err);
+    glb_close(client);
+    if (looked < 0)
+        return complain_of(&err);
+    if (arguments->json && json_object_object_get_ex(result, "checks", &checks))
+        (void) puts(json_object_to_json_string_ext(checks, JSON_C_TO_STRING_PLAIN |
+                                                               JSON_C_TO_STRING_NOSLASHESCAPE));
+    else
+        print_result(code->name, result, policy);
+    status = check_decision_find(look_decision(result)) >= CHECK_ASK ? EXIT_DENIED : 0;
+    (void) json_object_put(result);
+    return status;
+}
+
+int command_check(int argc, char **argv)
+{
+    struct check_arguments arguments = { 0 };
+    struct words words = { argc, argv, 1 };
+    struct code code = { 0 };
+    error err = { 0 };
+    int outcome = options_read(check_option_table(), &arguments, &words, &err);
+    if (outcome == OPTIONS_HELP)
+        return 0;
+    if (outcome < 0 || read_code(&arguments, &words, &code, &err) < 0)
+        return complain_of(&err);
+    int status = check(&arguments, &code);
+    free(code.text);
+    return status;
+}

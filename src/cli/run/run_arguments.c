@@ -1,0 +1,279 @@
+/* run_arguments.c - the flags of `run` and `exec`: a table of their own, and one row for each
+ * limit. */
+#include "cli/run/run_arguments.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "cli/common/inputs.h"
+#include "cli/options.h"
+#include "model/limits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int take_file(void *into, const struct option_row *row, const char *value, error *err)
+{
+    (void) row;
+    struct run_arguments *arguments = into;
+    if (arguments->file_count == RUN_FILES_MOST)
+        return fail(err, ERR_BAD_REQUEST, "more than %d files; give an archive", RUN_FILES_MOST);
+    if (read_file_argument(value, &arguments->files[arguments->file_count], err) < 0)
+        return -1;
+    arguments->file_count++;
+    return 0;
+}
+
+static int take_variable(void *into, const struct option_row *row, const char *value, error *err)
+{
+    (void) row;
+    struct run_arguments *arguments = into;
+    if (arguments->variable_count == RUN_VARIABLES_MOST)
+        return fail(err, ERR_BAD_REQUEST, "more than %d variables", RUN_VARIABLES_MOST);
+    if (!strchr(value, '=') || value[0] == '=')
+        return fail(err, ERR_BAD_REQUEST, "--env takes NAME=VALUE, not '%s'", value);
+    arguments->variables[arguments->variable_count++] = value;
+    return 0;
+}
+
+/* "64" that was meant as "64MiB". */
+static bool lacks_its_unit(const struct limit_row *limit, const char *value, uint64_t number)
+{
+    bool is_bare = value[strspn(value, "0123456789")] == '\0';
+    return limit->unit == UNIT_BYTES && is_bare && number > 0 && number < limit->least &&
+           number <= limit->most >> 20 && number << 20 >= limit->least;
+}
+
+static int take_limit(void *into, const struct option_row *row, const char *value, error *err)
+{
+    struct run_arguments *arguments = into;
+    enum limit_id id = (enum limit_id) row->field;
+    const struct limit_row *limit = &limit_rows[id];
+    uint64_t number = 0;
+    if (limit_parse(id, value, &number, err) < 0)
+        return under(err, "--%s", row->name);
+    if (number < limit->least || number > limit->most) {
+        char least[32], most[32];
+        limit_print(id, limit->least, least, sizeof least);
+        limit_print(id, limit->most, most, sizeof most);
+        if (lacks_its_unit(limit, value, number))
+            return fail(
+                err, ERR_LIMIT,
+                "--%s %s is %s bytes, and %s to %s can be given; write --%s %sMiB if that is "
+                "meant",
+                row->name, value, value, least, most, row->name, value);
+        return fail(err, ERR_LIMIT, "--%s %s is out of bounds; give %s to %s", row->name, value,
+                    least, most);
+    }
+    arguments->limits[arguments->limit_count % RUN_LIMITS_MOST] =
+        (glb_limit){ .name = limit->name, .value = number };
+    if (arguments->limit_count < RUN_LIMITS_MOST)
+        arguments->limit_count++;
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct run_arguments, name)
+
+/* name, letter, value, what the shell offers, text, how it is taken, where */
+/* clang-format off */
+static const struct option_row own_rows[] = {
+    { "code",     'c', "CODE",       VALUES_NONE,     "run this text",                                   store_text,    FIELD(code_text) },
+    { "language", 'l', "LANGUAGE",   VALUES_LANGUAGE, "of the code; default: by name or first line, else python", store_text, FIELD(language) },
+    { "policy",   'p', "NAME",       VALUES_POLICY,   "what the run may do; default: the daemon's, which is data where its template is built", store_text, FIELD(policy) },
+    { "template", 0,   "NAME",       VALUES_NONE,     "root file system; default: what the policy says", store_text,    FIELD(template_name) },
+    { "file",     'f', "FILE[:PATH][:ro]", VALUES_FILE, "copy a file to /workspace (or PATH there); :ro makes it read-only", take_file, 0 },
+    { "out",      'o', "FOLDER",     VALUES_FOLDER,   "write the files that the run makes here",         store_text,    FIELD(out) },
+    { "receipt",  0,   "FILE",       VALUES_FILE,     "write the signed receipt of the run here",        store_text,    FIELD(receipt) },
+    { "expect",   0,   "FILE",       VALUES_FILE,     "compare the output with what this JSON file expects; 65 if it is something else", store_text, FIELD(expect) },
+    { "env",      'e', "NAME=VALUE", VALUES_NONE,     "set an environment variable",                     take_variable, 0 },
+    { "stdin",    'i', NULL,         VALUES_NONE,     "pass stdin on; default: the program reads nothing", store_switch, FIELD(pass_stdin) },
+    { "json",     0,   NULL,         VALUES_NONE,     "print the whole result as JSON on stdout",        store_switch,  FIELD(json) },
+    { "no-wait",  0,   NULL,         VALUES_NONE,     "where a person is asked first: give the approval's id at once, and 126", store_switch, FIELD(no_wait) },
+    { "daemon",   0,   "SOCKET|HOST:PORT", VALUES_FILE, "use the daemon at this socket or port (GLOVEBOX_API_KEY is its key)", store_text,    FIELD(daemon) },
+    { "private",  0,   NULL,         VALUES_NONE,     "use no running daemon, start one for this call",  store_switch,  FIELD(private) },
+    { "state",    0,   "FOLDER",     VALUES_FOLDER,   "where templates are kept",                        store_text,    FIELD(state) },
+    { "verbose",  'v', NULL,         VALUES_NONE,     "say on stderr what is chosen and how long it takes", store_switch, FIELD(verbose) },
+};
+/* clang-format on */
+
+enum { ROWS = COUNT_OF(own_rows) + LIMITS };
+
+/* Our rows and then the limits': built once, because names and texts come from limits.def. */
+static const struct option_row *all_rows(void)
+{
+    static struct option_row rows[ROWS];
+    static char names[LIMITS][32];
+    static char texts[LIMITS][160];
+    static const char *const values[] = {
+        [UNIT_COUNT] = "N", [UNIT_BYTES] = "SIZE", [UNIT_MSEC] = "TIME", [UNIT_MILLI] = "N"
+    };
+    if (rows[0].name)
+        return rows;
+    memcpy(rows, own_rows, sizeof own_rows);
+    for (size_t id = 0; id < LIMITS; id++) {
+        const struct limit_row *limit = &limit_rows[id];
+        (void) snprintf(names[id], sizeof names[id], "%s", limit->name);
+        for (char *letter = names[id]; *letter; letter++)
+            if (*letter == '_')
+                *letter = '-';
+        (void) snprintf(texts[id], sizeof texts[id], "%s", limit->text);
+        rows[COUNT_OF(own_rows) + id] = (struct option_row){
+            .name = names[id],
+            .value = values[limit->unit],
+            .text = texts[id],
+            .take = take_limit,
+            .field = id,
+        };
+    }
+    return rows;
+}
+
+#define ENDINGS                                                                                 \
+    "SIZE is a number with KiB, MiB or GiB; TIME with ms, s, m or h.\n"                         \
+    "The program's exit status passes through. 124: ended for a time or output limit;\n"        \
+    "137: out of memory; 126: denied by policy, or a limit that cannot be had; 125: glovebox\n" \
+    "could not run it; 65: it ended with 0, and its output is not what --expect says.\n"
+
+const struct option_table *run_option_table(void)
+{
+    static struct option_table table = {
+        .verb = "run",
+        .examples = "  glovebox run script.py arg            run a script with an argument\n"
+                    "  glovebox run -c \"print(6 * 7)\"        run a line of code\n"
+                    "  echo 'print(1)' | glovebox run -      run code from stdin\n"
+                    "  glovebox run --file data.csv --out out plot.py\n"
+                    "                                        give a file, keep what is made\n"
+                    "  glovebox run --file data.csv:/workspace/in/x.csv:ro plot.py\n"
+                    "  glovebox run --wall 1s --memory 64MiB --cpus 0.5 script.py\n"
+                    "  cat data | glovebox run --stdin script.py\n"
+                    "  glovebox run --expect table.json --out out report.py\n"
+                    "                                        is what it made as expected?\n",
+        .usage = "[OPTIONS] FILE|- [ARGUMENTS]\n       glovebox run [OPTIONS] -c CODE [ARGUMENTS]",
+        .more = ENDINGS,
+        .count = ROWS,
+    };
+    table.rows = all_rows();
+    return &table;
+}
+
+const struct option_table *exec_option_table(void)
+{
+    static struct option_row rows[ROWS];
+    static struct option_table table = {
+        .verb = "exec",
+        .examples = "  glovebox exec -- ls -l /              run a command\n"
+                    "  glovebox exec --file a.tar -- tar xf a.tar\n"
+                    "  glovebox exec --out out -- bash -c 'date > now'\n",
+        .usage = "[OPTIONS] -- COMMAND [ARGUMENTS]",
+        .more = ENDINGS,
+        .rows = rows,
+        .count = ROWS,
+    };
+    memcpy(rows, all_rows(), sizeof rows);
+    for (size_t index = 0; index < ROWS; index++) /* taken only to be refused in words */
+        if (strcmp(rows[index].name, "code") == 0 || strcmp(rows[index].name, "language") == 0)
+            rows[index].text = NULL;
+    return &table;
+}
+
+/* Where the code comes from: -c, "-" or a file; what stands behind it are the code's arguments. */
+static int take_code(struct run_arguments *arguments, const struct words *words, error *err)
+{
+    int next = words->next;
+    size_t size = 0;
+    if (arguments->code_text) {
+        arguments->code = strdup(arguments->code_text);
+        if (!arguments->code)
+            return fail(err, ERR_INTERNAL, "out of memory");
+        size = strlen(arguments->code);
+    } else if (next >= words->count) {
+        return fail(err, ERR_BAD_REQUEST,
+                    "there is nothing to run; give a file, - for stdin, or -c CODE");
+    } else if (strcmp(words->words[next], "-") == 0) {
+        next++;
+        if (arguments->pass_stdin)
+            return fail(err, ERR_BAD_REQUEST,
+                        "stdin cannot be both code and input; give the code as a file");
+        if (read_to_end(STDIN_FILENO, "stdin", &arguments->code, &size, err) < 0)
+            return -1;
+    } else {
+        const char *path = words->words[next++];
+        if (read_input_file(path, &arguments->code, &size, err) < 0)
+            return -1;
+        arguments->file_name = strdup(last_part(path));
+        if (!arguments->file_name)
+            return fail(err, ERR_INTERNAL, "out of memory");
+        if (!arguments->language)
+            arguments->language = language_of_file(path, arguments->code, size);
+        if (size == 0)
+            return fail(err, ERR_BAD_REQUEST, "'%s' is empty; give code", path);
+    }
+    if (size == 0)
+        return fail(err, ERR_BAD_REQUEST, "the code is empty; give some");
+    if (!arguments->language)
+        arguments->language = "python";
+    arguments->code_length = size;
+    arguments->arguments = (const char *const *) (words->words + next);
+    return 0;
+}
+
+int run_arguments_read(struct run_arguments *arguments, bool is_exec, int argc, char **argv,
+                       error *err)
+{
+    struct words words = { argc, argv, 1 };
+    const struct option_table *table = is_exec ? exec_option_table() : run_option_table();
+    int outcome = options_read(table, arguments, &words, err);
+    if (outcome != OPTIONS_TAKEN)
+        return outcome;
+    if (arguments->private && arguments->daemon)
+        return fail(err, ERR_BAD_REQUEST, "--private and --daemon exclude each other; give one");
+    if (is_exec) {
+        if (arguments->code_text || arguments->language)
+            return fail(err, ERR_BAD_REQUEST, "exec takes a command, not code; use glovebox run");
+        if (words.next >= argc)
+            return fail(err, ERR_BAD_REQUEST,
+                        "there is no command; write glovebox exec -- COMMAND");
+        arguments->command = (const char *const *) (argv + words.next);
+    } else if (take_code(arguments, &words, err) < 0) {
+        return -1;
+    }
+    if (arguments->expect && read_expectation(arguments->expect, &arguments->expectation, err) < 0)
+        return -1;
+    if (arguments->pass_stdin)
+        return read_to_end(STDIN_FILENO, "stdin", &arguments->input, &arguments->input_length, err);
+    return 0;
+}
+
+void run_arguments_done(struct run_arguments *arguments)
+{
+    for (size_t index = 0; index < arguments->file_count; index++) {
+        free((void *) (uintptr_t) arguments->files[index].path);
+        free((void *) (uintptr_t) arguments->files[index].content);
+    }
+    free(arguments->code);
+    free(arguments->file_name);
+    free(arguments->input);
+    free(arguments->expectation);
+}
+
+glb_run_options run_arguments_options(const struct run_arguments *arguments)
+{
+    return (glb_run_options){
+        .code = arguments->code,
+        .code_length = arguments->code_length,
+        .language = arguments->command ? NULL : arguments->language,
+        .file_name = arguments->file_name,
+        .command = arguments->command,
+        .arguments = arguments->arguments,
+        .policy = arguments->policy,
+        .template_name = arguments->template_name,
+        .limits = arguments->limits,
+        .limit_count = arguments->limit_count,
+        .environment = arguments->variables,
+        .input = arguments->input,
+        .input_length = arguments->input_length,
+        .files = arguments->files,
+        .file_count = arguments->file_count,
+        .file_size = sizeof *arguments->files,
+        .expectation = arguments->expectation,
+    };
+}

@@ -1,0 +1,143 @@
+/* attach.c - `glovebox session ps` and `attach`: what runs in a session, and back to it. */
+#include "cli/session/session.h"
+
+#include "cli/tty/output_filter.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Calls `each` for every process that runs, with those that have ended if `all`. */
+static int list_processes(const struct session_arguments *arguments, const char *session,
+                          json_object **ret_root, json_object **ret_list, error *err)
+{
+    char *json = NULL;
+    int32_t code = glb_session_processes(arguments->client, session, arguments->all, &json);
+    if (code != GLB_OK)
+        return library_failed(code, err);
+    *ret_root = json_tokener_parse(json);
+    glb_text_free(json);
+    *ret_list = NULL;
+    if (!json_object_object_get_ex(*ret_root, "processes", ret_list) ||
+        !json_object_is_type(*ret_list, json_type_array)) {
+        (void) json_object_put(*ret_root);
+        return fail(err, ERR_PROTOCOL, "the daemon's list of processes cannot be read");
+    }
+    return 0;
+}
+
+static bool flag_of(json_object *object, const char *key)
+{
+    json_object *value = NULL;
+    return json_object_object_get_ex(object, key, &value) && json_object_get_boolean(value);
+}
+
+/* A line for the shell, or a list of words, as one line. */
+static void command_of(json_object *process, char *line, size_t size)
+{
+    json_object *words = NULL;
+    (void) snprintf(line, size, "%s", text_of(process, "command"));
+    if (!json_object_object_get_ex(process, "command", &words) ||
+        !json_object_is_type(words, json_type_array))
+        return;
+    size_t used = 0;
+    for (size_t at = 0; at < json_object_array_length(words) && used + 1 < size; at++) {
+        json_object *word = json_object_array_get_idx(words, at);
+        int length =
+            snprintf(line + used, size - used, "%s%s", at ? " " : "", json_object_get_string(word));
+        used += length > 0 ? (size_t) length : 0;
+    }
+}
+
+/* A process says itself what it is called: a terminal is not to obey it. */
+static void print_process(struct terminal *terminal, json_object *process)
+{
+    char command[160], line[320];
+    json_object *pid = NULL;
+    (void) json_object_object_get_ex(process, "pid", &pid);
+    command_of(process, command, sizeof command);
+    int length = snprintf(line, sizeof line, "%-37s  %6d  %-8s  %-8s  %s\n", text_of(process, "id"),
+                          pid ? json_object_get_int(pid) : 0, text_of(process, "state"),
+                          flag_of(process, "terminal") ? "yes" : "-", command);
+    terminal_write(terminal, line,
+                   (size_t) length < sizeof line ? (size_t) length : sizeof line - 1);
+}
+
+int session_processes(struct session_arguments *arguments, error *err)
+{
+    char session[SESSION_NAME_SIZE];
+    json_object *root = NULL, *list = NULL;
+    struct terminal terminal;
+    if (session_named(arguments, arguments->words[0], session, err) < 0 ||
+        list_processes(arguments, session, &root, &list, err) < 0)
+        return -1;
+    if (arguments->json)
+        (void) puts(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN));
+    else
+        (void) printf("%-37s  %6s  %-8s  %-8s  %s\n", "ID", "PID", "STATE", "TERMINAL", "COMMAND");
+    (void) fflush(stdout);
+    terminal_init(&terminal, STDOUT_FILENO);
+    for (size_t at = 0; !arguments->json && at < json_object_array_length(list); at++)
+        print_process(&terminal, json_object_array_get_idx(list, at));
+    terminal_done(&terminal);
+    (void) json_object_put(root);
+    return 0;
+}
+
+/* By id or the beginning of one, tag or pid. */
+static bool is_meant(json_object *process, const char *word)
+{
+    json_object *pid = NULL;
+    const char *id = text_of(process, "id");
+    if (!word || strncmp(id, word, strlen(word)) == 0 || strcmp(text_of(process, "tag"), word) == 0)
+        return true;
+    return json_object_object_get_ex(process, "pid", &pid) &&
+           strcmp(json_object_get_string(pid), word) == 0;
+}
+
+struct found {
+    unsigned count;
+    char name[SESSION_NAME_SIZE];
+    bool has_terminal;
+};
+
+/* The one that `word` means; with NULL the only one that runs. */
+static int find_process(const struct session_arguments *arguments, const char *session,
+                        const char *word, struct found *found, error *err)
+{
+    json_object *root = NULL, *list = NULL;
+    if (list_processes(arguments, session, &root, &list, err) < 0)
+        return -1;
+    for (size_t at = 0; at < json_object_array_length(list); at++) {
+        json_object *process = json_object_array_get_idx(list, at);
+        if (!is_meant(process, word))
+            continue;
+        (void) snprintf(found->name, sizeof found->name, "%s", text_of(process, "id"));
+        found->has_terminal = flag_of(process, "terminal");
+        found->count++;
+    }
+    (void) json_object_put(root);
+    if (found->count == 1)
+        return 0;
+    if (word)
+        return fail(err, ERR_NOT_FOUND, "%s begins with '%.40s'; see glovebox session ps",
+                    found->count ? "more than one process" : "no process that runs", word);
+    return fail(err, ERR_NOT_FOUND, "%s; %s",
+                found->count ? "more than one program runs there" : "no program runs there",
+                found->count ? "name one of glovebox session ps"
+                             : "begin one: glovebox session shell");
+}
+
+int session_attach(struct session_arguments *arguments, error *err)
+{
+    char session[SESSION_NAME_SIZE];
+    static struct found found; /* its name is lent to the arguments */
+    const char *word = arguments->process;
+    if (!word && arguments->count > 1)
+        word = arguments->words[1];
+    if (session_named(arguments, arguments->words[0], session, err) < 0 ||
+        find_process(arguments, session, word, &found, err) < 0)
+        return -1;
+    arguments->process = found.name;
+    return found.has_terminal ? session_shell(arguments, err) : session_exec(arguments, err);
+}

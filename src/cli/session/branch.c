@@ -1,0 +1,128 @@
+/* branch.c - glovebox session branch, mark, marks, rollback. */
+#include "cli/session/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The id alone, for scripts, or all of it. */
+static void print_id(const struct session_arguments *arguments, char *json)
+{
+    json_object *root = json_tokener_parse(json);
+    (void) puts(arguments->json ? json : text_of(root, "id"));
+    (void) json_object_put(root);
+    glb_text_free(json);
+}
+
+/* A branch is told of while its memory is still on its way; who sits here wants to know whether it
+ * has come. Gives the session as it is then, in place of what there was. */
+static int32_t wait_until_it_stands(const struct session_arguments *arguments, char **json)
+{
+    json_object *root = json_tokener_parse(*json);
+    char *standing = NULL;
+    int32_t code = glb_session_get(arguments->client, text_of(root, "id"), &standing);
+    (void) json_object_put(root);
+    glb_text_free(*json);
+    *json = standing;
+    return code;
+}
+
+static int has_stood(const char *json, error *err)
+{
+    json_object *root = json_tokener_parse(json);
+    json_object *ended = NULL;
+    int result = 0;
+    if (json_object_object_get_ex(root, "ended", &ended) && ended)
+        result = fail(err, ERR_CONFLICT, "%s", text_of(ended, "message"));
+    (void) json_object_put(root);
+    return result;
+}
+
+int session_branch(struct session_arguments *arguments, error *err)
+{
+    char name[SESSION_NAME_SIZE];
+    char *json = NULL;
+    if (session_named(arguments, arguments->words[0], name, err) < 0)
+        return -1;
+    const glb_branch_options options = {
+        .context = arguments->in,
+        .mark = arguments->mark,
+        .metadata = arguments->label_count > 0 ? arguments->labels : NULL,
+        .idle_ms = arguments->idle_ms,
+        .lifetime_ms = arguments->lifetime_ms,
+    };
+    int32_t code =
+        glb_session_branch_with(arguments->client, name, &options, sizeof options, &json);
+    if (code == GLB_OK)
+        code = wait_until_it_stands(arguments, &json);
+    if (code != GLB_OK)
+        return library_failed(code, err);
+    if (has_stood(json, err) < 0) {
+        glb_text_free(json);
+        return -1;
+    }
+    print_id(arguments, json);
+    return 0;
+}
+
+int session_mark(struct session_arguments *arguments, error *err)
+{
+    char name[SESSION_NAME_SIZE];
+    char *json = NULL;
+    if (session_named(arguments, arguments->words[0], name, err) < 0)
+        return -1;
+    int32_t code =
+        glb_session_mark(arguments->client, name, arguments->count > 1 ? arguments->words[1] : NULL,
+                         arguments->in, &json);
+    if (code != GLB_OK)
+        return library_failed(code, err);
+    print_id(arguments, json);
+    return 0;
+}
+
+static void print_mark(json_object *mark)
+{
+    json_object *bytes = NULL;
+    const char *name = text_of(mark, "name");
+    (void) json_object_object_get_ex(mark, "bytes", &bytes);
+    (void) printf("%-36s  %s  %6lld MiB  %s\n", text_of(mark, "id"), text_of(mark, "created_at"),
+                  (long long) (json_object_get_int64(bytes) + (1 << 20) - 1) >> 20, name);
+}
+
+int session_marks(struct session_arguments *arguments, error *err)
+{
+    char name[SESSION_NAME_SIZE];
+    char *json = NULL;
+    if (session_named(arguments, arguments->words[0], name, err) < 0)
+        return -1;
+    int32_t code = glb_session_marks(arguments->client, name, &json);
+    if (code != GLB_OK)
+        return library_failed(code, err);
+    json_object *root = json_tokener_parse(json);
+    json_object *list = NULL;
+    if (arguments->json)
+        (void) puts(json);
+    else if (json_object_object_get_ex(root, "marks", &list))
+        for (size_t at = 0; at < json_object_array_length(list); at++)
+            print_mark(json_object_array_get_idx(list, at));
+    (void) json_object_put(root);
+    glb_text_free(json);
+    return 0;
+}
+
+int session_unmark(struct session_arguments *arguments, error *err)
+{
+    char name[SESSION_NAME_SIZE];
+    if (session_named(arguments, arguments->words[0], name, err) < 0)
+        return -1;
+    int32_t code = glb_session_unmark(arguments->client, name, arguments->words[1], NULL);
+    return code != GLB_OK ? library_failed(code, err) : 0;
+}
+
+int session_rollback(struct session_arguments *arguments, error *err)
+{
+    char name[SESSION_NAME_SIZE];
+    if (session_named(arguments, arguments->words[0], name, err) < 0)
+        return -1;
+    int32_t code = glb_session_rollback(arguments->client, name, arguments->words[1], NULL);
+    return code != GLB_OK ? library_failed(code, err) : 0;
+}

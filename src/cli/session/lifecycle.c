@@ -1,0 +1,236 @@
+/* lifecycle.c - the life of a session, from `glovebox session new` to `kill`; which session a
+ * word means. */
+#include "cli/session/session.h"
+
+#include "cli/tty/output_filter.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- sessions by name ---------------------------------------------------------------------------
+ */
+
+const char *text_of(json_object *object, const char *key)
+{
+    json_object *value = NULL;
+    if (!json_object_object_get_ex(object, key, &value) ||
+        !json_object_is_type(value, json_type_string))
+        return "";
+    return json_object_get_string(value);
+}
+
+static json_object *list_of(json_object *object, const char *key)
+{
+    json_object *value = NULL;
+    return json_object_object_get_ex(object, key, &value) &&
+                   json_object_is_type(value, json_type_array)
+               ? value
+               : NULL;
+}
+
+/* Calls `each` for every session; stops when it returns true. */
+static int walk_sessions(const struct session_arguments *arguments, const char *state,
+                         bool (*each)(void *context, json_object *session), void *context,
+                         error *err)
+{
+    char after[SESSION_NAME_SIZE] = "";
+    bool is_done = false;
+    do {
+        char *json = NULL;
+        int32_t code = glb_session_list(arguments->client, state, after[0] ? after : NULL, &json);
+        if (code != GLB_OK)
+            return library_failed(code, err);
+        json_object *root = json_tokener_parse(json);
+        json_object *list = list_of(root, "sessions");
+        for (size_t at = 0; list && !is_done && at < json_object_array_length(list); at++)
+            is_done = each(context, json_object_array_get_idx(list, at));
+        (void) snprintf(after, sizeof after, "%s", text_of(root, "next"));
+        (void) json_object_put(root);
+        glb_text_free(json);
+    } while (after[0] && !is_done);
+    return 0;
+}
+
+struct search {
+    const char *word;
+    char *name;
+    unsigned found;
+};
+
+static bool compare_beginning(void *context, json_object *session)
+{
+    struct search *search = context;
+    const char *id = text_of(session, "id");
+    const char *word = search->word;
+    bool begins = strncmp(id, word, strlen(word)) == 0 ||
+                  (strlen(id) > 4 && strncmp(id + 4, word, strlen(word)) == 0);
+    if (begins && search->found++ == 0)
+        (void) snprintf(search->name, SESSION_NAME_SIZE, "%s", id);
+    return search->found > 1;
+}
+
+int session_named(const struct session_arguments *arguments, const char *word,
+                  char name[SESSION_NAME_SIZE], error *err)
+{
+    enum { WHOLE = 36 };
+    struct search search = { .word = word, .name = name };
+    if (strlen(word) == WHOLE && strncmp(word, "ses_", 4) == 0) {
+        (void) snprintf(name, SESSION_NAME_SIZE, "%s", word);
+        return 0;
+    }
+    if (*word && walk_sessions(arguments, NULL, compare_beginning, &search, err) < 0)
+        return -1;
+    if (search.found == 1)
+        return 0;
+    return fail(err, ERR_NOT_FOUND, "%s begins with '%.40s'; see glovebox session list",
+                search.found ? "more than one session" : "no session that is alive", word);
+}
+
+/* --- new, list, show, kill ----------------------------------------------------------------------
+ */
+
+int session_begin(const struct session_arguments *arguments, char **ret_json, error *err)
+{
+    glb_session_options options = { .policy = arguments->policy, /* NULL: the daemon's default */
+                                    .template_name = arguments->template_name,
+                                    .limits = arguments->limits,
+                                    .limit_count = arguments->limit_count,
+                                    .environment = arguments->variables,
+                                    .metadata = arguments->labels,
+                                    .folder = arguments->folder,
+                                    .idle_ms = arguments->idle_ms,
+                                    .lifetime_ms = arguments->lifetime_ms };
+    int32_t code = glb_session_new(arguments->client, &options, sizeof options, ret_json);
+    return code != GLB_OK ? library_failed(code, err) : 0;
+}
+
+int session_new(struct session_arguments *arguments, error *err)
+{
+    char *json = NULL;
+    if (session_begin(arguments, &json, err) < 0)
+        return -1;
+    json_object *root = json_tokener_parse(json);
+    (void) puts(arguments->json ? json : text_of(root, "id"));
+    (void) json_object_put(root);
+    glb_text_free(json);
+    return 0;
+}
+
+/* Metadata and reasons are what others have said: a terminal is not to obey them. JSON escapes
+ * ESC, and not U+009B. */
+static void print_text(const char *text)
+{
+    struct terminal terminal;
+    (void) fflush(stdout);
+    terminal_init(&terminal, STDOUT_FILENO);
+    terminal_write(&terminal, text, strlen(text));
+    terminal_write(&terminal, "\n", 1);
+    terminal_done(&terminal);
+}
+
+static void print_session(json_object *session)
+{
+    char line[512];
+    json_object *policy = NULL, *ended = NULL, *metadata = NULL;
+    const char *parent = text_of(session, "parent");
+    (void) json_object_object_get_ex(session, "policy", &policy);
+    (void) json_object_object_get_ex(session, "ended", &ended);
+    (void) json_object_object_get_ex(session, "metadata", &metadata);
+    (void) snprintf(line, sizeof line, "%-36s  %-8s  %-10s  %-24s  %-12.12s  %s%s%.200s",
+                    text_of(session, "id"), text_of(session, "state"),
+                    policy ? text_of(policy, "name") : "-", text_of(session, "created_at"),
+                    *parent ? parent : "-", ended ? text_of(ended, "why") : "",
+                    ended && metadata && json_object_object_length(metadata) > 0 ? " " : "",
+                    metadata && json_object_object_length(metadata) > 0
+                        ? json_object_to_json_string_ext(metadata, JSON_C_TO_STRING_PLAIN)
+                        : "");
+    print_text(line);
+}
+
+/* Once the daemon has answered: who is refused sees no empty table. */
+static void print_heads(const struct session_arguments *arguments)
+{
+    if (!arguments->json)
+        (void) printf("%-36s  %-8s  %-10s  %-24s  %-12s  %s\n", "ID", "STATE", "POLICY", "CREATED",
+                      "PARENT", arguments->all ? "ENDED, METADATA" : "METADATA");
+}
+
+struct listing {
+    const struct session_arguments *arguments;
+    bool has_begun;
+};
+
+static bool print_each(void *context, json_object *session)
+{
+    struct listing *listing = context;
+    if (!listing->has_begun)
+        print_heads(listing->arguments);
+    listing->has_begun = true;
+    if (listing->arguments->json)
+        print_text(json_object_to_json_string_ext(session, JSON_C_TO_STRING_PLAIN));
+    else
+        print_session(session);
+    return false;
+}
+
+int session_list(struct session_arguments *arguments, error *err)
+{
+    struct listing listing = { .arguments = arguments };
+    if (walk_sessions(arguments, arguments->all ? "all" : NULL, print_each, &listing, err) < 0)
+        return -1;
+    if (!listing.has_begun)
+        print_heads(arguments);
+    return 0;
+}
+
+int session_show(struct session_arguments *arguments, error *err)
+{
+    char name[SESSION_NAME_SIZE];
+    char *json = NULL;
+    if (session_named(arguments, arguments->words[0], name, err) < 0)
+        return -1;
+    int32_t code = glb_session_get(arguments->client, name, &json);
+    if (code != GLB_OK)
+        return library_failed(code, err);
+    json_object *root = json_tokener_parse(json);
+    print_text(arguments->json || !root
+                   ? json
+                   : json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
+                                                              JSON_C_TO_STRING_SPACED |
+                                                              JSON_C_TO_STRING_NOSLASHESCAPE));
+    (void) json_object_put(root);
+    glb_text_free(json);
+    return 0;
+}
+
+int session_pause(struct session_arguments *arguments, error *err)
+{
+    char name[SESSION_NAME_SIZE];
+    if (session_named(arguments, arguments->words[0], name, err) < 0)
+        return -1;
+    int32_t code = glb_session_pause(arguments->client, name, arguments->files_only, NULL);
+    return code != GLB_OK ? library_failed(code, err) : 0;
+}
+
+int session_resume(struct session_arguments *arguments, error *err)
+{
+    char name[SESSION_NAME_SIZE];
+    if (session_named(arguments, arguments->words[0], name, err) < 0)
+        return -1;
+    int32_t code = glb_session_resume(arguments->client, name, NULL);
+    return code != GLB_OK ? library_failed(code, err) : 0;
+}
+
+int session_kill(struct session_arguments *arguments, error *err)
+{
+    for (int at = 0; at < arguments->count; at++) {
+        char name[SESSION_NAME_SIZE];
+        if (session_named(arguments, arguments->words[at], name, err) < 0)
+            return -1;
+        int32_t code = glb_session_kill(arguments->client, name, NULL);
+        if (code != GLB_OK)
+            return library_failed(code, err);
+    }
+    return 0;
+}

@@ -1,0 +1,285 @@
+/* session.c - `glovebox session`: sandboxes that are kept between runs, by nothing but libglovebox.
+ */
+#include "cli/session/session.h"
+
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "model/limits.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELD(name) offsetof(struct session_arguments, name)
+
+/* --- the command line ---------------------------------------------------------------------------
+ */
+
+static int take_time(void *into, const struct option_row *row, const char *value, error *err)
+{
+    uint64_t *time = (uint64_t *) ((char *) into + row->field);
+    if (limit_parse(LIMIT_wall, value, time, err) < 0 || *time == 0) /* 0 would be the default */
+        return fail(err, ERR_BAD_REQUEST, "--%s takes a time such as 30s, 10m or 2h, not '%.40s'",
+                    row->name, value);
+    return 0;
+}
+
+static int take_limit(void *into, const struct option_row *row, const char *value, error *err)
+{
+    struct session_arguments *arguments = into;
+    const char *equals = strchr(value, '=');
+    char name[40];
+    if (!equals || (size_t) (equals - value) >= sizeof name)
+        return fail(err, ERR_BAD_REQUEST, "--%s takes NAME=VALUE, such as memory=1GiB", row->name);
+    (void) snprintf(name, sizeof name, "%.*s", (int) (equals - value), value);
+    enum limit_id id = limit_find(name);
+    if (id == LIMITS)
+        return fail(err, ERR_LIMIT, "no limit is named '%s'; see glovebox run --help", name);
+    if (arguments->limit_count == SESSION_LISTS_MOST)
+        return fail(err, ERR_TOO_LARGE, "there are more than %d limits", SESSION_LISTS_MOST);
+    glb_limit *limit = &arguments->limits[arguments->limit_count++];
+    limit->name = limit_rows[id].name;
+    return limit_parse(id, equals + 1, &limit->value, err);
+}
+
+static int take_pair(const char **list, size_t *count, const struct option_row *row,
+                     const char *value, error *err)
+{
+    if (!strchr(value, '=') || *value == '=')
+        return fail(err, ERR_BAD_REQUEST, "--%s takes NAME=VALUE, not '%.40s'", row->name, value);
+    if (*count == SESSION_LISTS_MOST)
+        return fail(err, ERR_TOO_LARGE, "--%s is given more than %d times", row->name,
+                    SESSION_LISTS_MOST);
+    list[(*count)++] = value;
+    return 0;
+}
+
+static int take_variable(void *into, const struct option_row *row, const char *value, error *err)
+{
+    struct session_arguments *arguments = into;
+    return take_pair(arguments->variables, &arguments->variable_count, row, value, err);
+}
+
+static int take_label(void *into, const struct option_row *row, const char *value, error *err)
+{
+    struct session_arguments *arguments = into;
+    return take_pair(arguments->labels, &arguments->label_count, row, value, err);
+}
+
+/* clang-format off */
+static const struct option_row rows[] = {
+    { "policy",   'p', "NAME",       VALUES_POLICY, "new: what it may do; default: as run",             store_text,    FIELD(policy) },
+    { "template", 0,   "NAME",       VALUES_NONE,   "new: root file system; default: what the policy says",   store_text,    FIELD(template_name) },
+    { "idle",     0,   "TIME",       VALUES_NONE,   "new, branch: it ends when nobody has used it for so long; default: 10m, as its parent", take_time, FIELD(idle_ms) },
+    { "ttl",      0,   "TIME",       VALUES_NONE,   "new, branch: it ends after so long in any case; default: 24h", take_time,     FIELD(lifetime_ms) },
+    { "limit",    0,   "NAME=VALUE", VALUES_NONE,   "new, run: a limit, such as memory=1GiB or wall=5s",      take_limit,    FIELD(limit_count) },
+    { "env",      'e', "NAME=VALUE", VALUES_NONE,   "new, exec, shell: an environment variable",              take_variable, FIELD(variable_count) },
+    { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new, branch: metadata, which list shows; default: that of the parent", take_label,    FIELD(label_count) },
+    { "cwd",      0,   "FOLDER",     VALUES_NONE,   "new, exec, shell: working folder inside",                store_text,    FIELD(folder) },
+    { "code",     'c', "CODE",       VALUES_NONE,   "run: this text",                                         store_text,    FIELD(code) },
+    { "context",  0,   "NAME",       VALUES_NONE,   "run, branch, mark: a language, or the id of a context; default: python", store_text,  FIELD(in) },
+    { "mark",     0,   "MARK",       VALUES_NONE,   "branch: from this mark, by its id or name",              store_text,    FIELD(mark) },
+    { "expect",   0,   "FILE",       VALUES_FILE,   "run: compare the output with what this JSON file expects; 65 if it is something else", store_text, FIELD(expect) },
+    { "no-wait",  0,   NULL,         VALUES_NONE,   "run: where a person is asked first, give the approval's id at once, and 126", store_switch, FIELD(no_wait) },
+    { "attach",   'a', "PROCESS",    VALUES_NONE,   "shell, exec: one that runs already",                     store_text,    FIELD(process) },
+    { "tar",      0,   NULL,         VALUES_NONE,   "cp: a folder inside, a tar outside",                     store_switch,  FIELD(is_folder) },
+    { "all",      0,   NULL,         VALUES_NONE,   "list, ps: those that have ended too",                        store_switch,  FIELD(all) },
+    { "files-only", 0, NULL,         VALUES_NONE,   "pause: end the programs, keep the files",                 store_switch,  FIELD(files_only) },
+    { "json",     0,   NULL,         VALUES_NONE,   "the daemon's answer, for programs; list: a session a line", store_switch,  FIELD(json) },
+    { "daemon",   0,   "SOCKET",     VALUES_FILE,   "the daemon's socket; default: where it is looked for",   store_text,    FIELD(daemon) },
+};
+/* clang-format on */
+
+const struct option_table *session_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "session",
+        .examples =
+            "  id=$(glovebox session new --policy data)      begin one\n"
+            "  glovebox session run $id -c 'x = 6 * 7'       a cell; names are kept\n"
+            "  glovebox session run $id -c x\n"
+            "  glovebox session cp table.csv $id:in/table.csv\n"
+            "  glovebox session exec $id -- wc -l in/table.csv\n"
+            "  glovebox session shell $id                    a terminal inside\n"
+            "  glovebox session attach $id                   what runs there already\n"
+            "  glovebox session mark $id before; glovebox session rollback $id before\n"
+            "  other=$(glovebox session branch $id)          one more, with its names and files\n"
+            "  glovebox session kill $id\n",
+        .usage = "new|create [OPTIONS]\n"
+                 "       glovebox session list|ls|show [OPTIONS] [ID]\n"
+                 "       glovebox session run [OPTIONS] ID FILE|-\n"
+                 "       glovebox session exec|shell [OPTIONS] ID [-- COMMAND]\n"
+                 "       glovebox session ps ID\n"
+                 "       glovebox session attach ID [PROCESS]\n"
+                 "       glovebox session cp [--tar] ID:PATH FILE|-  or  FILE|- ID:PATH\n"
+                 "       glovebox session files ID [FOLDER]\n"
+                 "       glovebox session pause [--files-only] ID\n"
+                 "       glovebox session resume ID\n"
+                 "       glovebox session branch [--context NAME | --mark MARK] [--label "
+                 "NAME=VALUE] [--idle TIME] [--ttl TIME] ID\n"
+                 "       glovebox session mark ID [NAME]\n"
+                 "       glovebox session marks ID\n"
+                 "       glovebox session rollback|unmark ID MARK\n"
+                 "       glovebox session kill|rm ID…",
+        .more = "An ID may be shortened to a beginning that only one session has. Needs a daemon: "
+                "glovebox serve.\nIn a shell, Enter ~ . leaves the program running; come back with "
+                "attach.\n",
+        .rows = rows,
+        .count = COUNT_OF(rows),
+    };
+    return &table;
+}
+
+int library_failed(int32_t code, error *err)
+{
+    return fail(err, (enum error_code) code, "%s", glb_error_text());
+}
+
+/* --- dispatch -----------------------------------------------------------------------------------
+ */
+
+enum { WORDS_ANY = INT_MAX };
+
+/* An option or a word that would be passed over in silence is refused. */
+static const struct verb {
+    const char *name;
+    const char *options; /* besides --json and --daemon, with blanks around each */
+    int least, most;     /* words that must and may follow */
+    int (*take)(struct session_arguments *arguments, error *err);
+} verbs[] = {
+    /* clang-format off */
+    { "new",      " policy template idle ttl limit env label cwd ", 0, 0,         session_new },
+    { "list",     " all ",                                          0, 0,         session_list },
+    { "show",     " ",                                              1, 1,         session_show },
+    { "run",      " limit code context no-wait expect ",            1, 2,         session_run },
+    { "exec",     " env cwd attach ",                               1, WORDS_ANY, session_exec },
+    { "shell",    " env cwd attach ",                               1, WORDS_ANY, session_shell },
+    { "ps",       " all ",                                          1, 1,         session_processes },
+    { "attach",   " attach ",                                       1, 2,         session_attach },
+    { "pause",    " files-only ",                                   1, 1,         session_pause },
+    { "resume",   " ",                                              1, 1,         session_resume },
+    { "branch",   " context mark idle ttl label ",                  1, 1,         session_branch },
+    { "mark",     " context ",                                      1, 2,         session_mark },
+    { "marks",    " ",                                              1, 1,         session_marks },
+    { "unmark",   " ",                                              2, 2,         session_unmark },
+    { "rollback", " ",                                              2, 2,         session_rollback },
+    { "cp",       " tar ",                                          2, 2,         session_copy },
+    { "files",    " ",                                              1, 2,         session_files },
+    { "kill",     " ",                                              1, WORDS_ANY, session_kill },
+    /* The same by the names that other tools have. */
+    { "create",   " policy template idle ttl limit env label cwd ", 0, 0,         session_new },
+    { "ls",       " all ",                                          0, 0,         session_list },
+    { "rm",       " ",                                              1, WORDS_ANY, session_kill },
+    /* clang-format on */
+};
+
+static int no_such_verb(const char *word)
+{
+    const char *names[COUNT_OF(verbs) + 1] = { NULL };
+    for (size_t at = 0; at < COUNT_OF(verbs); at++)
+        names[at] = verbs[at].name;
+    const char *meant = nearest_word(word, names);
+    return complain("session cannot '%s'; %s%s", word,
+                    meant ? "did you mean glovebox session " : "see glovebox session --help",
+                    meant ? meant : "");
+}
+
+/* Options may stand before and after the id; what follows "--", or a command, is left alone. */
+static int read_words(struct session_arguments *arguments, struct words *words, const char *verb,
+                      error *err)
+{
+    bool is_command = strcmp(verb, "exec") == 0 || strcmp(verb, "shell") == 0;
+    for (;;) {
+        int outcome = options_read(session_option_table(), arguments, words, err);
+        bool is_rest = words->next > 0 && strcmp(words->words[words->next - 1], "--") == 0;
+        if (outcome != OPTIONS_TAKEN || words->next == words->count)
+            return outcome;
+        if (is_rest || (is_command && arguments->count > 0)) {
+            while (words->next < words->count)
+                arguments->words[arguments->count++] = words->words[words->next++];
+            return OPTIONS_TAKEN;
+        }
+        arguments->words[arguments->count++] = words->words[words->next++];
+    }
+}
+
+/* A list is given if it has members, a time if it is not 0, a text if it is there. */
+static bool is_given(const struct session_arguments *arguments, const struct option_row *row)
+{
+    static const uint64_t nothing = 0;
+    const char *field = (const char *) arguments + row->field;
+    return row->value ? memcmp(field, &nothing, sizeof nothing) != 0
+                      : *(const bool *) (const void *) field;
+}
+
+static int check_taken(const struct session_arguments *arguments, const struct verb *verb,
+                       error *err)
+{
+    int most = arguments->code && verb->most == 2 ? 1 : verb->most;
+    if (arguments->count < verb->least)
+        return fail(err, ERR_BAD_REQUEST, "session %s needs %s; see glovebox session --help",
+                    verb->name,
+                    verb->least == 1                ? "the id of a session"
+                    : strcmp(verb->name, "cp") == 0 ? "two places"
+                                                    : "the id of a session, and a mark");
+    for_each(row, rows) {
+        char word[32];
+        (void) snprintf(word, sizeof word, " %s ", row->name);
+        if (is_given(arguments, row) && !strstr(" json daemon ", word) &&
+            !strstr(verb->options, word))
+            return fail(err, ERR_BAD_REQUEST,
+                        "session %s takes no --%s; leave it out, or see glovebox session --help",
+                        verb->name, row->name);
+    }
+    if (arguments->count > most)
+        return fail(err, ERR_BAD_REQUEST,
+                    "session %s takes no '%.40s'; see glovebox session --help", verb->name,
+                    arguments->words[most]);
+    return 0;
+}
+
+static int begin(struct session_arguments *arguments, const struct verb *verb, error *err)
+{
+    glb_connect_options options = { .socket = arguments->daemon, .how = GLB_CONNECT_SOCKET };
+    if (check_taken(arguments, verb, err) < 0)
+        return -1;
+    int32_t code = glb_connect(&options, sizeof options, &arguments->client);
+    if (code != GLB_OK)
+        return library_failed(code, err);
+    return verb->take(arguments, err);
+}
+
+int command_session(int argc, char **argv)
+{
+    struct session_arguments arguments = { 0 };
+    struct words words = { argc, argv, 1 };
+    const struct verb *verb = NULL;
+    error err = { 0 };
+    int outcome = options_read(session_option_table(), &arguments, &words, &err);
+    if (outcome == OPTIONS_HELP)
+        return 0;
+    if (outcome < 0)
+        return complain_of(&err);
+    if (words.next == argc)
+        return complain("what about sessions? try glovebox session list");
+    const char *word = argv[words.next++];
+    for_each(row, verbs)
+        if (strcmp(row->name, word) == 0)
+            verb = row;
+    if (!verb)
+        return no_such_verb(word);
+    arguments.words = calloc((size_t) argc + 1, sizeof *arguments.words);
+    if (!arguments.words)
+        return complain("out of memory");
+    int status = 0;
+    outcome = read_words(&arguments, &words, verb->name, &err);
+    if (outcome == OPTIONS_TAKEN)
+        status = begin(&arguments, verb, &err);
+    if (outcome < 0 || status < 0)
+        status = complain_of(&err);
+    glb_close(arguments.client);
+    free(arguments.words);
+    return status;
+}

@@ -1,0 +1,75 @@
+/* session.h - what the verbs of `glovebox session` share. */
+#pragma once
+
+#include "base/error.h"
+#include "cli/tty/inline_images.h"
+
+#include <glovebox.h>
+#include <json.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { SESSION_LISTS_MOST = 64, SESSION_NAME_SIZE = 64 };
+
+struct session_arguments {
+    const char *daemon, *policy, *template_name, *folder, *code, *in, *mark, *process, *expect;
+    uint64_t idle_ms, lifetime_ms;
+    size_t limit_count, variable_count, label_count;
+    glb_limit limits[SESSION_LISTS_MOST];
+    const char *variables[SESSION_LISTS_MOST + 1], *labels[SESSION_LISTS_MOST + 1];
+    bool json, all, is_folder, files_only, no_wait;
+
+    glb_client *client;
+    char **words; /* what follows the verb */
+    int count;
+};
+
+/* The session that a word means: its id, or the beginning of it if only one that is alive begins
+ * so. Fails ERR_NOT_FOUND. */
+int session_named(const struct session_arguments *arguments, const char *word,
+                  char name[SESSION_NAME_SIZE], error *err);
+
+/* Why the library's last call failed. Returns -1. */
+int library_failed(int32_t code, error *err);
+
+/* A text of an object, "" if it has none of this name. Borrowed from the object. */
+const char *text_of(json_object *object, const char *key);
+
+/* One cell: what it shows goes to the terminal, or to nobody with --json.
+ * Gives  cell->outcome, freed with glb_outcome_free(). */
+struct cell {
+    const char *code;
+    size_t size;
+    const char *expectation; /* of its output; NULL: none */
+    struct images *images;   /* NULL: pictures are named only */
+    glb_outcome *outcome;
+    bool is_given_up; /* nobody waits for the decision any longer */
+};
+/* A cell that a person is asked about first waits for the decision, as `glovebox run` does. */
+int cell_run(const struct session_arguments *arguments, const char *session, struct cell *cell,
+             error *err);
+int cell_exit_status(const struct cell *cell);
+
+/* Begins a session as the arguments say; its JSON is freed with glb_text_free(). */
+int session_begin(const struct session_arguments *arguments, char **ret_json, error *err);
+
+/* The verbs. Return the exit status, or -1 with *err. */
+int session_new(struct session_arguments *arguments, error *err);
+int session_list(struct session_arguments *arguments, error *err);
+int session_show(struct session_arguments *arguments, error *err);
+int session_pause(struct session_arguments *arguments, error *err);
+int session_resume(struct session_arguments *arguments, error *err);
+int session_kill(struct session_arguments *arguments, error *err);
+int session_branch(struct session_arguments *arguments, error *err);
+int session_mark(struct session_arguments *arguments, error *err);
+int session_marks(struct session_arguments *arguments, error *err);
+int session_unmark(struct session_arguments *arguments, error *err);
+int session_rollback(struct session_arguments *arguments, error *err);
+int session_run(struct session_arguments *arguments, error *err);
+int session_exec(struct session_arguments *arguments, error *err);
+int session_processes(struct session_arguments *arguments, error *err);
+int session_attach(struct session_arguments *arguments, error *err);
+int session_shell(struct session_arguments *arguments, error *err);
+int session_copy(struct session_arguments *arguments, error *err);
+int session_files(struct session_arguments *arguments, error *err);

@@ -1,0 +1,347 @@
+/* approvals.c - `glovebox approvals`, `approve`, `deny`: what waits for a person, and the decision.
+ */
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/common/approval_card.h"
+#include "cli/daemon_request.h"
+#include "cli/options.h"
+#include "cli/timestamp.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct approval_arguments {
+    const char *daemon, *key, *scope, *until, *reason, *state;
+    bool json;
+};
+
+#define FIELD(name) offsetof(struct approval_arguments, name)
+
+/* clang-format off */
+#define COMMON \
+    { "daemon", 0, "SOCKET", VALUES_FILE, "socket of the daemon; default: where glovebox run looks", store_text, FIELD(daemon) }, \
+    { "key",    0, "KEY",    VALUES_NONE, "API key to decide with; default: $GLOVEBOX_API_KEY, else as the daemon's owner", store_text, FIELD(key) }, \
+    { "json",   0, NULL,     VALUES_NONE, "the answer as JSON", store_switch, FIELD(json) }
+
+static const struct option_row list_rows[] = {
+    { "state",  0, "STATE",  VALUES_NONE, "pending (default), approved, denied, expired, used, revoked or all", store_text, FIELD(state) },
+    { "reason", 0, "TEXT",   VALUES_NONE, "revoke: told to the caller that asked", store_text, FIELD(reason) },
+    COMMON,
+};
+static const struct option_row approve_rows[] = {
+    { "scope",  0, "SCOPE",  VALUES_NONE, "how far: once (default), code, session or time, as the policy allows", store_text, FIELD(scope) },
+    { "until",  0, "10m",    VALUES_NONE, "how long it holds: 90s, 15m, 12h or 7d", store_text, FIELD(until) },
+    { "reason", 0, "TEXT",   VALUES_NONE, "for whoever asked", store_text, FIELD(reason) },
+    COMMON,
+};
+static const struct option_row deny_rows[] = {
+    { "reason", 0, "TEXT",   VALUES_NONE, "for whoever asked", store_text, FIELD(reason) },
+    COMMON,
+};
+/* clang-format on */
+
+const struct option_table *approvals_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "approvals",
+        .examples = "  glovebox approvals                 what waits\n"
+                    "  glovebox approvals apr_…           one of them: its code, what it asks for, "
+                    "what could leave\n"
+                    "  glovebox approvals revoke apr_…    takes one back that was not used yet\n",
+        .usage = "[revoke] [OPTIONS] [ID]",
+        .rows = list_rows,
+        .count = COUNT_OF(list_rows),
+    };
+    return &table;
+}
+
+const struct option_table *approve_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "approve",
+        .examples = "  glovebox approve apr_…\n"
+                    "  glovebox approve --scope code --until 1h apr_…\n",
+        .usage = "[OPTIONS] ID",
+        .rows = approve_rows,
+        .count = COUNT_OF(approve_rows),
+    };
+    return &table;
+}
+
+const struct option_table *deny_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "deny",
+        .examples = "  glovebox deny --reason 'not with customer data' apr_…\n",
+        .usage = "[OPTIONS] ID",
+        .rows = deny_rows,
+        .count = COUNT_OF(deny_rows),
+    };
+    return &table;
+}
+
+/* "90s", "15m", "12h", "7d" as seconds. */
+static int read_span(const char *text, int64_t *ret_s, error *err)
+{
+    static const char units[] = "smhd";
+    static const int64_t seconds[] = { 1, 60, 3600, 86400 };
+    char *end = NULL;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    if (errno != 0 || *text < '0' || *text > '9' || number < 1 || number > 1000000 || !unit ||
+        end[1])
+        return fail(err, ERR_BAD_REQUEST,
+                    "--until takes a time such as 90s, 15m, 12h or 7d, not '%.40s'", text);
+    *ret_s = number * seconds[unit - units];
+    return 0;
+}
+
+static int connect_daemon(const struct approval_arguments *arguments, glb_client **ret_client,
+                          error *err)
+{
+    glb_connect_options options = { .socket = arguments->daemon, .how = GLB_CONNECT_SOCKET };
+    int32_t code = glb_connect(&options, sizeof options, ret_client);
+    return code == GLB_OK ? 0 : fail(err, (enum error_code) code, "%s", glb_error_text());
+}
+
+static int ask(const struct approval_arguments *arguments, struct ask *ask,
+               json_object **ret_answer, error *err)
+{
+    glb_client *client = NULL;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
+    const char *key = arguments->key ? arguments->key : getenv("GLOVEBOX_API_KEY");
+    ask->key = key && *key ? key : NULL;
+    if (connect_daemon(arguments, &client, err) < 0)
+        return -1;
+    int result = ask_daemon(client, ask, ret_answer, err);
+    glb_close(client);
+    return result;
+}
+
+static void print_json(json_object *answer)
+{
+    (void) puts(json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PLAIN));
+}
+
+static void print_row(json_object *approval)
+{
+    char expires[MOMENT_SIZE];
+    int64_t expires_ms = json_object_get_int64(answer_member(approval, "expires_ms"));
+    (void) printf("%-37s %-8s %-16s %-16s %s\n", answer_text(approval, "id"),
+                  answer_text(approval, "state"), answer_text(approval, "asker"),
+                  answer_text(approval, "policy"), moment_write(expires_ms, expires));
+}
+
+static void print_rows(json_object *answer)
+{
+    json_object *rows = answer_member(answer, "approvals");
+    size_t count = rows ? json_object_array_length(rows) : 0;
+    if (count == 0)
+        (void) puts("nothing waits for a decision");
+    else
+        (void) printf("%-37s %-8s %-16s %-16s %s\n", "id", "state", "asker", "policy", "expires");
+    for (size_t i = 0; i < count; i++)
+        print_row(json_object_array_get_idx(rows, i));
+}
+
+/* --- which one ----------------------------------------------------------------------------------
+ */
+
+enum { ID_SIZE = 37 }; /* "apr_", 32 hex digits and the end */
+
+/* Those of one state that begin with a word; two of them are enough to say which are meant. */
+struct search {
+    const char *word, *state;
+    unsigned found;
+    char ids[2][ID_SIZE];
+};
+
+static void compare_beginnings(struct search *search, json_object *rows)
+{
+    size_t count = rows ? json_object_array_length(rows) : 0;
+    for (size_t i = 0; i < count && search->found < 2; i++) {
+        const char *id = answer_text(json_object_array_get_idx(rows, i), "id");
+        if (strncmp(id, search->word, strlen(search->word)) == 0)
+            (void) snprintf(search->ids[search->found++], ID_SIZE, "%s", id);
+    }
+}
+
+static int search_state(const struct approval_arguments *arguments, struct search *search,
+                        error *err)
+{
+    char path[160], after[ID_SIZE] = "";
+    do {
+        json_object *answer = NULL;
+        struct ask asked = { "GET", path, NULL, NULL };
+        (void) snprintf(path, sizeof path, "/v1/approvals?limit=1000&state=%s%s%s", search->state,
+                        *after ? "&after=" : "", after);
+        if (ask(arguments, &asked, &answer, err) < 0)
+            return -1;
+        compare_beginnings(search, answer_member(answer, "approvals"));
+        (void) snprintf(after, sizeof after, "%s", answer_text(answer, "next"));
+        (void) json_object_put(answer);
+    } while (*after && search->found < 2);
+    return 0;
+}
+
+/* An id, or its beginning, if only one approval of that state begins so. Ids go into an address:
+ * nothing but their letters. */
+static int find_id(const struct approval_arguments *arguments, const char *word, const char *state,
+                   char ret_id[ID_SIZE], error *err)
+{
+    struct search search = { .word = word, .state = state };
+    if (strlen(word) >= ID_SIZE || strspn(word, "apr_0123456789bcdef") != strlen(word))
+        return fail(err, ERR_BAD_REQUEST, "'%.60s' is no id of an approval; see glovebox approvals",
+                    word);
+    (void) snprintf(ret_id, ID_SIZE, "%s", word);
+    if (strlen(word) == ID_SIZE - 1)
+        return 0;
+    if (search_state(arguments, &search, err) < 0)
+        return -1;
+    if (search.found > 1)
+        return fail(err, ERR_BAD_REQUEST, "'%s' begins more than one: %s and %s; write more of it",
+                    word, search.ids[0], search.ids[1]);
+    if (search.found == 0)
+        return fail(err, ERR_NOT_FOUND,
+                    "no approval that is %s begins with '%s'; see glovebox approvals --state all",
+                    state, word);
+    (void) snprintf(ret_id, ID_SIZE, "%s", search.ids[0]);
+    return 0;
+}
+
+/* --- the verbs ----------------------------------------------------------------------------------
+ */
+
+static int list(const struct approval_arguments *arguments, const char *word, error *err)
+{
+    char path[160], id[ID_SIZE];
+    json_object *answer = NULL;
+    const char *state = arguments->state ? arguments->state : "pending";
+    struct ask asked = { "GET", path, NULL, NULL };
+    if (strspn(state, "abcdefghijklmnopqrstuvwxyz") != strlen(state))
+        return fail(err, ERR_BAD_REQUEST, "state '%.40s' does not exist", state);
+    if (word && find_id(arguments, word, "pending", id, err) < 0)
+        return -1;
+    if (word)
+        (void) snprintf(path, sizeof path, "/v1/approvals/%s", id);
+    else
+        (void) snprintf(path, sizeof path, "/v1/approvals?limit=1000&state=%.40s", state);
+    if (ask(arguments, &asked, &answer, err) < 0)
+        return -1;
+    if (arguments->json)
+        print_json(answer);
+    else if (word)
+        card_print(stdout, answer);
+    else
+        print_rows(answer);
+    (void) json_object_put(answer);
+    return 0;
+}
+
+static int fill(const struct approval_arguments *arguments, const char *decision, json_object *body,
+                error *err)
+{
+    int64_t seconds = 0;
+    if (arguments->until && read_span(arguments->until, &seconds, err) < 0)
+        return -1;
+    (void) json_object_object_add(body, "decision", json_object_new_string(decision));
+    if (arguments->scope)
+        (void) json_object_object_add(body, "scope", json_object_new_string(arguments->scope));
+    if (arguments->reason)
+        (void) json_object_object_add(body, "reason", json_object_new_string(arguments->reason));
+    if (seconds > 0)
+        (void) json_object_object_add(body, "until_seconds", json_object_new_int64(seconds));
+    return 0;
+}
+
+static int decide(const struct approval_arguments *arguments, const char *decision,
+                  const char *word, error *err)
+{
+    char path[128], id[ID_SIZE];
+    json_object *answer = NULL;
+    json_object *body = json_object_new_object();
+    struct ask asked = { "POST", path, body, NULL };
+    bool is_revoked = strcmp(decision, "revoke") == 0;
+    int result = find_id(arguments, word, is_revoked ? "approved" : "pending", id, err);
+    (void) snprintf(path, sizeof path, "/v1/approvals/%s:decide", result == 0 ? id : "");
+    if (result == 0)
+        result = fill(arguments, decision, body, err);
+    if (result == 0)
+        result = ask(arguments, &asked, &answer, err);
+    if (result == 0 && arguments->json)
+        print_json(answer);
+    else if (result == 0)
+        (void) printf("%s is %s\n", id, answer_text(answer, "state"));
+    (void) json_object_put(answer);
+    (void) json_object_put(body);
+    return result;
+}
+
+static int approve(const struct approval_arguments *arguments, const char *id, error *err)
+{
+    return decide(arguments, "approve", id, err);
+}
+
+static int revoke(const struct approval_arguments *arguments, const char *id, error *err)
+{
+    return decide(arguments, "revoke", id, err);
+}
+
+static int deny(const struct approval_arguments *arguments, const char *id, error *err)
+{
+    return decide(arguments, "deny", id, err);
+}
+
+struct verb {
+    const struct option_table *table;
+    int first; /* of the words that are read */
+    bool needs_id;
+    int (*take)(const struct approval_arguments *arguments, const char *id, error *err);
+};
+
+static int command(const struct verb *verb, int argc, char **argv)
+{
+    struct approval_arguments arguments = { 0 };
+    struct words words = { argc, argv, verb->first };
+    const char *id = NULL;
+    error err = { 0 };
+    for (;;) {
+        int outcome = options_read(verb->table, &arguments, &words, &err);
+        if (outcome == OPTIONS_HELP)
+            return 0;
+        if (outcome < 0)
+            return complain_of(&err);
+        if (words.next == argc)
+            break;
+        if (id)
+            return complain("%s takes one id; '%s' is one too many", argv[0], argv[words.next]);
+        id = argv[words.next++];
+    }
+    if (verb->needs_id && !id)
+        return complain("which one? glovebox approvals shows what waits");
+    return verb->take(&arguments, id, &err) < 0 ? complain_of(&err) : 0;
+}
+
+int command_approvals(int argc, char **argv)
+{
+    const struct verb lists = { approvals_option_table(), 1, false, list };
+    const struct verb revokes = { approvals_option_table(), 2, true, revoke };
+    bool is_revoked = argc > 1 && strcmp(argv[1], "revoke") == 0;
+    return command(is_revoked ? &revokes : &lists, argc, argv);
+}
+
+int command_approve(int argc, char **argv)
+{
+    const struct verb verb = { approve_option_table(), 1, true, approve };
+    return command(&verb, argc, argv);
+}
+
+int command_deny(int argc, char **argv)
+{
+    const struct verb verb = { deny_option_table(), 1, true, deny };
+    return command(&verb, argc, argv);
+}

@@ -1,0 +1,421 @@
+/* key.c - `glovebox key`: makes API keys, shows what they are good for, and takes them back. It
+ * writes the daemon's own table, so it works with and without a daemon, and a daemon that runs
+ * knows of it with its next request. */
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/table.h"
+#include "cli/commands.h"
+#include "cli/common/audit_event.h"
+#include "cli/options.h"
+#include "cli/timestamp.h"
+#include "keys/store.h"
+#include "policy/policy.h"
+#include "supervisor/install_paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <json.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+struct key_arguments {
+    const char *state, *scope, *policy, *name, *tenant, *expires, *grace;
+    uint32_t concurrency, runs_per_minute, cpu_seconds_per_day;
+    bool json;
+};
+
+#define FIELD(name) offsetof(struct key_arguments, name)
+
+static int store_number(void *into, const struct option_row *row, const char *value, error *err)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long number = strtoul(value, &end, 10);
+    if (*value < '0' || *value > '9' || *end || errno != 0 || number < 1 || number > 1000000000)
+        return fail(err, ERR_BAD_REQUEST, "--%s takes 1 to 1000000000, not '%.40s'", row->name,
+                    value);
+    *(uint32_t *) ((char *) into + row->field) = (uint32_t) number;
+    return 0;
+}
+
+/* clang-format off */
+static const struct option_row rows[] = {
+    { "scope",               0, "run,…",   VALUES_NONE,   "create: what it is good for: run, sessions, approve, audit, admin; default: run", store_text, FIELD(scope) },
+    { "policy",              0, "NAME,…",  VALUES_POLICY, "create: policies that its runs may have; default: every one", store_text, FIELD(policy) },
+    { "name",                0, "TEXT",    VALUES_NONE,   "create: whose it is, for people",                            store_text, FIELD(name) },
+    { "tenant",              0, "NAME",    VALUES_NONE,   "create: keys of one tenant see the same runs and files; default: this key alone", store_text, FIELD(tenant) },
+    { "expires",             0, "30d",     VALUES_NONE,   "create: when it ends by itself: 90s, 15m, 12h or 30d; default: never", store_text, FIELD(expires) },
+    { "concurrency",         0, "N",       VALUES_NONE,   "create: runs at once; default: the daemon's",                store_number, FIELD(concurrency) },
+    { "runs-per-minute",     0, "N",       VALUES_NONE,   "create: runs begun in a minute; default: the daemon's",      store_number, FIELD(runs_per_minute) },
+    { "cpu-seconds-per-day", 0, "N",       VALUES_NONE,   "create: processor time in a day (UTC); default: the daemon's", store_number, FIELD(cpu_seconds_per_day) },
+    { "grace",               0, "1h",      VALUES_NONE,   "rotate: how long the old secret stays good; default: not at all", store_text, FIELD(grace) },
+    { "state",               0, "FOLDER",  VALUES_FOLDER, "the daemon's state folder",                                  store_text, FIELD(state) },
+    { "json",                0, NULL,      VALUES_NONE,   "the same for programs",                                      store_switch, FIELD(json) },
+};
+/* clang-format on */
+
+const struct option_table *key_option_table(void)
+{
+    static const struct option_table table = {
+        .verb = "key",
+        .examples =
+            "  glovebox key create --name ci --policy data,minimal --expires 30d\n"
+            "  glovebox key create --scope run,sessions --tenant team-a --concurrency 4\n"
+            "  glovebox key list                              what there is\n"
+            "  glovebox key rotate ID --grace 1h              a new secret; the old one for an "
+            "hour\n"
+            "  glovebox key revoke ID                         good for nothing from now on\n",
+        .usage = "create|list|rotate|revoke [OPTIONS] [ID]",
+        .more =
+            "Send a key as `Authorization: Bearer KEY` or `X-API-Key: KEY`. It is shown once, when "
+            "it is\nmade; what is kept is a hash. The daemon need not run, and need not be told.\n",
+        .rows = rows,
+        .count = COUNT_OF(rows),
+    };
+    return &table;
+}
+
+/* "90s", "15m", "12h", "30d" from now on, as seconds since 1970. */
+static int read_moment(const char *option, const char *text, int64_t *ret_s, error *err)
+{
+    static const struct {
+        char unit;
+        int64_t seconds;
+    } units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
+    char *end = NULL;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    for_each(unit, units)
+        if (errno == 0 && *text >= '0' && *text <= '9' && number > 0 && number <= 1000000 &&
+            *end == unit->unit && end[1] == '\0') {
+            *ret_s = wall_clock_ms() / 1000 + number * unit->seconds;
+            return 0;
+        }
+    return fail(err, ERR_BAD_REQUEST, "--%s takes a time such as 90s, 15m, 12h or 30d, not '%.40s'",
+                option, text);
+}
+
+static uid_t caller; /* who has called, before we became the daemon's user */
+
+static int open_store(const struct key_arguments *arguments, struct key_store **ret_store,
+                      error *err)
+{
+    caller = getuid();
+    if (become_daemon_user(arguments->state, err) < 0)
+        return -1;
+    return key_store_open(".", KEYS_WRITE_NOW, ret_store, err);
+}
+
+static int copy_word(char *to, size_t size, const char *option, const char *text, error *err)
+{
+    if (!text)
+        return 0;
+    for (const char *at = text; *at; at++)
+        if ((unsigned char) *at < 0x20 || *at == 0x7F)
+            return fail(err, ERR_BAD_REQUEST, "--%s has a control character; leave it out", option);
+    if (strlen(text) >= size)
+        return fail(err, ERR_BAD_REQUEST, "--%s is longer than %zu bytes", option, size - 1);
+    (void) snprintf(to, size, "%s", text);
+    return 0;
+}
+
+static void add_text(json_object *object, const char *name, const char *text)
+{
+    (void) json_object_object_add(object, name,
+                                  text && *text ? json_object_new_string(text) : NULL);
+}
+
+static void add_list(json_object *object, const char *name, const char *text)
+{
+    json_object *list = json_object_new_array();
+    for (const char *word = text; *word;) {
+        size_t length = strcspn(word, ",");
+        (void) json_object_array_add(list, json_object_new_string_len(word, (int) length));
+        word += length + (word[length] == ',');
+    }
+    (void) json_object_object_add(object, name, list);
+}
+
+static const char *state_of(const struct api_key *key)
+{
+    return key->revoked_s != 0                                               ? "revoked"
+           : key->expires_s != 0 && key->expires_s <= wall_clock_ms() / 1000 ? "expired"
+                                                                             : "good";
+}
+
+static void print_json_key(const struct api_key *key, const char *text)
+{
+    const struct {
+        const char *name;
+        int64_t seconds;
+    } moments[] = { { "created", key->created_s },
+                    { "expires", key->expires_s },
+                    { "revoked", key->revoked_s } };
+    const struct {
+        const char *name;
+        uint32_t number;
+    } numbers[] = { { "concurrency", key->concurrency },
+                    { "runs_per_minute", key->runs_per_minute },
+                    { "cpu_seconds_per_day", key->cpu_seconds_per_day } };
+    json_object *object = json_object_new_object();
+    char scopes[64], moment[32];
+    if (text)
+        add_text(object, "key", text);
+    add_text(object, "id", key->id);
+    add_text(object, "name", key->name);
+    add_text(object, "tenant", key->tenant);
+    add_text(object, "state", state_of(key));
+    scopes_print(key->scopes, scopes, sizeof scopes);
+    add_list(object, "scopes", scopes);
+    add_list(object, "policies", key->policies);
+    for_each(row, moments) {
+        (void) moment_write(row->seconds * 1000, moment);
+        add_text(object, row->name, moment);
+    }
+    for_each(row, numbers)
+        (void) json_object_object_add(object, row->name,
+                                      row->number ? json_object_new_int64(row->number) : NULL);
+    (void) fputs(json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE), stdout);
+    (void) json_object_put(object);
+}
+
+/* Who may do what is part of the log. We stand in the daemon's folder: open_store(). */
+static int tell_log(const char *kind, const struct api_key *key, int64_t old_until_s, error *err)
+{
+    char scopes[64];
+    scopes_print(key->scopes, scopes, sizeof scopes);
+    auto_fd here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct event_field fields[] = {
+        { "expires_s", NULL, key->expires_s },
+        { "key", key->id, 0 },
+        { "old_until_s", NULL, old_until_s },
+        { "policies", key->policies, 0 },
+        { "scopes", scopes, 0 },
+        { "tenant", key->tenant, 0 },
+        { "uid", NULL, (int64_t) caller },
+        { 0 },
+    };
+    return here < 0 ? fail_os(err, "open the daemon's folder")
+                    : event_append(here, kind, fields, err);
+}
+
+struct search {
+    const char *id;
+    struct api_key found;
+};
+
+static int take_if_it_is(void *context, const struct api_key *key)
+{
+    struct search *search = context;
+    if (strcmp(key->id, search->id) != 0)
+        return 0;
+    search->found = *key;
+    return 1;
+}
+
+/* Tells of a change of the key `id` that has been made. */
+static int tell_change(struct key_store *store, const char *kind, const char *id,
+                       int64_t old_until_s, error *err)
+{
+    struct search search = { .id = id };
+    if (key_store_list(store, take_if_it_is, &search, err) < 0 ||
+        tell_log(kind, &search.found, old_until_s, err) < 0)
+        return under(err, "%s was done, and is not in the log", kind);
+    return 0;
+}
+
+/* A key that nobody can read of is good for nothing. */
+static int create_in_store(struct key_store *store, struct api_key *key,
+                           char text[API_KEY_TEXT_SIZE], error *err)
+{
+    error unused;
+    if (key_store_create(store, key, text, err) < 0)
+        return -1;
+    if (tell_log("key.created", key, 0, err) == 0)
+        return 0;
+    (void) key_store_revoke(store, key->id, &unused);
+    return under(err, "the key was not made: it cannot be told in the log");
+}
+
+/* A policy may be written later than the key, so this is said and not refused. */
+static void name_unknown_policies(const struct key_arguments *arguments, const char *policies)
+{
+    static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
+    auto_text path = NULL;
+    size_t count = 0;
+    error unused;
+    if (path_of_policies_of(arguments->state, &path, &unused) < 0 ||
+        policy_list(path, names, &count, &unused) < 0)
+        return;
+    while (*policies) {
+        size_t size = strcspn(policies, ",");
+        bool is_known = false;
+        for (size_t at = 0; at < count; at++)
+            is_known =
+                is_known || (strlen(names[at]) == size && memcmp(names[at], policies, size) == 0);
+        if (!is_known)
+            (void) fprintf(stderr,
+                           "glovebox: no policy is named '%.*s' here so far; the key is good for "
+                           "nothing under that name until there is one; see glovebox policy list\n",
+                           (int) size, policies);
+        policies += size + (policies[size] == ',');
+    }
+}
+
+static int create_key(struct key_arguments *arguments, const char *id, error *err)
+{
+    (void) id;
+    struct api_key key = { .scopes = SCOPE_RUN,
+                           .concurrency = arguments->concurrency,
+                           .runs_per_minute = arguments->runs_per_minute,
+                           .cpu_seconds_per_day = arguments->cpu_seconds_per_day };
+    char text[API_KEY_TEXT_SIZE];
+    struct key_store *store = NULL;
+    if ((arguments->scope && scopes_read(arguments->scope, &key.scopes, err) < 0) ||
+        (arguments->expires &&
+         read_moment("expires", arguments->expires, &key.expires_s, err) < 0) ||
+        copy_word(key.name, sizeof key.name, "name", arguments->name, err) < 0 ||
+        copy_word(key.tenant, sizeof key.tenant, "tenant", arguments->tenant, err) < 0 ||
+        copy_word(key.policies, sizeof key.policies, "policy", arguments->policy, err) < 0 ||
+        open_store(arguments, &store, err) < 0)
+        return -1;
+    int result = create_in_store(store, &key, text, err);
+    key_store_close(store);
+    if (result < 0)
+        return -1;
+    name_unknown_policies(arguments, key.policies);
+    if (arguments->json) {
+        print_json_key(&key, text);
+        (void) putchar('\n');
+        return 0;
+    }
+    (void) printf("%s\n", text);
+    (void) fprintf(stderr, "glovebox: this is key %s; it is not shown again\n", key.id);
+    return 0;
+}
+
+static int rotate_key(struct key_arguments *arguments, const char *id, error *err)
+{
+    char text[API_KEY_TEXT_SIZE];
+    int64_t until_s = 0;
+    struct key_store *store = NULL;
+    if ((arguments->grace && read_moment("grace", arguments->grace, &until_s, err) < 0) ||
+        open_store(arguments, &store, err) < 0)
+        return -1;
+    int result = key_store_rotate(store, id, until_s, text, err);
+    if (result == 0)
+        result = tell_change(store, "key.rotated", id, until_s, err);
+    key_store_close(store);
+    if (result < 0)
+        return -1;
+    (void) printf(arguments->json ? "{\"id\":\"%2$s\",\"key\":\"%1$s\"}\n" : "%1$s\n", text, id);
+    return 0;
+}
+
+static int revoke_key(struct key_arguments *arguments, const char *id, error *err)
+{
+    struct key_store *store = NULL;
+    if (open_store(arguments, &store, err) < 0)
+        return -1;
+    int result = key_store_revoke(store, id, err);
+    if (result == 0)
+        result = tell_change(store, "key.revoked", id, 0, err);
+    key_store_close(store);
+    if (result == 0 && arguments->json)
+        (void) printf("{\"id\":\"%s\",\"state\":\"revoked\"}\n", id);
+    return result;
+}
+
+struct listing {
+    bool json;
+    unsigned count;
+};
+
+static int print_row(void *context, const struct api_key *key)
+{
+    struct listing *listing = context;
+    char scopes[64], expires[32];
+    if (listing->json) {
+        (void) fputs(listing->count++ == 0 ? "" : ",", stdout);
+        print_json_key(key, NULL);
+        return 0;
+    }
+    if (listing->count++ == 0)
+        (void) printf("%-17s %-8s %-17s %-16s %-22s %-21s %s\n", "id", "state", "tenant", "name",
+                      "scopes", "expires", "policies");
+    scopes_print(key->scopes, scopes, sizeof scopes);
+    (void) moment_write(key->expires_s * 1000, expires);
+    (void) printf("%-17s %-8s %-17s %-16s %-22s %-21s %s\n", key->id, state_of(key), key->tenant,
+                  key->name[0] ? key->name : "-", scopes, expires[0] ? expires : "never",
+                  key->policies[0] ? key->policies : "every one");
+    return 0;
+}
+
+static int list_keys(struct key_arguments *arguments, const char *id, error *err)
+{
+    (void) id;
+    struct listing listing = { .json = arguments->json };
+    struct key_store *store = NULL;
+    if (open_store(arguments, &store, err) < 0)
+        return -1;
+    (void) fputs(arguments->json ? "[" : "", stdout);
+    int result = key_store_list(store, print_row, &listing, err);
+    (void) fputs(arguments->json ? "]\n" : "", stdout);
+    if (result == 0 && listing.count == 0 && !arguments->json)
+        (void) puts("no keys; make one with: glovebox key create");
+    key_store_close(store);
+    return result;
+}
+
+static const struct action {
+    const char *name;
+    bool takes_id;
+    int (*take)(struct key_arguments *arguments, const char *id, error *err);
+} actions[] = {
+    { "create", false, create_key },
+    { "list", false, list_keys },
+    { "rotate", true, rotate_key },
+    { "revoke", true, revoke_key },
+};
+
+int command_key(int argc, char **argv)
+{
+    static const char *const names[] = { "create", "list", "rotate", "revoke", NULL };
+    struct key_arguments arguments = { 0 };
+    struct words words = { argc, argv, 1 };
+    const struct action *action = NULL;
+    const char *id = NULL;
+    error err = { 0 };
+    for (;;) {
+        int outcome = options_read(key_option_table(), &arguments, &words, &err);
+        if (outcome == OPTIONS_HELP)
+            return 0;
+        if (outcome < 0)
+            return complain_of(&err);
+        if (words.next == argc)
+            break;
+        const char *word = argv[words.next++];
+        if (action && action->takes_id && !id) {
+            id = word;
+            continue;
+        }
+        if (action)
+            return complain("key %s takes no '%s'; see glovebox key --help", action->name, word);
+        for_each(row, actions)
+            if (strcmp(row->name, word) == 0)
+                action = row;
+        if (!action) {
+            const char *meant = nearest_word(word, names);
+            return complain("key cannot '%s'; %s%s", word,
+                            meant ? "did you mean glovebox key " : "see glovebox key --help",
+                            meant ? meant : "");
+        }
+    }
+    if (!action)
+        return complain("what about keys? try glovebox key list");
+    if (action->takes_id && !id)
+        return complain("which key? try glovebox key %s ID; glovebox key list shows them",
+                        action->name);
+    return action->take(&arguments, id, &err) < 0 ? complain_of(&err) : 0;
+}

@@ -1,0 +1,20 @@
+/* connect.h - where a daemon listens: the path of a Unix socket, or "HOST:PORT" of this machine. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+
+enum { API_KEY_TEXT_MOST = 128 };
+
+/* "127.0.0.1:7070" is an address, "run/socket" and "a:b" are paths. */
+bool place_is_address(const char *place);
+
+/* Gives  *ret_fd, connected.
+ * Fails  ERR_BAD_REQUEST  an address of another machine: what is sent there in plain can be read
+ *        ERR_UNAVAILABLE  nobody listens there; the text says what to do */
+int dial(const char *place, int *ret_fd, error *err);
+
+/* The key that calls are made with: `key`, or GLOVEBOX_API_KEY if it is NULL. Gives *ret_key, NULL
+ * if there is none, borrowed. Fails  ERR_BAD_REQUEST  for what can be no key. */
+int key_of_caller(const char *key, const char **ret_key, error *err);

@@ -1,0 +1,172 @@
+/* config.c - check, swap, say so. */
+#include "daemon/config.h"
+
+#include "base/bytes.h"
+#include "engine/audit/audit_log.h"
+#include "engine/observe/log.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { CHANGES_MOST = 512 };
+
+int reload_read(const char *text, struct settings *settings, error *err)
+{
+    for (const char *line = text; *line;) {
+        char value[SETTING_SIZE], key[64];
+        size_t length = strcspn(line, "\n");
+        const char *equals = memchr(line, '=', length);
+        size_t key_size = equals ? (size_t) (equals - line) : length;
+        size_t size = equals ? length - key_size - 1 : 0;
+        if (!equals || key_size >= sizeof key || size >= sizeof value)
+            return fail(err, ERR_BAD_REQUEST, "'%.*s' is no setting", (int) (length % 60), line);
+        (void) snprintf(key, sizeof key, "%.*s", (int) key_size, line);
+        (void) snprintf(value, sizeof value, "%.*s", (int) size, equals + 1);
+        enum setting_id id = setting_find(key);
+        if (id == SETTINGS)
+            return fail(err, ERR_BAD_REQUEST, "nothing is called '%s'", key);
+        if (settings_set(settings, id, value, "parent", err) < 0)
+            return -1;
+        line += length + (line[length] == '\n');
+    }
+    return 0;
+}
+
+static uint32_t number(const struct settings *settings, enum setting_id id)
+{
+    return (uint32_t) settings->list[id].number;
+}
+
+void reload_apply(struct reload *reload)
+{
+    const struct settings *settings = &reload->settings;
+    (void) snprintf(reload->policies->usual, sizeof reload->policies->usual, "%.*s",
+                    POLICY_NAME_SIZE - 1, settings->list[SETTING_default_policy].text);
+    reload->runs->queued_most = number(settings, SETTING_queue);
+    reload->accounts->defaults = (struct account_defaults){
+        .concurrency = number(settings, SETTING_key_concurrency),
+        .runs_per_minute = number(settings, SETTING_key_runs_per_minute),
+        .cpu_seconds_per_day = number(settings, SETTING_key_cpu_seconds_per_day),
+        .log_bytes_per_day = (uint64_t) number(settings, SETTING_key_log_mib_per_day) << 20,
+        .queue = number(settings, SETTING_key_queue),
+    };
+    if (reload->is_private)
+        return;
+    if (reload->applied)
+        reload->applied(settings);
+    reload->pool->shapes.least = number(settings, SETTING_parked_least);
+    reload->pool->shapes.most = number(settings, SETTING_parked_most);
+    log_until((enum log_level) number(settings, SETTING_log_level));
+    log_as_json(number(settings, SETTING_log_format) != 0);
+}
+
+/* Which policies hold from now on, and under which digests. */
+int reload_tell_policies(const struct reload *reload, error *err)
+{
+    auto_bytes text = { 0 };
+    unsigned count = 0;
+    if (reload->is_private)
+        return 0; /* each receipt names the digest of its policy */
+    for (size_t i = 0; i < reload->policies->count; i++) {
+        const struct policy *policy = policies_at(reload->policies, i);
+        if (policy)
+            bytes_print(&text, "%s%s %s", count++ > 0 ? ", " : "", policy->name, policy->digest);
+    }
+    const struct event_field fields[] = { { "count", NULL, count },
+                                          { "policies", bytes_text(&text), 0 },
+                                          { 0 } };
+    return audit_write(reload->runs->receipts, "policies.loaded", fields, err);
+}
+
+/* It may be made tomorrow: nothing else has to wait for it. */
+static void look_for_usual(const struct reload *reload)
+{
+    const char *name = reload->policies->usual;
+    const struct policy *policy;
+    error err;
+    if (*name && policies_find(reload->policies, name, &policy, &err) < 0)
+        log_event(LOG_WARNING, "config.default_policy", TEXT("cause", err.text),
+                  TEXT("instead", "requests that name no policy are refused"));
+}
+
+/* What holds is changed already: that it cannot be told is told elsewhere. */
+static void tell_log(const struct reload *reload, const char *changes, const char *policies)
+{
+    error err;
+    const struct event_field fields[] = { { "policies", policies, 0 },
+                                          { "settings", changes, 0 },
+                                          { 0 } };
+    if (audit_write(reload->runs->receipts, "config.reloaded", fields, &err) < 0 ||
+        (policies[0] && reload_tell_policies(reload, &err) < 0))
+        log_event(LOG_WARNING, "config.not_in_log", TEXT("cause", err.text));
+}
+
+static int take(struct reload *reload, const char *text, error *err)
+{
+    static struct settings fresh;
+    char changes[CHANGES_MOST], policies[CHANGES_MOST];
+    fresh = reload->settings;
+    if (reload_read(text, &fresh, err) < 0 ||
+        policies_reload(reload->policies, reload->policies_path, policies, sizeof policies, err) <
+            0)
+        return -1;
+    (void) settings_differ(&reload->settings, &fresh, true, changes, sizeof changes);
+    reload->settings = fresh;
+    reload_apply(reload);
+    look_for_usual(reload);
+    tell_log(reload, changes, policies);
+    log_event(LOG_NOTICE, "config.reloaded", TEXT("settings", changes[0] ? changes : "unchanged"),
+              TEXT("policies", policies[0] ? policies : "unchanged"));
+    return 0;
+}
+
+static void say(const struct reload *reload, const char *word)
+{
+    (void) !send(reload->socket, word, strlen(word), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void on_message(uv_poll_t *poll, int status, int events)
+{
+    static char text[SETTINGS_TEXT_MOST];
+    struct reload *reload = poll->data;
+    error err;
+    (void) events;
+    ssize_t got = status < 0 ? 0 : recv(reload->socket, text, sizeof text - 1, MSG_DONTWAIT);
+    if (got <= 0) {
+        if (got == 0)
+            (void) uv_poll_stop(poll); /* the parent has gone, and takes us along */
+        return;
+    }
+    text[got] = '\0';
+    bool is_taken = take(reload, text, &err) == 0;
+    if (!is_taken)
+        log_event(LOG_WARNING, "config.refused", TEXT("cause", err.text),
+                  TEXT("instead", "nothing was changed"));
+    say(reload, is_taken ? "taken" : "refused");
+}
+
+int reload_open(struct reload *reload, uv_loop_t *loop, int socket, error *err)
+{
+    reload->socket = socket;
+    look_for_usual(reload);
+    int result = uv_poll_init(loop, &reload->poll, socket);
+    if (result < 0)
+        return fail(err, ERR_SYSTEM, "watch the parent's socket: %s", uv_strerror(result));
+    reload->poll.data = reload;
+    reload->is_open = true;
+    (void) uv_poll_start(&reload->poll, UV_READABLE, on_message);
+    uv_unref((uv_handle_t *) &reload->poll);
+    say(reload, "ready");
+    return 0;
+}
+
+void reload_close(struct reload *reload)
+{
+    if (!reload->is_open)
+        return;
+    reload->is_open = false;
+    uv_close((uv_handle_t *) &reload->poll, NULL);
+    (void) close(reload->socket);
+}

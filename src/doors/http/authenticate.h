@@ -1,0 +1,21 @@
+/* authenticate.h - who sends this request, and what an answer says of his quotas. */
+#pragma once
+
+#include "base/error.h"
+#include "doors/http/http.h"
+
+/* Is the peer of this Unix socket root, or the user `owner`? */
+bool peer_is_owner(int socket, unsigned owner);
+
+/* http_settings.admit: sets exchange->account and holds it against the route.
+ * Fails  ERR_UNAUTHORIZED  no key, or none that is good; ERR_FORBIDDEN  it lacks the scope;
+ *        ERR_BUSY  its tenant holds half of all connections. */
+int identify(struct exchange *exchange, error *err);
+
+/* A tenant who waits on half of all connections gets no more of them: the others need some, too.
+ * Fails  ERR_BUSY. For a caller whose account is known only later than identify() looks. */
+int identity_check_share(const struct exchange *exchange, error *err);
+
+/* http_settings.answering: WWW-Authenticate, Retry-After, RateLimit
+ * (draft-ietf-httpapi-ratelimit-headers-10, and the older three that most clients read). */
+void add_identity_headers(struct exchange *exchange, unsigned status);

@@ -1,0 +1,90 @@
+/* http_internal.h - what the files behind http.h share: http.c (connections), request.c (requests),
+ * response.c and file_response.c (answers), upgrade.c. Nobody else includes it. */
+#pragma once
+
+#include "doors/http/http.h"
+
+#include <microhttpd.h>
+#include <sys/types.h>
+
+struct connection {
+    struct http *http;
+    int fd;
+    bool is_remote;     /* not a Unix socket */
+    bool is_owner;      /* root, or the owner of the daemon */
+    int64_t since_ms;   /* it waits for a header since then; 0: it does not */
+    int unread;         /* bytes that the kernel holds for the peer, at the last look */
+    int64_t stalled_ms; /* since when it has taken none of them; 0: it takes some, or all */
+    bool is_cut;
+    bool is_odd; /* the target of its request has blanks or control characters */
+    struct exchange *exchange;
+    struct connection *next, *before;
+};
+
+struct listener {
+    struct http *http;
+    uv_poll_t poll;
+    int socket;
+    bool is_open;
+};
+
+struct http {
+    struct http_settings settings;
+    uv_loop_t *loop;
+    struct MHD_Daemon *mhd;
+    uv_poll_t poll;
+    uv_timer_t timer; /* when libmicrohttpd wants to be called */
+    uv_timer_t sweep;
+    uv_timer_t alarm; /* the first of those who wait until a moment */
+    deadline alarm_at;
+    uv_prepare_t prepare;
+    uv_check_t check;
+    uv_idle_t idle; /* runs while there is more to do at once */
+    bool is_woken;
+    bool is_closing;
+    bool has_stopped; /* it takes nobody any more */
+    bool is_full;     /* newcomers wait at the sockets */
+    unsigned handles;
+    struct listener listeners[LISTENERS_MOST];
+    size_t listener_count;
+    struct connection *connections;
+    unsigned connection_count, connections_most;
+    uint64_t bodies; /* bytes in flight */
+    int64_t began_ms;
+};
+
+/* However few descriptors there are, connections leave one half of them to sandboxes. */
+enum { CONNECTIONS_MOST = 512, CONNECTIONS_LEAST = 32, DESCRIPTORS_OURS = 128 };
+
+/* http.c */
+struct connection *connection_of(struct MHD_Connection *connection);
+void listen_again(struct http *http);
+void exchange_stop_watching(struct exchange *exchange);
+
+/* slow_peers.c */
+void on_sweep(uv_timer_t *timer);
+void make_room(struct http *http);
+
+/* request.c: libmicrohttpd's handlers. */
+/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's own signature */
+enum MHD_Result take_request(void *context, struct MHD_Connection *mhd, const char *path,
+                             const char *method, const char *version, const char *data,
+                             size_t *size, void **request);
+void request_completed(void *context, struct MHD_Connection *mhd, void **request,
+                       enum MHD_RequestTerminationCode why);
+size_t unescape_url(void *context, struct MHD_Connection *mhd, char *text);
+void *look_at_target(void *context, const char *target, struct MHD_Connection *mhd);
+
+/* response.c: puts what every answer has into it and sends it. Takes the response, which may be
+ * NULL.
+ */
+void exchange_queue(struct exchange *exchange, unsigned status, struct MHD_Response *response,
+                    const char *mime);
+
+/* upgrade.c */
+void exchange_close_upgraded(struct exchange *exchange);
+
+/* response.c: answers while the body still comes in, at once: a client that sends a large one may
+ * never come to its end. What is left of it is thrown away for half a minute, since an answer is
+ * lost with a connection that is closed before it was read; then the connection ends. */
+bool exchange_fail_early(struct exchange *exchange, const error *cause);

@@ -1,0 +1,54 @@
+/* query_check.c - what a route says of its query holds: the table that is printed as OpenAPI is
+ * what requests are checked with. */
+#include "base/table.h"
+#include "doors/http/http.h"
+#include "doors/rest/openapi/openapi.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "=0,1" */
+static int check_word(const struct parameter *parameter, const char *value, error *err)
+{
+    size_t length = strlen(value);
+    for (const char *word = parameter->type + 1; *word;) {
+        size_t size = strcspn(word, ",");
+        if (size == length && memcmp(word, value, size) == 0)
+            return 0;
+        word += size + (word[size] == ',');
+    }
+    return fail(err, ERR_BAD_REQUEST, "%s '%.40s' does not exist; it is one of %s", parameter->name,
+                value, parameter->type + 1);
+}
+
+/* "count", "count 1..1000" */
+static int check_count(const struct parameter *parameter, const char *value, error *err)
+{
+    const char *blank = strchr(parameter->type, ' ');
+    const char *dots = blank ? strstr(blank, "..") : NULL;
+    uint64_t least = dots ? strtoull(blank, NULL, 10) : 0;
+    uint64_t most = dots ? strtoull(dots + 2, NULL, 10) : UINT64_MAX;
+    char *end;
+    errno = 0;
+    uint64_t count = strtoull(value, &end, 10);
+    if (*value >= '0' && *value <= '9' && !*end && errno == 0 && count >= least && count <= most)
+        return 0;
+    return fail(err, ERR_BAD_REQUEST, "%s=%.40s is not a number from %" PRIu64 " to %" PRIu64,
+                parameter->name, value, least, most);
+}
+
+int exchange_check_query(const struct exchange *exchange, error *err)
+{
+    for (const struct parameter *each = exchange->route->query; each && each->name; each++) {
+        const char *value = each->place == IN_QUERY ? exchange_query(exchange, each->name) : NULL;
+        if (!value && each->is_required)
+            return fail(err, ERR_BAD_REQUEST, "the query lacks '%s'", each->name);
+        bool is_count = strncmp(each->type, "count", 5) == 0;
+        if (value && ((*each->type == '=' && check_word(each, value, err) < 0) ||
+                      (is_count && check_count(each, value, err) < 0)))
+            return -1;
+    }
+    return 0;
+}

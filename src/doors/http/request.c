@@ -1,0 +1,513 @@
+/* request.c - a request on its way in: from the header, which decides almost everything, through
+ * the body to the handler. */
+#include "base/clock.h"
+#include "base/hex.h"
+#include "base/table.h"
+#include "doors/http/http_internal.h"
+#include "doors/http/request_guard.h"
+#include "engine/observe/log.h"
+#include "engine/observe/loop_monitor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    HEADER_MOST = 16 * 1024,
+    THROWN_AWAY_MOST = 64 << 20, /* of a body after it was refused; then it is answered at once */
+    REQUEST_ID_MOST = REQUEST_ID_SIZE - 1,
+    HOST_SIZE = 256,
+};
+
+/* Bodies of all requests together. */
+static const uint64_t bodies_most = UINT64_C(1) << 30;
+
+/* --- what a header says -------------------------------------------------------------------------
+ */
+
+const char *exchange_header(const struct exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+const char *exchange_query(const struct exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+struct visit {
+    void (*each)(void *context, const char *name, const char *value);
+    void *context;
+};
+
+static enum MHD_Result visit_value(void *context, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    (void) kind;
+    const struct visit *visit = context;
+    visit->each(visit->context, name, value);
+    return MHD_YES;
+}
+
+void exchange_each_header(const struct exchange *exchange,
+                          void (*each)(void *context, const char *name, const char *value),
+                          void *context)
+{
+    struct visit visit = { each, context };
+    (void) MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, visit_value, &visit);
+}
+
+void exchange_each_query(const struct exchange *exchange,
+                         void (*each)(void *context, const char *name, const char *value),
+                         void *context)
+{
+    struct visit visit = { each, context };
+    (void) MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, visit_value,
+                                     &visit);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): bound and default belong in the call */
+int exchange_query_count(const struct exchange *exchange, const char *name, uint64_t most,
+                         uint64_t otherwise, uint64_t *ret_count, error *err)
+{
+    const char *text = exchange_query(exchange, name);
+    *ret_count = otherwise;
+    if (!text)
+        return 0;
+    char *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno != 0 || value > most)
+        return fail(err, ERR_BAD_REQUEST, "%s=%.40s is not a number from 0 to %" PRIu64, name, text,
+                    most);
+    *ret_count = value;
+    return 0;
+}
+
+/* As RFC 3986 says, but for %00, which would hide what follows it: that stays as it is. */
+size_t unescape_url(void *context, struct MHD_Connection *mhd, char *text)
+{
+    (void) context;
+    (void) mhd;
+    char *to = text;
+    for (const char *from = text; *from;) {
+        int high = *from == '%' ? hex_digit(from[1]) : -1;
+        int low = high >= 0 ? hex_digit(from[2]) : -1;
+        if (low < 0 || (high == 0 && low == 0)) {
+            *to++ = *from++;
+            continue;
+        }
+        *to++ = (char) (high * 16 + low);
+        from += 3;
+    }
+    *to = '\0';
+    return (size_t) (to - text);
+}
+
+/* The first that is known of a request: as it came, before any percent sign is resolved. */
+void *look_at_target(void *context, const char *target, struct MHD_Connection *mhd)
+{
+    struct connection *connection = connection_of(mhd);
+    (void) context;
+    if (connection)
+        connection->is_odd = !guard_target(target);
+    return NULL; /* the exchange is made when the header is here */
+}
+
+/* --- what is admitted ---------------------------------------------------------------------------
+ */
+
+static int check_header_size(const struct exchange *exchange, error *err)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    if (info && info->header_size > HEADER_MOST)
+        return fail(err, ERR_HEADER_TOO_LARGE, "the header has %zu bytes, %d are allowed",
+                    info->header_size, HEADER_MOST);
+    return 0;
+}
+
+struct header_check {
+    struct guard_headers seen;
+    error *err;
+    int result;
+};
+
+static void check_header(void *context, const char *name, const char *value)
+{
+    struct header_check *check = context;
+    if (check->result == 0)
+        check->result = guard_header(&check->seen, name, value, check->err);
+}
+
+static int check_headers(const struct exchange *exchange, error *err)
+{
+    const struct connection *connection = connection_of(exchange->connection);
+    struct header_check check = { .err = err };
+    if (connection && connection->is_odd)
+        return fail(err, ERR_BAD_REQUEST,
+                    "the target has blanks or control characters; write them as %%20");
+    exchange_each_header(exchange, check_header, &check);
+    if (check.result == 0 && exchange->needs_host &&
+        !exchange_header(exchange, MHD_HTTP_HEADER_HOST))
+        return fail(err, ERR_BAD_REQUEST, "HTTP/1.1 needs a Host; send one, such as localhost");
+    return check.result;
+}
+
+/* Cuts "http://localhost:7070/healthz", as clients of a proxy ask: what it names is the host then,
+ * whatever Host says (RFC 9112, 3.2.2). Gives  *ret_host, kept in `room` or the request's own. */
+static const char *read_target(const struct exchange *exchange, const char *target,
+                               char room[HOST_SIZE], const char **ret_host)
+{
+    static const char scheme[] = "http://";
+    *ret_host = exchange_header(exchange, MHD_HTTP_HEADER_HOST);
+    if (strncasecmp(target, scheme, sizeof scheme - 1) != 0)
+        return target;
+    const char *host = target + sizeof scheme - 1;
+    size_t length = strcspn(host, "/");
+    (void) snprintf(room, HOST_SIZE, "%.*s", length < HOST_SIZE ? (int) length : 0, host);
+    *ret_host = room;
+    if (host[length])
+        return host + length;
+    return strcmp(exchange->method, "OPTIONS") == 0 ? "*" : "/"; /* RFC 9112, 3.2.4 */
+}
+
+/* What "OPTIONS *" asks: what the whole server is able to do (RFC 9110, 9.3.7). */
+static bool is_about_all(const struct exchange *exchange, const char *path)
+{
+    return strcmp(path, "*") == 0 && strcmp(exchange->method, "OPTIONS") == 0;
+}
+
+static int find_route(struct exchange *exchange, const char *path, error *err)
+{
+    const struct http_settings *settings = &exchange->http->settings;
+    if (strlen(path) > PATH_MOST)
+        return fail(err, ERR_NOT_FOUND, "the path has %zu bytes, %d are allowed", strlen(path),
+                    PATH_MOST);
+    exchange->path = strdup(path);
+    if (!exchange->path)
+        return fail(err, ERR_SYSTEM, "no memory for a path");
+    if (is_about_all(exchange, path)) {
+        exchange_add_header(exchange, MHD_HTTP_HEADER_ALLOW, route_all_methods());
+        return 0;
+    }
+    struct route_match match = { 0 };
+    int found = route_find(settings->tables, exchange->method, exchange->path, &match);
+    if (found == ROUTE_UNKNOWN)
+        return fail(err, ERR_NOT_FOUND,
+                    "nothing is served at %.100s; GET /openapi.json lists what is", path);
+    char allow[ALLOW_SIZE];
+    if (found == ROUTE_OTHER_METHOD) {
+        route_methods(settings->tables, path, allow);
+        exchange_add_header(exchange, MHD_HTTP_HEADER_ALLOW, allow);
+        if (strcmp(exchange->method, "OPTIONS") == 0)
+            return 0;
+        return fail(err, ERR_METHOD, "%.11s is not served for %.100s; %s are", exchange->method,
+                    path, allow);
+    }
+    exchange->route = match.route;
+    exchange->right = match.route->right ? match.route->right : match.table->right;
+    memcpy(exchange->parameters, match.parameters, sizeof exchange->parameters);
+    return 0;
+}
+
+/* "application/json; charset=utf-8" is application/json. */
+static bool has_type(const char *value, const char *type)
+{
+    size_t length = strlen(type);
+    return strncasecmp(value, type, length) == 0 &&
+           (value[length] == '\0' || value[length] == ';' || value[length] == ' ' ||
+            value[length] == ',');
+}
+
+static int check_content(const struct exchange *exchange, error *err)
+{
+    static const char *const taken[] = { "application/json", "text/json", "text/plain",
+                                         "application/x-www-form-urlencoded" /* curl -d */ };
+    const char *type = exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE);
+    const char *coding = exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_ENCODING);
+    if (coding && strcasecmp(coding, "identity") != 0)
+        return fail(err, ERR_MEDIA_TYPE,
+                    "Content-Encoding '%.40s' is not understood; send it plain", coding);
+    if (exchange->route->body != BODY_JSON || !type)
+        return 0;
+    for_each(each, taken)
+        if (has_type(type, *each))
+            return 0;
+    return fail(err, ERR_MEDIA_TYPE,
+                "Content-Type '%.60s' is not understood; send application/json", type);
+}
+
+/* Whether one of the types in an Accept header is what the route gives. */
+static bool accepts(const char *accept, const char *mime)
+{
+    size_t family = strcspn(mime, "/") + 1;
+    for (const char *each = accept; *each; each += strcspn(each, ","), each += *each == ',') {
+        each += strspn(each, " \t");
+        if (has_type(each, "*/*") || has_type(each, mime) ||
+            (strncasecmp(each, mime, family) == 0 && each[family] == '*'))
+            return true;
+    }
+    return false;
+}
+
+static int check_accept(const struct exchange *exchange, error *err)
+{
+    const char *accept = exchange_header(exchange, MHD_HTTP_HEADER_ACCEPT);
+    const struct route *route = exchange->route;
+    const char *mime = route->mime ? route->mime : "application/json";
+    if (!accept || !*accept || strcmp(mime, "*/*") == 0 || accepts(accept, mime) ||
+        (route->streams && accepts(accept, "text/event-stream")))
+        return 0;
+    return fail(err, ERR_NOT_ACCEPTABLE, "Accept '%.60s' leaves out %s, which is what there is",
+                accept, mime);
+}
+
+static uint64_t body_most(const struct exchange *exchange)
+{
+    const struct route *route = exchange->route;
+    if (route && route->body == BODY_STREAM)
+        return route->body_most > 0 ? route->body_most : UINT64_MAX;
+    return exchange->http->settings.body_most;
+}
+
+static int check_length(const struct exchange *exchange, error *err)
+{
+    const char *length = exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    uint64_t most = body_most(exchange);
+    if (length && strtoull(length, NULL, 10) > most)
+        return fail(err, ERR_TOO_LARGE, "the body has %.20s bytes, %" PRIu64 " are allowed", length,
+                    most);
+    return 0;
+}
+
+/* Everything that the header decides, in the order of the answers: whether the request can be
+ * read, where it goes, whether it may, what comes with it. */
+static int admit(struct exchange *exchange, const char *target, error *err)
+{
+    char room[HOST_SIZE];
+    const char *host;
+    const char *path = read_target(exchange, target, room, &host);
+    if (check_header_size(exchange, err) < 0 || check_headers(exchange, err) < 0 ||
+        guard_origin(host, exchange_header(exchange, MHD_HTTP_HEADER_ORIGIN), exchange->is_remote,
+                     err) < 0 ||
+        find_route(exchange, path, err) < 0)
+        return -1;
+    const struct route *route = exchange->route;
+    if (!route)
+        return 0; /* OPTIONS */
+    const struct http_settings *settings = &exchange->http->settings;
+    if (settings->admit && settings->admit(exchange, err) < 0)
+        return -1;
+    if (check_length(exchange, err) < 0 || check_content(exchange, err) < 0 ||
+        check_accept(exchange, err) < 0 || exchange_check_query(exchange, err) < 0)
+        return -1;
+    if (route->body == BODY_JSON && json_reader_open(&exchange->body, err) < 0)
+        return -1;
+    exchange->body.is_exact = true;
+    return 0;
+}
+
+/* --- from header to handler ---------------------------------------------------------------------
+ */
+
+/* A client's own name for its request is kept if it is harmless in logs. */
+static void name_request(struct exchange *exchange)
+{
+    static const char plain[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.";
+    const char *given = exchange_header(exchange, "X-Request-Id");
+    size_t length = given ? strlen(given) : 0;
+    if (length > 0 && length <= REQUEST_ID_MOST && strspn(given, plain) == length) {
+        memcpy(exchange->id, given, length + 1);
+        return;
+    }
+    unsigned char random[8];
+    randombytes_buf(random, sizeof random);
+    memcpy(exchange->id, "req_", 4);
+    (void) sodium_bin2hex(exchange->id + 4, sizeof exchange->id - 4, random, sizeof random);
+}
+
+/* The header has been admitted. Nothing of a request is done, and no more of it read, before its
+ * time: libmicrohttpd comes back to the same place when it goes on. */
+static enum MHD_Result begin_when_due(struct exchange *exchange)
+{
+    const struct http_settings *settings = &exchange->http->settings;
+    const struct route *route = exchange->route;
+    if (exchange->is_gone)
+        return MHD_NO;
+    if (exchange->refusal.code == ERR_NONE && route) {
+        if (settings->is_early && settings->is_early(exchange)) {
+            exchange_wait(exchange);
+            return MHD_YES;
+        }
+        if (route->begin)
+            (void) route->begin(exchange, &exchange->refusal);
+    }
+    exchange->has_begun = true;
+    if (exchange->refusal.code != ERR_NONE)
+        exchange_fail(exchange, &exchange->refusal); /* without reading the body */
+    return MHD_YES;
+}
+
+static struct exchange *exchange_new(struct http *http, struct MHD_Connection *mhd,
+                                     const char *method, const char *version)
+{
+    struct exchange *exchange = calloc(1, sizeof *exchange);
+    if (!exchange)
+        return NULL;
+    exchange->http = http;
+    exchange->door = http->settings.door;
+    exchange->connection = mhd;
+    exchange->began_ms = now_ms();
+    exchange->body_is_open = true;
+    exchange->is_remote = true;
+    exchange->needs_host = strcmp(version, "HTTP/1.0") != 0;
+    (void) snprintf(exchange->method, sizeof exchange->method, "%s", method);
+    name_request(exchange);
+
+    struct connection *connection = connection_of(mhd);
+    if (connection) {
+        connection->since_ms = 0;
+        connection->exchange = exchange;
+        exchange->is_remote = connection->is_remote;
+        exchange->is_owner = connection->is_owner;
+    }
+    return exchange;
+}
+
+static void refuse_if_too_much(struct exchange *exchange)
+{
+    uint64_t most = body_most(exchange);
+    if (exchange->refusal.code != ERR_NONE)
+        return;
+    if (exchange->body_bytes > most)
+        (void) fail(&exchange->refusal, ERR_TOO_LARGE,
+                    "the body has more than the %" PRIu64 " bytes allowed", most);
+    else if (exchange->http->bodies > bodies_most)
+        (void) fail(&exchange->refusal, ERR_BUSY, "too many large requests at once; try again");
+}
+
+static enum MHD_Result throw_away(struct exchange *exchange, size_t *size)
+{
+    json_reader_close(&exchange->body);
+    bool is_enough = exchange->body_bytes > THROWN_AWAY_MOST &&
+                     exchange->body_bytes > 2 * exchange->http->settings.body_most;
+    *size = 0;
+    if (exchange->lingers_until.at_ms != 0)
+        return deadline_has_passed(exchange->lingers_until) ? MHD_NO : MHD_YES;
+    return !is_enough || exchange_fail_early(exchange, &exchange->refusal) ? MHD_YES : MHD_NO;
+}
+
+static enum MHD_Result stream_body(struct exchange *exchange, const char *data, size_t *size)
+{
+    /* What is left is offered again only when more comes, or when we have waited. */
+    while (*size > 0 && exchange->refusal.code == ERR_NONE) {
+        ssize_t taken = exchange->route->take(exchange, data, *size, &exchange->refusal);
+        if (taken < 0)
+            return throw_away(exchange, size);
+        if (taken == 0) {
+            exchange_wait(exchange);
+            return MHD_YES;
+        }
+        exchange->body_bytes += (uint64_t) taken;
+        data += taken;
+        *size -= (size_t) taken;
+        refuse_if_too_much(exchange);
+    }
+    return exchange->refusal.code == ERR_NONE ? MHD_YES : throw_away(exchange, size);
+}
+
+static enum MHD_Result take_body(struct exchange *exchange, const char *data, size_t *size)
+{
+    if (exchange->is_gone)
+        return MHD_NO;
+    bool is_streamed = exchange->route && exchange->route->body == BODY_STREAM;
+    if (is_streamed && exchange->refusal.code == ERR_NONE)
+        return stream_body(exchange, data, size);
+    exchange->body_bytes += *size;
+    if (!is_streamed)
+        exchange->http->bodies += *size;
+    refuse_if_too_much(exchange);
+    if (exchange->refusal.code != ERR_NONE)
+        return throw_away(exchange, size);
+    if (exchange->route && exchange->route->body == BODY_JSON)
+        json_reader_take(&exchange->body, data, *size);
+    *size = 0;
+    return MHD_YES;
+}
+
+static void serve(struct exchange *exchange)
+{
+    struct loop_place place =
+        loop_enter(CAUSE_REQUEST, exchange->route ? exchange->route->path : NULL);
+    if (exchange->refusal.code != ERR_NONE)
+        exchange_fail(exchange, &exchange->refusal);
+    else if (exchange->route)
+        exchange->route->serve(exchange);
+    else
+        exchange_answer_nothing(exchange, MHD_HTTP_NO_CONTENT);
+    loop_leave(place);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's own signature */
+enum MHD_Result take_request(void *context, struct MHD_Connection *mhd, const char *path,
+                             const char *method, const char *version, const char *data,
+                             size_t *size, void **request)
+{
+    struct exchange *exchange = *request;
+    if (!exchange) {
+        *request = exchange = exchange_new(context, mhd, method, version);
+        if (!exchange)
+            return MHD_NO;
+        (void) admit(exchange, path, &exchange->refusal);
+        return begin_when_due(exchange);
+    }
+    if (exchange->is_answered) {
+        *size = 0;
+        return MHD_YES;
+    }
+    if (!exchange->has_begun)
+        return begin_when_due(exchange);
+    if (*size > 0)
+        return take_body(exchange, data, size);
+    exchange->body_is_open = false;
+    if (exchange->is_gone || exchange->lingers_until.at_ms != 0)
+        return MHD_NO;
+    serve(exchange);
+    return exchange->is_answered || exchange->is_waiting ? MHD_YES : MHD_NO;
+}
+
+static void exchange_free(struct exchange *exchange)
+{
+    struct http *http = exchange->http;
+    exchange_stop_watching(exchange);
+    if (http->settings.ended)
+        http->settings.ended(exchange);
+    if (exchange->closed)
+        exchange->closed(exchange);
+    json_reader_close(&exchange->body);
+    if (!exchange->route || exchange->route->body != BODY_STREAM)
+        http->bodies -= exchange->body_bytes;
+    bytes_done(&exchange->headers);
+    free(exchange->path);
+    free(exchange);
+}
+
+void request_completed(void *context, struct MHD_Connection *mhd, void **request,
+                       enum MHD_RequestTerminationCode why)
+{
+    (void) context;
+    (void) why;
+    struct connection *connection = connection_of(mhd);
+    if (connection) {
+        connection->exchange = NULL;
+        connection->since_ms = now_ms();
+    }
+    if (*request)
+        exchange_free(*request);
+    *request = NULL;
+}

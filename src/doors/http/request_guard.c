@@ -1,0 +1,102 @@
+/* request_guard.c - names of this machine, and nothing else; headers that say one thing. */
+#include "doors/http/request_guard.h"
+
+#include "base/table.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+/* "localhost:7070", "127.0.0.1", "[::1]:7070" */
+static bool is_local(const char *host)
+{
+    static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
+    for_each(name, names) {
+        size_t length = strlen(*name);
+        if (strncasecmp(host, *name, length) != 0)
+            continue;
+        const char *port = host + length;
+        if (*port == '\0')
+            return true;
+        size_t digits = *port == ':' ? strspn(port + 1, "0123456789") : 0;
+        return digits > 0 && digits <= 5 && port[1 + digits] == '\0';
+    }
+    return false;
+}
+
+int guard_origin(const char *host, const char *origin, bool is_remote, error *err)
+{
+    if (is_remote && (!host || !is_local(host)))
+        return fail(err, ERR_FORBIDDEN,
+                    "Host '%.80s' is not this machine; call it localhost or 127.0.0.1",
+                    host ? host : "");
+    if (!origin)
+        return 0;
+    static const char http[] = "http://";
+    if (strncmp(origin, http, sizeof http - 1) != 0 || !is_local(origin + sizeof http - 1))
+        return fail(err, ERR_FORBIDDEN, "pages of '%.80s' may not call glovebox", origin);
+    return 0;
+}
+
+/* RFC 9110, 5.6.2 */
+static bool is_token(const char *name)
+{
+    const char *at = name;
+    while (isalnum((unsigned char) *at) || (*at && strchr("!#$%&'*+-.^_`|~", *at)))
+        at++;
+    return at > name && *at == '\0';
+}
+
+/* RFC 9110, 5.5: what another reader may take for the end of the line. */
+static bool has_control(const char *value)
+{
+    for (const char *at = value; *at; at++)
+        if (((unsigned char) *at < ' ' && *at != '\t') || *at == 0x7f)
+            return true;
+    return false;
+}
+
+bool guard_target(const char *target)
+{
+    const unsigned char *at = (const unsigned char *) target;
+    while (*at > ' ' && *at != 0x7f)
+        at++;
+    return *at == '\0';
+}
+
+int guard_header(struct guard_headers *headers, const char *name, const char *value, error *err)
+{
+    enum { LENGTH, CODING };
+    static const char *const once[] = { [LENGTH] = "Content-Length",
+                                        [CODING] = "Transfer-Encoding",
+                                        "Host",
+                                        "Content-Type",
+                                        "Origin",
+                                        "Authorization",
+                                        "X-API-Key",
+                                        "Idempotency-Key" };
+    if (!is_token(name))
+        return fail(err, ERR_BAD_REQUEST, "'%.40s' is no name of a header", name);
+    if (value && has_control(value))
+        return fail(err, ERR_BAD_REQUEST, "%.40s has a control character", name);
+    for (unsigned i = 0; i <= CODING; i++) { /* libmicrohttpd adds a folded line to the name */
+        size_t length = strlen(once[i]);
+        if (strncasecmp(name, once[i], length) == 0 && name[length])
+            return fail(err, ERR_BAD_REQUEST, "%s goes on in another line", once[i]);
+    }
+    for (unsigned i = 0; i < COUNT_OF(once); i++) {
+        if (strcasecmp(name, once[i]) != 0)
+            continue;
+        if (headers->once & 1U << i)
+            return fail(err, ERR_BAD_REQUEST, "%s stands twice in the header", once[i]);
+        headers->once |= 1U << i;
+        if (i == CODING && strcasecmp(value ? value : "", "chunked") != 0)
+            return fail(err, ERR_BAD_REQUEST,
+                        "Transfer-Encoding '%.40s' is not understood; send chunked, or plain with "
+                        "its Content-Length",
+                        value ? value : "");
+    }
+    if ((headers->once & 1U << LENGTH) && (headers->once & 1U << CODING))
+        return fail(err, ERR_BAD_REQUEST, "Content-Length stands beside Transfer-Encoding");
+    return 0;
+}

@@ -1,0 +1,157 @@
+/* slow_peers.c - peers who are slow, or silent on purpose: how long they may owe us a header or a
+ * body, how long they may leave an answer untaken, and who goes when somebody else wants in.
+ *
+ *     header, body    408, and the connection ends (on_sweep)
+ *     silence         libmicrohttpd closes what has been idle (http_patience.idle_s)
+ *     crowded         whoever has been silent for the longest makes room; where nobody is,
+ *                     newcomers wait at the socket until somebody goes (make_room) */
+#include "doors/http/http_internal.h"
+#include "model/errors.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <linux/sockios.h>
+
+enum {
+    STREAM_BODY_MS = 3600000, /* for a body that is streamed */
+    CROWD = 16,          /* with so few places left somebody silent makes room for each newcomer */
+    OLD_BODY_MS = 10000, /* a body that is not in by then may have to make room too */
+    SECOND_MS = 1000,
+};
+
+/* Since when a peer owes us bytes; 0: it does not. */
+static int64_t owes_since(const struct connection *connection)
+{
+    if (connection->since_ms != 0)
+        return connection->since_ms;
+    const struct exchange *exchange = connection->exchange;
+    return exchange && exchange->body_is_open && !exchange->is_waiting ? exchange->began_ms : 0;
+}
+
+/* 0: as long as it likes */
+static int64_t may_owe_ms(const struct connection *connection)
+{
+    const struct http_patience *patience = connection->http->settings.patience;
+    if (!patience)
+        return 0;
+    if (connection->since_ms != 0)
+        return (int64_t) patience->header_s * SECOND_MS;
+    const struct route *route = connection->exchange->route;
+    if (route && route->body == BODY_STREAM)
+        return STREAM_BODY_MS;
+    return (int64_t) patience->body_s * SECOND_MS;
+}
+
+static bool owes_too_long(const struct connection *connection, int64_t now)
+{
+    int64_t since = owes_since(connection);
+    int64_t most_ms = since != 0 ? may_owe_ms(connection) : 0;
+    return most_ms > 0 && now - since > most_ms;
+}
+
+static void cut(struct connection *connection)
+{
+    connection->is_cut = true; /* once is enough */
+    connection->http->is_woken = true;
+    (void) shutdown(connection->fd, SHUT_RDWR);
+}
+
+/* libmicrohttpd answers whole requests only, so this is written past it: nothing else is on its way
+ * to a peer whose request we still wait for. */
+static void say_too_slow(const struct connection *connection)
+{
+    const struct exchange *exchange = connection->exchange;
+    char body[256], text[512];
+    if (connection->since_ms == 0 && exchange && exchange->is_answered)
+        return;
+    int size = snprintf(
+        body, sizeof body,
+        "{\"error\":{\"code\":\"%s\",\"message\":\"the %s was not whole after %lld s; "
+        "send it at once\",\"fault\":\"caller\",\"retryable\":true}}\n",
+        error_row_of(ERR_TIMEOUT)->json_code, connection->since_ms != 0 ? "header" : "body",
+        (long long) (may_owe_ms(connection) / SECOND_MS));
+    int length = snprintf(text, sizeof text,
+                          "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\n"
+                          "Connection: close\r\nContent-Length: %d\r\n\r\n%s",
+                          size, body);
+    (void) !send(connection->fd, text, (size_t) length, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* A peer that takes a byte now and then is slow; one that takes none has stalled. */
+static void look_at_reader(struct connection *connection, int64_t now)
+{
+    const struct exchange *exchange = connection->exchange;
+    int unread = 0;
+    bool is_owed = exchange && exchange->is_answered && !exchange->is_waiting && !exchange->upgrade;
+    if (!is_owed || ioctl(connection->fd, SIOCOUTQ, &unread) < 0)
+        unread = 0;
+    if (unread == 0 || unread != connection->unread)
+        connection->stalled_ms = 0;
+    else if (connection->stalled_ms == 0)
+        connection->stalled_ms = now;
+    connection->unread = unread;
+}
+
+/* A peer that lets a header or a body drip in is cut off, although it is never idle. */
+void on_sweep(uv_timer_t *timer)
+{
+    struct http *http = timer->data;
+    int64_t now = now_ms();
+    for (struct connection *connection = http->connections; connection;
+         connection = connection->next) {
+        look_at_reader(connection, now);
+        if (connection->is_cut || !owes_too_long(connection, now))
+            continue;
+        say_too_slow(connection);
+        cut(connection);
+    }
+    if (http->is_full)
+        listen_again(http); /* somebody may have stalled by now */
+}
+
+/* Since when nothing has come from it, or gone to it, that should have; 0: it is not so. */
+static int64_t silent_since(const struct connection *connection, int64_t now)
+{
+    int64_t since = owes_since(connection);
+    if (connection->is_cut)
+        return 0;
+    if (since == 0)
+        return connection->stalled_ms;
+    bool is_young_body = connection->since_ms == 0 && now - since < OLD_BODY_MS;
+    return is_young_body ? 0 : since;
+}
+
+/* Peers who hold all connections and say nothing are no reason to turn others away: the one that
+ * has been silent for the longest makes room. */
+void make_room(struct http *http)
+{
+    struct connection *longest = NULL;
+    int64_t longest_since = 0, now = now_ms();
+    if (http->connection_count + CROWD < http->connections_most)
+        return;
+    for (struct connection *connection = http->connections; connection;
+         connection = connection->next) {
+        int64_t since = silent_since(connection, now);
+        if (since != 0 && (!longest || since < longest_since)) {
+            longest = connection;
+            longest_since = since;
+        }
+    }
+    if (longest)
+        cut(longest);
+}
+
+void exchange_cut(struct exchange *exchange)
+{
+    struct connection *connection = connection_of(exchange->connection);
+    if (!connection || connection->is_cut)
+        return;
+    cut(connection);
+    if (exchange->is_waiting) {
+        exchange->is_gone = true;
+        exchange_wake(exchange);
+    }
+}

@@ -1,0 +1,47 @@
+/* upgrade.c - a connection that leaves HTTP, for servers and terminals inside a session. */
+#include "doors/http/http_internal.h"
+#include "engine/observe/log.h"
+
+#include <stdlib.h>
+
+/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's own signature */
+static void on_upgraded(void *context, struct MHD_Connection *mhd, void *request, const char *early,
+                        size_t early_size, MHD_socket socket,
+                        struct MHD_UpgradeResponseHandle *handle)
+{
+    (void) mhd;
+    (void) context;
+    struct exchange *exchange = request;
+    exchange->upgraded = handle;
+    exchange_stop_watching(exchange); /* a descriptor has one watcher in the loop */
+    exchange->upgrade->opened(exchange, socket, early, early_size);
+}
+
+void exchange_upgrade(struct exchange *exchange, const char *protocol,
+                      const struct upgrade *upgrade)
+{
+    struct MHD_Response *response = MHD_create_response_for_upgrade(on_upgraded, NULL);
+    if (!response)
+        return;
+    exchange->upgrade = upgrade;
+    exchange_add_header(exchange, MHD_HTTP_HEADER_UPGRADE, protocol);
+    exchange_queue(exchange, MHD_HTTP_SWITCHING_PROTOCOLS, response, NULL);
+}
+
+void exchange_downgrade(struct exchange *exchange)
+{
+    if (!exchange->upgraded)
+        return;
+    struct MHD_UpgradeResponseHandle *handle = exchange->upgraded;
+    exchange->upgraded = NULL;
+    exchange->http->is_woken = true;
+    (void) MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
+}
+
+void exchange_close_upgraded(struct exchange *exchange)
+{
+    if (!exchange->upgraded)
+        return;
+    exchange->upgrade->closing(exchange);
+    exchange_downgrade(exchange);
+}

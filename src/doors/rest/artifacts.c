@@ -1,0 +1,289 @@
+/* artifacts.c - /v1/artifacts and artifacts.zip: files that programs made. They are hostile bytes:
+ * always a download, never a page. */
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "doors/rest/openapi/openapi.h"
+#include "doors/rest/rest.h"
+#include "doors/rest/zip.h"
+#include "engine/observe/log.h"
+#include "engine/run/run.h"
+#include "json/writer.h"
+
+#include <inttypes.h>
+#include <json.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BLOCK = 32 * 1024 };
+
+/* A request for what an earlier daemon has kept, until that is hashed. */
+struct look {
+    struct exchange *exchange;
+    struct blob_check *check; /* NULL: it is over */
+    error failure;
+};
+
+static void on_checked(void *user, const error *why)
+{
+    struct look *look = user;
+    look->check = NULL;
+    if (why)
+        look->failure = *why;
+    exchange_wake(look->exchange);
+}
+
+static void look_away(struct exchange *exchange)
+{
+    struct look *look = exchange->user;
+    if (look->check)
+        blob_check_tell(look->check, NULL, NULL);
+    free(look);
+}
+
+/* Returns 1 if it is waited for. */
+static int check_first(struct exchange *exchange, const char *name, error *err)
+{
+    const struct door *door = exchange->door;
+    struct look *look = exchange->user;
+    if (look && look->failure.code != ERR_NONE) {
+        *err = look->failure;
+        return -1;
+    }
+    if (look)
+        return look->check != NULL;
+    struct blob_check *check;
+    int result = blob_check(door->blobs, exchange->account->owner, name, &check, err);
+    if (result <= 0)
+        return result;
+    look = exchange->user = calloc(1, sizeof *look);
+    if (!look) {
+        blob_check_tell(check, NULL, NULL);
+        return fail(err, ERR_SYSTEM, "no memory to wait");
+    }
+    exchange->closed = look_away;
+    *look = (struct look){ .exchange = exchange, .check = check };
+    blob_check_tell(check, on_checked, look);
+    return 1;
+}
+
+static void get_artifact(struct exchange *exchange)
+{
+    static const char prefix[] = "sha256:";
+    const struct door *door = exchange->door;
+    const char *name = exchange->parameters[0];
+    if (strncmp(name, prefix, sizeof prefix - 1) == 0)
+        name += sizeof prefix - 1;
+    error err;
+    struct blob_view view;
+    int result = check_first(exchange, name, &err);
+    if (result > 0) {
+        exchange_wait(exchange);
+        return;
+    }
+    if (result < 0 || blob_open(door->blobs, exchange->account->owner, name, &view, &err) < 0) {
+        exchange_fail(exchange, &err);
+        return;
+    }
+    exchange_add_header(exchange, MHD_HTTP_HEADER_CONTENT_DISPOSITION, "attachment");
+    exchange_file(exchange, view.fd, view.size, view.mime, name);
+}
+
+/* --- all of a run -------------------------------------------------------------------------------
+ */
+
+/* An archive on its way out. The list is the result's own. */
+struct packing {
+    struct json_object *result;
+    struct json_object *list;
+    size_t count, next; /* of the files; `next` is the one that is open, or begins now */
+    int fd;             /* of the open one */
+    uint64_t left;      /* of its bytes */
+    bool has_ended;
+    struct zip zip;
+    struct bytes pending; /* records between the files' bytes */
+    size_t sent;          /* of them */
+};
+
+static const char *text_of(const struct packing *packing, size_t index, const char *field)
+{
+    struct json_object *value = NULL;
+    struct json_object *row = json_object_array_get_idx(packing->list, index);
+    (void) json_object_object_get_ex(row, field, &value);
+    const char *text = value ? json_object_get_string(value) : NULL;
+    return text ? text : "";
+}
+
+static uint64_t size_of(const struct packing *packing, size_t index)
+{
+    struct json_object *value = NULL;
+    struct json_object *row = json_object_array_get_idx(packing->list, index);
+    (void) json_object_object_get_ex(row, "bytes", &value);
+    return value ? json_object_get_uint64(value) : 0;
+}
+
+static void packing_free(struct exchange *exchange)
+{
+    struct packing *packing = exchange->user;
+    close_fd(&packing->fd);
+    (void) json_object_put(packing->result);
+    zip_done(&packing->zip);
+    bytes_done(&packing->pending);
+    free(packing);
+}
+
+static int open_next(struct exchange *exchange, struct packing *packing, error *err)
+{
+    const struct door *door = exchange->door;
+    struct blob_view view;
+    if (blob_open(door->blobs, exchange->account->owner, text_of(packing, packing->next, "sha256"),
+                  &view, err) < 0)
+        return -1;
+    packing->fd = view.fd;
+    packing->left = view.size;
+    if (view.size != size_of(packing, packing->next))
+        return fail(err, ERR_SYSTEM, "its size has changed");
+    return 0;
+}
+
+/* The record that comes next; it stands between the files' bytes. */
+static int next_record(struct exchange *exchange, struct packing *packing, error *err)
+{
+    packing->pending.size = packing->sent = 0;
+    const char *name = text_of(packing, packing->next, "path");
+    if (packing->fd >= 0) {
+        zip_file_end(&packing->zip, name, &packing->pending);
+        (void) close(packing->fd);
+        packing->fd = -1;
+        packing->next++;
+        return 0;
+    }
+    if (packing->next < packing->count) {
+        zip_file_begin(&packing->zip, name, &packing->pending);
+        return open_next(exchange, packing, err);
+    }
+    zip_end(&packing->zip, &packing->pending);
+    packing->has_ended = true;
+    return 0;
+}
+
+static size_t copy_pending(struct packing *packing, char *bytes, size_t size)
+{
+    size_t here = packing->pending.size - packing->sent;
+    if (here > size)
+        here = size;
+    if (here > 0)
+        memcpy(bytes, packing->pending.data + packing->sent, here);
+    packing->sent += here;
+    return here;
+}
+
+static ssize_t copy_file(struct packing *packing, char *bytes, size_t size)
+{
+    size_t here = packing->left < size ? (size_t) packing->left : size;
+    ssize_t got = read(packing->fd, bytes, here);
+    if (got <= 0)
+        return -1;
+    zip_count(&packing->zip, bytes, (size_t) got);
+    packing->left -= (uint64_t) got;
+    return got;
+}
+
+static ssize_t read_archive(struct exchange *exchange, char *bytes, size_t size)
+{
+    struct packing *packing = exchange->user;
+    error err;
+    for (;;) {
+        if (packing->pending.failed)
+            return STREAM_BROKEN;
+        if (packing->sent < packing->pending.size)
+            return (ssize_t) copy_pending(packing, bytes, size);
+        if (packing->fd >= 0 && packing->left > 0) {
+            ssize_t got = copy_file(packing, bytes, size);
+            return got > 0 ? got : STREAM_BROKEN;
+        }
+        if (packing->has_ended)
+            return STREAM_END;
+        if (next_record(exchange, packing, &err) < 0) {
+            log_event(LOG_WARNING, "archive.broke_off", TEXT("request", exchange->id),
+                      TEXT("file", text_of(packing, packing->next, "path")),
+                      TEXT("cause", err.text));
+            return STREAM_BROKEN;
+        }
+    }
+}
+
+static int read_list(struct packing *packing, const struct run *run, error *err)
+{
+    struct json_tokener *reader = json_tokener_new();
+    if (reader) {
+        packing->result = json_tokener_parse_ex(reader, run->result.data, (int) run->result.size);
+        json_tokener_free(reader);
+    }
+    if (!packing->result ||
+        !json_object_object_get_ex(packing->result, "artifacts", &packing->list))
+        return fail(err, ERR_SYSTEM, "no memory to list the artifacts of %s", run->id);
+    packing->count = json_object_array_length(packing->list);
+    return 0;
+}
+
+static int measure(const struct packing *packing, uint64_t *ret_size, error *err)
+{
+    struct zip_size size = { 0 };
+    for (size_t i = 0; i < packing->count; i++) {
+        const char *name = text_of(packing, i, "path");
+        if (!zip_name_is_safe(name))
+            return fail(err, ERR_CONFLICT,
+                        "'%.80s' is no name for an archive; fetch the artifacts one by one", name);
+        zip_size_add(&size, name, size_of(packing, i));
+    }
+    *ret_size = zip_size_end(&size);
+    return 0;
+}
+
+static void get_archive(struct exchange *exchange)
+{
+    const struct run *run = exchange_run(exchange);
+    uint64_t size = 0;
+    error err;
+    if (!run)
+        return;
+    if (run->state != RUN_DONE) {
+        (void) fail(&err, ERR_CONFLICT, "%s is %s; its artifacts are known when it has ended",
+                    run->id, run_state_name(run_state_shown(run)));
+        exchange_fail(exchange, &err);
+        return;
+    }
+    struct packing *packing = calloc(1, sizeof *packing);
+    if (!packing)
+        return;
+    packing->fd = -1;
+    exchange->user = packing;
+    exchange->closed = packing_free;
+    if (read_list(packing, run, &err) < 0 || measure(packing, &size, &err) < 0) {
+        exchange_fail(exchange, &err);
+        return;
+    }
+    char value[80];
+    (void) snprintf(value, sizeof value, "attachment; filename=\"%s.zip\"", run->id);
+    exchange_add_header(exchange, MHD_HTTP_HEADER_CONTENT_DISPOSITION, value);
+    exchange_stream_as(exchange, MHD_HTTP_OK, "application/zip", size, read_archive);
+}
+
+static const struct parameter file_headers[] = {
+    { "Range", IN_HEADER, "string", "bytes=from-to, bytes=from- or bytes=-last" },
+    { "If-None-Match", IN_HEADER, "string", "an ETag: 304 if the file still has it" },
+    { 0 },
+};
+
+static const struct route rows[] = {
+    /* clang-format off */
+    { "GET", "/v1/runs/{id}/artifacts.zip", BODY_NONE, get_archive,  "All files that a run made, in one archive", .mime = "application/zip" },
+    { "GET", "/v1/artifacts/{sha256}",      BODY_NONE, get_artifact, "The bytes of a file that a run made, or a part of them",
+      .query = file_headers, .mime = "*/*" },
+    /* clang-format on */
+};
+
+const struct route_table artifact_routes = { "artifacts", rows, COUNT_OF(rows), RIGHT_RESULTS };

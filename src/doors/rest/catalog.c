@@ -1,0 +1,133 @@
+/* catalog.c - what there is: policies, templates, limits, and whether the daemon is well. */
+#include "base/table.h"
+#include "doors/rest/openapi/openapi.h"
+#include "doors/rest/rest.h"
+#include "engine/audit/audit_log.h"
+#include "engine/run/run_plan.h"
+#include "model/limits.h"
+#include "json/writer.h"
+
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void get_health(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    const struct runs *runs = door->runs;
+    error cause = { 0 };
+    bool is_well = runs->pool->spawner->is_open && runs->pool->slots > 0;
+    if (!is_well)
+        (void) fail(&cause, ERR_UNAVAILABLE, "glovebox-spawner is not there; it starts by itself");
+    else if (runs->receipts)
+        is_well = receipts_have_room(runs->receipts, &cause) == 0;
+    struct bytes json = { 0 };
+    json_open(&json, '{');
+    json_string_field(&json, "status", is_well ? "ok" : "unavailable");
+    json_string_field(&json, "cause", is_well ? NULL : cause.text);
+    json_string_field(&json, "version", GLOVEBOX_VERSION);
+    json_count_field(&json, "slots", runs->pool->slots);
+    uint32_t ahead = runs->pool->parked + runs->pool->building;
+    json_count_field(&json, "in_use", runs->pool->in_use > ahead ? runs->pool->in_use - ahead : 0);
+    json_count_field(&json, "parked", runs->pool->parked);
+    json_count_field(&json, "active", runs->active);
+    json_count_field(&json, "queued", runs->queued);
+    json_close(&json, '}');
+    exchange_answer(exchange, is_well ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, &json);
+}
+
+static void get_policies(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    struct bytes json = { 0 };
+    json_open(&json, '{');
+    char usual[POLICY_NAME_SIZE];
+    spec_usual_policy(exchange->account, door->policies, door->templates, usual);
+    json_string_field(&json, "default", usual);
+    json_key(&json, "policies");
+    json_open(&json, '[');
+    for (size_t i = 0; i < door->policies->count; i++) {
+        const struct policy *policy = policies_at(door->policies, i);
+        char *text;
+        error err;
+        if (!policy || policy_render(policy, &text, &err) < 0)
+            continue;
+        json_open(&json, '{');
+        json_string_field(&json, "name", policy->name);
+        json_string_field(&json, "digest", policy->digest);
+        json_string_field(&json, "description", policy->description);
+        json_key(&json, "policy");
+        json_raw(&json, text, strlen(text));
+        json_close(&json, '}');
+        free(text);
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+static void get_templates(struct exchange *exchange)
+{
+    const struct door *door = exchange->door;
+    struct bytes json = { 0 };
+    json_open(&json, '{');
+    json_key(&json, "templates");
+    json_open(&json, '[');
+    for (size_t i = 0; i < door->templates->count; i++) {
+        const struct template *template = &door->templates->list[i];
+        json_open(&json, '{');
+        json_string_field(&json, "name", template->name);
+        json_string_field(&json, "digest", template->digest);
+        json_string_field(&json, "description", template->description);
+        json_key(&json, "languages");
+        json_open(&json, '[');
+        for (size_t k = 0; k < template->language_count; k++)
+            json_string(&json, template->languages[k].name);
+        json_close(&json, ']');
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+static void get_limits(struct exchange *exchange)
+{
+    struct bytes json = { 0 };
+    json_open(&json, '{');
+    json_key(&json, "limits");
+    json_open(&json, '[');
+    for (enum limit_id id = 0; id < LIMITS; id++) {
+        const struct limit_row *row = &limit_rows[id];
+        uint64_t scale = row->unit == UNIT_MILLI ? 1000 : 1;
+        json_open(&json, '{');
+        json_string_field(&json, "name", row->json_name);
+        json_count_field(&json, "default", row->start / scale);
+        json_count_field(&json, "least", row->least / scale);
+        json_count_field(&json, "most", row->most / scale);
+        json_string_field(&json, "text", row->text);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+static void get_openapi(struct exchange *exchange)
+{
+    struct bytes json = { 0 };
+    openapi_write(route_tables, &json);
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+static const struct route rows[] = {
+    /* clang-format off */
+    { "GET", "/v1/policies",  BODY_NONE, get_policies,  "What runs may do", .gives = "PolicyList" },
+    { "GET", "/v1/templates", BODY_NONE, get_templates, "What runs stand on", .gives = "TemplateList" },
+    { "GET", "/v1/limits",    BODY_NONE, get_limits,    "Every limit with its bounds", .gives = "LimitList" },
+    { "GET", "/healthz",      BODY_NONE, get_health,    "Whether runs can be started", RIGHT_NONE, .gives = "Health", .or_503 = "HealthOrError" },
+    { "GET", "/openapi.json", BODY_NONE, get_openapi,   "This document", RIGHT_NONE, .gives = "Document" },
+    /* clang-format on */
+};
+
+const struct route_table list_routes = { "lists", rows, COUNT_OF(rows), RIGHT_ANY };

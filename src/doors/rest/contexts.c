@@ -1,0 +1,176 @@
+/* contexts.c - /v1/sessions/{id}/contexts: translates HTTP into the calls of session_registry.h. */
+#include "base/table.h"
+#include "doors/rest/idempotency_key.h"
+#include "doors/rest/openapi/openapi.h"
+#include "doors/rest/rest.h"
+#include "engine/session/session_registry.h"
+#include "json/writer.h"
+
+#include <microhttpd.h>
+#include <string.h>
+
+static int read_request(struct exchange *exchange, struct context_request *request, error *err)
+{
+    struct json_object *json;
+    if (json_reader_end(&exchange->body, &json, err) < 0)
+        return -1;
+    json_reader_close(&exchange->body);
+    return context_request_read(json, false, request, err);
+}
+
+static struct context *exchange_context(struct exchange *exchange)
+{
+    struct session *session = exchange_session(exchange);
+    struct context *context = NULL;
+    error err;
+    if (!session)
+        return NULL;
+    if (context_find(session, exchange->parameters[1], &context, &err) < 0)
+        exchange_fail(exchange, &err);
+    return context;
+}
+
+static void answer_context(struct exchange *exchange, const struct context *context,
+                           unsigned status)
+{
+    struct bytes json = { 0 };
+    context_write(context, &json);
+    exchange_answer(exchange, status, &json);
+}
+
+static void post_context(struct exchange *exchange)
+{
+    struct session *session = exchange_session(exchange);
+    struct context_request request;
+    struct context *context;
+    error err;
+    if (!session)
+        return;
+    if (read_request(exchange, &request, &err) < 0 ||
+        context_create(session, &request, &context, &err) < 0)
+        exchange_fail(exchange, &err);
+    else
+        answer_context(exchange, context, MHD_HTTP_CREATED);
+}
+
+static void get_contexts(struct exchange *exchange)
+{
+    const struct session *session = exchange_tombstone(exchange);
+    struct bytes json = { 0 };
+    if (!session)
+        return;
+    json_open(&json, '{');
+    json_key(&json, "contexts");
+    session_write_contexts(session, &json);
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+static void delete_context(struct exchange *exchange)
+{
+    struct context *context = exchange_context(exchange);
+    struct bytes json = { 0 };
+    if (!context)
+        return;
+    context_remove(context);
+    json_open(&json, '{');
+    json_string_field(&json, "removed", exchange->parameters[1]);
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+/* As once_begin_run: takes the JSON. */
+static int begin_cell(struct exchange *exchange, struct json_object *json, const char *id,
+                      struct run **ret_run, error *err)
+{
+    const struct door *door = exchange->door;
+    struct session *session = NULL;
+    struct context *context = NULL;
+    struct context_request request;
+    if (context_request_read(json, true, &request, err) < 0)
+        return -1;
+    request.given->account = exchange->account; /* who may be another than whose session it is */
+    request.given->run = id;
+    if (sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &session, err) ==
+            0 &&
+        context_find(session, exchange->parameters[1], &context, err) == 0)
+        return context_run(context, &request, ret_run, err);
+    context_request_done(&request);
+    return -1;
+}
+
+static int submit_cell(struct exchange *exchange, error *err)
+{
+    struct json_object *json;
+    struct run *run = NULL;
+    if (json_reader_end(&exchange->body, &json, err) < 0)
+        return -1;
+    json_reader_close(&exchange->body);
+    int result = once_run(exchange, json, begin_cell, &run, err);
+    return result < 0 || exchange->is_answered ? result : exchange_join_new(exchange, run, err);
+}
+
+static void post_cell(struct exchange *exchange)
+{
+    error err;
+    if (!exchange->user) {
+        if (!exchange_tombstone(exchange))
+            return;
+        if (submit_cell(exchange, &err) < 0) {
+            exchange_fail(exchange, &err);
+            return;
+        }
+    }
+    if (!exchange->is_answered)
+        exchange_tell_run(exchange);
+}
+
+static void post_interrupt(struct exchange *exchange)
+{
+    struct context *context = exchange_context(exchange);
+    error err;
+    if (!context)
+        return;
+    int result = context_interrupt(context, &err);
+    if (result < 0) {
+        exchange_fail(exchange, &err);
+        return;
+    }
+    struct bytes json = { 0 };
+    json_open(&json, '{');
+    json_flag_field(&json, "interrupted", result != CONTEXT_WAS_IDLE);
+    json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+static void post_restart(struct exchange *exchange)
+{
+    struct context *context = exchange_context(exchange);
+    error err;
+    if (!context)
+        return;
+    if (context_restart(context, &err) < 0)
+        exchange_fail(exchange, &err);
+    else
+        answer_context(exchange, context, MHD_HTTP_OK);
+}
+
+static const struct parameter cell_query[] = {
+    { "stream", IN_QUERY, "=0,1", "1: answers with events, as Accept: text/event-stream does" },
+    { "Prefer", IN_HEADER, "string", "respond-async, as for POST /v1/runs" },
+    { "Idempotency-Key", IN_HEADER, KEY_TYPE, KEY_TEXT },
+    { 0 },
+};
+
+static const struct route rows[] = {
+    /* clang-format off */
+    { "POST",   "/v1/sessions/{id}/contexts", BODY_JSON, post_context, "Makes a context: an interpreter with a state of its own", .status = 201, .takes = "ContextRequest", .gives = "Context" },
+    { "GET",    "/v1/sessions/{id}/contexts", BODY_NONE, get_contexts, "The contexts of a session", .gives = "ContextList" },
+    { "DELETE", "/v1/sessions/{id}/contexts/{context}", BODY_NONE, delete_context, "Ends a context; its session goes on", .gives = "ContextRemoved", .awaits = AWAITS_BOTH },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/run", BODY_JSON, post_cell, "Runs a cell and answers with its result, or with events, as /v1/runs", .query = cell_query, .is_once = true, .takes = "CellRequest", .gives = "CellResult", .streams = true, .may_be_202 = true },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/interrupt", BODY_NONE, post_interrupt, "Interrupts the cell that runs", .gives = "Interrupted", .is_repeatable = true },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/restart", BODY_NONE, post_restart, "Gives the context a fresh interpreter", .gives = "Context", .awaits = AWAITS_BOTH },
+    /* clang-format on */
+};
+
+const struct route_table context_routes = { "contexts", rows, COUNT_OF(rows), RIGHT_SESSIONS };

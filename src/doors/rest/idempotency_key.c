@@ -1,0 +1,136 @@
+/* idempotency_key.c - see idempotency_key.h. The key is noted before what it names can begin:
+ * whatever ends the daemon, nothing runs twice. */
+#include "doors/rest/idempotency_key.h"
+
+#include "doors/rest/run_follow.h"
+#include "engine/audit/audit_log.h"
+
+#include <sodium.h>
+#include <string.h>
+
+/* The same JSON at the same place is the same request, however it is spaced. */
+static void digest_request(const struct exchange *exchange, struct json_object *json,
+                           unsigned char digest[REPLAY_DIGEST_SIZE])
+{
+    crypto_generichash_state state;
+    size_t size = 0;
+    const char *text =
+        json ? json_object_to_json_string_length(json, JSON_C_TO_STRING_PLAIN, &size) : "";
+    const char *place = exchange->route->path;
+    (void) crypto_generichash_init(&state, NULL, 0, REPLAY_DIGEST_SIZE);
+    (void) crypto_generichash_update(&state, (const unsigned char *) place, strlen(place) + 1);
+    for (size_t i = 0; i < ROUTE_PARAMETERS_MOST && exchange->parameters[i]; i++)
+        (void) crypto_generichash_update(&state, (const unsigned char *) exchange->parameters[i],
+                                         strlen(exchange->parameters[i]) + 1);
+    (void) crypto_generichash_update(&state, (const unsigned char *) text, text ? size : 0);
+    (void) crypto_generichash_final(&state, digest, REPLAY_DIGEST_SIZE);
+}
+
+int once_find(struct exchange *exchange, struct json_object *json, struct once *once, error *err)
+{
+    const struct door *door = exchange->door;
+    *once = (struct once){ .replay = { .caller = exchange->account->key.id,
+                                       .tenant = exchange->account->key.tenant,
+                                       .key = exchange_header(exchange, "Idempotency-Key") } };
+    if (!once->replay.key)
+        return ONCE_NEW;
+    if (replay_check_key(once->replay.key, err) < 0)
+        return -1;
+    digest_request(exchange, json, once->replay.digest);
+    int result = replays_find(door->replays, &once->replay, &once->known, err);
+    if (result < 0 && err->code == ERR_UNAVAILABLE) {
+        exchange->is_retryable = true;
+        exchange_add_header(exchange, "Retry-After", "1");
+    }
+    return result;
+}
+
+int once_keep(struct exchange *exchange, struct once *once, const char *id, error *err)
+{
+    const struct door *door = exchange->door;
+    if (!once->replay.key)
+        return 0;
+    once->known = (struct replayed){ .log_size = ledger_size(receipts_ledger(door->receipts)) };
+    memcpy(once->known.id, id, strnlen(id, sizeof once->known.id - 1));
+    return replays_keep(door->replays, &once->replay, &once->known, err);
+}
+
+void once_drop(struct exchange *exchange, const struct once *once)
+{
+    const struct door *door = exchange->door;
+    if (once->replay.key)
+        replays_drop_last(door->replays);
+}
+
+void once_say_replayed(struct exchange *exchange)
+{
+    exchange_add_header(exchange, "Idempotency-Replayed", "true");
+}
+
+int once_fail_forgotten(const struct once *once, error *err)
+{
+    return fail(err, ERR_CONFLICT,
+                "%s, which this Idempotency-Key has begun, is over and its result forgotten; "
+                "use a new key to run it again",
+                once->known.id);
+}
+
+/* After a power cut nobody knows what of the last moments reached the disk: what is not found then
+ * may have run. */
+static bool never_began(const struct door *door, const struct replayed *known)
+{
+    return known->is_of_earlier && known->is_of_boot &&
+           past_never_began(door->past, known->id, known->log_size);
+}
+
+/* Gives  the run that this very request has begun before, or NULL: it is new, or that is answered.
+ */
+static int find_run(struct exchange *exchange, const struct once *once, struct run **ret_run,
+                    error *err)
+{
+    const struct door *door = exchange->door;
+    error unknown;
+    struct run *run = runs_find(door->runs, exchange->account, once->known.id);
+    if (run && run->verdict.status == RUN_PENDING_APPROVAL)
+        return 0; /* that one has not begun: it is asked again */
+    if (!run && never_began(door, &once->known))
+        return 0;
+    once_say_replayed(exchange);
+    *ret_run = run;
+    if (run || exchange_tell_lost(exchange, once->known.id, &unknown) == 0)
+        return 0;
+    return once_fail_forgotten(once, err);
+}
+
+int once_run(struct exchange *exchange, struct json_object *json, once_begin_run *begin,
+             struct run **ret_run, error *err)
+{
+    struct once once;
+    char id[RUN_ID_SIZE];
+    *ret_run = NULL;
+    int result = once_find(exchange, json, &once, err);
+    if (result == ONCE_KNOWN)
+        result = find_run(exchange, &once, ret_run, err);
+    run_choose_id(id);
+    if (result == 0 && !*ret_run && !exchange->is_answered)
+        result = once_keep(exchange, &once, id, err);
+    if (result < 0 || *ret_run || exchange->is_answered) {
+        (void) json_object_put(json);
+        return result;
+    }
+    result = begin(exchange, json, id, ret_run, err);
+    if (result < 0 || (*ret_run)->verdict.status == RUN_PENDING_APPROVAL)
+        once_drop(exchange, &once); /* it has not begun */
+    return result;
+}
+
+int once_check_place(const struct exchange *exchange, error *err)
+{
+    const struct route *route = exchange->route;
+    if (route->is_once || route->is_repeatable || strcmp(route->method, "POST") != 0 ||
+        !exchange_header(exchange, "Idempotency-Key"))
+        return 0;
+    return fail(err, ERR_BAD_REQUEST,
+                "an Idempotency-Key is not honoured here: sent again, this request would be done "
+                "again; leave the header out");
+}

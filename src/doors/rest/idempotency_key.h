@@ -1,0 +1,40 @@
+/* idempotency_key.h - Idempotency-Key: what a request has begun is begun once, however often it is
+ * sent. */
+#pragma once
+
+#include "doors/rest/rest.h"
+#include "engine/store/idempotency.h"
+
+#include <json.h>
+
+struct once {
+    struct replay replay; /* key NULL: the request has none */
+    struct replayed known;
+};
+
+enum { ONCE_NEW = 0, ONCE_KNOWN = 1 };
+
+/* Looks the request up. Gives  once->known with ONCE_KNOWN. `json` is its body, borrowed; NULL:
+ * it has none. Fails  as replay_check_key() and replays_find(). */
+int once_find(struct exchange *exchange, struct json_object *json, struct once *once, error *err);
+
+/* Notes that it is about to begin what has this id; without a key it does nothing.
+ * Fails  as replays_keep(): then it must not begin. */
+int once_keep(struct exchange *exchange, struct once *once, const char *id, error *err);
+void once_drop(struct exchange *exchange, const struct once *once); /* it was refused */
+
+/* The answer is that of the request before. */
+void once_say_replayed(struct exchange *exchange);
+int once_fail_forgotten(const struct once *once, error *err);
+
+/* Begins a run by `begin`, which takes the JSON and is told the id that it is to have (NULL: any),
+ * or gives the one that this request has begun before. Takes `json`.
+ * Gives  *ret_run; NULL with 0: the exchange is answered. */
+typedef int once_begin_run(struct exchange *exchange, struct json_object *json, const char *id,
+                           struct run **ret_run, error *err);
+int once_run(struct exchange *exchange, struct json_object *json, once_begin_run *begin,
+             struct run **ret_run, error *err);
+
+/* http_settings.admit asks it: a key at a place that would do the same thing twice all the same is
+ * refused. */
+int once_check_place(const struct exchange *exchange, error *err);

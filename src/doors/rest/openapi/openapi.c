@@ -1,0 +1,344 @@
+/* openapi.c - prints the OpenAPI 3.1 document from the route tables, the schemas, limits.def and
+ * errors.def: what is served is what is described. */
+#include "doors/rest/openapi/openapi.h"
+
+#include "base/table.h"
+#include "doors/http/http.h"
+#include "doors/rest/openapi/schema_write.h"
+#include "doors/rest/rest.h"
+#include "model/errors.h"
+#include "json/writer.h"
+
+#include <ctype.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Ends the list of those who have the same path: the first of them writes them all. */
+struct place_in_tables {
+    const struct route_table *const *table;
+    size_t row;
+};
+
+static const struct route *next_route(struct place_in_tables *at)
+{
+    while (*at->table && at->row == (*at->table)->count) {
+        at->table++;
+        at->row = 0;
+    }
+    return *at->table ? &(*at->table)->rows[at->row++] : NULL;
+}
+
+static bool came_before(const struct route_table *const *tables, const struct route *route)
+{
+    struct place_in_tables at = { tables, 0 };
+    for (const struct route *other = next_route(&at); other && other != route;
+         other = next_route(&at))
+        if (strcmp(other->path, route->path) == 0)
+            return true;
+    return false;
+}
+
+static void write_path_parameters(struct bytes *out, const char *path)
+{
+    for (const char *brace = strchr(path, '{'); brace; brace = strchr(brace + 1, '{')) {
+        json_open(out, '{');
+        json_key(out, "name");
+        json_text(out, brace + 1, strcspn(brace + 1, "}"));
+        json_string_field(out, "in", "path");
+        json_flag_field(out, "required", true);
+        json_key(out, "schema");
+        schema_type_write(out, "string", NULL);
+        json_close(out, '}');
+    }
+}
+
+static void write_parameters(struct bytes *out, const struct route *route)
+{
+    json_key(out, "parameters");
+    json_open(out, '[');
+    write_path_parameters(out, route->path);
+    for (const struct parameter *each = route->query; each && each->name; each++) {
+        json_open(out, '{');
+        json_string_field(out, "name", each->name);
+        json_string_field(out, "in", each->place == IN_QUERY ? "query" : "header");
+        json_flag_field(out, "required", each->is_required);
+        json_string_field(out, "description", each->text);
+        json_key(out, "schema");
+        schema_type_write(out, each->type, NULL);
+        json_close(out, '}');
+    }
+    json_close(out, ']');
+}
+
+/* JSON has a schema; of text there is nothing to say, nor of bytes and of events, which come one by
+ * one: docs/api.md has them. */
+static void write_content(struct bytes *out, const char *mime, const char *schema)
+{
+    json_key(out, mime);
+    json_open(out, '{');
+    json_key(out, "schema");
+    if (schema)
+        schema_reference_write(out, schema);
+    else
+        schema_type_write(out, strcmp(mime, "text/plain") == 0 ? "string" : "any", NULL);
+    json_close(out, '}');
+}
+
+static void write_body(struct bytes *out, const struct route *route)
+{
+    if (route->body == BODY_NONE)
+        return;
+    json_key(out, "requestBody");
+    json_open(out, '{');
+    json_flag_field(out, "required", route->body == BODY_JSON && !route->may_lack_body);
+    json_key(out, "content");
+    json_open(out, '{');
+    if (route->body == BODY_JSON)
+        write_content(out, "application/json", route->takes);
+    else
+        write_content(out, "application/octet-stream", NULL);
+    json_close(out, '}');
+    json_close(out, '}');
+}
+
+static void open_named_answer(struct bytes *out, const char *name, const char *text)
+{
+    json_key(out, name);
+    json_open(out, '{');
+    json_string_field(out, "description", text);
+    json_key(out, "content");
+    json_open(out, '{');
+}
+
+static void open_answer(struct bytes *out, unsigned status, const char *text)
+{
+    char code[12];
+    (void) snprintf(code, sizeof code, "%u", status);
+    open_named_answer(out, code, text);
+}
+
+static void close_answer(struct bytes *out)
+{
+    json_close(out, '}');
+    json_close(out, '}');
+}
+
+static bool reads_header(const struct route *route, const char *name)
+{
+    for (const struct parameter *each = route->query; each && each->name; each++)
+        if (each->place == IN_HEADER && strcmp(each->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The first code of errors.def with this status: the others are told with it. */
+static bool is_first_of_status(enum error_code code)
+{
+    for (int other = ERR_NONE + 1; other < (int) code; other++)
+        if (error_row_of(other)->http_status == error_row_of(code)->http_status)
+            return false;
+    return true;
+}
+
+static void write_failures(struct bytes *out, const struct route *route)
+{
+    for (int code = ERR_NONE + 1; code < ERR_COUNT; code++) {
+        unsigned status = (unsigned) error_row_of(code)->http_status;
+        if (!is_first_of_status(code) || (code == ERR_RANGE && !reads_header(route, "Range")))
+            continue;
+        if (route->or_503 && status == MHD_HTTP_SERVICE_UNAVAILABLE) {
+            open_answer(out, status, "What it lacks");
+            write_content(out, "application/json", route->or_503);
+            close_answer(out);
+            continue;
+        }
+        char path[64];
+        (void) snprintf(path, sizeof path, "#/components/responses/Error%u", status);
+        json_key(out, path + sizeof "#/components/responses/Error" - 1);
+        json_open(out, '{');
+        json_string_field(out, "$ref", path);
+        json_close(out, '}');
+    }
+}
+
+/* Each status of errors.def once, with what it may mean. */
+static void write_errors(struct bytes *out)
+{
+    json_key(out, "responses");
+    json_open(out, '{');
+    for (int code = ERR_NONE + 1; code < ERR_COUNT; code++) {
+        const struct error_row *row = error_row_of(code);
+        auto_bytes text = { 0 };
+        char name[16];
+        if (!is_first_of_status(code))
+            continue;
+        for (int other = code; other < ERR_COUNT; other++) {
+            const struct error_row *same = error_row_of(other);
+            if (same->http_status != row->http_status || other == ERR_INTERNAL + 1)
+                continue; /* that one has no code of its own */
+            bytes_print(&text, "%s%s: %s", text.size > 0 ? "; " : "", same->json_code, same->text);
+        }
+        (void) snprintf(name, sizeof name, "Error%u", (unsigned) row->http_status);
+        open_named_answer(out, name, bytes_text(&text));
+        write_content(out, "application/json", "Error");
+        close_answer(out);
+    }
+    json_close(out, '}');
+}
+
+static void write_answers(struct bytes *out, const struct route *route)
+{
+    const char *mime = route->mime ? route->mime : "application/json";
+    json_key(out, "responses");
+    json_open(out, '{');
+    open_answer(out, route->status > 0 ? route->status : MHD_HTTP_OK, "What was asked for");
+    write_content(out, mime, route->mime ? NULL : route->gives);
+    if (route->streams)
+        write_content(out, "text/event-stream", NULL);
+    close_answer(out);
+    if (reads_header(route, "Range")) {
+        open_answer(out, MHD_HTTP_PARTIAL_CONTENT, "The part that was asked for");
+        write_content(out, mime, NULL);
+        close_answer(out);
+    }
+    if (route->may_be_202) {
+        open_answer(out, MHD_HTTP_ACCEPTED,
+                    "It goes on, and Location says where to ask; or it waits for approval");
+        write_content(out, "application/json", "RunResultOrState");
+        close_answer(out);
+    }
+    write_failures(out, route);
+    json_close(out, '}');
+}
+
+static char capital(char letter)
+{
+    return (char) toupper((unsigned char) letter);
+}
+
+/* Words of a path put together: "/runs/{id}" becomes "RunsId". */
+static size_t join_words(const char *path, char *name, size_t size)
+{
+    size_t used = 0;
+    bool is_start = true;
+    for (; *path && used < size; path++) {
+        bool is_word = isalnum((unsigned char) *path);
+        if (is_word && is_start)
+            name[used++] = capital(*path);
+        else if (is_word)
+            name[used++] = *path;
+        is_start = !is_word;
+    }
+    return used;
+}
+
+/* "postRuns", "getRunsIdEvents": what generated clients call it. */
+static void write_operation_id(struct bytes *out, const struct route *route, const char *method)
+{
+    char name[128];
+    const char *path = strncmp(route->path, "/v1/", 4) == 0 ? route->path + 4 : route->path;
+    size_t used = (size_t) snprintf(name, sizeof name, "%s", method);
+    used += join_words(path, name + used, sizeof name - used);
+    json_key(out, "operationId");
+    json_text(out, name, used);
+}
+
+static void write_operation(struct bytes *out, const struct route_table *table,
+                            const struct route *route, const char *method)
+{
+    json_key(out, method);
+    json_open(out, '{');
+    write_operation_id(out, route, method);
+    json_string_field(out, "summary", route->text);
+    json_key(out, "tags");
+    json_open(out, '[');
+    json_string(out, table->name);
+    json_close(out, ']');
+    if ((route->right ? route->right : table->right) == RIGHT_NONE) {
+        json_key(out, "security");
+        json_open(out, '[');
+        json_close(out, ']');
+    }
+    write_parameters(out, route);
+    write_body(out, route);
+    write_answers(out, route);
+    json_close(out, '}');
+}
+
+static void write_methods(struct bytes *out, const struct route_table *table,
+                          const struct route *route)
+{
+    static const char *const any[] = { "get", "put", "post", "delete", "patch" };
+    char method[12];
+    if (strcmp(route->method, "ANY") == 0) {
+        for_each(each, any)
+            write_operation(out, table, route, *each);
+        return;
+    }
+    (void) snprintf(method, sizeof method, "%s", route->method);
+    for (char *at = method; *at; at++)
+        *at = (char) tolower((unsigned char) *at);
+    write_operation(out, table, route, method);
+}
+
+static void write_paths(struct bytes *out, const struct route_table *const *tables)
+{
+    json_key(out, "paths");
+    json_open(out, '{');
+    struct place_in_tables at = { tables, 0 };
+    for (const struct route *route = next_route(&at); route; route = next_route(&at)) {
+        if (came_before(tables, route))
+            continue;
+        json_key(out, route->path);
+        json_open(out, '{');
+        struct place_in_tables same = { tables, 0 };
+        for (const struct route *each = next_route(&same); each; each = next_route(&same))
+            if (strcmp(each->path, route->path) == 0)
+                write_methods(out, *same.table, each);
+        json_close(out, '}');
+    }
+    json_close(out, '}');
+}
+
+static void write_components(struct bytes *out)
+{
+    json_key(out, "components");
+    json_open(out, '{');
+    schemas_write(out);
+    write_errors(out);
+    json_key(out, "securitySchemes");
+    json_open(out, '{');
+    json_key(out, "key");
+    json_open(out, '{');
+    json_string_field(out, "type", "http");
+    json_string_field(out, "scheme", "bearer");
+    json_close(out, '}');
+    json_close(out, '}');
+    json_close(out, '}');
+}
+
+void openapi_write(const struct route_table *const *tables, struct bytes *out)
+{
+    json_open(out, '{');
+    json_string_field(out, "openapi", "3.1.0");
+    json_key(out, "info");
+    json_open(out, '{');
+    json_string_field(out, "title", "glovebox");
+    json_string_field(out, "version", GLOVEBOX_VERSION);
+    json_string_field(out, "description", "Runs code that a language model wrote, in sandboxes");
+    json_close(out, '}');
+    json_key(out, "security");
+    json_open(out, '[');
+    json_open(out, '{');
+    json_key(out, "key");
+    json_open(out, '[');
+    json_close(out, ']');
+    json_close(out, '}');
+    json_open(out, '{'); /* none: the owner's Unix socket */
+    json_close(out, '}');
+    json_close(out, ']');
+    write_paths(out, tables);
+    write_components(out);
+    json_close(out, '}');
+}

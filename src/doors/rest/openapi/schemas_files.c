@@ -1,0 +1,82 @@
+/* schemas_files.c - bodies of files in sessions, field by field. A path that is no UTF-8 comes in
+ * base64 too; where one is asked for, either will do. Types are written as openapi.h says. */
+#include "doors/rest/openapi/openapi.h"
+
+#include <stddef.h>
+
+/* clang-format off */
+static const struct property path_request[] = {
+    { "path",        "string 0..4095", "absolute, or beneath the folder of the session; or", true },
+    { "path_base64", "base64",         "the same if it is no UTF-8", true },
+    { 0 },
+};
+static const struct property list_request[] = {
+    { "depth", "count 0..64",     "1 if it is left out: what stands in the folder itself", true },
+    { "limit", "count 0..100000", "entries; 10,000 if it is left out", true },
+    { 0 },
+};
+static const struct property move_request[] = {
+    { "from",        "string 0..4095", "or", true },
+    { "from_base64", "base64",         "the same if it is no UTF-8", true },
+    { "to",          "string 0..4095", "or", true },
+    { "to_base64",   "base64",         "the same if it is no UTF-8", true },
+    { 0 },
+};
+static const struct property sign_request[] = {
+    { "method",    "=GET,PUT",         "GET if it is left out", true },
+    { "mode",      "string /^[0-7]{0,4}$/", "of a file that is written, octal from 1 to 777", true },
+    { "expires_s", "count 1..604800",  "300 if it is left out", true },
+    { 0 },
+};
+static const struct property signed_url[] = {
+    { "url",     "string",   "without the daemon's own address" },
+    { "method",  "=GET,PUT", "" },
+    { "expires", "count",    "seconds since 1970" },
+    { 0 },
+};
+static const struct property file_path[] = {
+    { "path",        "string", "" },
+    { "path_base64", "base64", "if it is no UTF-8", true },
+    { 0 },
+};
+static const struct property file_entry[] = {
+    { "name",        "string",  "the last part of the path" },
+    { "type",        "=folder,file,link,special", "" },
+    { "size",        "count",   "bytes" },
+    { "mode",        "count 0..4095", "as a decimal number" },
+    { "modified_ms", "integer", "milliseconds since 1970" },
+    { "target",      "string",  "of a link", true },
+    { "target_type", "=folder,file,link,special?", "of a link; null: it leads nowhere", true },
+    { 0 },
+};
+static const struct property file_listing[] = {
+    { "truncated", "boolean",     "there are more than `limit`" },
+    { "entries",   "[]FileEntry", "sorted by path" },
+    { 0 },
+};
+static const struct property file_written[] = {
+    { "size",        "count",         "bytes" },
+    { "mode",        "count 0..4095", "as a decimal number" },
+    { "modified_ms", "integer",       "milliseconds since 1970" },
+    { 0 },
+};
+static const struct property tar_unpacked[] = {
+    { "skipped", "[]string", "what is no file, folder or link, or would lie outside" },
+    { 0 },
+};
+
+const struct schema file_schemas[] = {
+    { "FileRequest", "Which file or folder", path_request, .example = "{\"path\":\"/workspace/data.csv\"}" },
+    { "FileListRequest", "Which folder, and how much of it", list_request, .first = path_request, .example = "{\"path\":\"/workspace\",\"depth\":2}" },
+    { "FileMoveRequest", "From where to where", move_request, .example = "{\"from\":\"data.csv\",\"to\":\"old/data.csv\"}" },
+    { "FileSignRequest", "What a URL shall be for", sign_request, .first = path_request, .example = "{\"path\":\"data.csv\",\"method\":\"GET\",\"expires_s\":60}" },
+    { "SignedUrl", "A URL that needs no key", signed_url },
+    { "FilePath", "Which file or folder it was", file_path, .example = "{\"path\":\"data.csv\"}" },
+    { "FileEntry", "What stands at a path", file_entry, .first = file_path,
+      .example = "{\"path\":\"old/data.csv\",\"name\":\"data.csv\",\"type\":\"file\",\"size\":12,\"mode\":420,\"modified_ms\":1790000000000}" },
+    { "FileListing", "What stands in a folder", file_listing, .first = file_path },
+    { "FileWritten", "A file as it has been written", file_written, .first = file_path },
+    { "TarUnpacked", "A folder that has been filled", tar_unpacked, .first = file_path },
+    { 0 },
+};
+/* clang-format on */

@@ -1,0 +1,454 @@
+/* ports.c - /v1/sessions/{id}/ports/{port}/…: hands HTTP, WebSocket and, with `Upgrade: raw`, any
+ * bytes to a server that listens inside a session. The sandbox has no network for it: its own init
+ * connects.
+ *
+ * The server sees a request for localhost, without the keys and cookies that were meant for
+ * glovebox; what it answers is served as a page that may do nothing at glovebox's own place
+ * (Content-Security-Policy). */
+#include "engine/session/ports.h"
+
+#include "base/table.h"
+#include "doors/http/url_signature.h"
+#include "doors/rest/rest.h"
+#include "engine/observe/loop_monitor.h"
+#include "engine/session/processes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { CHUNK_MOST = 16384 };
+
+static const char token_header[] = "X-Glovebox-Port-Token";
+
+struct call {
+    struct port_link link;
+    struct exchange *exchange;
+    struct port_answer answer;
+    bool is_raw, is_chunked, body_ended;
+    uv_poll_t *poll; /* once it has left HTTP */
+    int socket;
+    bool peer_ended;
+};
+
+/* --- who may ------------------------------------------------------------------------------------
+ */
+
+/* One token for all ports of a session: the id of the key that asked for it, and its signature. */
+static void write_token(const char *key, const char *session, struct bytes *out)
+{
+    const struct pass pass = { .key = key, .session = session, .deed = "ports", .mode = "" };
+    char signature[PASS_SIZE];
+    pass_sign(&pass, signature);
+    bytes_print(out, "%s.%s", key, signature);
+}
+
+/* Whoever shows a good token is the key that has asked for it. */
+static int use_token(struct exchange *exchange, const char *token, error *err)
+{
+    const char *dot = strchr(token, '.');
+    char key[API_KEY_ID_SIZE] = "";
+    if (dot && (size_t) (dot - token) < sizeof key)
+        memcpy(key, token, (size_t) (dot - token));
+    const struct pass pass = {
+        .key = key, .session = exchange->parameters[0], .deed = "ports", .mode = ""
+    };
+    if (!pass_fits(&pass, dot ? dot + 1 : NULL))
+        return fail(err, ERR_UNAUTHORIZED, "%s does not fit this session", token_header);
+    return pass_use(exchange, &pass, err);
+}
+
+static int enter_by_key(const struct exchange *exchange, struct session **ret_session, error *err)
+{
+    const struct door *door = exchange->door;
+    if (!exchange->account)
+        return fail(err, ERR_UNAUTHORIZED, "a key, or %s, is needed for the ports of a session",
+                    token_header);
+    return account_check_scope(exchange->account, SCOPE_SESSIONS, err) < 0
+               ? -1
+               : sessions_enter(door->sessions, exchange->account, exchange->parameters[0],
+                                ret_session, err);
+}
+
+/* By the caller's own key, or by the token of the session's ports. */
+static struct session *find_session(struct exchange *exchange, error *err)
+{
+    struct session *session = NULL;
+    const char *token = exchange_header(exchange, token_header);
+    error by_key;
+    if (enter_by_key(exchange, &session, &by_key) == 0)
+        return session;
+    if (!token)
+        *err = by_key;
+    else if (use_token(exchange, token, err) == 0 && enter_by_key(exchange, &session, err) == 0)
+        return session;
+    return NULL;
+}
+
+static void get_token(struct exchange *exchange)
+{
+    struct session *session = exchange_session(exchange);
+    auto_bytes token = { 0 };
+    if (!session)
+        return;
+    session_count(session, DEED_URLS_SIGNED, 1);
+    write_token(exchange->account->key.id, session_id(session), &token);
+    struct bytes json = { 0 };
+    bytes_print(&json, "{\"token\":\"%s\",\"header\":\"%s\"}", bytes_text(&token), token_header);
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+/* --- the request --------------------------------------------------------------------------------
+ */
+
+static void add_escaped(struct bytes *out, const char *text, const char *plain)
+{
+    for (; *text; text++)
+        if (strchr(plain, *text))
+            bytes_add(out, text, 1);
+        else
+            bytes_print(out, "%%%02X", (unsigned char) *text);
+}
+
+static const char unreserved[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+static const char of_paths[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/:@!$&'()*+,;=";
+
+static void add_query(void *context, const char *name, const char *value)
+{
+    struct bytes *out = context;
+    bytes_add(out, memchr(out->data, '?', out->size) ? "&" : "?", 1);
+    add_escaped(out, name, unreserved);
+    if (!value)
+        return;
+    bytes_add(out, "=", 1);
+    add_escaped(out, value, unreserved);
+}
+
+static void add_header(void *context, const char *name, const char *value)
+{
+    static const char *const kept_back[] = { "Host",   "Authorization", "X-API-Key",      "Cookie",
+                                             "Origin", "Expect",        "Accept-Encoding" };
+    struct bytes *out = context;
+    bool is_type = strcasecmp(name, "Content-Type") == 0;
+    if (!value || (port_header_is_ours(name) && !is_type) || strcasecmp(name, token_header) == 0)
+        return;
+    for_each(each, kept_back)
+        if (strcasecmp(*each, name) == 0)
+            return;
+    bytes_print(out, "%s: %s\r\n", name, value);
+}
+
+static void write_request(struct call *call, unsigned port, struct bytes *out)
+{
+    const struct exchange *exchange = call->exchange;
+    const char *upgrade = exchange_header(exchange, MHD_HTTP_HEADER_UPGRADE);
+    const char *length = exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *coding = exchange_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    bytes_print(out, "%s /", exchange->method);
+    add_escaped(out, exchange->parameters[2], of_paths);
+    exchange_each_query(exchange, add_query, out);
+    bytes_print(out, " HTTP/1.1\r\nHost: localhost:%u\r\n", port);
+    exchange_each_header(exchange, add_header, out);
+    if (upgrade)
+        bytes_print(out, "Connection: Upgrade\r\nUpgrade: %s\r\n", upgrade);
+    else
+        bytes_add_text(out, "Connection: close\r\n");
+    if (coding) {
+        call->is_chunked = true;
+        bytes_add_text(out, "Transfer-Encoding: chunked\r\n");
+    } else if (length) {
+        bytes_print(out, "Content-Length: %" PRIu64 "\r\n", (uint64_t) strtoull(length, NULL, 10));
+    }
+    bytes_add_text(out, "\r\n");
+}
+
+static void look(struct call *call);
+
+static void on_woken(void *context)
+{
+    struct call *call = context;
+    if (call->poll)
+        look(call);
+    else
+        exchange_wake(call->exchange);
+}
+
+static void leave(struct exchange *exchange)
+{
+    struct call *call = exchange->user;
+    port_link_close(&call->link);
+    bytes_done(&call->answer.headers);
+    free(call);
+}
+
+static int begin(struct exchange *exchange, error *err)
+{
+    char *end;
+    struct session *session = find_session(exchange, err);
+    unsigned long port = strtoul(exchange->parameters[1], &end, 10);
+    const char *upgrade = exchange_header(exchange, MHD_HTTP_HEADER_UPGRADE);
+    if (!session)
+        return -1;
+    if (*exchange->parameters[1] < '1' || *exchange->parameters[1] > '9' || *end || port > 65535)
+        return fail(err, ERR_BAD_REQUEST, "a port is a number from 1 to 65535");
+    struct call *call = calloc(1, sizeof *call);
+    if (!call)
+        return fail(err, ERR_SYSTEM, "no memory for a connection");
+    call->exchange = exchange;
+    call->socket = -1;
+    call->is_raw = upgrade && strcasecmp(upgrade, "raw") == 0;
+    call->link.woken = on_woken;
+    call->link.context = call;
+    exchange->user = call;
+    exchange->closed = leave;
+    if (port_link_begin(&call->link, session, (uint16_t) port, err) < 0)
+        return -1;
+    auto_bytes head = { 0 };
+    if (!call->is_raw)
+        write_request(call, (unsigned) port, &head);
+    if (head.failed)
+        return fail(err, ERR_SYSTEM, "no memory for a request");
+    port_link_give(&call->link, head.data, head.size);
+    return 0;
+}
+
+static ssize_t take_body(struct exchange *exchange, const char *data, size_t size, error *err)
+{
+    struct call *call = exchange->user;
+    char line[32];
+    (void) err;
+    if (call->link.is_ended)
+        return (ssize_t) size; /* the answer tells why nobody wants it */
+    if (!port_link_has_room(&call->link))
+        return 0;
+    if (call->is_chunked) {
+        int length = snprintf(line, sizeof line, "%zx\r\n", size);
+        port_link_give(&call->link, line, (size_t) length);
+    }
+    port_link_give(&call->link, data, size);
+    if (call->is_chunked)
+        port_link_give(&call->link, "\r\n", 2);
+    return (ssize_t) size;
+}
+
+/* --- the answer ---------------------------------------------------------------------------------
+ */
+
+static ssize_t read_answer(struct exchange *exchange, char *bytes, size_t size)
+{
+    struct call *call = exchange->user;
+    struct port_answer *answer = &call->answer;
+    for (;;) {
+        if (answer->chunk == CHUNKS_END || (answer->has_size && answer->left == 0))
+            return STREAM_END;
+        if (answer->has_size && answer->left < size)
+            size = (size_t) answer->left;
+        size_t waiting = call->link.in.size - call->link.taken;
+        if (waiting == 0)
+            break;
+        if (!answer->is_chunked) {
+            size_t got = port_link_take(&call->link, bytes, size);
+            answer->left -= answer->has_size ? got : 0;
+            return (ssize_t) got;
+        }
+        error err;
+        struct port_piece piece = { .bytes = bytes, .size = waiting < size ? waiting : size };
+        memcpy(bytes, call->link.in.data + call->link.taken, piece.size);
+        if (port_answer_body(answer, &piece, &err) < 0)
+            return STREAM_BROKEN;
+        (void) port_link_take(&call->link, NULL, piece.used);
+        if (piece.kept > 0)
+            return (ssize_t) piece.kept;
+        if (piece.used == 0)
+            break; /* the rest of a line has not come */
+    }
+    if (!call->link.has_ended)
+        return STREAM_LATER;
+    return answer->has_size || answer->is_chunked ? STREAM_BROKEN : STREAM_END;
+}
+
+static const struct upgrade relay;
+
+static void pass_on(struct exchange *exchange)
+{
+    struct call *call = exchange->user;
+    struct port_answer *answer = &call->answer;
+    for (size_t at = 0; at < answer->headers.size && !answer->headers.failed;) {
+        const char *name = answer->headers.data + at;
+        const char *value = name + strlen(name) + 1;
+        exchange_add_header(exchange, name, value);
+        at = (size_t) (value - answer->headers.data) + strlen(value) + 1;
+    }
+    if (answer->status == MHD_HTTP_SWITCHING_PROTOCOLS) {
+        exchange_upgrade(exchange, answer->upgrade, &relay);
+        return;
+    }
+    exchange_stream_as(exchange, answer->status,
+                       answer->mime[0] ? answer->mime : "application/octet-stream",
+                       answer->has_size ? answer->left : STREAM_OF_ANY_SIZE, read_answer);
+}
+
+/* True once the head is there; answers that are none (100 Continue) are passed over. */
+static int read_head(struct call *call, error *err)
+{
+    for (;;) {
+        size_t used;
+        int read = port_answer_read(&call->answer, call->link.in.data + call->link.taken,
+                                    call->link.in.size - call->link.taken, &used, err);
+        if (read != ANSWER_WHOLE)
+            return read;
+        (void) port_link_take(&call->link, NULL, used);
+        if (call->answer.status >= 200 || call->answer.status == MHD_HTTP_SWITCHING_PROTOCOLS)
+            return ANSWER_WHOLE;
+    }
+}
+
+static void serve(struct exchange *exchange)
+{
+    struct call *call = exchange->user;
+    error err;
+    if (!call->body_ended && call->is_chunked)
+        port_link_give(&call->link, "0\r\n\r\n", 5);
+    call->body_ended = true;
+    if (call->link.is_ended && call->link.failure.code != ERR_NONE && !call->link.in.size) {
+        exchange_fail(exchange, &call->link.failure);
+        return;
+    }
+    if (call->is_raw && call->link.stands) {
+        exchange_upgrade(exchange, "raw", &relay);
+        return;
+    }
+    int read = call->is_raw ? ANSWER_CUT : read_head(call, &err);
+    if (read == ANSWER_CUT && call->link.has_ended)
+        read = fail(&err, ERR_UNREACHED, "the server in the session hung up without an answer");
+    const char *wanted = exchange_header(exchange, MHD_HTTP_HEADER_UPGRADE);
+    if (read == ANSWER_WHOLE && call->answer.status == MHD_HTTP_SWITCHING_PROTOCOLS && !wanted)
+        read = fail(&err, ERR_UNREACHED, "the server in the session leaves HTTP unasked");
+    if (read < 0)
+        exchange_fail(exchange, &err);
+    else if (read == ANSWER_CUT)
+        exchange_wait(exchange);
+    else
+        pass_on(exchange);
+}
+
+/* --- beyond HTTP: bytes both ways ---------------------------------------------------------------
+ */
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void hang_up(struct call *call)
+{
+    uv_poll_t *poll = call->poll;
+    if (!poll)
+        return;
+    call->poll = NULL;
+    (void) uv_poll_stop(poll);
+    poll->data = NULL;
+    uv_close((uv_handle_t *) poll, on_poll_closed);
+    exchange_downgrade(call->exchange);
+}
+
+static bool receive(struct call *call)
+{
+    static char block[16384];
+    ssize_t got = recv(call->socket, block, sizeof block, MSG_DONTWAIT);
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR;
+    if (got == 0) {
+        call->peer_ended = true;
+        port_link_end_input(&call->link);
+    } else {
+        port_link_give(&call->link, block, (size_t) got);
+    }
+    return true;
+}
+
+static bool transmit(struct call *call)
+{
+    size_t waiting = call->link.in.size - call->link.taken;
+    if (waiting == 0)
+        return true;
+    ssize_t sent = send(call->socket, call->link.in.data + call->link.taken, waiting,
+                        MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0)
+        return errno == EAGAIN || errno == EINTR;
+    (void) port_link_take(&call->link, NULL, (size_t) sent);
+    return true;
+}
+
+static void on_relay(uv_poll_t *poll, int status, int events)
+{
+    struct call *call = poll->data;
+    if (!call)
+        return;
+    (void) loop_enter(CAUSE_NETWORK, NULL);
+    if (status < 0 || (events & UV_PRIORITIZED) ||
+        ((events & UV_READABLE) && !call->peer_ended && !receive(call))) {
+        hang_up(call);
+        return;
+    }
+    look(call);
+}
+
+/* Sends what has come, and watches for what can go on. A peer that only sends no more would be
+ * reported again and again by UV_DISCONNECT; with UV_PRIORITIZED just its whole end is. */
+static void look(struct call *call)
+{
+    bool went_well = transmit(call);
+    bool has_more = call->link.in.size > call->link.taken;
+    if (!went_well || (call->link.has_ended && !has_more)) {
+        hang_up(call);
+        return;
+    }
+    int wanted = has_more ? UV_WRITABLE : 0;
+    if (!call->peer_ended && port_link_has_room(&call->link))
+        wanted |= UV_READABLE;
+    (void) uv_poll_start(call->poll, wanted ? wanted : UV_PRIORITIZED, on_relay);
+}
+
+static void relay_opened(struct exchange *exchange, int socket, const char *early,
+                         size_t early_size)
+{
+    struct call *call = exchange->user;
+    call->socket = socket;
+    call->poll = calloc(1, sizeof *call->poll);
+    const struct door *door = exchange->door;
+    if (!call->poll || uv_poll_init(door->processes->loop, call->poll, socket) < 0) {
+        free(call->poll);
+        call->poll = NULL;
+        exchange_downgrade(exchange);
+        return;
+    }
+    call->poll->data = call;
+    port_link_give(&call->link, early, early_size);
+    look(call);
+}
+
+static void relay_closing(struct exchange *exchange)
+{
+    hang_up(exchange->user);
+}
+
+static const struct upgrade relay = { relay_opened, relay_closing };
+
+/* clang-format off */
+static const struct route rows[] = {
+    { "GET", "/v1/sessions/{id}/ports:token",         BODY_NONE,   get_token, "The token that opens the ports of a session without a key", .gives = "PortToken" },
+    { "ANY", "/v1/sessions/{id}/ports/{port}/{path}", BODY_STREAM, serve, "A server that listens inside the session: HTTP, WebSocket, or any bytes with Upgrade: raw",
+      .right = RIGHT_NONE, .begin = begin, .take = take_body, .mime = "*/*" },
+};
+/* clang-format on */
+const struct route_table port_routes = { "ports", rows, COUNT_OF(rows), RIGHT_SESSIONS };

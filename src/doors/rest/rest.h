@@ -1,0 +1,79 @@
+/* rest.h - the native door, /v1: what its handlers share. */
+#pragma once
+
+#include "doors/http/http.h"
+#include "engine/catalog/policies.h"
+#include "engine/catalog/templates.h"
+#include "engine/network/traffic_stats.h"
+#include "engine/run/queue.h"
+#include "engine/session/session_registry.h"
+#include "engine/store/blobs.h"
+#include "engine/store/idempotency.h"
+#include "engine/store/lost_runs.h"
+#include "json/field_table.h"
+
+#include <stddef.h>
+
+/* What every door is given. */
+struct door {
+    struct accounts *accounts;
+    bool tcp_needs_no_key; /* the operator said so */
+    struct runs *runs;
+    struct sessions *sessions;
+    struct policies *policies;
+    struct templates *templates;
+    struct blob_store *blobs;
+    struct replays *replays;
+    struct past *past; /* NULL: nothing is known of daemons before */
+    struct receipts *receipts;
+    struct approvals *approvals;
+    struct processes *processes;
+    struct traffic *traffic;
+};
+
+/* Every table of routes, NULL at the end; each stands at the end of the file that its name says. */
+extern const struct route_table *const route_tables[];
+extern const struct route_table run_routes;
+extern const struct route_table artifact_routes;
+extern const struct route_table session_routes;
+extern const struct route_table mark_routes;
+extern const struct route_table context_routes;
+extern const struct route_table file_routes;
+extern const struct route_table process_routes;
+extern const struct route_table port_routes;
+extern const struct route_table list_routes;
+extern const struct route_table metrics_routes;
+extern const struct route_table receipt_routes;
+extern const struct route_table approval_routes;
+extern const struct route_table status_routes;
+extern const struct route_table network_routes;
+
+/* runs.c */
+/* NULL: that was answered: there is none, or it was lost with the daemon before this one. */
+struct run *exchange_run(struct exchange *exchange);
+
+/* metrics.c: http_settings.ended. */
+void metrics_request_ended(const struct exchange *exchange);
+
+/* run_follow.c */
+/* The exchange hears what the run says from now on; then, whenever it is called: the result or the
+ * events, as the client has asked. With `owns_run` the run ends when the client hangs up, unless it
+ * has said `Prefer: respond-async` or sent an Idempotency-Key. */
+int exchange_join_run(struct exchange *exchange, struct run *run, bool owns_run, error *err);
+int exchange_join_new(struct exchange *exchange, struct run *run, error *err); /* else: cancelled */
+void exchange_tell_run(struct exchange *exchange);
+
+/* sessions.c */
+/* The body as JSON, read by a table (field_table.h); an empty one says nothing. */
+int exchange_fields(struct exchange *exchange, const struct field *fields, size_t count,
+                    error *err);
+/* Both give NULL when that was answered. Every route of a session goes through one of them, or
+ * through sessions_enter() itself; only what is told of sessions that have ended, too, through the
+ * second. */
+struct session *exchange_session(struct exchange *exchange);
+struct session *exchange_tombstone(struct exchange *exchange);
+void session_answer(struct exchange *exchange, struct session *session, unsigned status);
+
+/* session_create.c */
+void session_post(struct exchange *exchange);
+void session_post_branch(struct exchange *exchange);

@@ -1,0 +1,25 @@
+/* routes.c - everything that the native door serves: one table for each area, each in the file of
+ * its handlers. */
+#include "doors/rest/rest.h"
+
+#include <stddef.h>
+
+const struct route_table *const route_tables[] = {
+    /* clang-format off */
+    &run_routes,
+    &artifact_routes,
+    &session_routes,
+    &mark_routes,
+    &context_routes,
+    &file_routes,
+    &process_routes,
+    &port_routes,
+    &list_routes,
+    &metrics_routes,
+    &receipt_routes,
+    &approval_routes,
+    &status_routes,
+    &network_routes,
+    NULL,
+    /* clang-format on */
+};

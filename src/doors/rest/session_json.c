@@ -1,0 +1,180 @@
+/* session_json.c - sessions and contexts as clients see them. */
+#include "engine/session/branch.h"
+#include "engine/session/contexts.h"
+#include "engine/session/session_registry.h"
+#include "model/walls.h"
+#include "json/writer.h"
+
+#include <string.h>
+
+static const char *const state_names[SESSION_STATES] = { "starting", "running", "paused", "ended" };
+
+static const struct {
+    const char *name, *kept;
+} ends[SESSION_ENDS] = {
+    /* clang-format off */
+    [END_NONE]    = { "",         "" },
+    [END_DELETED] = { "deleted",  "nothing: variables, files and processes went with the session" },
+    [END_IDLE]    = { "idle",     "nothing: variables, files and processes went with the session" },
+    [END_AGE]     = { "expired",  "nothing: variables, files and processes went with the session" },
+    [END_LOST]    = { "lost",     "nothing: the sandbox broke" },
+    [END_FAILED]  = { "failed",   "nothing: it never ran" },
+    [END_STOPPED] = { "stopped",  "nothing: sessions end with the glovebox that serves them" },
+    [END_DAEMON]  = { "daemon",   "nothing: sessions end with the glovebox that serves them" },
+    /* clang-format on */
+};
+
+const char *session_end_name(enum session_end end)
+{
+    return ends[end].name;
+}
+
+enum session_end session_end_of(const char *name)
+{
+    for (enum session_end end = END_DELETED; end < SESSION_ENDS; end++)
+        if (strcmp(ends[end].name, name) == 0)
+            return end;
+    return END_DAEMON;
+}
+
+static int64_t moment_of(deadline end)
+{
+    return end.at_ms ? wall_clock_ms() + deadline_left_ms(end) : 0;
+}
+
+static void write_end(const struct session *session, struct bytes *out)
+{
+    json_key(out, "ended");
+    if (session->state != SESSION_ENDED) {
+        json_null(out);
+        return;
+    }
+    json_open(out, '{');
+    json_string_field(out, "why", ends[session->end].name);
+    json_string_field(out, "message", session->why.text);
+    json_moment_field(out, "at", session->ended_ms);
+    json_string_field(out, "kept", ends[session->end].kept);
+    json_close(out, '}');
+}
+
+static void write_usage(struct session *session, struct bytes *out)
+{
+    if (session->sandbox)
+        counters_read(sandbox_groups(session->sandbox), &session->counters);
+    const struct session_usage usage = session_usage(session);
+    json_key(out, "usage");
+    json_open(out, '{');
+    json_count_field(out, "cpu_ms", usage.cpu_us / 1000);
+    json_count_field(out, "memory_peak_bytes", usage.memory_peak_bytes);
+    json_count_field(out, "processes_peak", usage.processes_peak);
+    json_count_field(out, "cells", session->cells);
+    json_close(out, '}');
+}
+
+static void write_origin(const struct session *session, struct bytes *out)
+{
+    bool is_branch = session->parent[0] != '\0';
+    json_string_field(out, "parent", is_branch ? session->parent : NULL);
+    json_key(out, "branched_from");
+    if (!is_branch) {
+        json_null(out);
+        return;
+    }
+    json_open(out, '{');
+    json_string_field(out, "session", session->parent);
+    json_string_field(out, "context", session->parent_context);
+    json_string_field(out, "mark", session->parent_mark[0] ? session->parent_mark : NULL);
+    json_key(out, "not_carried");
+    json_texts(out, &session->not_carried);
+    json_close(out, '}');
+}
+
+/* Which its contexts may be in. */
+static void write_languages(const struct session *session, struct bytes *out)
+{
+    const struct template *template = session->spec.template;
+    json_key(out, "languages");
+    json_open(out, '[');
+    for (size_t i = 0; i < template->language_count; i++) {
+        const char *name = template->languages[i].name;
+        if (context_kind_of(name) && policy_allows_language(session->spec.policy, name))
+            json_string(out, name);
+    }
+    json_close(out, ']');
+}
+
+void session_write_contexts(const struct session *session, struct bytes *out)
+{
+    json_open(out, '[');
+    for (const struct context *context = session->contexts; context; context = context->next)
+        context_write(context, out);
+    json_close(out, ']');
+}
+
+void session_write(struct session *session, struct bytes *out)
+{
+    bool is_paused = session->state == SESSION_PAUSED;
+    bool is_counted = session->state != SESSION_ENDED && !is_paused; /* its deadlines move */
+    json_open(out, '{');
+    json_string_field(out, "id", session->id);
+    json_string_field(out, "state",
+                      state_names[branching_is_fixed(session) ? SESSION_RUNNING : session->state]);
+    json_moment_field(out, "created_at", session->created_ms);
+    json_moment_field(out, "expires_at", is_counted ? moment_of(session->age_ends) : 0);
+    json_moment_field(out, "idle_at",
+                      is_counted && session->holds == 0 ? moment_of(session->idle_ends) : 0);
+    json_moment_field(out, "paused_at", is_paused ? session->paused_ms : 0);
+    json_string_field(out, "held_by", session_held_by(session));
+    json_string_field(out, "paused_for",
+                      !is_paused             ? NULL
+                      : session->is_over_day ? "cpu_seconds_per_day"
+                                             : "request");
+    json_key(out, "idle_seconds");
+    bytes_print(out, "%llu.%03llu", (unsigned long long) (session->idle_ms / 1000),
+                (unsigned long long) (session->idle_ms % 1000));
+    write_end(session, out);
+    write_origin(session, out);
+    json_key(out, "metadata");
+    const char *metadata =
+        session->metadata
+            ? json_object_to_json_string_ext(session->metadata, JSON_C_TO_STRING_PLAIN)
+            : "{}";
+    json_raw(out, metadata, strlen(metadata));
+    json_key(out, "contexts");
+    session_write_contexts(session, out);
+    write_usage(session, out);
+    if (session->spec.policy)
+        write_languages(session, out);
+    if (session->spec.policy)
+        result_write_place(&session->spec, session->walls, session->degraded, out);
+    json_close(out, '}');
+}
+
+void context_write(const struct context *context, struct bytes *out)
+{
+    static const char *const names[CONTEXT_STATES] = { "cold", "starting", "idle", "busy" };
+    json_open(out, '{');
+    json_string_field(out, "id", context->id);
+    json_string_field(out, "language", context->language->name);
+    json_string_field(out, "cwd", context->folder);
+    json_string_field(out, "state", names[context->state]);
+    json_count_field(out, "cells", context->cells);
+    json_count_field(out, "queued", context->queued);
+    json_string_field(out, "last_end", context->end);
+    json_close(out, '}');
+}
+
+/* Beside what every run's result has: which cell it was, and what has become of its context. */
+void cell_write(const struct run *run, struct bytes *out)
+{
+    const struct cell *cell = run->cell;
+    json_key(out, "cell");
+    json_open(out, '{');
+    json_string_field(out, "session", cell->session_id);
+    json_string_field(out, "context", cell->context_id);
+    json_count_field(out, "number", cell->number);
+    json_flag_field(out, "interrupted", cell->is_interrupted);
+    json_string_field(out, "context_state", cell->context_end ? "lost" : "kept");
+    json_string_field(out, "context_end", cell->context_end);
+    json_close(out, '}');
+}

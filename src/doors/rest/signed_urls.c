@@ -1,0 +1,129 @@
+/* signed_urls.c - a URL that needs no key: for one path and one method, until a moment. */
+#include "doors/rest/file_request.h"
+
+#include "base/clock.h"
+#include "base/table.h"
+#include "doors/http/url_signature.h"
+#include "json/writer.h"
+
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <string.h>
+
+enum { SIGNED_SECONDS_MOST = 7 * 24 * 3600 };
+
+static void write_url(struct bytes *out, const struct pass *pass)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+    char signature[PASS_SIZE];
+    pass_sign(pass, signature);
+    bytes_print(out, "/v1/signed/%s/", pass->session);
+    for (size_t i = 0; i < pass->path->size; i++) {
+        char byte = pass->path->data[i];
+        if (byte != '\0' && strchr(plain, byte))
+            bytes_add(out, &byte, 1);
+        else
+            bytes_print(out, "%%%02X", (unsigned char) byte);
+    }
+    bytes_print(out, "?expires=%" PRIu64, pass->expires);
+    if (*pass->key)
+        bytes_print(out, "&key=%s", pass->key);
+    if (*pass->mode)
+        bytes_print(out, "&mode=%s", pass->mode);
+    bytes_print(out, "&signature=%s", signature);
+}
+
+/* What a URL shall be for. */
+struct wish {
+    struct bytes method, mode;
+    uint64_t seconds;
+};
+
+static int read_wish(struct exchange *exchange, struct file_visit *visit, struct wish *wish,
+                     error *err)
+{
+    const struct field fields[] = {
+        { "path", FIELD_TEXT, &visit->path, INSIDE_PATH_MOST },
+        { "path_base64", FIELD_BASE64, &visit->path, INSIDE_PATH_MOST },
+        { "method", FIELD_TEXT, &wish->method, 8 },
+        { "mode", FIELD_TEXT, &wish->mode, 4 },
+        { "expires_s", FIELD_COUNT, &wish->seconds, SIGNED_SECONDS_MOST },
+    };
+    uint32_t mode;
+    if (exchange_fields(exchange, fields, COUNT_OF(fields), err) < 0 ||
+        session_path_check(&visit->path, err) < 0)
+        return -1;
+    const char *method = bytes_text(&wish->method);
+    bool is_put = strcmp(method, "PUT") == 0;
+    if ((!is_put && *method && strcmp(method, "GET") != 0) || visit->path.size == 0 ||
+        wish->seconds == 0 || (wish->mode.size > 0 && !is_put))
+        return fail(err, ERR_BAD_REQUEST,
+                    "a signed URL is for one 'path', for the 'method' GET or PUT (with the 'mode' "
+                    "of the file), and for some seconds");
+    return wish->mode.size > 0 ? file_mode_read(bytes_text(&wish->mode), &mode, err) : 0;
+}
+
+void file_sign(struct exchange *exchange)
+{
+    error err = { 0 };
+    struct wish wish = { .seconds = 300 };
+    struct file_visit *visit = file_visit_new(exchange, &err);
+    struct session *session = visit ? file_visit_session(exchange, &err) : NULL;
+    if (!session || read_wish(exchange, visit, &wish, &err) < 0) {
+        bytes_done(&wish.method);
+        bytes_done(&wish.mode);
+        exchange_fail(exchange, &err);
+        return;
+    }
+    auto_bytes url = { 0 };
+    session_count(session, DEED_URLS_SIGNED, 1);
+    const struct pass pass = { .key = exchange->account->key.id,
+                               .session = session_id(session),
+                               .deed = wish.method.size > 0 ? bytes_text(&wish.method) : "GET",
+                               .mode = bytes_text(&wish.mode),
+                               .path = &visit->path,
+                               .expires = (uint64_t) wall_clock_ms() / 1000 + wish.seconds };
+    write_url(&url, &pass);
+    struct bytes json = { 0 };
+    json_open(&json, '{');
+    json_string_field(&json, "url", bytes_text(&url));
+    json_string_field(&json, "method", pass.deed);
+    json_count_field(&json, "expires", pass.expires);
+    json_close(&json, '}');
+    bytes_done(&wish.method);
+    bytes_done(&wish.mode);
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+static const char *query_or_nothing(const struct exchange *exchange, const char *name)
+{
+    const char *value = exchange_query(exchange, name);
+    return value ? value : "";
+}
+
+/* Says the same of everything that is wrong with a signature. */
+int file_check_permit(struct exchange *exchange, error *err)
+{
+    uint64_t expires;
+    if (exchange_query_count(exchange, "expires", UINT32_MAX * UINT64_C(4), 0, &expires, err) < 0)
+        return -1;
+    auto_bytes path = { 0 };
+    bytes_add_text(&path, exchange->parameters[1]);
+    const struct pass pass = { .key = query_or_nothing(exchange, "key"),
+                               .session = exchange->parameters[0],
+                               .deed = strcmp(exchange->method, "PUT") == 0 ? "PUT" : "GET",
+                               .mode = query_or_nothing(exchange, "mode"),
+                               .path = &path,
+                               .expires = expires };
+    if (!pass_fits(&pass, exchange_query(exchange, "signature")))
+        return fail(err, ERR_UNAUTHORIZED, "the signature does not fit this URL and method");
+    if ((uint64_t) wall_clock_ms() / 1000 >= expires)
+        return fail(err, ERR_UNAUTHORIZED, "the signature has expired; ask for a new one");
+    return pass_use(exchange, &pass, err);
+}
+
+int file_begin_signed_put(struct exchange *exchange, error *err)
+{
+    return file_check_permit(exchange, err) < 0 ? -1 : file_begin_put(exchange, err);
+}

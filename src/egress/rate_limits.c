@@ -1,0 +1,86 @@
+/* rate_limits.c - how often each endpoint may be asked. */
+#include "egress/upstream_request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MINUTE_MS = 60000, BUCKETS_MOST = 1024 };
+
+/* For each endpoint with a rate: it holds a minute's requests and fills evenly. */
+struct bucket {
+    char name[EGRESS_ENDPOINT_NAME_SIZE];
+    char host[HOST_NAME_SIZE];
+    uint16_t port;
+    uint32_t rate;
+    uint64_t level; /* a request costs MINUTE_MS, each millisecond brings `rate` */
+    int64_t at_ms;
+};
+
+static struct bucket *buckets;
+static size_t count, room;
+
+static bool is_of(const struct bucket *bucket, const struct egress_endpoint *endpoint)
+{
+    return bucket->rate == endpoint->rate && bucket->port == endpoint->port &&
+           strcmp(bucket->name, endpoint->name) == 0 && strcmp(bucket->host, endpoint->host) == 0;
+}
+
+static uint64_t most_of(const struct bucket *bucket)
+{
+    return (uint64_t) bucket->rate * MINUTE_MS;
+}
+
+static uint64_t level_at(const struct bucket *bucket, int64_t now)
+{
+    uint64_t level = bucket->level + (uint64_t) (now - bucket->at_ms) * bucket->rate;
+    return level < most_of(bucket) ? level : most_of(bucket);
+}
+
+static bool make_room(void)
+{
+    size_t more = room > 0 ? room * 2 : 16;
+    struct bucket *larger = more <= BUCKETS_MOST ? realloc(buckets, more * sizeof *buckets) : NULL;
+    if (!larger)
+        return false;
+    buckets = larger;
+    room = more;
+    return true;
+}
+
+/* A full bucket is as good as none: its place is taken before there are more places. One that is
+ * not full is never given up, or whoever asks many endpoints in turn had no rate at all.
+ * NULL if there is no place. */
+static struct bucket *find_bucket(const struct egress_endpoint *endpoint, int64_t now)
+{
+    struct bucket *place = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (is_of(&buckets[i], endpoint))
+            return &buckets[i];
+        if (!place && level_at(&buckets[i], now) == most_of(&buckets[i]))
+            place = &buckets[i];
+    }
+    if (!place && count == room && !make_room())
+        return NULL;
+    if (!place)
+        place = &buckets[count++];
+    *place = (struct bucket){ .port = endpoint->port, .rate = endpoint->rate, .at_ms = now };
+    memcpy(place->name, endpoint->name, sizeof place->name);
+    memcpy(place->host, endpoint->host, sizeof place->host);
+    place->level = most_of(place);
+    return place;
+}
+
+bool rate_allows(const struct egress_endpoint *endpoint, int64_t now)
+{
+    if (endpoint->rate == 0)
+        return true;
+    struct bucket *bucket = find_bucket(endpoint, now);
+    if (!bucket)
+        return false;
+    bucket->level = level_at(bucket, now);
+    bucket->at_ms = now;
+    if (bucket->level < MINUTE_MS)
+        return false;
+    bucket->level -= MINUTE_MS;
+    return true;
+}

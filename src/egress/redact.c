@@ -1,0 +1,100 @@
+/* redact.c - see redact.h. What is kept back is less than the longest word, and only as long as it
+ * may still become one. */
+#include "egress/redact.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+void scrub_init(struct scrub *scrub, const struct scrub_word *words, unsigned count)
+{
+    scrub->words = words;
+    scrub->count = count;
+    scrub->found = 0;
+    scrub->held = scrub->covered = 0;
+}
+
+/* The bytes that were kept back and the piece, as if they were one. */
+struct view {
+    const char *first, *second;
+    size_t first_size, size;
+};
+
+static char byte_at(const struct view *view, size_t at)
+{
+    if (at < view->first_size)
+        return view->first[at];
+    return view->second[at - view->first_size];
+}
+
+/* Bytes of the word that stand at `at`: all of them, or 0 if another byte comes first. Fewer than
+ * all at the end of what there is. */
+static size_t match(const struct view *view, size_t at, const struct scrub_word *word)
+{
+    size_t size = 0;
+    while (size < word->size && at + size < view->size) {
+        if (byte_at(view, at + size) != word->at[size])
+            return 0;
+        size++;
+    }
+    return size;
+}
+
+/* The longest whole word at `at`; *ret_may_be if one could still become whole. */
+static size_t longest(const struct scrub *scrub, const struct view *view, size_t at,
+                      bool *ret_may_be)
+{
+    size_t most = 0;
+    for (unsigned i = 0; i < scrub->count; i++) {
+        size_t size = match(view, at, &scrub->words[i]);
+        if (size > 0 && size < scrub->words[i].size)
+            *ret_may_be = true;
+        else if (size > most)
+            most = size;
+    }
+    return most;
+}
+
+size_t scrub_take(struct scrub *scrub, const char *piece, size_t size, char *ret_clean)
+{
+    const struct view view = { scrub->hold, piece, scrub->held, scrub->held + size };
+    size_t stars_end = scrub->covered;
+    size_t at = 0;
+    bool may_be = false;
+    for (; at < view.size; at++) {
+        size_t found = longest(scrub, &view, at, &may_be);
+        if (may_be)
+            break;
+        scrub->found += found > 0;
+        if (at + found > stars_end)
+            stars_end = at + found;
+        ret_clean[at] = byte_at(&view, at);
+        if (at < stars_end)
+            ret_clean[at] = '*';
+    }
+    size_t held = view.size - at;
+    size_t from_hold = at < scrub->held ? scrub->held - at : 0;
+    memmove(scrub->hold, scrub->hold + scrub->held - from_hold, from_hold);
+    memcpy(scrub->hold + from_hold, piece + size - (held - from_hold), held - from_hold);
+    scrub->held = held;
+    scrub->covered = stars_end > at ? stars_end - at : 0;
+    return at;
+}
+
+/* Shorter words may lie in what is left. */
+size_t scrub_end(struct scrub *scrub, char ret_clean[SCRUB_WORD_MOST])
+{
+    const struct view view = { scrub->hold, NULL, scrub->held, scrub->held };
+    size_t stars_end = scrub->covered;
+    bool unheard = false;
+    for (size_t at = 0; at < view.size; at++) {
+        size_t found = longest(scrub, &view, at, &unheard);
+        scrub->found += found > 0;
+        if (at + found > stars_end)
+            stars_end = at + found;
+        ret_clean[at] = byte_at(&view, at);
+        if (at < stars_end)
+            ret_clean[at] = '*';
+    }
+    scrub->held = scrub->covered = 0;
+    return view.size;
+}

@@ -1,0 +1,60 @@
+/* redact_test.c - no secret passes, whole or cut at any place. */
+#include "base/table.h"
+#include "base/test.h"
+#include "egress/redact.h"
+
+#include <string.h>
+
+static const struct scrub_word words[] = { { "Bearer abcabcd", 14 },
+                                           { "abcabcd", 7 },
+                                           { "xyxyz", 5 } };
+
+enum { ROOM = 2 * SCRUB_WORD_MOST };
+
+/* The text in pieces of `step` bytes. Gives what came out, ended by NUL. */
+static size_t scrubbed(const char *text, size_t step, char ret_clean[ROOM], uint64_t *ret_found)
+{
+    static struct scrub scrub;
+    size_t size = strlen(text);
+    size_t used = 0;
+    scrub_init(&scrub, words, COUNT_OF(words));
+    for (size_t at = 0; at < size; at += step)
+        used +=
+            scrub_take(&scrub, text + at, size - at < step ? size - at : step, ret_clean + used);
+    used += scrub_end(&scrub, ret_clean + used);
+    ret_clean[used] = '\0';
+    *ret_found = scrub.found;
+    return used;
+}
+
+TEST(words_become_stars_wherever_the_pieces_are_cut)
+{
+    static const struct {
+        const char *text, *clean;
+    } facts[] = {
+        { "", "" },
+        { "nothing here", "nothing here" },
+        { "abcabcd", "*******" },
+        { "Authorization: Bearer abcabcd\r\n", "Authorization: **************\r\n" },
+        { "abcabcabcd", "abc*******" }, /* it begins again within itself */
+        { "xyxyxyz", "xy*****" },
+        { "abcabcxyxyz", "abcabc*****" }, /* the beginning of one, then another */
+        { "abcabc", "abcabc" },
+        { "Bearer abcabc", "Bearer abcabc" },
+        { "Bearer Bearer abcabcd", "Bearer **************" },
+        { "abcabcdabcabcd", "**************" },
+        { "Bearer abcabxyxyz abcabcd", "Bearer abcab***** *******" },
+    };
+    for_each(fact, facts)
+        for (size_t step = 1; step < 30; step++) {
+            static char clean[ROOM];
+            uint64_t found;
+            size_t size = scrubbed(fact->text, step, clean, &found);
+            expect(size == strlen(fact->text) && strcmp(clean, fact->clean) == 0,
+                   "'%s' by %zu gave '%s'", fact->text, step, clean);
+            expect((found > 0) == (strchr(fact->clean, '*') != NULL), "'%s' by %zu found %llu",
+                   fact->text, step, (unsigned long long) found);
+        }
+}
+
+TESTS(CASE(words_become_stars_wherever_the_pieces_are_cut))

@@ -1,0 +1,202 @@
+/* splice.c - see splice.h. */
+#include "egress/splice.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The kernel counts a user's pipes by their size and makes further ones tiny (pipe(7),
+ * pipe-user-pages-soft): small ones are enough for 1,000 connections, and those that have much to
+ * pass get wide ones, which take half the processor's time, as long as there are any left. */
+enum {
+    SMALL_PIPE = 32 << 10,
+    WIDE_PIPE = 256 << 10,
+    WIDE_PIPES_MOST = 64,
+    MUCH = 1 << 20, /* bytes that a flow has passed */
+    TURNS = 16      /* then others have their turn */
+};
+
+static unsigned wide_pipes; /* one thread, one loop */
+
+int flow_open(struct flow *flow, int from, int to)
+{
+    flow->from = from;
+    flow->to = to;
+    if (pipe2(flow->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -1;
+    (void) fcntl(flow->pipe[1], F_SETPIPE_SZ, SMALL_PIPE);
+    return 0;
+}
+
+void flow_keeps_to_host(int socket)
+{
+    static const char plain[] = "reno"; /* what every kernel has and everybody may choose */
+    (void) setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
+}
+
+static void widen(struct flow *flow)
+{
+    if (flow->is_wide || wide_pipes == WIDE_PIPES_MOST || flow->passed < MUCH)
+        return;
+    flow->is_wide = true; /* tried once */
+    wide_pipes++;
+    (void) fcntl(flow->pipe[1], F_SETPIPE_SZ, WIDE_PIPE);
+}
+
+void flow_close(struct flow *flow)
+{
+    wide_pipes -= flow->is_wide;
+    flow->is_wide = false;
+    for (unsigned i = 0; i < 2; i++) {
+        if (flow->pipe[i] >= 0)
+            (void) close(flow->pipe[i]);
+        flow->pipe[i] = -1;
+    }
+}
+
+int flow_put(struct flow *flow, const void *bytes, size_t size)
+{
+    if (size == 0)
+        return 0;
+    ssize_t put = write(flow->pipe[1], bytes, size);
+    if (put > 0)
+        flow->held += (size_t) put;
+    return put == (ssize_t) size ? 0 : -1;
+}
+
+/* The last chunk of all goes on without the trailers that came with it. */
+static void put_end_of_chunks(struct flow *flow)
+{
+    flow->is_ended = true;
+    if (flow_put(flow, "0\r\n\r\n", 5) < 0)
+        flow->fails = true;
+}
+
+/* One piece of a chunked body, as a chunk of our own. Returns bytes taken. */
+static size_t put_chunks(struct flow *flow, const char *bytes, size_t size)
+{
+    size_t at = 0;
+    while (at < size && !flow->is_ended && !flow->fails) {
+        size_t used;
+        char head[24];
+        switch (http_chunks_take(&flow->chunks, bytes + at, size - at, &used)) {
+        case CHUNK_SKIP:
+            break;
+        case CHUNK_DATA:
+            if (used == 0)
+                break;
+            (void) snprintf(head, sizeof head, "%zx\r\n", used);
+            flow->fails |= flow_put(flow, head, strlen(head)) < 0 ||
+                           flow_put(flow, bytes + at, used) < 0 || flow_put(flow, "\r\n", 2) < 0;
+            break;
+        case CHUNK_END:
+            put_end_of_chunks(flow);
+            break;
+        case CHUNK_BAD:
+            flow->fails = flow->is_wrong = true;
+            break;
+        }
+        at += used;
+    }
+    return at;
+}
+
+int flow_put_body(struct flow *flow, const char *bytes, size_t size)
+{
+    if (flow->body == FLOW_CHUNKED)
+        (void) put_chunks(flow, bytes, size);
+    else if (flow_put(flow, bytes, size) < 0)
+        return -1;
+    else if (flow->body == FLOW_COUNTED)
+        flow->left -= size;
+    return flow->fails ? -1 : 0;
+}
+
+/* Returns bytes taken from the sender, 0 at its end, -1 when there is nothing now. */
+static ssize_t take_chunks(struct flow *flow, size_t most)
+{
+    char part[8192]; /* with the framing it fits into the empty pipe */
+    ssize_t got = recv(flow->from, part, most < sizeof part ? most : sizeof part, MSG_DONTWAIT);
+    if (got > 0)
+        (void) put_chunks(flow, part, (size_t) got);
+    return got;
+}
+
+static ssize_t take(struct flow *flow, uint64_t most)
+{
+    size_t size = most < WIDE_PIPE ? (size_t) most : WIDE_PIPE;
+    if (flow->body == FLOW_CHUNKED)
+        return take_chunks(flow, size);
+    if (flow->body == FLOW_COUNTED && flow->left < size)
+        size = (size_t) flow->left;
+    ssize_t got =
+        splice(flow->from, NULL, flow->pipe[1], NULL, size, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    if (got > 0) {
+        flow->held += (size_t) got;
+        flow->left -= flow->body == FLOW_COUNTED ? (uint64_t) got : 0;
+    }
+    return got;
+}
+
+static bool pass_on(struct flow *flow)
+{
+    while (flow->held > 0) {
+        ssize_t put = splice(flow->pipe[0], NULL, flow->to, NULL, flow->held,
+                             SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        if (put < 0 && (errno == EAGAIN || errno == EINTR))
+            return false;
+        if (put <= 0) {
+            flow->fails = true;
+            return false;
+        }
+        flow->held -= (size_t) put;
+        flow->passed += (uint64_t) put;
+    }
+    widen(flow);
+    return true;
+}
+
+void flow_pump(struct flow *flow, uint64_t most, uint64_t *ret_taken)
+{
+    *ret_taken = 0;
+    for (unsigned turn = 0; turn < TURNS && !flow->is_done && !flow->fails; turn++) {
+        if (!pass_on(flow))
+            return;
+        if (flow->body == FLOW_COUNTED && flow->left == 0)
+            flow->is_ended = true;
+        if (flow->is_ended) {
+            flow->is_done = true;
+            if (flow->body == FLOW_ALL)
+                (void) shutdown(flow->to, SHUT_WR);
+            return;
+        }
+        if (*ret_taken >= most)
+            return;
+        ssize_t got = take(flow, most - *ret_taken);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (got <= 0) {
+            flow->is_cut = flow->body != FLOW_ALL;
+            flow->fails |= flow->is_cut;
+            flow->is_ended = true;
+            continue;
+        }
+        *ret_taken += (uint64_t) got;
+    }
+}
+
+bool flow_wants_read(const struct flow *flow)
+{
+    return !flow->is_ended && !flow->fails && flow->held == 0;
+}
+
+/* An end that is not passed on yet waits like a byte: the last turn may have met it. */
+bool flow_wants_write(const struct flow *flow)
+{
+    return (flow->held > 0 || (flow->is_ended && !flow->is_done)) && !flow->fails;
+}

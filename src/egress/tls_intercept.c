@@ -1,0 +1,435 @@
+/* tls_intercept.c - see tls_intercept.h. */
+#include "egress/tls_intercept.h"
+
+#include "base/clock.h"
+#include "egress/splice.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    PIECE = 16384, /* a record of TLS */
+    TURNS = 16,    /* pieces taken from a socket; then others have their turn */
+    COST = 1000,
+    ALERTS = 1000, /* reasons of OpenSSL's that are alerts of the other side begin here */
+};
+
+struct interceptions {
+    uv_loop_t *loop;
+    SSL_CTX *context;
+    unsigned count;
+};
+
+/* Bytes on their way. */
+struct piece {
+    size_t from, size;
+    bool is_ended; /* nothing more comes, and the end has been passed on */
+    char bytes[PIECE];
+};
+
+struct interception {
+    struct interceptions *interceptions;
+    struct handshakes *handshakes;
+    char name[HOST_NAME_SIZE];
+    SSL *ssl;
+    BIO *heard; /* what the client's socket gave: we read it, OpenSSL does not */
+    int outer;  /* the client's: TLS */
+    int inner;  /* the connection's: plain */
+    uv_poll_t outer_poll, inner_poll;
+    unsigned handles;
+    bool is_agreed; /* the handshake is over */
+    bool waits_for_outer_room, is_dropped, has_moved;
+    bool client_refuses;
+    unsigned turns; /* that are left; what a socket still holds wakes us again */
+    struct piece up, down;
+};
+
+/* --- what all share ----------------------------------------------------------------------------
+ */
+
+/* Whoever offers protocols gets HTTP/1.1 or an alert: no other is read here. */
+/* NOLINTNEXTLINE(readability-function-size): OpenSSL's parameters */
+static int choose_protocol(SSL *ssl, const unsigned char **ret_at, unsigned char *ret_size,
+                           const unsigned char *offered, unsigned size, void *unused)
+{
+    static const unsigned char http[] = "\x08http/1.1";
+    unsigned char *chosen;
+    (void) ssl;
+    (void) unused;
+    if (SSL_select_next_proto(&chosen, ret_size, http, sizeof http - 1, offered, size) !=
+        OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    *ret_at = chosen;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+int interceptions_open(uv_loop_t *loop, struct interceptions **ret_interceptions, error *err)
+{
+    static struct interceptions interceptions;
+    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+    if (!context || SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
+        SSL_CTX_set_num_tickets(context, 0) != 1)
+        return fail(err, ERR_SYSTEM, "prepare OpenSSL to be a server");
+    (void) SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
+                                            SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+    (void) SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    (void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS |
+                                         SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
+    interceptions = (struct interceptions){ .loop = loop, .context = context };
+    *ret_interceptions = &interceptions;
+    return 0;
+}
+
+/* --- bytes -------------------------------------------------------------------------------------
+ */
+
+enum step { STEP_DONE, STEP_WAITS, STEP_FAILS };
+
+static bool would_wait(ssize_t result)
+{
+    return result < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+/* More of what the client sends, for OpenSSL to read. */
+static enum step hear(struct interception *interception)
+{
+    char bytes[PIECE / 2];
+    if (interception->turns == 0)
+        return STEP_WAITS;
+    interception->turns--;
+    ssize_t got = recv(interception->outer, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (would_wait(got))
+        return STEP_WAITS;
+    if (got <= 0 || BIO_write(interception->heard, bytes, (int) got) != (int) got)
+        return STEP_FAILS;
+    return STEP_DONE;
+}
+
+/* What OpenSSL asks for before it goes on with `result`. */
+static enum step serve_ssl(struct interception *interception, int result)
+{
+    switch (SSL_get_error(interception->ssl, result)) {
+    case SSL_ERROR_WANT_READ:
+        return hear(interception);
+    case SSL_ERROR_WANT_WRITE:
+        interception->waits_for_outer_room = true;
+        return STEP_WAITS;
+    default:
+        return STEP_FAILS;
+    }
+}
+
+/* An alert, or the end, where its last word should have come: it has seen our certificate. */
+static bool is_refusal(const struct interception *interception)
+{
+    unsigned long cause = ERR_peek_last_error();
+    return cause == 0 ? SSL_get_state(interception->ssl) > TLS_ST_SR_CLNT_HELLO
+                      : ERR_GET_REASON(cause) >= ALERTS;
+}
+
+/* Nothing of ours follows a client's last word of the handshake, and many clients wait for its
+ * acknowledgement before they send their request (Nagle), which the kernel keeps back for 40 ms. */
+static void acknowledge(const struct interception *interception)
+{
+    int one = 1;
+    (void) setsockopt(interception->outer, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
+}
+
+static enum step agree(struct interception *interception)
+{
+    while (!interception->is_agreed) {
+        ERR_clear_error();
+        int result = SSL_accept(interception->ssl);
+        if (result == 1) {
+            const char *named = SSL_get_servername(interception->ssl, TLSEXT_NAMETYPE_host_name);
+            acknowledge(interception);
+            interception->is_agreed = named && strcasecmp(named, interception->name) == 0;
+            return interception->is_agreed ? STEP_DONE : STEP_FAILS;
+        }
+        enum step step = serve_ssl(interception, result);
+        if (step == STEP_FAILS)
+            interception->client_refuses = is_refusal(interception);
+        if (step != STEP_DONE)
+            return step;
+    }
+    return STEP_DONE;
+}
+
+/* The other side has ended, or broken off: the receiver is told that nothing more comes. */
+static void end_piece(struct piece *piece, int receiver)
+{
+    piece->is_ended = true;
+    (void) shutdown(receiver, SHUT_WR);
+}
+
+/* One step of what the client says. */
+static enum step pass_up(struct interception *interception)
+{
+    struct piece *up = &interception->up;
+    if (up->from < up->size) {
+        ssize_t sent = send(interception->inner, up->bytes + up->from, up->size - up->from,
+                            MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent > 0)
+            up->from += (size_t) sent;
+        return sent > 0 ? STEP_DONE : would_wait(sent) ? STEP_WAITS : STEP_FAILS;
+    }
+    if (up->is_ended)
+        return STEP_WAITS;
+    ERR_clear_error();
+    int got = SSL_read(interception->ssl, up->bytes, sizeof up->bytes);
+    up->from = 0;
+    up->size = got > 0 ? (size_t) got : 0;
+    if (got > 0)
+        return STEP_DONE;
+    enum step step = serve_ssl(interception, got);
+    if (step != STEP_FAILS)
+        return step;
+    end_piece(up, interception->inner);
+    return STEP_WAITS;
+}
+
+/* One step of what the client is told. */
+static enum step pass_down(struct interception *interception)
+{
+    struct piece *down = &interception->down;
+    if (down->from < down->size) {
+        ERR_clear_error();
+        int sent =
+            SSL_write(interception->ssl, down->bytes + down->from, (int) (down->size - down->from));
+        if (sent <= 0)
+            return serve_ssl(interception, sent);
+        down->from += (size_t) sent;
+        interception->has_moved = true;
+        return STEP_DONE;
+    }
+    if (down->is_ended || interception->turns == 0)
+        return STEP_WAITS;
+    interception->turns--;
+    ssize_t got = recv(interception->inner, down->bytes, sizeof down->bytes, MSG_DONTWAIT);
+    down->from = 0;
+    down->size = got > 0 ? (size_t) got : 0;
+    if (got > 0)
+        return STEP_DONE;
+    if (would_wait(got))
+        return STEP_WAITS;
+    (void) SSL_shutdown(interception->ssl);
+    end_piece(down, interception->outer);
+    return STEP_WAITS;
+}
+
+/* --- the loop ----------------------------------------------------------------------------------
+ */
+
+static void outer_is_ready(uv_poll_t *poll, int status, int events);
+static void inner_is_ready(uv_poll_t *poll, int status, int events);
+
+static void watch_one(uv_poll_t *poll, int events, uv_poll_cb ready)
+{
+    if (events)
+        (void) uv_poll_start(poll, events, ready);
+    else
+        (void) uv_poll_stop(poll);
+}
+
+static void watch(struct interception *interception)
+{
+    const struct piece *up = &interception->up;
+    const struct piece *down = &interception->down;
+    bool up_is_full = up->from < up->size;
+    bool down_is_full = down->from < down->size;
+    int outer = (!up_is_full && !up->is_ended ? UV_READABLE : 0) |
+                (interception->waits_for_outer_room ? UV_WRITABLE : 0);
+    int inner = (up_is_full ? UV_WRITABLE : 0) |
+                (interception->is_agreed && !down_is_full && !down->is_ended ? UV_READABLE : 0);
+    watch_one(&interception->outer_poll, outer, outer_is_ready);
+    watch_one(&interception->inner_poll, inner, inner_is_ready);
+}
+
+/* Both ends see the end; the connection asks why, and drops us. */
+static void break_off(struct interception *interception)
+{
+    interception->up.is_ended = interception->down.is_ended = true;
+    interception->up.size = interception->down.size = 0;
+    interception->up.from = interception->down.from = 0;
+    interception->waits_for_outer_room = false;
+    (void) shutdown(interception->inner, SHUT_RDWR);
+    (void) shutdown(interception->outer, SHUT_WR); /* after the alert that says why */
+}
+
+static void go_on(struct interception *interception)
+{
+    enum step up = STEP_DONE;
+    enum step down = STEP_DONE;
+    interception->turns = TURNS;
+    interception->waits_for_outer_room = false;
+    if (!interception->is_agreed)
+        up = down = agree(interception);
+    while (up == STEP_DONE || down == STEP_DONE) {
+        up = up == STEP_DONE ? pass_up(interception) : up;
+        down = down == STEP_DONE ? pass_down(interception) : down;
+    }
+    if (up == STEP_FAILS || down == STEP_FAILS)
+        break_off(interception);
+    watch(interception);
+}
+
+static void outer_is_ready(uv_poll_t *poll, int status, int events)
+{
+    struct interception *interception = poll->data;
+    (void) status; /* reading tells it */
+    (void) events;
+    if (!interception->is_dropped)
+        go_on(interception);
+}
+
+static void inner_is_ready(uv_poll_t *poll, int status, int events)
+{
+    outer_is_ready(poll, status, events);
+}
+
+/* --- beginning and end -------------------------------------------------------------------------
+ */
+
+static bool take_handshake(struct handshakes *handshakes)
+{
+    uint64_t now = (uint64_t) now_ms();
+    uint64_t most = (uint64_t) HANDSHAKES_A_SECOND * COST;
+    uint64_t level = handshakes->has_begun
+                         ? handshakes->level + (now - handshakes->at_ms) * HANDSHAKES_A_SECOND
+                         : most;
+    handshakes->has_begun = true;
+    handshakes->at_ms = now;
+    handshakes->level = (uint32_t) (level < most ? level : most);
+    if (handshakes->level < COST)
+        return false;
+    handshakes->level -= COST;
+    return true;
+}
+
+static void free_interception(struct interception *interception)
+{
+    SSL_free(interception->ssl); /* and `heard` */
+    free(interception);
+}
+
+static struct interception *make(struct interceptions *interceptions,
+                                 const struct interception_order *order)
+{
+    struct interception *interception = calloc(1, sizeof *interception);
+    if (!interception)
+        return NULL;
+    interception->interceptions = interceptions;
+    (void) memcpy(interception->name, order->name, strnlen(order->name, HOST_NAME_SIZE - 1));
+    interception->ssl = SSL_new(interceptions->context);
+    interception->heard = BIO_new(BIO_s_mem());
+    BIO *told = BIO_new_socket(order->socket, BIO_NOCLOSE);
+    if (!interception->ssl || !interception->heard || !told ||
+        BIO_write(interception->heard, order->greeting, (int) order->greeting_size) !=
+            (int) order->greeting_size ||
+        authority_use(order->authority, interception->name, interception->ssl) < 0) {
+        BIO_free(interception->heard);
+        BIO_free(told);
+        free_interception(interception);
+        return NULL;
+    }
+    (void) BIO_set_mem_eof_return(interception->heard, -1); /* empty is not the end */
+    SSL_set_bio(interception->ssl, interception->heard, told);
+    return interception;
+}
+
+/* Both sockets are watched from now on. */
+static int begin_to_watch(struct interception *interception, int outer, int inner)
+{
+    uv_loop_t *loop = interception->interceptions->loop;
+    if (uv_poll_init(loop, &interception->outer_poll, outer) < 0)
+        return -1;
+    interception->handles = 1;
+    interception->outer_poll.data = interception->inner_poll.data = interception;
+    if (uv_poll_init(loop, &interception->inner_poll, inner) < 0)
+        return -1;
+    interception->handles = 2;
+    interception->outer = outer;
+    interception->inner = inner;
+    return 0;
+}
+
+static void poll_closed(uv_handle_t *handle)
+{
+    struct interception *interception = handle->data;
+    if (--interception->handles > 0)
+        return;
+    if (interception->outer >= 0)
+        (void) close(interception->outer);
+    if (interception->inner >= 0)
+        (void) close(interception->inner);
+    free_interception(interception);
+}
+
+enum egress_reason interception_begin(struct interceptions *interceptions,
+                                      struct handshakes *handshakes,
+                                      const struct interception_order *order, int *ret_socket,
+                                      struct interception **ret_interception)
+{
+    int pair[2];
+    if (interceptions->count >= INTERCEPTIONS_MOST || handshakes->now >= INTERCEPTIONS_OF_CHANNEL ||
+        !take_handshake(handshakes))
+        return EGRESS_TOO_MANY;
+    struct interception *interception = make(interceptions, order);
+    if (!interception)
+        return EGRESS_TOO_MANY;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
+        free_interception(interception);
+        return EGRESS_TOO_MANY;
+    }
+    if (begin_to_watch(interception, order->socket, pair[0]) < 0) {
+        (void) close(pair[0]);
+        (void) close(pair[1]);
+        if (interception->handles == 0) {
+            free_interception(interception);
+            return EGRESS_TOO_MANY;
+        }
+        interception->outer = interception->inner = -1; /* the caller's, and closed */
+        uv_close((uv_handle_t *) &interception->outer_poll, poll_closed);
+        return EGRESS_TOO_MANY;
+    }
+    interception->handshakes = handshakes;
+    handshakes->now++;
+    interceptions->count++;
+    *ret_socket = pair[1];
+    *ret_interception = interception;
+    go_on(interception);
+    return EGRESS_ALLOWED;
+}
+
+enum egress_reason interception_failure(const struct interception *interception)
+{
+    return interception->is_agreed || interception->client_refuses ? EGRESS_NOT_BELIEVED
+                                                                   : EGRESS_NO_COMMON_TLS;
+}
+
+bool interception_is_moving(struct interception *interception)
+{
+    bool has_moved = interception->has_moved && !interception->down.is_ended;
+    interception->has_moved = false;
+    return has_moved;
+}
+
+void interception_drop(struct interception *interception)
+{
+    if (!interception)
+        return;
+    interception->is_dropped = true;
+    interception->handshakes->now--;
+    interception->interceptions->count--;
+    uv_close((uv_handle_t *) &interception->outer_poll, poll_closed);
+    uv_close((uv_handle_t *) &interception->inner_poll, poll_closed);
+}

@@ -1,0 +1,310 @@
+/* approval_card.c - see approval_card.h. Nothing on the card is the asker's word about itself: it
+ * is the request, and what the policy makes of it. */
+#include "engine/approval/approval_card.h"
+
+#include "base/table.h"
+#include "base/utf8.h"
+#include "engine/audit/audit_log.h"
+#include "engine/review/precheck.h"
+#include "engine/session/contexts.h"
+#include "json/writer.h"
+
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHOWN_MOST = 256 * 1024, INPUTS_SHOWN_MOST = 256 * 1024, HIDDEN_MOST = 20 };
+
+/* --- characters that show as something else, or not at all --------------------------------------
+ */
+
+/* Lists them by line, so that nobody has to see what cannot be seen. */
+static void write_hidden(const struct bytes *text, struct bytes *out)
+{
+    const unsigned char *at = (const unsigned char *) text->data;
+    unsigned line = 1, count = 0;
+    json_key(out, "hidden_characters");
+    json_open(out, '[');
+    for (size_t i = 0; i < text->size && count < HIDDEN_MOST;) {
+        int size = utf8_character(at + i, text->size - i);
+        uint32_t point = size > 0 ? utf8_code_point(at + i, size) : 0xFFFD;
+        bool is_line_end = point == '\r' && i + 1 < text->size && at[i + 1] == '\n';
+        if (utf8_is_hidden(point) && !is_line_end) {
+            char name[16];
+            (void) snprintf(name, sizeof name, "U+%04" PRIX32, point);
+            json_open(out, '{');
+            json_count_field(out, "line", line);
+            json_string_field(out, "character", name);
+            json_close(out, '}');
+            count++;
+        }
+        line += point == '\n';
+        i += size > 0 ? (size_t) size : 1;
+    }
+    json_close(out, ']');
+}
+
+/* --- what goes in -------------------------------------------------------------------------------
+ */
+
+static void read_whole(const struct content *content, struct bytes *out)
+{
+    unsigned char piece[3072];
+    for (uint64_t at = 0; at < content->size;) {
+        size_t got = content_read(content, at, piece, sizeof piece);
+        if (got == 0)
+            break;
+        bytes_add(out, piece, got);
+        at += got;
+    }
+}
+
+/* Its size and hash, and its text as long as there is room: `text` null is to be read as "not
+ * shown". */
+static void write_content(const struct content *content, size_t *room, struct bytes *out)
+{
+    char sha256[SHA256_TEXT_SIZE];
+    auto_bytes whole = { 0 };
+    read_whole(content, &whole);
+    fact_hash(whole.data, whole.size, sha256);
+    json_count_field(out, "bytes", whole.size);
+    json_string_field(out, "sha256", sha256);
+    json_key(out, "text");
+    if (whole.size <= *room && utf8_is_valid(whole.data, whole.size)) {
+        *room -= whole.size;
+        json_text(out, whole.data, whole.size);
+        write_hidden(&whole, out);
+    } else {
+        json_null(out);
+    }
+}
+
+static void write_words(struct bytes *out, const char *key, const char *const *words, size_t count)
+{
+    json_key(out, key);
+    json_open(out, '[');
+    for (size_t i = 0; i < count; i++)
+        json_string(out, words[i]);
+    json_close(out, ']');
+}
+
+static int write_code(const struct run_request *request, size_t *room, struct bytes *out,
+                      error *err)
+{
+    auto_bytes code = { 0 };
+    if (!request->has_code) {
+        json_null_field(out, "code");
+        return 0;
+    }
+    if (request->code.size > SHOWN_MOST)
+        return fail(err, ERR_POLICY,
+                    "this needs approval, and code of %" PRIu64 " bytes is too long for anybody to "
+                    "read; %d are allowed",
+                    request->code.size, SHOWN_MOST);
+    read_whole(&request->code, &code);
+    *room -= code.size;
+    json_key(out, "code");
+    json_text(out, code.data, code.size);
+    write_hidden(&code, out);
+    return 0;
+}
+
+static void write_inputs(const struct run_request *request, size_t *room, struct bytes *out)
+{
+    json_key(out, "stdin");
+    if (request->has_stdin) {
+        json_open(out, '{');
+        write_content(&request->stdin_content, room, out);
+        json_close(out, '}');
+    } else {
+        json_null(out);
+    }
+    json_key(out, "files");
+    json_open(out, '[');
+    for (size_t i = 0; i < request->file_count; i++) {
+        json_open(out, '{');
+        json_string_field(out, "path", request->files[i].path);
+        write_content(&request->files[i].content, room, out);
+        json_close(out, '}');
+    }
+    json_close(out, ']');
+    json_key(out, "environment_names");
+    json_open(out, '[');
+    for (size_t i = 0; i < request->variable_count; i++)
+        json_string(out, request->variables[i].name);
+    json_close(out, ']');
+}
+
+/* --- what is asked for, and what can leave ------------------------------------------------------
+ */
+
+static void write_reasons(uint32_t reasons, struct bytes *out)
+{
+    json_key(out, "reasons");
+    json_open(out, '[');
+    for (uint32_t bit = ASKS_ALWAYS; bit <= ASKS_CHECK; bit <<= 1)
+        if (reasons & bit)
+            json_string(out, approval_asks_name(bit));
+    json_close(out, ']');
+}
+
+static void write_limits(const struct run *run, struct bytes *out)
+{
+    const struct limits *usual = &run->spec.policy->limits;
+    json_key(out, "limits");
+    json_open(out, '[');
+    for_each(row, limit_rows) {
+        enum limit_id id = (enum limit_id)(row - limit_rows);
+        uint64_t granted = limit_get(&run->spec.limits, id);
+        char text[32];
+        json_open(out, '{');
+        json_string_field(out, "name", row->name);
+        limit_print(id, granted, text, sizeof text);
+        json_string_field(out, "asked", text);
+        limit_print(id, limit_get(usual, id), text, sizeof text);
+        json_string_field(out, "usual", text);
+        json_flag_field(out, "is_above", limit_exceeds(id, granted, limit_get(usual, id)));
+        json_close(out, '}');
+    }
+    json_close(out, ']');
+}
+
+/* An endpoint comes before the first rule for it: where that leads, and as whom. */
+static void write_network(const struct run_spec *spec, struct bytes *out)
+{
+    const struct network_endpoint *told = NULL;
+    json_key(out, "network");
+    json_open(out, '[');
+    for (unsigned i = 0; spec->network == POLICY_NETWORK_RULES && i < spec->way->count; i++) {
+        const struct network_rule *rule = &spec->way->rules[i];
+        const struct network_endpoint *endpoint = network_rule_endpoint(spec->way, rule);
+        char text[NETWORK_RULE_TEXT];
+        if (endpoint && endpoint != told) {
+            network_endpoint_write(endpoint, text);
+            json_string(out, text);
+        }
+        told = endpoint;
+        network_rule_write(rule, text);
+        json_string(out, text);
+    }
+    json_close(out, ']');
+}
+
+static void write_leaves(const struct run *run, struct bytes *out)
+{
+    const struct run_spec *spec = &run->spec;
+    char output[32], artifacts[32], text[256];
+    limit_print(LIMIT_output, run->spec.limits.output, output, sizeof output);
+    limit_print(LIMIT_artifacts, run->spec.limits.artifacts, artifacts, sizeof artifacts);
+    json_key(out, "leaves");
+    json_open(out, '[');
+    (void) snprintf(
+        text, sizeof text,
+        "to the asker: what it prints (%s are kept), and files of /workspace (at most %s)", output,
+        artifacts);
+    json_string(out, text);
+    if (spec->network != POLICY_NETWORK_RULES) {
+        json_string(out, "to the network: nothing");
+    } else {
+        char most[32] = "any amount";
+        if (spec->way->sent > 0)
+            limit_print(LIMIT_output, spec->way->sent, most, sizeof most);
+        (void) snprintf(text, sizeof text,
+                        "to the network: whatever it can read, to the places that are listed (%s)",
+                        most);
+        json_string(out, text);
+    }
+    json_close(out, ']');
+}
+
+int approval_card_write(const struct run *run, const struct run_request *request, uint32_t reasons,
+                        struct bytes *out, error *err)
+{
+    const struct run_spec *spec = &run->spec;
+    size_t room = SHOWN_MOST + INPUTS_SHOWN_MOST;
+    json_open(out, '{');
+    json_string_field(out, "kind",
+                      run->cell                    ? "cell"
+                      : request->command_count > 0 ? "command"
+                                                   : "run");
+    json_string_field(out, "language", spec->language ? spec->language->name : NULL);
+    if (write_code(request, &room, out, err) < 0)
+        return -1;
+    json_string_field(out, "filename", request->filename);
+    write_words(out, "command", request->command, request->command_count);
+    write_words(out, "args", request->arguments, request->argument_count);
+    write_inputs(request, &room, out);
+    write_reasons(reasons, out);
+    check_write(run->checks, out);
+    json_string_field(out, "policy", spec->policy->name);
+    json_string_field(out, "template", spec->template->name);
+    write_limits(run, out);
+    write_network(spec, out);
+    write_leaves(run, out);
+    json_close(out, '}');
+    return 0;
+}
+
+/* --- the binding --------------------------------------------------------------------------------
+ */
+
+static void add(crypto_generichash_state *state, const void *data, size_t size)
+{
+    uint64_t length = size;
+    (void) crypto_generichash_update(state, (const unsigned char *) &length, sizeof length);
+    (void) crypto_generichash_update(state, data, size);
+}
+
+static void add_text(crypto_generichash_state *state, const char *text)
+{
+    add(state, text ? text : "", text ? strlen(text) : 0);
+}
+
+static int by_name(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *) left, *(const char *const *) right);
+}
+
+/* Keys in their order: the same request is the same, in whatever order it was written. */
+static int add_request(crypto_generichash_state *state, struct json_object *object, error *err)
+{
+    size_t count = 0;
+    size_t size = (size_t) json_object_object_length(object);
+    const char **names = (const char **) calloc(size + 1, sizeof *names);
+    if (!names)
+        return fail(err, ERR_SYSTEM, "no memory to bind an approval");
+    json_object_object_foreach(object, key, unused)
+    {
+        (void) unused;
+        if (strcmp(key, "approval") != 0)
+            names[count++] = key;
+    }
+    qsort((void *) names, count, sizeof *names, by_name);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *value = NULL;
+        (void) json_object_object_get_ex(object, names[i], &value);
+        add_text(state, names[i]);
+        add_text(state, json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN));
+    }
+    free((void *) names);
+    return 0;
+}
+
+int approval_bind(const struct run *run, const struct run_request *request,
+                  unsigned char ret_binding[32], error *err)
+{
+    crypto_generichash_state state;
+    (void) crypto_generichash_init(&state, NULL, 0, 32);
+    add_text(&state, "glovebox approval 1");
+    add_text(&state, run->spec.policy->digest);
+    add_text(&state, run->spec.template->digest);
+    add_text(&state, run->cell ? run->cell->session_id : NULL);
+    add_text(&state, run->cell ? run->cell->context_id : NULL);
+    add_text(&state, run->spec.language ? run->spec.language->name : NULL);
+    if (add_request(&state, request->json, err) < 0)
+        return -1;
+    (void) crypto_generichash_final(&state, ret_binding, 32);
+    return 0;
+}

@@ -1,0 +1,89 @@
+/* approval_document.c - an approval as callers read it, and the names of its states. */
+#include "engine/approval/approvals.h"
+
+#include "json/writer.h"
+
+#include <string.h>
+
+static const char *const state_names[APPROVAL_STATES] = {
+    [APPROVAL_PENDING] = "pending", [APPROVAL_APPROVED] = "approved",
+    [APPROVAL_DENIED] = "denied",   [APPROVAL_EXPIRED] = "expired",
+    [APPROVAL_USED] = "used",       [APPROVAL_REVOKED] = "revoked",
+};
+
+const char *approval_state_name(enum approval_state state)
+{
+    return state < APPROVAL_STATES ? state_names[state] : NULL;
+}
+
+enum approval_state approval_state_of(const char *name)
+{
+    enum approval_state state = 0;
+    while (state < APPROVAL_STATES && strcmp(state_names[state], name) != 0)
+        state++;
+    return state;
+}
+
+static void write_word(struct bytes *out, const char *key, const char *text)
+{
+    json_string_field(out, key, text && text[0] ? text : NULL);
+}
+
+static void write_scopes(const struct approval *approval, struct bytes *out)
+{
+    json_key(out, "scopes");
+    json_open(out, '[');
+    for (uint32_t bit = REACH_ONCE; bit <= REACH_TIME; bit <<= 1)
+        if ((approval->reaches & bit) && (bit != REACH_SESSION || approval->session[0]))
+            json_string(out, approval_scope_name(bit));
+    json_close(out, ']');
+}
+
+static void write_key_name(const struct approvals *approvals, const char *id, const char *field,
+                           struct bytes *out)
+{
+    char name[API_KEY_NAME_SIZE];
+    approvals_key_name(approvals, id, name);
+    write_word(out, field, name);
+}
+
+int approval_write(struct approvals *approvals, const struct approval *approval, bool with_card,
+                   struct bytes *out, error *err)
+{
+    bool is_decided = approval->decided_ms > 0;
+    auto_bytes card = { 0 };
+    if (with_card && approvals_card(approvals, approval, &card, err) < 0)
+        return -1;
+    json_open(out, '{');
+    json_string_field(out, "id", approval->id);
+    json_string_field(out, "state", approval_state_name(approval->state));
+    json_string_field(out, "asker", approval->asker[0] ? approval->asker : "owner");
+    write_key_name(approvals, approval->asker, "asker_name", out);
+    write_word(out, "tenant", approval->tenant);
+    json_string_field(out, "policy", approval->policy);
+    write_word(out, "session", approval->session);
+    json_string_field(out, "sha256", approval->sha256);
+    json_number_field(out, "asked_ms", approval->asked_ms);
+    json_number_field(out, "expires_ms", approval->expires_ms);
+    write_scopes(approval, out);
+    json_string_field(out, "by", approval->is_out_of_band ? "out_of_band" : "terminal");
+    json_since_epoch_field(out, "decided_ms", approval->decided_ms);
+    write_word(out, "approver",
+               !is_decided             ? NULL
+               : approval->approver[0] ? approval->approver
+                                       : "owner");
+    write_key_name(approvals, is_decided ? approval->approver : "", "approver_name", out);
+    write_word(out, "scope", approval->reach ? approval_scope_name(approval->reach) : NULL);
+    json_since_epoch_field(out, "until_ms", approval->until_ms);
+    write_word(out, "reason", approval->reason);
+    write_word(out, "run", approval->run);
+    if (with_card) {
+        json_key(out, "card");
+        if (card.size > 0)
+            json_raw(out, card.data, card.size);
+        else
+            json_null(out);
+    }
+    json_close(out, '}');
+    return 0;
+}

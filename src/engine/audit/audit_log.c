@@ -1,0 +1,633 @@
+/* audit_log.c - the log of this daemon: opened with a look at what the last one left, and brought
+ * to disk in groups while runs go on. */
+#include "engine/audit/audit_log.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "engine/audit/witness_output.h"
+#include "engine/observe/log.h"
+#include "engine/observe/loop_monitor.h"
+#include "engine/observe/metrics.h"
+#include "ledger/envelope.h"
+#include "ledger/intents.h"
+#include "json/canonical_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+enum {
+    FILTER_MOST = 1024 * 1024,
+    REPORT_MOST = 64 * 1024,
+    LOCK_MOST_MS = 200,
+    FORESEEN_MOST_MS = 1,
+    RETRY_MS = 1000
+};
+
+struct receipts {
+    struct ledger *ledger;
+    struct intents *intents;
+    int folder;
+    bool is_durable;
+    uv_timer_t group;
+    uv_work_t work; /* brings `on_its_way` to disk */
+    struct ledger_group on_its_way;
+    bool is_working;
+    error work_failure;
+    error trouble; /* why what was written is not on disk; ERR_NONE: it is, or on its way */
+    struct witness_link witness;
+    struct fact_place machine;
+    struct opening_key secret;
+    struct statement_memory memory;
+    struct statement_place foreseen; /* receipt_foresee(); id "": none is */
+    char kernel[160];
+    char self_test[SHA256_TEXT_SIZE];
+    char digests[FILTERS_MOST][SHA256_TEXT_SIZE + 8];
+    char *names[FILTERS_MOST];
+};
+
+void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE])
+{
+    unsigned char hash[crypto_hash_sha256_BYTES];
+    (void) crypto_hash_sha256(hash, data, size);
+    (void) sodium_bin2hex(ret_sha256, SHA256_TEXT_SIZE, hash, sizeof hash);
+}
+
+/* --- what stays the same ------------------------------------------------------------------------
+ */
+
+static int hash_filter(struct receipts *receipts, const struct receipts_settings *settings,
+                       size_t index, error *err)
+{
+    auto_bytes text = { 0 };
+    char *place = bytes_reserve(&text, FILTER_MOST);
+    ssize_t got = place ? pread(settings->filters[index], place, FILTER_MOST, 0) : -1;
+    if (got < 0)
+        return fail_os(err, "read the seccomp table '%s'", settings->filter_names[index]);
+    char sha256[SHA256_TEXT_SIZE];
+    fact_hash(place, (size_t) got, sha256);
+    (void) snprintf(receipts->digests[index], sizeof receipts->digests[index], "sha256:%s", sha256);
+    receipts->names[index] = strdup(settings->filter_names[index]);
+    return receipts->names[index] ? 0 : fail(err, ERR_SYSTEM, "no memory for receipts");
+}
+
+/* `glovebox doctor` leaves its last report beside the log: what was tried, and what failed. */
+static void read_self_test(struct receipts *receipts, const char *state)
+{
+    auto_bytes text = { 0 };
+    char path[4096];
+    (void) snprintf(path, sizeof path, "%s/self-test.json", state);
+    auto_fd file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat status;
+    char *place = file < 0 ? NULL : bytes_reserve(&text, REPORT_MOST);
+    ssize_t got = place ? read(file, place, REPORT_MOST) : -1;
+    if (got <= 0 || fstat(file, &status) < 0)
+        return;
+    text.size = (size_t) got;
+    fact_hash(text.data, text.size, receipts->self_test);
+    receipts->machine.self_test = receipts->self_test;
+    receipts->machine.self_test_at_ms = (int64_t) status.st_mtime * 1000;
+    const char *checks = strstr(bytes_text(&text), "\"checks\"");
+    for (const char *at = checks; at && (at = strstr(at, "\"health\":\"")); at++)
+        receipts->machine.self_test_failed += strncmp(at, "\"health\":\"ok\"", 13) != 0;
+}
+
+static int learn_machine(struct receipts *receipts, const struct receipts_settings *settings,
+                         error *err)
+{
+    struct utsname names;
+    if (uname(&names) < 0)
+        return fail_os(err, "ask for the kernel's name");
+    (void) snprintf(receipts->kernel, sizeof receipts->kernel, "%.64s %.64s", names.release,
+                    names.machine);
+    receipts->machine.version = GLOVEBOX_VERSION;
+    receipts->machine.kernel = receipts->kernel;
+    receipts->machine.memory = &receipts->memory;
+    for (size_t i = 0; i < settings->filter_count; i++)
+        if (hash_filter(receipts, settings, i, err) < 0)
+            return -1;
+    struct fact_named *const filters[] = { &receipts->machine.filter,
+                                           &receipts->machine.loopback_filter };
+    for (size_t i = 0; i < 2 && i < settings->filter_count; i++)
+        *filters[i] = (struct fact_named){ receipts->names[i], receipts->digests[i] };
+    read_self_test(receipts, settings->state);
+    return 0;
+}
+
+/* --- groups -------------------------------------------------------------------------------------
+ */
+
+static void retire_old(struct receipts *receipts)
+{
+    uint64_t first;
+    error err;
+    if (!ledger_retention(receipts->ledger, &first))
+        return;
+    const struct event_field fields[] = { { "first_kept", NULL, (int64_t) first }, { 0 } };
+    if (audit_write(receipts, "log.trimmed", fields, &err) == 0 &&
+        ledger_sync(receipts->ledger, &err) == 0)
+        ledger_drop_before(receipts->ledger, first);
+    else
+        log_event(LOG_WARNING, "receipts.not_trimmed", TEXT("cause", err.text));
+}
+
+static void sync_soon(struct receipts *receipts);
+
+/* Nothing new is run until it is over. */
+static void note_trouble(struct receipts *receipts, const error *why)
+{
+    receipts->trouble = *why;
+    log_event(LOG_WARNING, "receipts.not_on_disk", TEXT("cause", why->text));
+}
+
+/* On libuv's thread: the disk may take its time, and the loop shall not wait for it. */
+static void sync_group(uv_work_t *work)
+{
+    struct receipts *receipts = work->data;
+    receipts->work_failure = (error){ 0 };
+    (void) ledger_group_sync(&receipts->on_its_way, &receipts->work_failure);
+}
+
+static void group_is_synced(uv_work_t *work, int status)
+{
+    struct receipts *receipts = work->data;
+    error err = receipts->work_failure;
+    (void) loop_enter(CAUSE_BESIDE, NULL);
+    receipts->is_working = false;
+    bool is_on_disk = status == 0 && err.code == ERR_NONE;
+    if (!is_on_disk)
+        ledger_distrust(receipts->ledger);
+    bool has_ended =
+        is_on_disk && ledger_group_end(receipts->ledger, &receipts->on_its_way, &err) == 0;
+    if (has_ended)
+        receipts->trouble = (error){ 0 };
+    else if (!is_on_disk || err.code != ERR_BUSY) /* another writer has the lock: a little later */
+        note_trouble(receipts, &err);
+    ledger_group_done(&receipts->on_its_way);
+    if (has_ended)
+        retire_old(receipts);
+    sync_soon(receipts);
+}
+
+static void on_group(uv_timer_t *timer)
+{
+    struct receipts *receipts = timer->data;
+    error err;
+    if (ledger_is_held(receipts->ledger)) {
+        (void) uv_timer_start(timer, on_group, RECEIPTS_GROUP_MS, 0);
+        return;
+    }
+    if (ledger_mend(receipts->ledger, &err) < 0 ||
+        ledger_group_begin(receipts->ledger, &receipts->on_its_way, &err) < 0) {
+        if (err.code != ERR_BUSY) /* another writer has the lock: a little later */
+            note_trouble(receipts, &err);
+        sync_soon(receipts);
+        return;
+    }
+    receipts->is_working = true;
+    (void) uv_queue_work(timer->loop, &receipts->work, sync_group, group_is_synced);
+}
+
+static void sync_soon(struct receipts *receipts)
+{
+    if (!ledger_is_dirty(receipts->ledger)) /* another writer's checkpoint, or a sync of our own */
+        receipts->trouble = (error){ 0 };
+    if (ledger_is_dirty(receipts->ledger) && !receipts->is_working &&
+        !uv_is_active((const uv_handle_t *) &receipts->group) &&
+        !uv_is_closing((const uv_handle_t *) &receipts->group))
+        (void) uv_timer_start(&receipts->group, on_group,
+                              receipts->trouble.code == ERR_NONE ? RECEIPTS_GROUP_MS : RETRY_MS, 0);
+}
+
+static void do_nothing(uv_work_t *work)
+{
+    (void) work;
+}
+
+static void thread_is_there(uv_work_t *work, int status)
+{
+    struct receipts *receipts = work->data;
+    (void) status;
+    receipts->is_working = false;
+    sync_soon(receipts);
+}
+
+/* libuv begins its threads with the first work: now, since the daemon's filter lets none begin
+ * later. One is the log's and one that of keys, whatever disk_worker.h does on the third. */
+static int start_thread(struct receipts *receipts, uv_loop_t *loop, error *err)
+{
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is no other thread yet */
+    (void) setenv("UV_THREADPOOL_SIZE", "3", 1);
+    int result = uv_queue_work(loop, &receipts->work, do_nothing, thread_is_there);
+    if (result < 0)
+        return fail(err, ERR_SYSTEM, "start the thread of the log: %s", uv_strerror(result));
+    receipts->is_working = true;
+    return 0;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------
+ */
+
+static int open_folder(const char *state, int *ret_folder, error *err)
+{
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/log", state) >= (int) sizeof path)
+        return fail(err, ERR_BAD_REQUEST, "the path of the state folder is too long");
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return fail_os(err, "make the folder of the log '%s'", path);
+    *ret_folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return *ret_folder < 0 ? fail_os(err, "open the folder of the log '%s'", path) : 0;
+}
+
+bool receipts_sync_each(const struct receipts *receipts)
+{
+    return receipts->is_durable;
+}
+
+/* The log is looked at as it is now: another daemon may have written its last receipts since. */
+int receipts_recover(struct receipts *receipts, error *err)
+{
+    unsigned lost;
+    struct merkle_head head;
+    if (ledger_begin(receipts->ledger, &head, err) < 0)
+        return -1;
+    ledger_abandon(receipts->ledger);
+    if (intents_recover(receipts->folder, receipts->ledger, &lost, err) < 0)
+        return -1;
+    if (lost > 0)
+        log_event(LOG_WARNING, "receipts.recovered", COUNT("lost", lost));
+    return 0;
+}
+
+/* Beside the folder of the log, so that a copy of that does not have it. */
+static int read_secret(const char *state, struct opening_key *ret_secret, error *err)
+{
+    auto_fd folder = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return folder < 0 ? fail_os(err, "open '%s'", state)
+                      : opening_secret_read(folder, ret_secret, err);
+}
+
+/* What the last daemon's death has left: a torn record, executions without an end. */
+static int settle(struct receipts *receipts, error *err)
+{
+    uint64_t torn = ledger_take_torn(receipts->ledger);
+    const struct event_field fields[] = { { "torn_bytes", NULL, (int64_t) torn }, { 0 } };
+    if (torn > 0 && audit_write(receipts, "log.recovered", fields, err) < 0)
+        return -1;
+    if (torn > 0)
+        log_event(LOG_WARNING, "receipts.recovered", COUNT("torn_bytes", (int64_t) torn));
+    if (receipts_recover(receipts, err) < 0)
+        return -1;
+    return intents_open(receipts->folder, receipts->ledger, &receipts->intents, err);
+}
+
+int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
+                  struct receipts **ret_receipts, error *err)
+{
+    struct receipts *receipts = calloc(1, sizeof *receipts);
+    if (!receipts)
+        return fail(err, ERR_SYSTEM, "no memory for receipts");
+    receipts->folder = receipts->witness.file = -1;
+    receipts->is_durable = settings->sync && strcmp(settings->sync, "each") == 0;
+    receipts->group.data = receipts->work.data = receipts;
+    struct ledger_settings log = { .sync_each = receipts->is_durable,
+                                   .lock_most_ms = LOCK_MOST_MS,
+                                   .keep_most = settings->keep_bytes,
+                                   .witness = settings->witness ? witness_link_tell : NULL,
+                                   .witness_context = &receipts->witness };
+    (void) uv_timer_init(loop, &receipts->group);
+    uv_unref((uv_handle_t *) &receipts->group);
+    *ret_receipts = receipts;
+    if (settings->sync && !receipts->is_durable && strcmp(settings->sync, "group") != 0)
+        return fail(err, ERR_BAD_REQUEST, "--log-sync is 'each' or 'group', not '%s'",
+                    settings->sync);
+    if (settings->witness &&
+        witness_link_open(&receipts->witness, settings->witness, settings->notices, err) < 0)
+        return -1;
+    if (start_thread(receipts, loop, err) < 0 || learn_machine(receipts, settings, err) < 0 ||
+        open_folder(settings->state, &receipts->folder, err) < 0 ||
+        read_secret(settings->state, &receipts->secret, err) < 0 ||
+        ledger_open(receipts->folder, &log, &receipts->ledger, err) < 0 ||
+        witness_link_check(&receipts->witness, receipts->folder, receipts->ledger, err) < 0)
+        return -1;
+    return settle(receipts, err);
+}
+
+void receipts_leave(struct receipts *receipts)
+{
+    if (receipts)
+        uv_close((uv_handle_t *) &receipts->group, NULL);
+}
+
+void receipts_close(struct receipts *receipts)
+{
+    if (!receipts)
+        return;
+    intents_close(receipts->intents);
+    statement_memory_done(&receipts->memory);
+    ledger_close(receipts->ledger);
+    close_fd(&receipts->folder);
+    close_fd(&receipts->witness.file);
+    for (size_t i = 0; i < FILTERS_MOST; i++)
+        free(receipts->names[i]);
+    free(receipts);
+}
+
+/* --- records ------------------------------------------------------------------------------------
+ */
+
+int receipts_have_room(struct receipts *receipts, error *err)
+{
+    if (receipts->trouble.code != ERR_NONE) {
+        *err = receipts->trouble;
+        err->code = ERR_UNAVAILABLE;
+        return under(err, "what was written to the log of receipts is not on the disk, and nothing "
+                          "new is run until it is");
+    }
+    if (ledger_probe(receipts->ledger, err) < 0)
+        return under(err, "nothing new is run");
+    if (intents_settle(receipts->intents, err) < 0) {
+        err->code = ERR_UNAVAILABLE;
+        return under(err, "receipts of executions that have ended cannot be written, and nothing "
+                          "new is run until they are");
+    }
+    if (ledger_has_room(receipts->ledger))
+        return 0;
+    return fail(err, ERR_UNAVAILABLE,
+                "the disk of the log of receipts is full: nothing new is run; make room there, or "
+                "bound the log (log_keep)");
+}
+
+bool receipts_are_held(const struct receipts *receipts)
+{
+    return ledger_is_held(receipts->ledger);
+}
+
+void receipts_nonce(const struct receipts *receipts, const char *execution,
+                    struct opening_key *ret_nonce)
+{
+    opening_nonce(&receipts->secret, execution, ret_nonce);
+}
+
+void receipts_commit(const struct receipts *receipts, const char *id, const char *item,
+                     const char *sha256, char ret_commitment[OPENING_HEX_SIZE])
+{
+    struct opening_key nonce, key;
+    receipts_nonce(receipts, id, &nonce);
+    opening_item(&nonce, item, NULL, &key);
+    opening_mask(&key, sha256, ret_commitment);
+}
+
+/* Set here, so that no caller has to. */
+static void set_nonce(const struct receipts *receipts, struct receipt_facts *facts,
+                      struct opening_key *nonce)
+{
+    receipts_nonce(receipts, facts->id, nonce);
+    facts->nonce = nonce;
+}
+
+int receipt_note(struct receipts *receipts, const struct receipt_facts *facts, unsigned *ret_note,
+                 error *err)
+{
+    auto_bytes opened = { 0 };
+    struct intent intent = { facts->id, &opened, receipts->is_durable };
+    struct receipt_facts own = *facts;
+    struct opening_key nonce;
+    set_nonce(receipts, &own, &nonce);
+    return receipts_have_room(receipts, err) < 0 ||
+                   statement_write_opened(&own, &opened, err) < 0 ||
+                   intents_note(receipts->intents, &intent, ret_note, err) < 0
+               ? -1
+               : 0;
+}
+
+void receipt_strike(struct receipts *receipts, unsigned note)
+{
+    if (note != NOTE_NONE)
+        intents_strike(receipts->intents, note);
+}
+
+/* What becomes a record: `write` makes its payload of `what`. */
+struct matter {
+    const char *type;
+    int (*write)(const void *what, const struct receipts *receipts,
+                 const struct statement_place *place, struct bytes *out, error *err);
+    const void *what;
+};
+
+/* A record between the two steps of the ledger. */
+static int begin_record(struct receipts *receipts, const struct matter *matter,
+                        struct statement_place *place, struct bytes *payload, error *err)
+{
+    const struct statement_place *foreseen = &receipts->foreseen;
+    place->at_ms = wall_clock_ms();
+    if (ledger_begin(receipts->ledger, &place->before, err) < 0)
+        return -1;
+    place->origin = ledger_key(receipts->ledger)->name;
+    bool is_its = foreseen->id[0] != '\0' && foreseen->before.size == place->before.size &&
+                  place->at_ms >= foreseen->at_ms &&
+                  place->at_ms - foreseen->at_ms <= FORESEEN_MOST_MS;
+    if (is_its) {
+        memcpy(place->id, foreseen->id, sizeof place->id);
+        place->at_ms = foreseen->at_ms;
+    } else {
+        receipt_make_id(place->before.size, place->id);
+    }
+    receipts->foreseen.id[0] = '\0'; /* an id is used once */
+    if (matter->write(matter->what, receipts, place, payload, err) == 0)
+        return 0;
+    ledger_abandon(receipts->ledger);
+    return -1;
+}
+
+static int add_record(struct receipts *receipts, const struct matter *matter,
+                      struct statement_place *place, error *err)
+{
+    auto_bytes payload = { 0 };
+    struct loop_place before = loop_enter(CAUSE_LOG, NULL);
+    int done = begin_record(receipts, matter, place, &payload, err);
+    if (done == 0)
+        done = ledger_commit(receipts->ledger, matter->type, &payload, err);
+    loop_leave(before);
+    if (done == 0)
+        sync_soon(receipts);
+    return done;
+}
+
+static int write_facts(const void *what, const struct receipts *receipts,
+                       const struct statement_place *place, struct bytes *out, error *err)
+{
+    struct receipt_facts facts = *(const struct receipt_facts *) what;
+    struct opening_key nonce;
+    set_nonce(receipts, &facts, &nonce);
+    return statement_write(&facts, &receipts->machine, place, out, err);
+}
+
+/* Whatever is wrong with the whole one may not be wrong with one that says little. A record that
+ * was added and could not be brought to disk is not added again; a lock that another writer holds
+ * was waited for. */
+static int add_receipt(struct receipts *receipts, const struct receipt_facts *facts,
+                       struct statement_place *place, error *err)
+{
+    uint64_t size = ledger_size(receipts->ledger);
+    struct receipt_facts few = *facts;
+    struct matter matter = { TYPE_STATEMENT, write_facts, facts };
+    error why;
+    if (add_record(receipts, &matter, place, &why) == 0)
+        return 0;
+    few.is_minimal = true;
+    matter.what = &few;
+    *err = why;
+    if (ledger_size(receipts->ledger) != size || why.code == ERR_BUSY ||
+        add_record(receipts, &matter, place, err) < 0)
+        return -1;
+    metric_add(METRIC_RECEIPTS_MINIMAL, 0, 1);
+    log_event(LOG_WARNING, "receipts.minimal", TEXT("execution", facts->id),
+              TEXT("cause", why.text));
+    return 0;
+}
+
+int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, unsigned note,
+                  char ret_id[RECEIPT_ID_SIZE], error *err)
+{
+    struct statement_place place;
+    if (add_receipt(receipts, facts, &place, err) == 0) {
+        receipt_strike(receipts, note);
+        memcpy(ret_id, place.id, RECEIPT_ID_SIZE);
+        return 0;
+    }
+    if (note != NOTE_NONE)
+        intents_leave(receipts->intents, note);
+    metric_add(METRIC_RECEIPTS_FAILED, 0, 1);
+    log_event(LOG_ERROR, "receipts.not_written", TEXT("execution", facts->id),
+              TEXT("cause", err->text));
+    return under(err, "write the receipt of %s", facts->id);
+}
+
+void receipt_foresee(struct receipts *receipts, const struct receipt_facts *facts)
+{
+    auto_bytes payload = { 0 };
+    struct statement_place place;
+    const struct matter matter = { TYPE_STATEMENT, write_facts, facts };
+    error unused;
+    receipts->foreseen.id[0] = '\0';
+    if (begin_record(receipts, &matter, &place, &payload, &unused) < 0)
+        return;
+    ledger_foresee(receipts->ledger, matter.type, &payload);
+    receipts->foreseen = place;
+}
+
+/* What does not fit is told as a minimal receipt tells it. */
+int receipt_seal(struct receipts *receipts, const struct receipt_facts *facts, struct bytes *out,
+                 error *err)
+{
+    struct statement_place nowhere = { .origin = ledger_key(receipts->ledger)->name };
+    struct receipt_facts few = *facts;
+    struct opening_key nonce;
+    auto_bytes text = { 0 };
+    set_nonce(receipts, &few, &nonce);
+    if (write_facts(facts, receipts, &nowhere, &text, err) < 0)
+        return -1;
+    few.is_minimal = true;
+    if (opening_seal(&nonce, &text, out, err) == 0)
+        return 0;
+    text.size = 0;
+    return write_facts(&few, receipts, &nowhere, &text, err) < 0
+               ? -1
+               : opening_seal(&nonce, &text, out, err);
+}
+
+struct event {
+    const char *kind;
+    const struct event_field *fields;
+};
+
+static int write_event(const void *what, const struct receipts *receipts,
+                       const struct statement_place *place, struct bytes *out, error *err)
+{
+    const struct event *event = what;
+    (void) receipts;
+    return statement_write_event(event->kind, event->fields, place, out, err);
+}
+
+int audit_write(struct receipts *receipts, const char *kind, const struct event_field *fields,
+                error *err)
+{
+    struct statement_place place;
+    const struct event event = { kind, fields };
+    const struct matter matter = { TYPE_EVENT, write_event, &event };
+    if (add_record(receipts, &matter, &place, err) < 0)
+        return under(err, "write the event %s", kind);
+    return 0;
+}
+
+int receipt_began(struct receipts *receipts, const struct receipt_facts *facts, error *err)
+{
+    const struct fact_file *first = facts->inputs && facts->input_count > 0 ? facts->inputs : NULL;
+    char item[64], commitment[OPENING_HEX_SIZE] = "";
+    (void) snprintf(item, sizeof item, "inputs/%.48s", first ? first->name : "");
+    if (first)
+        receipts_commit(receipts, facts->id, item, first->sha256, commitment);
+    const struct event_field fields[] = {
+        { "commitment", commitment, 0 },
+        { "execution", facts->id, 0 },
+        { "key", facts->key ? facts->key : "owner", 0 },
+        { "kind", facts->kind, 0 },
+        { "policy", facts->policy.digest ? facts->policy.digest : "", 0 },
+        { "session", facts->session ? facts->session : "", 0 },
+        { "tenant", facts->tenant ? facts->tenant : "", 0 },
+        { 0 },
+    };
+    return audit_write(receipts, "execution.began", fields, err);
+}
+
+uint64_t receipts_last_size(struct receipts *receipts)
+{
+    return ledger_last_size(receipts->ledger);
+}
+
+struct ledger *receipts_ledger(struct receipts *receipts)
+{
+    return receipts->ledger;
+}
+
+/* Canonical JSON has one spelling, and texts in it have their quotes escaped: so a member with this
+ * value stands there, or it does not. */
+static bool has_member(const struct bytes *payload, const char *name, const char *value)
+{
+    struct jcs json = { 0 };
+    error err;
+    jcs_open(&json, '{');
+    jcs_text_field(&json, name, value);
+    jcs_close(&json, '}');
+    bool has = jcs_end(&json, &err) == 0 &&
+               memmem(payload->data, payload->size, json.out.data + 1, json.out.size - 2);
+    jcs_done(&json);
+    return has;
+}
+
+/* The index in the id leads to a record; the whole id must be in what was signed there. */
+int receipt_read(struct receipts *receipts, const char *id, const char *tenant, struct bytes *out,
+                 error *err)
+{
+    uint64_t index;
+    auto_bytes record = { 0 };
+    struct envelope envelope;
+    if (receipt_read_id(id, &index, err) < 0)
+        return -1;
+    if (ledger_read(receipts->ledger, index, &record, err) < 0 ||
+        envelope_read(record.data, record.size, &envelope, err) < 0)
+        return -1;
+    bool is_it = has_member(&envelope.payload, "id", id) &&
+                 (!tenant || has_member(&envelope.payload, "tenant", tenant));
+    envelope_done(&envelope);
+    if (!is_it)
+        return fail(err, ERR_NOT_FOUND, "no receipt has the id %s", id);
+    bytes_add(out, record.data, record.size);
+    return 0;
+}

@@ -1,0 +1,162 @@
+/* openings.c - see openings.h. */
+#include "engine/audit/openings.h"
+
+#include "ledger/envelope.h"
+#include "json/writer.h"
+
+#include <json-c/json.h>
+#include <sodium.h>
+#include <string.h>
+
+static struct json_object *member(struct json_object *object, const char *name)
+{
+    struct json_object *value = NULL;
+    return json_object_is_type(object, json_type_object) &&
+                   json_object_object_get_ex(object, name, &value)
+               ? value
+               : NULL;
+}
+
+static const char *text(struct json_object *value)
+{
+    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+}
+
+static void write_item(struct bytes *out, const struct opening_key *nonce, const char *group,
+                       const char *name, const char *commitment)
+{
+    struct opening_key key;
+    char hex[OPENING_HEX_SIZE], sha256[OPENING_HEX_SIZE];
+    opening_item(nonce, group, name, &key);
+    (void) sodium_bin2hex(hex, sizeof hex, key.bytes, sizeof key.bytes);
+    json_open(out, '{');
+    json_string_field(out, "group", group);
+    json_string_field(out, "name", name);
+    json_string_field(out, "key", hex);
+    opening_mask(&key, commitment, sha256);
+    json_string_field(out, "sha256", sha256);
+    json_close(out, '}');
+}
+
+static void write_list(struct bytes *out, const struct opening_key *nonce, const char *group,
+                       struct json_object *list)
+{
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        struct json_object *row = json_object_array_get_idx(list, i);
+        write_item(out, nonce, group, text(member(row, "name")), text(member(row, "commitment")));
+    }
+}
+
+/* Of everything that this says, or that was noted when it began. */
+static void write_items(struct bytes *out, const char *field, const struct opening_key *nonce,
+                        struct json_object *predicate)
+{
+    static const char *const outputs[] = { "results", "stderr", "stdout" };
+    struct json_object *opened = member(predicate, "opened"), *said = member(predicate, "outputs");
+    json_key(out, field);
+    json_open(out, '[');
+    write_list(out, nonce, "inputs", member(opened ? opened : predicate, "inputs"));
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        if (member(said, outputs[i]))
+            write_item(out, nonce, "outputs", outputs[i],
+                       text(member(member(said, outputs[i]), "commitment")));
+    write_list(out, nonce, "artifacts", member(predicate, "artifacts"));
+    json_close(out, ']');
+}
+
+static int write_sealed(struct bytes *out, const struct opening_key *nonce, const char *sealed,
+                        error *err)
+{
+    auto_bytes plain = { 0 };
+    if (!*sealed) {
+        json_key(out, "sealed");
+        json_null(out);
+        return 0;
+    }
+    if (opening_unseal(nonce, sealed, &plain, err) < 0)
+        return -1;
+    struct json_object *said = json_tokener_parse(bytes_text(&plain));
+    write_items(out, "sealed_items", nonce, member(said, "predicate"));
+    (void) json_object_put(said);
+    json_key(out, "sealed");
+    json_raw(out, plain.data, plain.size);
+    return 0;
+}
+
+/* Who was answered with the content has it; who audits may have it. */
+static int check_right(const struct account *account, struct json_object *predicate, error *err)
+{
+    const struct api_key *key = &account->key;
+    bool is_asker = strcmp(key->id, text(member(member(predicate, "caller"), "key"))) == 0;
+    bool is_withheld = *text(member(predicate, "sealed"));
+    if (key->id[0] == '\0' || (key->scopes & SCOPE_AUDIT) || (is_asker && !is_withheld))
+        return 0;
+    return is_asker ? fail(err, ERR_FORBIDDEN,
+                           "its output was withheld from key %s: a key with scope audit opens it",
+                           key->id)
+                    : fail(err, ERR_FORBIDDEN,
+                           "it is opened by the key that was answered, or by one with scope audit");
+}
+
+static int write_opening(const struct receipts *receipts, const struct account *account,
+                         struct json_object *predicate, struct bytes *out, error *err)
+{
+    struct json_object *opened = member(predicate, "opened");
+    const char *execution = text(member(member(opened ? opened : predicate, "execution"), "id"));
+    struct opening_key nonce;
+    if (!*execution)
+        return fail(err, ERR_BAD_REQUEST, "it is no receipt of an execution: nothing is committed");
+    if (check_right(account, predicate, err) < 0)
+        return -1;
+    receipts_nonce(receipts, execution, &nonce);
+    json_open(out, '{');
+    json_string_field(out, "receipt", text(member(predicate, "id")));
+    json_string_field(out, "execution", execution);
+    write_items(out, "items", &nonce, predicate);
+    if (write_sealed(out, &nonce, text(member(predicate, "sealed")), err) < 0)
+        return -1;
+    json_close(out, '}');
+    return out->failed ? fail(err, ERR_SYSTEM, "no memory to open a receipt") : 0;
+}
+
+/* What an event of an approval commits to: an auditor can compare it with the request. */
+static int write_approval(const struct receipts *receipts, const struct account *account,
+                          struct json_object *event, struct bytes *out, error *err)
+{
+    static const char *const names[] = { "code", "request" };
+    struct json_object *facts = member(event, "facts");
+    struct opening_key nonce;
+    if (account->key.id[0] != '\0' && account_check_scope(account, SCOPE_AUDIT, err) < 0)
+        return -1;
+    receipts_nonce(receipts, text(member(facts, "approval")), &nonce);
+    json_open(out, '{');
+    json_string_field(out, "receipt", text(member(event, "id")));
+    json_string_field(out, "execution", text(member(facts, "approval")));
+    json_key(out, "items");
+    json_open(out, '[');
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        write_item(out, &nonce, "approval", names[i], text(member(facts, names[i])));
+    json_close(out, ']');
+    json_null_field(out, "sealed");
+    json_close(out, '}');
+    return out->failed ? fail(err, ERR_SYSTEM, "no memory to open an event") : 0;
+}
+
+int opening_write(struct receipts *receipts, const struct account *account, const char *id,
+                  struct bytes *out, error *err)
+{
+    const char *tenant = account->key.id[0] ? account->key.tenant : NULL;
+    auto_bytes record = { 0 };
+    struct envelope envelope;
+    if (receipt_read(receipts, id, tenant, &record, err) < 0 ||
+        envelope_read(record.data, record.size, &envelope, err) < 0)
+        return -1;
+    struct json_object *payload = json_tokener_parse(bytes_text(&envelope.payload));
+    envelope_done(&envelope);
+    bool is_approval = strncmp(text(member(payload, "event")), "approval.", 9) == 0;
+    int result = is_approval
+                     ? write_approval(receipts, account, payload, out, err)
+                     : write_opening(receipts, account, member(payload, "predicate"), out, err);
+    (void) json_object_put(payload);
+    return result;
+}

@@ -1,0 +1,127 @@
+/* witness_output.c - see witness_output.h. */
+#include "engine/audit/witness_output.h"
+
+#include "base/cleanup.h"
+#include "engine/observe/log.h"
+#include "engine/observe/notify_client.h"
+#include "ledger/witness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* Read at the start: the end of the file, which holds the newest checkpoints. */
+static const off_t read_most = (off_t) 64 << 20;
+
+static int open_file(struct witness_link *link, error *err)
+{
+    struct stat status;
+    link->file =
+        open(link->place, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+    if (link->file < 0)
+        return fail_os(err, "open the witness '%s' to read and to add to it", link->place);
+    link->is_file = fstat(link->file, &status) == 0 && S_ISREG(status.st_mode);
+    return 0;
+}
+
+int witness_link_open(struct witness_link *link, const char *place, struct notices *notices,
+                      error *err)
+{
+    *link = (struct witness_link){ .place = place, .file = -1 };
+    if (strncmp(place, "http://", 7) == 0 || strncmp(place, "https://", 8) == 0) {
+        link->far = notices;
+        return notices ? 0 : fail(err, ERR_BAD_REQUEST, "a witness by HTTP needs glovebox-notify");
+    }
+    link->is_syslog = strcmp(place, "syslog") == 0;
+    if (!link->is_syslog)
+        return open_file(link, err);
+    struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/dev/log" };
+    link->file = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (link->file < 0 ||
+        connect(link->file, (const struct sockaddr *) &address, sizeof address) < 0)
+        return fail_os(err, "reach syslog at /dev/log as the witness");
+    return 0;
+}
+
+static int compare(const struct witness_link *link, int folder, struct ledger *ledger,
+                   const struct iovec *seen, error *err)
+{
+    uint64_t count = 0;
+    struct key_chain *chain = malloc(sizeof *chain);
+    if (!chain)
+        return fail(err, ERR_SYSTEM, "no memory for the log's keys");
+    struct witness_order order = { .chain = chain,
+                                   .key = ledger_key(ledger),
+                                   .tree = ledger_tree(ledger),
+                                   .records = ledger_size(ledger) };
+    int result = key_chain_read(folder, chain, err);
+    if (result == 0 && key_chain_number(chain, order.key->id) < 0)
+        chain->count = 0;
+    if (result == 0)
+        result = witness_check(&order, seen->iov_base, seen->iov_len, &count, err);
+    free(chain);
+    if (result < 0) {
+        error cause = *err;
+        return fail(err, ERR_UNAVAILABLE,
+                    "the witness '%s' knows better: %s; put the newer log back, or look into it "
+                    "and then go on with another witness (log_witness)",
+                    link->place, cause.text);
+    }
+    if (count == 0)
+        log_event(LOG_WARNING, "receipts.witness_knows_another_log", TEXT("witness", link->place));
+    return 0;
+}
+
+int witness_link_check(const struct witness_link *link, int folder, struct ledger *ledger,
+                       error *err)
+{
+    struct stat status;
+    if (!link->is_file)
+        return 0;
+    if (fstat(link->file, &status) < 0)
+        return fail_os(err, "look at the witness '%s'", link->place);
+    if (status.st_size == 0)
+        return 0;
+    off_t from = status.st_size > read_most ? status.st_size - read_most : 0;
+    from -= from % sysconf(_SC_PAGESIZE);
+    size_t size = (size_t) (status.st_size - from);
+    char *text = mmap(NULL, size, PROT_READ, MAP_PRIVATE, link->file, from);
+    if (text == MAP_FAILED)
+        return fail_os(err, "read the witness '%s'", link->place);
+    int result = compare(link, folder, ledger, &(struct iovec){ text, size }, err);
+    if (result == 0 && !witness_is_whole(text, size) &&
+        write(link->file, WITNESS_TORN, sizeof WITNESS_TORN - 1) < 0)
+        result = fail_os(err, "add to the witness '%s'", link->place);
+    (void) munmap(text, size);
+    return result;
+}
+
+/* A line to syslog says it all: the note's lines are joined by tabs, which it does not contain. */
+void witness_link_tell(void *context, const char *text, size_t size)
+{
+    const struct witness_link *link = context;
+    char line[CHECKPOINT_SIZE + 48];
+    int used = (int) size;
+    if (link->far) {
+        notices_checkpoint(link->far, text, size);
+        return;
+    }
+    if (link->is_syslog) {
+        used = snprintf(line, sizeof line, "<13>glovebox: checkpoint\t%s", text);
+        for (char *at = line; *at; at++)
+            if (*at == '\n')
+                *at = '\t';
+        text = line;
+    }
+    if (write(link->file, text, (size_t) used) != used)
+        log_event(LOG_WARNING, "receipts.witness_does_not_hear",
+                  TEXT("cause", strerrordesc_np(errno)));
+}

@@ -1,0 +1,32 @@
+/* policies.h - the policies that this daemon was started with. */
+#pragma once
+
+#include "base/error.h"
+#include "policy/policy.h"
+
+#include <stddef.h>
+
+struct policies {
+    size_t count;
+    struct policy_row **rows; /* each its own object, kept for good: granted ones are pointed to */
+    struct policy_row *retired;
+    char usual[POLICY_NAME_SIZE]; /* of whoever names none: spec_usual_policy(); "": nobody said */
+};
+
+/* Loads every policy of a search path. One that is wrong does not stop the others: it is logged,
+ * and whoever asks for it is told what is wrong. */
+int policies_load(struct policies *policies, const char *path, error *err);
+/* Reads the files again. A policy that has not changed stays the object that it is; one that has
+ * changed takes the place of the old one, which stays for runs and sessions that were granted it.
+ * Gives  in `text` what changed: "data changed, mine added". Fails  if any file is wrong: then
+ * nothing is changed. */
+int policies_reload(struct policies *policies, const char *path, char *text, size_t size,
+                    error *err);
+void policies_done(struct policies *policies);
+
+/* Fails  ERR_NOT_FOUND  naming those that exist; ERR_UNAVAILABLE  if its file is wrong. */
+int policies_find(const struct policies *policies, const char *name,
+                  const struct policy **ret_policy, error *err);
+
+/* The policy at `index`, NULL if its file is wrong. */
+const struct policy *policies_at(const struct policies *policies, size_t index);

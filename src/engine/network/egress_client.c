@@ -1,0 +1,303 @@
+/* egress_client.c - see egress_client.h. glovebox-egress may end and come back while this daemon
+ * lives: its second hello on the same socket ends every way that was open, and new ones can be made
+ * again. */
+#include "engine/network/egress_client.h"
+
+#include "base/packet.h"
+#include "base/table.h"
+#include "engine/network/egress_internal.h"
+#include "engine/observe/log.h"
+#include "engine/observe/loop_monitor.h"
+#include "engine/observe/metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RECORDS_MOST = 256, PACKETS_A_TURN = 64 };
+
+static const char *const reasons[EGRESS_REASONS] = {
+    [EGRESS_ALLOWED] = "allowed",
+#define REASON(name, status, text) [EGRESS_##name] = (text),
+#include "contract/egress_reasons.def"
+};
+
+const char *network_reason_text(unsigned reason)
+{
+    return reason < EGRESS_REASONS ? reasons[reason] : "refused";
+}
+
+bool network_is_refused(const struct egress_record *record)
+{
+    static const short statuses[EGRESS_REASONS] = {
+#define REASON(name, status, text) [EGRESS_##name] = (status),
+#include "contract/egress_reasons.def"
+    };
+    switch (record->reason) {
+    case EGRESS_ALLOWED:
+        return false;
+    case EGRESS_SENT_TOO_MUCH:
+    case EGRESS_RECEIVED_TOO_MUCH:
+    case EGRESS_TOO_LONG:
+        return record->sent == 0 && record->received == 0; /* else it was cut off on its way */
+    default:
+        return record->reason >= EGRESS_REASONS || statuses[record->reason] < 500;
+    }
+}
+
+static void lose_all(struct network *network, const char *why)
+{
+    while (network->ways)
+        way_lose(network->ways, why);
+}
+
+static struct way *find(const struct network *network, uint32_t channel)
+{
+    struct way *way = network->ways;
+    while (way && way->channel != channel)
+        way = way->next;
+    return way;
+}
+
+static void send_watch(void *context, bool is_watched)
+{
+    const struct network *network = context;
+    const struct egress_watch watch = { .is_on = is_watched };
+    error unheard;
+    if (network->is_up)
+        (void) packet_send(network->socket, EGRESS_WATCH, &watch, sizeof watch, NULL, 0, &unheard);
+}
+
+static int take_hello(struct network *network, const struct packet *packet, error *err)
+{
+    struct egress_hello hello;
+    memcpy(&hello, packet->body, sizeof hello);
+    if (hello.version != EGRESS_VERSION)
+        return fail(err, ERR_PROTOCOL, "glovebox-egress speaks version %u, this is %d",
+                    hello.version, EGRESS_VERSION);
+    if (network->is_up)
+        log_event(LOG_WARNING, "egress.restarted", TEXT("cause", "it had ended"));
+    network->is_up = true;
+    for (struct way *way = network->ways, *next; way; way = next) {
+        next = way->next;
+        way_send_close(way); /* it may have been opened between the two */
+        if (way_is_reopened(way))
+            way_shut(way, "glovebox-egress ended, and with it every connection; connect again");
+        else
+            way_lose(way, "glovebox-egress ended, and with it every connection; run it again");
+    }
+    if (network->traffic->listeners)
+        send_watch(network, true);
+    ways_reopen(network);
+    return 0;
+}
+
+static bool is_ended(const char *text, size_t size)
+{
+    return memchr(text, '\0', size) != NULL;
+}
+
+/* For operators: metrics, and a line of the log. */
+static void note_record(const struct egress_record *record)
+{
+    metric_add(METRIC_NETWORK_CONNECTIONS, record->reason, 1);
+    metric_add(METRIC_NETWORK_BYTES, 0, record->sent);
+    metric_add(METRIC_NETWORK_BYTES, 1, record->received);
+    log_event(LOG_DEBUG, "network.connection", COUNT("channel", record->channel),
+              TEXT("host", record->name), COUNT("port", record->port),
+              TEXT("reason", network_reason_text(record->reason)), COUNT("status", record->status),
+              COUNT("sent", record->sent), COUNT("received", record->received),
+              COUNT("took_ms", record->took_ms));
+    if (record->scrubbed > 0)
+        log_event(LOG_WARNING, "network.secret_returned", TEXT("endpoint", record->name),
+                  COUNT("times", record->scrubbed));
+}
+
+static int read_record(const struct packet *packet, struct egress_record *record, error *err)
+{
+    memcpy(record, packet->body, sizeof *record);
+    if (record->reason < EGRESS_REASONS && record->way < EGRESS_WAYS &&
+        is_ended(record->name, sizeof record->name) &&
+        is_ended(record->path, sizeof record->path) &&
+        is_ended(record->method, sizeof record->method))
+        return 0;
+    return fail(err, ERR_PROTOCOL, "glovebox-egress sent a record that is misshapen");
+}
+
+static int take_begun(struct network *network, const struct packet *packet, error *err)
+{
+    struct egress_record record;
+    if (read_record(packet, &record, err) < 0)
+        return -1;
+    const struct way *way = find(network, record.channel);
+    if (way)
+        traffic_note(network->traffic, &way->source, &record, false);
+    return 0;
+}
+
+static int take_record(struct network *network, const struct packet *packet, error *err)
+{
+    struct egress_record record;
+    if (read_record(packet, &record, err) < 0)
+        return -1;
+    note_record(&record);
+    struct way *way = find(network, record.channel);
+    if (!way)
+        return 0; /* of a way that was lost */
+    traffic_note(network->traffic, &way->source, &record, true);
+    way->used.sent += record.sent;
+    way->used.received += record.received;
+    way->used.connections++;
+    way->used.refused += network_is_refused(&record);
+    if (way->count == way->room && way->count < RECORDS_MOST) {
+        size_t room = way->room > 0 ? way->room * 2 : 8;
+        void *larger = realloc(way->records, room * sizeof record);
+        if (larger) {
+            way->records = larger;
+            way->room = room;
+        }
+    }
+    if (way->count == way->room)
+        way->unlisted++;
+    else
+        way->records[way->count++] = record;
+    return 0;
+}
+
+static int take_closed(struct network *network, const struct packet *packet, error *err)
+{
+    struct egress_closed closed;
+    memcpy(&closed, packet->body, sizeof closed);
+    struct way *way = find(network, closed.channel);
+    (void) err;
+    if (!way)
+        return 0;
+    way->unlisted += closed.lost;
+    if (way_is_reopened(way)) { /* opened between two lives of glovebox-egress */
+        way_shut(way, NULL);
+        ways_reopen_later(network);
+        return 0;
+    }
+    if (!way->is_ending)
+        way->failure = "glovebox-egress could not open the way out; run it again";
+    way_unlink(way);
+    way_conclude(way);
+    return 0;
+}
+
+static int take_told(struct network *network, const struct packet *packet, error *err)
+{
+    struct egress_closed told;
+    memcpy(&told, packet->body, sizeof told);
+    struct way *way = find(network, told.channel);
+    (void) err;
+    if (!way || way->asked == 0)
+        return 0;
+    way->unlisted += told.lost;
+    way_answer(way, way->asked);
+    if (way->questions > 0 && way->asked == 0)
+        way_send_question(way);
+    return 0;
+}
+
+static int take_authority(struct network *network, const struct packet *packet, error *err)
+{
+    struct egress_authority piece;
+    memcpy(&piece, packet->body, sizeof piece);
+    struct way *way = find(network, piece.channel);
+    if (way && way_hear_authority(way, &piece) < 0)
+        return fail(err, ERR_PROTOCOL, "glovebox-egress sent a certificate that is misshapen");
+    return 0;
+}
+
+static const struct {
+    size_t size;
+    int (*take)(struct network *, const struct packet *, error *);
+} hearings[] = {
+    [EGRESS_HELLO] = { sizeof(struct egress_hello), take_hello },
+    [EGRESS_RECORD] = { sizeof(struct egress_record), take_record },
+    [EGRESS_CLOSED] = { sizeof(struct egress_closed), take_closed },
+    [EGRESS_TOLD] = { sizeof(struct egress_closed), take_told },
+    [EGRESS_BEGUN] = { sizeof(struct egress_record), take_begun },
+    [EGRESS_AUTHORITY] = { sizeof(struct egress_authority), take_authority },
+};
+
+static void go_down(struct network *network, const char *why)
+{
+    log_event(LOG_ERROR, "egress.gone", TEXT("cause", why));
+    network->is_up = false;
+    (void) uv_poll_stop(&network->poll);
+    lose_all(network, "glovebox-egress is gone and starts again by itself; ask again in a second");
+}
+
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    struct network *network = poll->data;
+    (void) events;
+    (void) loop_enter(CAUSE_NETWORK, NULL);
+    for (int turn = 0; turn < PACKETS_A_TURN; turn++) {
+        struct packet packet;
+        error err = { 0 };
+        int came = status < 0 ? PACKET_CLOSED : packet_receive(network->socket, &packet, &err);
+        if (came == PACKET_NONE)
+            return;
+        if (came != PACKET_CAME) {
+            go_down(network, came == PACKET_CLOSED ? "it ended" : err.text);
+            return;
+        }
+        int done = -1;
+        if (packet.kind < COUNT_OF(hearings) && hearings[packet.kind].take && packet.fds == 0 &&
+            packet.size == hearings[packet.kind].size)
+            done = hearings[packet.kind].take(network, &packet, &err);
+        else
+            (void) fail(&err, ERR_PROTOCOL, "message %u is misshapen", packet.kind);
+        packet_done(&packet);
+        if (done < 0) {
+            go_down(network, err.text);
+            return;
+        }
+    }
+}
+
+int network_open(uv_loop_t *loop, int socket, struct traffic *traffic, struct network **ret_network,
+                 error *err)
+{
+    struct network *network = calloc(1, sizeof *network);
+    if (!network)
+        return fail(err, ERR_SYSTEM, "no memory for the network");
+    network->socket = socket;
+    network->traffic = traffic;
+    network->poll.data = network->reopen.data = network;
+    if (uv_poll_init(loop, &network->poll, socket) < 0 ||
+        uv_poll_start(&network->poll, UV_READABLE, on_event) < 0) {
+        free(network);
+        return fail(err, ERR_SYSTEM, "watch the socket to glovebox-egress");
+    }
+    (void) uv_timer_init(loop, &network->reopen);
+    traffic->watched = send_watch;
+    traffic->context = network;
+    uv_unref((uv_handle_t *) &network->poll); /* a daemon that has nothing else to do may leave */
+    *ret_network = network;
+    return 0;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct network *network = handle->data;
+    (void) close(network->socket);
+    uv_close((uv_handle_t *) &network->reopen, on_timer_closed);
+}
+
+void network_close(struct network *network)
+{
+    if (!network)
+        return;
+    lose_all(network, "glovebox ends");
+    network->traffic->watched = NULL;
+    uv_close((uv_handle_t *) &network->poll, on_closed);
+}

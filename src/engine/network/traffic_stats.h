@@ -1,0 +1,102 @@
+/* traffic_stats.h - what passes out of sandboxes, for people who watch: how often each rule of each
+ * policy was used since the daemon began, and the last connections of all runs and sessions in the
+ * order in which they were told. Everything is bounded; who watches costs a position in what is
+ * kept. */
+#pragma once
+
+#include "base/bytes.h"
+#include "contract/egress.h"
+#include "policy/policy.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct account;
+
+enum {
+    TRAFFIC_KEPT = 512,          /* connections */
+    TRAFFIC_POLICIES_MOST = 256, /* that were used, by name */
+    TRAFFIC_RULES_MOST = 32,     /* of one of them: its rules, and those it had before */
+    TRAFFIC_SOURCE_SIZE = 40,    /* of the id of a run or session */
+};
+
+struct traffic_rule {
+    char text[NETWORK_RULE_TEXT];
+    uint64_t connections; /* that have ended */
+    uint64_t refused;     /* that it allowed, and that failed for another reason */
+    uint64_t sent, received;
+    int64_t last_ms; /* wall clock */
+};
+
+struct traffic_policy {
+    char name[POLICY_NAME_SIZE];
+    unsigned count;
+    struct traffic_rule rules[TRAFFIC_RULES_MOST];
+    uint64_t refused; /* what no rule allowed */
+    int64_t last_refused_ms;
+    struct traffic_policy *next;
+};
+
+/* Whose connections they are: one way out. Numbers of rules are those of its own. */
+struct traffic_source {
+    char id[TRAFFIC_SOURCE_SIZE];
+    const struct account *account;
+    struct traffic_policy *policy; /* NULL: too many */
+    uint8_t rules[NETWORK_RULES_MOST];
+};
+
+enum traffic_kind { TRAFFIC_BEGUN, TRAFFIC_ENDED, TRAFFIC_REFUSED };
+
+struct traffic_event {
+    uint64_t number; /* from 1; 0: there is none */
+    enum traffic_kind kind;
+    const struct account *account;
+    char source[TRAFFIC_SOURCE_SIZE];
+    struct bytes json;
+};
+
+/* Somebody who watches. */
+struct traffic_listener {
+    void *context;
+    void (*changed)(void *context);
+    struct traffic_listener *next;
+};
+
+struct traffic {
+    struct traffic_policy *policies;
+    unsigned policy_count;
+    struct traffic_event *events; /* TRAFFIC_KEPT of them, from the first on; the last is `last` */
+    uint64_t last;
+    struct traffic_listener *listeners;
+
+    /* Told when the first comes and when the last has gone: only then are beginnings of connections
+     * told. NULL: nobody. */
+    void (*watched)(void *context, bool is_watched);
+    void *context;
+};
+
+void traffic_done(struct traffic *traffic);
+
+/* Fills in what a way out is: `rules` are the policy's own, or what a request has left of them. */
+void traffic_source_init(struct traffic *traffic, const struct policy *policy,
+                         const struct network_policy *rules, struct traffic_source *source);
+
+/* A connection has begun (`is_over` is false), has ended or was refused. */
+void traffic_note(struct traffic *traffic, const struct traffic_source *source,
+                  const struct egress_record *record, bool is_over);
+
+/* NULL: this rule was never used. */
+const struct traffic_rule *traffic_find(const struct traffic *traffic, const char *policy,
+                                        const char *rule);
+const struct traffic_policy *traffic_find_policy(const struct traffic *traffic, const char *policy);
+
+/* The event with this number; NULL if it is kept no more, or has not come. */
+const struct traffic_event *traffic_event_at(const struct traffic *traffic, uint64_t number);
+const char *traffic_kind_name(enum traffic_kind kind);
+
+void traffic_listen(struct traffic *traffic, struct traffic_listener *listener);
+void traffic_unlisten(struct traffic *traffic, struct traffic_listener *listener);
+void traffic_tell(struct traffic *traffic); /* everybody who watches looks again */
+
+/* The families of metrics.def whose label is a rule. */
+void traffic_write_metrics(const struct traffic *traffic, struct bytes *out);

@@ -1,0 +1,167 @@
+/* log.c - lines to stderr, each in one write. A line that does not fit is cut, and one for which
+ * the reader has no room waits or is dropped (log_writer.h). */
+#include "engine/observe/log.h"
+
+#include "base/clock.h"
+#include "engine/observe/log_writer.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Of a line in JSON, before the bracket that closes it. */
+enum { ROOM = 1020 };
+
+static enum log_level most = LOG_NOTICE;
+static bool is_json;
+
+struct line {
+    size_t size;
+    char text[1024];
+};
+
+static void put(struct line *line, char byte)
+{
+    if (line->size < sizeof line->text - 1) /* the last byte is the newline's */
+        line->text[line->size++] = byte;
+}
+
+static void put_text(struct line *line, const char *text)
+{
+    while (*text)
+        put(line, *text++);
+}
+
+static void put_value(struct line *line, const char *text)
+{
+    bool quoted = *text == '\0' || strpbrk(text, " \"=");
+    if (quoted)
+        put(line, '"');
+    for (const char *at = text; *at; at++) {
+        unsigned char byte = (unsigned char) *at;
+        if (byte < 0x20 || byte == 0x7F || byte >= 0x80) {
+            char escaped[8];
+            (void) snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned) byte);
+            put_text(line, escaped);
+            continue;
+        }
+        if (byte == '"' || byte == '\\')
+            put(line, '\\');
+        put(line, *at);
+    }
+    if (quoted)
+        put(line, '"');
+}
+
+/* Bytes that are no ASCII are escaped as in the other format: a line is always valid JSON. */
+static void put_json_text(struct line *line, const char *text)
+{
+    put(line, '"');
+    for (const char *at = text; *at; at++) {
+        unsigned char byte = (unsigned char) *at;
+        char escaped[8] = { *at, '\0' };
+        if (byte >= 0x80)
+            (void) snprintf(escaped, sizeof escaped, "\\\\x%02x", (unsigned) byte);
+        else if (byte < 0x20 || byte == 0x7F || byte == '"' || byte == '\\')
+            (void) snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned) byte);
+        put_text(line, escaped);
+    }
+    put(line, '"');
+}
+
+static void put_field(struct line *line, const struct log_field *field)
+{
+    char number[24];
+    (void) snprintf(number, sizeof number, "%" PRId64, field->number);
+    if (is_json) {
+        put(line, ',');
+        put_json_text(line, field->name);
+        put(line, ':');
+    } else {
+        put(line, ' ');
+        put_text(line, field->name);
+        put(line, '=');
+    }
+    if (!field->text)
+        put_text(line, number);
+    else if (is_json)
+        put_json_text(line, field->text);
+    else
+        put_value(line, field->text);
+}
+
+static void put_moment(struct line *line)
+{
+    int64_t now = wall_clock_ms();
+    time_t seconds = (time_t) (now / 1000);
+    struct tm parts;
+    if (!gmtime_r(&seconds, &parts))
+        return;
+    char text[48];
+    size_t used = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+    (void) snprintf(text + used, sizeof text - used, ".%03dZ", (int) (now % 1000));
+    put_text(line, text);
+}
+
+void log_as_json(bool wanted)
+{
+    is_json = wanted;
+}
+
+void log_until(enum log_level level)
+{
+    most = level;
+}
+
+static void begin_line(struct line *line, enum log_level level, const char *event)
+{
+    static const char *const levels[] = { "error", "warning", "notice", "debug" };
+    put_text(line, is_json ? "{\"time\":\"" : "");
+    put_moment(line);
+    put_text(line, is_json ? "\",\"level\":\"" : " ");
+    put_text(line, levels[level]);
+    put_text(line, is_json ? "\",\"event\":\"" : " ");
+    put_text(line, event);
+    put_text(line, is_json ? "\"" : "");
+}
+
+static void end_line(struct line *line)
+{
+    put_text(line, is_json ? "}" : "");
+    line->text[line->size++] = '\n';
+    log_out(line->text, line->size);
+}
+
+/* The reader of stderr took nothing for so long that lines are missing here. */
+static void tell_dropped(void)
+{
+    uint64_t count = log_out_take_dropped();
+    if (count == 0)
+        return;
+    struct line line = { 0 };
+    struct log_field field = COUNT("lines", count);
+    begin_line(&line, LOG_WARNING, "log.dropped");
+    put_field(&line, &field);
+    end_line(&line);
+}
+
+void log_fields(enum log_level level, const char *event, const struct log_field *fields)
+{
+    if (level > most)
+        return;
+    struct line line = { 0 };
+    log_out_flush();
+    tell_dropped();
+    begin_line(&line, level, event);
+    for (const struct log_field *field = fields; field->name; field++) {
+        size_t before = line.size;
+        put_field(&line, field);
+        if (is_json && line.size >= ROOM) { /* a field that does not fit is left out whole */
+            line.size = before;
+            break;
+        }
+    }
+    end_line(&line);
+}

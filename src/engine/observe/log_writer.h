@@ -1,0 +1,21 @@
+/* log_writer.h - lines on their way to stderr, for which the loop never waits.
+ *
+ * What the reader does not take yet waits here, 64 KiB of it; lines beyond that are dropped and
+ * counted. A pipe or a terminal is opened once more, so that it can be asked not to block without
+ * asking the other programs that hold it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LOG_WAITING_MOST = 64 * 1024 };
+
+void log_out_open(void);  /* before the daemon's filter; without it stderr is asked each time */
+void log_out_close(void); /* what waits has a moment more to go */
+
+void log_out(const char *line, size_t size); /* one line, with its newline, of at most 1 KiB */
+void log_out_flush(void);
+
+/* Lines that were dropped, once there is room to say so; forgets them. */
+uint64_t log_out_take_dropped(void);

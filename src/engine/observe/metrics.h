@@ -1,0 +1,33 @@
+/* metrics.h - numbers for an operator, in the text format of Prometheus 0.0.4.
+ *
+ * One registry a process: counters are its globals as errno is. The families are the rows of
+ * metrics.def; what a label ranges over is a list of words known in advance, so nothing that a
+ * caller sends can make the registry grow. */
+#pragma once
+
+#include "base/bytes.h"
+
+#include <stdint.h>
+
+enum metric {
+#define METRIC(name, ...) METRIC_##name,
+#include "engine/observe/metrics.def"
+    METRICS
+};
+
+enum metric_layer { LAYER_SYSCALL, LAYER_NETWORK, LAYER_ARTIFACT, LAYER_OTHER };
+
+/* `label` is the place of its word: enum run_status, pool_start, limit_id, metric_layer, 0 and 1
+ * for stdout and stderr, the first digit of an HTTP status; 0 where there is no label. */
+void metric_add(enum metric metric, unsigned label, uint64_t amount);
+void metric_set(enum metric metric, unsigned label, uint64_t value);
+void metric_observe(enum metric metric, unsigned label, int64_t time_us);
+
+/* All but those whose label is a rule of a policy: whoever counts those writes them
+ * (traffic_stats.h). */
+void metrics_write(struct bytes *out);
+void metric_write_head(enum metric metric, struct bytes *out); /* # HELP, # TYPE */
+const char *metric_name(enum metric metric);
+
+struct run;
+void metrics_run_ended(const struct run *run); /* run_metrics.c */

@@ -1,0 +1,265 @@
+/* notify_client.c - see notify_client.h. */
+#include "engine/observe/notify_client.h"
+
+#include "base/clock.h"
+#include "base/packet.h"
+#include "contract/notify.h"
+#include "engine/approval/approvals.h"
+#include "engine/observe/log.h"
+#include "engine/observe/loop_monitor.h"
+#include "engine/observe/metrics.h"
+#include "json/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    PACKETS_A_TURN = 64,
+    UNDER_WAY_MOST = 512, /* more than glovebox-notify and the socket to it hold */
+};
+
+struct notices {
+    int socket;
+    uv_poll_t poll;
+    bool has_webhook;
+    bool was_up;        /* there has been a hello */
+    bool is_heard;      /* whoever is there now has said one that is understood */
+    bool has_warned;    /* of whoever is there now */
+    unsigned under_way; /* webhooks that were handed over, and whose end was not told yet */
+};
+
+/* --- how it went --------------------------------------------------------------------------------
+ */
+
+static const enum metric metric_of[NOTIFY_PLACES] = {
+    [NOTIFY_WEBHOOK] = METRIC_WEBHOOKS, [NOTIFY_WITNESS] = METRIC_WITNESS
+};
+
+static void note(const struct notify_outcome *outcome)
+{
+    static const char *const events[NOTIFY_PLACES][NOTIFY_ENDS] = {
+        { "webhook.delivered", "webhook.failed", "webhook.gave_up", "webhook.dropped",
+          "webhook.lost" },
+        { "witness.delivered", "witness.failed", "witness.gave_up", "witness.dropped",
+          "witness.lost" },
+    };
+    bool is_well = outcome->end == NOTIFY_DELIVERED;
+    metric_add(metric_of[outcome->place], outcome->end, 1);
+    log_event(is_well ? LOG_DEBUG : LOG_WARNING, events[outcome->place][outcome->end],
+              TEXT("id", outcome->id), COUNT("attempts", outcome->attempts),
+              COUNT("status", outcome->status), TEXT("cause", outcome->cause));
+}
+
+static void note_ours(enum notify_place place, enum notify_end end, const char *id,
+                      const char *cause)
+{
+    struct notify_outcome outcome = { .place = place, .end = end };
+    (void) snprintf(outcome.id, sizeof outcome.id, "%s", id);
+    (void) snprintf(outcome.cause, sizeof outcome.cause, "%s", cause);
+    note(&outcome);
+}
+
+static int take_hello(struct notices *notices, const struct packet *packet, error *err)
+{
+    struct notify_hello hello;
+    for (; notices->was_up && notices->under_way > 0; notices->under_way--)
+        note_ours(NOTIFY_WEBHOOK, NOTIFY_LOST, "", "glovebox-notify ended with it");
+    notices->was_up = true;
+    notices->is_heard = notices->has_warned = false;
+    memcpy(&hello, packet->body, sizeof hello);
+    if (hello.version != NOTIFY_VERSION)
+        return fail(err, ERR_PROTOCOL, "glovebox-notify speaks version %u, this is %d",
+                    hello.version, NOTIFY_VERSION);
+    notices->is_heard = true;
+    return 0;
+}
+
+static int take_outcome(struct notices *notices, const struct packet *packet, error *err)
+{
+    struct notify_outcome outcome;
+    memcpy(&outcome, packet->body, sizeof outcome);
+    if (outcome.place >= NOTIFY_PLACES || outcome.end >= NOTIFY_LOST ||
+        !memchr(outcome.id, '\0', sizeof outcome.id) ||
+        !memchr(outcome.cause, '\0', sizeof outcome.cause))
+        return fail(err, ERR_PROTOCOL, "glovebox-notify sent an outcome that is misshapen");
+    if (outcome.place == NOTIFY_WEBHOOK && outcome.end != NOTIFY_FAILED && notices->under_way > 0)
+        notices->under_way--;
+    note(&outcome);
+    return 0;
+}
+
+static int take_packet(struct notices *notices, const struct packet *packet, error *err)
+{
+    if (packet->kind == NOTIFY_HELLO && packet->size == sizeof(struct notify_hello))
+        return take_hello(notices, packet, err);
+    if (packet->kind == NOTIFY_OUTCOME && packet->size == sizeof(struct notify_outcome) &&
+        notices->is_heard)
+        return take_outcome(notices, packet, err);
+    return fail(err, ERR_PROTOCOL, "glovebox-notify sent message %u of %zu bytes", packet->kind,
+                packet->size);
+}
+
+/* `glovebox serve` keeps the other end and gives it to whoever it starts next: one who speaks
+ * nonsense is no reason not to hear the next. */
+static void drop(struct notices *notices, const error *cause)
+{
+    metric_add(METRIC_NOTIFY_MISSHAPEN, 0, 1);
+    if (!notices->has_warned)
+        log_event(LOG_ERROR, "notify.unheard", TEXT("cause", cause->text));
+    notices->has_warned = true;
+}
+
+/* An empty message reads as the end does. */
+static bool has_gone(const struct notices *notices)
+{
+    struct pollfd end = { .fd = notices->socket, .events = POLLRDHUP };
+    return poll(&end, 1, 0) > 0;
+}
+
+static void notify_speaks(uv_poll_t *poll, int status, int events)
+{
+    struct notices *notices = poll->data;
+    (void) events;
+    (void) loop_enter(CAUSE_NETWORK, NULL);
+    for (unsigned i = 0; i < PACKETS_A_TURN; i++) {
+        struct packet packet;
+        error err = { 0 };
+        int came = status < 0 ? PACKET_CLOSED : packet_receive(notices->socket, &packet, &err);
+        if (came == PACKET_NONE)
+            return;
+        if (came == PACKET_CLOSED && (status < 0 || has_gone(notices))) {
+            log_event(LOG_ERROR, "notify.unheard", TEXT("cause", "its socket is closed"));
+            (void) uv_poll_stop(poll); /* for good: nobody holds the other end any more */
+            return;
+        }
+        if (came == PACKET_CLOSED)
+            (void) fail(&err, ERR_PROTOCOL, "glovebox-notify sent an empty message");
+        if (came == PACKET_CAME) {
+            (void) take_packet(notices, &packet, &err);
+            packet_done(&packet);
+        }
+        if (err.code != ERR_NONE)
+            drop(notices, &err);
+    }
+}
+
+int notices_open(uv_loop_t *loop, int socket, bool has_webhook, struct notices **ret_notices,
+                 error *err)
+{
+    struct notices *notices = calloc(1, sizeof *notices);
+    if (!notices)
+        return fail(err, ERR_SYSTEM, "no memory for notices");
+    notices->socket = socket;
+    notices->has_webhook = has_webhook;
+    notices->poll.data = notices;
+    if (fcntl(socket, F_SETFL, O_NONBLOCK) < 0 || fcntl(socket, F_SETFD, FD_CLOEXEC) < 0 ||
+        uv_poll_init(loop, &notices->poll, socket) < 0 ||
+        uv_poll_start(&notices->poll, UV_READABLE, notify_speaks) < 0) {
+        free(notices);
+        return fail(err, ERR_SYSTEM, "watch the socket to glovebox-notify");
+    }
+    uv_unref((uv_handle_t *) &notices->poll);
+    *ret_notices = notices;
+    return 0;
+}
+
+void notices_leave(struct notices *notices)
+{
+    if (notices)
+        uv_close((uv_handle_t *) &notices->poll, NULL);
+}
+
+void notices_close(struct notices *notices)
+{
+    if (!notices)
+        return;
+    (void) close(notices->socket);
+    free(notices);
+}
+
+/* --- telling ------------------------------------------------------------------------------------
+ */
+
+static bool hand_over(const struct notices *notices, enum notify_kind kind,
+                      const struct notify_event *event, enum notify_place place)
+{
+    error err;
+    if (packet_send(notices->socket, kind, event, sizeof *event, NULL, 0, &err) == 0)
+        return true;
+    note_ours(place, NOTIFY_DROPPED, event->id,
+              err.os == EAGAIN ? "glovebox-notify does not keep up" : err.text);
+    return false;
+}
+
+void notices_checkpoint(struct notices *notices, const char *text, size_t size)
+{
+    struct notify_event event = { .size = (uint32_t) size };
+    if (!notices || size > sizeof event.body)
+        return;
+    memcpy(event.body, text, size);
+    (void) hand_over(notices, NOTIFY_CHECKPOINT, &event, NOTIFY_WITNESS);
+}
+
+static void write_word(struct bytes *out, const char *key, const char *text)
+{
+    if (text[0])
+        json_string_field(out, key, text);
+}
+
+/* Who, what hash, until when: never code, never the words of a person. Whoever wants more asks for
+ * it with a key. */
+static void write_approval(struct bytes *out, const char *word, const struct approval *approval)
+{
+    char type[32];
+    bool is_decided = approval->decided_ms > 0;
+    (void) snprintf(type, sizeof type, "approval.%s", word);
+    json_open(out, '{');
+    json_string_field(out, "type", type);
+    json_moment_field(out, "timestamp", wall_clock_ms());
+    json_key(out, "data");
+    json_open(out, '{');
+    json_string_field(out, "approval", approval->id);
+    json_string_field(out, "state", approval_state_name(approval->state));
+    json_string_field(out, "asker", approval->asker[0] ? approval->asker : "owner");
+    write_word(out, "tenant", approval->tenant);
+    json_string_field(out, "policy", approval->policy);
+    write_word(out, "session", approval->session);
+    json_string_field(out, "sha256", approval->sha256);
+    json_moment_field(out, "expires", approval->expires_ms);
+    if (is_decided) {
+        json_string_field(out, "approver", approval->approver[0] ? approval->approver : "owner");
+        json_moment_field(out, "until", approval->until_ms);
+        if (approval->reach)
+            json_string_field(out, "scope", approval_scope_name(approval->reach));
+    }
+    json_close(out, '}');
+    json_close(out, '}');
+}
+
+void notices_approval(struct notices *notices, const char *word, const struct approval *approval)
+{
+    auto_bytes body = { 0 };
+    struct notify_event packet = { 0 };
+    if (!notices || !notices->has_webhook)
+        return;
+    /* The same for as long as the approval lives, so that whoever is told twice can tell. No full
+     * stop may be in it, since that is what divides what is signed. */
+    (void) snprintf(packet.id, sizeof packet.id, "msg_%s_%s", word,
+                    approval->id + sizeof "apr_" - 1);
+    write_approval(&body, word, approval);
+    if (body.failed || body.size > sizeof packet.body) {
+        note_ours(NOTIFY_WEBHOOK, NOTIFY_DROPPED, packet.id, "it is too long");
+        return;
+    }
+    memcpy(packet.body, body.data, body.size);
+    packet.size = (uint32_t) body.size;
+    if (hand_over(notices, NOTIFY_EVENT, &packet, NOTIFY_WEBHOOK) &&
+        notices->under_way < UNDER_WAY_MOST)
+        notices->under_way++;
+}

@@ -1,0 +1,151 @@
+/* helper_run.c - see helper_run.h. */
+#include "engine/review/helper_run.h"
+
+#include "engine/run/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CPU_MS = 5000, WALL_MS = 20000, ANSWER_MOST = 256 * 1024 };
+
+struct aside {
+    struct run *outer; /* NULL: nobody waits any more */
+    struct run *inner;
+    struct run_listener listener;
+    aside_told *told;
+    char *source;
+};
+
+void aside_policy_init(struct policy *policy, const char *name)
+{
+    limits_init(&policy->limits);
+    policy->limits.wall = WALL_MS; /* a busy machine is no hostile text */
+    policy->limits.cpu = CPU_MS;
+    policy->limits.memory = UINT64_C(512) << 20;
+    policy->limits.processes = 64; /* node has a dozen threads, and runs itself once more */
+    policy->limits.disk = UINT64_C(32) << 20;
+    policy->limits.inodes = 256;
+    policy->limits.output = ANSWER_MOST;
+    policy->limits.artifacts = policy->limits.artifact_files = 0;
+    policy->maximum = policy->limits;
+    policy->network = POLICY_NETWORK_NONE;
+    (void) snprintf(policy->name, sizeof policy->name, "%s", name);
+}
+
+/* --- what it has said ---------------------------------------------------------------------------
+ */
+
+static void tell(struct run *outer, const struct run *inner, aside_told *told)
+{
+    char why[200] = "the checker said something that is no text";
+    char marker[OUTPUT_MARKER_MOST];
+    struct output_part parts[OUTPUT_PARTS];
+    auto_bytes text = { 0 };
+    struct aside_answer answer = { .failure = why,
+                                   .took_ms = (inner->done_us - inner->submitted_us) / 1000,
+                                   .cpu_us = inner->counters.cpu_us };
+    if (inner->verdict.status != RUN_OK) {
+        enum limit_id limit = inner->verdict.limit;
+        (void) snprintf(why, sizeof why, "the checker ended with status %s%s%s",
+                        outcome_status_name(inner->verdict.status), limit < LIMITS ? ": " : "",
+                        limit < LIMITS ? limit_rows[limit].name : "");
+    } else {
+        output_parts(&inner->harvest.output[0], "", marker, parts);
+        for (unsigned i = 0; i < OUTPUT_PARTS; i++)
+            bytes_add(&text, parts[i].data, parts[i].size);
+        bytes_add(&text, "", 1);
+        if (!text.failed && strlen(text.data) + 1 == text.size) {
+            answer.text = text.data;
+            answer.failure = NULL;
+        }
+    }
+    told(outer, &answer);
+}
+
+/* --- its run ------------------------------------------------------------------------------------
+ */
+
+static void aside_free(struct aside *aside)
+{
+    if (aside->inner)
+        run_free(aside->inner);
+    free(aside->source);
+    free(aside);
+}
+
+/* Whoever is told may free what the files' contents lie in: all of them are in by now. */
+static void on_changed(void *context, struct run *inner)
+{
+    struct aside *aside = context;
+    if (inner->state != RUN_DONE)
+        return;
+    if (aside->outer)
+        tell(aside->outer, inner, aside->told);
+    aside_free(aside);
+}
+
+void aside_abandon(struct aside *aside)
+{
+    if (!aside)
+        return;
+    aside->outer = NULL;
+    run_cancel(aside->inner); /* told by on_changed() at once or later; it reads no input then */
+}
+
+static char *join_parts(const char *const *parts)
+{
+    auto_bytes text = { 0 };
+    for (; *parts; parts++)
+        bytes_add_text(&text, *parts);
+    return text.failed ? NULL : strdup(bytes_text(&text));
+}
+
+static struct run_request *make_request(const struct run *beside, const struct aside_order *order,
+                                        const char *source)
+{
+    struct run_request *request = calloc(1, sizeof *request);
+    struct request_file *files = calloc(order->file_count + 1, sizeof *files);
+    if (!request || !files) {
+        free(request);
+        free(files);
+        return NULL;
+    }
+    memcpy(files, order->files, order->file_count * sizeof *files);
+    request->account = beside->account;
+    request->language = order->runs_as;
+    content_from_text(&request->code, source, strlen(source));
+    request->has_code = true;
+    request->files = files;
+    request->file_count = order->file_count;
+    for (size_t i = 0; i < 2 && order->arguments[i]; i++)
+        request->arguments[request->argument_count++] = order->arguments[i];
+    return request;
+}
+
+int aside_begin(struct run *beside, const struct aside_order *order, struct aside **ret_aside,
+                error *err)
+{
+    struct aside *aside = calloc(1, sizeof *aside);
+    struct run_request *request = NULL;
+    if (aside)
+        aside->source = join_parts(order->parts);
+    if (aside && aside->source)
+        request = make_request(beside, order, aside->source);
+    if (!request) {
+        free(aside ? aside->source : NULL);
+        free(aside);
+        return fail(err, ERR_SYSTEM, "no memory for a checker");
+    }
+    if (run_new_checker(beside, order->place, request, &aside->inner, err) < 0) {
+        aside_free(aside);
+        return -1;
+    }
+    aside->outer = beside;
+    aside->told = order->told;
+    aside->listener = (struct run_listener){ .context = aside, .changed = on_changed };
+    run_listen(aside->inner, &aside->listener);
+    *ret_aside = aside;
+    runs_enqueue(aside->inner);
+    return 0;
+}

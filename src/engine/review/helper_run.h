@@ -1,0 +1,50 @@
+/* helper_run.h - a program of ours beside a run, in a sandbox of its own: it looks at texts of
+ * somebody hostile, which it is given as files, and says in a few lines what it has found. It is a
+ * run like any other (same queue, pool, limits, end), which nobody knows but the run that waits for
+ * it.
+ *
+ * What it says is believed as little as any other sandbox's words are. */
+#pragma once
+
+#include "base/error.h"
+#include "engine/run/run_request.h"
+#include "policy/policy.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct aside;
+struct run;
+struct run_spec;
+
+/* What it came to. Exactly one of `text` and `failure` is there. */
+struct aside_answer {
+    char *text;          /* all that it printed, without a NUL in it; may be changed */
+    const char *failure; /* why that is not to be believed: it did not end well */
+    int64_t took_ms;
+    uint64_t cpu_us;
+};
+
+/* Called once, unless it is abandoned before. */
+typedef void aside_told(struct run *beside, const struct aside_answer *answer);
+
+struct aside_order {
+    const struct run_spec *place;     /* in which template, and under which policy of ours */
+    const char *runs_as;              /* the language of the program */
+    const char *const *parts;         /* NULL-ended: its text */
+    const struct request_file *files; /* whose contents are borrowed until it has ended */
+    size_t file_count;
+    const char *arguments[2];
+    aside_told *told;
+};
+
+/* Gives  *ret_aside, which frees itself when it has told, or was abandoned. */
+int aside_begin(struct run *beside, const struct aside_order *order, struct aside **ret_aside,
+                error *err);
+
+/* Nobody waits for it any more. NULL is fine. */
+void aside_abandon(struct aside *aside);
+
+/* The policy of such programs: bounds that hold whatever the code's own policy says, no network,
+ * nothing is kept. The caller sets what it wants otherwise. */
+void aside_policy_init(struct policy *policy, const char *name);

@@ -1,0 +1,170 @@
+/* output_check_verdict.c - reads what the checker has said. It has read a text that may have taken
+ * it over, so that every byte counts: a rule, place or pattern that we do not know makes all of it
+ * an error.
+ */
+#include "engine/review/output_check.h"
+
+#include "base/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *text;
+} rules[GATE_RULES] = {
+#define GATE(name, text) [GATE_##name] = { #name, text },
+#include "policy/output_rules.def"
+};
+
+static const char *const secrets[] = {
+#define SECRET(name, text) #name,
+#include "policy/secret_patterns.def"
+};
+
+static const char *const places[PLACES] = {
+    [PLACE_STDOUT] = "stdout",     [PLACE_STDERR] = "stderr",       [PLACE_RESULT] = "result",
+    [PLACE_ERROR] = "error",       [PLACE_ARTIFACTS] = "artifacts", [PLACE_ARTIFACT] = "artifact",
+    [PLACE_EXPECTED] = "expected",
+};
+
+static const char *const verdicts[GATE_VERDICTS] = {
+    [GATE_ERROR] = "error", [GATE_FAILED] = "failed", [GATE_PASSED] = "passed"
+};
+
+const char *gate_verdict_name(enum gate_verdict verdict)
+{
+    return verdicts[verdict];
+}
+
+const char *gate_rule_name(enum gate_rule rule)
+{
+    return rules[rule].name;
+}
+
+const char *gate_place_name(enum gate_place place)
+{
+    return places[place];
+}
+
+const char *gate_rule_text(enum gate_rule rule)
+{
+    return rules[rule].text;
+}
+
+void gate_give_up(struct gate_outcome *outcome, const char *why)
+{
+    outcome->verdict = GATE_ERROR;
+    outcome->count = 0;
+    outcome->unlisted = 0;
+    (void) snprintf(outcome->failure, sizeof outcome->failure, "%.*s",
+                    (int) sizeof outcome->failure - 1, why);
+}
+
+static bool is_plain(const char *text, size_t most)
+{
+    size_t length = 0;
+    for (; text[length]; length++)
+        if (length >= most || text[length] < ' ' || text[length] > '~')
+            return false;
+    return true;
+}
+
+/* Digits up to a sign, which is passed. */
+static bool read_number(char **at, char sign, uint32_t *ret_number)
+{
+    char *end;
+    unsigned long number = strtoul(*at, &end, 10);
+    if (**at < '0' || **at > '9' || *end != sign || number > UINT32_MAX)
+        return false;
+    *ret_number = (uint32_t) number;
+    *at = end + (sign != '\0');
+    return true;
+}
+
+/* "stdout", "artifact.3" */
+static bool read_place(char *word, const uint32_t counts[2], struct gate_finding *finding)
+{
+    char *dot = strchr(word, '.');
+    if (dot)
+        *dot++ = '\0';
+    finding->place = PLACES;
+    for (unsigned i = 0; i < PLACES; i++)
+        if (strcmp(places[i], word) == 0)
+            finding->place = (enum gate_place) i;
+    bool has_index = finding->place == PLACE_ARTIFACT || finding->place == PLACE_EXPECTED;
+    if (finding->place == PLACES || has_index != (dot != NULL))
+        return false;
+    return !dot || (read_number(&dot, '\0', &finding->index) &&
+                    finding->index < counts[finding->place == PLACE_EXPECTED]);
+}
+
+static bool is_secret(const char *name)
+{
+    for_each(secret, secrets)
+        if (strcmp(*secret, name) == 0)
+            return true;
+    return false;
+}
+
+/* "RULE PLACE LINE DETAIL" */
+static bool read_finding(char *line, const uint32_t counts[2], struct gate_finding *finding)
+{
+    char *place = strchr(line, ' ');
+    char *at = place ? strchr(place + 1, ' ') : NULL;
+    if (!at)
+        return false;
+    *place++ = '\0';
+    *at++ = '\0';
+    *finding = (struct gate_finding){ .rule = GATE_RULES };
+    for (unsigned i = 0; i < GATE_RULES; i++)
+        if (strcmp(rules[i].name, line) == 0)
+            finding->rule = (enum gate_rule) i;
+    if (finding->rule == GATE_RULES || !read_place(place, counts, finding) ||
+        !read_number(&at, ' ', &finding->line) || !is_plain(at, GATE_DETAIL_SIZE - 1) ||
+        (finding->rule == GATE_secret && !is_secret(at)))
+        return false;
+    (void) snprintf(finding->detail, sizeof finding->detail, "%s", at);
+    return true;
+}
+
+/* "end COUNT", or "failed WORDS": the last line, and nothing behind it. */
+static bool read_end(const char *line, struct gate_outcome *outcome)
+{
+    char *behind;
+    if (strncmp(line, "failed ", 7) == 0) {
+        if (outcome->count > 0 || !is_plain(line + 7, 150))
+            return false;
+        gate_give_up(outcome, line + 7);
+        return true;
+    }
+    if (strncmp(line, "end ", 4) != 0 || line[4] < '0' || line[4] > '9' ||
+        (line[4] == '0' && line[5] != '\0'))
+        return false;
+    unsigned long all = strtoul(line + 4, &behind, 10);
+    if (*behind != '\0' || all < outcome->count ||
+        (all > outcome->count && outcome->count < GATE_FINDINGS_MOST))
+        return false;
+    outcome->unlisted = all - outcome->count;
+    outcome->verdict = all == 0 ? GATE_PASSED : GATE_FAILED;
+    return true;
+}
+
+bool gate_read_answer(char *text, const uint32_t counts[2], struct gate_outcome *outcome)
+{
+    outcome->count = 0;
+    for (char *line = text, *next; *line; line = next) {
+        char *end = strchr(line, '\n');
+        if (!end)
+            return false;
+        *end = '\0';
+        next = end + 1;
+        if (!*next)
+            return read_end(line, outcome);
+        if (outcome->count >= GATE_FINDINGS_MOST ||
+            !read_finding(line, counts, &outcome->findings[outcome->count]))
+            return false;
+        outcome->count++;
+    }
+    return false;
+}

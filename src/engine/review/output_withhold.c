@@ -1,0 +1,184 @@
+/* output_withhold.c - outputs that a policy does not hand over unless they are what was expected of
+ * them (`on_fault: withhold`). Until the verdict is there nobody is told any of it: events of the
+ * run say nothing of it, and its artifacts lie in the blob store as nobody's. If it is withheld,
+ * that is all that is told: how the run went, and when, would say what it printed. */
+#include "engine/review/output_check.h"
+
+#include "base/clock.h"
+#include "engine/network/egress_client.h"
+#include "engine/run/finalize.h"
+#include "engine/run/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int gate_allows_session(const struct policy *policy, error *err)
+{
+    if (!policy->expect.needs.artifacts)
+        return 0;
+    return fail(err, ERR_BAD_REQUEST,
+                "policy '%s' expects artifacts (expect.artifacts or others), and a session leaves "
+                "none: its files stay in it; use runs, or choose another policy",
+                policy->name);
+}
+
+int gate_lets_out(const struct policy *policy, const char *what, error *err)
+{
+    if (policy->expect.on_fault != ON_FAULT_WITHHOLD || !policy->expect.text[0])
+        return 0;
+    return fail(err, ERR_POLICY,
+                "policy '%s' withholds what is not what was expected, and nobody compares %s of a "
+                "session; use cells in a context, or runs, instead",
+                policy->name, what);
+}
+
+bool gate_holds(const struct run *run)
+{
+    return run->gate && run->gate->withholds && !run->gate->is_released;
+}
+
+struct blob_owner gate_owner(const struct run *run)
+{
+    const char *payer = run->account->owner;
+    return (struct blob_owner){ gate_holds(run) ? run->gate->owner : payer, payer };
+}
+
+static void release(struct run *run)
+{
+    struct gate *gate = run->gate;
+    error err;
+    for (size_t i = 0; i < run->harvest.artifact_count; i++)
+        if (blob_hand_over(run->runs->blobs, gate->owner, run->harvest.artifacts[i].sha256,
+                           run->account->owner, &err) < 0) {
+            gate_give_up(&gate->outcome, err.text);
+            return;
+        }
+    run->harvest.owner.name = run->account->owner;
+    gate->is_released = true;
+}
+
+static void withhold(struct run *run)
+{
+    for (size_t i = 0; i < run->harvest.artifact_count; i++)
+        blob_forget(run->runs->blobs, run->gate->owner, run->harvest.artifacts[i].sha256);
+}
+
+void gate_settle(struct run *run)
+{
+    if (!gate_holds(run))
+        return;
+    if (run->gate->outcome.verdict == GATE_PASSED)
+        release(run);
+    if (!run->gate->is_released)
+        withhold(run);
+}
+
+bool gate_has_withheld(const struct run *run)
+{
+    return gate_holds(run) && run->started_us != 0;
+}
+
+/* Of what was lost it is told that it was, and of what its caller has cancelled: neither is the
+ * program's doing. */
+void gate_blank(struct run *run)
+{
+    struct gate_outcome *outcome = &run->gate->outcome;
+    bool is_told = run->evidence.lost || run->evidence.cancelled;
+    settling_free(run);
+    harvest_done(&run->harvest);
+    way_story_done(&run->story);
+    /* It is charged all the same: a cell with its session, whenever that is looked at. */
+    run->checks_cpu_us += run->cell ? 0 : run->counters.cpu_us;
+    run->counters = (struct counters){ 0 };
+    run->leftovers_are_known = false;
+    run->files_are_lost = false;
+    run->ended_us = 0;
+    outcome->verdict = GATE_FAILED;
+    outcome->count = outcome->unlisted = 0;
+    outcome->took_ms = 0;
+    outcome->failure[0] = '\0';
+    run->evidence.exited = false;
+    run->evidence.exit_code = run->evidence.signal = 0;
+    memset(run->evidence.hits, 0, sizeof run->evidence.hits);
+    if (is_told)
+        return;
+    run->evidence.stopped_for = LIMITS;
+    run->fault = (error){ 0 };
+    run->verdict = (struct verdict){ RUN_ERROR, FAULT_POLICY, LIMITS };
+}
+
+enum run_state run_state_shown(const struct run *run)
+{
+    bool is_ending = run->state > RUN_RUNNING && run->state < RUN_DONE;
+    return is_ending && run->gate && run->gate->withholds ? RUN_RUNNING : run->state;
+}
+
+/* --- when it is answered ------------------------------------------------------------------------
+ */
+
+enum { HELD_BEYOND_MS = 1000, HELD_STEP_MS = 10000 };
+
+struct gate_hold {
+    uv_timer_t timer;
+    struct run *run;
+    gate_told *told;
+};
+
+static void free_hold(uv_handle_t *timer)
+{
+    free(timer->data);
+}
+
+void gate_hold_end(struct gate *gate)
+{
+    if (gate->hold)
+        uv_close((uv_handle_t *) &gate->hold->timer, free_hold);
+    gate->hold = NULL;
+}
+
+static void on_moment(uv_timer_t *timer)
+{
+    const struct gate_hold *hold = timer->data;
+    struct run *run = hold->run;
+    gate_told *told = hold->told;
+    gate_hold_end(run->gate);
+    told(run);
+}
+
+/* The granted wall-clock time after its beginning, and what it takes to end and to compare it; if
+ * that was not enough, in steps. */
+static int64_t moment_left_ms(const struct run *run)
+{
+    int64_t most_ms = (int64_t) run->spec.limits.wall + HELD_BEYOND_MS;
+    int64_t spent_ms = (now_us() - run->started_us) / 1000;
+    int64_t left_ms = most_ms - spent_ms;
+    return left_ms >= 0 ? left_ms : HELD_STEP_MS - (-left_ms % HELD_STEP_MS);
+}
+
+bool gate_hold(struct run *run, gate_told *told)
+{
+    if (!run->gate->withholds || run->gate->outcome.verdict == GATE_PASSED || run->runs->is_closing)
+        return false;
+    run_settle(run); /* its output is let go of at once */
+    struct gate_hold *hold = calloc(1, sizeof *hold);
+    if (!hold)
+        return false;
+    hold->run = run;
+    hold->told = told;
+    hold->timer.data = hold;
+    run->gate->hold = hold;
+    (void) uv_timer_init(run->runs->loop, &hold->timer);
+    uv_update_time(run->runs->loop);
+    (void) uv_timer_start(&hold->timer, on_moment, (uint64_t) moment_left_ms(run), 0);
+    return true;
+}
+
+void gate_print_withheld(const struct run *run, char *text, size_t size)
+{
+    (void) snprintf(text, size,
+                    "policy '%s' hands an output over only if it is what was expected; it is not, "
+                    "and all that the program has a say in is withheld. A key with scope audit can "
+                    "open the receipt",
+                    run->spec.policy->name);
+}

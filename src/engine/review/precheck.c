@@ -1,0 +1,335 @@
+/* precheck.c - the look at code before it runs: which checker suits, its run, what it says. */
+#include "engine/review/precheck.h"
+
+#include "base/table.h"
+#include "check_bash.h"
+#include "check_javascript.h"
+#include "check_magics.h"
+#include "check_names.h"
+#include "check_python.h"
+#include "check_report.h"
+#include "engine/review/helper_run.h"
+#include "engine/run/run.h"
+#include "json/writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CODE_MOST = 1024 * 1024 };
+
+static const char input_name[] = "checked"; /* no module can have this name: it has no suffix */
+
+/* Which program looks at which language. It runs as `runs_as`, in the template of the code. */
+static const struct checker {
+    const char *language, *runs_as;
+    const char *const *parts; /* NULL-ended: its text */
+} checkers[] = {
+    { "python", "python",
+      (const char *const[]){ check_report, check_names, check_magics, check_python, NULL } },
+    { "bash", "python", (const char *const[]){ check_report, check_bash, NULL } },
+    { "node", "node", (const char *const[]){ check_javascript, NULL } },
+    { "javascript", "javascript", (const char *const[]){ check_javascript, NULL } },
+};
+
+/* A checker is granted this, whatever the policy of the code says. */
+static const struct policy *policy_of_checkers(void)
+{
+    static struct policy policy;
+    if (policy.name[0])
+        return &policy;
+    aside_policy_init(&policy, "precheck");
+    for_each(checker, checkers)
+        (void) snprintf(policy.languages[policy.language_count++], POLICY_LANGUAGE_SIZE, "%s",
+                        checker->runs_as);
+    return &policy;
+}
+
+/* --- what is found ------------------------------------------------------------------------------
+ */
+
+static void add_finding(struct check_outcome *outcome, const struct check_finding *finding)
+{
+    if (finding->decision > outcome->decision)
+        outcome->decision = finding->decision;
+    if (finding->decision == CHECK_ALLOW)
+        return;
+    if (outcome->count < CHECK_FINDINGS_MOST) {
+        outcome->findings[outcome->count++] = *finding;
+        return;
+    }
+    outcome->unlisted++;
+    for (size_t i = 0; i < outcome->count; i++) /* what decides is never hidden behind the rest */
+        if (outcome->findings[i].decision < finding->decision) {
+            outcome->findings[i] = *finding;
+            return;
+        }
+}
+
+/* Who only wants to know is told by what is usual, where the policy has no word on it. */
+static const struct precheck *rules_of(const struct run *run)
+{
+    static struct precheck usual;
+    if (run->spec.policy->precheck.is_on)
+        return &run->spec.policy->precheck;
+    if (!usual.is_on)
+        precheck_init(&usual);
+    return &usual;
+}
+
+static void add_unchecked(struct run *run, const char *why)
+{
+    struct check_finding finding = { .rule = CHECK_unchecked };
+    finding.decision = precheck_decide(rules_of(run), finding.rule, NULL);
+    (void) snprintf(finding.subject, sizeof finding.subject, "%s", why);
+    add_finding(run->checks, &finding);
+}
+
+/* No answer is no permission. */
+static void fail_check(struct check_outcome *outcome, const char *why)
+{
+    outcome->decision = CHECK_DENY;
+    (void) snprintf(outcome->failure, sizeof outcome->failure, "%.*s",
+                    (int) sizeof outcome->failure - 1, why);
+}
+
+static bool read_number(char **at, uint32_t *ret_number)
+{
+    char *end;
+    unsigned long number = strtoul(*at, &end, 10);
+    if (**at < '0' || **at > '9' || *end != ' ' || number > UINT32_MAX)
+        return false;
+    *ret_number = (uint32_t) number;
+    *at = end + 1;
+    return true;
+}
+
+/* "RULE LINE COLUMN import|use SUBJECT" */
+static bool read_finding(char *line, const struct precheck *precheck, struct check_finding *finding)
+{
+    char *at = strchr(line, ' ');
+    if (!at)
+        return false;
+    *at++ = '\0';
+    *finding = (struct check_finding){ .rule = check_rule_find(line) };
+    if (finding->rule == CHECK_RULES || !read_number(&at, &finding->line) ||
+        !read_number(&at, &finding->column))
+        return false;
+    finding->is_import = strncmp(at, "import ", 7) == 0;
+    if (!finding->is_import && strncmp(at, "use ", 4) != 0)
+        return false;
+    at += finding->is_import ? 7 : 4;
+    size_t length = strlen(at);
+    if (length >= sizeof finding->subject)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (at[i] < ' ' || at[i] > '~')
+            return false;
+    memcpy(finding->subject, at, length + 1);
+    finding->decision =
+        precheck_decide(precheck, finding->rule, finding->is_import ? finding->subject : NULL);
+    return true;
+}
+
+/* Lines of findings, then "end COUNT", and nothing more. */
+bool check_read_answer(char *text, const struct precheck *precheck, struct check_outcome *outcome)
+{
+    unsigned long count = 0;
+    for (char *line = text, *next; *line; line = next) {
+        struct check_finding finding;
+        char *end = strchr(line, '\n');
+        if (!end)
+            return false;
+        *end = '\0';
+        next = end + 1;
+        if (strncmp(line, "end ", 4) == 0) {
+            char *behind;
+            unsigned long all = strtoul(line + 4, &behind, 10);
+            return *behind == '\0' && *next == '\0' && all == count;
+        }
+        if (!read_finding(line, precheck, &finding))
+            return false;
+        add_finding(outcome, &finding);
+        count++;
+    }
+    return false;
+}
+
+/* --- the run of a checker -----------------------------------------------------------------------
+ */
+
+static void on_answer(struct run *run, const struct aside_answer *answer)
+{
+    check_told *told = run->check_told;
+    run->check = NULL;
+    run->checks->took_ms = answer->took_ms;
+    run->checks_cpu_us += answer->cpu_us;
+    if (answer->failure)
+        fail_check(run->checks, answer->failure);
+    else if (!check_read_answer(answer->text, rules_of(run), run->checks))
+        fail_check(run->checks, "the checker said something else than up to 1000 findings");
+    told(run);
+}
+
+void check_abandon(struct run *run)
+{
+    aside_abandon(run->check);
+    run->check = NULL;
+}
+
+static const struct checker *find_checker(const struct run *run)
+{
+    if (!run->spec.language)
+        return NULL;
+    for_each(checker, checkers)
+        if (strcmp(checker->language, run->spec.language->name) == 0 &&
+            template_language(run->spec.template, checker->runs_as))
+            return checker;
+    return NULL;
+}
+
+/* The text lies in the request of the run that waits for this. */
+static int begin_checker(struct run *run, const struct checker *checker, const struct content *code,
+                         bool is_cell, error *err)
+{
+    const struct run_spec place = { .policy = policy_of_checkers(),
+                                    .template_index = run->spec.template_index,
+                                    .template = run->spec.template };
+    const struct request_file file = {
+        .path = input_name, .content = *code, .has_content = true, .read_only = true
+    };
+    const struct aside_order order = { .place = &place,
+                                       .runs_as = checker->runs_as,
+                                       .parts = checker->parts,
+                                       .files = &file,
+                                       .file_count = 1,
+                                       .arguments = { input_name, is_cell ? "cell" : "script" },
+                                       .told = on_answer };
+    return aside_begin(run, &order, &run->check, err);
+}
+
+bool check_is_wanted(const struct run *run)
+{
+    return run->check_only || run->spec.policy->precheck.is_on;
+}
+
+void check_begin(struct run *run, const struct run_request *given, bool is_cell, check_told *told)
+{
+    const struct checker *checker = find_checker(run);
+    char why[CHECK_SUBJECT_SIZE];
+    error err;
+    run->checks = calloc(1, sizeof *run->checks);
+    if (!run->checks) {
+        told(run);
+        return;
+    }
+    run->check_told = told;
+    if (!run->spec.language) {
+        add_unchecked(run, "a command");
+    } else if (!checker) {
+        (void) snprintf(why, sizeof why, "nothing here reads %.40s", run->spec.language->name);
+        add_unchecked(run, why);
+    } else if (given->code.size > CODE_MOST) {
+        add_unchecked(run, "it is longer than 1 MiB");
+    } else if (begin_checker(run, checker, &given->code, is_cell, &err) == 0) {
+        return; /* on_answer() tells */
+    } else {
+        fail_check(run->checks, err.text);
+    }
+    told(run);
+}
+
+enum check_decision check_decision_of(const struct run *run)
+{
+    return run->checks ? run->checks->decision : CHECK_DENY;
+}
+
+/* --- telling ------------------------------------------------------------------------------------
+ */
+
+void check_finding_write(const struct check_finding *finding, char *text, size_t size)
+{
+    char place[40] = "the code";
+    if (finding->line > 0)
+        (void) snprintf(place, sizeof place, "line %u", finding->line);
+    (void) snprintf(text, size, "%s %s%s%s", place, check_rows[finding->rule].text,
+                    finding->subject[0] ? ": " : "", finding->subject);
+}
+
+static void write_finding(const struct check_finding *finding, struct bytes *out)
+{
+    char message[DENIAL_MESSAGE_SIZE];
+    check_finding_write(finding, message, sizeof message);
+    json_open(out, '{');
+    json_string_field(out, "rule", check_rows[finding->rule].name);
+    json_string_field(out, "decision", check_decision_name(finding->decision));
+    json_count_field(out, "line", finding->line);
+    json_count_field(out, "column", finding->column);
+    json_string_field(out, "subject", finding->subject);
+    json_string_field(out, "message", message);
+    json_close(out, '}');
+}
+
+void check_write(const struct check_outcome *outcome, struct bytes *out)
+{
+    json_key(out, "checks");
+    if (!outcome) {
+        json_null(out);
+        return;
+    }
+    json_open(out, '{');
+    json_string_field(out, "decision", check_decision_name(outcome->decision));
+    json_key(out, "findings");
+    json_open(out, '[');
+    for (size_t i = 0; i < outcome->count; i++)
+        write_finding(&outcome->findings[i], out);
+    json_close(out, ']');
+    json_count_field(out, "unlisted", outcome->unlisted);
+    json_string_field(out, "failure", outcome->failure[0] ? outcome->failure : NULL);
+    json_number_field(out, "took_ms", outcome->took_ms);
+    json_close(out, '}');
+}
+
+static const char *words_of(enum check_decision decision)
+{
+    return decision == CHECK_ASK ? "asks a person first, and nobody was asked"
+                                 : "does not let it run";
+}
+
+static void tell_findings(const struct check_outcome *outcome, const char *policy,
+                          enum check_decision decision, struct denials *denials)
+{
+    char target[DENIAL_TARGET_SIZE];
+    char message[DENIAL_MESSAGE_SIZE];
+    for (size_t i = 0; outcome && i < outcome->count; i++) {
+        const struct check_finding *finding = &outcome->findings[i];
+        const struct check_row *row = &check_rows[finding->rule];
+        const char *subject = finding->subject[0] ? finding->subject : row->name;
+        if (finding->decision != decision)
+            continue;
+        if (finding->line > 0)
+            (void) snprintf(target, sizeof target, "line %u, %s", finding->line, subject);
+        else
+            (void) snprintf(target, sizeof target, "%s", subject);
+        (void) snprintf(message, sizeof message, "%s; policy %.40s %s; nothing has run", row->text,
+                        policy, words_of(decision));
+        denials_add(denials, "precheck", target, message, 1);
+    }
+}
+
+/* The strictest first, since whoever shows one line shows that one.
+ * Nobody is asked about what another finding has denied: what asks is refused too, and says so. */
+void check_refuse(const struct run *run, struct denials *denials)
+{
+    const struct check_outcome *outcome = run->checks;
+    const char *policy = run->spec.policy->name;
+    char message[DENIAL_MESSAGE_SIZE];
+    if (!outcome || outcome->failure[0]) {
+        (void) snprintf(message, sizeof message,
+                        "%.100s; policy %.63s lets nothing run unchecked; nothing has run",
+                        outcome ? outcome->failure : "there was no memory", policy);
+        denials_add(denials, "precheck", "the checker", message, 1);
+    }
+    tell_findings(outcome, policy, CHECK_DENY, denials);
+    tell_findings(outcome, policy, CHECK_ASK, denials);
+}

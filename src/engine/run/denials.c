@@ -1,0 +1,139 @@
+/* denials.c - finds words for refused calls in the table that the filter itself is made from. */
+#include "engine/run/denials.h"
+
+#include "base/table.h"
+
+#include <seccomp/refusals.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+void denials_done(struct denials *denials)
+{
+    free(denials->rows);
+    *denials = (struct denials){ 0 };
+}
+
+void denials_add(struct denials *denials, const char *layer, const char *target,
+                 const char *message, uint64_t count)
+{
+    for (size_t i = 0; i < denials->count; i++) {
+        struct denial *known = &denials->rows[i];
+        if (strcmp(known->layer, layer) == 0 && strcmp(known->target, target) == 0) {
+            known->count += count;
+            return;
+        }
+    }
+    if (!denials->rows)
+        denials->rows = calloc(DENIALS_MOST, sizeof *denials->rows);
+    if (!denials->rows || denials->count == DENIALS_MOST) {
+        denials->unlisted += count;
+        return;
+    }
+    struct denial *denial = &denials->rows[denials->count++];
+    denial->layer = layer;
+    denial->count = count;
+    (void) snprintf(denial->target, sizeof denial->target, "%s", target);
+    (void) snprintf(denial->message, sizeof denial->message, "%s", message);
+}
+
+static const char *family_name(uint64_t family)
+{
+    static const struct {
+        uint64_t family;
+        const char *name;
+    } names[] = {
+        { AF_INET, "AF_INET" },     { AF_INET6, "AF_INET6" },         { AF_NETLINK, "AF_NETLINK" },
+        { AF_PACKET, "AF_PACKET" }, { AF_VSOCK, "AF_VSOCK" },         { AF_ALG, "AF_ALG" },
+        { AF_XDP, "AF_XDP" },       { AF_BLUETOOTH, "AF_BLUETOOTH" },
+    };
+    for_each(row, names)
+        if (row->family == family)
+            return row->name;
+    return NULL;
+}
+
+static const char *type_name(uint64_t type)
+{
+    switch (type & 0xF) {
+    case SOCK_STREAM:
+        return "SOCK_STREAM";
+    case SOCK_DGRAM:
+        return "SOCK_DGRAM";
+    case SOCK_RAW:
+        return "SOCK_RAW";
+    default:
+        return "other";
+    }
+}
+
+static void add_socket(struct denials *denials, const struct inside_denial *call, const char *why,
+                       const char *policy)
+{
+    char target[DENIAL_TARGET_SIZE];
+    char message[DENIAL_MESSAGE_SIZE];
+    uint32_t family = (uint32_t) call->arguments[0];
+    const char *name = family_name(family);
+    if (name)
+        (void) snprintf(target, sizeof target, "socket(%s, %s)", name,
+                        type_name(call->arguments[1]));
+    else
+        (void) snprintf(target, sizeof target, "socket(family %u)", family);
+    if (family == AF_INET || family == AF_INET6) {
+        (void) snprintf(message, sizeof message,
+                        "policy %s has no network; work with the files and libraries that are here",
+                        policy);
+        denials_add(denials, "network", target, message, 1);
+        return;
+    }
+    denials_add(denials, "syscall", target, why, 1);
+}
+
+void denials_add_call(struct denials *denials, const struct inside_denial *call, const char *policy)
+{
+    const struct refusal *refusal = find_refusal(call->call, call->arguments);
+    const char *why = refusal ? refusal->why : "this call is refused in every sandbox";
+    if (call->call == SYS_socket) {
+        add_socket(denials, call, why, policy);
+        return;
+    }
+    char target[DENIAL_TARGET_SIZE];
+    if (refusal)
+        (void) snprintf(target, sizeof target, "%s", refusal->name);
+    else
+        (void) snprintf(target, sizeof target, "call %u", call->call);
+    denials_add(denials, "syscall", target, why, 1);
+}
+
+void denials_add_skipped(struct denials *denials, const struct inside_skipped *skipped,
+                         const char *path, size_t path_size)
+{
+    static const char *const messages[] = {
+        [INSIDE_SKIP_LINK] = "a symbolic link is not returned; write the file itself",
+        [INSIDE_SKIP_SPECIAL] = "a FIFO, socket or device is not returned",
+        [INSIDE_SKIP_NAME] = "the name is not UTF-8 or has control characters; rename the file",
+        [INSIDE_SKIP_BYTES] =
+            "it does not fit into limits.artifacts_bytes; ask for more or write less",
+        [INSIDE_SKIP_COUNT] = "more files than limits.artifact_files; pack them into one archive",
+        [INSIDE_SKIP_DEPTH] = "it lies deeper than 64 folders",
+        [INSIDE_SKIP_READ] = "it could not be read",
+    };
+    const char *message = "it is not returned";
+    if (skipped->reason < COUNT_OF(messages) && messages[skipped->reason])
+        message = messages[skipped->reason];
+
+    char target[DENIAL_TARGET_SIZE] = "/workspace/";
+    size_t used = strlen(target);
+    for (size_t i = 0; i < path_size && used + 5 < sizeof target; i++) {
+        unsigned char byte = (unsigned char) path[i];
+        if (byte >= 0x20 && byte != 0x7F)
+            target[used++] = (char) byte;
+        else
+            used += (size_t) snprintf(target + used, sizeof target - used, "\\x%02x", byte);
+    }
+    target[used] = '\0';
+    uint64_t count = skipped->reason == INSIDE_SKIP_COUNT && skipped->size > 0 ? skipped->size : 1;
+    denials_add(denials, "artifact", target, message, count);
+}

@@ -1,0 +1,35 @@
+/* denials.h - what was tried and refused, counted by layer and target. */
+#pragma once
+
+#include "contract/agent.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DENIALS_MOST = 128, DENIAL_TARGET_SIZE = 160, DENIAL_MESSAGE_SIZE = 240 };
+
+struct denial {
+    const char *layer; /* "syscall", "network", "artifact", "output" */
+    char target[DENIAL_TARGET_SIZE];
+    char message[DENIAL_MESSAGE_SIZE];
+    uint64_t count;
+};
+
+struct denials {
+    size_t count;
+    struct denial *rows;
+    uint64_t unlisted; /* refusals beyond DENIALS_MOST different ones */
+};
+
+void denials_done(struct denials *denials);
+
+/* A system call that the filter refused. `policy` is named in the message. */
+void denials_add_call(struct denials *denials, const struct inside_denial *call,
+                      const char *policy);
+
+/* A file that is not returned. `path` need not be UTF-8. */
+void denials_add_skipped(struct denials *denials, const struct inside_skipped *skipped,
+                         const char *path, size_t path_size);
+
+void denials_add(struct denials *denials, const char *layer, const char *target,
+                 const char *message, uint64_t count);

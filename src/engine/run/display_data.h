@@ -1,0 +1,35 @@
+/* display_data.h - what a cell showed and how it failed, as the result contract says it.
+ *
+ * The program's own kernel sends these objects, so any program can send them too: fields are known
+ * ones of the right type or left out, names of MIME types look like such, and everything is
+ * written anew. An object is looked at while it comes in (stream_copy.h). */
+#pragma once
+
+#include "json/stream_copy.h"
+
+enum { SHOWN_FIELDS_MOST = 6 };
+
+struct shown {
+    struct json_copy copy;
+    bool is_failure;
+    unsigned types; /* MIME types so far */
+    int open;       /* the field whose value is coming in; -1: none */
+    struct shown_span {
+        size_t at, end; /* in copy.text; none: both 0 */
+        bool is_there;
+    } fields[SHOWN_FIELDS_MOST];
+};
+
+/* Begins an object that comes in pieces. It may not be moved until it is done. */
+void shown_begin(struct shown *shown, bool is_failure);
+void shown_take(struct shown *shown, const char *data, size_t size);
+void shown_done(struct shown *shown);
+
+/* All of it has come. Adds {"main","data","chart"} and, where the program gave them, "metadata",
+ * "id" and "update" to `out`. Returns false, and adds nothing, if it was no such object, or has no
+ * data to show. */
+bool shown_write(struct shown *shown, struct bytes *out, bool is_main);
+
+/* Adds {"name","value","traceback","frames"} and, where there are some, "causes" and "exceptions".
+ * Returns false, and adds nothing, if it was no such object, or names no exception. */
+bool shown_write_failure(struct shown *shown, struct bytes *out);

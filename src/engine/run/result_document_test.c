@@ -1,0 +1,130 @@
+/* result_document_test.c - the names of the result contract, frozen. Doors, SDKs and receipts map
+ * from them: a name that changes here breaks somebody. */
+#include "base/test.h"
+
+#include "base/table.h"
+#include "engine/run/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* NOLINTNEXTLINE(misc-no-recursion): depth is bounded */
+static void list_names(struct json_object *value, const char *prefix, struct bytes *out)
+{
+    if (json_object_is_type(value, json_type_array) && json_object_array_length(value) > 0) {
+        char path[256];
+        (void) snprintf(path, sizeof path, "%s[]", prefix);
+        list_names(json_object_array_get_idx(value, 0), path, out);
+    }
+    if (!json_object_is_type(value, json_type_object))
+        return;
+    json_object_object_foreach(value, name, field)
+    {
+        char path[256];
+        (void) snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", name);
+        bytes_print(out, "%s\n", path);
+        list_names(field, path, out);
+    }
+}
+
+/* A run in which everything has happened. */
+static void fill(struct run *run, struct policy *policy, struct template *template)
+{
+    *run = (struct run){ .id = "run_0", .state = RUN_DONE };
+    (void) snprintf(policy->name, sizeof policy->name, "data");
+    limits_init(&policy->maximum);
+    template->name = "python";
+    template->digest = "sha256:0";
+    run->spec.policy = policy;
+    run->spec.template = template;
+    limits_init(&run->spec.limits);
+    harvest_init(&run->harvest, &run->spec.limits, policy->name, NULL);
+    run->has_harvest = true;
+    output_add(&run->harvest.output[0], "printed\xff\n", 9);
+    denials_add(&run->harvest.denials, "network", "socket(AF_INET, SOCK_STREAM)", "no network", 2);
+    run->harvest.artifacts = calloc(1, sizeof *run->harvest.artifacts);
+    require(run->harvest.artifacts, "memory");
+    run->harvest.artifacts[0] =
+        (struct artifact){ .path = strdup("plot.png"), .size = 5, .mime = "image/png" };
+    run->harvest.artifact_count = 1;
+    evidence_init(&run->evidence);
+    run->evidence.exited = true;
+    run->evidence.exit_code = -1;
+    run->evidence.signal = 9;
+    run->evidence.stopped_for = LIMIT_wall;
+    run->evidence.hits[LIMIT_wall] = 1;
+    run->verdict = outcome_judge(&run->evidence);
+    run->walls = 1;
+    run->degraded = 2;
+    (void) fail(&run->fault, ERR_SYSTEM, "a cause");
+}
+
+static const char names[] =
+    "id\nstatus\nfault\nexit_code\nsignal\n"
+    "limit\nlimit.name\nlimit.granted\nlimit.unit\nlimit.used\nlimit.message\n"
+    "limit_hits\nlimit_hits[].name\nlimit_hits[].count\n"
+    "stdout\nstderr\n"
+    "truncated\ntruncated.stdout_total_bytes\ntruncated.stderr_total_bytes\ntruncated.full_output\n"
+    "results\n"
+    "error\nerror.name\nerror.value\nerror.traceback\nerror.frames\n"
+    "artifacts\nartifacts[].path\nartifacts[].bytes\nartifacts[].sha256\nartifacts[]."
+    "mime\nartifacts[].url\n"
+    "denials\ndenials[].layer\ndenials[].target\ndenials[].count\ndenials[].message\n"
+    "network\n"
+    "checks\n"
+    "gate\n"
+    "usage\nusage.wall_ms\nusage.cpu_ms\nusage.memory_peak_bytes\nusage.disk_peak_bytes\n"
+    "usage.processes_peak\nusage.queued_ms\nusage.start\n"
+    "limits\nlimits.wall_ms\nlimits.cpu_ms\nlimits.cpus\nlimits.memory_bytes\nlimits.processes\n"
+    "limits.disk_bytes\nlimits.inodes\nlimits.disk_read_rate_bytes\nlimits.disk_write_rate_bytes\n"
+    "limits.open_files\nlimits.output_bytes\nlimits.artifacts_bytes\nlimits.artifact_files\n"
+    "policy\npolicy.name\npolicy.digest\n"
+    "template\ntemplate.name\ntemplate.digest\n"
+    "isolation\nisolation.tier\nisolation.walls\nisolation.degraded\n"
+    "approval\nreceipt\n";
+
+TEST(every_field_has_its_name_and_place)
+{
+    static struct run run;
+    static struct policy policy;
+    static struct template template;
+    fill(&run, &policy, &template);
+    auto_bytes json = { 0 };
+    result_write(&run, &json);
+    struct json_object *value = json_tokener_parse(bytes_text(&json));
+    require(value, "not JSON: %s", bytes_text(&json));
+    auto_bytes found = { 0 };
+    list_names(value, "", &found);
+    expect(strcmp(bytes_text(&found), names) == 0, "the names are now:\n%s", bytes_text(&found));
+    expect(strstr(bytes_text(&json), "printed\xef\xbf\xbd\\n"),
+           "bytes that are no text become U+FFFD");
+    (void) json_object_put(value);
+    harvest_done(&run.harvest);
+}
+
+TEST(a_limit_says_what_to_ask_for)
+{
+    static struct run run;
+    static struct policy policy;
+    static struct template template;
+    fill(&run, &policy, &template);
+    run.spec.limits.wall = 5000;
+    policy.maximum.wall = 60000;
+    auto_bytes json = { 0 };
+    result_write(&run, &json);
+    expect(strstr(bytes_text(&json),
+                  "\"execution exceeded the 5 s wall-clock limit; output so far and files in "
+                  "/workspace are "
+                  "kept; ask for limits.wall_ms up to 60000 or a wider policy\""),
+           "%s", bytes_text(&json));
+    bytes_done(&json);
+    json = (struct bytes){ 0 };
+    run.counters.cpu_us = 40000;
+    run.started_us = 1;
+    run.ended_us = 5000001;
+    result_write(&run, &json);
+    expect(strstr(bytes_text(&json), "it used 40 ms of processor time; "), "%s", bytes_text(&json));
+    harvest_done(&run.harvest);
+}
+
+TESTS(CASE(every_field_has_its_name_and_place), CASE(a_limit_says_what_to_ask_for))

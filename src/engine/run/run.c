@@ -1,0 +1,152 @@
+/* run.c - how a run comes to be and goes away, and who hears of it between. */
+#include "engine/run/run.h"
+
+#include "base/clock.h"
+#include "engine/session/contexts.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void run_choose_id(char id[RUN_ID_SIZE])
+{
+    unsigned char random[16];
+    randombytes_buf(random, sizeof random);
+    (void) snprintf(id, RUN_ID_SIZE, "run_");
+    (void) sodium_bin2hex(id + 4, RUN_ID_SIZE - 4, random, sizeof random);
+}
+
+struct run *run_make(struct runs *runs)
+{
+    struct run *run = calloc(1, sizeof *run);
+    if (!run)
+        return NULL;
+    run->runs = runs;
+    run->submitted_us = now_us();
+    run->created_ms = wall_clock_ms();
+    run_choose_id(run->id);
+    evidence_init(&run->evidence);
+    run->timer.data = run;
+    (void) uv_timer_init(runs->loop, &run->timer);
+    run->timer_is_open = true;
+    return run;
+}
+
+static void prepare(struct run *run, struct run_request *request)
+{
+    run->request = request;
+    harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, run->runs->blobs);
+    run->harvest.owner = gate_owner(run);
+    run->has_harvest = true;
+    run_wait(run);
+}
+
+int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err)
+{
+    struct run *run = run_make(runs);
+    if (!run) {
+        request_free(request);
+        return fail(err, ERR_SYSTEM, "no memory for a run");
+    }
+    run->account = request->account;
+    run->check_only = request->check_only;
+    if (request->run)
+        (void) snprintf(run->id, sizeof run->id, "%s", request->run);
+    (void) snprintf(run->request_id, sizeof run->request_id, "%s",
+                    request->request_id ? request->request_id : "");
+    if (spec_grant(&run->spec, request, runs->policies, runs->templates, err) < 0 ||
+        account_check_policy(run->account, run->spec.policy->name, err) < 0 ||
+        gate_prepare(run, request, err) < 0) {
+        request_free(request);
+        spec_done(&run->spec);
+        run_free(run);
+        return -1;
+    }
+    if (run_note(run, request, err) < 0) {
+        request_free(request);
+        spec_done(&run->spec);
+        run_free(run);
+        return -1;
+    }
+    prepare(run, request);
+    *ret_run = run;
+    return 0;
+}
+
+int run_new_checker(const struct run *beside, const struct run_spec *place,
+                    struct run_request *request, struct run **ret_run, error *err)
+{
+    struct run *run = run_make(beside->runs);
+    if (!run) {
+        request_free(request);
+        return fail(err, ERR_SYSTEM, "no memory for a run");
+    }
+    run->account = beside->account;
+    run->is_checker = true;
+    if (spec_grant_checker(&run->spec, request, place, err) < 0) {
+        request_free(request);
+        run_free(run);
+        return -1;
+    }
+    prepare(run, request);
+    *ret_run = run;
+    return 0;
+}
+
+void run_drop(struct run *run)
+{
+    run->state = RUN_DONE;
+    run_free(run);
+}
+
+void run_slim(struct run *run)
+{
+    if (run->state != RUN_DONE || run->listeners || !run->has_harvest || run->is_detached)
+        return;
+    run->has_harvest = false;
+    free(run->checks);
+    run->checks = NULL;
+    gate_free(run);
+    harvest_done(&run->harvest);
+    way_story_done(&run->story);
+    spec_done(&run->spec);
+    request_free(run->request);
+    run->request = NULL;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct run *run = handle->data;
+    bytes_done(&run->result);
+    bytes_done(&run->certificates);
+    cell_free(run->cell);
+    free(run);
+}
+
+void run_free(struct run *run)
+{
+    run->listeners = NULL;
+    run->is_detached = false;
+    run_slim(run);
+    gate_free(run);
+    run_record_free(run);
+    settling_free(run);
+    way_free(run->way);
+    uv_close((uv_handle_t *) &run->timer, on_timer_closed);
+}
+
+void run_listen(struct run *run, struct run_listener *listener)
+{
+    listener->next = run->listeners;
+    run->listeners = listener;
+}
+
+void run_unlisten(struct run *run, struct run_listener *listener)
+{
+    for (struct run_listener **at = &run->listeners; *at; at = &(*at)->next)
+        if (*at == listener) {
+            *at = listener->next;
+            break;
+        }
+    run_slim(run);
+}

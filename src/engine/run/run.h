@@ -1,0 +1,179 @@
+/* run.h - one run, as the parts of gloveboxd see it. Doors read it and change nothing.
+ *
+ *  queued --> building --> loading --> running --> collecting --> gating --> done
+ *     |          |            |           |  |          ^  |        |         ^
+ *     |          |            |           |  +-> stopping  +--------+---------+   (a limit, or the
+ *     +----------+------------+-----------+---------+-------------------------+    caller; lost)
+ *
+ * Only a run of whose output something is expected is gating, or one that has said so much that
+ * putting it together takes its time (finalize.h): its sandbox is gone by then. */
+#pragma once
+
+#include "base/clock.h"
+#include "engine/network/egress_client.h"
+#include "engine/review/output_check.h"
+#include "engine/review/precheck.h"
+#include "engine/run/collector.h"
+#include "engine/run/finalize.h"
+#include "engine/run/queue.h"
+#include "engine/run/run_plan.h"
+#include "engine/sandbox/pool.h"
+#include "engine/schedule/accounts.h"
+#include "ledger/statement.h"
+#include "model/outcome.h"
+
+enum run_state {
+    RUN_QUEUED,
+    RUN_BUILDING,
+    RUN_LOADING,
+    RUN_RUNNING,
+    RUN_STOPPING,
+    RUN_COLLECTING,
+    RUN_GATING,
+    RUN_DONE,
+    RUN_STATES
+};
+
+struct run {
+    char id[RUN_ID_SIZE];
+    enum run_state state;
+    struct runs *runs;
+    struct account *account;     /* whose it is: accounts.h */
+    int64_t charged_us;          /* turn_begins() */
+    char request_id[65];         /* of the request that asked for it; "": it is not known */
+    struct run_request *request; /* NULL once the inputs are in */
+    struct run_spec spec;
+    struct harvest harvest;
+    bool has_harvest;   /* until everybody has read it */
+    bool is_detached;   /* and for a while longer: run_detach() */
+    uint64_t number;    /* counts runs, for pages of their list */
+    int64_t created_ms; /* wall clock */
+
+    struct pool_ticket *ticket; /* while building */
+    struct sandbox *sandbox;
+    enum pool_start start;
+    uint64_t walls, degraded;
+    struct way
+        *way; /* out of the sandbox, where the policy has one; a session has that of its cells */
+    struct way_story story; /* what is told of it */
+    bool inputs_are_in, is_collected;
+
+    uv_timer_t timer; /* for the next of these moments */
+    bool timer_is_open;
+    deadline state_ends; /* at_ms 0: never */
+    deadline wall_ends;
+    deadline cpu_look;
+    deadline log_look; /* while another process has the log of receipts locked */
+
+    struct bytes certificates; /* that its programs trust; empty unless TLS is intercepted */
+    size_t next_input;         /* which input is on its way, and from which byte */
+    uint64_t input_offset;
+    bool input_is_open, inputs_are_sent;
+    bool collect_is_sent;
+    bool is_judged;     /* run_settle() */
+    bool is_concluding; /* init stops and collects by itself, once: INSIDE_CONCLUDE */
+
+    int64_t submitted_us, leased_us, started_us, ended_us, done_us;
+    struct counters counters_before, counters;
+    struct evidence evidence;
+    struct verdict verdict;
+    error fault;         /* what glovebox itself could not do, with a run that is lost */
+    bool files_are_lost; /* the sandbox had to be killed before its files were taken */
+
+    bool check_only;     /* nothing of it runs, whatever is found */
+    struct aside *check; /* under way: it does not begin before that has ended */
+    check_told *check_told;
+    struct check_outcome *checks; /* of it */
+    uint64_t checks_cpu_us;       /* of programs of ours beside it */
+    struct gate *gate;            /* what is expected of its output; NULL: nothing */
+    struct settling *settling;    /* of what it has said; NULL: it is put together as it is told */
+    bool is_settled;              /* settling_begin() */
+    bool has_left;                /* runs_leave() */
+    bool leftovers_are_known;     /* when it gave its sandbox back before it was done */
+    uint64_t leftovers;
+    bool is_checker;   /* of another run: nobody but that one knows it (precheck.c) */
+    struct cell *cell; /* it is one of a session (contexts.h); NULL: it has a sandbox of its own */
+    struct run_record *record; /* what its receipt will say of its inputs */
+    char approval[40];         /* that it waits for, was refused, or runs under; "": none */
+    char receipt[RECEIPT_ID_SIZE];
+    struct run_listener *listeners;
+    struct bytes result; /* JSON, once done */
+    struct run *next_queued;
+    struct run *older, *newer;
+};
+
+const char *run_state_name(enum run_state state);
+
+/* output_withhold.c: the state that is told; of what may be withheld the end is told with the
+ * answer.
+ */
+enum run_state run_state_shown(const struct run *run);
+
+/* verdict.c: what it has come to; done by run_conclude() unless somebody wants to know before.
+ */
+void run_settle(struct run *run);
+
+/* run.c */
+int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
+struct run *run_make(struct runs *runs); /* NULL: no memory */
+void run_free(struct run *run);
+/* A run of our own beside another one, as spec_grant_checker() has it. As run_new(). */
+int run_new_checker(const struct run *beside, const struct run_spec *place,
+                    struct run_request *request, struct run **ret_run, error *err);
+void run_drop(struct run *run); /* as run_free(), of one that nobody was told of */
+void run_slim(struct run *run); /* keeps only the result, if it is done and nobody listens */
+
+/* run.c */
+void run_wait(struct run *run);  /* in the queue, from now on */
+bool run_begin(struct run *run); /* into a sandbox; false: there is no room, it stays where it is */
+void run_refuse(struct run *run); /* it waits for a person, or may not run: nothing of it does */
+void run_spare(struct run *run);  /* only the look at it was wanted */
+
+/* verdict.c: judges it, proves it, and writes its result: it is done. */
+void run_conclude(struct run *run);
+void run_foresee_end(const struct run *run); /* its code has ended, its sandbox not yet */
+
+/* runs.c: the run is known from now on; it has reached its end. */
+void runs_list(struct runs *runs, struct run *run);
+void runs_ended(struct runs *runs, struct run *run);
+void runs_leave(struct run *run); /* it needs no sandbox any more: its turn is over before it is */
+void runs_enqueue(struct run *run); /* it waits for its turn from now on */
+
+/* inputs.c: puts inputs on their way while there is room, the caller flushes; sets inputs_are_sent.
+ */
+void run_load(struct run *run);
+
+/* receipt_facts.c: notes a run before it begins, with what it is given; writes its receipt before
+ * it is answered. */
+int run_note(struct run *run, const struct run_request *request, error *err);
+int run_write_receipt(struct run *run, error *err);
+/* Writes into the log that it begins, once: before it has a way out, and before anything of it is
+ * handed out while it runs. All else is handed out after its receipt. Fails  it must not be. */
+int run_tell_began(struct run *run, error *err);
+/* Of a run whose output is withheld: what there is to say now is said in its receipt, sealed, and
+ * nothing of it openly. */
+int run_seal(struct run *run, error *err);
+void run_foresee_receipt(const struct run *run); /* as if this were how it has ended */
+void run_record_free(struct run *run);           /* strikes the note, if no receipt was written */
+
+/* SHA-256 of the code or the command, as the receipt names it. */
+void run_code_hash(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE]);
+
+/* approval_stage.c: asks for the approval that the policy wants. It may begin unless it is held
+ * then: run->evidence says pending or denied. Fails  it must not begin. */
+int run_ask(struct run *run, const struct run_request *request, error *err);
+bool run_is_held(const struct run *run);
+/* The same of one that was checked, and by what was found. Returns whether it may begin. */
+bool run_ask_checked(struct run *run, const struct run_request *request);
+
+/* result_document.c */
+uint64_t run_used(const struct run *run, enum limit_id limit);
+
+/* An error as code raises it, of what glovebox itself has to say. */
+void result_write_error(const char *name, const char *value, struct bytes *out);
+
+void result_write_place(const struct run_spec *spec, uint64_t walls, uint64_t degraded,
+                        struct bytes *out);
+void result_write(const struct run *run, struct bytes *out);
+void result_write_denial(const struct denial *denial, struct bytes *out);
+void result_write_artifact(const struct artifact *artifact, struct bytes *out);

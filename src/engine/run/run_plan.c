@@ -1,0 +1,526 @@
+/* run_plan.c - from words to orders: policy, template, language, limits, argument lists,
+ * environment.
+ */
+#include "engine/run/run_plan.h"
+
+#include "engine/network/trust_bundle.h"
+#include "engine/run/import_scan.h"
+#include "engine/schedule/accounts.h"
+
+#include "base/table.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { VARIABLES_MOST = INSIDE_ARGUMENTS_MOST };
+
+static const char default_language[] = "python";
+
+/* What every program sees; template, policy and request add to it or replace, in this order. */
+static const struct request_variable fixed_variables[] = {
+    /* clang-format off */
+    { "PATH",                    "/usr/local/bin:/usr/bin:/bin" },
+    { "HOME",                    "/home/user" },
+    { "USER",                    "user" },
+    { "LOGNAME",                 "user" },
+    { "SHELL",                   "/bin/bash" },
+    { "LANG",                    "C.UTF-8" },
+    { "TZ",                      "UTC" },
+    { "TMPDIR",                  "/tmp" },
+    { "PWD",                     "/workspace" },
+    { "PYTHONPATH",              "/workspace" },
+    { "PYTHONDONTWRITEBYTECODE", "1" },
+    { "PYTHONUNBUFFERED",        "1" },
+    /* clang-format on */
+};
+
+/* Where the policy has a way out, for programs that ask for a proxy; others need none of it. */
+static const struct request_variable proxy_variables[] = {
+    /* clang-format off */
+    { "http_proxy",  "http://127.0.0.1:3128" },
+    { "https_proxy", "http://127.0.0.1:3128" },
+    { "HTTP_PROXY",  "http://127.0.0.1:3128" },
+    { "HTTPS_PROXY", "http://127.0.0.1:3128" },
+    { "no_proxy",    "localhost,127.0.0.1,::1" },
+    { "NO_PROXY",    "localhost,127.0.0.1,::1" },
+    /* clang-format on */
+};
+
+/* Where TLS is intercepted, for programs that have a list of certificates of their own: to them the
+ * file stands for it, and so it has what the template trusts as well. */
+static const char certificates[] = "/" CERTIFICATES_PATH;
+static const struct request_variable certificate_variables[] = {
+    /* clang-format off */
+    { "SSL_CERT_FILE",       certificates },
+    { "REQUESTS_CA_BUNDLE",  certificates },
+    { "CURL_CA_BUNDLE",      certificates },
+    { "GIT_SSL_CAINFO",      certificates },
+    { "PIP_CERT",            certificates },
+    { "NODE_EXTRA_CA_CERTS", certificates },
+    /* clang-format on */
+};
+
+struct environment {
+    size_t count;
+    struct request_variable list[VARIABLES_MOST];
+};
+
+static int set_variable(struct environment *environment, const char *name, const char *value,
+                        error *err)
+{
+    for (size_t i = 0; i < environment->count; i++)
+        if (strcmp(environment->list[i].name, name) == 0) {
+            environment->list[i].value = value;
+            return 0;
+        }
+    if (environment->count == VARIABLES_MOST)
+        return fail(err, ERR_TOO_LARGE, "the environment has more than %d names", VARIABLES_MOST);
+    environment->list[environment->count++] = (struct request_variable){ name, value };
+    return 0;
+}
+
+/* Nothing that gloveboxd itself was started with, except in a test build that leaves this wall out.
+ */
+static int inherit_environment(struct environment *environment, error *err)
+{
+#ifdef GLOVEBOX_LEAVE_OUT
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
+    const char *left_out = getenv("GLOVEBOX_LEAVE_OUT");
+    bool inherits = left_out && strtoull(left_out, NULL, 0) & (1ULL << WALL_environment);
+    for (char **variable = environ; inherits && *variable; variable++) {
+        char *name = strdup(*variable); /* kept: it is a build for tests */
+        char *equals = name ? strchr(name, '=') : NULL;
+        if (!equals)
+            continue;
+        *equals = '\0';
+        if (set_variable(environment, name, equals + 1, err) < 0)
+            return -1;
+    }
+#endif
+    (void) environment;
+    (void) err;
+    return 0;
+}
+
+bool spec_intercepts(const struct run_spec *spec)
+{
+    return spec->network == POLICY_NETWORK_RULES && network_policy_intercepts(spec->way);
+}
+
+static int gather_environment(struct environment *environment, const struct run_spec *spec,
+                              const struct run_request *request, error *err)
+{
+    if (inherit_environment(environment, err) < 0)
+        return -1;
+    for_each(variable, fixed_variables)
+        if (set_variable(environment, variable->name, variable->value, err) < 0)
+            return -1;
+    if (spec->network == POLICY_NETWORK_RULES)
+        for_each(variable, proxy_variables)
+            if (set_variable(environment, variable->name, variable->value, err) < 0)
+                return -1;
+    if (spec_intercepts(spec))
+        for_each(variable, certificate_variables)
+            if (set_variable(environment, variable->name, variable->value, err) < 0)
+                return -1;
+    const struct template *template = spec->template;
+    for (size_t i = 0; i < template->variable_count; i++)
+        if (set_variable(environment, template->variables[i], template->values[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < spec->policy->variable_count; i++)
+        if (set_variable(environment, spec->policy->variables[i].name,
+                         spec->policy->variables[i].value, err) < 0)
+            return -1;
+    for (size_t i = 0; i < request->variable_count; i++)
+        if (set_variable(environment, request->variables[i].name, request->variables[i].value,
+                         err) < 0)
+            return -1;
+    return 0;
+}
+
+/* What a START says. Only words of the template may hold "{file}": the first `own`. */
+struct words {
+    const struct environment *environment;
+    uint32_t flags;
+    size_t own;
+    size_t count;
+    const char *list[INSIDE_ARGUMENTS_MOST];
+};
+
+static int add_words(struct words *words, const char *const *more, size_t count, error *err)
+{
+    if (count > INSIDE_ARGUMENTS_MOST - words->count)
+        return fail(err, ERR_TOO_LARGE, "the program has more than %d arguments",
+                    INSIDE_ARGUMENTS_MOST);
+    for (size_t i = 0; i < count; i++)
+        words->list[words->count++] = more[i];
+    return 0;
+}
+
+/* Adds a text and its NUL; "{file}" becomes the absolute path of the code. */
+static void add_string(struct bytes *payload, const char *text, const struct run_spec *spec)
+{
+    static const char file[] = "{file}";
+    const char *found = spec && spec->code_path ? strstr(text, file) : NULL;
+    if (found) {
+        bytes_add(payload, text, (size_t) (found - text));
+        bytes_add_text(payload, spec->code_is_system ? "/" : "/workspace/");
+        bytes_add_text(payload, spec->code_path);
+        text = found + sizeof file - 1;
+    }
+    bytes_add(payload, text, strlen(text) + 1);
+}
+
+/* Writes the payload of a START. */
+static int write_start(const struct run_spec *spec, const struct words *words,
+                       struct bytes *payload, error *err)
+{
+    const struct environment *environment = words->environment;
+    struct inside_start start = {
+        .flags = words->flags,
+        .arguments = (uint16_t) words->count,
+        .variables = (uint16_t) environment->count,
+    };
+    bytes_add(payload, &start, sizeof start);
+    add_string(payload, "/workspace", NULL);
+    for (size_t i = 0; i < words->count; i++)
+        add_string(payload, words->list[i], i < words->own ? spec : NULL);
+    for (size_t i = 0; i < environment->count; i++) {
+        bytes_add_text(payload, environment->list[i].name);
+        bytes_add_text(payload, "=");
+        add_string(payload, environment->list[i].value, NULL);
+    }
+    if (payload->failed)
+        return fail(err, ERR_SYSTEM, "no memory for an argument list");
+    if (payload->size > INSIDE_PAYLOAD_MOST)
+        return fail(err, ERR_TOO_LARGE,
+                    "arguments and environment have %zu bytes, %d are allowed; use files or stdin",
+                    payload->size, INSIDE_PAYLOAD_MOST);
+    return 0;
+}
+
+static int write_command(struct run_spec *spec, const struct run_request *request, uint32_t flags,
+                         const struct environment *environment, error *err)
+{
+    struct words words = { .environment = environment, .flags = flags };
+    if (add_words(&words, request->command, request->command_count, err) < 0)
+        return -1;
+    return write_start(spec, &words, &spec->program, err);
+}
+
+static int write_code(struct run_spec *spec, const struct run_request *request, uint32_t flags,
+                      const struct environment *environment, error *err)
+{
+    const struct language *language = spec->language;
+    struct words words = { .environment = environment, .own = language->compile_count };
+    if (language->compile_count > 0) {
+        if (add_words(&words, language->compile, language->compile_count, err) < 0 ||
+            write_start(spec, &words, &spec->compile, err) < 0)
+            return -1;
+        words.count = 0;
+    }
+    words.flags = flags;
+    words.own = language->command_count;
+    if (add_words(&words, language->command, language->command_count, err) < 0 ||
+        add_words(&words, request->arguments, request->argument_count, err) < 0)
+        return -1;
+    return write_start(spec, &words, &spec->program, err);
+}
+
+/* For stdin of a forked interpreter: what its pipe's other end takes without waiting. */
+enum { STDIN_MOST_FORKED = 60000 };
+
+/* Decides whether the code runs in an interpreter that is warm already. */
+static int choose_set(struct run_spec *spec, const struct run_request *request, error *err)
+{
+    bool is_python = strcmp(spec->language->name, "python") == 0;
+    spec->set = -1;
+    if (is_python && !request->is_cold && request->stdin_content.size <= STDIN_MOST_FORKED)
+        spec->set = imports_choose(spec->template, request->code.text, request->code.text_size);
+    if (request->is_cell && !is_python)
+        return fail(err, ERR_BAD_REQUEST, "mode 'cell' is for python; use mode 'script' for %.40s",
+                    spec->language->name);
+    if (request->is_cell && spec->set < 0)
+        return fail(
+            err, ERR_BAD_REQUEST,
+            "mode 'cell' needs a warm interpreter: a daemon (glovebox serve), a template with "
+            "zygotes, not 'cold', and at most %d bytes of stdin",
+            STDIN_MOST_FORKED);
+    return 0;
+}
+
+/* Writes the payload of an EXECUTE. The code goes along if it fits and is no file of the workspace.
+ */
+static int write_execute(struct run_spec *spec, const struct run_request *request,
+                         const struct environment *environment, error *err)
+{
+    struct bytes *payload = &spec->execute;
+    if (request->argument_count >= INSIDE_ARGUMENTS_MOST)
+        return fail(err, ERR_TOO_LARGE, "the program has more than %d arguments",
+                    INSIDE_ARGUMENTS_MOST - 1);
+    struct inside_execute execute = {
+        .mode = request->is_cell ? INSIDE_MODE_CELL : INSIDE_MODE_SCRIPT,
+        .flags = request->is_cell ? INSIDE_EXECUTE_LAST : 0,
+        .arguments = (uint16_t) (request->argument_count + 1),
+        .variables = (uint16_t) environment->count,
+    };
+    auto_bytes path = { 0 };
+    bytes_print(&path, "%s%s", spec->code_is_system ? "/" : "/workspace/", spec->code_path);
+    bytes_add(payload, &execute, sizeof execute);
+    add_string(payload, "/workspace", NULL);
+    add_string(payload, request->is_cell && !request->filename ? "" : bytes_text(&path), NULL);
+    add_string(payload, bytes_text(&path), NULL);
+    for (size_t i = 0; i < request->argument_count; i++)
+        add_string(payload, request->arguments[i], NULL);
+    for (size_t i = 0; i < environment->count; i++) {
+        bytes_add_text(payload, environment->list[i].name);
+        bytes_add_text(payload, "=");
+        add_string(payload, environment->list[i].value, NULL);
+    }
+    if (payload->failed || path.failed)
+        return fail(err, ERR_SYSTEM, "no memory for an argument list");
+    if (payload->size > INSIDE_PAYLOAD_MOST)
+        return fail(err, ERR_TOO_LARGE,
+                    "arguments and environment have %zu bytes, %d are allowed; use files or stdin",
+                    payload->size, INSIDE_PAYLOAD_MOST);
+    spec->code_is_in_frame = spec->code_is_system && !request->code.is_base64 &&
+                             request->code.size <= INSIDE_PAYLOAD_MOST - payload->size;
+    if (spec->code_is_in_frame) {
+        execute.code_size = (uint32_t) request->code.size;
+        execute.flags |= INSIDE_EXECUTE_WRITE;
+        memcpy(payload->data, &execute, sizeof execute);
+        bytes_add(payload, request->code.text, request->code.text_size);
+    }
+    return payload->failed ? fail(err, ERR_SYSTEM, "no memory for the code") : 0;
+}
+
+static int name_code(struct run_spec *spec, const struct run_request *request, error *err)
+{
+    spec->code_path = request->filename;
+    if (request->filename)
+        return 0;
+    spec->code_is_system = true;
+    bytes_print(&spec->code_path_text, "run/%s", spec->language->file);
+    spec->code_path = bytes_text(&spec->code_path_text);
+    return spec->code_path_text.failed ? fail(err, ERR_SYSTEM, "no memory for a path") : 0;
+}
+
+static int find_template(struct run_spec *spec, const struct run_request *request,
+                         const struct templates *templates, error *err)
+{
+    const char *name = request->template ? request->template : spec->policy->template;
+    int index = templates_find(templates, name);
+    if (index < 0 && request->template)
+        return fail(err, ERR_NOT_FOUND,
+                    "no template is named '%.60s' here; glovebox template list has those that are "
+                    "built, and that can be",
+                    name);
+    if (index < 0)
+        return fail(
+            err, ERR_UNAVAILABLE,
+            "policy %.40s needs template %.40s, which is not built; build it with: glovebox "
+            "template build %.40s, or name another policy",
+            spec->policy->name, name, name);
+    spec->template_index = (uint32_t) index;
+    spec->template = &templates->list[index];
+    return 0;
+}
+
+int spec_language(const struct run_spec *spec, const char *name,
+                  const struct language **ret_language, error *err)
+{
+    const struct policy *policy = spec->policy;
+    const struct language *language = template_language(spec->template, name);
+    if (!language) {
+        char names[128] = "";
+        for (size_t i = 0, used = 0; i < spec->template->language_count && used < sizeof names; i++)
+            used += (size_t) snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
+                                      spec->template->languages[i].name);
+        return fail(err, ERR_NOT_FOUND, "template %s has no language '%.40s'; it has: %s",
+                    spec->template->name, name, names);
+    }
+    if (!policy_allows_language(policy, name))
+        return fail(err, ERR_POLICY,
+                    "policy %s does not allow language '%.40s'; ask for another policy",
+                    policy->name, name);
+    *ret_language = language;
+    return 0;
+}
+
+static int find_language(struct run_spec *spec, const struct run_request *request, error *err)
+{
+    const struct policy *policy = spec->policy;
+    const char *name = request->language;
+    if (!name && request->command_count > 0)
+        return 0;
+    if (!name)
+        name = policy_allows_language(policy, default_language) || policy->language_count == 0
+                   ? default_language
+                   : policy->languages[0];
+    return spec_language(spec, name, &spec->language, err);
+}
+
+/* What certainly does not fit is refused before anything is built. */
+static int check_sizes(const struct run_spec *spec, const struct run_request *request, error *err)
+{
+    uint64_t bytes = request->code.size + request->stdin_content.size;
+    for (size_t i = 0; i < request->file_count; i++)
+        bytes += request->files[i].content.size;
+    if (bytes > spec->limits.disk)
+        return fail(
+            err, ERR_TOO_LARGE,
+            "code, stdin and files have %llu bytes, limits.disk_bytes is %llu; ask for more",
+            (unsigned long long) bytes, (unsigned long long) spec->limits.disk);
+    if (request->file_count + 1 > spec->limits.inodes)
+        return fail(err, ERR_TOO_LARGE, "%zu files do not fit into limits.inodes of %llu",
+                    request->file_count, (unsigned long long) spec->limits.inodes);
+    return 0;
+}
+
+/* Where it stands has been decided. */
+static int grant_there(struct run_spec *spec, const struct run_request *request, error *err)
+{
+    if (find_language(spec, request, err) < 0 || check_sizes(spec, request, err) < 0)
+        return -1;
+    spec->set = -1; /* but for what a warm interpreter runs */
+    struct environment environment = { 0 };
+    uint32_t flags = INSIDE_START_MAIN | (request->has_stdin ? INSIDE_START_STDIN_FILE : 0);
+    int result = gather_environment(&environment, spec, request, err);
+    if (result == 0 && request->command_count > 0)
+        result = write_command(spec, request, flags, &environment, err);
+    else if (result == 0) {
+        result = name_code(spec, request, err);
+        if (result == 0)
+            result = choose_set(spec, request, err);
+        if (result == 0 && spec->set >= 0)
+            result = write_execute(spec, request, &environment, err);
+        else if (result == 0)
+            result = write_code(spec, request, flags, &environment, err);
+    }
+    if (result < 0)
+        spec_done(spec);
+    return result;
+}
+
+int spec_grant(struct run_spec *spec, const struct run_request *request,
+               const struct policies *policies, const struct templates *templates, error *err)
+{
+    return spec_grant_place(spec, request, policies, templates, err) < 0
+               ? -1
+               : grant_there(spec, request, err);
+}
+
+int spec_grant_checker(struct run_spec *spec, const struct run_request *request,
+                       const struct run_spec *place, error *err)
+{
+    const struct policy *policy = place->policy;
+    *spec = (struct run_spec){ .set = -1,
+                               .policy = policy,
+                               .limits = policy->limits,
+                               .network = policy->network,
+                               .way = &policy->way,
+                               .template_index = place->template_index,
+                               .template = place->template };
+    return grant_there(spec, request, err);
+}
+
+/* Less of the network than the policy allows, if the request says so. */
+static int grant_network(struct run_spec *spec, const struct network_wish *wish, error *err)
+{
+    spec->network = spec->policy->network;
+    spec->way = &spec->policy->way;
+    if (!wish || !wish->is_given)
+        return 0;
+    spec->narrowed = calloc(1, sizeof *spec->narrowed);
+    if (!spec->narrowed)
+        return fail(err, ERR_SYSTEM, "no memory for the rules of a network");
+    if (network_narrow(spec->policy, wish, spec->narrowed, err) < 0) {
+        spec_done(spec);
+        return -1;
+    }
+    if (spec->narrowed->count == 0)
+        spec->network = POLICY_NETWORK_NONE;
+    spec->way = spec->narrowed;
+    return 0;
+}
+
+void spec_usual_policy(const struct account *account, const struct policies *policies,
+                       const struct templates *templates, char ret_name[POLICY_NAME_SIZE])
+{
+    const char *allowed = account ? account->key.policies : "";
+    const struct policy *data;
+    error unused;
+    bool has_data = policies_find(policies, "data", &data, &unused) == 0 &&
+                    templates_find(templates, data->template) >= 0;
+    (void) snprintf(ret_name, POLICY_NAME_SIZE, "%s",
+                    policies->usual[0] ? policies->usual
+                    : has_data         ? "data"
+                                       : "minimal");
+    if (account && !key_allows_policy(&account->key, ret_name))
+        (void) snprintf(ret_name, POLICY_NAME_SIZE, "%.*s", (int) strcspn(allowed, ","), allowed);
+}
+
+int spec_grant_place(struct run_spec *spec, const struct run_request *request,
+                     const struct policies *policies, const struct templates *templates, error *err)
+{
+    *spec = (struct run_spec){ .set = -1 };
+    char usual[POLICY_NAME_SIZE] = "";
+    if (!request->policy)
+        spec_usual_policy(request->account, policies, templates, usual);
+    if (policies_find(policies, request->policy ? request->policy : usual, &spec->policy, err) <
+            0 ||
+        policy_narrow(spec->policy, &request->limits, &spec->limits, err) < 0 ||
+        find_template(spec, request, templates, err) < 0 ||
+        grant_network(spec, request->network, err) < 0)
+        return -1;
+    spec->set = (int) spec->template->set_count - 1; /* the richest: nobody knows what will come */
+    if (!policy_allows_language(spec->policy, default_language))
+        spec->set = -1;
+    return 0;
+}
+
+int spec_environment(const struct run_spec *spec, const struct run_request *request,
+                     const struct run_request *more, struct variables *ret_variables, error *err)
+{
+    struct bytes *text = &ret_variables->text;
+    struct environment environment = { 0 };
+    if (gather_environment(&environment, spec, request, err) < 0)
+        return -1;
+    for (size_t i = 0; more && i < more->variable_count; i++)
+        if (set_variable(&environment, more->variables[i].name, more->variables[i].value, err) < 0)
+            return -1;
+    for (size_t i = 0; i < environment.count; i++) {
+        bytes_add_text(text, environment.list[i].name);
+        bytes_add_text(text, "=");
+        add_string(text, environment.list[i].value, NULL);
+    }
+    ret_variables->count = (uint16_t) environment.count;
+    if (text->size > INSIDE_PAYLOAD_MOST / 2)
+        return fail(err, ERR_TOO_LARGE, "the environment has %zu bytes, %d are allowed", text->size,
+                    INSIDE_PAYLOAD_MOST / 2);
+    return text->failed ? fail(err, ERR_SYSTEM, "no memory for an environment") : 0;
+}
+
+void spec_done(struct run_spec *spec)
+{
+    bytes_done(&spec->code_path_text);
+    bytes_done(&spec->compile);
+    bytes_done(&spec->program);
+    bytes_done(&spec->execute);
+    free(spec->narrowed);
+    spec->narrowed = NULL;
+}
+
+enum spawn_network spec_network(const struct run_spec *spec)
+{
+    return spec->network <= POLICY_NETWORK_NONE ? SPAWN_NETWORK_NONE : SPAWN_NETWORK_LOOPBACK;
+}
+
+struct spawn_way spec_way(const struct run_spec *spec)
+{
+    struct spawn_way way = { .is_open = spec->network == POLICY_NETWORK_RULES };
+    if (way.is_open)
+        way.port_count = (uint16_t) network_policy_ports(&spec->policy->way, way.ports);
+    return way;
+}

@@ -1,0 +1,243 @@
+/* cgroup_counters.c - one table for both layouts of control groups: the first row that can be read
+ * wins.
+ */
+#include "engine/sandbox/cgroup_counters.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_MOST = 1024 };
+
+/* COUNTER rows: where a number stands, which word precedes it (NULL: it stands alone), and how many
+ * of its units make one of ours. */
+static const struct counter_row {
+    size_t field;
+    enum group_kind group;
+    const char *file;
+    const char *word;
+    uint64_t divide_by;
+} rows[] = {
+/* clang-format off */
+#define FIELD(name) offsetof(struct counters, name)
+    { FIELD(cpu_us),            GROUP_CPUACCT, "cpuacct.usage",              NULL,             1000 },
+    { FIELD(cpu_us),            GROUP_CPU,     "cpuacct.usage",              NULL,             1000 },
+    { FIELD(cpu_us),            GROUP_UNIFIED, "cpu.stat",                   "usage_usec",     1 },
+    { FIELD(memory_peak_bytes), GROUP_MEMORY,  "memory.max_usage_in_bytes",  NULL,             1 },
+    { FIELD(memory_peak_bytes), GROUP_UNIFIED, "memory.peak",                NULL,             1 }, /* Linux 5.19 */
+    { FIELD(memory_peak_bytes), GROUP_UNIFIED, "memory.current",             NULL,             1 },
+    { FIELD(memory_kills),      GROUP_MEMORY,  "memory.oom_control",         "oom_kill",       1 },
+    { FIELD(memory_kills),      GROUP_UNIFIED, "memory.events",              "oom_kill",       1 },
+    { FIELD(memory_full),       GROUP_MEMORY,  "memory.failcnt",             NULL,             1 },
+    { FIELD(memory_full),       GROUP_UNIFIED, "memory.events",              "max",            1 },
+    { FIELD(processes_peak),    GROUP_PIDS,    "pids.peak",                  NULL,             1 }, /* Linux 6.1 */
+    { FIELD(processes_peak),    GROUP_PIDS,    "pids.current",               NULL,             1 },
+    { FIELD(processes_peak),    GROUP_UNIFIED, "pids.peak",                  NULL,             1 },
+    { FIELD(processes_peak),    GROUP_UNIFIED, "pids.current",               NULL,             1 },
+    { FIELD(processes_refused), GROUP_PIDS,    "pids.events",                "max",            1 },
+    { FIELD(processes_refused), GROUP_UNIFIED, "pids.events",                "max",            1 },
+    { FIELD(throttled),         GROUP_CPU,     "cpu.stat",                   "nr_throttled",   1 },
+    { FIELD(throttled),         GROUP_UNIFIED, "cpu.stat",                   "nr_throttled",   1 },
+    { FIELD(throttled_us),      GROUP_CPU,     "cpu.stat",                   "throttled_time", 1000 },
+    { FIELD(throttled_us),      GROUP_UNIFIED, "cpu.stat",                   "throttled_usec", 1 },
+#undef FIELD
+    /* clang-format on */
+};
+_Static_assert(COUNT_OF(rows) == COUNTER_ROWS, "a place for each file that may be held open");
+
+void group_directories_init(struct group_directories *groups)
+{
+    for_each(fd, groups->fd)
+        *fd = -1;
+    groups->is_held = false;
+}
+
+/* The first row that reads the same file. */
+static size_t first_with_file_of(size_t row)
+{
+    size_t first = 0;
+    while (rows[first].group != rows[row].group || strcmp(rows[first].file, rows[row].file) != 0)
+        first++;
+    return first;
+}
+
+void group_directories_hold(struct group_directories *groups)
+{
+    if (groups->is_held)
+        return;
+    groups->is_held = true;
+    for (size_t i = 0; i < COUNTER_ROWS; i++) {
+        int directory = groups->fd[rows[i].group];
+        groups->held[i] = -1;
+        if (directory >= 0 && first_with_file_of(i) == i)
+            groups->held[i] = openat(directory, rows[i].file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    }
+}
+
+void group_directories_done(struct group_directories *groups)
+{
+    for_each(fd, groups->fd) {
+        close_fd(fd);
+        *fd = -1;
+    }
+    if (groups->is_held)
+        for_each(fd, groups->held)
+            close_fd(fd);
+    groups->is_held = false;
+}
+
+static bool read_open(int file, char text[TEXT_MOST])
+{
+    ssize_t got = file < 0 ? -1 : pread(file, text, TEXT_MOST - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
+static bool read_row(const struct group_directories *groups, size_t row, char text[TEXT_MOST])
+{
+    int directory = groups->fd[rows[row].group];
+    if (directory < 0)
+        return false;
+    auto_fd opened = -1;
+    if (!groups->is_held)
+        opened = openat(directory, rows[row].file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int file = groups->is_held ? groups->held[first_with_file_of(row)] : opened;
+    return read_open(file, text);
+}
+
+/* The number behind `word` at the beginning of a line; "max" must not be found in "max_usage". */
+static bool find_number(const char *text, const char *word, uint64_t *ret_number)
+{
+    size_t length = word ? strlen(word) : 0;
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (word && (strncmp(line, word, length) != 0 || line[length] != ' '))
+            continue;
+        const char *digits = word ? line + length + 1 : line;
+        if (*digits < '0' || *digits > '9')
+            return false;
+        *ret_number = strtoull(digits, NULL, 10);
+        return true;
+    }
+    return false;
+}
+
+static uint64_t *field_of(struct counters *counters, size_t field)
+{
+    return (uint64_t *) (void *) ((char *) counters + field);
+}
+
+void counters_read(const struct group_directories *groups, struct counters *ret_counters)
+{
+    *ret_counters = (struct counters){ 0 };
+    char text[TEXT_MOST] = "";
+    const struct counter_row *read = NULL; /* whose file is in `text`: two rows may share one */
+    size_t found = SIZE_MAX;
+    for_each(row, rows) {
+        if (row->field == found || groups->fd[row->group] < 0)
+            continue;
+        bool same = read && read->group == row->group && strcmp(read->file, row->file) == 0;
+        if (!same) {
+            read = NULL;
+            if (!read_row(groups, (size_t) (row - rows), text))
+                continue;
+            read = row;
+        }
+        uint64_t number;
+        if (find_number(text, row->word, &number)) {
+            *field_of(ret_counters, row->field) = number / row->divide_by;
+            ret_counters->sources[row->field / sizeof(uint64_t)] = (unsigned char) (row - rows + 1);
+            found = row->field;
+        }
+    }
+}
+
+uint64_t counters_cpu_us(const struct group_directories *groups)
+{
+    char text[TEXT_MOST];
+    for_each(row, rows) {
+        uint64_t number;
+        if (row->field == offsetof(struct counters, cpu_us) &&
+            read_row(groups, (size_t) (row - rows), text) && find_number(text, row->word, &number))
+            return number / row->divide_by;
+    }
+    return 0;
+}
+
+_Static_assert(offsetof(struct counters, sources) == COUNTERS_MOST * sizeof(uint64_t),
+               "the counters stand before their sources, one number each");
+
+size_t counters_evidence(const struct counters *counters, struct fact_counter ret[COUNTERS_MOST])
+{
+    static const char *const names[COUNTERS_MOST] = {
+        "cpu_us",         "memory_peak_bytes", "memory_kills", "memory_full",
+        "processes_peak", "processes_refused", "throttled",    "throttled_us",
+    };
+    static const char *const groups[GROUPS] = {
+        [GROUP_UNIFIED] = "unified", [GROUP_MEMORY] = "memory",   [GROUP_PIDS] = "pids",
+        [GROUP_CPU] = "cpu",         [GROUP_CPUACCT] = "cpuacct", [GROUP_BLKIO] = "blkio",
+        [GROUP_FREEZER] = "freezer",
+    };
+    size_t count = 0;
+    for (size_t i = 0; i < COUNTERS_MOST; i++) {
+        if (counters->sources[i] == 0)
+            continue;
+        const struct counter_row *row = &rows[counters->sources[i] - 1];
+        uint64_t value;
+        memcpy(&value, (const char *) counters + i * sizeof value, sizeof value);
+        ret[count++] = (struct fact_counter){ names[i], groups[row->group], row->file, value };
+    }
+    return count;
+}
+
+bool counters_count(const struct group_directories *groups, uint64_t *ret_count)
+{
+    char text[TEXT_MOST];
+    for_each(row, rows)
+        if (strcmp(row->file, "pids.current") == 0 && read_row(groups, (size_t) (row - rows), text))
+            return find_number(text, NULL, ret_count);
+    return false;
+}
+
+/* v1 says FREEZING until the last process stands; v2 counts none that still runs as frozen. */
+enum freezer counters_freezer(const struct group_directories *groups)
+{
+    char text[TEXT_MOST];
+    uint64_t is_frozen = 0;
+    bool is_unified = groups->fd[GROUP_UNIFIED] >= 0;
+    int directory = groups->fd[is_unified ? GROUP_UNIFIED : GROUP_FREEZER];
+    auto_fd file = directory < 0 ? -1
+                                 : openat(directory, is_unified ? "cgroup.events" : "freezer.state",
+                                          O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (!read_open(file, text) || (is_unified && !find_number(text, "frozen", &is_frozen)))
+        return FREEZER_NONE;
+    if (!is_unified)
+        is_frozen = strncmp(text, "FROZEN", 6) == 0;
+    return is_frozen ? FREEZER_FROZEN : FREEZER_THAWED;
+}
+
+uint64_t counters_processes(const struct group_directories *groups)
+{
+    uint64_t number = 0;
+    (void) counters_count(groups, &number);
+    return number;
+}
+
+static uint64_t since(uint64_t now, uint64_t start)
+{
+    return now > start ? now - start : 0;
+}
+
+void counters_subtract(struct counters *counters, const struct counters *start)
+{
+    counters->cpu_us = since(counters->cpu_us, start->cpu_us);
+    counters->memory_kills = since(counters->memory_kills, start->memory_kills);
+    counters->memory_full = since(counters->memory_full, start->memory_full);
+    counters->processes_refused = since(counters->processes_refused, start->processes_refused);
+    counters->throttled = since(counters->throttled, start->throttled);
+    counters->throttled_us = since(counters->throttled_us, start->throttled_us);
+}

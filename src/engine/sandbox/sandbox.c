@@ -1,0 +1,399 @@
+/* sandbox.c - one reading a turn, and no more than all of them may take: what one sandbox sends
+ * waits for the next turn, after the others had theirs. */
+#include "engine/sandbox/sandbox.h"
+
+#include "base/bytes.h"
+#include "base/packet.h"
+#include "engine/observe/log.h"
+#include "engine/observe/loop_monitor.h"
+#include "engine/sandbox/frame_reader.h"
+#include "engine/schedule/loop_fairness.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* What all sandboxes together may take of a turn of the loop before the next of them is put off. */
+enum { SANDBOXES_US = 5000, WAITING_MOST = 256 * 1024 };
+
+struct sandbox {
+    struct spawner_link *spawner;
+    struct spawn_slot name;
+    uint64_t walls, degraded;
+    struct group_directories groups;
+    uint64_t rest_cpu_us; /* 0: not known */
+    int stream;
+    uv_poll_t poll;
+    int watched; /* events that the loop looks for now */
+    bool is_broken;
+    bool is_closed;
+    bool wants_room;
+    uint64_t round; /* for loop_fairness.h */
+    struct sandbox_user user;
+    struct bytes waiting; /* frames on their way to init */
+    size_t sent;          /* of them */
+    unsigned gift_count;  /* descriptors among them: each goes with the byte at `at`, in order */
+    struct gift {
+        int fd;
+        size_t at;
+    } gifts[SANDBOX_GIFTS_MOST];
+    unsigned socket_count; /* of the way out */
+    int sockets[SANDBOX_SOCKETS_MOST];
+    struct inside_reader reader;
+};
+
+static void on_event(uv_poll_t *poll, int status, int events);
+
+static void watch(struct sandbox *sandbox, int events)
+{
+    if (sandbox->is_broken || sandbox->is_closed || sandbox->watched == events)
+        return;
+    sandbox->watched = events;
+    if (events == 0)
+        (void) uv_poll_stop(&sandbox->poll);
+    else
+        (void) uv_poll_start(&sandbox->poll, events, on_event);
+}
+
+static void give_up(struct sandbox *sandbox, const error *cause)
+{
+    if (sandbox->is_broken || sandbox->is_closed)
+        return;
+    watch(sandbox, 0);
+    sandbox->is_broken = true;
+    if (sandbox->user.broken)
+        sandbox->user.broken(sandbox->user.context, cause);
+}
+
+void sandbox_kill(struct sandbox *sandbox, const error *cause)
+{
+    give_up(sandbox, cause);
+}
+
+void sandbox_freeze(struct sandbox *sandbox, bool is_frozen)
+{
+    spawner_freeze(sandbox->spawner, &sandbox->name, is_frozen);
+}
+
+static enum loop_cause cause_of(uint16_t kind)
+{
+    static const unsigned char causes[] = {
+        [INSIDE_OUTPUT] = CAUSE_OUTPUT, [INSIDE_RESULT] = CAUSE_RESULT,
+        [INSIDE_EXECUTED] = CAUSE_END,  [INSIDE_EXITED] = CAUSE_END,
+        [INSIDE_STOPPED] = CAUSE_END,   [INSIDE_DONE] = CAUSE_END,
+        [INSIDE_FILE] = CAUSE_FILE,     [INSIDE_DATA] = CAUSE_FILE,
+        [INSIDE_END] = CAUSE_FILE,      [INSIDE_ENTRY] = CAUSE_FILE,
+        [INSIDE_CHANGE] = CAUSE_FILE,   [INSIDE_SKIPPED] = CAUSE_FILE,
+        [INSIDE_DENIAL] = CAUSE_DENIAL,
+    };
+    return kind < sizeof causes && causes[kind] ? (enum loop_cause) causes[kind] : CAUSE_SANDBOX;
+}
+
+static int frame_came(void *context, const struct inside_frame *frame, const unsigned char *payload,
+                      error *err)
+{
+    struct sandbox *sandbox = context;
+    if (!sandbox->user.frame)
+        return fail(err, ERR_PROTOCOL, "glovebox-init spoke unasked");
+    struct loop_place place = loop_enter(cause_of(frame->kind), NULL);
+    int result = sandbox->user.frame(sandbox->user.context, frame, payload, err);
+    loop_leave(place);
+    if (result < 0)
+        return -1;
+    return sandbox->is_broken || sandbox->is_closed ? 1 : result;
+}
+
+/* Descriptors come with init's first word, before any code has run, and never again. */
+static void take_sockets(struct sandbox *sandbox, struct msghdr *message)
+{
+    unsigned room = SANDBOX_SOCKETS_MOST - sandbox->socket_count;
+    unsigned came = take_descriptors(message, sandbox->sockets + sandbox->socket_count, room);
+    sandbox->socket_count += came < room ? came : room;
+}
+
+static ssize_t receive(struct sandbox *sandbox, void *place, size_t room)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof sandbox->sockets)];
+    } rights;
+    struct iovec part = { place, room };
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = rights.space,
+                              .msg_controllen = sizeof rights.space };
+    if (sandbox->reader.said_hello)
+        return recv(sandbox->stream, place, room, MSG_DONTWAIT);
+    ssize_t got = recvmsg(sandbox->stream, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got > 0)
+        take_sockets(sandbox, &message);
+    return got;
+}
+
+unsigned sandbox_take_sockets(struct sandbox *sandbox, int ret_sockets[SANDBOX_SOCKETS_MOST])
+{
+    unsigned count = sandbox->socket_count;
+    memcpy(ret_sockets, sandbox->sockets, count * sizeof sandbox->sockets[0]);
+    sandbox->socket_count = 0;
+    return count;
+}
+
+static int read_once(struct sandbox *sandbox, error *err)
+{
+    size_t room;
+    unsigned char *place = inside_reader_room(&sandbox->reader, &room);
+    ssize_t got = receive(sandbox, place, room);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got < 0)
+        return fail_os(err, "read from the sandbox");
+    if (got == 0)
+        return fail(err, ERR_PROTOCOL, "glovebox-init ended unasked");
+    int result = inside_reader_took(&sandbox->reader, (size_t) got, frame_came, sandbox, err);
+    if (result < 0)
+        return -1;
+    if (sandbox->socket_count > 0 && sandbox->user.way && !sandbox->is_closed)
+        sandbox->user.way(sandbox->user.context);
+    return 0;
+}
+
+static void drop_gift(struct sandbox *sandbox)
+{
+    (void) close(sandbox->gifts[0].fd);
+    sandbox->gift_count--;
+    memmove(sandbox->gifts, sandbox->gifts + 1, sandbox->gift_count * sizeof sandbox->gifts[0]);
+}
+
+/* Sends up to the next descriptor, or from it on: it comes with the first byte of what it is sent
+ * with (unix(7)), and that is its frame's. */
+static ssize_t send_piece(struct sandbox *sandbox)
+{
+    struct iovec part = { sandbox->waiting.data + sandbox->sent,
+                          sandbox->waiting.size - sandbox->sent };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } rights;
+    const struct gift *gift = sandbox->gift_count > 0 ? &sandbox->gifts[0] : NULL;
+    bool is_due = gift && gift->at == sandbox->sent;
+    if (is_due) {
+        rights.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS,
+                                          .cmsg_len = CMSG_LEN(sizeof(int)) };
+        memcpy(CMSG_DATA(&rights.header), &gift->fd, sizeof gift->fd);
+        message.msg_control = rights.space;
+        message.msg_controllen = sizeof rights.space;
+        if (sandbox->gift_count > 1)
+            part.iov_len = sandbox->gifts[1].at - sandbox->sent;
+    } else if (gift) {
+        part.iov_len = gift->at - sandbox->sent;
+    }
+    ssize_t wrote = sendmsg(sandbox->stream, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (wrote > 0 && is_due)
+        drop_gift(sandbox);
+    return wrote;
+}
+
+static void write_waiting(struct sandbox *sandbox)
+{
+    while (sandbox->sent < sandbox->waiting.size) {
+        ssize_t wrote = send_piece(sandbox);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            break; /* EAGAIN: wait; any other: the reading side will tell the story */
+        sandbox->sent += (size_t) wrote;
+    }
+    bytes_drop(&sandbox->waiting, sandbox->sent);
+    for (unsigned i = 0; i < sandbox->gift_count; i++)
+        sandbox->gifts[i].at -= sandbox->sent;
+    sandbox->sent = 0;
+    watch(sandbox, UV_READABLE | (sandbox->waiting.size > 0 ? UV_WRITABLE : 0));
+}
+
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    struct sandbox *sandbox = poll->data;
+    error err;
+    (void) loop_enter(CAUSE_SANDBOX, NULL);
+    if (status < 0) {
+        /* libuv says EBADF of whatever is wrong with a socket. */
+        (void) fail(&err, ERR_SYSTEM, "the stream to glovebox-init broke off");
+        give_up(sandbox, &err);
+        return;
+    }
+    if (events & UV_WRITABLE) {
+        sandbox_flush(sandbox);
+        if (sandbox->is_broken || sandbox->is_closed)
+            return;
+    }
+    if (!(events & UV_READABLE))
+        return;
+    static struct fair_turn turn;
+    fair_turn_begins(&turn, loop_turn_number());
+    if (!fair_turn_goes_on(&turn, &sandbox->round, loop_turn_us() < SANDBOXES_US))
+        return; /* the loop asks again */
+    int read = read_once(sandbox, &err);
+    if (sandbox->is_broken || sandbox->is_closed)
+        return;
+    if (read < 0)
+        give_up(sandbox, &err);
+    else
+        sandbox_flush(sandbox); /* answers that the frames have called for */
+}
+
+int sandbox_open(struct spawner_link *spawner, const struct spawned *spawned,
+                 struct sandbox **ret_sandbox, error *err)
+{
+    struct sandbox *sandbox = calloc(1, sizeof *sandbox);
+    if (!sandbox) {
+        (void) close(spawned->inside);
+        for (int i = 0; i < GROUPS; i++)
+            if (spawned->groups[i] >= 0)
+                (void) close(spawned->groups[i]);
+        spawner_release(spawner, &spawned->name);
+        return fail(err, ERR_SYSTEM, "no memory for a sandbox");
+    }
+    sandbox->spawner = spawner;
+    sandbox->name = spawned->name;
+    sandbox->walls = spawned->walls;
+    sandbox->degraded = spawned->degraded;
+    sandbox->stream = spawned->inside;
+    group_directories_init(&sandbox->groups);
+    memcpy(sandbox->groups.fd, spawned->groups, sizeof sandbox->groups.fd);
+    sandbox->poll.data = sandbox;
+    int result = uv_poll_init(spawner->loop, &sandbox->poll, sandbox->stream);
+    if (result < 0) {
+        (void) close(sandbox->stream);
+        group_directories_done(&sandbox->groups);
+        spawner_release(spawner, &spawned->name);
+        free(sandbox);
+        return fail(err, ERR_SYSTEM, "watch a sandbox: %s", uv_strerror(result));
+    }
+    watch(sandbox, UV_READABLE);
+    *ret_sandbox = sandbox;
+    return 0;
+}
+
+void sandbox_use(struct sandbox *sandbox, const struct sandbox_user *user)
+{
+    sandbox->user = *user;
+}
+
+bool sandbox_is_broken(const struct sandbox *sandbox)
+{
+    return sandbox->is_broken;
+}
+
+void sandbox_ignore(struct sandbox *sandbox)
+{
+    sandbox->user = (struct sandbox_user){ 0 };
+    watch(sandbox, 0);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct sandbox *sandbox = handle->data;
+    (void) close(sandbox->stream);
+    for (unsigned i = 0; i < sandbox->socket_count; i++)
+        (void) close(sandbox->sockets[i]);
+    while (sandbox->gift_count > 0)
+        drop_gift(sandbox);
+    group_directories_done(&sandbox->groups);
+    bytes_done(&sandbox->waiting);
+    free(sandbox);
+}
+
+void sandbox_close(struct sandbox *sandbox)
+{
+    if (!sandbox || sandbox->is_closed)
+        return;
+    sandbox->is_closed = true;
+    sandbox->user = (struct sandbox_user){ 0 };
+    spawner_release(sandbox->spawner, &sandbox->name);
+    uv_close((uv_handle_t *) &sandbox->poll, on_closed);
+}
+
+void sandbox_send(struct sandbox *sandbox, const struct inside_frame *frame,
+                  const struct iovec *parts, int part_count)
+{
+    if (sandbox->is_broken || sandbox->is_closed)
+        return;
+    struct inside_frame header = *frame;
+    header.size = 0;
+    header.reserved = 0;
+    for (int i = 0; i < part_count; i++)
+        header.size += (uint32_t) parts[i].iov_len;
+    bytes_add(&sandbox->waiting, &header, sizeof header);
+    for (int i = 0; i < part_count; i++)
+        bytes_add(&sandbox->waiting, parts[i].iov_base, parts[i].iov_len);
+    sandbox->wants_room = !sandbox_has_room(sandbox);
+}
+
+void sandbox_send_with(struct sandbox *sandbox, const struct inside_frame *frame,
+                       const struct iovec *parts, int part_count, int descriptor)
+{
+    if (sandbox->is_broken || sandbox->is_closed || sandbox->gift_count == SANDBOX_GIFTS_MOST)
+        (void) close(descriptor);
+    else
+        sandbox->gifts[sandbox->gift_count++] =
+            (struct gift){ .fd = descriptor, .at = sandbox->waiting.size };
+    sandbox_send(sandbox, frame, parts, part_count);
+}
+
+void sandbox_flush(struct sandbox *sandbox)
+{
+    if (sandbox->is_broken || sandbox->is_closed)
+        return;
+    if (sandbox->waiting.failed) {
+        error err;
+        (void) fail(&err, ERR_SYSTEM, "no memory to speak to the sandbox");
+        give_up(sandbox, &err);
+        return;
+    }
+    write_waiting(sandbox);
+    if (sandbox->wants_room && sandbox_has_room(sandbox)) {
+        sandbox->wants_room = false;
+        if (sandbox->user.room)
+            sandbox->user.room(sandbox->user.context);
+    }
+}
+
+bool sandbox_has_room(const struct sandbox *sandbox)
+{
+    return sandbox->waiting.size < WAITING_MOST;
+}
+
+void sandbox_rests(struct sandbox *sandbox)
+{
+    group_directories_hold(&sandbox->groups);
+    sandbox->rest_cpu_us = counters_cpu_us(&sandbox->groups);
+}
+
+uint64_t sandbox_cpu_before_us(const struct sandbox *sandbox)
+{
+    return sandbox->rest_cpu_us ? sandbox->rest_cpu_us : counters_cpu_us(&sandbox->groups);
+}
+
+const struct spawn_slot *sandbox_name(const struct sandbox *sandbox)
+{
+    return &sandbox->name;
+}
+
+const struct group_directories *sandbox_groups(const struct sandbox *sandbox)
+{
+    return &sandbox->groups;
+}
+
+uint64_t sandbox_walls(const struct sandbox *sandbox)
+{
+    return sandbox->walls;
+}
+
+uint64_t sandbox_degraded(const struct sandbox *sandbox)
+{
+    return sandbox->degraded;
+}

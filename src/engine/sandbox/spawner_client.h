@@ -1,0 +1,71 @@
+/* spawner_client.h - asks glovebox-spawner for sandboxes and hears what becomes of them.
+ *
+ * Every build has a number; its answer is told to whoever asked. A sandbox is known by its slot and
+ * generation. When the spawner is gone every waiting build fails and `gone` is told once. */
+#pragma once
+
+#include "base/error.h"
+#include "contract/spawn.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+/* A sandbox that has just been built. Takes: whoever is told owns the descriptors. */
+struct spawned {
+    struct spawn_slot name;
+    uint64_t walls;
+    uint64_t degraded;
+    int inside;
+    int groups[GROUPS]; /* -1 where there is none */
+};
+
+/* Told once for each build: `spawned` is NULL if it failed, and *cause says why. */
+typedef void spawner_built(void *context, const struct spawned *spawned, const error *cause);
+
+/* Whoever holds sandboxes hears these. */
+struct spawner_watcher {
+    void *context;
+    void (*hello)(void *context);
+    void (*released)(void *context, const struct spawn_released *released);
+    void (*lost)(void *context, const struct spawn_slot *name);
+    void (*gone)(void *context);
+};
+
+enum { SPAWNER_GIVEN_BACK_MOST = 32 };
+
+struct spawner_link {
+    uv_loop_t *loop;
+    uv_poll_t poll;
+    int socket;
+    bool is_open;
+    bool is_cut; /* the packet that is being heard has lost its descriptors */
+    struct spawn_slot given_back[SPAWNER_GIVEN_BACK_MOST]; /* that nobody was given */
+    unsigned given_back_count;
+    bool said_hello;
+    struct spawn_hello hello;
+    struct spawner_watcher watcher;
+    uint64_t last_request;
+    struct waiting_build *builds;
+    struct unsent *unsent, **unsent_end; /* packets that the socket had no room for */
+};
+
+/* Takes the socket. */
+int spawner_open(struct spawner_link *link, uv_loop_t *loop, int socket,
+                 const struct spawner_watcher *watcher, error *err);
+void spawner_close(struct spawner_link *link);
+
+/* Asks for a sandbox; `build->request` is set here. */
+int spawner_build(struct spawner_link *link, struct spawn_build *build, spawner_built *built,
+                  void *context, error *err);
+
+/* Asks for one more interpreter in a sandbox; init tells what becomes of it. One at a time. */
+int spawner_inject(struct spawner_link *link, const struct spawn_slot *name, uint32_t id,
+                   error *err);
+
+/* Has every process of the sandbox but init stand still, or run on. Whether it does is seen in its
+ * control group: counters_freezer(). */
+void spawner_freeze(struct spawner_link *link, const struct spawn_slot *name, bool is_frozen);
+
+/* Ends every process of the sandbox, if any still runs, and frees its slot; `released` is told. */
+void spawner_release(struct spawner_link *link, const struct spawn_slot *name);

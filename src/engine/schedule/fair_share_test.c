@@ -1,0 +1,95 @@
+/* fair_share_test.c - two keys, one place: who is served how often. */
+#include "base/table.h"
+#include "base/test.h"
+#include "engine/schedule/fair_share.h"
+
+/* Serves `count` runs, one at a time, of two keys that always have more. */
+static void serve(struct turn *turns, const int64_t *costs, int count, int *ret_served)
+{
+    for (int i = 0; i < count; i++) {
+        int next = turn_is_before(&turns[1], &turns[0]) ? 1 : 0;
+        int64_t charged = turn_begins(&turns[next]);
+        turn_ends(&turns[next], charged, costs[next]);
+        turn_joins(&turns[next], 0);
+        ret_served[next]++;
+    }
+}
+
+TEST(who_runs_long_runs_less_often)
+{
+    struct turn turns[2] = { { .queued = 100 }, { .queued = 100 } };
+    int served[2] = { 0 };
+    serve(turns, (int64_t[]){ 1000, 9000 }, 1000, served);
+    expect(served[0] > 880 && served[0] < 920, "%d of 1000 were short ones", served[0]);
+}
+
+TEST(who_asks_more_gets_no_more)
+{
+    struct turn turns[2] = { { .queued = 10000 }, { .queued = 1 } };
+    int served[2] = { 0 };
+    serve(turns, (int64_t[]){ 5000, 5000 }, 100, served);
+    expect(served[1] >= 49, "the small one was served %d times of 100", served[1]);
+}
+
+TEST(a_pause_is_not_saved_up)
+{
+    struct turn busy = { .clock_us = 1000000, .queued = 1 };
+    struct turn idle = { 0 };
+    turn_joins(&idle, busy.clock_us);
+    expect(idle.clock_us == busy.clock_us, "it starts at %lld", (long long) idle.clock_us);
+    idle.clock_us += 50;
+    turn_joins(&idle, busy.clock_us + 1000);
+    expect(idle.clock_us == busy.clock_us + 50, "one that waits already is moved");
+}
+
+TEST(concurrency_is_held)
+{
+    struct turn turn = { .active_most = 2, .queued = 3 };
+    int64_t charged = turn_begins(&turn);
+    (void) turn_begins(&turn);
+    expect(!turn_is_ready(&turn), "a third one may begin");
+    turn_ends(&turn, charged, 10);
+    expect(turn_is_ready(&turn), "nobody follows one that has ended");
+    turn_leaves(&turn);
+    expect(!turn_is_ready(&turn), "nobody waits, somebody may begin");
+}
+
+/* Fills as one key after the other would that takes whatever it gets, and says what is left. */
+static uint32_t fill(uint32_t slots, uint32_t keys, uint32_t *ret_first)
+{
+    uint32_t held[16] = { 0 };
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < keys; i++)
+        while (all < slots && held[i] < turn_slots_most(slots, all - held[i])) {
+            held[i]++;
+            all++;
+        }
+    *ret_first = held[0];
+    return slots - all;
+}
+
+TEST(the_last_slots_are_for_those_who_have_none)
+{
+    static const struct {
+        uint32_t slots, keys, first, left;
+    } rows[] = { { 1, 1, 1, 0 },   { 2, 1, 1, 1 },      { 4, 1, 3, 1 },    { 8, 1, 6, 2 },
+                 { 8, 2, 6, 1 },   { 8, 3, 6, 0 },      { 16, 1, 12, 4 },  { 16, 2, 12, 1 },
+                 { 64, 3, 48, 1 }, { 256, 1, 192, 64 }, { 256, 4, 192, 1 } };
+    for_each(row, rows) {
+        uint32_t first;
+        uint32_t left = fill(row->slots, row->keys, &first);
+        expect(first == row->first && left == row->left, "%u slots, %u keys: %u, and %u are left",
+               row->slots, row->keys, first, left);
+    }
+}
+
+TEST(who_holds_less_gets_what_comes_free)
+{
+    expect(turn_slots_most(8, 1) == 5, "6 of 8 may be %u beside 1", turn_slots_most(8, 1));
+    expect(turn_slots_most(8, 3) == 3, "%u beside 3", turn_slots_most(8, 3));
+    expect(turn_slots_most(8, 20) == 1, "%u beside more than there are", turn_slots_most(8, 20));
+}
+
+TESTS(CASE(who_runs_long_runs_less_often), CASE(who_asks_more_gets_no_more),
+      CASE(a_pause_is_not_saved_up), CASE(concurrency_is_held),
+      CASE(the_last_slots_are_for_those_who_have_none), CASE(who_holds_less_gets_what_comes_free))

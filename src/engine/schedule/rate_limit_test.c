@@ -1,0 +1,59 @@
+/* rate_limit_test.c - a minute and a day, told instead of waited for. */
+#include "base/test.h"
+#include "engine/schedule/rate_limit.h"
+
+static const int64_t noon_s = INT64_C(20000) * 86400 + 43200;
+
+static int ask(struct rate *rate, struct rate_quota quota, int64_t now_ms, uint32_t *wait_s)
+{
+    *wait_s = 0;
+    int answer = (int) rate_ask(rate, &quota, now_ms, noon_s + now_ms / 1000, wait_s);
+    if (answer == RATE_FREE)
+        rate_take(rate);
+    return answer;
+}
+
+TEST(runs_come_in_a_burst_and_then_steadily)
+{
+    struct rate rate = { 0 };
+    struct rate_quota quota = { .runs_per_minute = 6 };
+    uint32_t wait_s;
+    for (int i = 0; i < 6; i++)
+        expect(ask(&rate, quota, 1000, &wait_s) == RATE_FREE, "run %d is refused", i);
+    expect(ask(&rate, quota, 1000, &wait_s) == RATE_RUNS_USED_UP, "a seventh run is taken");
+    expect(wait_s == 11, "it is to wait %u s", wait_s);
+    expect(ask(&rate, quota, 1000 + 9000, &wait_s) == RATE_RUNS_USED_UP, "after 9 s");
+    expect(ask(&rate, quota, 1000 + 10100, &wait_s) == RATE_FREE, "after 10 s it is refused");
+    expect(ask(&rate, quota, 1000 + 10200, &wait_s) == RATE_RUNS_USED_UP, "and one more");
+    struct rate_left left;
+    rate_look(&rate, &quota, noon_s, &left);
+    expect(left.runs == 0 && left.runs_reset_s == 60, "%u runs, full in %u s", left.runs,
+           left.runs_reset_s);
+}
+
+TEST(a_day_ends)
+{
+    struct rate rate = { 0 };
+    struct rate_quota quota = { .cpu_seconds_per_day = 10 };
+    uint32_t wait_s;
+    expect(ask(&rate, quota, 1000, &wait_s) == RATE_FREE, "at first");
+    rate_charge(&rate, 9999);
+    expect(ask(&rate, quota, 2000, &wait_s) == RATE_FREE, "1 ms is left");
+    rate_charge(&rate, 1);
+    expect(ask(&rate, quota, 3000, &wait_s) == RATE_CPU_USED_UP, "10 s are used up");
+    expect(wait_s == 43200 - 3, "it is to wait %u s", wait_s);
+    expect(ask(&rate, quota, INT64_C(43201) * 1000, &wait_s) == RATE_FREE, "the next day");
+}
+
+TEST(no_quota_refuses_nothing)
+{
+    struct rate rate = { 0 };
+    uint32_t wait_s;
+    for (int i = 0; i < 100; i++)
+        expect(ask(&rate, (struct rate_quota){ 0 }, 5, &wait_s) == RATE_FREE, "run %d", i);
+    rate_charge(&rate, UINT64_MAX / 2);
+    expect(ask(&rate, (struct rate_quota){ 0 }, 6, &wait_s) == RATE_FREE, "after much work");
+}
+
+TESTS(CASE(runs_come_in_a_burst_and_then_steadily), CASE(a_day_ends),
+      CASE(no_quota_refuses_nothing))

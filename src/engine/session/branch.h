@@ -1,0 +1,74 @@
+/* branch.h - a session that begins as another one is: with the variables of one of its contexts,
+ * and with its files. It is a session like any other, in a sandbox of its own; nothing is shared.
+ *
+ *     its sandbox is there --> its moment is fixed --> it is filled --> it runs
+ *
+ *   See  docs/sessions.md, docs/decisions/0070-a-branch-is-an-image.md */
+#pragma once
+
+#include "engine/run/run_plan.h"
+#include "engine/session/capture.h"
+#include "engine/snapshot/restore.h"
+
+#include <json.h>
+
+struct session;
+struct sessions;
+struct session_request;
+struct branching;
+
+/* What is known of a context outside of its interpreter. */
+struct kept_context {
+    char *id, *language, *folder;
+    struct variables variables;
+    uint32_t cells;
+    bool is_fresh;
+};
+int kept_context_take(struct kept_context *kept, const struct context *context, error *err);
+int kept_context_copy(struct kept_context *kept, const struct kept_context *from, error *err);
+void kept_context_done(struct kept_context *kept);
+
+/* Gives the session a context that has this interpreter. */
+int context_adopt(struct session *session, const struct kept_context *kept, uint32_t interpreter,
+                  error *err);
+
+/* What a session begins from: a context that lives, or a mark. */
+struct session_source {
+    struct session *session;
+    struct context *context;
+    struct mark *mark;
+    unsigned processes; /* that run there, and are not carried */
+    const char *id;     /* session_request.id */
+};
+
+/* The context that a caller means; NULL: the one that is python's. As copy_check(). */
+int branching_choose(struct session *session, const char *name, struct context **ret_context,
+                     error *err);
+
+/* Begins a session from another. `wishes` may have metadata, idle_seconds and ttl_seconds, and is
+ * borrowed. Gives and fails as session_create(), and as copy_check(). */
+int session_branch(const struct session_source *source, struct account *asker,
+                   struct json_object *wishes, struct session **ret_session, error *err);
+
+/* Adds to `texts`, each ended by NUL, what lives beside this context: it is not in its copy. */
+void branching_note_others(const struct session *session, const struct context *chosen,
+                           struct bytes *texts);
+void branching_note_files(const struct copy *copy, struct bytes *texts); /* the same of files */
+int pipe_make(int *ret_read, int *ret_write, error *err);
+
+/* What the branch is going to be does not change any more: it is answered for, and whoever wants
+ * something of it waits until its sandbox has it all. False if the session stands or has ended. */
+bool branching_is_fixed(const struct session *session);
+
+/* Is a branch of this session being made that is not of a mark? */
+bool branching_is_source(const struct session *session);
+
+/* Is the memory of this session still being read, for a branch that is answered for? What would
+ * end it has to wait. */
+bool branching_lends(const struct session *session);
+
+/* For sessions.c and session.c, while a session starts. */
+int branching_new(struct session *session, const struct session_source *source, error *err);
+void branching_leased(struct session *session);
+void branching_look(struct session *session);
+void branching_free(struct session *session);

@@ -1,0 +1,275 @@
+/* capture.c - one context gives one copy at a time; who comes meanwhile waits in line. */
+#include "engine/session/capture.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "engine/review/output_check.h"
+#include "engine/session/contexts.h"
+#include "engine/session/files.h"
+#include "json/reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { REASON_MOST = 4096 }; /* bytes of JSON */
+
+struct copy {
+    struct context *context;
+    struct copy_pipes pipes;                    /* -1 once they were given away */
+    void (*told)(void *user, const error *why); /* NULL once it was, or nobody waits */
+    void *user;
+    bool has_begun;
+    bool has_forked, is_saved, has_reason;
+    unsigned left_out; /* files */
+    struct session_operation saving;
+    char reason[160]; /* why there is no image, in the interpreter's words */
+    deadline ends;
+    struct copy *next;
+};
+
+static void tell(struct copy *copy, const error *why)
+{
+    void (*told)(void *user, const error *why) = copy->told;
+    copy->told = NULL;
+    if (told)
+        told(copy->user, why);
+}
+
+static void drop(struct copy *copy)
+{
+    struct context *context = copy->context;
+    for (struct copy **at = &context->copies; *at; at = &(*at)->next)
+        if (*at == copy) {
+            *at = copy->next;
+            break;
+        }
+    session_done(context->session, &copy->saving);
+    close_fd(&copy->pipes.image);
+    close_fd(&copy->pipes.files);
+    free(copy);
+}
+
+/* The context is free for what waits there. */
+static void go_on(struct copy *copy)
+{
+    struct context *context = copy->context;
+    if (!copy->has_forked || !copy->is_saved)
+        return;
+    if (context->state == CONTEXT_BUSY && !context->running)
+        context->state = CONTEXT_IDLE;
+    tell(copy, NULL);
+    drop(copy);
+    context_proceed(context);
+}
+
+static int on_frame(void *from, const struct inside_frame *frame, const unsigned char *payload,
+                    error *err)
+{
+    struct copy *copy = from;
+    error why = { 0 };
+    if (frame->kind == INSIDE_SKIPPED) {
+        copy->left_out++;
+        return 0;
+    }
+    if (frame->kind != INSIDE_DONE)
+        return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for a copy",
+                    frame->kind);
+    int saved = error_of_inside(frame, payload, &why);
+    session_done(copy->context->session, &copy->saving);
+    copy->is_saved = true;
+    if (saved < 0) {
+        (void) under(&why, "the files could not be copied");
+        tell(copy, &why);
+    }
+    go_on(copy);
+    return 0;
+}
+
+/* --- the line -----------------------------------------------------------------------------------
+ */
+
+int copy_check(const struct context *context, error *err)
+{
+    if (context->kind->driver)
+        return fail(err, ERR_BAD_REQUEST,
+                    "context %s is of %s; only one of python can be copied while it lives",
+                    context->id, context->kind->language);
+    if (session_check_running(context->session, err) < 0)
+        return -1;
+    if (context->running || context->first_queued)
+        return fail(err, ERR_CONFLICT,
+                    "a cell runs or waits in context %s; wait for it, or interrupt it",
+                    context->id);
+    if (context->state == CONTEXT_STARTING || context->is_ending)
+        return fail(err, ERR_CONFLICT, "context %s starts or ends; try again in a moment",
+                    context->id);
+    if (context->state == CONTEXT_COLD)
+        return fail(err, ERR_CONFLICT, "context %s has no interpreter now; run a cell in it first",
+                    context->id);
+    return 0;
+}
+
+int copy_begin(const struct copy_order *order, struct copy **ret_copy, error *err)
+{
+    struct context *context = order->context;
+    struct copy *copy = calloc(1, sizeof *copy);
+    if (!copy || copy_check(context, err) < 0) {
+        struct copy_pipes unused = order->pipes;
+        close_fd(&unused.image);
+        close_fd(&unused.files);
+        if (!copy)
+            return fail(err, ERR_SYSTEM, "no memory for a copy");
+        free(copy);
+        return -1;
+    }
+    *copy = (struct copy){
+        .context = context, .pipes = order->pipes, .told = order->told, .user = order->user
+    };
+    struct copy **end = &context->copies;
+    while (*end)
+        end = &(*end)->next;
+    *end = copy;
+    *ret_copy = copy;
+    session_touch(context->session);
+    context_proceed(context);
+    return 0;
+}
+
+void copies_proceed(struct context *context)
+{
+    struct copy *copy = context->copies;
+    struct session *session = context->session;
+    error why;
+    if (copy->has_begun)
+        return;
+    copy->saving = (struct session_operation){ .context = copy, .frame = on_frame };
+    if (session_begin(session, &copy->saving, &why) < 0) {
+        tell(copy, &why);
+        drop(copy);
+        context_proceed(context);
+        return;
+    }
+    copy->has_begun = true;
+    copy->ends = deadline_in(COPY_MS);
+    context->state = CONTEXT_BUSY;
+    session_send_with(session, &context->process, INSIDE_IMAGE, take_fd(&copy->pipes.image));
+    session_send_with(session, &copy->saving, INSIDE_SAVE, take_fd(&copy->pipes.files));
+    session_flush(session);
+}
+
+unsigned copy_left_out(const struct copy *copy)
+{
+    return copy->left_out;
+}
+
+void copy_abandon(struct copy *copy)
+{
+    copy->told = NULL;
+    if (!copy->has_begun)
+        drop(copy);
+    else if (!copy->is_saved) {
+        session_send(copy->context->session, &copy->saving, INSIDE_CANCEL, NULL, 0);
+        session_flush(copy->context->session);
+    }
+}
+
+/* --- what the context says ----------------------------------------------------------------------
+ */
+
+/* What JSON reads is UTF-8, and answers are written as JSON again. One is read: code that plays our
+ * interpreter may send them as fast as it can. */
+static void hear_reason(struct copy *copy, const unsigned char *payload, size_t size)
+{
+    struct json_object *json = NULL;
+    struct json_object *value = NULL;
+    const size_t head = sizeof(struct inside_result);
+    error err;
+    if (copy->has_reason || size <= head || size - head > REASON_MOST)
+        return;
+    copy->has_reason = true;
+    if (gate_lets_out(copy->context->session->spec.policy, "words", &err) < 0)
+        return;
+    if (json_read((const char *) payload + head, size - head, &json, &err) == 0 &&
+        json_object_object_get_ex(json, "value", &value) &&
+        json_object_is_type(value, json_type_string)) {
+        const char *text = json_object_get_string(value);
+        size_t whole = utf8_valid_size(text, strnlen(text, sizeof copy->reason - 1));
+        memcpy(copy->reason, text, whole);
+        copy->reason[whole] = '\0';
+    }
+    json_object_put(json);
+}
+
+static int fault_of(const struct copy *copy, int os, error *err)
+{
+    if (os == ENOTSUP)
+        return fail(err, ERR_CONFLICT, "%s",
+                    copy->reason[0] ? copy->reason : "it holds what cannot be carried");
+    return fail(err, ERR_LIMIT, "%s; give the session more limits.memory_bytes or processes",
+                strerror(os)); /* NOLINT(concurrency-mt-unsafe) */
+}
+
+bool copies_hear(struct context *context, const struct inside_frame *frame,
+                 const unsigned char *payload)
+{
+    struct copy *copy = context->copies;
+    struct inside_executed executed = { 0 };
+    error why = { 0 };
+    if (!copy || !copy->has_begun || copy->has_forked ||
+        (frame->kind != INSIDE_EXECUTED && frame->kind != INSIDE_DONE &&
+         frame->kind != INSIDE_RESULT))
+        return false;
+    if (frame->kind == INSIDE_RESULT) {
+        hear_reason(copy, payload, frame->size);
+        return true;
+    }
+    if (frame->kind == INSIDE_DONE && error_of_inside(frame, payload, &why) == 0)
+        return true; /* of a signal */
+    if (frame->kind == INSIDE_EXECUTED)
+        memcpy(&executed, payload, sizeof executed);
+    if (executed.exit_code != 0)
+        (void) fault_of(copy, executed.exit_code, &why);
+    copy->has_forked = true;
+    if (why.code != ERR_NONE) {
+        (void) under(&why, "the interpreter could not be copied");
+        tell(copy, &why);
+        copy_abandon(copy);
+    }
+    go_on(copy);
+    return true;
+}
+
+void copies_end(struct context *context, const error *why)
+{
+    while (context->copies) {
+        struct copy *copy = context->copies;
+        context->copies = copy->next;
+        tell(copy, why);
+        if (copy->has_begun && !copy->is_saved) {
+            session_send(context->session, &copy->saving, INSIDE_CANCEL, NULL, 0);
+            session_flush(context->session);
+        }
+        drop(copy);
+    }
+}
+
+/* An interpreter that does not fork hangs as one does whose cell heeds no interrupt. */
+void copies_look(struct context *context)
+{
+    struct copy *copy = context->copies;
+    error why;
+    if (!copy || !copy->has_begun || !deadline_has_passed(copy->ends))
+        return;
+    (void) fail(&why, ERR_TIMEOUT, "the context and its files were not copied in %d s",
+                COPY_MS / 1000);
+    tell(copy, &why);
+    copy_abandon(copy);
+    if (copy->has_forked || context->is_ending)
+        return;
+    context->end = "it did not give its image, and was killed";
+    context->end_is_ours = true;
+    context_kill(context);
+}

@@ -1,0 +1,75 @@
+/* context_state.c - a context without its interpreter: to be taken along, and given to another
+ * session. */
+#include "engine/session/branch.h"
+#include "engine/session/contexts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int kept_context_copy(struct kept_context *kept, const struct kept_context *from, error *err)
+{
+    *kept = (struct kept_context){ .id = strdup(from->id),
+                                   .language = strdup(from->language),
+                                   .folder = strdup(from->folder),
+                                   .cells = from->cells,
+                                   .is_fresh = from->is_fresh };
+    kept->variables.count = from->variables.count;
+    bytes_add(&kept->variables.text, from->variables.text.data, from->variables.text.size);
+    if (kept->id && kept->language && kept->folder && !kept->variables.text.failed)
+        return 0;
+    kept_context_done(kept);
+    return fail(err, ERR_SYSTEM, "no memory for a context");
+}
+
+int kept_context_take(struct kept_context *kept, const struct context *context, error *err)
+{
+    struct kept_context as_it_is = { .id = (char *) (uintptr_t) context->id,
+                                     .language = (char *) (uintptr_t) context->language->name,
+                                     .folder = context->folder,
+                                     .variables = context->variables,
+                                     .cells = context->cells,
+                                     .is_fresh = context->is_fresh };
+    return kept_context_copy(kept, &as_it_is, err);
+}
+
+void kept_context_done(struct kept_context *kept)
+{
+    free(kept->id);
+    free(kept->language);
+    free(kept->folder);
+    bytes_done(&kept->variables.text);
+    *kept = (struct kept_context){ 0 };
+}
+
+int context_adopt(struct session *session, const struct kept_context *kept, uint32_t interpreter,
+                  error *err)
+{
+    struct context *context = calloc(1, sizeof *context);
+    if (!context)
+        return fail(err, ERR_SYSTEM, "no memory for a context");
+    context->session = session;
+    context->process = context_operation(context);
+    context->process.id = interpreter;
+    (void) snprintf(context->id, sizeof context->id, "%s", kept->id);
+    context->folder = strdup(kept->folder);
+    context->kind = context_kind_of(kept->language);
+    context->cells = kept->cells;
+    context->is_fresh = kept->is_fresh;
+    context->variables.count = kept->variables.count;
+    bytes_add(&context->variables.text, kept->variables.text.data, kept->variables.text.size);
+    if (!context->kind || !context->folder || context->variables.text.failed)
+        (void) fail(err, ERR_SYSTEM, "no memory for a context");
+    else if (spec_language(&session->spec, kept->language, &context->language, err) == 0) {
+        context->state = CONTEXT_IDLE;
+        context->next = session->contexts;
+        session->contexts = context;
+        session->context_count++;
+        session_list(session, &context->process);
+        return 0;
+    }
+    free(context->folder);
+    bytes_done(&context->variables.text);
+    free(context);
+    return -1;
+}

@@ -1,0 +1,490 @@
+/* contexts.c - starts interpreters in a session, gives each its cells one by one, and tells why one
+ * has ended. */
+#include "engine/session/contexts.h"
+
+#include "base/table.h"
+#include "engine/observe/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BETWEEN_MOST = 64 * 1024, START_MS = 60000 };
+
+static void on_session_ended(void *from, const error *why)
+{
+    (void) from; /* contexts_session_ended() has told the cells already */
+    (void) why;
+}
+
+static int on_frame(void *from, const struct inside_frame *frame, const unsigned char *payload,
+                    error *err)
+{
+    return context_hears(from, frame, payload, err);
+}
+
+struct session *context_session(const struct context *context)
+{
+    return context->session;
+}
+
+/* --- the interpreter ----------------------------------------------------------------------------
+ */
+
+/* The one that came with the sandbox is there and warm. */
+static int take_parked_interpreter(struct context *context, error *err)
+{
+    context->process.id = INSIDE_INTERPRETER;
+    if (session_begin(context->session, &context->process, err) < 0)
+        return -1;
+    context->session->has_parked_interpreter = false;
+    context->state = CONTEXT_IDLE;
+    return 0;
+}
+
+/* A further child of the zygote. The spawner takes one order at a time: who finds another under
+ * way is begun when that has ended. */
+static int fork_interpreter(struct context *context, error *err)
+{
+    struct session *session = context->session;
+    if (session->spec.set < 0)
+        return fail(err, ERR_UNAVAILABLE, "this session has no warm interpreter to fork from");
+    if (session->injected)
+        return 0;
+    if (session_begin(session, &context->process, err) < 0)
+        return -1;
+    if (spawner_inject(session->sessions->pool->spawner, sandbox_name(session->sandbox),
+                       context->process.id, err) < 0) {
+        session_done(session, &context->process);
+        return -1;
+    }
+    session->injected = context;
+    context->state = CONTEXT_STARTING;
+    context->start_ends = deadline_in(START_MS);
+    return 0;
+}
+
+/* A driver: a program like any other, that reads the paths of its cells from a socket. */
+static int start_driver(struct context *context, error *err)
+{
+    struct session *session = context->session;
+    struct inside_start order = { .flags = INSIDE_START_CELLS,
+                                  .variables = context->variables.count };
+    auto_bytes payload = { 0 };
+    bytes_add(&payload, &order, sizeof order);
+    bytes_add(&payload, context->folder, strlen(context->folder) + 1);
+    for (unsigned i = 0; i < COUNT_OF(context->kind->command) && context->kind->command[i]; i++) {
+        bytes_add(&payload, context->kind->command[i], strlen(context->kind->command[i]) + 1);
+        order.arguments++;
+    }
+    bytes_add(&payload, context->kind->driver, strlen(context->kind->driver) + 1);
+    order.arguments++;
+    bytes_add(&payload, context->variables.text.data, context->variables.text.size);
+    if (payload.failed || payload.size > INSIDE_PAYLOAD_MOST)
+        return fail(err, ERR_TOO_LARGE, "the environment of the context is too large");
+    memcpy(payload.data, &order, sizeof order);
+    if (session_begin(session, &context->process, err) < 0)
+        return -1;
+    struct iovec part = { payload.data, payload.size };
+    session_send(session, &context->process, INSIDE_START, &part, 1);
+    session_flush(session);
+    context->state = CONTEXT_STARTING;
+    context->start_ends = deadline_in(START_MS);
+    return 0;
+}
+
+struct session_operation context_operation(struct context *context)
+{
+    return (struct session_operation){ .context = context,
+                                       .frame = on_frame,
+                                       .ended = on_session_ended };
+}
+
+int context_warm(struct context *context, error *err)
+{
+    if (context->state != CONTEXT_COLD || context->kind->driver ||
+        !context->session->has_parked_interpreter)
+        return 0;
+    context->process = context_operation(context);
+    context->is_fresh = true;
+    return take_parked_interpreter(context, err);
+}
+
+static int start(struct context *context, error *err)
+{
+    context->process = context_operation(context);
+    context->is_fresh = true;
+    if (context->kind->driver)
+        return start_driver(context, err);
+    if (context->session->has_parked_interpreter)
+        return take_parked_interpreter(context, err);
+    return fork_interpreter(context, err);
+}
+
+/* What cannot begin is told to every cell that waits. */
+static void refuse_waiting(struct context *context, const error *why)
+{
+    while (context->first_queued) {
+        struct run *run = context->first_queued;
+        cell_lost_session(run, why);
+    }
+}
+
+void context_proceed(struct context *context)
+{
+    error err;
+    if (!session_is_running(context->session) || context->is_ending)
+        return;
+    if (context->copies) {
+        if (context->state == CONTEXT_IDLE)
+            copies_proceed(context);
+        return;
+    }
+    if (!context->first_queued || context->first_queued->check)
+        return;
+    if (context->state == CONTEXT_COLD && start(context, &err) < 0) {
+        context->state = CONTEXT_COLD;
+        refuse_waiting(context, &err);
+        return;
+    }
+    if (context->state != CONTEXT_IDLE)
+        return;
+    struct run *run = context->first_queued;
+    context->first_queued = run->next_queued;
+    if (!context->first_queued)
+        context->last_queued = NULL;
+    run->next_queued = NULL;
+    context->queued--;
+    context->running = run;
+    context->state = CONTEXT_BUSY;
+    cell_begin(run);
+}
+
+/* --- what the interpreter says ------------------------------------------------------------------
+ */
+
+/* A background thread or a child that prints on: the next cell tells it, as a notebook would. */
+static void keep_between(struct context *context, const struct inside_frame *frame,
+                         const unsigned char *payload)
+{
+    size_t room = BETWEEN_MOST - context->between.size;
+    size_t size = frame->size < room ? frame->size : room;
+    bytes_add(&context->between, payload, size);
+}
+
+/* The next one that waits for a fork. */
+static void fork_is_over(struct context *context)
+{
+    struct session *session = context->session;
+    if (session->injected != context)
+        return;
+    session->injected = NULL;
+    for (struct context *other = session->contexts; other; other = other->next)
+        if (other != context && other->state == CONTEXT_COLD && other->first_queued) {
+            context_proceed(other);
+            return;
+        }
+}
+
+static const char *describe_end(struct context *context, const struct inside_exited *exited)
+{
+    struct counters now;
+    counters_read(sandbox_groups(context->session->sandbox), &now);
+    bool ran_out = now.memory_kills > context->session->counters.memory_kills;
+    if (exited->signal == 9 && ran_out)
+        return "the kernel ended it: memory was used up";
+    if (exited->signal == 9)
+        return "it was killed";
+    return exited->signal != 0 ? "a signal ended it" : "it ended by itself";
+}
+
+static int interpreter_ended(struct context *context, const struct inside_frame *frame,
+                             const unsigned char *payload, error *err)
+{
+    struct inside_exited exited;
+    memcpy(&exited, payload, sizeof exited);
+    struct run *run = context->running;
+    session_done(context->session, &context->process);
+    if (!context->end_is_ours)
+        context->end = describe_end(context, &exited);
+    context->end_is_ours = context->is_ending = false;
+    context->state = CONTEXT_COLD;
+    context->process.id = 0;
+    context->running = NULL;
+    session_done(context->session, &context->file);
+    error why;
+    (void) fail(&why, ERR_CONFLICT, "the interpreter of context %s is gone: %s", context->id,
+                context->end);
+    copies_end(context, &why);
+    fork_is_over(context);
+    if (run && cell_hears(run, frame, payload, err) < 0)
+        return -1;
+    if (context->is_removed)
+        context_free(context);
+    else
+        context_proceed(context);
+    return 0;
+}
+
+static void start_failed(struct context *context, const struct inside_frame *frame,
+                         const unsigned char *payload)
+{
+    error why;
+    (void) fail(&why, ERR_UNAVAILABLE, "the interpreter could not be started: %.*s",
+                (int) (frame->size - sizeof(struct inside_done)),
+                (const char *) payload + sizeof(struct inside_done));
+    session_done(context->session, &context->process);
+    context->state = CONTEXT_COLD;
+    context->end = "it could not be started";
+    fork_is_over(context);
+    refuse_waiting(context, &why);
+    if (context->is_removed)
+        context_free(context);
+}
+
+void contexts_look(struct session *session)
+{
+    error why;
+    for (struct context *context = session->contexts; context; context = context->next) {
+        copies_look(context);
+        if (context->state != CONTEXT_STARTING || !deadline_has_passed(context->start_ends))
+            continue;
+        (void) fail(&why, ERR_TIMEOUT, "the interpreter of context %s did not start in %d s",
+                    context->id, START_MS / 1000);
+        session_end(session, END_LOST, &why);
+        return;
+    }
+}
+
+int context_hears(struct context *context, const struct inside_frame *frame,
+                  const unsigned char *payload, error *err)
+{
+    if (copies_hear(context, frame, payload))
+        return 0;
+    switch (frame->kind) {
+    case INSIDE_STARTED:
+        if (context->state == CONTEXT_STARTING)
+            context->state = CONTEXT_IDLE;
+        fork_is_over(context);
+        if (context->is_removed)
+            context_kill(context);
+        context_proceed(context);
+        return 0;
+    case INSIDE_DONE: /* of a START that failed, else of a signal */
+        if (context->state == CONTEXT_STARTING)
+            start_failed(context, frame, payload);
+        return 0;
+    case INSIDE_CREDIT:
+        return 0;
+    case INSIDE_EXITED:
+        return interpreter_ended(context, frame, payload, err);
+    case INSIDE_OUTPUT:
+        if (!context->running) {
+            keep_between(context, frame, payload);
+            return 0;
+        }
+        break;
+    default:
+        break;
+    }
+    return context->running ? cell_hears(context->running, frame, payload, err) : 0;
+}
+
+void context_kill(struct context *context)
+{
+    struct inside_signal order = { .number = 9, .whole_group = 1 };
+    struct iovec part = { &order, sizeof order };
+    if (context->process.id == 0)
+        return;
+    context->is_ending = true;
+    session_send(context->session, &context->process, INSIDE_SIGNAL, &part, 1);
+    session_flush(context->session);
+}
+
+/* --- what doors ask -----------------------------------------------------------------------------
+ */
+
+int context_interrupt(struct context *context, error *err)
+{
+    (void) err;
+    session_touch(context->session);
+    if (!context->running)
+        return CONTEXT_WAS_IDLE;
+    cell_interrupt(context->running);
+    return 0;
+}
+
+int context_restart(struct context *context, error *err)
+{
+    if (session_check_running(context->session, err) < 0)
+        return -1;
+    session_touch(context->session);
+    if (context->state != CONTEXT_IDLE && context->state != CONTEXT_BUSY)
+        return 0; /* it is as fresh as can be */
+    context->end = "somebody asked for a fresh one";
+    context->end_is_ours = true;
+    bytes_done(&context->between);
+    context_kill(context);
+    return 0;
+}
+
+static struct context *context_new(struct session *session, const char *id,
+                                   const struct context_request *request, error *err)
+{
+    if (session->context_count >= CONTEXTS_MOST) {
+        (void) fail(err, ERR_BUSY, "the session has %u contexts already; remove one",
+                    session->context_count);
+        return NULL;
+    }
+    struct context *context = calloc(1, sizeof *context);
+    if (!context) {
+        (void) fail(err, ERR_SYSTEM, "no memory for a context");
+        return NULL;
+    }
+    context->session = session;
+    (void) snprintf(context->id, sizeof context->id, "%s", id);
+    const char *name =
+        request->given && request->given->language ? request->given->language : "python";
+    name = context_language(session->spec.template, name);
+    const char *folder = request->folder           ? request->folder
+                         : session->request.folder ? session->request.folder
+                                                   : "/workspace";
+    context->folder = strdup(folder);
+    context->kind = context_kind_of(name);
+    if (!context->kind)
+        (void) fail(err, ERR_BAD_REQUEST,
+                    "language '%.40s' has no contexts; python, bash, javascript and r have", name);
+    else if (!context->folder)
+        (void) fail(err, ERR_SYSTEM, "no memory for a context");
+    else if (spec_language(&session->spec, name, &context->language, err) == 0 &&
+             spec_environment(&session->spec, session->request.place, request->given,
+                              &context->variables, err) == 0) {
+        struct context **end = &session->contexts;
+        while (*end)
+            end = &(*end)->next;
+        *end = context;
+        session->context_count++;
+        return context;
+    }
+    context_free(context);
+    return NULL;
+}
+
+void context_free(struct context *context)
+{
+    struct session *session = context->session;
+    for (struct context **at = &session->contexts; *at; at = &(*at)->next)
+        if (*at == context) {
+            *at = context->next;
+            session->context_count--;
+            break;
+        }
+    free(context->folder);
+    bytes_done(&context->variables.text);
+    bytes_done(&context->between);
+    free(context);
+}
+
+int context_create(struct session *session, struct context_request *request,
+                   struct context **ret_context, error *err)
+{
+    char id[CONTEXT_ID_SIZE];
+    struct context *context = NULL;
+    (void) snprintf(id, sizeof id, "ctx_%u", session->last_context + 1);
+    if (session_check_running(session, err) == 0)
+        context = context_new(session, id, request, err);
+    context_request_done(request);
+    if (!context)
+        return -1;
+    session->last_context++;
+    *ret_context = context;
+    return 0;
+}
+
+int context_find(struct session *session, const char *id, struct context **ret_context, error *err)
+{
+    for (struct context *context = session->contexts; context; context = context->next)
+        if (!context->is_removed && strcmp(context->id, id) == 0) {
+            *ret_context = context;
+            return 0;
+        }
+    if (session_check_running(session, err) < 0)
+        return -1;
+    if (!template_language(session->spec.template, context_language(session->spec.template, id)))
+        return fail(err, ERR_NOT_FOUND,
+                    "the session has no context '%.40s'; make one, or name a language", id);
+    struct run_request given = { .language = id };
+    struct context_request request = { .given = &given };
+    *ret_context = context_new(session, id, &request, err);
+    return *ret_context ? 0 : -1;
+}
+
+static void on_checked(struct run *run)
+{
+    if (run_ask_checked(run, run->cell->request.given))
+        context_proceed(run->cell->context);
+    else
+        run_refuse(run);
+}
+
+int context_run(struct context *context, struct context_request *request, struct run **ret_run,
+                error *err)
+{
+    struct session *session = context->session;
+    int result = -1;
+    if (session_check_running(session, err) < 0)
+        result = -1;
+    else if (context->queued >= CELLS_WAITING_MOST)
+        (void) fail(err, ERR_BUSY, "%u cells wait in this context already; try again later",
+                    context->queued);
+    else if (account_admit(session->sessions->runs->accounts, session->account, err) == 0)
+        result = cell_new(context, request, ret_run, err);
+    context_request_done(request);
+    if (result < 0)
+        return -1;
+    rate_take(&session->account->rate);
+    *(context->last_queued ? &context->last_queued->next_queued : &context->first_queued) =
+        *ret_run;
+    context->last_queued = *ret_run;
+    context->queued++;
+    session_touch(session);
+    if (check_is_wanted(*ret_run))
+        check_begin(*ret_run, (*ret_run)->cell->request.given, true, on_checked);
+    else if (run_is_held(*ret_run))
+        run_refuse(*ret_run);
+    else
+        context_proceed(context);
+    return 0;
+}
+
+void context_remove(struct context *context)
+{
+    error why;
+    (void) fail(&why, ERR_CONFLICT, "the context was removed");
+    session_touch(context->session);
+    context->is_removed = true;
+    refuse_waiting(context, &why);
+    if (context->state == CONTEXT_COLD) {
+        context_free(context);
+        return;
+    }
+    if (context->state == CONTEXT_STARTING)
+        return; /* once it has started */
+    context->end = "it was removed";
+    context->end_is_ours = true;
+    context_kill(context);
+}
+
+void contexts_session_ended(struct session *session, const error *why)
+{
+    while (session->contexts) {
+        struct context *context = session->contexts;
+        copies_end(context, why);
+        if (context->running)
+            cell_lost_session(context->running, why);
+        refuse_waiting(context, why);
+        session_done(session, &context->process);
+        session_done(session, &context->file);
+        context_free(context);
+    }
+}

@@ -1,0 +1,44 @@
+/* language_drivers.c - how an interpreter of each language that has contexts comes to be. */
+#include "base/table.h"
+#include "cells_bash.h"
+#include "cells_js.h"
+#include "cells_r.h"
+#include "engine/session/contexts.h"
+
+#include <string.h>
+
+/* Bash reads its driver from a variable: what it does before its first prompt. What it says about
+ * the terminal that it does not have goes nowhere; the driver gives it its stderr back. */
+static const char begin_bash[] = "PROMPT_COMMAND=$0 exec bash --norc --noprofile +m -i "
+                                 "4>&2 2>/dev/null";
+
+/* Rscript takes no program of several lines from the command line, but any text as an argument. */
+static const char begin_r[] = "eval(parse(text = commandArgs(TRUE)))";
+
+static const struct context_kind kinds[] = {
+    /* clang-format off */
+    { "python",     { NULL },                                  NULL       },
+    { "bash",       { "bash", "--norc", "-c", begin_bash },    cells_bash },
+    { "javascript", { "node", "-e" },                          cells_js   },
+    { "node",       { "node", "-e" },                          cells_js   },
+    { "r",          { "Rscript", "--vanilla", "-e", begin_r }, cells_r    },
+    /* clang-format on */
+};
+
+const char *context_language(const struct template *template, const char *name)
+{
+    static const char *const pairs[][2] = { { "javascript", "node" }, { "node", "javascript" } };
+    for_each(pair, pairs)
+        if (strcmp((*pair)[0], name) == 0 && !template_language(template, name) &&
+            template_language(template, (*pair)[1]))
+            return (*pair)[1];
+    return name;
+}
+
+const struct context_kind *context_kind_of(const char *language)
+{
+    for_each(kind, kinds)
+        if (strcmp(kind->language, language) == 0)
+            return kind;
+    return NULL;
+}

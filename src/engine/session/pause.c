@@ -1,0 +1,196 @@
+/* pause.c - a session that stands still. The freezer of control groups holds every program
+ * in it; where there is none its init stops them, again and again, since a program can have itself
+ * woken. Its deadlines stand still with it (decision 0091). */
+#include "engine/observe/log.h"
+#include "engine/session/branch.h"
+#include "engine/session/checkpoints.h"
+#include "engine/session/contexts.h"
+#include "engine/session/session_registry.h"
+
+#include <signal.h>
+
+enum {
+    PAUSE_MOST_MS = 7 * 24 * 60 * 60 * 1000, /* where the policy states no age */
+    CPU_MOST_US = 300000,                    /* nothing that is stopped uses as much */
+    FREEZE_MS = 900,                         /* after which the freezer must have frozen all */
+};
+
+/* For everything inside but init. */
+static void send_signal(struct session *session, uint32_t number)
+{
+    struct inside_signal wanted = { .number = number, .whole_group = 1 };
+    struct session_operation everything = { .id = 0 };
+    struct iovec part = { &wanted, sizeof wanted };
+    session_send(session, &everything, INSIDE_SIGNAL, &part, 1);
+    session_flush(session);
+}
+
+bool session_is_copied(const struct session *session)
+{
+    for (const struct mark *mark = session->marks; mark; mark = mark->older)
+        if (!mark->is_ready)
+            return true;
+    return branching_is_source(session);
+}
+
+static int check_rests(const struct session *session, error *err)
+{
+    if (session_check_running(session, err) < 0)
+        return -1;
+    if (session->rollback)
+        return fail(err, ERR_CONFLICT, "the session is being rolled back; try again in a moment");
+    if (session_is_copied(session)) /* whoever writes it would be stopped as well */
+        return fail(err, ERR_CONFLICT,
+                    "a mark or a branch of the session is being made; try again in a moment");
+    for (const struct context *context = session->contexts; context; context = context->next) {
+        if (context->running || context->first_queued)
+            return fail(err, ERR_CONFLICT,
+                        "a cell runs or waits in context %s; wait for it, or interrupt it",
+                        context->id);
+        if (context->state == CONTEXT_STARTING || context->is_ending || context->copies)
+            return fail(err, ERR_CONFLICT,
+                        "context %s starts, ends or is being copied; try again in a moment",
+                        context->id);
+    }
+    return 0;
+}
+
+/* The interpreters go with all else; each context starts a fresh one when it is used again. */
+static void end_programs(struct session *session)
+{
+    for (struct context *context = session->contexts; context; context = context->next) {
+        if (context->state == CONTEXT_COLD)
+            continue;
+        context->end = "the session was paused with its files only";
+        context->end_is_ours = true;
+        context_kill(context);
+    }
+    session->has_parked_interpreter = false;
+    send_signal(session, SIGKILL);
+}
+
+static void stop(struct session *session)
+{
+    session->is_stopped = true;
+    send_signal(session, SIGSTOP);
+}
+
+static bool has_freezer(const struct session *session)
+{
+    return counters_freezer(sandbox_groups(session->sandbox)) != FREEZER_NONE;
+}
+
+const char *session_held_by(const struct session *session)
+{
+    if (session->state != SESSION_PAUSED || !session->is_held)
+        return NULL;
+    return session->is_stopped ? "signals" : "freezer";
+}
+
+int session_pause(struct session *session, bool files_only, error *err)
+{
+    if (session->state == SESSION_PAUSED && !files_only)
+        return 0;
+    if (check_rests(session, err) < 0)
+        return -1;
+    session->is_stopped = false;
+    if (files_only) {
+        end_programs(session);
+    } else {
+        session->is_held = true;
+        if (has_freezer(session))
+            sandbox_freeze(session->sandbox, true);
+        else
+            stop(session);
+    }
+    uint64_t most_ms = session->spec.policy->sessions.values[SESSIONS_AGE];
+    session->state = SESSION_PAUSED;
+    session->paused_ms = wall_clock_ms();
+    session->paused_at = now_ms();
+    session->pause_ends = deadline_in(most_ms != 0 ? (int64_t) most_ms : PAUSE_MOST_MS);
+    session->cpu_when_paused_us = UINT64_MAX;
+    for (const struct session_operation *operation = session->operations, *next; operation;
+         operation = next) {
+        next = operation->next;
+        if (operation->paused)
+            operation->paused(operation->context);
+    }
+    const char *held_by = session_held_by(session);
+    log_event(LOG_NOTICE, "session.paused", TEXT("session", session->id),
+              TEXT("kept", files_only ? "files" : "all"), TEXT("by", held_by ? held_by : "end"));
+    return 0;
+}
+
+/* What does not rest now (a cell that runs) is asked again a second later. */
+void session_look_at_day(struct session *session)
+{
+    error over;
+    error busy;
+    if (!session->account ||
+        account_check_day(session->sessions->runs->accounts, session->account, &over) == 0 ||
+        session_pause(session, false, &busy) < 0)
+        return;
+    session->is_over_day = true;
+    log_event(LOG_NOTICE, "session.over_day", TEXT("session", session->id),
+              TEXT("cause", over.text));
+}
+
+int session_resume(struct session *session, error *err)
+{
+    if (session->state == SESSION_RUNNING)
+        return 0;
+    if (session->state != SESSION_PAUSED)
+        return session_check_running(session, err);
+    if (session->account &&
+        account_check_day(session->sessions->runs->accounts, session->account, err) < 0)
+        return -1;
+    session->is_over_day = false;
+    int64_t paused_ms = now_ms() - session->paused_at;
+    session->state = SESSION_RUNNING;
+    if (session->age_ends.at_ms != 0)
+        session->age_ends.at_ms += paused_ms;
+    session_touch(session);
+    if (session->is_held)
+        sandbox_freeze(session->sandbox, false);
+    if (session->is_stopped)
+        send_signal(session, SIGCONT);
+    session->is_held = session->is_stopped = false;
+    log_event(LOG_NOTICE, "session.resumed", TEXT("session", session->id));
+    for (const struct session_operation *operation = session->operations, *next; operation;
+         operation = next) {
+        next = operation->next;
+        if (operation->resumed)
+            operation->resumed(operation->context, paused_ms);
+    }
+    return 0;
+}
+
+/* One second after the other, for as long as the pause lasts: what is not frozen is stopped. A
+ * process that forks while it is frozen, or that the kernel holds, may need a second look. */
+static void hold(struct session *session)
+{
+    enum freezer freezer = counters_freezer(sandbox_groups(session->sandbox));
+    if (freezer == FREEZER_FROZEN || now_ms() - session->paused_at < FREEZE_MS)
+        return;
+    if (freezer == FREEZER_THAWED)
+        sandbox_freeze(session->sandbox, true);
+    stop(session);
+}
+
+/* Init is the user's like all else inside: whether it has stopped the others is looked at. */
+void session_look_at_pause(struct session *session)
+{
+    error why;
+    uint64_t used_us = counters_cpu_us(sandbox_groups(session->sandbox));
+    if (session->cpu_when_paused_us == UINT64_MAX)
+        session->cpu_when_paused_us = used_us;
+    if (deadline_has_passed(session->pause_ends)) {
+        (void) fail(&why, ERR_TIMEOUT, "it was paused for longer than a session may live");
+        session_end(session, END_AGE, &why);
+    } else if (used_us > session->cpu_when_paused_us + CPU_MOST_US) {
+        (void) fail(&why, ERR_PROTOCOL, "it used processor time while it was paused");
+        session_end(session, END_LOST, &why);
+    } else if (session->is_held) {
+        hold(session);
+    }
+}

@@ -1,0 +1,635 @@
+/* processes.c - see processes.h. Whoever reads holds a position; what all of them have read, or
+ * nobody wants, is given back to init as credit. */
+#include "engine/session/processes.h"
+
+#include "base/clock.h"
+#include "engine/review/output_check.h"
+#include "engine/session/files.h"
+#include "engine/session/session_registry.h"
+#include "policy/policy.h"
+#include "json/writer.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    RECORD_HEAD = 5,
+    RECORD_MOST = 16384,
+    TELL_MS = 2000, /* for the last word of glovebox-egress */
+    UNREAD_MOST = PROCESS_OUTPUT_KEPT / 2,
+    ENDED_BYTES_MOST = 64 << 20, /* of output, of ended processes of all sessions */
+};
+
+static void on_timer(uv_timer_t *timer);
+
+static void tell(struct process *process)
+{
+    for (struct process_reader *reader = process->readers, *next; reader; reader = next) {
+        next = reader->next;
+        reader->woken(reader->context);
+    }
+}
+
+static void order(struct process *process, enum inside_kind kind, const void *payload, size_t size)
+{
+    struct iovec part = { (void *) (uintptr_t) payload, size };
+    if (!process->session)
+        return;
+    session_send(process->session, &process->operation, kind, &part, size > 0);
+    session_flush(process->session);
+}
+
+/* --- the log ------------------------------------------------------------------------------------
+ */
+
+static uint64_t log_end(const struct process *process)
+{
+    return process->first + (process->log.size - process->log_at);
+}
+
+static size_t record_size(const struct process *process, size_t at)
+{
+    uint32_t size;
+    memcpy(&size, process->log.data + at + 1, sizeof size);
+    return RECORD_HEAD + size;
+}
+
+static void drop_oldest(struct process *process)
+{
+    while (process->log.size - process->log_at > PROCESS_OUTPUT_KEPT) {
+        size_t size = record_size(process, process->log_at);
+        process->log_at += size;
+        process->first += size;
+    }
+    if (process->log_at > PROCESS_OUTPUT_KEPT) {
+        bytes_drop(&process->log, process->log_at);
+        process->log_at = 0;
+    }
+}
+
+static void add_output(struct process *process, unsigned stream, const unsigned char *bytes,
+                       size_t size)
+{
+    while (size > 0) {
+        uint32_t part = size < RECORD_MOST ? (uint32_t) size : RECORD_MOST;
+        unsigned char head[RECORD_HEAD] = { (unsigned char) stream };
+        memcpy(head + 1, &part, sizeof part);
+        bytes_add(&process->log, head, sizeof head);
+        bytes_add(&process->log, bytes, part);
+        bytes += part;
+        size -= part;
+    }
+    drop_oldest(process);
+}
+
+static bool is_stalled(const struct process_reader *reader)
+{
+    return deadline_has_passed(reader->stalls);
+}
+
+/* Gives credit for what nobody is still to read, so that the program goes on. */
+static void settle(struct process *process)
+{
+    uint64_t slowest = log_end(process);
+    for (const struct process_reader *reader = process->readers; reader; reader = reader->next)
+        if (!is_stalled(reader) && reader->at < slowest)
+            slowest = reader->at;
+    if (process->debt == 0 || log_end(process) - slowest > UNREAD_MOST)
+        return;
+    struct inside_amount more = { .bytes = process->debt };
+    process->debt = 0;
+    order(process, INSIDE_CREDIT, &more, sizeof more);
+}
+
+bool process_read(struct process *process, struct process_reader *reader,
+                  struct process_record *record)
+{
+    if (reader->at < process->first) {
+        reader->lost += process->first - reader->at;
+        reader->at = process->first;
+    }
+    reader->stalls = deadline_in(PROCESS_STALL_MS);
+    if (reader->at >= log_end(process)) {
+        settle(process);
+        return false;
+    }
+    size_t at = process->log_at + (size_t) (reader->at - process->first);
+    size_t size = record_size(process, at);
+    record->stream = (unsigned char) process->log.data[at];
+    record->bytes = process->log.data + at + RECORD_HEAD;
+    record->size = size - RECORD_HEAD;
+    reader->at += size;
+    record->next = reader->at;
+    return true;
+}
+
+/* An offset that is none of a record's beginnings means the next one. */
+void process_join(struct process *process, struct process_reader *reader)
+{
+    uint64_t at = process->first;
+    size_t place = process->log_at;
+    while (reader->at > at && place < process->log.size) {
+        size_t size = record_size(process, place);
+        place += size;
+        at += size;
+    }
+    if (reader->at > process->first)
+        reader->at = at;
+    reader->stalls = deadline_in(PROCESS_STALL_MS);
+    reader->next = process->readers;
+    process->readers = reader;
+    if (process->session)
+        session_hold(process->session);
+}
+
+static void set_timer(struct process *process);
+
+void process_leave(struct process *process, struct process_reader *reader)
+{
+    for (struct process_reader **at = &process->readers; *at; at = &(*at)->next)
+        if (*at == reader) {
+            *at = reader->next;
+            if (process->session)
+                session_let_go(process->session);
+            break;
+        }
+    settle(process);
+    set_timer(process);
+}
+
+/* --- life ---------------------------------------------------------------------------------------
+ */
+
+static void process_free(struct process *process)
+{
+    json_object_put(process->config);
+    process_proof_free(process);
+    free(process->tag);
+    bytes_done(&process->log);
+    bytes_done(&process->input);
+    free(process);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct process *process = handle->data;
+    process->is_closed = true;
+    if (process->uses == 0)
+        process_free(process); /* else with the last exchange that looks at it */
+}
+
+void process_drop(struct process *process)
+{
+    if (--process->uses == 0 && process->is_closed)
+        process_free(process);
+}
+
+static void forget(struct process *process)
+{
+    for (struct process **at = &process->processes->first; *at; at = &(*at)->next)
+        if (*at == process) {
+            *at = process->next;
+            break;
+        }
+    process->is_closing = true;
+    uv_close((uv_handle_t *) &process->timer, on_closed);
+}
+
+void processes_close(struct processes *processes)
+{
+    while (processes->first)
+        forget(processes->first);
+}
+
+static void set_timer(struct process *process)
+{
+    uint64_t left = UINT64_MAX;
+    if (process->is_closing)
+        return;
+    if (process->dies.at_ms != 0)
+        left = (uint64_t) deadline_left_ms(process->dies);
+    if (process->is_ending && process->state != PROCESS_ENDED)
+        left = (uint64_t) deadline_left_ms(process->told_by);
+    if (process->readers && process->debt > 0 && left > PROCESS_STALL_MS)
+        left = PROCESS_STALL_MS / 4; /* somebody may stall */
+    uv_update_time(process->processes->loop);
+    if (left == UINT64_MAX)
+        (void) uv_timer_stop(&process->timer);
+    else
+        (void) uv_timer_start(&process->timer, on_timer, left + 1, 0);
+}
+
+/* No end without a receipt: of what cannot be written down nothing more is handed out. */
+static void prove(struct process *process, struct session *session)
+{
+    error err;
+    if (process_proof_end(process, session, &err) == 0)
+        return;
+    process->failure = err;
+    (void) under(&process->failure, "nothing more of this process is handed out");
+    process->exit_code = -1;
+    process->signal = SIGKILL;
+    process->first = log_end(process);
+    process->log.size = process->log_at = 0;
+}
+
+static void become_ended(struct process *process, struct session *session)
+{
+    process->state = PROCESS_ENDED;
+    process->ended_ms = wall_clock_ms();
+    prove(process, session);
+    if (process->session) {
+        session_done(process->session, &process->operation);
+        for (const struct process_reader *reader = process->readers; reader; reader = reader->next)
+            session_let_go(process->session);
+    }
+    process->session = NULL;
+    process->dies = deadline_in(PROCESS_ENDED_MS);
+    set_timer(process);
+    tell(process);
+}
+
+/* Its time is over: first its group is killed, and once it has been dead for long it is forgotten.
+ */
+static void on_timer(uv_timer_t *timer)
+{
+    struct process *process = timer->data;
+    if (process->session && !session_is_running(process->session))
+        return; /* its time stands still; on_resumed() goes on */
+    if (process->is_ending && process->session && deadline_has_passed(process->told_by)) {
+        become_ended(process, process->session);
+        return;
+    }
+    settle(process);
+    if (process->dies.at_ms != 0 && deadline_has_passed(process->dies)) {
+        if (process->state == PROCESS_ENDED && !process->readers && process->uses == 0) {
+            forget(process);
+            return;
+        }
+        error unheard;
+        process->dies =
+            process->state == PROCESS_ENDED ? deadline_in(PROCESS_ENDED_MS) : (deadline){ 0 };
+        if (process->state != PROCESS_ENDED) {
+            process->timed_out = true;
+            (void) process_signal(process, SIGKILL, true, &unheard);
+        }
+    }
+    set_timer(process);
+}
+
+static void feed_on(struct process *process)
+{
+    while (process->session && process->input.size > 0 && process->window > 0) {
+        size_t part = process->input.size < process->window ? process->input.size : process->window;
+        if (part > INSIDE_PAYLOAD_MOST)
+            part = INSIDE_PAYLOAD_MOST;
+        process->window -= part;
+        order(process, INSIDE_DATA, process->input.data, part);
+        bytes_drop(&process->input, part);
+    }
+    if (process->input.size == 0 && process->input_ends && !process->input_has_ended) {
+        process->input_has_ended = true;
+        order(process, INSIDE_END, NULL, 0);
+    }
+}
+
+static void on_paused(void *context)
+{
+    tell(context);
+}
+
+static void on_resumed(void *context, int64_t paused_ms)
+{
+    struct process *process = context;
+    if (process->dies.at_ms != 0)
+        process->dies.at_ms += paused_ms;
+    set_timer(process);
+    tell(process);
+}
+
+/* As shells tell it: that there is none, or that it cannot be executed. What is missing or
+ * forbidden around it, such as its folder, the request has named. */
+static enum error_code why_not_started(const unsigned char *payload, enum error_code code)
+{
+    struct inside_done done;
+    memcpy(&done, payload, sizeof done);
+    if (done.is_of_the_program)
+        return done.os == ENOENT || done.os == ENOTDIR ? ERR_NO_PROGRAM : ERR_NOT_EXECUTABLE;
+    return code == ERR_NOT_FOUND || code == ERR_POLICY ? ERR_BAD_REQUEST : code;
+}
+
+static void on_way_told(void *context)
+{
+    struct process *process = context;
+    if (process->session && process->state != PROCESS_ENDED)
+        become_ended(process, process->session);
+}
+
+/* glovebox-egress has the last word on what passed while it ran. */
+static void end(struct process *process)
+{
+    process->is_ending = true;
+    process->told_by = deadline_in(TELL_MS);
+    if (!way_use_ask(process->session, &process->way)) {
+        on_way_told(process);
+        return;
+    }
+    set_timer(process);
+}
+
+static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+                    error *err)
+{
+    struct process *process = context;
+    struct inside_started started;
+    struct inside_exited exited;
+    struct inside_amount taken;
+    switch (frame->kind) {
+    case INSIDE_STARTED:
+        memcpy(&started, payload, sizeof started);
+        process->pid = started.pid;
+        process->state = PROCESS_RUNNING;
+        feed_on(process);
+        break;
+    case INSIDE_OUTPUT:
+        add_output(process, frame->stream, payload, frame->size);
+        process_proof_printed(process, frame->stream, frame->size);
+        process->debt += frame->size;
+        if (process->log.failed)
+            return fail(err, ERR_SYSTEM, "no memory for the output of a process");
+        settle(process);
+        set_timer(process);
+        break;
+    case INSIDE_CREDIT:
+        memcpy(&taken, payload, sizeof taken);
+        if (taken.bytes > INSIDE_WINDOW - process->window)
+            return fail(err, ERR_PROTOCOL, "glovebox-init took more input than it was given");
+        process->window += (size_t) taken.bytes;
+        feed_on(process);
+        return 0;
+    case INSIDE_EXITED:
+        memcpy(&exited, payload, sizeof exited);
+        process->exit_code = exited.exit_code;
+        process->signal = exited.signal;
+        if (!process->is_ending)
+            end(process);
+        return 0;
+    case INSIDE_DONE: /* of a signal or a resize; or it could not be started */
+        if (process->state != PROCESS_STARTING)
+            return 0;
+        if (error_of_inside(frame, payload, &process->failure) == 0)
+            return fail(err, ERR_PROTOCOL, "glovebox-init started a process and did not say so");
+        process->failure.code = why_not_started(payload, process->failure.code);
+        become_ended(process, process->session);
+        return 0;
+    default:
+        return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for a process",
+                    frame->kind);
+    }
+    tell(process);
+    return 0;
+}
+
+static void on_session_ended(void *context, const error *why)
+{
+    struct process *process = context;
+    struct session *session = process->session;
+    process->session = NULL;
+    if (!process->is_ending) {
+        process->failure = *why;
+        process->exit_code = -1;
+        process->signal = SIGKILL;
+    }
+    become_ended(process, session);
+}
+
+/* --- starting -----------------------------------------------------------------------------------
+ */
+
+void process_next_id(const struct processes *processes, char ret_id[PROCESS_ID_SIZE])
+{
+    (void) snprintf(ret_id, PROCESS_ID_SIZE, "prc_%" PRIu64, processes->last_id + 1);
+}
+
+static struct process *process_new(struct processes *processes, struct session *session,
+                                   const struct process_request *request)
+{
+    struct process *process = calloc(1, sizeof *process);
+    if (!process)
+        return NULL;
+    process_next_id(processes, process->id);
+    processes->last_id++;
+    (void) snprintf(process->session_id, sizeof process->session_id, "%s", session_id(session));
+    process->processes = processes;
+    process->session = session;
+    process->has_terminal = request->has_terminal;
+    process->has_stdin = request->has_stdin || request->has_terminal;
+    process->window = INSIDE_WINDOW;
+    process->started_ms = wall_clock_ms();
+    if (request->tag.size > 0)
+        process->tag = strndup(request->tag.data, request->tag.size);
+    process->config =
+        request->shell.size > 0
+            ? json_object_new_string_len(request->shell.data, (int) request->shell.size)
+            : json_object_get(request->command);
+    (void) uv_timer_init(processes->loop, &process->timer);
+    process->timer.data = process;
+    process->next = processes->first;
+    processes->first = process;
+    return process;
+}
+
+/* Room for one that begins: of its session the oldest that has ended is forgotten before its time
+ * once there are PROCESSES_MOST, and of all sessions' once their output is too much. */
+static void make_room(const struct processes *processes, const struct session *session)
+{
+    unsigned count = 0;
+    size_t bytes = 0;
+    for (struct process *process = processes->first, *next; process; process = next) {
+        next = process->next; /* older ones come later */
+        count += strcmp(process->session_id, session_id(session)) == 0;
+        if (process->state != PROCESS_ENDED)
+            continue;
+        bool is_last =
+            count >= PROCESSES_MOST && strcmp(process->session_id, session_id(session)) == 0;
+        bytes += process->log.size;
+        if (process->uses == 0 && (is_last || bytes > ENDED_BYTES_MOST))
+            forget(process);
+    }
+}
+
+unsigned processes_running(const struct processes *processes, const struct session *session)
+{
+    unsigned count = 0;
+    for (const struct process *process = processes->first; process; process = process->next)
+        count += process->state != PROCESS_ENDED && process->session == session;
+    return count;
+}
+
+static int check_count(const struct processes *processes, const struct session *session, error *err)
+{
+    unsigned count = processes_running(processes, session);
+    if (count >= PROCESSES_MOST)
+        return fail(err, ERR_BUSY, "%u processes run in this session; end some", count);
+    return 0;
+}
+
+/* Nobody can look at what a command is going to do. */
+static int check_policy(const struct policy *policy, error *err)
+{
+    if (!policy->precheck.is_on ||
+        precheck_decide(&policy->precheck, CHECK_unchecked, NULL) < CHECK_ASK)
+        return 0;
+    return fail(err, ERR_POLICY,
+                "policy %s wants code to be checked before it runs, and a command cannot be; run "
+                "cells in a context instead",
+                policy->name);
+}
+
+int process_start(struct processes *processes, struct session *session,
+                  const struct process_request *request, struct process **ret_process, error *err)
+{
+    auto_bytes wanted = { 0 };
+    if (check_policy(session->spec.policy, err) < 0 ||
+        gate_lets_out(session->spec.policy, "programs", err) < 0 ||
+        account_check_log(session->sessions->runs->accounts, request->account, err) < 0 ||
+        process_write_start(request, &wanted, err) < 0 || check_count(processes, session, err) < 0)
+        return -1;
+    make_room(processes, session);
+    struct process *process = process_new(processes, session, request);
+    if (!process)
+        return fail(err, ERR_SYSTEM, "no memory for a process");
+    process->operation = (struct session_operation){ .context = process,
+                                                     .frame = on_frame,
+                                                     .paused = on_paused,
+                                                     .resumed = on_resumed,
+                                                     .ended = on_session_ended };
+    process->way.context = process;
+    process->way.told = on_way_told;
+    if (session_begin(session, &process->operation, err) < 0 ||
+        process_proof_begin(process, request->account, &wanted, err) < 0) {
+        session_done(session, &process->operation);
+        process->session = NULL;
+        forget(process);
+        return -1;
+    }
+    session->processes++;
+    if (request->timeout_ms > 0)
+        process->dies = deadline_in((int64_t) request->timeout_ms);
+    order(process, INSIDE_START, wanted.data, wanted.size);
+    set_timer(process);
+    *ret_process = process;
+    return 0;
+}
+
+struct process *process_find(const struct processes *processes, const struct session *session,
+                             const char *name)
+{
+    char *end;
+    unsigned long pid = strtoul(name, &end, 10);
+    bool is_pid = *name >= '0' && *name <= '9' && !*end;
+    struct process *found = NULL;
+    for (struct process *process = processes->first; process; process = process->next) {
+        if (strcmp(process->session_id, session_id(session)) != 0)
+            continue;
+        if (strcmp(process->id, name) == 0)
+            return process; /* whatever another is tagged with */
+        if (!found &&
+            ((is_pid && process->pid == pid) || (process->tag && strcmp(process->tag, name) == 0)))
+            found = process;
+    }
+    return found;
+}
+
+/* --- orders -------------------------------------------------------------------------------------
+ */
+
+static int check_runs(const struct process *process, error *err)
+{
+    if (process->session)
+        return 0;
+    return fail(err, ERR_CONFLICT, "process %s has ended", process->id);
+}
+
+int process_feed(struct process *process, const void *bytes, size_t size, error *err)
+{
+    if (check_runs(process, err) < 0)
+        return -1;
+    if (!process->has_stdin || process->input_ends)
+        return fail(err, ERR_CONFLICT, "the input of process %s is not open", process->id);
+    if (process->input.size + size > PROCESS_INPUT_MOST)
+        return fail(err, ERR_BUSY, "process %s has not read the last %zu bytes yet; try again",
+                    process->id, process->input.size);
+    bytes_add(&process->input, bytes, size);
+    if (process->input.failed)
+        return fail(err, ERR_SYSTEM, "no memory for input");
+    process_proof_fed(process, bytes, size);
+    session_touch(process->session);
+    if (process->state == PROCESS_RUNNING)
+        feed_on(process);
+    return 0;
+}
+
+void process_end_input(struct process *process)
+{
+    process->input_ends = true;
+    if (process->state == PROCESS_RUNNING)
+        feed_on(process);
+}
+
+int process_signal(struct process *process, unsigned number, bool whole_group, error *err)
+{
+    struct inside_signal wanted = { .number = number, .whole_group = whole_group };
+    if (check_runs(process, err) < 0 || session_check_running(process->session, err) < 0)
+        return -1;
+    order(process, INSIDE_SIGNAL, &wanted, sizeof wanted);
+    return 0;
+}
+
+int process_resize(struct process *process, uint64_t rows, uint64_t columns, error *err)
+{
+    struct inside_size size = { .rows = (uint16_t) rows, .columns = (uint16_t) columns };
+    if (check_runs(process, err) < 0)
+        return -1;
+    if (!process->has_terminal)
+        return fail(err, ERR_CONFLICT, "process %s has no terminal", process->id);
+    order(process, INSIDE_RESIZE, &size, sizeof size);
+    return 0;
+}
+
+void process_write(const struct process *process, struct bytes *out)
+{
+    static const char *const states[] = { "starting", "running", "ended" };
+    json_open(out, '{');
+    json_string_field(out, "id", process->id);
+    json_count_field(out, "pid", process->pid);
+    json_string_field(out, "tag", process->tag);
+    json_string_field(out, "state", states[process->state]);
+    json_key(out, "command");
+    const char *config = json_object_to_json_string_ext(process->config, JSON_C_TO_STRING_PLAIN);
+    json_raw(out, config, strlen(config));
+    json_flag_field(out, "terminal", process->has_terminal);
+    json_flag_field(out, "stdin", process->has_stdin && !process->input_ends);
+    json_number_field(out, "started_ms", process->started_ms);
+    json_count_field(out, "offset", process->first);
+    json_count_field(out, "end_offset", log_end(process));
+    bool has_ended = process->state == PROCESS_ENDED;
+    json_key(out, "exit_code");
+    if (has_ended && process->signal == 0)
+        json_number(out, process->exit_code);
+    else
+        json_null(out);
+    json_key(out, "signal");
+    if (has_ended && process->signal != 0)
+        json_number(out, process->signal);
+    else
+        json_null(out);
+    json_flag_field(out, "timed_out", process->timed_out);
+    json_string_field(out, "message",
+                      process->failure.code != ERR_NONE ? process->failure.text : NULL);
+    json_string_field(out, "receipt", process_receipt(process));
+    json_close(out, '}');
+}

@@ -1,0 +1,220 @@
+/* rollback.c - see rollback.h. */
+#include "engine/session/rollback.h"
+
+#include "base/cleanup.h"
+#include "engine/observe/log.h"
+#include "engine/review/output_check.h"
+#include "engine/session/branch.h"
+#include "engine/session/checkpoints.h"
+#include "engine/session/contexts.h"
+#include "engine/session/session_registry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { LEASE_MS = 10000 };
+
+struct rollback {
+    struct session *session;
+    bool waits_for_room;
+    struct pool_ticket *ticket;
+    struct sandbox *sandbox; /* that the session is going to have */
+    enum pool_start start;
+    struct fill fill;
+    struct pouring pouring;
+    const struct account *asker;
+    deadline ends;
+    struct session_listener stands; /* listens once the session has moved */
+    bool has_moved;
+    void (*told)(void *user, const error *why);
+    void *user;
+};
+
+/* Everything that is not the session's own by now is given back. */
+static void finish(struct rollback *rollback, const error *why)
+{
+    struct session *session = rollback->session;
+    void (*told)(void *user, const error *why) = rollback->told;
+    void *user = rollback->user;
+    session->rollback = NULL;
+    session_unlisten(session, &rollback->stands);
+    fill_done(&rollback->fill);
+    pouring_done(&rollback->pouring);
+    if (rollback->ticket)
+        pool_abandon(rollback->ticket);
+    if (rollback->sandbox)
+        pool_return(session->sessions->pool, rollback->sandbox);
+    free(rollback);
+    if (told)
+        told(user, why);
+}
+
+void rollback_end(struct session *session, const error *why)
+{
+    if (session->rollback)
+        finish(session->rollback, why);
+}
+
+void rollback_unheard(struct session *session, const void *user)
+{
+    if (session->rollback && session->rollback->user == user)
+        session->rollback->told = NULL;
+}
+
+/* Its way out may take a moment. */
+static void on_changed(void *user, struct session *session)
+{
+    if (session_is_running(session))
+        finish(user, NULL);
+}
+
+static void on_filled(void *user, const error *why)
+{
+    struct rollback *rollback = user;
+    struct session *session = rollback->session;
+    const struct mark *mark = rollback->pouring.mark;
+    error cause;
+    int told =
+        why ? -1 : mark_tell_log(session, mark, "session.rolled_back", rollback->asker, &cause);
+    if (told < 0) {
+        cause = why ? *why : cause;
+        (void) under(&cause, "roll back to mark %s", mark->id);
+        finish(rollback, &cause);
+        return;
+    }
+    (void) fail(&cause, ERR_CONFLICT, "the session was rolled back to mark %s",
+                mark->name[0] ? mark->name : mark->id);
+    log_event(LOG_NOTICE, "session.rolled_back", TEXT("session", session->id),
+              TEXT("mark", mark->id));
+    struct sandbox *sandbox = rollback->sandbox;
+    rollback->sandbox = NULL;
+    int moved = session_move(session, sandbox, rollback->start, &mark->kept, &cause);
+    if (!session->rollback)
+        return;
+    rollback->has_moved = true;
+    rollback->stands = (struct session_listener){ .context = rollback, .changed = on_changed };
+    if (moved < 0 || session_is_running(session))
+        finish(rollback, moved < 0 ? &cause : NULL);
+    else
+        session_listen(session, &rollback->stands);
+}
+
+static void fill_it(struct rollback *rollback)
+{
+    error why;
+    auto_fd image = -1;
+    auto_fd files = -1;
+    struct copy_pipes pipes = { -1, -1 };
+    struct session *session = rollback->session;
+    struct mark *mark = rollback->pouring.mark;
+    if (pipe_make(&image, &pipes.image, &why) < 0 || pipe_make(&files, &pipes.files, &why) < 0) {
+        close_fd(&pipes.image);
+        finish(rollback, &why);
+        return;
+    }
+    rollback->fill.told = on_filled;
+    rollback->fill.memory = session->spec.limits.memory;
+    rollback->fill.user = rollback;
+    rollback->fill.is_secret = gate_lets_out(session->spec.policy, "words", &why) < 0;
+    fill_begin(&rollback->fill, rollback->sandbox, take_fd(&image), take_fd(&files));
+    if (session->rollback != rollback) { /* its sandbox broke at once: it is over */
+        close_fd(&pipes.image);
+        close_fd(&pipes.files);
+        return;
+    }
+    int poured = pouring_begin(&rollback->pouring, mark, &pipes, &why);
+    mark_let_go(mark); /* the pouring holds it */
+    if (poured < 0)
+        finish(rollback, &why);
+}
+
+static void on_leased(void *context, struct sandbox *sandbox, enum pool_start start,
+                      const error *cause)
+{
+    struct rollback *rollback = context;
+    rollback->ticket = NULL;
+    if (!sandbox) {
+        error told = *cause;
+        (void) under(&told, "build a sandbox");
+        finish(rollback, &told);
+        return;
+    }
+    rollback->sandbox = sandbox;
+    rollback->start = start;
+    fill_it(rollback);
+}
+
+/* As pool_lease(). May end it: then it is told. */
+static int lease(struct rollback *rollback, error *err)
+{
+    struct sandbox *parked = NULL;
+    struct session *session = rollback->session;
+    struct lease wanted = session_lease_of(session);
+    wanted.told = on_leased;
+    wanted.context = rollback;
+    int leased = pool_lease(session->sessions->pool, &wanted, &rollback->ticket, &parked, err);
+    rollback->waits_for_room = leased == POOL_FULL;
+    if (leased == POOL_LEASED && parked)
+        on_leased(rollback, parked, POOL_PARKED, NULL);
+    return leased;
+}
+
+bool rollback_proceed(struct session *session)
+{
+    struct rollback *rollback = session->rollback;
+    error why;
+    if (!rollback || !rollback->waits_for_room)
+        return true;
+    int leased = lease(rollback, &why);
+    if (leased < 0)
+        finish(rollback, &why);
+    return leased != POOL_FULL;
+}
+
+int session_roll_back(struct session *session, const struct rollback_order *order, error *err)
+{
+    if (session_check_running(session, err) < 0)
+        return -1;
+    if (session->rollback)
+        return fail(err, ERR_CONFLICT, "the session is being rolled back already");
+    if (branching_is_source(session)) /* it would be answered for, and lose what it is read from */
+        return fail(err, ERR_CONFLICT,
+                    "a branch of the session is being made; try again in a moment");
+    struct rollback *rollback = calloc(1, sizeof *rollback);
+    if (!rollback)
+        return fail(err, ERR_SYSTEM, "no memory for the way back");
+    *rollback = (struct rollback){ .session = session,
+                                   .pouring = { .mark = order->mark },
+                                   .asker = order->asker,
+                                   .ends = deadline_in(LEASE_MS),
+                                   .told = order->told,
+                                   .user = order->user };
+    mark_hold(order->mark);
+    session->rollback = rollback;
+    session_touch(session);
+    if (lease(rollback, err) >= 0)
+        return 0;
+    rollback->told = NULL;
+    finish(rollback, err);
+    return -1;
+}
+
+void rollback_look(struct session *session)
+{
+    struct rollback *rollback = session->rollback;
+    error why;
+    if (!rollback || rollback->has_moved)
+        return;
+    if (rollback->sandbox) {
+        fill_look(&rollback->fill);
+    } else if (deadline_has_passed(rollback->ends)) {
+        (void) (rollback->waits_for_room
+                    ? fail(&why, ERR_BUSY,
+                           "every sandbox slot of this machine is taken, and none became free in "
+                           "%d s for the way back; try again later, or end a session",
+                           LEASE_MS / 1000)
+                    : fail(&why, ERR_TIMEOUT, "no sandbox was built in %d s", LEASE_MS / 1000));
+        finish(rollback, &why);
+    }
+}

@@ -1,0 +1,192 @@
+/* session_route.c - the way out of a session: one for its whole life, and for all that runs in it.
+ * What passes while a cell runs is told by that cell, and by each that runs beside it, since nobody
+ * can say whose it was; what passes in between is told by the next. */
+#include "engine/network/route_usage.h"
+#include "engine/network/trust_bundle.h"
+#include "engine/observe/log.h"
+#include "engine/session/contexts.h"
+
+#include <string.h>
+
+enum {
+    TELL_MS = 2000,      /* for the last word of glovebox-egress */
+    ID_CERTIFICATES = 8, /* of the write that nobody waits for: all that comes after it finds it */
+    LIFE_S = 30 * 24 * 3600, /* of certificates, beyond the policy's bound for sessions */
+    BOUND_MOST_S = 365 * 24 * 3600,
+};
+
+bool session_has_way(const struct session *session)
+{
+    return session->spec.network == POLICY_NETWORK_RULES;
+}
+
+static void forget(struct session *session, const struct run *run)
+{
+    struct run **place = &session->first_untold;
+    while (*place && *place != run)
+        place = &(*place)->next_queued;
+    if (*place)
+        *place = run->next_queued;
+}
+
+static void conclude(struct session *session, struct run *run)
+{
+    forget(session, run);
+    run->next_queued = NULL;
+    run->cell->session = NULL;
+    way_tell(session->way, run->cell->records_told, &run->story);
+    session->records_told = way_record_count(session->way);
+    if (--session->cells_running == 0) {
+        way_uses_take(session);
+        way_forget(session->way);
+        session->records_told = 0;
+    }
+    cell_conclude(run);
+}
+
+static void on_told(void *context)
+{
+    struct session *session = context;
+    session->way_answers++;
+    if (session->first_untold && session->first_untold->cell->way_ask <= session->way_answers)
+        conclude(session, session->first_untold);
+    way_uses_answer(session);
+}
+
+static int write_certificates(struct session *session, const char *own, error *err)
+{
+    static const char path[] = "/" CERTIFICATES_PATH;
+    auto_bytes text = { 0 };
+    struct inside_frame frame = { .kind = INSIDE_WRITE, .id = ID_CERTIFICATES };
+    struct inside_write write = { .mode = 0444 };
+    struct iovec head[2] = { { &write, sizeof write },
+                             { (void *) (uintptr_t) path, sizeof path - 1 } };
+    if (certificates_write(session->spec.template, own, &text, err) < 0)
+        return -1;
+    sandbox_send(session->sandbox, &frame, head, 2);
+    frame.kind = INSIDE_DATA;
+    for (size_t at = 0; at < text.size; at += INSIDE_PAYLOAD_MOST) {
+        size_t left = text.size - at;
+        struct iovec part = { text.data + at,
+                              left < INSIDE_PAYLOAD_MOST ? left : INSIDE_PAYLOAD_MOST };
+        sandbox_send(session->sandbox, &frame, &part, 1);
+    }
+    frame.kind = INSIDE_END;
+    sandbox_send(session->sandbox, &frame, NULL, 0);
+    sandbox_flush(session->sandbox);
+    return 0;
+}
+
+/* At its beginning, and again each time that glovebox-egress has come back: the keys went with it.
+ */
+static void on_certified(void *context, const char *certificate)
+{
+    struct session *session = context;
+    bool is_new = session->state == SESSION_STARTING;
+    error err;
+    if (session->state == SESSION_ENDED || (!is_new && !certificate))
+        return;
+    if (!certificate)
+        (void) fail(&err, ERR_UNAVAILABLE,
+                    "glovebox-egress ended before the session began; try again");
+    if (!certificate || write_certificates(session, certificate, &err) < 0)
+        session_end(session, END_FAILED, &err);
+    else if (is_new)
+        session_stand(session);
+}
+
+/* As long as the policy lets it live, and more, since it does not age while it is paused. */
+static uint32_t life_s(const struct session *session)
+{
+    uint64_t bound_ms = session->spec.policy->sessions.values[SESSIONS_AGE];
+    uint64_t bound_s = bound_ms / 1000 < BOUND_MOST_S ? bound_ms / 1000 : BOUND_MOST_S;
+    return (uint32_t) bound_s + LIFE_S;
+}
+
+int session_open_way(struct session *session, error *err)
+{
+    session->waits_for_past = session->past_way != NULL;
+    if (session->past_way)
+        return WAY_IS_AWAITED;
+    struct way_terms terms = { .order = { session->id, session->account, session->spec.policy,
+                                          session->spec.way },
+                               .life_s = life_s(session),
+                               .told = on_told,
+                               .certified = on_certified,
+                               .context = session,
+                               .used = session->way_used };
+    terms.sockets.count = sandbox_take_sockets(session->sandbox, terms.sockets.list);
+    if (terms.sockets.count == 0)
+        return WAY_IS_AWAITED;
+    if (way_keep(session->sessions->runs->network, &terms, &session->way, err) < 0)
+        return -1;
+    return spec_intercepts(&session->spec) ? WAY_IS_AWAITED : 0;
+}
+
+void session_close_way(struct session *session)
+{
+    while (session->first_untold)
+        conclude(session, session->first_untold);
+    way_uses_leave(session);
+    if (session->way || session->past_way)
+        session->way_used = way_used(session->way ? session->way : session->past_way);
+    way_free(session->way);
+    way_free(session->past_way);
+    session->way = session->past_way = NULL;
+}
+
+/* glovebox-egress has said all that passed there: only now is it known what is left. */
+static void on_past_ended(void *context)
+{
+    struct session *session = context;
+    session->way_used = way_used(session->past_way);
+    way_free(session->past_way);
+    session->past_way = NULL;
+    if (session->waits_for_past)
+        session_try_way(session);
+}
+
+void session_leave_way(struct session *session)
+{
+    while (session->first_untold)
+        conclude(session, session->first_untold);
+    way_uses_leave(session);
+    session->waits_for_past = false;
+    session->past_way = session->way;
+    session->way = NULL;
+    if (session->past_way)
+        way_end(session->past_way, on_past_ended, session);
+}
+
+void session_way_begins(struct session *session, struct run *run)
+{
+    if (!session->way)
+        return;
+    session->cells_running++;
+    run->cell->session = session;
+    run->cell->records_told = session->records_told;
+}
+
+bool session_way_ends(struct session *session, struct run *run)
+{
+    if (run->cell->session != session)
+        return true;
+    if (session->state != SESSION_RUNNING) {
+        conclude(session, run);
+        return false;
+    }
+    struct run **end = &session->first_untold;
+    while (*end)
+        end = &(*end)->next_queued;
+    *end = run;
+    run->state = RUN_COLLECTING;
+    run->state_ends = deadline_in(TELL_MS);
+    run->cell->way_ask = ++session->way_asks;
+    way_ask(session->way);
+    return false;
+}
+
+void session_way_is_late(struct run *run)
+{
+    conclude(run->cell->session, run);
+}

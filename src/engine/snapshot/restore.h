@@ -1,0 +1,48 @@
+/* restore.h - gives a fresh sandbox the files and the interpreter of a copy (capture.h), out of two
+ * pipes. Files first: an interpreter opens again what it had open.
+ *
+ *  files --> interpreter --> over
+ *
+ * What comes through the pipes is the copied program's word: only init and glovebox-restore, inside
+ * the sandbox that it is for, look at it. */
+#pragma once
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "engine/sandbox/sandbox.h"
+
+/* The number of the interpreter, whatever came with the sandbox itself. */
+enum {
+    FILL_INTERPRETER = 16,
+    FILL_MS = 20000,      /* for the interpreter, from its beginning */
+    FILL_MOST_MS = 60000, /* for all, with what is waited for */
+};
+
+struct fill {
+    struct sandbox *sandbox;
+    int image;     /* -1 once it was given away */
+    deadline ends; /* the copy may wait for its turn before it is sent: it has a deadline itself */
+    struct bytes said; /* by glovebox-restore */
+    uint64_t memory;   /* the limit of that sandbox, for words */
+    uint32_t pid;
+    uint32_t threads, descriptors; /* that the image could not carry, as its program says */
+    bool has_lost;                 /* they were said */
+    bool is_secret;                /* what the program says is told to nobody */
+    bool is_over, is_lost;
+    /* Told once, unless it was ended before. *why NULL: the interpreter lives and waits for a cell,
+     * and the sandbox may be used by another from now on. Until it is, that may be lost again, and
+     * is told once more. */
+    void (*told)(void *user, const error *why);
+    void *user;
+};
+
+/* Takes both read ends; borrows the sandbox, which has been used by nobody. `told`, `user`
+ * and `memory` have been set, the rest is zero. */
+void fill_begin(struct fill *fill, struct sandbox *sandbox, int image, int files);
+
+/* Now and then: its time may be over, and that is told. */
+void fill_look(struct fill *fill);
+
+/* Nothing is told any more. Does nothing if it was not begun. */
+void fill_done(struct fill *fill);

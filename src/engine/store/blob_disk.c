@@ -1,0 +1,229 @@
+/* blob_disk.c - what the store asks of the disk, beside the loop (disk_worker.h): that files are on
+ * it, in groups, and that files of an earlier daemon are still what they were. After a power cut a
+ * file may have its name without its bytes. */
+#include "engine/store/blobs_internal.h"
+
+#include "base/cleanup.h"
+#include "engine/observe/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TURN_BYTES = 4 * 1024 * 1024, READ_BYTES = 64 * 1024 };
+
+int blob_damaged(struct blob_store *store, struct blob *blob, error *err)
+{
+    (void) fail(err, ERR_NOT_FOUND,
+                "artifact %.16s… was damaged on the disk, and is removed: its bytes do not have "
+                "the hash of its name; make it again",
+                blob->name);
+    log_event(LOG_ERROR, "artifact.damaged", TEXT("sha256", blob->name),
+              COUNT("bytes", (int64_t) blob->size));
+    store->usage.damaged++;
+    blob_remove(store, blob, true);
+    return -1;
+}
+
+/* --- to the disk --------------------------------------------------------------------------------
+ */
+
+static void sync_next(struct blob_store *store);
+
+/* Is it on the disk? One that is not there was removed meanwhile, or handed over and noted again.
+ */
+static bool sync_file(int folder, const char *file, bool is_begun)
+{
+    auto_fd fd = openat(folder, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno == ENOENT;
+    if (is_begun)
+        return fdatasync(fd) == 0;
+    (void) sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    return false;
+}
+
+/* Beside the loop. First all are begun: their blocks are chosen then, and the file system's journal
+ * waits for the disk once, not once for each. The name of a file that the disk refuses stays. */
+static void sync_files(void *user)
+{
+    struct blob_store *store = user;
+    for (int is_begun = 0; is_begun <= 1; is_begun++)
+        for (size_t at = 0; at < store->under_way.size; at += BLOB_FILE_SIZE) {
+            char *file = store->under_way.data + at;
+            if (file[0] && sync_file(store->folder, file, is_begun))
+                file[0] = '\0';
+        }
+    store->sync_failure = (error){ 0 };
+    if (fsync(store->folder) < 0)
+        (void) fail_os(&store->sync_failure, "bring the folder of artifacts to disk");
+}
+
+/* As blob_file_name() has put it together: of one that is held for a run, too. */
+static struct blob *blob_of_file(struct blob_store *store, const char *file)
+{
+    char name[BLOB_NAME_SIZE];
+    const char *owner = file + strnlen(file, BLOB_NAME_SIZE - 1);
+    (void) snprintf(name, sizeof name, "%s", file);
+    return file[0] ? blob_find(store, *owner == '.' ? owner + 1 : "", name) : NULL;
+}
+
+/* The kernel may have dropped what it could not write: such a file is not believed any more. */
+static void files_are_synced(void *user)
+{
+    struct blob_store *store = user;
+    error unused;
+    for (size_t at = 0; at < store->under_way.size; at += BLOB_FILE_SIZE) {
+        struct blob *blob = blob_of_file(store, store->under_way.data + at);
+        if (blob)
+            (void) blob_damaged(store, blob, &unused);
+    }
+    if (store->sync_failure.code != ERR_NONE)
+        log_event(LOG_WARNING, "artifacts.not_on_disk", TEXT("cause", store->sync_failure.text));
+    bytes_done(&store->under_way);
+    store->is_syncing = false;
+    sync_next(store);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    struct blob_store *store = timer->data;
+    store->under_way = store->waiting;
+    store->waiting = (struct bytes){ 0 };
+    store->is_syncing = true;
+    beside_do(store->loop, &store->job);
+}
+
+static void sync_next(struct blob_store *store)
+{
+    if (store->waiting.size > 0 && !store->is_syncing &&
+        !uv_is_active((const uv_handle_t *) &store->timer) &&
+        !uv_is_closing((const uv_handle_t *) &store->timer))
+        (void) uv_timer_start(&store->timer, on_time, BLOBS_SYNC_MS, 0);
+}
+
+void blob_sync_soon(struct blob_store *store, const struct blob *blob)
+{
+    char file[BLOB_FILE_SIZE] = "";
+    if (!store->loop || blob->fd >= 0)
+        return;
+    blob_file_name(blob->owner, blob->name, file);
+    bytes_add(&store->waiting, file, sizeof file);
+    sync_next(store);
+}
+
+void blobs_sync_on(struct blob_store *store, uv_loop_t *loop)
+{
+    store->loop = loop;
+    store->job = (struct beside_job){ sync_files, files_are_synced, store, NULL };
+    (void) uv_timer_init(loop, &store->timer);
+    store->timer.data = store;
+    uv_unref((uv_handle_t *) &store->timer);
+}
+
+void blobs_leave(struct blob_store *store)
+{
+    if (store && store->loop)
+        uv_close((uv_handle_t *) &store->timer, NULL);
+}
+
+/* --- checked ------------------------------------------------------------------------------------
+ */
+
+struct blob_check {
+    struct blob_store *store;
+    char owner[BLOB_OWNER_SIZE], name[BLOB_NAME_SIZE];
+    struct beside_job job;
+    int fd;
+    crypto_hash_sha256_state hash;
+    uint64_t size;
+    bool is_at_end;
+    error failure;
+    void (*done)(void *user, const error *why);
+    void *user;
+};
+
+/* Beside the loop: so much, then others have their turn. */
+static void hash_part(void *user)
+{
+    struct blob_check *check = user;
+    static unsigned char part[READ_BYTES]; /* one job is under way at a time */
+    for (uint64_t end = check->size + TURN_BYTES; check->size < end && !check->is_at_end;) {
+        ssize_t got = read(check->fd, part, sizeof part);
+        if (got < 0) {
+            (void) fail_os(&check->failure, "read artifact %.16s…", check->name);
+            return;
+        }
+        (void) crypto_hash_sha256_update(&check->hash, part, (size_t) got);
+        check->size += (uint64_t) got;
+        check->is_at_end = got == 0;
+    }
+}
+
+static bool has_its_hash(struct blob_check *check)
+{
+    unsigned char digest[crypto_hash_sha256_BYTES];
+    char name[BLOB_NAME_SIZE];
+    (void) crypto_hash_sha256_final(&check->hash, digest);
+    (void) sodium_bin2hex(name, sizeof name, digest, sizeof digest);
+    return strcmp(name, check->name) == 0;
+}
+
+static void conclude(struct blob_check *check, struct blob *blob)
+{
+    if (blob && !blob->is_checked && check->failure.code == ERR_NONE) {
+        bool is_it = has_its_hash(check) && check->size == blob->size;
+        if (is_it)
+            blob->is_checked = true;
+        else
+            (void) blob_damaged(check->store, blob, &check->failure);
+    }
+    if (check->done)
+        check->done(check->user, check->failure.code == ERR_NONE ? NULL : &check->failure);
+    (void) close(check->fd);
+    free(check);
+}
+
+static void part_is_hashed(void *user)
+{
+    struct blob_check *check = user;
+    struct blob *blob = blob_find(check->store, check->owner, check->name);
+    bool is_needed = check->done && blob && !blob->is_checked;
+    if (is_needed && !check->is_at_end && check->failure.code == ERR_NONE)
+        beside_do(check->store->loop, &check->job);
+    else
+        conclude(check, check->is_at_end ? blob : NULL);
+}
+
+int blob_check(struct blob_store *store, const char *owner, const char *name,
+               struct blob_check **ret_check, error *err)
+{
+    struct blob *blob = blob_name_is_valid(name) ? blob_find(store, owner, name) : NULL;
+    if (!blob || blob->fd >= 0 || blob->is_checked || !store->loop)
+        return 0;
+    auto_fd fd = blob_open_file(store, blob, err);
+    if (fd < 0)
+        return -1;
+    struct blob_check *check = calloc(1, sizeof *check);
+    if (!check)
+        return fail(err, ERR_SYSTEM, "no memory to check an artifact");
+    check->store = store;
+    memcpy(check->owner, blob->owner, sizeof check->owner);
+    memcpy(check->name, blob->name, sizeof check->name);
+    check->fd = take_fd(&fd);
+    check->job = (struct beside_job){ hash_part, part_is_hashed, check, NULL };
+    (void) crypto_hash_sha256_init(&check->hash);
+    beside_do(store->loop, &check->job);
+    *ret_check = check;
+    return 1;
+}
+
+void blob_check_tell(struct blob_check *check, void (*done)(void *user, const error *why),
+                     void *user)
+{
+    check->done = done;
+    check->user = user;
+}

@@ -1,0 +1,80 @@
+/* blobs_internal.h - what the files of the blob store share, and nobody else needs: blobs.c keeps
+ * and finds, blob_quota.c bounds, blob_disk.c brings to disk and checks what an earlier daemon
+ * left.
+ */
+#pragma once
+
+#include "engine/store/blobs.h"
+#include "engine/store/disk_worker.h"
+
+#include "base/bytes.h"
+
+enum { BLOB_BUCKETS = 4096 };
+
+/* Its name in the folder: the hash, and behind a dot whose it is. */
+enum { BLOB_FILE_SIZE = BLOB_NAME_SIZE + BLOB_OWNER_SIZE };
+
+struct blob {
+    char name[BLOB_NAME_SIZE];
+    char owner[BLOB_OWNER_SIZE];
+    uint64_t size;
+    int fd;           /* -1: it lies in the folder */
+    bool is_checked;  /* this daemon has hashed its bytes */
+    const char *mime; /* one of the table's */
+    struct blob *same_bucket;
+    struct blob_share *share;
+    struct blob *older, *newer; /* of its share */
+};
+
+/* What is kept for one tenant, in the order in which it was asked for. */
+struct blob_share {
+    char payer[BLOB_OWNER_SIZE];
+    uint64_t bytes, count;
+    struct blob *oldest, *newest;
+    struct blob_share *next;
+};
+
+struct blob_store {
+    int folder; /* -1: in memory */
+    struct blob_bounds bounds;
+    struct blob_usage usage;
+    struct blob *buckets[BLOB_BUCKETS];
+    struct blob_share *shares;
+
+    uv_loop_t *loop; /* NULL: nothing is brought to disk */
+    uv_timer_t timer;
+    struct beside_job job;
+    struct bytes waiting, under_way; /* names of files, BLOB_FILE_SIZE bytes each */
+    bool is_syncing;
+    error sync_failure; /* of the folder */
+};
+
+void blob_file_name(const char *owner, const char *name, char ret_file[BLOB_FILE_SIZE]);
+bool blob_file_name_read(const char *file, char ret_owner[BLOB_OWNER_SIZE],
+                         char ret_name[BLOB_NAME_SIZE]);
+
+bool blob_name_is_valid(const char *name);
+struct blob *blob_find(struct blob_store *store, const char *owner, const char *name);
+void blob_remove(struct blob_store *store, struct blob *blob, bool from_disk);
+int blob_fail_missing(error *err);
+
+/* Gives  a descriptor of its own. Fails  ERR_NOT_FOUND  the file has gone, and the blob with it. */
+int blob_open_file(struct blob_store *store, struct blob *blob, error *err);
+
+/* --- blob_quota.c ---- */
+
+/* Fails  ERR_SYSTEM  no memory. */
+int blob_share_join(struct blob_store *store, struct blob *blob, const char *payer, error *err);
+void blob_share_leave(struct blob_store *store, struct blob *blob);
+void blob_share_renew(struct blob *blob); /* it was asked for */
+
+/* Removes what is above the bounds, but not `fresh`. */
+void blob_shares_hold(struct blob_store *store, const struct blob *fresh);
+
+/* --- blob_disk.c ---- */
+
+/* Brings a blob to disk, soon and beside the loop. */
+void blob_sync_soon(struct blob_store *store, const struct blob *blob);
+
+/* Its bytes are not what its name says: it is removed, and told. Fails  ERR_NOT_FOUND. */
+int blob_damaged(struct blob_store *store, struct blob *blob, error *err);

@@ -1,0 +1,23 @@
+/* disk_worker.h - what waits for the disk without being part of the log: one piece after the other,
+ * in the order in which they came, on a thread beside the loop (decision 0082). However many there
+ * are, one at a time is under way, so that the log always has a thread of its own.
+ *
+ *   Threads  `work` runs beside the loop, and touches nothing but what its job lends it. All else
+ *            here belongs to the loop. */
+#pragma once
+
+#include <uv.h>
+
+/* Lies in the caller's own storage until `done`. */
+struct beside_job {
+    void (*work)(void *user); /* beside the loop */
+    void (*done)(void *user); /* on the loop again; may free it */
+    void *user;
+    struct beside_job *next;
+};
+
+void beside_do(uv_loop_t *loop, struct beside_job *job);
+
+/* Closes what may be the last descriptor of a file without a name: to give its pages back takes as
+ * long as a part of its writing did. Behind all that is in line. -1 is none. */
+void beside_close(uv_loop_t *loop, int fd);

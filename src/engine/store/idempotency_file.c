@@ -1,0 +1,123 @@
+/* idempotency_file.c - see idempotency_file.h. The disk is waited for beside the loop. */
+#include "engine/store/idempotency_file.h"
+
+#include "base/cleanup.h"
+#include "engine/observe/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { GROUP_MS = 50, AGAIN_MS = 1000 };
+
+int replays_file_open(struct replays_file *file, const char *state, error *err)
+{
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/replays", state) >= (int) sizeof path)
+        return fail(err, ERR_BAD_REQUEST, "the path of the state folder is too long");
+    file->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file->fd < 0)
+        return fail_os(err, "open '%s', where the keys of requests are kept", path);
+    if (!file->loop)
+        return 0;
+    file->timer.data = file->work.data = file;
+    (void) uv_timer_init(file->loop, &file->timer);
+    uv_unref((uv_handle_t *) &file->timer);
+    return 0;
+}
+
+void replays_file_leave(struct replays_file *file)
+{
+    if (file->loop && !file->is_closing && file->fd >= 0)
+        uv_close((uv_handle_t *) &file->timer, NULL);
+    file->is_closing = true;
+}
+
+void replays_file_close(struct replays_file *file)
+{
+    error err;
+    if (file->fd >= 0 && file->is_ours && file->is_dirty)
+        (void) replays_file_sync(file, &err);
+    close_fd(&file->fd);
+}
+
+int replays_file_lock(struct replays_file *file)
+{
+    if (!file->is_ours && flock(file->fd, LOCK_EX | LOCK_NB) < 0)
+        return FILE_IS_ELSEWHERE;
+    file->is_ours = true;
+    return 0;
+}
+
+void replays_file_unlock(struct replays_file *file)
+{
+    file->is_ours = false;
+    (void) flock(file->fd, LOCK_UN);
+}
+
+int replays_file_write(struct replays_file *file, const void *bytes, size_t size, off_t at,
+                       error *err)
+{
+    errno = ENOSPC; /* a short write says no more */
+    if (file->fd >= 0 && pwrite(file->fd, bytes, size, at) != (ssize_t) size)
+        return fail_os(err, "keep an Idempotency-Key on disk");
+    return 0;
+}
+
+int replays_file_sync(struct replays_file *file, error *err)
+{
+    return file->fd < 0 || fdatasync(file->fd) == 0
+               ? 0
+               : fail_os(err, "bring an Idempotency-Key to disk");
+}
+
+static void sync_beside(uv_work_t *work)
+{
+    struct replays_file *file = work->data;
+    file->work_failure = fdatasync(file->fd) == 0 ? 0 : errno;
+}
+
+static void begin_timer(struct replays_file *file);
+
+static void is_synced(uv_work_t *work, int status)
+{
+    struct replays_file *file = work->data;
+    bool had_failed = file->failure != 0;
+    file->is_working = false;
+    file->failure = status < 0 ? EAGAIN : file->work_failure;
+    if (file->failure != 0 && !had_failed)
+        log_event(LOG_WARNING, "replays.not_on_disk",
+                  TEXT("cause", strerrordesc_np(file->failure)));
+    else if (file->failure == 0 && had_failed)
+        log_event(LOG_NOTICE, "replays.on_disk", TEXT("cause", "the disk answers again"));
+    begin_timer(file);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct replays_file *file = timer->data;
+    error err;
+    if (file->failure != 0 && file->rewrite(file->context, &err) < 0) {
+        begin_timer(file);
+        return;
+    }
+    file->is_dirty = false;
+    file->is_working = uv_queue_work(file->loop, &file->work, sync_beside, is_synced) == 0;
+}
+
+static void begin_timer(struct replays_file *file)
+{
+    if ((file->is_dirty || file->failure != 0) && !file->is_working && !file->is_closing &&
+        !uv_is_active((const uv_handle_t *) &file->timer))
+        (void) uv_timer_start(&file->timer, on_timer, file->failure != 0 ? AGAIN_MS : GROUP_MS, 0);
+}
+
+void replays_file_sync_soon(struct replays_file *file)
+{
+    file->is_dirty = true;
+    if (file->fd >= 0 && file->loop)
+        begin_timer(file);
+}

@@ -1,0 +1,40 @@
+/* idempotency_file.h - the file of idempotency.c: who has it, and when what was written there is on
+ * disk.
+ */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+struct replays_file {
+    int fd; /* -1: there is none */
+    bool is_ours;
+    uv_loop_t *loop; /* NULL: nothing is brought to disk in groups */
+    uv_timer_t timer;
+    uv_work_t work;
+    bool is_working, is_dirty, is_closing;
+    int failure; /* errno of the last sync; until it is 0 again nothing new is kept */
+    int work_failure;
+
+    /* Writes all of it once more: after a failed sync the kernel may have dropped any page of it
+     * (fsync(2)), and would say yes to the next. */
+    int (*rewrite)(void *context, error *err);
+    void *context;
+};
+
+int replays_file_open(struct replays_file *file, const char *state, error *err);
+void replays_file_leave(struct replays_file *file);
+void replays_file_close(struct replays_file *file);
+
+enum { FILE_IS_ELSEWHERE = 1 };
+int replays_file_lock(struct replays_file *file);
+void replays_file_unlock(struct replays_file *file);
+
+int replays_file_write(struct replays_file *file, const void *bytes, size_t size, off_t at,
+                       error *err);
+int replays_file_sync(struct replays_file *file, error *err); /* waits for the disk */
+void replays_file_sync_soon(struct replays_file *file);

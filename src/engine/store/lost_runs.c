@@ -1,0 +1,253 @@
+/* lost_runs.c - a list of ids out of the last records of the log; what they say is read when it is
+ * asked for. */
+#include "engine/store/lost_runs.h"
+
+#include "base/cleanup.h"
+#include "engine/audit/audit_log.h"
+#include "engine/observe/log.h"
+#include "engine/run/queue.h"
+#include "engine/schedule/accounts.h"
+#include "ledger/envelope.h"
+#include "ledger/segment.h"
+#include "json/writer.h"
+
+#include <json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RECORDS_MOST = 1000 }; /* as many as runs are remembered by a daemon that lives */
+
+struct past_run {
+    char id[RUN_ID_SIZE];
+    uint64_t index; /* of its receipt */
+};
+
+struct past {
+    struct receipts *receipts; /* borrowed */
+    uint64_t first;            /* record from which on everything is known */
+    size_t count;
+    struct past_run runs[RECORDS_MOST];
+};
+
+/* Quotes within texts are escaped in JSON, so these words are a member's. */
+static void note_run(struct past *past, const struct bytes *payload, uint64_t index)
+{
+    static const char words[] = "\"id\":\"run_";
+    static const char hex[] = "0123456789abcdef";
+    const char *found = memmem(payload->data, payload->size, words, sizeof words - 1);
+    const char *id = found ? found + sizeof words - 1 - strlen("run_") : NULL;
+    if (!id || payload->data + payload->size - id < RUN_ID_SIZE)
+        return;
+    struct past_run *run = &past->runs[past->count];
+    memcpy(run->id, id, RUN_ID_SIZE - 1);
+    run->id[RUN_ID_SIZE - 1] = '\0';
+    run->index = index;
+    past->count += strspn(run->id + strlen("run_"), hex) == RUN_ID_SIZE - 1 - strlen("run_");
+}
+
+/* What cannot be read is no reason not to start; from behind it on everything is known. */
+static int note_record(void *context, const struct record *record, error *err)
+{
+    struct past *past = context;
+    struct envelope envelope;
+    if (envelope_read(record->data, record->size, &envelope, err) < 0) {
+        log_event(LOG_WARNING, "receipts.not_read", COUNT("index", (int64_t) record->index),
+                  TEXT("cause", err->text));
+        past->count = 0;
+        past->first = record->index + 1;
+        return 0;
+    }
+    note_run(past, &envelope.payload, record->index);
+    envelope_done(&envelope);
+    return past->count < RECORDS_MOST ? 0 : 1;
+}
+
+int past_open(struct receipts *receipts, struct past **ret_past, error *err)
+{
+    struct ledger *ledger = receipts_ledger(receipts);
+    uint64_t size = ledger_size(ledger), first;
+    if (ledger_first(ledger, &first, err) < 0)
+        return -1;
+    struct past *past = calloc(1, sizeof *past);
+    if (!past)
+        return fail(err, ERR_SYSTEM, "no memory for the runs of daemons before");
+    past->receipts = receipts;
+    past->first = size > first + RECORDS_MOST ? size - RECORDS_MOST : first;
+    if (ledger_each(ledger, past->first, note_record, past, err) < 0) {
+        free(past);
+        return -1;
+    }
+    *ret_past = past;
+    return 0;
+}
+
+void past_free(struct past *past)
+{
+    free(past);
+}
+
+static const struct past_run *find(const struct past *past, const char *id)
+{
+    for (size_t i = 0; past && i < past->count; i++)
+        if (strcmp(past->runs[i].id, id) == 0)
+            return &past->runs[i];
+    return NULL;
+}
+
+bool past_never_began(const struct past *past, const char *id, uint64_t log_size)
+{
+    return past && log_size >= past->first && !find(past, id);
+}
+
+/* --- what a record says -------------------------------------------------------------------------
+ */
+
+static struct json_object *member(struct json_object *object, const char *name)
+{
+    struct json_object *value = NULL;
+    (void) json_object_object_get_ex(object, name, &value);
+    return value;
+}
+
+static const char *text(struct json_object *object, const char *name)
+{
+    struct json_object *value = member(object, name);
+    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+}
+
+/* The owner of the daemon has no tenant, and sees what has none. */
+static bool is_seen(const struct account *account, struct json_object *opened)
+{
+    const char *tenant = text(member(opened, "caller"), "tenant");
+    const char *own = account->key.id[0] ? account->key.tenant : NULL;
+    return tenant && own ? strcmp(tenant, own) == 0 : tenant == own;
+}
+
+static void write_list(struct bytes *out, const char *name)
+{
+    json_key(out, name);
+    json_open(out, '[');
+    json_close(out, ']');
+}
+
+static void write_named(struct bytes *out, const char *name, struct json_object *named)
+{
+    const char *of = text(named, "name"), *digest = text(named, "digest");
+    json_key(out, name);
+    json_open(out, '{');
+    json_string_field(out, "name", of ? of : "");
+    json_string_field(out, "digest", digest ? digest : "");
+    json_close(out, '}');
+}
+
+static void write_nothing_used(struct bytes *out)
+{
+    static const char *const counts[] = { "wall_ms",         "cpu_ms",         "memory_peak_bytes",
+                                          "disk_peak_bytes", "processes_peak", "queued_ms" };
+    json_key(out, "truncated");
+    json_open(out, '{');
+    json_count_field(out, "stdout_total_bytes", 0);
+    json_count_field(out, "stderr_total_bytes", 0);
+    json_null_field(out, "full_output");
+    json_close(out, '}');
+    json_key(out, "usage");
+    json_open(out, '{');
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        json_count_field(out, counts[i], 0);
+    json_string_field(out, "start", "built");
+    json_close(out, '}');
+    json_key(out, "limits");
+    json_open(out, '{');
+    json_close(out, '}');
+}
+
+static void write_cause(struct bytes *out)
+{
+    json_key(out, "error");
+    json_open(out, '{');
+    json_string_field(out, "name", "GloveboxError");
+    json_string_field(out, "value",
+                      "gloveboxd ended while this run was open; what it had done until then is "
+                      "gone, and it was not run again");
+    json_string_field(out, "traceback", "");
+    write_list(out, "frames");
+    json_close(out, '}');
+}
+
+/* As result_write() answers, with what nobody lived to see left empty. */
+static void write_lost(const char *id, const char *receipt, struct json_object *opened,
+                       struct bytes *out)
+{
+    static const char *const lists[] = { "limit_hits", "results", "artifacts", "denials",
+                                         "network" };
+    json_open(out, '{');
+    json_string_field(out, "id", id);
+    json_string_field(out, "status", "lost");
+    json_string_field(out, "fault", "glovebox");
+    json_null_field(out, "exit_code");
+    json_null_field(out, "signal");
+    json_null_field(out, "limit");
+    json_string_field(out, "stdout", "");
+    json_string_field(out, "stderr", "");
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        write_list(out, lists[i]);
+    write_cause(out);
+    write_nothing_used(out);
+    write_named(out, "policy", member(opened, "policy"));
+    write_named(out, "template", member(opened, "template"));
+    json_key(out, "isolation");
+    json_open(out, '{');
+    json_string_field(out, "tier", "native");
+    write_list(out, "walls");
+    write_list(out, "degraded");
+    json_close(out, '}');
+    json_null_field(out, "checks");
+    json_null_field(out, "gate");
+    json_null_field(out, "approval");
+    json_string_field(out, "receipt", receipt);
+    json_close(out, '}');
+}
+
+static int tell(const struct account *account, const char *id, struct json_object *predicate,
+                struct bytes *out, error *err)
+{
+    struct json_object *opened = member(predicate, "opened"); /* only of those that were lost */
+    const char *receipt = text(predicate, "id");
+    const char *status = text(member(predicate, "outcome"), "status");
+    if (!is_seen(account, opened ? opened : predicate))
+        return fail(err, ERR_NOT_FOUND, "no run has the id '%.60s'", id);
+    if (opened) {
+        write_lost(id, receipt, opened, out);
+        return 0;
+    }
+    return fail(err, ERR_NOT_FOUND,
+                "%.60s has ended (%.20s) before gloveboxd was started again, and its result is "
+                "gone; what is left is its receipt %.40s",
+                id, status ? status : "", receipt ? receipt : "");
+}
+
+int past_result(const struct past *past, const struct account *account, const char *id,
+                struct bytes *out, error *err)
+{
+    const struct past_run *run = find(past, id);
+    struct envelope envelope;
+    auto_bytes record = { 0 };
+    if (!run)
+        return fail(err, ERR_NOT_FOUND,
+                    "no run has the id '%.60s'; results are kept for the last thousand runs only",
+                    id);
+    if (ledger_read(receipts_ledger(past->receipts), run->index, &record, err) < 0 ||
+        envelope_read(record.data, record.size, &envelope, err) < 0)
+        return -1;
+    struct json_tokener *tokener = json_tokener_new();
+    struct json_object *statement =
+        tokener ? json_tokener_parse_ex(tokener, envelope.payload.data, (int) envelope.payload.size)
+                : NULL;
+    int result = tell(account, id, member(statement, "predicate"), out, err);
+    (void) json_object_put(statement);
+    if (tokener)
+        json_tokener_free(tokener);
+    envelope_done(&envelope);
+    return result;
+}

@@ -1,0 +1,176 @@
+/* session_tombstones_test.c - the list of sessions says what happened, and does not grow. */
+#include "engine/store/session_tombstones.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "base/test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static uv_loop_t loop;
+
+static void forget_oldest(struct sessions *sessions)
+{
+    struct session *oldest = sessions->oldest;
+    sessions->oldest = oldest->newer;
+    free(oldest);
+    sessions->ended--;
+}
+
+static struct session *begin(struct sessions *sessions, unsigned number)
+{
+    struct session *session = calloc(1, sizeof *session);
+    require(session != NULL, "memory");
+    (void) snprintf(session->id, sizeof session->id, "ses_%032x", number);
+    (void) snprintf(session->owner, sizeof session->owner, "owner");
+    session->sessions = sessions;
+    session->created_ms = number + 1;
+    *(sessions->newest ? &sessions->newest->newer : &sessions->oldest) = session;
+    sessions->newest = session;
+    graveyard_note_begin(&sessions->graveyard, session);
+    return session;
+}
+
+static void end(struct sessions *sessions, struct session *session)
+{
+    session->state = SESSION_ENDED;
+    session->end = END_DELETED;
+    session->ended_ms = session->created_ms + 1;
+    (void) fail(&session->why, ERR_CONFLICT, "somebody deleted it");
+    sessions->ended++;
+    graveyard_note_end(&sessions->graveyard, session);
+    if (sessions->ended > GRAVES_MOST && sessions->oldest->state == SESSION_ENDED)
+        forget_oldest(sessions);
+}
+
+struct memory {
+    unsigned count, alive;
+    char last[SESSION_ID_SIZE], last_end[16];
+};
+
+static void remember(void *context, const struct grave *grave)
+{
+    struct memory *memory = context;
+    memory->count++;
+    memory->alive += strcmp(grave->end, "daemon") == 0;
+    (void) snprintf(memory->last, sizeof memory->last, "%s", grave->id);
+    (void) snprintf(memory->last_end, sizeof memory->last_end, "%s", grave->end);
+}
+
+static void close_files(struct sessions *sessions)
+{
+    (void) uv_run(&loop, UV_RUN_DEFAULT);
+    graveyard_close(&sessions->graveyard);
+}
+
+static void remove_folder(const char *folder)
+{
+    static const char *const names[] = { "sessions.log", "sessions.log.new", "sessions.more.log",
+                                         "sessions.lock" };
+    for_each(name, names) {
+        char path[128];
+        (void) snprintf(path, sizeof path, "%s/%s", folder, *name);
+        (void) unlink(path);
+    }
+    expect(rmdir(folder) == 0, "remove %s", folder);
+}
+
+static off_t size_of(const char *folder, const char *name)
+{
+    char path[128];
+    struct stat status;
+    (void) snprintf(path, sizeof path, "%s/%s", folder, name);
+    return stat(path, &status) < 0 ? -1 : status.st_size;
+}
+
+TEST(the_list_says_what_happened_and_does_not_grow)
+{
+    enum { MANY = 9000, LINE_MOST = 300 };
+    char folder[] = "/tmp/graveyard-XXXXXX";
+    struct sessions sessions = { .loop = &loop };
+    struct memory memory = { 0 };
+    error err;
+    require(mkdtemp(folder) != NULL && uv_loop_init(&loop) == 0, "a folder");
+    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "%s",
+            err.text);
+    expect(memory.count == 0, "%u sessions in an empty folder", memory.count);
+    off_t most = 0;
+    for (unsigned number = 0; number < MANY; number++) {
+        struct session *session = begin(&sessions, number);
+        if (number < MANY - 1)
+            end(&sessions, session);
+        (void) uv_run(&loop, UV_RUN_DEFAULT);
+        off_t size = size_of(folder, "sessions.log") + size_of(folder, "sessions.more.log");
+        most = size > most ? size : most;
+    }
+    expect(most < (off_t) 5 * GRAVES_MOST * LINE_MOST, "%lld bytes", (long long) most);
+    close_files(&sessions);
+    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "%s",
+            err.text);
+    char last[SESSION_ID_SIZE];
+    (void) snprintf(last, sizeof last, "ses_%032x", MANY - 1U);
+    expect(memory.count == GRAVES_MOST && memory.alive == 1, "%u, %u of them alive", memory.count,
+           memory.alive);
+    expect(strcmp(memory.last, last) == 0 && strcmp(memory.last_end, "daemon") == 0,
+           "%s ended by %s", memory.last, memory.last_end);
+    while (sessions.oldest)
+        forget_oldest(&sessions);
+    close_files(&sessions);
+    remove_folder(folder);
+}
+
+/* A file may be so long: what is above does not fit, as on a full disk. */
+static void bound_files(rlim_t most)
+{
+    struct rlimit limit;
+    require(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &limit) == 0, "limit");
+    limit.rlim_cur = most < limit.rlim_max ? most : limit.rlim_max;
+    require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "limit");
+}
+
+TEST(a_full_disk_empties_no_list)
+{
+    char folder[] = "/tmp/graveyard-XXXXXX";
+    struct sessions sessions = { .loop = &loop };
+    struct memory memory = { 0 };
+    error err;
+    require(mkdtemp(folder) != NULL, "a folder");
+    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "open");
+    for (unsigned number = 0; number < 20; number++)
+        (void) begin(&sessions, number);
+    close_files(&sessions);
+    off_t size = size_of(folder, "sessions.log");
+
+    bound_files(1000);
+    memory = (struct memory){ 0 };
+    expect(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) < 0,
+           "it does not start with a list that it cannot write");
+    close_files(&sessions);
+    expect(size_of(folder, "sessions.log") == size, "the list is what it was");
+    bound_files(RLIM_INFINITY);
+
+    memory = (struct memory){ 0 };
+    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "open");
+    expect(memory.count == 20, "%u sessions are told of", memory.count);
+    bound_files(1); /* while it runs: what is there stays */
+    sessions.graveyard.lines = 4 * GRAVES_MOST;
+    graveyard_note_end(&sessions.graveyard, sessions.oldest);
+    bound_files(RLIM_INFINITY);
+    close_files(&sessions);
+    memory = (struct memory){ 0 };
+    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "open");
+    expect(memory.count == 20, "%u sessions are told of", memory.count);
+    close_files(&sessions);
+    while (sessions.oldest)
+        forget_oldest(&sessions);
+    remove_folder(folder);
+}
+
+TESTS(CASE(the_list_says_what_happened_and_does_not_grow), CASE(a_full_disk_empties_no_list))

@@ -1,0 +1,34 @@
+/* spool.h - carries bytes between a pipe and a file without a name, a piece in each turn, beside
+ * the loop (disk_worker.h): a gigabyte holds up nobody, nor does a disk that is slow. It knows
+ * nothing of what they mean.
+ *
+ *   Since  what is written here is not waited for on the disk: it is gone with the daemon. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdint.h>
+#include <uv.h>
+
+struct pump;
+
+struct pump_order {
+    uv_loop_t *loop;
+    int pipe;      /* taken, also when it fails */
+    int file;      /* borrowed for the call; of several pumps at once */
+    uint64_t most; /* bytes; into a pipe: all that the file has */
+    /* Out of a pipe: asked, on the loop, before so many more bytes are written. Fails as it likes,
+     * and that is told. NULL: nobody is asked. */
+    int (*grows)(void *user, uint64_t bytes, error *err);
+    /* Told once: all bytes are there, and `moved` is how many. */
+    void (*told)(void *user, uint64_t moved, const error *why);
+    void *user;
+};
+
+/* From the pipe into the file, up to its end. Fails  ERR_SYSTEM; later ERR_LIMIT, ERR_FULL. */
+int pump_out(const struct pump_order *order, struct pump **ret_pump, error *err);
+/* The first `most` bytes of the file into the pipe. */
+int pump_in(const struct pump_order *order, struct pump **ret_pump, error *err);
+
+/* Nothing is told any more. NULL is none. */
+void pump_abandon(struct pump *pump);

@@ -1,0 +1,64 @@
+/* takeover.c - see takeover.h. The kernel gives a lock up with the last breath of its owner, and
+ * tells nobody: it is asked for now and then. */
+#include "engine/store/takeover.h"
+
+#include "doors/rest/rest.h"
+#include "engine/audit/audit_log.h"
+#include "engine/observe/log.h"
+
+enum { LOOK_MS = 200, AFTER_FAILURE_MS = 5000 };
+
+/* What the other daemon has left open is told in the log before any of its keys is answered for. */
+static int read_past(struct door *door, error *err)
+{
+    struct past *past;
+    if (receipts_recover(door->receipts, err) < 0 || past_open(door->receipts, &past, err) < 0)
+        return -1;
+    past_free(door->past);
+    door->past = past;
+    return 0;
+}
+
+static int take_keys(struct door *door, error *err)
+{
+    int taken = replays_take_over(door->replays, err);
+    if (taken == 0 && (taken = read_past(door, err)) < 0)
+        replays_give_back(door->replays);
+    return taken;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct takeover *takeover = timer->data;
+    struct door *door = takeover->door;
+    error err;
+    bool had_keys = !replays_are_elsewhere(door->replays);
+    int keys = had_keys ? 0 : take_keys(door, &err);
+    if (keys < 0)
+        log_event(LOG_WARNING, "state.not_taken_over", TEXT("cause", err.text));
+    else if (keys == 0 && !had_keys)
+        log_event(LOG_NOTICE, "state.taken_over",
+                  TEXT("cause", "the other daemon of this state folder has ended"));
+    int sessions = sessions_take_over(door->sessions, &err);
+    if (sessions < 0)
+        log_event(LOG_WARNING, "sessions.not_taken_over", TEXT("cause", err.text));
+    if (keys < 0 || sessions < 0)
+        (void) uv_timer_start(timer, on_timer, AFTER_FAILURE_MS, LOOK_MS);
+    if (keys == 0 && sessions == 0)
+        (void) uv_timer_stop(timer);
+}
+
+void takeover_open(struct takeover *takeover, uv_loop_t *loop, struct door *door)
+{
+    takeover->door = door;
+    takeover->timer.data = takeover;
+    (void) uv_timer_init(loop, &takeover->timer);
+    uv_unref((uv_handle_t *) &takeover->timer);
+    (void) uv_timer_start(&takeover->timer, on_timer, 0, LOOK_MS);
+}
+
+void takeover_close(struct takeover *takeover)
+{
+    if (takeover->door)
+        uv_close((uv_handle_t *) &takeover->timer, NULL);
+}

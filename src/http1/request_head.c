@@ -1,0 +1,414 @@
+/* request_head.c - see request_head.h. */
+#include "http1/request_head.h"
+
+#include "base/host_name.h"
+#include "base/table.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct {
+    const char *name;
+    enum egress_method bit;
+} methods[] = {
+    { "GET", EGRESS_GET },         { "HEAD", EGRESS_HEAD },   { "POST", EGRESS_POST },
+    { "PUT", EGRESS_PUT },         { "PATCH", EGRESS_PATCH }, { "DELETE", EGRESS_DELETE },
+    { "OPTIONS", EGRESS_OPTIONS },
+};
+
+/* Meant for this hop, or written anew. */
+static const char *const dropped[] = {
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authorization",
+    "proxy-authenticate",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "host",
+    "content-length",
+    "expect",
+    "http2-settings",
+    /* Another method or path than the one that was checked, for servers that believe them. */
+    "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
+    "x-original-url",
+    "x-rewrite-url",
+};
+
+static bool is_token_char(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+static bool is_token(struct http_text text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (!is_token_char(text.at[i]))
+            return false;
+    return text.size > 0;
+}
+
+static bool text_is(struct http_text text, const char *word)
+{
+    return text.size == strlen(word) && strncasecmp(text.at, word, text.size) == 0;
+}
+
+static struct http_text trimmed(struct http_text text)
+{
+    while (text.size > 0 && (text.at[0] == ' ' || text.at[0] == '\t')) {
+        text.at++;
+        text.size--;
+    }
+    while (text.size > 0 && (text.at[text.size - 1] == ' ' || text.at[text.size - 1] == '\t'))
+        text.size--;
+    return text;
+}
+
+/* One line without its CRLF. Returns 1, 0 if it is not whole, -1 for a bare CR, LF or NUL. */
+static int take_line(const char **at, const char *end, struct http_text *ret_line)
+{
+    for (const char *c = *at; c < end; c++) {
+        if (*c == '\n' || *c == '\0')
+            return -1;
+        if (*c != '\r')
+            continue;
+        if (c + 1 == end)
+            return 0;
+        if (c[1] != '\n')
+            return -1;
+        *ret_line = (struct http_text){ *at, (size_t) (c - *at) };
+        *at = c + 2;
+        return 1;
+    }
+    return 0;
+}
+
+/* "host", "host:port", "[literal]:port". Returns -1 if it is none. */
+static int read_authority(struct http_text text, uint16_t default_port, struct http_head *head)
+{
+    size_t host = text.size;
+    head->port = default_port;
+    const char *bracket =
+        text.size > 0 && text.at[0] == '[' ? memchr(text.at, ']', text.size) : NULL;
+    size_t from = bracket ? (size_t) (bracket - text.at) : 0;
+    const char *colon = memchr(text.at + from, ':', text.size - from);
+    if (colon) {
+        host = (size_t) (colon - text.at);
+        unsigned port = 0;
+        size_t digits = text.size - host - 1;
+        for (size_t i = 0; i < digits; i++) {
+            char c = colon[1 + i];
+            if (c < '0' || c > '9' || digits > 5)
+                return -1;
+            port = port * 10 + (unsigned) (c - '0');
+        }
+        if (port == 0 || port > 65535)
+            return -1;
+        head->port = (uint16_t) port;
+    }
+    head->is_literal = host_name_is_literal(text.at, host);
+    if (!head->is_literal)
+        return host_name_canonical(text.at, host, head->name);
+    if (host >= sizeof head->name)
+        return -1;
+    memcpy(head->name, text.at, host);
+    head->name[host] = '\0';
+    return 0;
+}
+
+static bool target_is_printable(struct http_text target)
+{
+    for (size_t i = 0; i < target.size; i++)
+        if (target.at[i] <= ' ' || target.at[i] >= 0x7f || target.at[i] == '#' ||
+            target.at[i] == '\\')
+            return false;
+    return target.size > 0;
+}
+
+static int read_target(struct http_text target, uint16_t default_port, struct http_head *head)
+{
+    static const char scheme[] = "http://";
+    enum { SCHEME = sizeof scheme - 1 };
+    if (!target_is_printable(target))
+        return -1;
+    if (text_is(head->method, "CONNECT")) {
+        head->target = HTTP_AUTHORITY;
+        head->path = (struct http_text){ "/", 1 };
+        return memchr(target.at, ':', target.size) ? read_authority(target, 0, head) : -1;
+    }
+    if (target.at[0] == '/') {
+        head->target = HTTP_ORIGIN;
+        head->path = target;
+        return 0;
+    }
+    if (target.size <= SCHEME || strncasecmp(target.at, scheme, SCHEME) != 0)
+        return -1;
+    head->target = HTTP_ABSOLUTE;
+    struct http_text rest = { target.at + SCHEME, target.size - SCHEME };
+    size_t authority = 0;
+    while (authority < rest.size && rest.at[authority] != '/' && rest.at[authority] != '?')
+        authority++;
+    if (memchr(rest.at, '@', authority))
+        return -1; /* user:password@ has fooled enough readers */
+    head->path = (struct http_text){ rest.at + authority, rest.size - authority };
+    if (head->path.size == 0)
+        head->path = (struct http_text){ "/", 1 };
+    else if (head->path.at[0] != '/')
+        return -1;
+    return read_authority((struct http_text){ rest.at, authority }, default_port, head);
+}
+
+static int read_request_line(struct http_text line, uint16_t default_port, struct http_head *head)
+{
+    const char *blank = memchr(line.at, ' ', line.size);
+    if (!blank)
+        return -1;
+    head->method = (struct http_text){ line.at, (size_t) (blank - line.at) };
+    struct http_text rest = { blank + 1, line.size - head->method.size - 1 };
+    const char *second = memchr(rest.at, ' ', rest.size);
+    if (!second || !is_token(head->method) || head->method.size >= EGRESS_METHOD_SIZE)
+        return -1;
+    struct http_text version = { second + 1, rest.size - (size_t) (second - rest.at) - 1 };
+    if (!(version.size == 8 && memcmp(version.at, "HTTP/1.", 7) == 0 &&
+          (version.at[7] == '0' || version.at[7] == '1')))
+        return -1;
+    head->is_old = version.at[7] == '0';
+    for_each(row, methods) /* methods are case-sensitive: RFC 9110 section 9.1 */
+        if (head->method.size == strlen(row->name) &&
+            memcmp(head->method.at, row->name, head->method.size) == 0)
+            head->method_bit = row->bit;
+    return read_target((struct http_text){ rest.at, (size_t) (second - rest.at) }, default_port,
+                       head);
+}
+
+static int read_length(struct http_text value, struct http_head *head)
+{
+    uint64_t length = 0;
+    if (head->has_length || value.size == 0 || value.size > 18)
+        return -1;
+    for (size_t i = 0; i < value.size; i++) {
+        if (value.at[i] < '0' || value.at[i] > '9')
+            return -1;
+        length = length * 10 + (uint64_t) (value.at[i] - '0');
+    }
+    head->has_length = true;
+    head->length = length;
+    return 0;
+}
+
+/* The host that the field names must be the one in the target, where that has one. */
+static enum egress_reason read_host(struct http_text value, uint16_t default_port, bool is_second,
+                                    struct http_head *head)
+{
+    struct http_head other = { 0 };
+    if (is_second)
+        return EGRESS_BAD_REQUEST;
+    if (read_authority(value, head->target == HTTP_AUTHORITY ? head->port : default_port, &other) <
+        0)
+        return EGRESS_BAD_NAME;
+    if (head->target == HTTP_ORIGIN) {
+        memcpy(head->name, other.name, sizeof head->name);
+        head->is_literal = other.is_literal;
+        head->port = other.port;
+        return EGRESS_ALLOWED;
+    }
+    return strcmp(other.name, head->name) == 0 && other.port == head->port ? EGRESS_ALLOWED
+                                                                           : EGRESS_HOST_DIFFERS;
+}
+
+static enum egress_reason read_field(struct http_field field, uint16_t default_port, bool *has_host,
+                                     struct http_head *head)
+{
+    if (text_is(field.name, "host")) {
+        enum egress_reason reason = read_host(field.value, default_port, *has_host, head);
+        *has_host = true;
+        return reason;
+    }
+    if (text_is(field.name, "content-length"))
+        return read_length(field.value, head) < 0 ? EGRESS_BAD_REQUEST : EGRESS_ALLOWED;
+    if (text_is(field.name, "transfer-encoding")) {
+        if (head->is_chunked || !text_is(field.value, "chunked"))
+            return EGRESS_BAD_REQUEST;
+        head->is_chunked = true;
+    }
+    if (text_is(field.name, "expect")) {
+        if (!text_is(field.value, "100-continue"))
+            return EGRESS_BAD_REQUEST;
+        head->expects_continue = true;
+    }
+    if (text_is(field.name, "upgrade"))
+        head->wants_upgrade = true;
+    return EGRESS_ALLOWED;
+}
+
+static bool value_is_sound(struct http_text value)
+{
+    for (size_t i = 0; i < value.size; i++)
+        if ((value.at[i] < ' ' && value.at[i] != '\t') || value.at[i] == 0x7f)
+            return false;
+    return true;
+}
+
+static enum egress_reason read_fields(const char **at, const char *end, uint16_t default_port,
+                                      struct http_head *head)
+{
+    bool has_host = false;
+    for (;;) {
+        struct http_text line;
+        int taken = take_line(at, end, &line);
+        if (taken <= 0)
+            return EGRESS_BAD_REQUEST;
+        if (line.size == 0)
+            break;
+        const char *colon = memchr(line.at, ':', line.size);
+        if (!colon || head->field_count == HTTP_FIELDS_MOST)
+            return colon ? EGRESS_TOO_LARGE : EGRESS_BAD_REQUEST;
+        struct http_field field = { { line.at, (size_t) (colon - line.at) },
+                                    { colon + 1, line.size - (size_t) (colon - line.at) - 1 } };
+        field.value = trimmed(field.value);
+        if (!is_token(field.name) || !value_is_sound(field.value))
+            return EGRESS_BAD_REQUEST; /* a folded line begins with a blank: no token */
+        enum egress_reason reason = read_field(field, default_port, &has_host, head);
+        if (reason != EGRESS_ALLOWED)
+            return reason;
+        head->fields[head->field_count++] = field;
+    }
+    if (!has_host && head->target == HTTP_ORIGIN)
+        return EGRESS_BAD_REQUEST;
+    if (head->is_chunked && (head->has_length || head->is_old))
+        return EGRESS_BAD_REQUEST; /* RFC 9112 section 6.1: HTTP/1.0 knows no chunks */
+    return head->wants_upgrade ? EGRESS_UPGRADE : EGRESS_ALLOWED;
+}
+
+/* Where the empty line is; 0 if it has not come. */
+static size_t find_end(const char *bytes, size_t size)
+{
+    for (size_t i = 3; i < size; i++)
+        if (bytes[i] == '\n' && memcmp(bytes + i - 3, "\r\n\r", 3) == 0)
+            return i + 1;
+    return 0;
+}
+
+/* A line end of another kind would keep us waiting for one that never comes. */
+static bool is_odd(const char *bytes, size_t size)
+{
+    if (size == 0)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] == '\0' || (bytes[i] == '\n' && (i == 0 || bytes[i - 1] != '\r')))
+            return true;
+    return !is_token_char(bytes[0]);
+}
+
+enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t default_port,
+                                 struct http_head *ret_head, enum egress_reason *ret_reason)
+{
+    *ret_head = (struct http_head){ .port = default_port };
+    *ret_reason = EGRESS_BAD_REQUEST;
+    size_t end = find_end(bytes, size < HTTP_HEAD_MOST ? size : HTTP_HEAD_MOST);
+    if (end == 0) {
+        if (size >= HTTP_HEAD_MOST)
+            *ret_reason = EGRESS_TOO_LARGE;
+        return size >= HTTP_HEAD_MOST || is_odd(bytes, size) ? HTTP_BAD : HTTP_MORE;
+    }
+    const char *at = bytes;
+    struct http_text line;
+    if (take_line(&at, bytes + end, &line) <= 0)
+        return HTTP_BAD;
+    if (read_request_line(line, default_port, ret_head) < 0)
+        return HTTP_BAD;
+    ret_head->size = end;
+    *ret_reason = read_fields(&at, bytes + end, default_port, ret_head);
+    if (*ret_reason == EGRESS_ALLOWED && at != bytes + end)
+        *ret_reason = EGRESS_BAD_REQUEST; /* an empty line before the end */
+    return *ret_reason == EGRESS_ALLOWED ? HTTP_WHOLE : HTTP_BAD;
+}
+
+bool http_field_is(const struct http_field *field, const char *name)
+{
+    size_t size = strlen(name);
+    if (field->name.size != size)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        bool is_dash = field->name.at[i] == '_' || field->name.at[i] == '-';
+        bool wants_dash = name[i] == '_' || name[i] == '-';
+        if (is_dash != wants_dash ||
+            (!is_dash && strncasecmp(field->name.at + i, name + i, 1) != 0))
+            return false;
+    }
+    return true;
+}
+
+bool http_field_may_be_added(const char *name)
+{
+    const struct http_text text = { name, strlen(name) };
+    if (!is_token(text) || text.size >= EGRESS_HEADER_SIZE || text_is(text, "accept-encoding"))
+        return false;
+    for_each(word, dropped)
+        if (http_field_is(&(struct http_field){ .name = text }, *word))
+            return false;
+    return true;
+}
+
+/* Fields that Connection names are this hop's, too. */
+static bool is_dropped(const struct http_head *head, struct http_text name)
+{
+    for_each(word, dropped)
+        if (http_field_is(&(struct http_field){ .name = name }, *word))
+            return true;
+    for (unsigned i = 0; i < head->field_count; i++) {
+        if (!text_is(head->fields[i].name, "connection"))
+            continue;
+        struct http_text list = head->fields[i].value;
+        while (list.size > 0) {
+            const char *comma = memchr(list.at, ',', list.size);
+            size_t length = comma ? (size_t) (comma - list.at) : list.size;
+            struct http_text option = trimmed((struct http_text){ list.at, length });
+            if (option.size == name.size && strncasecmp(option.at, name.at, name.size) == 0)
+                return true;
+            list.at += length + (comma != NULL);
+            list.size -= length + (comma != NULL);
+        }
+    }
+    return false;
+}
+
+bool http_field_goes_on(const struct http_head *head, const struct http_field *field)
+{
+    return !is_dropped(head, field->name);
+}
+
+size_t http_head_write(const struct http_head *head, char *ret_bytes, size_t size)
+{
+    FILE *out = fmemopen(ret_bytes, size, "w");
+    if (!out)
+        return 0;
+    (void) fprintf(out, "%.*s %.*s HTTP/1.1\r\nHost: %s", (int) head->method.size, head->method.at,
+                   (int) head->path.size, head->path.at, head->name);
+    if (head->port != 80)
+        (void) fprintf(out, ":%u", head->port);
+    (void) fputs("\r\n", out);
+    for (unsigned i = 0; i < head->field_count; i++) {
+        const struct http_field *field = &head->fields[i];
+        if (http_field_goes_on(head, field))
+            (void) fprintf(out, "%.*s: %.*s\r\n", (int) field->name.size, field->name.at,
+                           (int) field->value.size, field->value.at);
+    }
+    if (head->is_chunked)
+        (void) fputs("Transfer-Encoding: chunked\r\n", out);
+    else if (head->has_length)
+        (void) fprintf(out, "Content-Length: %llu\r\n", (unsigned long long) head->length);
+    (void) fputs("Connection: close\r\n\r\n", out);
+    (void) fflush(out);
+    long written = ftell(out);
+    bool is_whole = !ferror(out) && written > 0 && (size_t) written < size;
+    (void) fclose(out);
+    return is_whole ? (size_t) written : 0;
+}

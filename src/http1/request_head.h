@@ -1,0 +1,62 @@
+/* request_head.h - the head of an HTTP/1.x request: read strictly, and written again from its
+ * parts, so that the server sees exactly what was checked (RFC 9112). Pure; any thread.
+ *
+ * What two servers might read differently is refused: line ends other than CRLF, folded lines,
+ * blanks before a colon, control characters, two lengths, a length beside a transfer coding, a
+ * transfer coding other than chunked. */
+#pragma once
+
+#include "contract/egress.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { HTTP_HEAD_MOST = 32768, HTTP_FIELDS_MOST = 64 };
+
+struct http_text {
+    const char *at; /* within the head */
+    size_t size;
+};
+
+enum http_target {
+    HTTP_ORIGIN,   /* "/path?query": the host is in the Host field */
+    HTTP_ABSOLUTE, /* "http://host:port/path" */
+    HTTP_AUTHORITY /* CONNECT "host:port" */
+};
+
+struct http_head {
+    struct http_text method;
+    uint32_t method_bit; /* enum egress_method; 0 for one that rules cannot name */
+    enum http_target target;
+    char name[HOST_NAME_SIZE]; /* canonical */
+    bool is_literal;           /* the host is an address; `name` holds it as it came */
+    uint16_t port;
+    struct http_text path; /* with its query, "/" at least */
+    bool has_length, is_chunked, expects_continue, wants_upgrade;
+    bool is_old; /* HTTP/1.0 */
+    uint64_t length;
+    size_t size; /* of the whole head, the empty line included */
+    unsigned field_count;
+    struct http_field {
+        struct http_text name, value;
+    } fields[HTTP_FIELDS_MOST];
+};
+
+enum http_verdict { HTTP_MORE, HTTP_WHOLE, HTTP_BAD };
+
+/* `default_port` counts where the request names none. Gives *ret_reason with HTTP_BAD. */
+enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t default_port,
+                                 struct http_head *ret_head, enum egress_reason *ret_reason);
+
+/* Writes the request as it goes on: origin form, Host as checked, nothing that is meant for one
+ * hop, and Connection: close. Returns its size, 0 if it does not fit. */
+size_t http_head_write(const struct http_head *head, char *ret_bytes, size_t size);
+
+/* True for a field that somebody may add: a token, and not one of those that frame a request. */
+bool http_field_may_be_added(const char *name);
+
+/* True if the field is one of this name, however it is written: servers take "_" for "-". */
+bool http_field_is(const struct http_field *field, const char *name);
+
+/* True if the field goes on: it is not meant for this hop, written anew, or a way around rules. */
+bool http_field_goes_on(const struct http_head *head, const struct http_field *field);

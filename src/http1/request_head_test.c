@@ -1,0 +1,241 @@
+/* request_head_test.c - facts about heads of requests: what is one, what it means, how it goes on.
+ */
+#include "http1/chunked.h"
+#include "http1/request_head.h"
+
+#include "base/table.h"
+#include "base/test.h"
+
+#include <string.h>
+
+#define LINE        "GET / HTTP/1.1\r\n"
+#define HOST        "Host: api.example.org\r\n"
+#define END         "\r\n"
+#define POST        "POST / HTTP/1.1\r\n" HOST
+#define EIGHT(text) text text text text text text text text
+
+static const struct {
+    const char *head;
+    enum http_verdict verdict;
+    enum egress_reason reason;
+} heads[] = {
+    { LINE HOST END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { LINE HOST, HTTP_MORE, EGRESS_BAD_REQUEST },
+    { "", HTTP_MORE, EGRESS_BAD_REQUEST },
+    { "GET / HTTP/1.0\r\n" HOST END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { "POST / HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n" END, HTTP_BAD,
+      EGRESS_BAD_REQUEST },
+    { "GET / HTTP/1.1\nHost: api.example.org\n\n", HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET / HTTP/1.1\n", HTTP_BAD, EGRESS_BAD_REQUEST }, /* at once */
+    { "BREW /pot HTTP/1.1\r\n" HOST END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { "GET /  HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET  / HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET /\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET / HTTP/2.0\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET / HTTP/1.11\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "G@T / HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "AVERYLONGMETHODNAME / HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "\r\n" LINE HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "\026\003\001", HTTP_BAD, EGRESS_BAD_REQUEST },
+    { LINE HOST "X: a\nY: b\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { LINE HOST "X: a\rY: b\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { LINE HOST " folded\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { LINE HOST "X : a\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { LINE HOST "no colon\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { LINE HOST ": empty\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { LINE HOST "X: \001\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { LINE HOST "X:\t a \t\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { LINE END, HTTP_BAD, EGRESS_BAD_REQUEST }, /* no Host */
+    { LINE HOST HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { LINE "Host: a b\r\n" END, HTTP_BAD, EGRESS_BAD_NAME },
+    { LINE "Host: api.example.org:\r\n" END, HTTP_BAD, EGRESS_BAD_NAME },
+    { LINE "Host: api.example.org:0\r\n" END, HTTP_BAD, EGRESS_BAD_NAME },
+    { LINE "Host: api.example.org:65536\r\n" END, HTTP_BAD, EGRESS_BAD_NAME },
+    { LINE "Host: api.example.org:000080\r\n" END, HTTP_BAD, EGRESS_BAD_NAME },
+    { LINE "Host: api.example.org:8x\r\n" END, HTTP_BAD, EGRESS_BAD_NAME },
+    { LINE HOST "Upgrade: websocket\r\n" END, HTTP_BAD, EGRESS_UPGRADE },
+    { LINE HOST EIGHT(EIGHT("X: a\r\n")) END, HTTP_BAD, EGRESS_TOO_LARGE },
+    { POST "Content-Length: 5\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { POST "Content-Length: 5\r\nContent-Length: 5\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { POST "Content-Length: 5, 5\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { POST "Content-Length: +5\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { POST "Content-Length: 0x5\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { POST "Content-Length: \r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { POST "Content-Length: 1234567890123456789\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { POST "Transfer-Encoding: chunked\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { POST "Transfer-Encoding: Chunked\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { POST "Transfer-Encoding: gzip, chunked\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n" END, HTTP_BAD,
+      EGRESS_BAD_REQUEST },
+    { POST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n" END, HTTP_BAD,
+      EGRESS_BAD_REQUEST },
+    { POST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n" END, HTTP_BAD,
+      EGRESS_BAD_REQUEST },
+    { POST "Expect: 100-continue\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { POST "Expect: the worst\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET http://api.example.org HTTP/1.1\r\n" HOST END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { "GET http://api.example.org/x HTTP/1.1\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { "GET HTTP://API.example.org./x HTTP/1.1\r\n" HOST END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { "GET http://api.example.org/ HTTP/1.1\r\nHost: evil.org\r\n" END, HTTP_BAD,
+      EGRESS_HOST_DIFFERS },
+    { "GET http://api.example.org:81/ HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_HOST_DIFFERS },
+    { "GET http://api.example.org?x HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET http://a@api.example.org/ HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET http:// HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET ftp://api.example.org/ HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET /#x HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET /\\x HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "GET /\xc3\xa4 HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "CONNECT api.example.org:443 HTTP/1.1\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
+    { "CONNECT api.example.org:443 HTTP/1.1\r\nHost: api.example.org\r\n" END, HTTP_WHOLE,
+      EGRESS_ALLOWED },
+    { "CONNECT api.example.org:443 HTTP/1.1\r\nHost: evil.org:443\r\n" END, HTTP_BAD,
+      EGRESS_HOST_DIFFERS },
+    { "CONNECT api.example.org HTTP/1.1\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "CONNECT api.example.org:0 HTTP/1.1\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "CONNECT /x HTTP/1.1\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { "CONNECT api.example.org%2eevil.org:443 HTTP/1.1\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+};
+
+TEST(a_head_has_one_meaning)
+{
+    for_each(fact, heads) {
+        struct http_head head;
+        enum egress_reason reason;
+        enum http_verdict verdict =
+            http_head_read(fact->head, strlen(fact->head), 80, &head, &reason);
+        expect(verdict == fact->verdict, "'%s' gave %u", fact->head, verdict);
+        expect(verdict == HTTP_MORE || reason == fact->reason, "'%s' for reason %u", fact->head,
+               reason);
+        expect(verdict != HTTP_WHOLE || strcmp(head.name, "api.example.org") == 0, "'%s' names %s",
+               fact->head, head.name);
+    }
+}
+
+TEST(literals_are_kept_apart_from_names)
+{
+    static const struct {
+        const char *where;
+        const char *name;
+        unsigned port;
+    } facts[] = {
+        { "127.0.0.1:443", "127.0.0.1", 443 },
+        { "[::1]:443", "[::1]", 443 },
+        { "0x7f.1:80", "0x7f.1", 80 },
+        { "2130706433:1", "2130706433", 1 },
+        { "[fe80::1%eth0]:443", "[fe80::1%eth0]", 443 },
+    };
+    for_each(fact, facts) {
+        struct http_head head;
+        enum egress_reason reason;
+        char text[128];
+        (void) snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\n\r\n", fact->where);
+        enum http_verdict verdict = http_head_read(text, strlen(text), 80, &head, &reason);
+        expect(verdict == HTTP_WHOLE && head.is_literal && strcmp(head.name, fact->name) == 0 &&
+                   head.port == fact->port,
+               "%s gave %u, '%s', %u", fact->where, verdict, head.name, head.port);
+    }
+}
+
+TEST(heads_have_a_most)
+{
+    static char text[HTTP_HEAD_MOST + 1] = LINE HOST "X: ";
+    struct http_head head;
+    enum egress_reason reason;
+    memset(text + strlen(text), 'a', sizeof text - 1 - strlen(text));
+    expect(http_head_read(text, HTTP_HEAD_MOST - 1, 80, &head, &reason) == HTTP_MORE, "below");
+    expect(http_head_read(text, HTTP_HEAD_MOST, 80, &head, &reason) == HTTP_BAD &&
+               reason == EGRESS_TOO_LARGE,
+           "reason %u", reason);
+    expect(http_head_read("GET \0", 5, 80, &head, &reason) == HTTP_BAD, "NUL");
+}
+
+TEST(a_head_is_written_from_its_parts)
+{
+    static const struct {
+        const char *head;
+        const char *written;
+    } facts[] = {
+        { "GET /a?b HTTP/1.0\r\nhost: API.example.org.\r\nX-Kept:  1 \r\nTE: trailers\r\n\r\n",
+          "GET /a?b HTTP/1.1\r\nHost: api.example.org\r\nX-Kept: 1\r\nConnection: close\r\n\r\n" },
+        { "GET http://api.example.org:8080 HTTP/1.1\r\n\r\n",
+          "GET / HTTP/1.1\r\nHost: api.example.org:8080\r\nConnection: close\r\n\r\n" },
+        { LINE HOST "Connection: x-a , X-B\r\nX-A: 1\r\nX-B: 2\r\nX-C: 3\r\n" END,
+          "GET / HTTP/1.1\r\nHost: api.example.org\r\nX-C: 3\r\nConnection: close\r\n\r\n" },
+        { POST "Content-Length: 007\r\n" END,
+          "POST / HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 7\r\n"
+          "Connection: close\r\n\r\n" },
+        { POST "Transfer-Encoding: chunked\r\n" END,
+          "POST / HTTP/1.1\r\nHost: api.example.org\r\nTransfer-Encoding: chunked\r\n"
+          "Connection: close\r\n\r\n" },
+    };
+    for_each(fact, facts) {
+        struct http_head head;
+        enum egress_reason reason;
+        char written[512];
+        require(http_head_read(fact->head, strlen(fact->head), 80, &head, &reason) == HTTP_WHOLE,
+                "'%s': reason %u", fact->head, reason);
+        size_t size = http_head_write(&head, written, sizeof written);
+        expect(size == strlen(fact->written) && memcmp(written, fact->written, size) == 0,
+               "'%s' became '%.*s'", fact->head, (int) size, written);
+        for (size_t room = 0; room < size; room++)
+            expect(http_head_write(&head, written, room) == 0, "%zu bytes hold it", room);
+    }
+}
+
+TEST(chunks_are_followed_byte_for_byte)
+{
+    static const struct {
+        const char *bytes;
+        enum http_chunk_verdict verdict; /* the last */
+    } facts[] = {
+        { "3\r\nabc\r\n0\r\n\r\n", CHUNK_END },
+        { "3;x=y\r\nabc\r\n0;z\r\nTrailer: x\r\n\r\n", CHUNK_END },
+        { "00003\r\nabc\r\n000\r\n\r\n", CHUNK_END },
+        { "A\r\n0123456789\r\n", CHUNK_SKIP },
+        { "\r\n", CHUNK_BAD },
+        { "zz\r\n", CHUNK_BAD },
+        { "-1\r\n", CHUNK_BAD },
+        { "0x3\r\n", CHUNK_BAD },
+        { "3\nabc\r\n", CHUNK_BAD },
+        { "3\rabc", CHUNK_BAD },
+        { "3\r\nabcX", CHUNK_BAD },
+        { "3\r\nabc\rX", CHUNK_BAD },
+        { "fffffffffffffffff\r\n", CHUNK_BAD },
+        { "3;\001\r\n", CHUNK_BAD },
+        { "0\r\nT\001\r\n", CHUNK_BAD },
+        { "0\r\nT: x\rX", CHUNK_BAD },
+    };
+    for_each(fact, facts)
+        for (size_t piece = 1; piece < 40; piece++) {
+            struct http_chunks chunks = { 0 };
+            enum http_chunk_verdict verdict = CHUNK_SKIP;
+            size_t size = strlen(fact->bytes);
+            for (size_t at = 0; at < size && verdict != CHUNK_BAD && verdict != CHUNK_END;) {
+                size_t used;
+                size_t here = size - at < piece ? size - at : piece;
+                verdict = http_chunks_take(&chunks, fact->bytes + at, here, &used);
+                at += used;
+            }
+            expect(verdict == fact->verdict, "'%s' by %zu gave %u", fact->bytes, piece, verdict);
+        }
+}
+
+TEST(the_lines_between_chunks_have_a_most)
+{
+    static char line[8192] = "3;";
+    struct http_chunks chunks = { 0 };
+    size_t used;
+    memset(line + 2, 'x', sizeof line - 2);
+    expect(http_chunks_take(&chunks, line, sizeof line, &used) == CHUNK_BAD && used < 5000, "%zu",
+           used);
+    struct http_chunks ended = { 0 };
+    expect(http_chunks_take(&ended, "0\r\n\r\n", 5, &used) == CHUNK_END, "the end");
+    expect(http_chunks_take(&ended, "more", 4, &used) == CHUNK_END && used == 0, "after the end");
+}
+
+TESTS(CASE(a_head_has_one_meaning), CASE(literals_are_kept_apart_from_names),
+      CASE(heads_have_a_most), CASE(a_head_is_written_from_its_parts),
+      CASE(chunks_are_followed_byte_for_byte), CASE(the_lines_between_chunks_have_a_most))

@@ -1,0 +1,154 @@
+/* response_head.c - see response_head.h. */
+#include "http1/response_head.h"
+
+#include "base/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Meant for one hop, written anew, or offering another way. */
+static const char *const dropped[] = {
+    "connection", "keep-alive", "proxy-connection",  "proxy-authenticate",        "te", "trailer",
+    "upgrade",    "alt-svc",    "transfer-encoding", "strict-transport-security",
+};
+
+static bool is_named(const char *line, size_t size, const char *name)
+{
+    size_t length = strlen(name);
+    return size > length && line[length] == ':' && strncasecmp(line, name, length) == 0;
+}
+
+static bool is_dropped(const char *line, size_t size)
+{
+    for_each(name, dropped)
+        if (is_named(line, size, *name))
+            return true;
+    return false;
+}
+
+/* Names and values without anything that could end a line before its end. */
+static bool is_sound(const char *line, size_t size)
+{
+    const char *colon = memchr(line, ':', size);
+    if (!colon || colon == line)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        if (line[i] == '\r' || line[i] == '\n' || line[i] == '\0')
+            return false;
+    for (const char *c = line; c < colon; c++)
+        if (*c <= ' ' || *c == 0x7f)
+            return false;
+    return true;
+}
+
+static enum answer_verdict begin(struct answer_head *answer, const char *line, size_t size)
+{
+    char status[4] = "";
+    if (size < 12 || line[8] != ' ')
+        return ANSWER_BAD;
+    memcpy(status, line + 9, 3);
+    *answer = (struct answer_head){ .has_no_body = answer->has_no_body,
+                                    .status = (unsigned) strtoul(status, NULL, 10) };
+    return answer->status >= 100 && answer->status <= 599 ? ANSWER_MORE : ANSWER_BAD;
+}
+
+static enum answer_verdict finish(struct answer_head *answer)
+{
+    if (answer->status < 200)
+        return answer->status == 101 ? ANSWER_BAD : ANSWER_MORE;
+    bool has_body = !answer->has_no_body && answer->status != 204 && answer->status != 304;
+    answer->is_chunked = has_body && !answer->has_length;
+    answer->is_whole = true;
+    return ANSWER_WHOLE;
+}
+
+enum answer_verdict answer_head_take(struct answer_head *answer, const char *line, size_t size)
+{
+    if (answer->is_whole)
+        return ANSWER_MORE; /* trailers */
+    if (size >= 5 && memcmp(line, "HTTP/", 5) == 0)
+        return begin(answer, line, size);
+    while (size > 0 && (line[size - 1] == '\n' || line[size - 1] == '\r'))
+        size--;
+    if (size == 0)
+        return finish(answer);
+    if (!is_sound(line, size) || answer->size + size + 2 > sizeof answer->text)
+        return ANSWER_BAD;
+    bool is_length = is_named(line, size, "content-length");
+    if (is_length && (answer->has_length || answer->has_coding))
+        return ANSWER_BAD; /* two lengths, or one beside chunks: somebody reads it otherwise */
+    answer->has_length |= is_length;
+    if (is_named(line, size, "transfer-encoding")) {
+        answer->has_coding = true;
+        return answer->has_length ? ANSWER_BAD : ANSWER_MORE;
+    }
+    if (is_named(line, size, "content-encoding"))
+        answer->is_encoded = true;
+    if (is_dropped(line, size))
+        return ANSWER_MORE;
+    memcpy(answer->text + answer->size, line, size);
+    memcpy(answer->text + answer->size + size, "\r\n", 2);
+    answer->size += size + 2;
+    return ANSWER_MORE;
+}
+
+/* Where a redirect leads within the upstream: the path below the endpoint's. NULL elsewhere. */
+static const char *within(const struct egress_endpoint *endpoint, const char *value, size_t size)
+{
+    char origins[2][HOST_NAME_SIZE + 16];
+    const char *scheme = endpoint->is_tls ? "https" : "http";
+    size_t base = strlen(endpoint->path);
+    size_t at = 0;
+    (void) snprintf(origins[0], sizeof origins[0], "%s://%s:%u/", scheme, endpoint->host,
+                    endpoint->port);
+    (void) snprintf(origins[1], sizeof origins[1], "%s://%s/", scheme, endpoint->host);
+    bool is_usual = endpoint->port == (endpoint->is_tls ? 443 : 80);
+    for (unsigned i = 0; i < (is_usual ? 2U : 1U); i++)
+        if (size >= strlen(origins[i]) && strncasecmp(value, origins[i], strlen(origins[i])) == 0)
+            at = strlen(origins[i]) - 1;
+    if (at == 0 && (size < 1 || value[0] != '/' || (size > 1 && value[1] == '/')))
+        return NULL;
+    if (size < at + base + 1 || memcmp(value + at, endpoint->path, base) != 0 ||
+        value[at + base] != '/')
+        return NULL;
+    return value + at + base;
+}
+
+size_t answer_head_write(const struct answer_head *answer, const struct egress_endpoint *endpoint,
+                         char ret_text[ANSWER_HEAD_MOST])
+{
+    static const char location[] = "location:";
+    FILE *out = fmemopen(ret_text, ANSWER_HEAD_MOST, "w");
+    if (!out)
+        return 0;
+    (void) fprintf(out, "HTTP/1.1 %u Upstream\r\n", answer->status);
+    for (size_t at = 0; at < answer->size;) {
+        const char *line = answer->text + at;
+        size_t size = (size_t) ((const char *) memchr(line, '\n', answer->size - at) - line) + 1;
+        size_t blank = sizeof location - 1;
+        at += size;
+        if (endpoint->header_count > 0 && is_named(line, size, "set-cookie"))
+            continue; /* it is worth as much as the secret that it was given for */
+        if (endpoint->name[0] && is_named(line, size, "location")) {
+            while (line[blank] == ' ' || line[blank] == '\t')
+                blank++;
+            const char *path = within(endpoint, line + blank, size - 2 - blank);
+            if (path) {
+                (void) fprintf(out, "Location: http://%s.endpoint%.*s", endpoint->name,
+                               (int) (line + size - path), path);
+                continue;
+            }
+        }
+        (void) fwrite(line, 1, size, out);
+    }
+    if (answer->is_chunked)
+        (void) fputs("Transfer-Encoding: chunked\r\n", out);
+    (void) fputs("Connection: close\r\n\r\n", out);
+    (void) fflush(out);
+    long written = ftell(out);
+    bool is_whole = !ferror(out) && written > 0 && written < ANSWER_HEAD_MOST;
+    (void) fclose(out);
+    return is_whole ? (size_t) written : 0;
+}

@@ -1,0 +1,57 @@
+/* tar_reader.h - takes a tar apart as its bytes come: ustar, the extensions of pax and of GNU tar.
+ * It believes nothing: every number is bounded, every name is a path below a folder or a failure.
+ * No system call: tests and a fuzzer run it as it is. */
+#pragma once
+
+#include "base/error.h"
+#include "contract/agent.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TAR_BLOCK = 512, TAR_EXTENSION_MOST = 65536 };
+
+enum tar_type { TAR_FILE, TAR_FOLDER, TAR_LINK, TAR_HARD_LINK, TAR_SPECIAL };
+
+struct tar_member {
+    enum tar_type type;
+    uint32_t mode; /* permission bits */
+    uint64_t size; /* of what follows: 0 unless it is a file */
+    int64_t mtime; /* seconds since 1970 */
+    char
+        path[INSIDE_PATH_MOST + 1]; /* without leading "/" or "./"; no part is empty, "." or ".." */
+    char link[INSIDE_PATH_MOST + 1]; /* as it stands; of a hard link: a path as above */
+};
+
+/* Who wants the members. Each returns 0, or -1 with *err, which ends the reading. */
+struct tar_user {
+    void *context;
+    int (*member)(void *context, const struct tar_member *member, error *err);
+    int (*bytes)(void *context, const void *bytes, size_t size, error *err);
+    int (*member_end)(void *context, const struct tar_member *member, error *err);
+};
+
+struct tar_reader {
+    enum { TAR_IN_HEADER, TAR_IN_EXTENSION, TAR_IN_BYTES, TAR_AT_END } state;
+    bool has_path, has_link, has_size; /* said by an extension, for the next member */
+    char extension_type;
+    unsigned empty_blocks;
+    unsigned have;    /* bytes of the header */
+    uint64_t left;    /* of the member or extension */
+    uint32_t padding; /* after it */
+    uint32_t extension_size;
+    uint64_t next_size;
+    unsigned char header[TAR_BLOCK];
+    char extension[TAR_EXTENSION_MOST + 1];
+    struct tar_member member;
+};
+
+void tar_reader_open(struct tar_reader *reader);
+
+/* Fails  ERR_BAD_REQUEST  it is no tar, or one that we do not take; the text says which member. */
+int tar_reader_take(struct tar_reader *reader, const void *bytes, size_t size,
+                    const struct tar_user *user, error *err);
+
+/* The bytes have ended. Fails  ERR_BAD_REQUEST  in the middle of something. */
+int tar_reader_end(const struct tar_reader *reader, error *err);

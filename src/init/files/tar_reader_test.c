@@ -1,0 +1,157 @@
+/* tar_reader_test.c - what is taken apart, in pieces of every size, and what is refused. */
+#include "init/files/tar_reader.h"
+
+#include "base/table.h"
+#include "base/test.h"
+
+#include <string.h>
+
+static char seen[4096];
+
+static int saw_member(void *context, const struct tar_member *member, error *err)
+{
+    (void) context;
+    (void) err;
+    size_t at = strlen(seen);
+    (void) snprintf(seen + at, sizeof seen - at, "%u %.99s %.99s %llu;", (unsigned) member->type,
+                    member->path, member->link, (unsigned long long) member->size);
+    return 0;
+}
+
+static int saw_bytes(void *context, const void *bytes, size_t size, error *err)
+{
+    (void) err;
+    *(uint64_t *) context += size;
+    (void) bytes;
+    return 0;
+}
+
+static int saw_end(void *context, const struct tar_member *member, error *err)
+{
+    (void) context;
+    (void) member;
+    (void) err;
+    return 0;
+}
+
+static uint64_t total;
+static const struct tar_user user = { &total, saw_member, saw_bytes, saw_end };
+
+/* A header as ustar has it; what is wrong with it is put in before the sum is made. */
+static void header(char *to, const char *name, char type, const char *size, const char *link)
+{
+    unsigned sum = 0;
+    memset(to, 0, TAR_BLOCK);
+    /* NOLINTBEGIN(bugprone-not-null-terminated-result): fields of a header that is zero already */
+    memcpy(to, name, strlen(name));
+    memcpy(to + 100, "0000644", 8);
+    memcpy(to + 124, size, strlen(size));
+    memcpy(to + 136, "00000000000", 12);
+    memset(to + 148, ' ', 8);
+    to[156] = type;
+    memcpy(to + 157, link, strlen(link));
+    memcpy(to + 257,
+           "ustar\0"
+           "00",
+           8);
+    /* NOLINTEND(bugprone-not-null-terminated-result) */
+    for (int i = 0; i < TAR_BLOCK; i++)
+        sum += (unsigned char) to[i];
+    (void) snprintf(to + 148, 8, "%06o", sum);
+}
+
+static int read_all(const char *tar, size_t size, size_t piece, error *err)
+{
+    static struct tar_reader reader;
+    seen[0] = '\0';
+    total = 0;
+    tar_reader_open(&reader);
+    for (size_t at = 0; at < size; at += piece)
+        if (tar_reader_take(&reader, tar + at, size - at < piece ? size - at : piece, &user, err) <
+            0)
+            return -1;
+    return tar_reader_end(&reader, err);
+}
+
+TEST(a_tar_is_taken_apart_in_pieces_of_any_size)
+{
+    static char tar[8 * TAR_BLOCK];
+    static const char records[] = "19 path=long/name\xff\n14 size=00600\n";
+    header(tar, "./a/", '5', "00000000000", "");
+    header(tar + 512, "x", 'x', "00000000041", "");
+    memcpy(tar + 1024, records, sizeof records - 1);
+    header(tar + 1536, "short", '0', "00000000001", "");
+    header(tar + 3072, "l", '2', "0", "/etc/passwd");
+    for (size_t piece = 1; piece < 1100; piece += piece < 8 ? 1 : 97) {
+        error err = { 0 };
+        int result = read_all(tar, sizeof tar, piece, &err);
+        expect(result == 0, "pieces of %zu: %s", piece, err.text);
+        expect(strcmp(seen, "1 a  0;0 long/name\xff  600;2 l /etc/passwd 0;") == 0, "'%s'", seen);
+        expect(total == 600, "%llu bytes", (unsigned long long) total);
+    }
+}
+
+TEST(a_hostile_tar_is_refused)
+{
+    static const struct {
+        const char *name;
+        char type;
+        const char *size;
+        const char *link;
+        const char *why;
+    } facts[] = {
+        { "../x", '0', "0", "", "not a path" },
+        { "a/../../x", '0', "0", "", "not a path" },
+        { "/..", '5', "0", "", "not a path" },
+        { "a//b", '0', "0", "", "not a path" },
+        { "h", '1', "0", "../../x", "not a path" },
+        { "h", '1', "0", "a/./b", "not a path" },
+        { "x", '0', "12a", "", "not a tar" },
+        { "x", '0', "\xff\xff\xff\xff\xff\xff\xff\xff\xff", "", "not a tar" },
+        { "x", '0', "\x80\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01", "", "not a tar" },
+        { "x", 'x', "00000300000", "", "extension" },
+        { "x", 'L', "0", "", "name" },
+        { "x", 'S', "0", "", "sparse" },
+        { "", '0', "0", "", "without a name" },
+    };
+    for_each(fact, facts) {
+        static char tar[3 * TAR_BLOCK];
+        error err = { 0 };
+        memset(tar, 0, sizeof tar);
+        header(tar, fact->name, fact->type, fact->size, fact->link);
+        int result = read_all(tar, sizeof tar, 512, &err);
+        /* an extension of no bytes ends when something follows it */
+        expect(result < 0 && strstr(err.text, fact->why), "'%s' '%c': %d '%s'", fact->name,
+               fact->type, result, err.text);
+    }
+}
+
+TEST(an_extension_is_read_or_refused)
+{
+    static const struct {
+        const char *records;
+        int result;
+    } facts[] = {
+        { "9 path=a\n", 0 },    { "9 path=a", -1 },
+        { "99 path=a\n", -1 },  { "0 path=a\n", -1 },
+        { "x path=a\n", -1 },   { "10 path=..\n", -1 },
+        { "8 path=\n", -1 },    { "7 a=bc\n", 0 },
+        { "5 abc\n", -1 },      { "18446744073709551617 path=a\n", -1 },
+        { "12 size=1z\n", -1 },
+    };
+    for_each(fact, facts) {
+        static char tar[6 * TAR_BLOCK];
+        char size[16];
+        error err = { 0 };
+        memset(tar, 0, sizeof tar);
+        (void) snprintf(size, sizeof size, "%o", (unsigned) strlen(fact->records));
+        header(tar, "x", 'x', size, "");
+        memcpy(tar + 512, fact->records, strlen(fact->records));
+        header(tar + 1024, "f", '0', "0", "");
+        int result = read_all(tar, sizeof tar, 100, &err);
+        expect(result == fact->result, "'%s' gave %d: %s", fact->records, result, err.text);
+    }
+}
+
+TESTS(CASE(a_tar_is_taken_apart_in_pieces_of_any_size), CASE(a_hostile_tar_is_refused),
+      CASE(an_extension_is_read_or_refused))

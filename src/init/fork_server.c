@@ -1,0 +1,229 @@
+/* fork_server.c - the first role: stands in the template's root, as root of a mapped user
+ * namespace, and clones itself for each sandbox. It never reads a byte that user code could have
+ * written. */
+#include "init/init.h"
+
+#include "contract/zygote.h"
+
+#include "base/cleanup.h"
+#include "base/packet.h"
+#include "model/ids.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* As spawner/fork_servers.c arranges them. */
+enum { HOLDER_SOCKET = 3, HOLDER_FILTERS = 4, FILTERS = SPAWN_NETWORK_KINDS };
+
+static struct filter filters[FILTERS];
+static char **sets; /* modules of each zygote, from the command line */
+static unsigned set_count;
+
+static int load_filter(int file, struct filter *filter, error *err)
+{
+    ssize_t got = pread(file, filter->code, sizeof filter->code, 0);
+    if (got <= 0 || (size_t) got % sizeof filter->code[0] != 0)
+        return fail(err, ERR_UNAVAILABLE, "the system call filter of %zd bytes is no program", got);
+    filter->instructions = (unsigned) ((size_t) got / sizeof filter->code[0]);
+    (void) close(file);
+    return 0;
+}
+
+static bool is_left_out(const struct build_sandbox *spec, enum wall wall)
+{
+#ifdef GLOVEBOX_LEAVE_OUT
+    return spec->leave_out_low & (1U << wall);
+#else
+    (void) spec;
+    (void) wall;
+    return false;
+#endif
+}
+
+static unsigned long namespaces_for(const struct build_sandbox *spec)
+{
+    static const struct {
+        unsigned long flag;
+        enum wall wall;
+    } rows[] = {
+        { CLONE_NEWUSER, WALL_userns }, { CLONE_NEWPID, WALL_pidns }, { CLONE_NEWNET, WALL_netns },
+        { CLONE_NEWIPC, WALL_ipcns },   { CLONE_NEWUTS, WALL_utsns },
+    };
+    unsigned long flags = CLONE_NEWNS; /* everything else is built on it */
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!is_left_out(spec, rows[i].wall))
+            flags |= rows[i].flag;
+    return flags;
+}
+
+static int write_map(pid_t pid, const char *file, const char *text)
+{
+    char path[64];
+    (void) snprintf(path, sizeof path, "/proc/%d/%s", (int) pid, file);
+    auto_fd map = open(path, O_WRONLY | O_CLOEXEC);
+    size_t length = strlen(text);
+    return map >= 0 && write(map, text, length) == (ssize_t) length ? 0 : -1;
+}
+
+/* One id exists inside: INSIDE_ID, which is the sandbox's own id outside. */
+static int map_ids(pid_t init, uint32_t outer, error *err)
+{
+    char text[64];
+    (void) snprintf(text, sizeof text, "%u %u 1", (unsigned) INSIDE_ID, outer);
+    /* For an ordinary user the kernel wants setgroups given up first; root's holder may do it too.
+     */
+    (void) write_map(init, "setgroups", "deny");
+    if (write_map(init, "uid_map", text) < 0 || write_map(init, "gid_map", text) < 0)
+        return fail_os(err, "map the id of the sandbox");
+    return 0;
+}
+
+/* The clone: takes the descriptors over and waits until its ids are mapped. */
+static int become_clone(struct sandbox *sandbox, const struct build_sandbox *spec,
+                        const struct packet *packet, int gate, error *err)
+{
+    char byte;
+    sandbox->spec = *spec;
+    sandbox->filter = &filters[spec->network];
+    sandbox->inside = packet->fd[0];
+    sandbox->report = packet->fd[1];
+    for (unsigned i = 0; i < spec->groups; i++) {
+        sandbox->holders[i] = packet->fd[2 + i];
+        sandbox->procs[i] = packet->fd[2 + spec->groups + i];
+    }
+    (void) signal(SIGCHLD, SIG_DFL);
+    if (read(gate, &byte, 1) != 1)
+        return fail(err, ERR_UNAVAILABLE, "the holder ended before ids were mapped");
+    return 0;
+}
+
+enum { IS_HOLDER = 0, IS_CLONE = 1 };
+
+static int clone_sandbox(struct sandbox *sandbox, const struct build_sandbox *spec,
+                         const struct packet *packet, int *ret_pidfd, error *err)
+{
+    int gate[2];
+    if (pipe2(gate, O_CLOEXEC) < 0)
+        return fail_os(err, "make a pipe");
+    auto_fd gate_read = gate[0];
+    auto_fd gate_write = gate[1];
+    int pidfd = -1;
+    long pid =
+        syscall(SYS_clone, namespaces_for(spec) | CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
+    if (pid < 0)
+        return fail_os(err, "make the namespaces of a sandbox");
+    if (pid == 0) {
+        close_fd(&gate_write);
+        gate_write = -1;
+        (void) close(HOLDER_SOCKET);
+        return become_clone(sandbox, spec, packet, gate_read, err) < 0 ? -1 : IS_CLONE;
+    }
+    *ret_pidfd = pidfd;
+    if (!is_left_out(spec, WALL_userns) && map_ids((pid_t) pid, spec->inside_outer_id, err) < 0)
+        return -1;
+    if (write(gate_write, "g", 1) != 1)
+        return fail_os(err, "let the sandbox go on");
+    return IS_HOLDER;
+}
+
+/* The zygote is the template's own python, in the holder's namespaces: root of nothing but the user
+ * namespace, with no file of the host in sight. */
+_Noreturn static void become_zygote(const char *modules, int socket)
+{
+    enum { ZYGOTE_ARGUMENTS = 4, MODULES_MOST = 64 };
+    static char names[4096];
+    static const char *arguments[ZYGOTE_ARGUMENTS + MODULES_MOST + 1] = {
+        "/usr/bin/python3", "-s", "/usr/lib/glovebox/zygote.py"
+    };
+    static const char *const environment[] = { "PATH=/usr/local/bin:/usr/bin:/bin",
+                                               "HOME=/home/user",
+                                               "LANG=C.UTF-8",
+                                               "TZ=UTC",
+                                               "MPLBACKEND=Agg",
+                                               "PYTHONDONTWRITEBYTECODE=1",
+                                               "PYTHONMALLOC=malloc",
+                                               "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
+                                               NULL };
+    unsigned count = 3;
+    (void) snprintf(names, sizeof names, "%s", modules);
+    char *rest = names;
+    for (char *name = strtok_r(rest, ",", &rest);
+         name && count < ZYGOTE_ARGUMENTS - 1 + MODULES_MOST; name = strtok_r(NULL, ",", &rest))
+        arguments[count++] = name;
+    (void) signal(SIGCHLD, SIG_DFL);
+    (void) signal(SIGPIPE, SIG_DFL);
+    if (dup2(socket, ZYGOTE_SOCKET) < 0 || syscall(SYS_close_range, ZYGOTE_SOCKET + 1, ~0U, 0) < 0)
+        _exit(126);
+    (void) execve(arguments[0], (char **) (uintptr_t) arguments, (char **) (uintptr_t) environment);
+    _exit(127);
+}
+
+/* Its own words come over its socket; one that cannot be started is seen by the end of that socket.
+ */
+static void start_zygote(struct packet *packet)
+{
+    struct build_zygote order;
+    error unheard;
+    if (read_build_zygote(packet, set_count, &order, &unheard) == 0 && fork() == 0)
+        become_zygote(sets[order.index], packet->fd[0]);
+    packet_done(packet);
+}
+
+/* Returns IS_CLONE in the clone; IS_HOLDER when the order has been carried out or refused. */
+static int carry_out(struct sandbox *sandbox, struct packet *packet)
+{
+    struct build_sandbox spec = { 0 };
+    struct build_cloned cloned = { 0 };
+    auto_fd pidfd = -1;
+    int done = read_build_sandbox(packet, &spec, &cloned.err);
+    if (done == 0)
+        done = clone_sandbox(sandbox, &spec, packet, &pidfd, &cloned.err);
+    if (done == IS_CLONE)
+        return IS_CLONE;
+    if (getpid() == 1 && sandbox->spec.generation != 0)
+        _exit(1); /* a clone that failed before it stood */
+    cloned.slot = spec.slot;
+    cloned.generation = spec.generation;
+    error unheard;
+    (void) packet_send(HOLDER_SOCKET, BUILD_CLONED, &cloned, sizeof cloned, &pidfd,
+                       done == IS_HOLDER ? 1 : 0, &unheard);
+    packet_done(packet);
+    return IS_HOLDER;
+}
+
+int hold_template(struct sandbox *sandbox, char **modules, unsigned count, error *err)
+{
+    sets = modules;
+    set_count = count;
+    struct holder_ready ready = { 0 };
+    int done = 0;
+    if (fcntl(HOLDER_SOCKET, F_SETFD, FD_CLOEXEC) < 0)
+        done = fail_os(&ready.err, "keep the socket of the holder from programs");
+    if (signal(SIGCHLD, SIG_IGN) == SIG_ERR)
+        done = fail_os(&ready.err, "leave the end of sandboxes to the kernel");
+    for (unsigned i = 0; i < FILTERS && done == 0; i++)
+        done = load_filter(HOLDER_FILTERS + (int) i, &filters[i], &ready.err);
+    if (packet_send(HOLDER_SOCKET, HOLDER_READY, &ready, sizeof ready, NULL, 0, err) < 0 ||
+        done < 0)
+        return -1;
+
+    for (;;) {
+        struct packet packet;
+        int came = packet_receive(HOLDER_SOCKET, &packet, err);
+        if (came == PACKET_NONE)
+            continue;
+        if (came != PACKET_CAME)
+            return fail(err, ERR_SYSTEM, "the spawner is gone");
+        if (packet.kind == BUILD_ZYGOTE)
+            start_zygote(&packet);
+        else if (carry_out(sandbox, &packet) == IS_CLONE)
+            return 0;
+    }
+}

@@ -1,0 +1,285 @@
+"""The forked interpreter: parks, takes what init passes on, runs it, answers.
+
+What it receives and tells are frames of contract/agent.h (interpreter/channel.c). The end of an execution is said by
+EXECUTED and never by the exit of the process: taking down a large address space takes milliseconds."""
+
+import _signal  # the module signal turns each number into an enum: sixty copied pages
+import gc
+import os
+import struct
+import sys
+from os import getpid  # as it was before the program
+
+import _glovebox
+import _glovebox_cell
+import _glovebox_fresh
+import _glovebox_script
+
+_glovebox_cell._glovebox_script = _glovebox_script
+EXECUTE = struct.Struct("<IIHHI")  # struct inside_execute
+PRIME_MODE = struct.pack("<I", _glovebox.PRIME)
+
+
+class Request:
+    """What is to be run."""
+
+    def __init__(self, payload):
+        self.mode, self.flags, arguments, variables, code_size = EXECUTE.unpack_from(payload)
+        strings, code = payload[EXECUTE.size :], b""
+        if code_size:
+            strings, code = strings[:-code_size], strings[-code_size:]
+        texts = strings.split(b"\0")
+        names = [text.decode("utf-8", "surrogateescape") for text in texts[: 2 + arguments]]
+        self.folder, self.path, self.arguments = names[0], names[1], names[2:]
+        self.variables = texts[2 + arguments : 2 + arguments + variables]
+        if code_size and self.path and self.flags & _glovebox.WRITE:
+            write_code(self.path, code)
+        self.code = code if code_size else read_code(self.arguments[0] if arguments else self.path)
+        self.ends = self.mode == _glovebox.SCRIPT or bool(self.flags & _glovebox.LAST)
+        self.is_told = False  # what it has raised
+
+
+def write_code(path, code):
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        while code:
+            code = code[os.write(file, code) :]
+    finally:
+        os.close(file)
+
+
+def read_code(path):
+    if not path:
+        return b""
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()
+
+
+def live(control, prime):
+    """SIGINT is ignored since the zygote has rehearsed."""
+    _glovebox_fresh.reseed()
+    if prime:
+        rehearse(prime)
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    SERVE(control)
+
+
+def complain_of_image(number, error):
+    """Says why as a RESULT, in letters that JSON takes as they are."""
+    try:
+        text = "".join(letter if " " <= letter <= "~" and letter not in '"\\' else "'" for letter in error.strerror)
+        _glovebox.result(number, _glovebox.ERROR, f'{{"name": "OSError", "value": "{text}"}}'.encode())
+    except BaseException:  # the number alone does as well
+        pass
+
+
+def imager():
+    """Gives the function that lets a child write this process, as it is between two cells, into a pipe. It comes back
+    a second time in the process that is made from that: in another sandbox, and with everything else as it was."""
+    kind, make, executed, open_channel = _glovebox.IMAGE, _glovebox.image, _glovebox.executed, _glovebox.open_channel
+    keep, renew, revive_loop, close = _glovebox_fresh.keep, _glovebox_fresh.renew, _glovebox_cell.revive_loop, os.close
+    result, display, lost = _glovebox.result, _glovebox.DISPLAY, _glovebox.lost
+
+    def image(message, count, control):
+        if message[0] != kind or message[3] < 0:
+            return
+        os_error = 0
+        try:
+            kept = keep()
+            is_restored = make(message[3], control)
+        except OSError as error:
+            is_restored, os_error = False, error.errno or 5
+            complain_of_image(message[1], error)
+        if is_restored:
+            open_channel(control)
+            renew(kept)
+            revive_loop()
+            result(message[1], display, b'{"threads": %d, "descriptors": %d}' % lost())
+        else:
+            close(message[3])
+        executed(message[1], os_error, 0, False, count)
+
+    return image
+
+
+def server(receive, executed, wanted, leave, image):
+    """Nothing here is looked up by a name that a program could reach: whatever it has broken, an execution
+    ends with EXECUTED or with the interpreter."""
+    open_channel = _glovebox.open_channel
+
+    def serve(control):
+        open_channel(control)
+        count = 0
+        while True:
+            message = receive()
+            if message is None:
+                leave(0)
+            if message[0] != wanted:
+                image(message, count, control)
+                continue
+            if message[2][:4] == PRIME_MODE:
+                rehearse(_glovebox.PRIME_WORK, is_whole=True)
+                executed(message[1], 0, 0, False, count)
+                continue
+            count += 1
+            try:
+                run(message[1], message[2], count)
+            except BaseException as error:
+                kind = type(error)
+                try:
+                    complain(error)
+                except BaseException:
+                    pass
+                executed(message[1], 1, 0, True, count)
+                leave(1)
+                raise kind from None
+
+    return serve
+
+
+# Made in the zygote: each name that a child looks up is a copied page.
+SERVE = server(_glovebox.receive, _glovebox.executed, _glovebox.EXECUTE, os._exit, imager())
+
+
+def complain(error):
+    os.write(2, f"glovebox: the interpreter cannot go on, its own parts were changed: {error!r}\n".encode())
+
+
+def begin(payload):
+    """Reads the request and puts the process where the program expects to be."""
+    request = Request(payload)
+    _glovebox_fresh.set_environment(request.variables)
+    if request.folder:
+        os.chdir(request.folder)
+    gc.enable()
+    return request
+
+
+def run(number, payload, count, is_rehearsal=False):
+    try:
+        request = begin(payload)
+    except (OSError, struct.error, IndexError, ValueError) as error:
+        if is_rehearsal:
+            raise
+        os.write(2, f"glovebox: cannot start the program: {error}\n".encode())
+        _glovebox.executed(number, 126, 0, True, count)
+        os._exit(126)
+    request.number = number
+    owner = getpid()
+    code = run_interruptibly(request, count)
+    if not request.ends and getpid() == owner:
+        _glovebox.executed(number, code, 0, False, count)
+        return
+    code = _glovebox_script.finish(code, is_rehearsal)
+    if is_rehearsal:
+        return
+    if code == _glovebox_script.INTERRUPTED:
+        _glovebox.executed(number, -1, _signal.SIGINT, True, count)
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+        os.kill(os.getpid(), _signal.SIGINT)
+    _glovebox.executed(number, code, 0, True, count)
+    os._exit(code)
+
+
+def run_interruptibly(request, count):
+    """SIGINT is the program's while it runs; between cells it means nothing. However many come, none gets
+    between an error and its telling: deafen() is the first thing done after one was caught."""
+    try:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        if request.mode == _glovebox.SCRIPT:
+            return _glovebox_script.run(request.path, request.arguments, request.code)
+        code = _glovebox_cell.run(request, count)
+        _glovebox.deafen()
+    except BaseException as error:  # before the first line, after the last, or while another was told
+        _glovebox.deafen()
+        code = 1
+        if request.mode != _glovebox.SCRIPT and not request.is_told:
+            _glovebox_cell.tell(request, error)
+        elif not isinstance(error, KeyboardInterrupt):
+            raise
+    return code
+
+
+# --- rehearsal: harmless code on the very path that a request will take --------------------------------
+
+PLACE = "/tmp/main.py"
+PRINT = b"print('glovebox')\n"
+
+# What programs with these modules usually do first.
+WORK = {
+    "numpy": b"import numpy\nnumpy.arange(10).sum()\n",
+    "pandas": b"""import io, pandas
+t = pandas.read_csv(io.StringIO('a,b\\n1,0.5\\n2,1.5\\n1,2.5\\n'))
+print(t.groupby('a').b.mean().describe(), t[t.a > 1].sort_values('b'), t.describe())
+""",
+}
+FIGURE = (b"import io, matplotlib.pyplot as p\np.plot([1, 2])\np.title('a')\n"
+          b"p.savefig(io.BytesIO(), format='png')\np.close('all')\n")
+
+
+def rehearse(prime, is_whole=False):
+    """Runs harmless code, output into nothing, so that the first page faults and the copies of the pages that
+    every program writes to are paid before a request comes. The whole way, interrupts and the end of a script
+    included, is for those that are taken next: it costs more pages."""
+    if prime == 0:
+        return
+    codes = [PRINT]
+    if prime == _glovebox.PRIME_WORK:
+        codes = [code for name, code in WORK.items() if name in sys.modules] + codes
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    kept = os.dup(1)
+    try:
+        os.dup2(null, 1)
+        for code in codes:
+            rehearse_one(code, is_whole)
+        if is_whole:
+            take_room()
+    finally:
+        os.dup2(kept, 1)  # inheritable: programs that the code starts print there too
+        os.close(kept)
+        os.close(null)
+
+
+def take_room():
+    """The next pages of the heap, for a request that is larger than the rehearsal."""
+    _ = [bytes(1000) for _ in range(64)]
+
+
+def rehearse_one(code, is_whole):
+    variables = (b"HOME=/home/user", b"TZ=UTC", b"PYTHONPATH=/workspace")
+    payload = EXECUTE.pack(_glovebox.SCRIPT, _glovebox.WRITE, 1, len(variables), len(code))
+    payload += b"/\0" + 2 * (PLACE.encode() + b"\0") + b"".join(text + b"\0" for text in variables) + code
+    if is_whole:
+        run(0, payload, 0, is_rehearsal=True)
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    else:
+        request = begin(payload)
+        _glovebox_script.run(request.path, request.arguments, request.code)
+        _glovebox_script.flush()
+        _glovebox_script.forget_main()
+        gc.collect()
+    gc.disable()
+    os.environ.clear()
+    os.unlink(PLACE)
+
+
+def rehearse_in_zygote():
+    """The same once for all children: modules that are imported late, caches, specialised bytecode."""
+    gc.freeze()
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # in every child from its first moment
+    for _ in range(12):  # CPython 3.11 specialises a function after 8 calls
+        rehearse(_glovebox.PRIME_WORK, is_whole=True)
+    if "matplotlib.pyplot" in sys.modules:
+        _glovebox_script.run(PLACE, [], FIGURE)
+        _glovebox_script.forget_main()
+    _glovebox_cell.rehearse()
+    if "matplotlib.font_manager" in sys.modules:
+        # Fonts are open files; a child closes every descriptor that it was not given.
+        sys.modules["matplotlib.font_manager"]._get_font.cache_clear()
+    # What is known about folders that every sandbox has for itself does not hold there.
+    for place in [place for place in sys.path_importer_cache if not place.startswith("/usr/")]:
+        del sys.path_importer_cache[place]
+    _glovebox_script.remember_modules()
+    _glovebox_fresh.prepare()
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    gc.unfreeze()

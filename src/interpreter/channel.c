@@ -1,0 +1,131 @@
+/* channel.c - one message is one frame; nothing that the program patches lies on the way. */
+#include "interpreter/channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    PIECE_MOST = INSIDE_PAYLOAD_MOST - sizeof(struct inside_result),
+    TRIES_MOST = 10000, /* a millisecond apart */
+    LINGER_MS = 20,
+};
+
+static int channel = -1;
+static ino_t inode;
+static dev_t device;
+
+static bool is_channel(void)
+{
+    struct stat now;
+    return channel >= 0 && fstat(channel, &now) == 0 && now.st_ino == inode && now.st_dev == device;
+}
+
+static void forget_in_child(void)
+{
+    if (is_channel())
+        (void) close(channel);
+    channel = -1;
+}
+
+void channel_open(int fd)
+{
+    struct stat now;
+    if (fstat(fd, &now) < 0)
+        return;
+    inode = now.st_ino;
+    device = now.st_dev;
+    channel = fd;
+    static bool is_registered; /* also in an image of this process */
+    if (!is_registered)
+        is_registered = pthread_atfork(NULL, NULL, forget_in_child) == 0;
+}
+
+/* The one descriptor that a frame may carry; -1: none. */
+static int descriptor_of(struct msghdr *message)
+{
+    int came = -1;
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof came))
+        memcpy(&came, CMSG_DATA(header), sizeof came);
+    return came;
+}
+
+ssize_t channel_receive(void *frame, size_t room, int *ret_descriptor)
+{
+    if (!is_channel()) {
+        errno = EBADF;
+        return -1;
+    }
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } rights;
+    struct iovec part = { frame, room };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+    ssize_t size;
+    for (;;) {
+        message.msg_control = rights.space;
+        message.msg_controllen = sizeof rights.space;
+        size = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
+        if (size >= 0 || errno != EAGAIN) /* made non-blocking */
+            break;
+        if (poll(&(struct pollfd){ .fd = channel, .events = POLLIN }, 1, -1) < 0)
+            return -1;
+    }
+    *ret_descriptor = size < 0 ? -1 : descriptor_of(&message);
+    return size;
+}
+
+/* A moment without memory, or a program that made the socket non-blocking, loses no frame. */
+static bool send_parts(const struct iovec *parts, int count)
+{
+    for (unsigned tries = 0; tries < TRIES_MOST; tries++) {
+        if (writev(channel, parts, count) >= 0)
+            return true;
+        if (errno != EINTR && errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM)
+            return false;
+        if (errno != EINTR)
+            (void) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    }
+    return false;
+}
+
+void channel_send_result(uint32_t id, uint16_t what, const char *json, size_t size)
+{
+    if (!is_channel())
+        return;
+    for (size_t at = 0; at < size;) {
+        size_t piece = size - at < PIECE_MOST ? size - at : PIECE_MOST;
+        struct inside_result result = { .what = what, .last = at + piece == size };
+        struct inside_frame head = { .size = (uint32_t) (sizeof result + piece),
+                                     .kind = INSIDE_RESULT,
+                                     .id = id };
+        struct iovec parts[] = { { &head, sizeof head },
+                                 { &result, sizeof result },
+                                 { (void *) (uintptr_t) (json + at), piece } };
+        if (!send_parts(parts, 3))
+            return;
+        at += piece;
+    }
+}
+
+void channel_send_executed(uint32_t id, const struct inside_executed *executed)
+{
+    struct inside_frame head = { .size = sizeof *executed, .kind = INSIDE_EXECUTED, .id = id };
+    struct iovec parts[] = { { &head, sizeof head },
+                             { (void *) (uintptr_t) executed, sizeof *executed } };
+    if (!is_channel() || !send_parts(parts, 2) || !executed->ends)
+        return;
+    /* To take down our memory would keep this processor from those who now write the answer, for
+     * up to milliseconds: we wait until init ends us. */
+    (void) poll(&(struct pollfd){ .fd = channel }, 1, LINGER_MS);
+}

@@ -1,0 +1,289 @@
+/* enter.c - the way of a forked interpreter into its sandbox, as a table.
+ *
+ * The walls themselves are those of any program that init starts (init/walls.h): the same source,
+ * linked into both. What differs is how they are reached: a program is born inside, the interpreter
+ * walks in. */
+#include "interpreter/enter.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "contract/agent.h"
+#include "init/walls.h"
+#include "model/ids.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Where the control socket lies: out of the way of programs that expect 3 to be their first
+ * descriptor, and inside the first table of 64 that the kernel gives every process for nothing. */
+enum { CONTROL_HIGH = 63 };
+
+struct entry {
+    const struct zygote_fork *order;
+    const int *fds;
+    const struct filter *filter;
+    int control;
+    int listener;
+};
+
+int filter_read(int memory, struct filter *filter, error *err)
+{
+    struct stat status;
+    if (fstat(memory, &status) < 0)
+        return fail_os(err, "look at the filter");
+    const size_t one = sizeof filter->code[0];
+    if (status.st_size <= 0 || (size_t) status.st_size % one != 0 ||
+        (size_t) status.st_size > sizeof filter->code)
+        return fail(err, ERR_PROTOCOL, "a filter of %lld bytes is none",
+                    (long long) status.st_size);
+    size_t size = (size_t) status.st_size;
+    if (pread(memory, filter->code, size, 0) != (ssize_t) size)
+        return fail_os(err, "read the filter");
+    filter->length = (unsigned short) (size / one);
+    return 0;
+}
+
+/* The limits of the sandbox hold before anything else is done. */
+static int join_sandbox_groups(struct entry *entry, error *err)
+{
+    return join_groups(entry->fds + ZYGOTE_FDS, entry->order->groups, err);
+}
+
+static bool is_left_out(const struct zygote_fork *order, int wall)
+{
+#ifdef GLOVEBOX_LEAVE_OUT
+    return wall >= 0 && (order->leave_out & (UINT64_C(1) << wall));
+#else
+    (void) order;
+    (void) wall;
+    return false;
+#endif
+}
+
+/* After the ids are taken /proc/self is no longer its own (proc(5)), so this comes early. */
+static int raise_oom_score(struct entry *entry, error *err)
+{
+    (void) entry;
+    if (volunteer_for_oom() < 0)
+        return fail_os(err, "write oom_score_adj");
+    return 0;
+}
+
+/* All but the process ids, which it was born into. The user namespace is joined first by the
+ * kernel, whatever the order of the flags, and its capabilities carry the rest (setns(2)). */
+static int join_namespaces(struct entry *entry, error *err)
+{
+    int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET;
+    if (is_left_out(entry->order, WALL_userns))
+        flags &= ~CLONE_NEWUSER; /* there is none of its own */
+    if (setns(entry->fds[ZYGOTE_FD_INIT], flags) < 0)
+        return fail_os(err, "join the namespaces of the sandbox");
+    if (setsid() < 0)
+        return fail_os(err, "leave the session of the zygote");
+    return 0;
+}
+
+static int own_group_view(struct entry *entry, error *err)
+{
+    (void) entry;
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return fail_os(err, "make a view of control groups");
+    return 0;
+}
+
+static int take_descriptors(struct entry *entry, error *err)
+{
+    static const enum zygote_fd standard[] = { ZYGOTE_FD_STDIN, ZYGOTE_FD_STDOUT,
+                                               ZYGOTE_FD_STDERR };
+    unsigned high =
+        entry->order->open_files > CONTROL_HIGH ? CONTROL_HIGH : entry->order->open_files - 1;
+    int control = fcntl(entry->fds[ZYGOTE_FD_CONTROL], F_DUPFD_CLOEXEC, CONTROL_HIGH);
+    if (control < 0)
+        return fail_os(err, "keep the control socket");
+    for (int i = 0; i < 3; i++)
+        if (dup2(entry->fds[standard[i]], i) < 0)
+            return fail_os(err, "put descriptor %d in place", i);
+    if (dup3(control, (int) high, O_CLOEXEC) < 0 && control != (int) high)
+        return fail_os(err, "put the control socket in place");
+    entry->control = (int) high;
+    if (is_left_out(entry->order, WALL_descriptors))
+        return 0;
+    if (syscall(SYS_close_range, 3, high - 1, 0) < 0 ||
+        syscall(SYS_close_range, high + 1, ~0U, 0) < 0)
+        return fail_os(err, "close the zygote's descriptors");
+    return 0;
+}
+
+static int raise_rlimits(struct entry *entry, error *err)
+{
+    const struct resource_limits limits = { .open_files = entry->order->open_files,
+                                            .processes = entry->order->processes,
+                                            .disk_bytes = entry->order->disk_bytes };
+    return limit_resources(&limits, err);
+}
+
+static int take_inside_id(struct entry *entry, error *err)
+{
+    (void) entry;
+    return take_id(INSIDE_ID, err);
+}
+
+static int raise_no_capabilities(struct entry *entry, error *err)
+{
+    (void) entry;
+    return drop_privileges(err);
+}
+
+static int raise_no_new_privs(struct entry *entry, error *err)
+{
+    (void) entry;
+    return set_no_new_privs(err);
+}
+
+static int raise_landlock(struct entry *entry, error *err)
+{
+    int abi; /* init has reported it for the whole sandbox */
+    return limit_files(entry->order->has_loopback != 0, &abi, err);
+}
+
+static int raise_seccomp(struct entry *entry, error *err)
+{
+    return limit_syscalls(entry->filter->code, entry->filter->length, &entry->listener, err);
+}
+
+/* The interpreter trusts no step: it asks the kernel what it now is (proc(5), /proc/pid/status). */
+static int check_standing(struct entry *entry, error *err)
+{
+    static const struct {
+        int wall;
+        const char *line;
+    } facts[] = {
+        { WALL_no_capabilities, "\nCapInh:\t0000000000000000\n" },
+        { WALL_no_capabilities, "\nCapPrm:\t0000000000000000\n" },
+        { WALL_no_capabilities, "\nCapEff:\t0000000000000000\n" },
+        { WALL_no_capabilities, "\nCapBnd:\t0000000000000000\n" },
+        { WALL_no_capabilities, "\nCapAmb:\t0000000000000000\n" },
+        { WALL_no_new_privs, "\nNoNewPrivs:\t1\n" },
+        { WALL_seccomp, "\nSeccomp:\t2\n" },
+    };
+    char status[4096];
+    auto_fd file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t got = file < 0 ? -1 : read(file, status, sizeof status - 1);
+    if (got <= 0)
+        return fail_os(err, "read own status");
+    status[got] = '\0';
+    for_each(fact, facts)
+        if (!is_left_out(entry->order, fact->wall) && !strstr(status, fact->line))
+            return fail(err, ERR_UNAVAILABLE, "own status does not say '%.*s'",
+                        (int) strcspn(fact->line + 1, "\n"), fact->line + 1);
+    return 0;
+}
+
+/* Changing ids made it unreadable even to itself (/proc/self/fd); now that nothing is left to
+ * protect it becomes an ordinary process again, as exec would have made it (prctl(2),
+ * PR_SET_DUMPABLE). */
+static int become_ordinary(struct entry *entry, error *err)
+{
+    (void) entry;
+    (void) umask(022);
+    if (prctl(PR_SET_DUMPABLE, 1) < 0)
+        return fail_os(err, "become dumpable");
+    return 0;
+}
+
+/* In order; a step may rely on every step above it, and on none below. */
+/* clang-format off */
+static const struct step {
+    const char *name;
+    int wall; /* that it raises, -1 if none: test builds can leave walls out */
+    int (*take)(struct entry *, error *);
+} recipe[] = {
+    { "join control groups", -1,                   join_sandbox_groups   },
+    { "oom score",           WALL_oom_score,       raise_oom_score       },
+    { "join namespaces",     -1,                   join_namespaces       },
+    { "group view",          WALL_cgroupns,        own_group_view        },
+    { "descriptors",         -1,                   take_descriptors      },
+    { "rlimits",             WALL_rlimits,         raise_rlimits         },
+    { "take id",             WALL_userns,          take_inside_id        },
+    { "capabilities",        WALL_no_capabilities, raise_no_capabilities },
+    { "no_new_privs",        WALL_no_new_privs,    raise_no_new_privs    },
+    { "landlock",            WALL_landlock,        raise_landlock        },
+    { "seccomp",             WALL_seccomp,         raise_seccomp         },
+    { "check",               -1,                   check_standing        },
+    { "become ordinary",     -1,                   become_ordinary       },
+};
+/* clang-format on */
+
+static int take_steps(struct entry *entry, error *err)
+{
+    for_each(step, recipe) {
+        if (is_left_out(entry->order, step->wall))
+            continue;
+        if (step->take(entry, err) < 0)
+            return under(err, "%s", step->name);
+    }
+    return 0;
+}
+
+/* Tells init how it went, with the listener of the filter. */
+static int report(const struct entry *entry, const error *outcome)
+{
+    struct inside_interpreter_ready ready = { .pid = (uint32_t) getpid() };
+    size_t length = 0;
+    if (outcome->code != ERR_NONE) {
+        ready.os = outcome->os ? outcome->os : EPROTO;
+        length = strnlen(outcome->text, sizeof outcome->text);
+    }
+    struct inside_frame frame = { .size = (uint32_t) (sizeof ready + length),
+                                  .kind = INSIDE_INTERPRETER_READY };
+    struct iovec parts[] = { { &frame, sizeof frame },
+                             { &ready, sizeof ready },
+                             { (void *) (uintptr_t) outcome->text, length } };
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } rights = { 0 };
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = COUNT_OF(parts) };
+    if (entry->listener >= 0) {
+        message.msg_control = rights.space;
+        message.msg_controllen = sizeof rights.space;
+        rights.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS,
+                                          .cmsg_len = CMSG_LEN(sizeof(int)) };
+        memcpy(CMSG_DATA(&rights.header), &entry->listener, sizeof(int));
+    }
+    return sendmsg(entry->control, &message, MSG_NOSIGNAL) > 0 ? 0 : -1;
+}
+
+void enter_sandbox(const struct zygote_fork *order, const int *fds, const struct filter *filter,
+                   int *ret_control)
+{
+    struct entry entry = { .order = order,
+                           .fds = fds,
+                           .filter = filter,
+                           .control = fds[ZYGOTE_FD_CONTROL],
+                           .listener = -1 };
+    error outcome = { 0 };
+    bool stands = take_steps(&entry, &outcome) == 0;
+    if (report(&entry, &outcome) < 0) {
+        (void) fail_os(&outcome, "hand the listener to init"); /* ETOOMANYREFS: unix(7) */
+        close_fd(&entry.listener);
+        entry.listener = -1;
+        (void) report(&entry, &outcome);
+        stands = false;
+    }
+    if (!stands)
+        _exit(125);
+    close_fd(&entry.listener);
+    *ret_control = entry.control;
+}

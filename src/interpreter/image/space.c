@@ -1,0 +1,461 @@
+/* space.c - the memory of this process: what of it an image has to hold, and the bytes.
+ *
+ * Memory of files that lie in the template is named and not copied, but for the pages that were
+ * changed. All else is copied: private memory as far as it was ever touched, shared memory whole.
+ * Runs in a child of fork(2), where nothing else moves and nothing may be allocated. */
+#include "interpreter/image/image_parts.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* proc(5), /proc/PID/pagemap */
+#define PAGE_PRESENT (UINT64_C(1) << 63)
+#define PAGE_SWAPPED (UINT64_C(1) << 62)
+#define PAGE_OF_FILE (UINT64_C(1) << 61)
+#define PAGE_GUARD   (UINT64_C(1) << 58)
+
+enum { SHARED_MOST = 1 << 30 };
+
+/* Beyond this the list of pages alone would take seconds. */
+#define SPACE_MOST (UINT64_C(1) << 40)
+
+/* What lies here nobody can change, but it is not the same file elsewhere. */
+static const char our_place[] = "/usr/lib/glovebox/";
+
+/* A line of /proc/self/maps. */
+struct mapping {
+    uint64_t start, end, offset, inode;
+    unsigned major, minor;
+    int protect;
+    bool is_shared;
+    char *path; /* in the text of the lines; empty if there is none */
+};
+
+struct look {
+    struct space *space;
+    const struct place *place;
+    int memory;      /* of /proc/self */
+    uint64_t shared; /* bytes */
+    /* The last file that was looked at: neighbours are mostly of one. */
+    const char *last_path;
+    struct stat last;
+    bool last_is_constant, last_is_there;
+    uint32_t last_name;
+};
+
+static int read_maps(struct space *space, error *err)
+{
+    size_t size = 0;
+    auto_fd maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (maps < 0)
+        return fail_os(err, "read the list of memory");
+    for (;;) {
+        ssize_t got = read(maps, space->maps + size, sizeof space->maps - 1 - size);
+        if (got < 0)
+            return fail_os(err, "read the list of memory");
+        if (got == 0)
+            break;
+        size += (size_t) got;
+    }
+    if (size == sizeof space->maps - 1)
+        return fail(err, ERR_UNAVAILABLE, "the list of memory is too long");
+    space->maps[size] = '\0';
+    return 0;
+}
+
+/* The kernel writes a line's end in a name as \012. */
+static void decode_path(char *path)
+{
+    char *to = path;
+    for (const char *from = path; *from; to++) {
+        if (strncmp(from, "\\012", 4) == 0) {
+            *to = '\n';
+            from += 4;
+        } else {
+            *to = *from++;
+        }
+    }
+    *to = '\0';
+}
+
+static void read_mapping(char *line, struct mapping *mapping)
+{
+    char *at = line;
+    mapping->start = strtoull(at, &at, 16);
+    mapping->end = strtoull(at + 1, &at, 16);
+    mapping->protect = (at[1] == 'r' ? PROT_READ : 0) | (at[2] == 'w' ? PROT_WRITE : 0) |
+                       (at[3] == 'x' ? PROT_EXEC : 0);
+    mapping->is_shared = at[4] == 's';
+    mapping->offset = strtoull(at + 5, &at, 16);
+    mapping->major = (unsigned) strtoul(at, &at, 16);
+    mapping->minor = (unsigned) strtoul(at + 1, &at, 16);
+    mapping->inode = strtoull(at, &at, 10);
+    mapping->path = at + strspn(at, " ");
+    decode_path(mapping->path);
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool overlaps(const struct mapping *mapping, uint64_t from, uint64_t to)
+{
+    return mapping->start < to && from < mapping->end;
+}
+
+/* Is it the file that it was when it was mapped, and will it be the same elsewhere? A file system
+ * that is mounted read-only is the template's, the same in every sandbox of it; our own place is
+ * memory, of each holder. */
+static void look_at_file(struct look *look, const char *path, uint64_t inode)
+{
+    struct statfs system;
+    if (look->last_path && strcmp(look->last_path, path) == 0)
+        return;
+    look->last_path = path;
+    look->last_name = 0;
+    look->last_is_there = stat(path, &look->last) == 0 && look->last.st_ino == inode;
+    look->last_is_constant = look->last_is_there && S_ISREG(look->last.st_mode) &&
+                             statfs(path, &system) == 0 && (system.f_flags & ST_RDONLY) &&
+                             !begins(path, our_place);
+}
+
+static int name_file(struct look *look, struct image_area *area, error *err)
+{
+    struct space *space = look->space;
+    if (look->last_name == 0) {
+        size_t size = strlen(look->last_path) + 1;
+        if (size > IMAGE_NAMES_MOST - space->head.names)
+            return fail(err, ERR_UNAVAILABLE, "the names of mapped files are too long");
+        memcpy(space->names + space->head.names, look->last_path, size);
+        look->last_name = (uint32_t) space->head.names;
+        space->head.names += size;
+    }
+    area->name = look->last_name;
+    area->size = (uint64_t) look->last.st_size;
+    if (area->kind == IMAGE_FILE) {
+        area->device = look->last.st_dev;
+        area->inode = look->last.st_ino;
+        area->changed_ns =
+            (int64_t) look->last.st_ctim.tv_sec * 1000000000 + look->last.st_ctim.tv_nsec;
+    }
+    return 0;
+}
+
+/* Memory of a file ends where the file does. */
+static uint64_t end_of_file(const struct look *look, const struct mapping *mapping)
+{
+    const uint64_t page = look->space->head.page;
+    uint64_t is = 0; /* pages that there are */
+    uint64_t is_not = (mapping->end - mapping->start) / page;
+    char byte;
+    while (is < is_not) {
+        uint64_t middle = is + (is_not - is) / 2;
+        if (pread(look->memory, &byte, 1, (off_t) (mapping->start + middle * page)) == 1)
+            is = middle + 1;
+        else
+            is_not = middle;
+    }
+    return mapping->start + is * page;
+}
+
+static int read_memory(const struct look *look, uint64_t from, char *into, size_t size, error *err)
+{
+    while (size > 0) {
+        ssize_t got = pread(look->memory, into, size, (off_t) from);
+        if (got <= 0)
+            return got < 0 ? fail_os(err, "read memory that others may change")
+                           : fail(err, ERR_UNAVAILABLE, "a mapped file became shorter");
+        from += (uint64_t) got;
+        into += got;
+        size -= (size_t) got;
+    }
+    return 0;
+}
+
+/* fork(2) leaves memory of objects and files common with the parent, which may go on before it is
+ * written: this process gets a copy in its place. */
+static int hold_still(const struct look *look, const struct mapping *mapping, uint64_t end,
+                      error *err)
+{
+    size_t size = end - mapping->start;
+    char *copy = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (copy == MAP_FAILED)
+        return fail_os(err, "copy memory that others may change");
+    if (read_memory(look, mapping->start, copy, size, err) < 0)
+        return -1;
+    if (mprotect(copy, size, mapping->protect) < 0 ||
+        mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *) mapping->start) ==
+            MAP_FAILED)
+        return fail_os(err, "copy memory that others may change");
+    return 0;
+}
+
+static int take_whole(struct look *look, const struct mapping *mapping, error *err)
+{
+    uint64_t end = end_of_file(look, mapping);
+    look->space->whole[look->space->head.areas] = end - mapping->start;
+    return end == mapping->start || begins(mapping->path, our_place)
+               ? 0
+               : hold_still(look, mapping, end, err);
+}
+
+static uint32_t object_of(struct space *space, const struct mapping *mapping)
+{
+    uint64_t device = makedev(mapping->major, mapping->minor);
+    unsigned i = 0;
+    while (i < space->objects_count &&
+           (space->objects[i].device != device || space->objects[i].inode != mapping->inode))
+        i++;
+    if (i == IMAGE_OBJECTS_MOST)
+        return i;
+    if (i == space->objects_count) {
+        space->objects[i].device = device;
+        space->objects[i].inode = mapping->inode;
+        space->objects_count++;
+    }
+    return i;
+}
+
+/* Shared memory without a file that others could find: it becomes the restored process's own. */
+static int add_object(struct look *look, const struct mapping *mapping, struct image_area *area,
+                      error *err)
+{
+    look->shared += mapping->end - mapping->start;
+    area->kind = IMAGE_SHARED;
+    area->object = object_of(look->space, mapping);
+    area->offset = mapping->offset;
+    uint64_t end = end_of_file(look, mapping);
+    area->size = mapping->offset + (end - mapping->start);
+    if (area->object == IMAGE_OBJECTS_MOST || look->shared > SHARED_MOST)
+        return fail(err, ERR_UNAVAILABLE, "more than 1 GiB or %d pieces of memory are shared",
+                    IMAGE_OBJECTS_MOST);
+    return take_whole(look, mapping, err);
+}
+
+static int add_shared(struct look *look, const struct mapping *mapping, struct image_area *area,
+                      error *err)
+{
+    static const char gone[] = " (deleted)";
+    size_t size = strlen(mapping->path);
+    bool is_gone =
+        size > sizeof gone - 1 && strcmp(mapping->path + size - (sizeof gone - 1), gone) == 0;
+    if (mapping->path[0] == '\0' || begins(mapping->path, "[anon_shmem:") || is_gone)
+        return add_object(look, mapping, area, err);
+    look_at_file(look, mapping->path, mapping->inode);
+    if (!look->last_is_there || !S_ISREG(look->last.st_mode))
+        return fail(err, ERR_UNAVAILABLE, "memory of '%s' is shared", mapping->path);
+    area->kind = IMAGE_OPEN;
+    area->offset = mapping->offset;
+    return name_file(look, area, err);
+}
+
+static int add_private(struct look *look, const struct mapping *mapping, struct image_area *area,
+                       error *err)
+{
+    bool has_stack = look->place->stack >= mapping->start && look->place->stack < mapping->end;
+    area->kind = has_stack ? IMAGE_STACK : IMAGE_MEMORY;
+    if (mapping->path[0] == '[' && !begins(mapping->path, "[anon:") &&
+        !begins(mapping->path, "[heap]") && !begins(mapping->path, "[stack"))
+        return fail(err, ERR_UNAVAILABLE, "memory of the kernel, %s, is mapped", mapping->path);
+    if (mapping->path[0] != '/' || strcmp(mapping->path, "/dev/zero") == 0)
+        return 0;
+    look_at_file(look, mapping->path, mapping->inode);
+    if (!look->last_is_constant)
+        return take_whole(look, mapping, err);
+    area->kind = IMAGE_FILE;
+    area->offset = mapping->offset;
+    return name_file(look, area, err);
+}
+
+/* What is in every process, and what is only of this image. */
+static bool is_left_out(struct look *look, const struct mapping *mapping)
+{
+    struct space *space = look->space;
+    for (unsigned i = 0; i < IMAGE_SPECIALS; i++)
+        if (strcmp(mapping->path, image_specials[i]) == 0) {
+            space->head.specials[i].start = mapping->start;
+            space->head.specials[i].end = mapping->end;
+            return true;
+        }
+    bool is_closed_break = overlaps(mapping, IMAGE_RESTORE_FROM, IMAGE_RESTORE_TO) &&
+                           mapping->protect == PROT_NONE && mapping->path[0] == '\0';
+    return is_closed_break || mapping->start >> 63 ||
+           overlaps(mapping, (uintptr_t) space, (uintptr_t) space + sizeof *space);
+}
+
+static int add_mapping(struct look *look, const struct mapping *mapping, error *err)
+{
+    struct space *space = look->space;
+    if (is_left_out(look, mapping))
+        return 0;
+    if (space->head.areas == IMAGE_AREAS_MOST)
+        return fail(err, ERR_UNAVAILABLE, "there are more than %d pieces of memory",
+                    IMAGE_AREAS_MOST);
+    if (overlaps(mapping, IMAGE_RESTORE_FROM, IMAGE_RESTORE_TO))
+        return fail(err, ERR_UNAVAILABLE, "memory lies where images are restored");
+    if (mapping->end - mapping->start > SPACE_MOST)
+        return fail(err, ERR_UNAVAILABLE, "more than 1 TiB of memory is set aside in one piece");
+    struct image_area *area = &space->areas[space->head.areas];
+    *area = (struct image_area){ .start = mapping->start,
+                                 .end = mapping->end,
+                                 .protect = (uint16_t) mapping->protect };
+    if ((mapping->is_shared ? add_shared : add_private)(look, mapping, area, err) < 0)
+        return -1;
+    space->head.areas++;
+    return 0;
+}
+
+int space_look(struct space **ret_space, const struct place *place, error *err)
+{
+    /* Shared, so that the kernel does not make it one with a neighbour. */
+    struct space *space = mmap(NULL, sizeof *space, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (space == MAP_FAILED)
+        return fail_os(err, "find room for the list of memory");
+    *ret_space = space;
+    space->head = (struct image_head){ .magic = IMAGE_MAGIC,
+                                       .version = IMAGE_VERSION,
+                                       .machine = IMAGE_MACHINE,
+                                       .page = (uint32_t) sysconf(_SC_PAGESIZE),
+                                       .names = 1,
+                                       .resume = (uintptr_t) place->resume,
+                                       .stack = place->stack,
+                                       .thread = place->thread };
+    auto_fd memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    if (memory < 0)
+        return fail_os(err, "open the own memory");
+    struct look look = { .space = space, .place = place, .memory = memory };
+    if (read_maps(space, err) < 0)
+        return -1;
+    for (char *rest = space->maps, *line; (line = strtok_r(rest, "\n", &rest));) {
+        struct mapping mapping;
+        read_mapping(line, &mapping);
+        if (add_mapping(&look, &mapping, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* --- the bytes ----------------------------------------------------------------------------------
+ */
+
+static int add_run(struct space *space, struct image_area *area, uint64_t start, uint64_t bytes,
+                   error *err)
+{
+    struct image_run *last = space->head.runs ? &space->runs[space->head.runs - 1] : NULL;
+    area->is_filled = 1;
+    space->head.bytes += bytes;
+    if (last && last->start + last->bytes == start && last->start >= area->start) {
+        last->bytes += bytes;
+        return 0;
+    }
+    if (space->head.runs == COUNT_OF(space->runs))
+        return fail(err, ERR_UNAVAILABLE, "the memory lies in too many pieces");
+    space->runs[space->head.runs++] = (struct image_run){ .start = start, .bytes = bytes };
+    return 0;
+}
+
+/* The pages of private memory that are the process's own. */
+static int add_own_pages(struct space *space, int pagemap, struct image_area *area, error *err)
+{
+    const uint64_t page = space->head.page;
+    uint64_t at = area->start;
+    while (at < area->end) {
+        uint64_t pages = (area->end - at) / page;
+        if (pages > COUNT_OF(space->pagemap))
+            pages = COUNT_OF(space->pagemap);
+        size_t size = pages * sizeof space->pagemap[0];
+        if (pread(pagemap, space->pagemap, size, (off_t) (at / page * 8)) != (ssize_t) size)
+            return fail_os(err, "read the list of pages");
+        for (uint64_t i = 0; i < pages; i++, at += page) {
+            uint64_t bits = space->pagemap[i];
+            if (!(bits & (PAGE_PRESENT | PAGE_SWAPPED)) || (bits & (PAGE_OF_FILE | PAGE_GUARD)))
+                continue;
+            if (add_run(space, area, at, page, err) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+int space_list(struct space *space, error *err)
+{
+    auto_fd pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (pagemap < 0)
+        return fail_os(err, "open the list of pages");
+    for (unsigned i = 0; i < space->head.areas; i++) {
+        struct image_area *area = &space->areas[i];
+        int listed = 0;
+        if (space->whole[i] > 0)
+            listed = add_run(space, area, area->start, space->whole[i], err);
+        else if (area->kind != IMAGE_OPEN && area->kind != IMAGE_SHARED)
+            listed = add_own_pages(space, pagemap, area, err);
+        if (listed < 0)
+            return -1;
+        /* This is a copy: what the process has locked, we may read. */
+        if (area->is_filled && !(area->protect & PROT_READ) &&
+            mprotect((void *) area->start, area->end - area->start, PROT_READ) < 0)
+            return fail_os(err, "look at memory that is locked");
+    }
+    return 0;
+}
+
+static int write_parts(int fd, struct iovec *part, struct iovec *end, error *err)
+{
+    while (part < end) {
+        ssize_t done = writev(fd, part, (int) (end - part));
+        if (done < 0 && errno == EAGAIN &&
+            poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1) >= 0)
+            continue;
+        if (done < 0)
+            return fail_os(err, "write the image");
+        for (size_t left = (size_t) done; part < end && left > 0;) {
+            size_t piece = left < part->iov_len ? left : part->iov_len;
+            part->iov_base = (char *) part->iov_base + piece;
+            part->iov_len -= piece;
+            left -= piece;
+            part += part->iov_len == 0;
+        }
+    }
+    return 0;
+}
+
+int space_write(struct space *space, int fd, error *err)
+{
+    enum { PIPE_BYTES = 1 << 20 };
+    (void) fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES);
+    struct iovec parts[IMAGE_BATCH + 1] = {
+        { &space->head, sizeof space->head },
+        { space->areas, space->head.areas * sizeof space->areas[0] },
+        { space->names, space->head.names },
+    };
+    if (write_parts(fd, parts, parts + 3, err) < 0)
+        return -1;
+    for (uint64_t done = 0; done < space->head.runs;) {
+        uint64_t count = space->head.runs - done;
+        count = count < IMAGE_BATCH ? count : IMAGE_BATCH;
+        parts[0] = (struct iovec){ &space->runs[done], count * sizeof space->runs[0] };
+        for (uint64_t i = 0; i < count; i++)
+            parts[i + 1] =
+                (struct iovec){ (void *) space->runs[done + i].start, space->runs[done + i].bytes };
+        if (write_parts(fd, parts, parts + count + 1, err) < 0)
+            return -1;
+        done += count;
+    }
+    struct image_end end = { .magic = IMAGE_END, .bytes = space->head.bytes };
+    parts[0] = (struct iovec){ &end, sizeof end };
+    return write_parts(fd, parts, parts + 1, err);
+}

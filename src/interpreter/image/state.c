@@ -1,0 +1,173 @@
+/* state.c - what the kernel and the C library know of a process, noted and said again. */
+#include "interpreter/image/image_parts.h"
+
+#include "base/cleanup.h"
+#include "interpreter/image/rseq.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if !defined __x86_64__
+#include <sys/auxv.h>
+#endif
+
+/* The C library keeps the number of a thread beside the list of its robust mutexes (glibc,
+ * nptl/descr.h), where set_tid_address(2) also has it cleared. It is found by its value: now, and
+ * again in the child, whose number is another. */
+static int find_thread_id(struct state *state, error *err)
+{
+    enum { AROUND = 8 };
+    if (syscall(SYS_get_robust_list, 0, &state->robust_list, &state->robust_size) < 0)
+        return fail_os(err, "find the list of robust mutexes");
+    pid_t own = gettid();
+    state->thread_id = NULL;
+    for (pid_t *word = (pid_t *) state->robust_list - AROUND;
+         state->robust_list && word < (pid_t *) state->robust_list; word++)
+        if (*word == own) {
+            if (state->thread_id)
+                return fail(err, ERR_UNAVAILABLE, "the number of the thread is in two places");
+            state->thread_id = word;
+        }
+    if (!state->thread_id)
+        return fail(err, ERR_UNAVAILABLE, "this C library keeps its thread's number elsewhere");
+    return 0;
+}
+
+/* Both would be lost with exec(2), and nobody could give them back. */
+static int refuse_processor(error *err)
+{
+#if defined __x86_64__
+    enum { SHADOW_STACK_STATUS = 0x5005 }; /* arch_prctl(2) */
+    unsigned long status = 0;
+    if (syscall(SYS_arch_prctl, SHADOW_STACK_STATUS, &status) == 0 && (status & 1))
+        return fail(err, ERR_UNAVAILABLE, "a shadow stack cannot be carried");
+#else
+    enum { SIGNS_ADDRESSES = 1 << 30 }; /* HWCAP_PACA */
+    if (getauxval(AT_HWCAP) & SIGNS_ADDRESSES)
+        return fail(err, ERR_UNAVAILABLE, "this processor signs addresses with keys of a process");
+#endif
+    return 0;
+}
+
+int state_look(struct state *state, error *err)
+{
+    if (refuse_processor(err) < 0 || find_thread_id(state, err) < 0)
+        return -1;
+    state->brk = dlsym(RTLD_DEFAULT, "__curbrk");
+    if (!state->brk)
+        return fail(err, ERR_UNAVAILABLE, "this C library keeps its break elsewhere");
+    state->rseq = rseq_find();
+    char text[4096] = { 0 };
+    auto_fd file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    const char *threads =
+        file >= 0 && read(file, text, sizeof text - 1) > 0 ? strstr(text, "\nThreads:\t") : NULL;
+    state->threads = threads ? (unsigned) strtoul(threads + 10, NULL, 10) : 1;
+    return 0;
+}
+
+static void note_features(struct state *state)
+{
+    state->features = 0;
+#if defined __x86_64__
+    enum { GET_PERMITTED = 0x1022 }; /* arch_prctl(2), ARCH_GET_XCOMP_PERM */
+    if (syscall(SYS_arch_prctl, GET_PERMITTED, &state->features) < 0)
+        state->features = 0;
+#endif
+}
+
+static void put_back_features(const struct state *state)
+{
+#if defined __x86_64__
+    enum { ASK = 0x1023, TILES = 18 }; /* ARCH_REQ_XCOMP_PERM, XTILEDATA: the only one there is */
+    if (state->features & (1UL << TILES))
+        (void) syscall(SYS_arch_prctl, ASK, TILES);
+#else
+    (void) state;
+#endif
+}
+
+int state_note(struct state *state, error *err)
+{
+    if (*state->thread_id != gettid())
+        return fail(err, ERR_UNAVAILABLE, "the number of the thread is not where it was");
+    for (int i = 1; i <= STATE_SIGNALS; i++)
+        if (syscall(SYS_rt_sigaction, i, NULL, state->signals[i - 1], 8) < 0)
+            return fail_os(err, "note signal %d", i);
+    if (sigaltstack(NULL, &state->other_stack) < 0)
+        return fail_os(err, "note the stack of signals");
+    for (int i = 0; i < RLIM_NLIMITS; i++)
+        if (getrlimit((__rlimit_resource_t) i, &state->limits[i]) < 0)
+            return fail_os(err, "note limit %d", i);
+    if (syscall(SYS_get_robust_list, 0, &state->robust_list, &state->robust_size) < 0)
+        return fail_os(err, "note the list of robust mutexes");
+    note_features(state);
+    state->umask = umask(0);
+    (void) prctl(PR_GET_NAME, state->name);
+    if (syscall(SYS_getcwd, state->folder, sizeof state->folder) < 0 || state->folder[0] != '/')
+        state->folder[0] = '\0';
+    return 0;
+}
+
+/* First of all: without them the C library cannot be asked for anything. */
+static int put_back_thread(const struct state *state, error *err)
+{
+    *state->brk = NULL;
+    *state->thread_id = (pid_t) syscall(SYS_set_tid_address, state->thread_id);
+    if (syscall(SYS_set_robust_list, state->robust_list, state->robust_size) < 0)
+        return fail_os(err, "put back the list of robust mutexes");
+    if (rseq_register(state->rseq) < 0)
+        return fail_os(err, "put back restartable sequences");
+    return 0;
+}
+
+static int put_back_signals(const struct state *state, error *err)
+{
+    for (int i = 1; i <= STATE_SIGNALS; i++)
+        if (i != SIGKILL && i != SIGSTOP &&
+            syscall(SYS_rt_sigaction, i, state->signals[i - 1], NULL, 8) < 0)
+            return fail_os(err, "put back signal %d", i);
+    stack_t other = state->other_stack;
+    other.ss_flags &= ~SS_ONSTACK;
+    if (sigaltstack(&other, NULL) < 0)
+        return fail_os(err, "put back the stack of signals");
+    return 0;
+}
+
+/* A program may have lowered its own; none is raised above what this process may have. */
+int state_put_back_limits(const struct state *state, error *err)
+{
+    for (int i = 0; i < RLIM_NLIMITS; i++) {
+        struct rlimit now;
+        if (getrlimit((__rlimit_resource_t) i, &now) < 0)
+            return fail_os(err, "look at limit %d", i);
+        rlim_t wanted = state->limits[i].rlim_cur;
+        wanted = wanted < now.rlim_max ? wanted : now.rlim_max;
+        if (wanted == now.rlim_cur)
+            continue;
+        now.rlim_cur = wanted;
+        if (setrlimit((__rlimit_resource_t) i, &now) < 0)
+            return fail_os(err, "put back limit %d", i);
+    }
+    return 0;
+}
+
+int state_put_back(const struct state *state, error *err)
+{
+    if (put_back_thread(state, err) < 0)
+        return -1;
+    put_back_features(state); /* before the stack of signals, which has to be large enough */
+    if (put_back_signals(state, err) < 0)
+        return -1;
+    (void) umask(state->umask);
+    (void) prctl(PR_SET_NAME, state->name);
+    if (chdir(state->folder[0] ? state->folder : "/workspace") < 0 && chdir("/") < 0)
+        return fail_os(err, "enter '%s'", state->folder);
+    return 0;
+}

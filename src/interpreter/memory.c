@@ -1,0 +1,209 @@
+/* memory.c - the zygote's heap in huge pages. */
+#include "interpreter/memory.h"
+
+#include "base/cleanup.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+enum { HUGE = 2 << 20, MAPS_MOST = 256 };
+
+#define HUGE_MASK (~(uintptr_t) (HUGE - 1))
+
+struct range {
+    uintptr_t begin, end;
+};
+
+/* One line of /proc/self/maps, "begin-end rights offset device inode path": is it writable,
+ * private, of no file, and large enough for one huge page? */
+static bool read_range(const char *line, struct range *range)
+{
+    char *rest;
+    uintptr_t begin = strtoul(line, &rest, 16);
+    uintptr_t end = strtoul(rest + 1, &rest, 16);
+    bool is_private = strncmp(rest, " rw-p ", 6) == 0;
+    range->begin = (begin + HUGE - 1) & HUGE_MASK;
+    range->end = end & HUGE_MASK;
+    return is_private && strstr(rest, " 00:00 0 ") && !strstr(rest, "[stack]") &&
+           range->begin < range->end;
+}
+
+static uint64_t collapse(void)
+{
+    static struct range ranges[MAPS_MOST];
+    unsigned count = 0;
+    char line[512];
+    FILE *maps = fopen("/proc/self/maps", "re");
+    if (!maps)
+        return 0;
+    while (count < MAPS_MOST && fgets(line, sizeof line, maps))
+        count += read_range(line, &ranges[count]) ? 1U : 0U;
+    (void) fclose(maps);
+
+    uint64_t moved = 0;
+    for (unsigned i = 0; i < count; i++)
+        for (uintptr_t at = ranges[i].begin; at < ranges[i].end; at += HUGE)
+            if (madvise((void *) at, HUGE, MADV_COLLAPSE) == 0)
+                moved += HUGE;
+    return moved;
+}
+
+/* What every program uses, by the beginning of its file's name. */
+static const char *const shared_code[] = { "python3", "libc.so", "ld-linux" };
+
+/* fork(2) leaves the page tables of a mapping to be made anew, fault by fault, unless something in
+ * it has been written (mm/memory.c, vma_needs_copy()): writing a byte that is there already spares
+ * each child some 70 faults. Nothing but imports has run here, and the page is as it was. */
+static void copy_tables_at_fork(const char *line)
+{
+    char *rest;
+    uintptr_t begin = strtoul(line, &rest, 16);
+    uintptr_t end = strtoul(rest + 1, &rest, 16);
+    bool is_code = strncmp(rest, " r-xp ", 6) == 0;
+    const char *name = strrchr(rest, '/');
+    if (!name || (!is_code && strncmp(rest, " r--p ", 6) != 0))
+        return;
+    for (size_t i = 0; i < sizeof shared_code / sizeof *shared_code; i++) {
+        int may = PROT_READ | (is_code ? PROT_EXEC : 0);
+        volatile char *first = (volatile char *) begin;
+        if (strncmp(name + 1, shared_code[i], strlen(shared_code[i])) != 0 ||
+            mprotect((void *) begin, end - begin, may | PROT_WRITE) < 0)
+            continue;
+        char there = *first;
+        *first = there;
+        (void) mprotect((void *) begin, end - begin, may);
+    }
+}
+
+static void share_code(void)
+{
+    static char text[256 << 10]; /* whole, since what is done changes the list */
+    auto_fd maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    size_t size = 0;
+    for (ssize_t got; maps >= 0 && size < sizeof text - 1 &&
+                      (got = read(maps, text + size, sizeof text - 1 - size)) > 0;)
+        size += (size_t) got;
+    text[size] = '\0';
+    for (char *rest = text, *line; (line = strtok_r(rest, "\n", &rest));)
+        copy_tables_at_fork(line);
+}
+
+/* Children begin with this much fresh heap. Freeing a large piece that was mapped tells malloc to
+ * keep up to twice its size at the top (mallopt(3), M_MMAP_THRESHOLD: the threshold is dynamic). */
+static void grow_top(void)
+{
+    enum { FRESH = 16 << 20 };
+    free(malloc(FRESH + (4 << 20)));
+    free(malloc(FRESH));
+}
+
+uint64_t memory_settle(void)
+{
+    void *bottom = sbrk(0);
+    uint64_t moved = collapse();
+    share_code();
+    grow_top();
+    /* The fresh part comes in small pages: a short program would else pay for clearing 2 MB at its
+     * first touch of each. What is beyond it, and large pieces, are large pages again
+     * (glibc.malloc.hugetlb). */
+    uintptr_t from = ((uintptr_t) bottom - (uintptr_t) HUGE) & HUGE_MASK;
+    (void) madvise((void *) from, (uintptr_t) sbrk(0) - from, MADV_NOHUGEPAGE);
+    return moved;
+}
+
+/* What is taken for good, in a chain. */
+static void *taken_pieces;
+
+static void keep_piece(void *piece)
+{
+    *(void **) piece = taken_pieces;
+    taken_pieces = piece;
+}
+
+/* Where the C library takes memory from once nothing else fits: all above it has never been used.
+ */
+static uintptr_t top_of_heap(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return (uintptr_t) sbrk(0) - info.keepcost;
+}
+
+static uint64_t fill_heap(void)
+{
+    enum { LARGEST = 64 << 10, SMALLEST = 16, PIECES_MOST = 1 << 20 };
+    uint64_t taken = 0;
+    size_t size = LARGEST;
+    for (unsigned pieces = 0; size >= SMALLEST && pieces < PIECES_MOST; pieces++) {
+        uintptr_t top = top_of_heap();
+        void *piece = malloc(size);
+        if (!piece || (uintptr_t) piece >= top - 16) {
+            free(piece); /* no hole of this size is left */
+            size -= size > 4096 ? 4096 : size > 1024 ? 256 : 16;
+            continue;
+        }
+        keep_piece(piece);
+        taken += size;
+    }
+    return taken;
+}
+
+/* CPython's own allocator keeps pools of one size; a piece at the head of a pool is the first of
+ * it, so that no other pool of that size had a hole left (Objects/obmalloc.c). */
+static uint64_t fill_pools(void *(*allocate)(size_t), void (*release)(void *))
+{
+    enum { POOL = 16 << 10, HEAD = 48, STEP = 16, LARGEST = 512, PIECES_MOST = 1 << 16 };
+    uint64_t taken = 0;
+    for (size_t size = STEP; size <= LARGEST; size += STEP)
+        for (unsigned pieces = 0; pieces < PIECES_MOST; pieces++) {
+            void *piece = allocate(size);
+            if (!piece || ((uintptr_t) piece & (POOL - 1)) == HEAD) {
+                release(piece);
+                break;
+            }
+            keep_piece(piece);
+            taken += size;
+        }
+    return taken;
+}
+
+uint64_t memory_fill_holes(void *(*allocate)(size_t), void (*release)(void *))
+{
+    void *piece = allocate(32);
+    bool in_heap = (uintptr_t) piece < (uintptr_t) sbrk(0);
+    release(piece);
+    return (in_heap ? 0 : fill_pools(allocate, release)) + fill_heap();
+}
+
+uint64_t memory_resident(void)
+{
+    char text[128] = { 0 };
+    auto_fd file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (file < 0 || read(file, text, sizeof text - 1) <= 0)
+        return 0;
+    char *rest;
+    (void) strtoull(text, &rest, 10); /* of two numbers the second: proc(5) */
+    return strtoull(rest, NULL, 10) * (uint64_t) sysconf(_SC_PAGESIZE);
+}
+
+int memory_mount_scratch(error *err)
+{
+    static const char *const places[] = { "/tmp", "/home/user" };
+    if (unshare(CLONE_NEWNS) < 0)
+        return fail_os(err, "make a mount namespace for the zygote");
+    for (unsigned i = 0; i < 2; i++)
+        if (mount("tmpfs", places[i], "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=16m") < 0)
+            return fail_os(err, "mount memory at '%s'", places[i]);
+    return 0;
+}

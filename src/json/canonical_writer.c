@@ -1,0 +1,265 @@
+/* canonical_writer.c - members are noted as they are written; the object that closes sorts them
+ * where they lie.
+ */
+#include "json/canonical_writer.h"
+
+#include "base/utf8.h"
+#include "json/quote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NOT_UTF8 = 0xFFFD };
+
+static const int64_t integer_most = (INT64_C(1) << 53) - 1;
+
+static void mistake(struct jcs *json, const char *what)
+{
+    if (!json->mistake)
+        json->mistake = what;
+}
+
+/* The code point at `text`, and how many bytes it takes; a byte that begins none is U+FFFD. */
+static uint32_t decode(const unsigned char *text, size_t size, size_t *ret_size)
+{
+    int length = utf8_character(text, size);
+    *ret_size = length > 0 ? (size_t) length : 1;
+    if (length <= 1)
+        return length == 1 ? text[0] : NOT_UTF8;
+    uint32_t code = text[0] & (0xFFU >> (length + 1)); /* n leading ones and a zero mark n bytes */
+    for (int i = 1; i < length; i++)
+        code = code << 6 | (text[i] & 0x3F);
+    return code;
+}
+
+/* Beyond the first plane a character begins with a surrogate (0xD800…), which sorts before 0xE000;
+ * otherwise code units sort as code points do. */
+int jcs_compare(const char *left, const char *right)
+{
+    const unsigned char *a = (const unsigned char *) left;
+    const unsigned char *b = (const unsigned char *) right;
+    size_t same = 0;
+    while (a[same] == b[same] && a[same] != '\0')
+        same++;
+    if (a[same] < 0x80 && b[same] < 0x80) /* ASCII differs, or both end: nearly always */
+        return a[same] == b[same] ? 0 : a[same] < b[same] ? -1 : 1;
+    size_t a_left = strlen(left), b_left = strlen(right);
+    while (a_left > 0 && b_left > 0) {
+        size_t a_size, b_size;
+        uint64_t one = decode(a, a_left, &a_size);
+        uint64_t other = decode(b, b_left, &b_size);
+        if (one != other) {
+            bool one_is_far = one >= 0x10000, other_is_far = other >= 0x10000;
+            if (one_is_far == other_is_far)
+                return one < other ? -1 : 1;
+            uint64_t near = one_is_far ? other : one;
+            bool far_is_first = near >= 0xE000;
+            return far_is_first == one_is_far ? -1 : 1;
+        }
+        a += a_size;
+        a_left -= a_size;
+        b += b_size;
+        b_left -= b_size;
+    }
+    return a_left == b_left ? 0 : a_left == 0 ? -1 : 1;
+}
+
+/* What stands before a value: nothing behind a key, a comma behind another value. */
+static void begin_value(struct jcs *json)
+{
+    if (json->depth == 0)
+        return;
+    struct jcs_level *level = &json->levels[json->depth - 1];
+    if (level->bracket == '{') {
+        if (!json->key_is_written)
+            mistake(json, "a member without a key");
+        json->key_is_written = false;
+        return;
+    }
+    if (level->has_values)
+        bytes_add(&json->out, ",", 1);
+    level->has_values = true;
+}
+
+void jcs_open(struct jcs *json, char bracket)
+{
+    begin_value(json);
+    if (json->depth == JCS_DEPTH_MOST) {
+        mistake(json, "more levels than it may have");
+        return;
+    }
+    json->levels[json->depth++] =
+        (struct jcs_level){ .bracket = bracket, .first_member = json->member_count };
+    bytes_add(&json->out, &bracket, 1);
+}
+
+void jcs_key(struct jcs *json, const char *key)
+{
+    if (json->depth == 0 || json->levels[json->depth - 1].bracket != '{' ||
+        json->member_count == JCS_MEMBERS_MOST) {
+        mistake(json, "a key out of place, or too many of them");
+        return;
+    }
+    struct jcs_level *level = &json->levels[json->depth - 1];
+    if (level->has_values)
+        bytes_add(&json->out, ",", 1);
+    level->has_values = true;
+    json->members[json->member_count++] =
+        (struct jcs_member){ .key = key, .start = json->out.size };
+    json_text_quote(&json->out, key, strlen(key), JSON_DELETE_AS_IT_IS);
+    bytes_add(&json->out, ":", 1);
+    json->key_is_written = true;
+}
+
+/* Most members come in their order. */
+static bool are_sorted(const struct jcs *json, unsigned first)
+{
+    for (unsigned i = first; i + 1 < json->member_count; i++)
+        if (jcs_compare(json->members[i].key, json->members[i + 1].key) >= 0)
+            return false;
+    return true;
+}
+
+/* Lays the members of the innermost object out in their order. */
+static void sort_members(struct jcs *json, unsigned first)
+{
+    struct jcs_member *members = json->members;
+    unsigned end = json->member_count;
+    unsigned order[JCS_MEMBERS_MOST];
+    for (unsigned i = first; i < end; i++) {
+        unsigned place = i;
+        while (place > first && jcs_compare(members[order[place - 1]].key, members[i].key) > 0) {
+            order[place] = order[place - 1];
+            place--;
+        }
+        order[place] = i;
+        if (place > first && strcmp(members[order[place - 1]].key, members[i].key) == 0)
+            mistake(json, "two members of one name");
+    }
+    if (json->out.failed)
+        return;
+    size_t start = members[first].start;
+    struct bytes sorted = { 0 };
+    for (unsigned i = first; i < end; i++) {
+        const struct jcs_member *member = &members[order[i]];
+        size_t stop = order[i] + 1 < end ? members[order[i] + 1].start - 1 : json->out.size;
+        bytes_add(&sorted, json->out.data + member->start, stop - member->start);
+        if (i + 1 < end)
+            bytes_add(&sorted, ",", 1);
+    }
+    if (!sorted.data || sorted.failed || sorted.size != json->out.size - start)
+        mistake(json, "no memory to sort it");
+    else
+        memcpy(json->out.data + start, sorted.data, sorted.size);
+    bytes_done(&sorted);
+}
+
+void jcs_close(struct jcs *json, char bracket)
+{
+    char opened = bracket == '}' ? '{' : '[';
+    if (json->depth == 0 || json->levels[json->depth - 1].bracket != opened) {
+        mistake(json, "a bracket that closes what is not open");
+        return;
+    }
+    const struct jcs_level *level = &json->levels[--json->depth];
+    if (opened == '{' && !are_sorted(json, level->first_member))
+        sort_members(json, level->first_member);
+    json->member_count = level->first_member;
+    bytes_add(&json->out, &bracket, 1);
+}
+
+void jcs_text(struct jcs *json, const char *text, size_t size)
+{
+    begin_value(json);
+    json_text_quote(&json->out, text, size, JSON_DELETE_AS_IT_IS);
+}
+
+void jcs_integer(struct jcs *json, int64_t value)
+{
+    begin_value(json);
+    if (value > integer_most || value < -integer_most)
+        mistake(json, "an integer beyond 2^53 - 1");
+    char digits[24];
+    char *const end = digits + sizeof digits;
+    char *at = end;
+    uint64_t left = value < 0 ? -(uint64_t) value : (uint64_t) value;
+    do
+        *--at = (char) ('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (value < 0)
+        *--at = '-';
+    bytes_add(&json->out, at, (size_t) (end - at));
+}
+
+void jcs_flag(struct jcs *json, bool value)
+{
+    begin_value(json);
+    bytes_add_text(&json->out, value ? "true" : "false");
+}
+
+void jcs_null(struct jcs *json)
+{
+    begin_value(json);
+    bytes_add_text(&json->out, "null");
+}
+
+void jcs_raw(struct jcs *json, const char *canonical, size_t size)
+{
+    begin_value(json);
+    bytes_add(&json->out, canonical, size);
+}
+
+void jcs_open_field(struct jcs *json, const char *key, char bracket)
+{
+    jcs_key(json, key);
+    jcs_open(json, bracket);
+}
+
+void jcs_text_field(struct jcs *json, const char *key, const char *text)
+{
+    jcs_key(json, key);
+    if (text)
+        jcs_text(json, text, strlen(text));
+    else
+        jcs_null(json);
+}
+
+void jcs_count_field(struct jcs *json, const char *key, uint64_t value)
+{
+    jcs_key(json, key);
+    jcs_integer(json, value > (uint64_t) integer_most ? integer_most : (int64_t) value);
+}
+
+void jcs_integer_field(struct jcs *json, const char *key, int64_t value)
+{
+    jcs_key(json, key);
+    jcs_integer(json, value);
+}
+
+void jcs_flag_field(struct jcs *json, const char *key, bool value)
+{
+    jcs_key(json, key);
+    jcs_flag(json, value);
+}
+
+void jcs_null_field(struct jcs *json, const char *key)
+{
+    jcs_key(json, key);
+    jcs_null(json);
+}
+
+int jcs_end(struct jcs *json, error *err)
+{
+    if (json->depth > 0)
+        mistake(json, "a bracket that is not closed");
+    if (json->out.failed)
+        return fail(err, ERR_SYSTEM, "no memory for a receipt");
+    if (json->mistake)
+        return fail(err, ERR_INTERNAL, "no canonical form: %s", json->mistake);
+    return 0;
+}
+
+void jcs_done(struct jcs *json)
+{
+    bytes_done(&json->out);
+}

@@ -1,0 +1,35 @@
+/* chunked_text.h - text that is written piece by piece, for a reader who takes as much as he has
+ * room for.
+ */
+#pragma once
+
+#include "base/bytes.h"
+
+#include <string.h>
+
+struct pieces {
+    struct bytes text; /* the piece that is on its way */
+    size_t taken;      /* of it */
+};
+
+/* Has all been taken? Then the next piece may be written, after pieces_forget(). */
+static inline bool pieces_are_taken(const struct pieces *pieces)
+{
+    return pieces->taken == pieces->text.size;
+}
+
+static inline void pieces_forget(struct pieces *pieces)
+{
+    pieces->text.size = pieces->taken = 0;
+}
+
+/* Copies what is left of the piece, at most `room` bytes. Returns how many. */
+static inline size_t pieces_take(struct pieces *pieces, char *to, size_t room)
+{
+    size_t left = pieces->text.size - pieces->taken;
+    size_t part = left < room ? left : room;
+    if (part > 0)
+        memcpy(to, pieces->text.data + pieces->taken, part);
+    pieces->taken += part;
+    return part;
+}

@@ -1,0 +1,28 @@
+/* field_table.h - reads a flat JSON object by a table: a row for each key, and no other key is
+ * taken. */
+#pragma once
+
+#include "base/error.h"
+
+#include <json.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum field_kind {
+    FIELD_TEXT,   /* into struct bytes; NUL is refused */
+    FIELD_BASE64, /* into struct bytes, decoded */
+    FIELD_COUNT,  /* into uint64_t */
+    FIELD_FLAG,   /* into bool */
+    FIELD_JSON,   /* into struct json_object *, borrowed; read by the caller */
+};
+
+struct field {
+    const char *name;
+    enum field_kind kind;
+    void *place;
+    uint64_t most; /* bytes of a text, or the number itself */
+};
+
+/* What is not said stays as it was. `json` may be NULL: an empty body says nothing.
+ * Fails  ERR_BAD_REQUEST  naming the key. */
+int fields_read(struct json_object *json, const struct field *fields, size_t count, error *err);

@@ -1,0 +1,204 @@
+/* reader.c - json-c in strict mode behind counters of our own: characters that are no UTF-8
+ * (json-c's check cannot look across pieces), the number of values (a small body could become a
+ * huge tree), and the names of members, of which json-c keeps the last and cuts it at a NUL: what
+ * stands before us, a proxy or a filter, may have looked at the first. */
+#include "json/reader.h"
+
+#include "base/utf8.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+enum { DEPTH_MOST = 64, VALUES_MOST = 100000 };
+
+int json_reader_open(struct json_reader *reader, error *err)
+{
+    *reader = (struct json_reader){ 0 };
+    reader->tokener = json_tokener_new_ex(DEPTH_MOST);
+    if (!reader->tokener)
+        return fail(err, ERR_SYSTEM, "no memory to read JSON");
+    json_tokener_set_flags(reader->tokener, JSON_TOKENER_STRICT);
+    return 0;
+}
+
+void json_reader_close(struct json_reader *reader)
+{
+    if (reader->tokener)
+        json_tokener_free(reader->tokener);
+    if (reader->value)
+        (void) json_object_put(reader->value);
+    *reader = (struct json_reader){ 0 };
+}
+
+/* Fails with the offset of the byte in *ret_offset. */
+static int check_characters(struct json_reader *reader, const char *data, size_t size,
+                            uint64_t *ret_offset)
+{
+    const char *start = data;
+    *ret_offset = reader->bytes;
+    if (reader->cut_size > 0) {
+        int length = UTF8_CUT;
+        while (length == UTF8_CUT && size > 0 && reader->cut_size < sizeof reader->cut) {
+            reader->cut[reader->cut_size++] = (unsigned char) *data++;
+            size--;
+            length = utf8_character(reader->cut, reader->cut_size);
+        }
+        if (length == UTF8_CUT && size == 0)
+            return 0;
+        if (length <= 0 || (size_t) length != reader->cut_size)
+            return -1;
+        reader->cut_size = 0;
+    }
+    size_t cut = utf8_cut_at_end(data, size);
+    memcpy(reader->cut, data + size - cut, cut);
+    reader->cut_size = cut;
+    size_t valid = utf8_valid_size(data, size - cut);
+    *ret_offset = reader->bytes + (size_t) (data - start) + valid;
+    return valid == size - cut ? 0 : -1;
+}
+
+static void take_of_text(struct json_reader *reader, char byte)
+{
+    static const char nul[] = "u0000";
+    bool is_next =
+        (reader->after_backslash || reader->nul_size > 0) && byte == nul[reader->nul_size];
+    reader->nul_size = is_next ? reader->nul_size + 1 : 0;
+    if (reader->nul_size == sizeof nul - 1) {
+        reader->nul_size = 0;
+        reader->text_has_nul = true;
+    }
+    if (reader->after_backslash)
+        reader->after_backslash = false;
+    else if (byte == '\\')
+        reader->after_backslash = true;
+    else if (byte == '"')
+        reader->in_text = false;
+}
+
+/* Returns what is wrong, if it is what json-c takes, even when strict, and JSON does not have:
+ * texts in single quotes, NaN and Infinity; and a name that it would cut. */
+static const char *count_values(struct json_reader *reader, const char *data, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        char byte = data[i];
+        if (reader->in_text) {
+            take_of_text(reader, byte);
+        } else if (byte == '"') {
+            reader->in_text = true;
+            reader->text_has_nul = false;
+        } else if (byte == '\'' || byte == 'N' || byte == 'I') {
+            return "is not JSON: it has a single quote, NaN or Infinity";
+        } else if (byte == ':' && reader->text_has_nul) {
+            return "has a key with a NUL character";
+        } else if (byte == ',' || byte == ':' || byte == '[' || byte == '{') {
+            reader->values++;
+            reader->names += byte == ':';
+        }
+    }
+    return NULL;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tokener lets it be, DEPTH_MOST */
+static uint64_t names_in(struct json_object *value)
+{
+    uint64_t names = 0;
+    if (json_object_is_type(value, json_type_array)) {
+        for (size_t i = 0; i < json_object_array_length(value); i++)
+            names += names_in(json_object_array_get_idx(value, i));
+    } else if (json_object_is_type(value, json_type_object)) {
+        json_object_object_foreach(value, name, member)
+        {
+            (void) name;
+            names += 1 + names_in(member);
+        }
+    }
+    return names;
+}
+
+static bool is_blank(const char *data, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!strchr(" \t\r\n", data[i]) || data[i] == '\0')
+            return false;
+    return true;
+}
+
+static int take(struct json_reader *reader, const char *data, size_t size, error *err)
+{
+    if (memchr(data, '\0', size))
+        return fail(err, ERR_BAD_REQUEST, "the body has a NUL byte; send JSON text in UTF-8");
+    uint64_t offset;
+    if (check_characters(reader, data, size, &offset) < 0)
+        return fail(err, ERR_BAD_REQUEST,
+                    "the body is not UTF-8 at byte %" PRIu64
+                    "; send other bytes in a field named …_base64",
+                    offset);
+    const char *wrong = count_values(reader, data, size);
+    if (wrong)
+        return fail(err, ERR_BAD_REQUEST, "the body %s", wrong);
+    if (reader->values > VALUES_MOST)
+        return fail(err, ERR_BAD_REQUEST,
+                    "the body has more than %d values; send fewer, larger ones", VALUES_MOST);
+    size_t used = 0;
+    if (!reader->is_done) {
+        reader->value = json_tokener_parse_ex(reader->tokener, data, (int) size);
+        enum json_tokener_error result = json_tokener_get_error(reader->tokener);
+        used = json_tokener_get_parse_end(reader->tokener);
+        if (result == json_tokener_continue)
+            return 0;
+        if (result != json_tokener_success)
+            return fail(err, ERR_BAD_REQUEST, "the body is not JSON: %s at byte %" PRIu64,
+                        json_tokener_error_desc(result), reader->bytes + used);
+        reader->is_done = true;
+    }
+    if (!is_blank(data + used, size - used))
+        return fail(err, ERR_BAD_REQUEST, "the body goes on after its JSON value at byte %" PRIu64,
+                    reader->bytes + used);
+    return 0;
+}
+
+void json_reader_take(struct json_reader *reader, const char *data, size_t size)
+{
+    while (size > 0 && reader->failure.code == ERR_NONE) {
+        size_t piece = size < INT_MAX / 2 ? size : INT_MAX / 2;
+        (void) take(reader, data, piece, &reader->failure);
+        reader->bytes += piece;
+        data += piece;
+        size -= piece;
+    }
+}
+
+int json_reader_end(struct json_reader *reader, struct json_object **ret_value, error *err)
+{
+    if (reader->failure.code != ERR_NONE) {
+        *err = reader->failure;
+        return -1;
+    }
+    if (reader->bytes == 0)
+        return fail(err, ERR_BAD_REQUEST, "the body is empty; send a JSON object");
+    if (!reader->is_done && reader->cut_size == 0 && !reader->in_text) {
+        /* a number is complete only when something follows it */
+        reader->value = json_tokener_parse_ex(reader->tokener, " ", 1);
+        reader->is_done = json_tokener_get_error(reader->tokener) == json_tokener_success;
+    }
+    if (!reader->is_done)
+        return fail(err, ERR_BAD_REQUEST,
+                    "the body ends after %" PRIu64 " bytes inside its JSON value", reader->bytes);
+    if (reader->is_exact && names_in(reader->value) != reader->names)
+        return fail(err, ERR_BAD_REQUEST, "the body has a key that stands twice in one object");
+    *ret_value = reader->value;
+    reader->value = NULL;
+    return 0;
+}
+
+int json_read(const char *text, size_t size, struct json_object **ret_value, error *err)
+{
+    struct json_reader reader;
+    if (json_reader_open(&reader, err) < 0)
+        return -1;
+    json_reader_take(&reader, text, size);
+    int result = json_reader_end(&reader, ret_value, err);
+    json_reader_close(&reader);
+    return result;
+}

@@ -1,0 +1,36 @@
+/* envelope.h - a signed statement on its own: DSSE, in the one spelling that we write.
+ *
+ *     {"payload":"BASE64","payloadType":"TYPE","signatures":[{"keyid":"HEX","sig":"BASE64"}]}
+ *
+ * What is signed is the pre-authentication encoding of type and payload, so any DSSE library can
+ * check it. We accept no other spelling than our own: then no byte of it can change unseen.
+ *
+ *   See  https://github.com/secure-systems-lab/dsse/blob/master/protocol.md */
+#pragma once
+
+#include "base/bytes.h"
+#include "ledger/key.h"
+
+#define TYPE_STATEMENT "application/vnd.in-toto+json"
+#define TYPE_EVENT     "application/vnd.glovebox.event+json"
+
+enum { ENVELOPE_TYPE_SIZE = 64, ENVELOPE_MOST = 4 * 1024 * 1024 };
+
+struct envelope {
+    char type[ENVELOPE_TYPE_SIZE];
+    struct bytes payload;
+    char key_id[KEY_ID_SIZE];
+    unsigned char signature[SIGNATURE_SIZE];
+};
+
+/* Adds the signed envelope to `out`. */
+int envelope_write(const struct signing_key *key, const char *type, const struct bytes *payload,
+                   struct bytes *out, error *err);
+
+/* Reads an envelope; one newline may follow it. Gives *ret_envelope, ended with envelope_done().
+ * Fails  ERR_BAD_REQUEST  saying where it is not one. */
+int envelope_read(const char *text, size_t size, struct envelope *ret_envelope, error *err);
+void envelope_done(struct envelope *envelope);
+
+/* Fails  ERR_POLICY  signed by another key, or changed since. */
+int envelope_check(const struct envelope *envelope, const struct public_key *key, error *err);

@@ -1,0 +1,128 @@
+/* facts.h - what a receipt says of one execution, as plain values. Whoever runs something (a run, a
+ * cell of a session, a command in it) fills this and calls receipt_write()
+ * (engine/audit/audit_log.h).
+ *
+ * Zero-fill it and set what you know: what is not set is written as null or an empty list, never
+ * left out. Commitments to what went in and came out are made of its hashes; never the bytes; names
+ * of environment variables, never their values. All pointers are borrowed for the call. */
+#pragma once
+
+#include "model/limits.h"
+#include "model/outcome.h"
+
+#include "ledger/opening.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SHA256_TEXT_SIZE = 65 };
+
+/* Something with a name, bytes and a hash: an input or an artifact. */
+struct fact_file {
+    const char *name; /* "code", "command", "stdin", or a path beneath /workspace */
+    uint64_t bytes;
+    char sha256[SHA256_TEXT_SIZE];
+};
+
+struct fact_output {
+    uint64_t bytes;                /* that it printed */
+    uint64_t kept;                 /* of them: all, or head and tail */
+    char sha256[SHA256_TEXT_SIZE]; /* of what was kept, without the marker between */
+};
+
+struct fact_denial {
+    const char *layer, *target;
+    uint64_t count;
+};
+
+/* One connection out, or one that was refused; what it asked for after a "?" never. */
+struct fact_connection {
+    const char *host, *decision;                         /* "allow", "deny" */
+    const char *rule, *reason, *address, *method, *path; /* NULL: none */
+    uint64_t port, status, sent, received;
+    bool intercepted; /* its TLS was: method and path were seen within */
+    int64_t began_ms; /* since 1970 */
+};
+
+/* What a look at the code found before it ran; never the text that it was about. */
+struct fact_check {
+    const char *rule, *decision;
+    uint32_t line; /* 0: the whole of it */
+};
+
+/* Where an output is not what was expected of it; never a piece of either. */
+struct fact_gate {
+    const char *rule, *where; /* "secret", "artifact" */
+    uint32_t line;            /* 0: the whole of it */
+};
+
+/* A number of the kernel's, and the file of which control group it was read from. */
+struct fact_counter {
+    const char *name, *group, *file;
+    uint64_t value;
+};
+
+struct fact_named {
+    const char *name, *digest;
+};
+
+/* What is the same for every execution of this daemon. */
+struct fact_place {
+    const char *version;      /* of glovebox */
+    const char *kernel;       /* "6.1.0-18-amd64 x86_64" */
+    struct fact_named filter; /* the seccomp table that was loaded */
+    struct fact_named loopback_filter;
+    const char *self_test;     /* sha256 of `glovebox doctor`'s last report here; NULL: none */
+    int64_t self_test_at_ms;   /* since 1970 */
+    uint64_t self_test_failed; /* walls that it found wanting */
+    struct statement_memory *memory; /* NULL: each statement is written from nothing */
+};
+
+struct receipt_facts {
+    const struct opening_key *nonce; /* of what a receipt commits to; opening.h */
+    const char *sealed; /* its output is withheld: what is not said of it; NULL: all is said */
+    bool is_minimal;    /* of lists only how many rows they have: it always fits into a record */
+    const char *id;     /* "run_…": of the execution, not of the receipt */
+    const char *kind;   /* "run", "cell", "command", "check": looked at, not run */
+    const char *language, *session, *context, *approval;
+    const char *start;        /* "parked", "built", "session" */
+    const char *key, *tenant; /* ids of the caller's, never the key itself */
+
+    struct fact_named policy, template;
+    uint64_t walls, degraded; /* bits of enum wall */
+
+    int64_t submitted_ms, started_ms, ended_ms; /* since 1970; 0: it never came to that */
+
+    size_t input_count, artifact_count, denial_count, counter_count, variable_count;
+    const struct fact_file *inputs, *artifacts;
+    const struct fact_denial *denials;
+    size_t connection_count;
+    uint64_t connections_unlisted; /* that are not known one by one */
+    const struct fact_connection *connections;
+    const char *check_decision; /* NULL: the policy asks for no check */
+    size_t check_count;
+    uint64_t checks_unlisted;
+    const struct fact_check *checks;
+    const char *gate_verdict;     /* NULL: nothing was expected of its output */
+    const char *gate_expectation; /* sha256 of that, in canonical JSON */
+    size_t gate_count;
+    uint64_t gate_unlisted;
+    bool gate_withheld; /* the output was not handed over */
+    const struct fact_gate *gate;
+    const struct fact_counter *counters;
+    const char *const *variables; /* names */
+    struct fact_output output[2]; /* stdout, stderr */
+    struct fact_file results;     /* of a cell: what its value was shown as; sha256 "" for none */
+
+    struct verdict verdict;
+    bool exited;
+    int32_t exit_code, signal;
+    struct limits granted;
+    uint64_t used[LIMITS];
+    uint64_t hits[LIMITS];
+
+    bool was_stopped;         /* glovebox-init said that nothing runs any more */
+    bool leftovers_are_known; /* the kernel's own count could be read */
+    uint64_t leftovers;       /* processes in its control group when its files had been taken */
+};

@@ -1,0 +1,333 @@
+/* intents.c - slots in a file; recovery asks the log whether a receipt was written before the end.
+ */
+#include "ledger/intents.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "ledger/envelope.h"
+#include "ledger/statement.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <sodium.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+enum { SLOTS_MOST = 65536, SLOTS_SEEN = 256, INTENT_ID_SIZE = 64 };
+enum { SLOT_OPEN = 1, SLOT_LEFT = 2, SETTLE_MS = 1000 };
+enum { XFS_MAGIC = 0x58465342 }; /* not in the kernel's list */
+
+/* One slot. `check` covers what follows it: a note that was torn is none, its run had not begun. */
+struct slot {
+    uint32_t is_open; /* SLOT_OPEN, SLOT_LEFT; 0: it is not */
+    uint32_t size;    /* of text */
+    unsigned char check[8];
+    uint64_t log_size; /* records there were: its receipt, if any, stands from there on */
+    char id[INTENT_ID_SIZE];
+    char text[INTENT_MOST];
+};
+
+struct intents {
+    struct ledger *ledger; /* borrowed */
+    int folder, file;
+    struct slot *seen; /* the first SLOTS_SEEN as memory of the file; NULL: they are written */
+    char name[40];
+    unsigned slot_count, open_count, left_count;
+    deadline next_settle; /* of what was left */
+    unsigned *free_slots, free_count, free_room;
+};
+
+static void check_slot(const struct slot *slot, unsigned char ret_check[8])
+{
+    unsigned char hash[32];
+    const unsigned char *from = (const unsigned char *) &slot->log_size;
+    size_t size = (size_t) ((const unsigned char *) slot->text - from) + slot->size;
+    (void) crypto_hash_sha256(hash, from, size);
+    memcpy(ret_check, hash, 8);
+}
+
+static int open_folder(int folder, int *ret_folder, error *err)
+{
+    static const int how = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+    *ret_folder = openat(folder, "open", how);
+    if (*ret_folder < 0 && errno == ENOENT) { /* a daemon that serves makes no folders */
+        if (mkdirat(folder, "open", 0700) < 0 && errno != EEXIST)
+            return fail_os(err, "make the log's folder 'open'");
+        *ret_folder = openat(folder, "open", how);
+    }
+    if (*ret_folder < 0)
+        return fail_os(err, "open the log's folder 'open'");
+    return 0;
+}
+
+/* What is stored there is the kernel's as what is written is, and costs no call: a tenth of the
+ * time. Only where the room is surely there, since a full disk would be a signal: allocated, on a
+ * file system that writes in place. */
+static struct slot *see_slots(int file)
+{
+    static const off_t size = (off_t) SLOTS_SEEN * (off_t) sizeof(struct slot);
+    struct statfs system;
+    if (fstatfs(file, &system) < 0 ||
+        (system.f_type != EXT4_SUPER_MAGIC && system.f_type != XFS_MAGIC &&
+         system.f_type != TMPFS_MAGIC) ||
+        fallocate(file, 0, 0, size) < 0)
+        return NULL;
+    void *seen = mmap(NULL, (size_t) size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    return seen == MAP_FAILED ? NULL : seen;
+}
+
+int intents_open(int folder, struct ledger *ledger, struct intents **ret_intents, error *err)
+{
+    struct intents *intents = calloc(1, sizeof *intents);
+    if (!intents)
+        return fail(err, ERR_SYSTEM, "no memory for the list of open runs");
+    intents->ledger = ledger;
+    intents->folder = intents->file = -1;
+    unsigned char chance[16];
+    char path[64];
+    randombytes_buf(chance, sizeof chance);
+    (void) sodium_bin2hex(intents->name, sizeof intents->name, chance, sizeof chance);
+    int result = open_folder(folder, &intents->folder, err);
+    if (result == 0) {
+        intents->file = openat(intents->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        (void) snprintf(path, sizeof path, "/proc/self/fd/%d", intents->file);
+        /* Locked before it has a name: nobody ever sees it as a dead daemon's. */
+        if (intents->file < 0 || flock(intents->file, LOCK_EX | LOCK_NB) < 0 ||
+            linkat(AT_FDCWD, path, intents->folder, intents->name, AT_SYMLINK_FOLLOW) < 0)
+            result = fail_os(err, "make the list of open runs");
+    }
+    if (result < 0) {
+        close_fd(&intents->folder);
+        close_fd(&intents->file);
+        free(intents);
+        return -1;
+    }
+    intents->seen = see_slots(intents->file);
+    *ret_intents = intents;
+    return 0;
+}
+
+void intents_close(struct intents *intents)
+{
+    if (!intents)
+        return;
+    if (intents->open_count == 0)
+        (void) unlinkat(intents->folder, intents->name, 0);
+    if (intents->seen)
+        (void) munmap(intents->seen, SLOTS_SEEN * sizeof *intents->seen);
+    close_fd(&intents->file);
+    close_fd(&intents->folder);
+    free(intents->free_slots);
+    free(intents);
+}
+
+static int take_slot(struct intents *intents, unsigned *ret_slot, error *err)
+{
+    if (intents->free_count > 0) {
+        *ret_slot = intents->free_slots[--intents->free_count];
+        return 0;
+    }
+    if (intents->slot_count == SLOTS_MOST)
+        return fail(err, ERR_BUSY, "%d executions are open at once", SLOTS_MOST);
+    if (intents->free_room == intents->slot_count) { /* room to put every slot back */
+        unsigned room = intents->free_room ? 2 * intents->free_room : 64;
+        unsigned *more = reallocarray(intents->free_slots, room, sizeof *more);
+        if (!more)
+            return fail(err, ERR_SYSTEM, "no memory for the list of open runs");
+        intents->free_slots = more;
+        intents->free_room = room;
+    }
+    *ret_slot = intents->slot_count++;
+    return 0;
+}
+
+/* The word that it is open comes last: who is killed before it has noted nothing. */
+static void store_slot(struct slot *seen, const struct slot *slot)
+{
+    memcpy((char *) seen + sizeof seen->is_open, (const char *) slot + sizeof slot->is_open,
+           offsetof(struct slot, text) + slot->size - sizeof slot->is_open);
+    __atomic_store_n(&seen->is_open, slot->is_open, __ATOMIC_RELEASE);
+}
+
+static int put_slot(const struct intents *intents, unsigned number, const struct slot *slot,
+                    bool is_durable, error *err)
+{
+    bool is_seen = intents->seen && number < SLOTS_SEEN;
+    if (is_seen)
+        store_slot(&intents->seen[number], slot);
+    errno = 0;
+    if ((is_seen || pwrite(intents->file, slot, sizeof *slot, (off_t) (number * sizeof *slot)) ==
+                        sizeof *slot) &&
+        (!is_durable || fdatasync(intents->file) == 0))
+        return 0;
+    if (errno == 0)
+        errno = ENOSPC; /* a short write says no more */
+    return fail_os(err, "note an open run");
+}
+
+int intents_note(struct intents *intents, const struct intent *intent, unsigned *ret_slot,
+                 error *err)
+{
+    const struct bytes *opened = intent->opened;
+    struct slot slot = { .is_open = SLOT_OPEN, .log_size = ledger_size(intents->ledger) };
+    if (opened->size > INTENT_MOST || strlen(intent->id) >= INTENT_ID_SIZE)
+        return fail(err, ERR_INTERNAL, "a note of %zu bytes on an open run", opened->size);
+    slot.size = (uint32_t) opened->size;
+    (void) snprintf(slot.id, sizeof slot.id, "%s", intent->id);
+    memcpy(slot.text, opened->data, opened->size);
+    check_slot(&slot, slot.check);
+    unsigned number = 0;
+    if (take_slot(intents, &number, err) < 0)
+        return -1;
+    intents->open_count++;
+    if (put_slot(intents, number, &slot, intent->is_durable, err) < 0) {
+        intents_strike(intents, number); /* of what may have come there */
+        return -1;
+    }
+    *ret_slot = number;
+    return 0;
+}
+
+static void put_state(const struct intents *intents, unsigned slot, uint32_t state)
+{
+    if (intents->seen && slot < SLOTS_SEEN)
+        __atomic_store_n(&intents->seen[slot].is_open, state, __ATOMIC_RELEASE);
+    else
+        (void) !pwrite(intents->file, &state, sizeof state, (off_t) (slot * sizeof(struct slot)));
+}
+
+void intents_leave(struct intents *intents, unsigned slot)
+{
+    put_state(intents, slot, SLOT_LEFT);
+    intents->left_count++;
+}
+
+void intents_strike(struct intents *intents, unsigned slot)
+{
+    put_state(intents, slot, 0);
+    intents->free_slots[intents->free_count++] = slot;
+    intents->open_count--;
+}
+
+/* --- after a death ------------------------------------------------------------------------------
+ */
+
+/* Is there a record from `index` on that speaks of this execution? */
+static int is_told(struct ledger *ledger, uint64_t index, const char *id, bool *ret_is_told,
+                   error *err)
+{
+    char words[INTENT_ID_SIZE + 16];
+    int size = snprintf(words, sizeof words, "\"id\":\"%s\"", id);
+    *ret_is_told = false;
+    for (; index < ledger_size(ledger) && !*ret_is_told; index++) {
+        auto_bytes record = { 0 };
+        struct envelope envelope;
+        if (ledger_read(ledger, index, &record, err) < 0 ||
+            envelope_read(record.data, record.size, &envelope, err) < 0)
+            return -1;
+        *ret_is_told = memmem(envelope.payload.data, envelope.payload.size, words, (size_t) size);
+        envelope_done(&envelope);
+    }
+    return 0;
+}
+
+static int write_lost(struct ledger *ledger, const struct slot *slot, error *err)
+{
+    struct statement_place place = { .origin = ledger_key(ledger)->name, .at_ms = wall_clock_ms() };
+    auto_bytes statement = { 0 };
+    if (ledger_begin(ledger, &place.before, err) < 0)
+        return -1;
+    receipt_make_id(place.before.size, place.id);
+    if (statement_write_lost(slot->text, slot->size, &place, &statement, err) < 0) {
+        ledger_abandon(ledger);
+        return -1;
+    }
+    return ledger_commit(ledger, TYPE_STATEMENT, &statement, err);
+}
+
+static int recover_slot(struct ledger *ledger, const struct slot *slot, unsigned *lost, error *err)
+{
+    unsigned char check[8];
+    bool told;
+    if ((slot->is_open != SLOT_OPEN && slot->is_open != SLOT_LEFT) || slot->size > INTENT_MOST ||
+        !memchr(slot->id, '\0', INTENT_ID_SIZE))
+        return 0;
+    check_slot(slot, check);
+    if (memcmp(check, slot->check, sizeof check) != 0)
+        return 0;
+    if (is_told(ledger, slot->log_size, slot->id, &told, err) < 0)
+        return -1;
+    if (told)
+        return 0;
+    ++*lost;
+    return write_lost(ledger, slot, err);
+}
+
+/* The file tells which ones: where it cannot be written, a slot that was left may look open, and is
+ * told after a death. */
+int intents_settle(struct intents *intents, error *err)
+{
+    struct slot slot;
+    unsigned lost = 0;
+    if (intents->left_count == 0)
+        return 0;
+    if (!deadline_has_passed(intents->next_settle))
+        return fail(err, ERR_UNAVAILABLE, "%u of them wait; try again in a second",
+                    intents->left_count);
+    intents->next_settle = deadline_in(SETTLE_MS);
+    for (unsigned number = 0; number < intents->slot_count; number++) {
+        if (pread(intents->file, &slot, sizeof slot, (off_t) (number * sizeof slot)) !=
+                sizeof slot ||
+            slot.is_open != SLOT_LEFT)
+            continue;
+        if (recover_slot(intents->ledger, &slot, &lost, err) < 0)
+            return -1;
+        intents_strike(intents, number);
+    }
+    intents->left_count = 0;
+    return 0;
+}
+
+static int recover_file(int folder, const char *name, struct ledger *ledger, unsigned *lost,
+                        error *err)
+{
+    auto_fd file = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct slot slot;
+    if (file < 0 || flock(file, LOCK_EX | LOCK_NB) < 0)
+        return 0; /* its daemon is alive, or another start is at it */
+    for (off_t at = 0; pread(file, &slot, sizeof slot, at) == sizeof slot;
+         at += (off_t) sizeof slot)
+        if (recover_slot(ledger, &slot, lost, err) < 0)
+            return under(err, "write the receipts of lost runs");
+    (void) unlinkat(folder, name, 0);
+    return 0;
+}
+
+int intents_recover(int folder, struct ledger *ledger, unsigned *ret_lost, error *err)
+{
+    int copy = -1;
+    *ret_lost = 0;
+    if (open_folder(folder, &copy, err) < 0)
+        return -1;
+    DIR *entries = fdopendir(copy);
+    if (!entries) {
+        close_fd(&copy);
+        return fail_os(err, "list open runs");
+    }
+    int result = 0;
+    const struct dirent *entry;
+    while (result == 0 && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): ours */
+        if (strspn(entry->d_name, "0123456789abcdef") == 32 && entry->d_name[32] == '\0')
+            result = recover_file(dirfd(entries), entry->d_name, ledger, ret_lost, err);
+    (void) closedir(entries);
+    return result;
+}

@@ -1,0 +1,368 @@
+/* ledger.c - the writer. Its order is what makes it safe: first the record, then its hashes; first
+ * the disk, then the checkpoint. So a checkpoint never covers what can be lost, and whatever lies
+ * beyond it is read again, hashed again, and cut off where it is torn. */
+#include "ledger/ledger_internal.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "ledger/envelope.h"
+#include "ledger/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+
+enum { LOCK_MOST_MS = 5000, LOCK_LOOK_NS = 100000, ROOM_LOOK_MS = 1000 };
+
+static const uint64_t reserve_most = UINT64_C(4) << 20;
+
+static int read_hash(void *context, uint64_t position, struct merkle_hash *ret, error *err)
+{
+    const struct ledger *ledger = context;
+    ssize_t got = pread(ledger->tree_file, ret->bytes, sizeof ret->bytes,
+                        (off_t) (position * sizeof ret->bytes));
+    if (got < 0)
+        return fail_os(err, "read the log's tree");
+    if (got != sizeof ret->bytes)
+        return fail(err, ERR_UNAVAILABLE, "the log's tree ends before hash %" PRIu64, position);
+    return 0;
+}
+
+/* --- one writer at a time -----------------------------------------------------------------------
+ */
+
+/* A writer holds it for less than a millisecond, or as long as a busy machine keeps it from its
+ * processor. One that was stopped must not stop us: it is waited for once, then a tenth of that. */
+int ledger_lock(struct ledger *ledger, error *err)
+{
+    deadline end = { 0 };
+    int64_t most_ms =
+        ledger->settings.lock_most_ms > 0 ? ledger->settings.lock_most_ms : LOCK_MOST_MS;
+    if (ledger->holder_is_stuck)
+        most_ms /= 10;
+    while (flock(ledger->lock, LOCK_EX | LOCK_NB) < 0) {
+        if (errno == EINTR)
+            continue;
+        if (errno != EWOULDBLOCK)
+            return fail_os(err, "lock the log");
+        if (end.at_ms == 0)
+            end = deadline_in(most_ms);
+        if (deadline_has_passed(end)) {
+            ledger->holder_is_stuck = true;
+            return fail(err, ERR_BUSY,
+                        "another glovebox has held the log for %d ms; is it stopped?",
+                        (int) most_ms);
+        }
+        (void) nanosleep(&(struct timespec){ .tv_nsec = LOCK_LOOK_NS }, NULL);
+    }
+    ledger->is_locked = true;
+    ledger->holder_is_stuck = false;
+    if (ledger->key_inode == 0 || ledger_refresh_key(ledger, err) == 0)
+        return 0;
+    (void) flock(ledger->lock, LOCK_UN);
+    ledger->is_locked = false;
+    return -1;
+}
+
+bool ledger_is_held(const struct ledger *ledger)
+{
+    if (ledger->is_locked)
+        return false;
+    bool is_free = flock(ledger->lock, LOCK_EX | LOCK_NB) == 0;
+    if (is_free)
+        (void) flock(ledger->lock, LOCK_UN);
+    return !is_free && errno == EWOULDBLOCK;
+}
+
+void ledger_unlock(struct ledger *ledger)
+{
+    if (ledger->is_locked)
+        (void) flock(ledger->lock, LOCK_UN);
+    ledger->is_locked = false;
+}
+
+/* --- space --------------------------------------------------------------------------------------
+ */
+
+static void fill_reserve(struct ledger *ledger)
+{
+    uint64_t size = ledger->settings.reserve ? ledger->settings.reserve : reserve_most;
+    struct stat status;
+    if (ledger->reserve < 0)
+        ledger->reserve = openat(ledger->folder, "reserve", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    /* A file system without fallocate() keeps no reserve, and is not short of it. */
+    ledger->is_short = ledger->reserve < 0 || fstat(ledger->reserve, &status) < 0 ||
+                       ((uint64_t) status.st_blocks * 512 < size &&
+                        fallocate(ledger->reserve, 0, 0, (off_t) size) < 0 &&
+                        (errno == ENOSPC || errno == EDQUOT));
+    ledger->next_look = deadline_in(ROOM_LOOK_MS);
+}
+
+/* A file system may be full of files before it is full of bytes: the next segment is one, and so is
+ * whatever a run leaves there. */
+static bool has_place(const struct ledger *ledger)
+{
+    struct statvfs system;
+    return fstatvfs(ledger->folder, &system) < 0 ||
+           ((system.f_files == 0 || system.f_favail > 0) && system.f_bavail > 0);
+}
+
+/* Over what is there already, which takes no room. */
+int ledger_probe(const struct ledger *ledger, error *err)
+{
+    if (pwrite(ledger->lock, "", 1, 0) == 1 || errno == ENOSPC || errno == EDQUOT)
+        return 0;
+    (void) fail_os(err, "write to the disk of the log of receipts");
+    err->code = ERR_UNAVAILABLE;
+    return -1;
+}
+
+bool ledger_has_room(struct ledger *ledger)
+{
+    if (!has_place(ledger))
+        return false;
+    if (ledger->is_short && deadline_has_passed(ledger->next_look))
+        fill_reserve(ledger);
+    return !ledger->is_short;
+}
+
+static bool use_reserve(struct ledger *ledger)
+{
+    if (ledger->is_short || (errno != ENOSPC && errno != EDQUOT))
+        return false;
+    ledger->is_short = true;
+    ledger->next_look = deadline_in(ROOM_LOOK_MS);
+    return ledger->reserve >= 0 && ftruncate(ledger->reserve, 0) == 0;
+}
+
+/* --- a record -----------------------------------------------------------------------------------
+ */
+
+/* Everything in the old segment is on disk before the new one begins: only the newest is torn ever.
+ */
+static int rotate(struct ledger *ledger, error *err)
+{
+    return ledger_sync_locked(ledger, err) < 0
+               ? -1
+               : ledger_open_segment(ledger, ledger->edge.size, O_CREAT, err);
+}
+
+int ledger_begin(struct ledger *ledger, struct merkle_head *ret_head, error *err)
+{
+    if (ledger_lock(ledger, err) < 0)
+        return -1;
+    if (ledger_catch_up(ledger, ledger->edge.size, err) < 0 ||
+        ledger_settle_next_key(ledger, err) < 0 ||
+        (ledger->end >= ledger_rotates_at(ledger) && rotate(ledger, err) < 0)) {
+        ledger_unlock(ledger);
+        return -1;
+    }
+    ret_head->size = ledger->edge.size;
+    merkle_edge_root(&ledger->edge, &ret_head->root);
+    return 0;
+}
+
+void ledger_abandon(struct ledger *ledger)
+{
+    ledger_unlock(ledger);
+}
+
+static int write_record(struct ledger *ledger, const unsigned char frame[FRAME_SIZE],
+                        const struct bytes *record, error *err)
+{
+    struct iovec parts[2] = { { (void *) (uintptr_t) frame, FRAME_SIZE },
+                              { record->data, record->size } };
+    ssize_t size = (ssize_t) (FRAME_SIZE + record->size);
+    for (;;) {
+        errno = 0;
+        ssize_t wrote = pwritev(ledger->segment, parts, 2, (off_t) ledger->end);
+        if (wrote == size)
+            return 0;
+        if (wrote >= 0 && errno == 0)
+            errno = ENOSPC; /* a short write says no more */
+        bool again = errno == EINTR || use_reserve(ledger);
+        if (again)
+            continue;
+        error cause;
+        (void) fail_os(&cause, "write to the log");
+        (void) !ftruncate(ledger->segment, (off_t) ledger->end);
+        *err = cause;
+        return -1;
+    }
+}
+
+static int sign(const struct ledger *ledger, const char *type, const struct bytes *payload,
+                struct signed_record *ret, error *err)
+{
+    ret->record.size = 0;
+    if (envelope_write(&ledger->key, type, payload, &ret->record, err) < 0)
+        return -1;
+    if (ret->record.size > RECORD_MOST)
+        return fail(err, ERR_TOO_LARGE, "a record of %zu bytes; the log takes %d", ret->record.size,
+                    RECORD_MOST);
+    merkle_leaf(ret->record.data, ret->record.size, &ret->leaf);
+    return 0;
+}
+
+void ledger_foresee(struct ledger *ledger, const char *type, const struct bytes *payload)
+{
+    struct signed_record *ahead = &ledger->ahead;
+    error unused;
+    ledger_unlock(ledger);
+    ahead->is_there = false;
+    ahead->payload.size = 0;
+    bytes_add(&ahead->payload, payload->data, payload->size);
+    if (ahead->payload.failed || sign(ledger, type, payload, ahead, &unused) < 0)
+        return;
+    ahead->type = type;
+    memcpy(ahead->key_id, ledger->key.public.id, sizeof ahead->key_id);
+    ahead->is_there = true;
+}
+
+/* The same bytes, signed by the same key, are the same record. */
+static bool is_foreseen(const struct ledger *ledger, const char *type, const struct bytes *payload)
+{
+    const struct signed_record *ahead = &ledger->ahead;
+    return ahead->is_there && strcmp(ahead->type, type) == 0 &&
+           strcmp(ahead->key_id, ledger->key.public.id) == 0 &&
+           ahead->payload.size == payload->size &&
+           memcmp(ahead->payload.data, payload->data, payload->size) == 0;
+}
+
+static int append(struct ledger *ledger, const struct signed_record *given, error *err)
+{
+    unsigned char frame[FRAME_SIZE];
+    frame_write(ledger->edge.size, given->record.size, &given->leaf, frame);
+    if (write_record(ledger, frame, &given->record, err) < 0)
+        return -1;
+    if (ledger_grow(ledger, &given->leaf, err) < 0 &&
+        (!use_reserve(ledger) || ledger_grow(ledger, &given->leaf, err) < 0)) {
+        (void) !ftruncate(ledger->segment, (off_t) ledger->end);
+        return -1;
+    }
+    ledger->last_size = FRAME_SIZE + given->record.size;
+    ledger->end += ledger->last_size;
+    return ledger->settings.sync_each ? ledger_sync_locked(ledger, err) : 0;
+}
+
+int ledger_commit_locked(struct ledger *ledger, const char *type, const struct bytes *payload,
+                         error *err)
+{
+    bool is_ready = is_foreseen(ledger, type, payload);
+    ledger->ahead.is_there = false;
+    if (is_ready)
+        return append(ledger, &ledger->ahead, err);
+    struct signed_record fresh = { 0 };
+    int result = sign(ledger, type, payload, &fresh, err) < 0 ? -1 : append(ledger, &fresh, err);
+    bytes_done(&fresh.record);
+    return result;
+}
+
+int ledger_commit(struct ledger *ledger, const char *type, const struct bytes *payload, error *err)
+{
+    int result = ledger_commit_locked(ledger, type, payload, err);
+    ledger_unlock(ledger);
+    return result;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------
+ */
+
+static int open_files(struct ledger *ledger, int folder, error *err)
+{
+    ledger->folder = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (ledger->folder < 0)
+        return fail_os(err, "open the folder of the log");
+    ledger->lock = openat(ledger->folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    ledger->tree_file =
+        openat(ledger->folder, "tree", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (ledger->lock < 0 || ledger->tree_file < 0)
+        return fail_os(err, "open the files of the log");
+    return 0;
+}
+
+static int open_locked(struct ledger *ledger, error *err)
+{
+    char text[CHECKPOINT_SIZE];
+    if (key_open(ledger->folder, &ledger->key, err) < 0 || ledger_refresh_key(ledger, err) < 0 ||
+        ledger_read_checkpoint(ledger, text, err) < 0 || ledger_load_edge(ledger, err) < 0 ||
+        ledger_find_end(ledger, err) < 0 || ledger_settle_next_key(ledger, err) < 0)
+        return -1;
+    fill_reserve(ledger);
+    return 0;
+}
+
+static void release(struct ledger *ledger)
+{
+    const int files[] = { ledger->folder, ledger->lock, ledger->tree_file, ledger->reserve,
+                          ledger->segment };
+    for_each(file, files)
+        close_fd(file);
+    key_forget(&ledger->key);
+    bytes_done(&ledger->ahead.record);
+    bytes_done(&ledger->ahead.payload);
+    free(ledger);
+}
+
+int ledger_open(int folder, const struct ledger_settings *settings, struct ledger **ret_ledger,
+                error *err)
+{
+    struct ledger *ledger = calloc(1, sizeof *ledger);
+    if (!ledger)
+        return fail(err, ERR_SYSTEM, "no memory for the log");
+    ledger->settings = *settings;
+    ledger->settings.lock_most_ms = 0; /* opening waits for writers that begin and end */
+    ledger->folder = ledger->lock = ledger->tree_file = -1;
+    ledger->reserve = ledger->segment = -1;
+    ledger->tree = (struct merkle_tree){ .read = read_hash, .context = ledger };
+    int result = open_files(ledger, folder, err);
+    if (result == 0)
+        result = ledger_lock(ledger, err);
+    if (result == 0)
+        result = open_locked(ledger, err);
+    ledger_unlock(ledger);
+    if (result < 0) {
+        release(ledger);
+        return under(err, "open the log of receipts");
+    }
+    ledger->settings.lock_most_ms = settings->lock_most_ms;
+    *ret_ledger = ledger;
+    return 0;
+}
+
+void ledger_close(struct ledger *ledger)
+{
+    error unused;
+    if (!ledger)
+        return;
+    (void) ledger_sync(ledger, &unused); /* if it fails, the next to open it does it */
+    release(ledger);
+}
+
+uint64_t ledger_size(const struct ledger *ledger)
+{
+    return ledger->edge.size;
+}
+
+uint64_t ledger_last_size(const struct ledger *ledger)
+{
+    return ledger->last_size;
+}
+
+uint64_t ledger_take_torn(struct ledger *ledger)
+{
+    uint64_t torn = ledger->torn;
+    ledger->torn = 0;
+    return torn;
+}
+
+const struct merkle_tree *ledger_tree(const struct ledger *ledger)
+{
+    return &ledger->tree;
+}

@@ -1,0 +1,559 @@
+/* ledger_test.c - the log is opened, written by several, cut off, and found again. */
+#include "ledger/ledger.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "base/test.h"
+#include "ledger/chain.h"
+#include "ledger/envelope.h"
+#include "ledger/intents.h"
+#include "ledger/segment.h"
+#include "ledger/statement.h"
+#include "ledger/verify.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+/* In memory: what is tested is what is written, and a disk would be waited for at every sync. */
+static int make_folder(void)
+{
+    char path[] = "/dev/shm/glovebox-ledger-XXXXXX";
+    require(mkdtemp(path), "no folder");
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Its files, those beneath `open`, and itself. */
+static void remove_folder(int folder)
+{
+    static const char *const below[] = { "open", "." };
+    for_each(name, below) {
+        int copy = openat(folder, *name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+        struct dirent *entry;
+        while (entries && (entry = readdir(entries))) /* NOLINT(concurrency-mt-unsafe): ours */
+            (void) unlinkat(copy, entry->d_name, 0);
+        if (entries)
+            (void) closedir(entries);
+        (void) unlinkat(folder, "open", AT_REMOVEDIR);
+    }
+    char descriptor[64], name[128] = "";
+    (void) snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", folder);
+    if (readlink(descriptor, name, sizeof name - 1) > 0)
+        (void) rmdir(name);
+    (void) close(folder);
+}
+
+static struct ledger *open_ledger(int folder)
+{
+    static const struct ledger_settings settings = { .segment_most = 2000, .reserve = 4096 };
+    struct ledger *ledger = NULL;
+    error err;
+    require(ledger_open(folder, &settings, &ledger, &err) == 0, "%s", err.text);
+    return ledger;
+}
+
+static void add(struct ledger *ledger, const char *word)
+{
+    struct statement_place place = { .origin = ledger_key(ledger)->name, .at_ms = 1 };
+    struct event_field fields[] = { { "word", word, 0 }, { NULL, NULL, 0 } };
+    auto_bytes payload = { 0 };
+    error err;
+    require(ledger_begin(ledger, &place.before, &err) == 0, "%s", err.text);
+    receipt_make_id(place.before.size, place.id);
+    require(statement_write_event("test.word", fields, &place, &payload, &err) == 0 &&
+                ledger_commit(ledger, TYPE_EVENT, &payload, &err) == 0,
+            "%s", err.text);
+}
+
+/* Reads every record, checks its signature, its place and the root that it names. */
+static void expect_whole(struct ledger *ledger, uint64_t size)
+{
+    expect(ledger_size(ledger) == size, "%llu records, not %llu",
+           (unsigned long long) ledger_size(ledger), (unsigned long long) size);
+    for (uint64_t index = 0; index < ledger_size(ledger); index++) {
+        auto_bytes record = { 0 };
+        struct envelope envelope;
+        struct merkle_hash root;
+        char words[160], hex[65];
+        error err;
+        require(ledger_read(ledger, index, &record, &err) == 0 &&
+                    envelope_read(record.data, record.size, &envelope, &err) == 0 &&
+                    envelope_check(&envelope, ledger_key(ledger), &err) == 0 &&
+                    merkle_root(ledger_tree(ledger), index, &root, &err) == 0,
+                "record %llu: %s", (unsigned long long) index, err.text);
+        for (size_t i = 0; i < sizeof root.bytes; i++)
+            (void) snprintf(hex + 2 * i, 3, "%02x", root.bytes[i]);
+        (void) snprintf(words, sizeof words,
+                        "\"index\":%llu,\"origin\":\"%s\",\"root_before\":\"%s\"",
+                        (unsigned long long) index, ledger_key(ledger)->name, hex);
+        expect(strstr(bytes_text(&envelope.payload), words), "record %llu does not say %s",
+               (unsigned long long) index, words);
+        envelope_done(&envelope);
+    }
+}
+
+TEST(records_are_found_again_across_segments)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    for (int i = 0; i < 20; i++)
+        add(ledger, "first");
+    expect_whole(ledger, 20);
+    ledger_close(ledger);
+    ledger = open_ledger(folder);
+    add(ledger, "second");
+    expect_whole(ledger, 21);
+    uint64_t *firsts = NULL;
+    size_t count = 0;
+    error err;
+    expect(segments_list(folder, &firsts, &count, &err) == 0 && count > 3, "%zu segments", count);
+    free(firsts);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+TEST(what_a_sync_has_refused_is_read_and_written_again)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct merkle_head head;
+    char text[CHECKPOINT_SIZE];
+    error err;
+    for (int i = 0; i < 12; i++)
+        add(ledger, "before");
+    ledger_distrust(ledger);
+    add(ledger, "behind");
+    expect(ledger_mend(ledger, &err) == 0, "%s", err.text);
+    expect(ledger_checkpoint(ledger, text, &head, &err) == 0 && head.size == 13, "%s", err.text);
+    expect_whole(ledger, 13);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+/* As the kernel does it when it drops a page that it could not write, and reads it again later. */
+TEST(what_a_sync_has_refused_and_is_gone_is_never_signed)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct merkle_head head;
+    char text[CHECKPOINT_SIZE], name[SEGMENT_NAME_SIZE];
+    error err;
+    add(ledger, "covered");
+    expect(ledger_sync(ledger, &err) == 0, "%s", err.text);
+    add(ledger, "dropped");
+    segment_name(0, name);
+    int segment = openat(folder, name, O_RDWR | O_CLOEXEC);
+    struct stat status;
+    expect(segment >= 0 && fstat(segment, &status) == 0 &&
+               pwrite(segment, "\0\0\0\0", 4, status.st_size - 4) == 4,
+           "the end of the last record");
+    (void) close(segment);
+    ledger_distrust(ledger);
+    for (int again = 0; again < 2; again++)
+        expect(ledger_mend(ledger, &err) < 0 && err.code == ERR_UNAVAILABLE &&
+                   ledger_checkpoint(ledger, text, &head, &err) < 0,
+               "it is not believed");
+    ledger_close(ledger);
+    ledger = open_ledger(folder);
+    expect(ledger_take_torn(ledger) > 0, "and is told as torn by the next");
+    expect_whole(ledger, 1);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+TEST(several_writers_make_one_log)
+{
+    int folder = make_folder();
+    struct ledger *one = open_ledger(folder), *other = open_ledger(folder);
+    for (int i = 0; i < 15; i++) {
+        add(one, "one");
+        add(other, "other");
+        if (i == 7)
+            add(other, "again");
+    }
+    expect_whole(other, 31);
+    ledger_close(one); /* with a checkpoint over what it has not seen itself */
+    add(other, "last");
+    expect_whole(other, 32);
+    ledger_close(other);
+    ledger_close(open_ledger(folder));
+    remove_folder(folder);
+}
+
+TEST(what_is_torn_is_cut_off_and_nothing_else)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    add(ledger, "whole");
+    ledger_close(ledger);
+    auto_fd file = openat(folder, "00000000000000000000.log", O_RDWR | O_CLOEXEC);
+    struct stat status;
+    require(fstat(file, &status) == 0, "no segment");
+    off_t whole = status.st_size;
+    for (off_t torn = 1; torn < whole; torn += 7) {
+        auto_bytes bytes = { 0 };
+        char *place = bytes_reserve(&bytes, (size_t) whole);
+        require(pread(file, place, (size_t) whole, 0) == whole, "cannot read");
+        place[8] = 1; /* its frame says it is the next record */
+        require(pwrite(file, place, (size_t) torn, whole) == torn, "cannot write");
+        ledger = open_ledger(folder);
+        expect(ledger_take_torn(ledger) == (uint64_t) torn, "%lld torn bytes", (long long) torn);
+        expect_whole(ledger, 1);
+        ledger_close(ledger);
+        require(fstat(file, &status) == 0 && status.st_size == whole, "%lld bytes are left",
+                (long long) status.st_size);
+    }
+    remove_folder(folder);
+}
+
+TEST(what_a_checkpoint_covers_is_not_cut_off_in_silence)
+{
+    static const struct ledger_settings settings = { .segment_most = 1 << 20 };
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    error err;
+    add(ledger, "a");
+    add(ledger, "b");
+    ledger_close(ledger);
+    auto_fd file = openat(folder, "00000000000000000000.log", O_RDWR | O_CLOEXEC);
+    struct stat status;
+    require(fstat(file, &status) == 0, "no segment");
+    static const int cuts[] = { 1, 100 };
+    for_each(cut, cuts) {
+        require(ftruncate(file, status.st_size - *cut) == 0, "cannot cut");
+        expect(ledger_open(folder, &settings, &ledger, &err) < 0 && strstr(err.text, "record 1"),
+               "opened with %d bytes missing: %s", *cut, err.text);
+    }
+    require(ftruncate(file, 0) == 0, "cannot cut");
+    expect(ledger_open(folder, &settings, &ledger, &err) < 0, "opened without its records");
+    require(unlinkat(folder, "00000000000000000000.log", 0) == 0, "cannot remove");
+    expect(ledger_open(folder, &settings, &ledger, &err) < 0, "opened without its segment");
+    remove_folder(folder);
+}
+
+struct told {
+    const char *wanted;
+    bool is_named;
+    unsigned count;
+    char first[64];
+};
+
+static void hear(void *context, const char *what, const char *why)
+{
+    struct told *told = context;
+    (void) why;
+    told->is_named |= told->wanted && strncmp(what, told->wanted, strlen(told->wanted)) == 0;
+    if (told->count++ == 0)
+        (void) snprintf(told->first, sizeof told->first, "%s", what);
+}
+
+static void expect_named(int folder, const struct public_key *key, const char *what, off_t at)
+{
+    struct told told = { .wanted = what };
+    struct verify_order order = { .folder = folder, .key = key, .problem = hear, .context = &told };
+    struct verify_report report;
+    error err;
+    require(log_verify(&order, &report, &err) == 0, "%s", err.text);
+    expect(what ? told.is_named : told.count == 0, "byte %lld: '%s' is told, not '%s'",
+           (long long) at, told.first, what ? what : "");
+}
+
+struct place {
+    const char *file;
+    const char *named[2]; /* in the first half, and in the second */
+};
+
+static void change_each_byte(int folder, const struct public_key *key, const struct place *place)
+{
+    auto_fd file = openat(folder, place->file, O_RDWR | O_CLOEXEC);
+    struct stat status;
+    require(fstat(file, &status) == 0, "no %s", place->file);
+    for (off_t at = 0; at < status.st_size; at++) {
+        unsigned char byte;
+        require(pread(file, &byte, 1, at) == 1, "cannot read");
+        unsigned char other = byte ^ (unsigned char) (1 << at % 8);
+        require(pwrite(file, &other, 1, at) == 1, "cannot write");
+        expect_named(folder, key, place->named[at >= status.st_size / 2], at);
+        require(pwrite(file, &byte, 1, at) == 1, "cannot write");
+    }
+}
+
+TEST(no_byte_of_a_log_changes_unseen)
+{
+    static const struct place facts[] = {
+        { "00000000000000000000.log", { "record 0", "record 1" } },
+        { "tree", { "tree", "tree" } },
+        { "checkpoint", { "checkpoint", "checkpoint" } },
+    };
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    add(ledger, "one");
+    add(ledger, "two");
+    struct public_key key = *ledger_key(ledger);
+    ledger_close(ledger);
+    expect_named(folder, &key, NULL, -1);
+    for_each(fact, facts)
+        change_each_byte(folder, &key, fact);
+    remove_folder(folder);
+}
+
+static void note(struct intents *intents, const char *id, unsigned *ret_slot)
+{
+    static const struct opening_key nonce = { { 0 } };
+    struct receipt_facts facts = { .nonce = &nonce, .id = id, .kind = "run", .submitted_ms = 5 };
+    auto_bytes opened = { 0 };
+    struct intent intent = { .id = id, .opened = &opened };
+    error err;
+    require(statement_write_opened(&facts, &opened, &err) == 0 &&
+                intents_note(intents, &intent, ret_slot, &err) == 0,
+            "%s", err.text);
+}
+
+TEST(what_was_open_is_told_as_lost_once)
+{
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct intents *intents = NULL;
+    unsigned slots[3], lost = 9;
+    error err;
+    require(intents_open(folder, ledger, &intents, &err) == 0, "%s", err.text);
+    note(intents, "run_open", &slots[0]);
+    note(intents, "run_ended", &slots[1]);
+    note(intents, "run_told", &slots[2]);
+    intents_strike(intents, slots[1]);
+    static const struct opening_key nonce = { { 0 } };
+    struct receipt_facts facts = {
+        .nonce = &nonce, .id = "run_told", .kind = "run", .verdict.limit = LIMITS
+    };
+    struct fact_place machine = { .version = "1" };
+    struct statement_place place = { .origin = "x" };
+    auto_bytes statement = { 0 };
+    require(ledger_begin(ledger, &place.before, &err) == 0 &&
+                statement_write(&facts, &machine, &place, &statement, &err) == 0 &&
+                ledger_commit(ledger, TYPE_STATEMENT, &statement, &err) == 0,
+            "%s", err.text);
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 0,
+           "a living daemon's runs are lost: %u", lost);
+    intents_close(intents); /* as death would: the file stays, its lock goes */
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 1, "%u are lost", lost);
+    expect(ledger_size(ledger) == 2, "%llu records", (unsigned long long) ledger_size(ledger));
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == 0, "again: %u", lost);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+/* The first notes are stored into memory of the file, those behind them are written: both are found
+ * in it, and so is what of both was struck out. */
+TEST(more_notes_than_are_stored_are_lost_as_well)
+{
+    enum { NOTES = 600, STRUCK = 100 };
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct intents *intents = NULL;
+    unsigned slots[NOTES], lost = 0;
+    error err;
+    require(intents_open(folder, ledger, &intents, &err) == 0, "%s", err.text);
+    for (unsigned i = 0; i < NOTES; i++) {
+        char id[32];
+        (void) snprintf(id, sizeof id, "run_%u", i);
+        note(intents, id, &slots[i]);
+    }
+    for (unsigned i = 0; i < STRUCK; i++)
+        intents_strike(intents, slots[(size_t) i * NOTES / STRUCK]);
+    note(intents, "run_again", &slots[0]); /* in a place that was struck out */
+    intents_close(intents);
+    expect(intents_recover(folder, ledger, &lost, &err) == 0 && lost == NOTES - STRUCK + 1,
+           "%u are lost", lost);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+TEST(a_checkpoint_that_was_slow_replaces_no_newer_one)
+{
+    int folder = make_folder();
+    struct ledger *one = open_ledger(folder), *other = open_ledger(folder);
+    struct ledger_group group;
+    struct merkle_head head;
+    char text[CHECKPOINT_SIZE];
+    error err;
+    add(one, "first");
+    require(ledger_group_begin(one, &group, &err) == 0 && ledger_group_sync(&group, &err) == 0,
+            "%s", err.text);
+    add(one, "while the disk was slow");
+    expect(ledger_group_end(one, &group, &err) == 0 && ledger_is_dirty(one), "%s", err.text);
+    add(other, "another");
+    require(ledger_sync(other, &err) == 0, "%s", err.text);
+    expect(ledger_group_end(one, &group, &err) == 0, "%s", err.text);
+    ledger_group_done(&group);
+    require(ledger_checkpoint(one, text, &head, &err) == 0, "%s", err.text);
+    expect(head.size == 3, "the checkpoint covers %llu", (unsigned long long) head.size);
+    ledger_close(one);
+    ledger_close(other);
+    remove_folder(folder);
+}
+
+TEST(a_key_that_others_may_read_is_refused)
+{
+    static const struct ledger_settings settings = { 0 };
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder);
+    struct stat status;
+    error err;
+    ledger_close(ledger);
+    expect(fstatat(folder, "key", &status, 0) == 0 && (status.st_mode & 0777) == 0600, "mode %o",
+           status.st_mode & 0777U);
+    require(fchmodat(folder, "key", 0640, 0) == 0, "cannot change its mode");
+    expect(ledger_open(folder, &settings, &ledger, &err) < 0 && strstr(err.text, "600"), "opened");
+    remove_folder(folder);
+}
+
+/* Such as a folder of that name: the log may have told of that key, so nobody may drop it. */
+TEST(a_next_key_that_cannot_be_read_stays)
+{
+    static const struct ledger_settings settings = { 0 };
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder), *other = NULL;
+    struct merkle_head head;
+    error err;
+    add(ledger, "one");
+    require(mkdirat(folder, "key.next", 0700) == 0, "no folder");
+    expect(ledger_begin(ledger, &head, &err) < 0, "it begins a record");
+    expect(faccessat(folder, "key.next", F_OK, 0) == 0, "key.next is gone");
+    expect(ledger_open(folder, &settings, &other, &err) < 0, "it is opened");
+    expect(faccessat(folder, "key.next", F_OK, 0) == 0, "key.next is gone");
+    require(unlinkat(folder, "key.next", AT_REMOVEDIR) == 0, "it cannot be removed");
+    int file = openat(folder, "key.next", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    require(file >= 0 && write(file, "torn", 4) == 4, "no file");
+    (void) close(file);
+    expect(ledger_begin(ledger, &head, &err) < 0, "it begins a record");
+    expect(faccessat(folder, "key.next", F_OK, 0) == 0, "key.next is gone");
+    require(unlinkat(folder, "key.next", 0) == 0, "it cannot be removed");
+    add(ledger, "two"); /* and the lock was given back */
+    expect_whole(ledger, 2);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+/* Puts a record together; it is committed, or signed ahead for the case that it is. */
+static void write_word(struct ledger *ledger, const char *word, bool is_foreseen)
+{
+    struct statement_place place = { .origin = ledger_key(ledger)->name, .id = "ahead" };
+    struct event_field fields[] = { { "word", word, 0 }, { NULL, NULL, 0 } };
+    auto_bytes payload = { 0 };
+    error err;
+    require(ledger_begin(ledger, &place.before, &err) == 0 &&
+                statement_write_event("test.word", fields, &place, &payload, &err) == 0,
+            "%s", err.text);
+    if (is_foreseen)
+        ledger_foresee(ledger, TYPE_EVENT, &payload);
+    else
+        require(ledger_commit(ledger, TYPE_EVENT, &payload, &err) == 0, "%s", err.text);
+}
+
+/* Whatever was signed ahead, what is written is what is committed, signed, in its place. */
+TEST(what_was_foreseen_is_written_only_if_it_came_true)
+{
+    static const char *const words[][2] = { /* foreseen, written */
+                                            { "same", "same" },
+                                            { "same", "other" },
+                                            { "short", "longer than that" },
+                                            { "twice", "twice" }
+    };
+    int folder = make_folder();
+    struct ledger *ledger = open_ledger(folder), *other = open_ledger(folder);
+    for (size_t i = 0; i < 4; i++) {
+        auto_bytes record = { 0 };
+        struct envelope envelope;
+        error err;
+        write_word(ledger, words[i][0], true);
+        write_word(ledger, words[i][1], false);
+        require(ledger_read(ledger, i, &record, &err) == 0 &&
+                    envelope_read(record.data, record.size, &envelope, &err) == 0,
+                "%s", err.text);
+        expect(strstr(bytes_text(&envelope.payload), words[i][1]), "%s is not written: %s",
+               words[i][1], bytes_text(&envelope.payload));
+        envelope_done(&envelope);
+    }
+    write_word(ledger, "overtaken", true);
+    add(other, "between"); /* gives the lock to another writer, whose record changes the place */
+    write_word(ledger, "overtaken", false);
+    write_word(ledger, "overtaken", false); /* not foreseen again */
+    expect_whole(ledger, 7);
+    ledger_close(other);
+    ledger_close(ledger);
+    remove_folder(folder);
+}
+
+static off_t size_of(int folder, const char *name)
+{
+    struct stat status;
+    return fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ? -1 : status.st_size;
+}
+
+static void expect_not_added(int folder, const struct bytes *record, int32_t code, int os)
+{
+    off_t before = size_of(folder, "key.chain");
+    error err = { 0 };
+    errno = EDOM; /* of something before */
+    expect(key_chain_add(folder, record, &err) < 0 && err.code == code && err.os == os,
+           "code %d, errno %d: %s", err.code, err.os, err.text);
+    expect(size_of(folder, "key.chain") == before, "key.chain is another");
+}
+
+TEST(a_chain_that_cannot_grow_says_why)
+{
+    int folder = make_folder();
+    auto_bytes record = { 0 };
+    struct rlimit old, small = { 0 };
+    error err;
+    bytes_add_text(&record, "a record");
+    require(symlinkat("elsewhere", folder, ".key.chain.new") == 0, "no link");
+    expect(key_chain_add(folder, &record, &err) == 0, "%s", err.text);
+    expect(size_of(folder, "elsewhere") < 0 && size_of(folder, "key.chain") == 9, "it went astray");
+    require(getrlimit(RLIMIT_FSIZE, &old) == 0 && signal(SIGXFSZ, SIG_IGN) != SIG_ERR, "no limit");
+    small.rlim_cur = 12; /* as a disk with so many bytes left: the write is short, the next fails */
+    small.rlim_max = old.rlim_max;
+    require(setrlimit(RLIMIT_FSIZE, &small) == 0, "no limit");
+    expect_not_added(folder, &record, ERR_SYSTEM, EFBIG);
+    require(setrlimit(RLIMIT_FSIZE, &old) == 0, "no limit");
+    int file = openat(folder, "key.chain", O_WRONLY | O_CLOEXEC);
+    require(file >= 0 && ftruncate(file, CHAIN_FILE_MOST - 4) == 0, "it does not grow");
+    (void) close(file);
+    expect_not_added(folder, &record, ERR_LIMIT, 0);
+    require(unlinkat(folder, "key.chain", 0) == 0 && symlinkat("x", folder, "key.chain") == 0,
+            "no link");
+    expect_not_added(folder, &record, ERR_SYSTEM, ELOOP);
+    remove_folder(folder);
+}
+
+TEST(ids_carry_their_index)
+{
+    static const uint64_t indices[] = { 0, 1, 77, UINT64_C(0xFFFFFFFFFFFF) };
+    char id[RECEIPT_ID_SIZE];
+    uint64_t index;
+    error err;
+    for_each(wanted, indices) {
+        receipt_make_id(*wanted, id);
+        expect(receipt_read_id(id, &index, &err) == 0 && index == *wanted, "%s", id);
+    }
+    static const char *const wrong[] = { "", "rcp_", "run_00000000000000000000000000000000",
+                                         "rcp_0000000000000000000000000000000G" };
+    for_each(text, wrong)
+        expect(receipt_read_id(*text, &index, &err) < 0, "'%s' is an id", *text);
+}
+
+TESTS(CASE(records_are_found_again_across_segments), CASE(no_byte_of_a_log_changes_unseen),
+      CASE(several_writers_make_one_log), CASE(what_is_torn_is_cut_off_and_nothing_else),
+      CASE(what_a_checkpoint_covers_is_not_cut_off_in_silence),
+      CASE(a_checkpoint_that_was_slow_replaces_no_newer_one),
+      CASE(what_was_open_is_told_as_lost_once), CASE(more_notes_than_are_stored_are_lost_as_well),
+      CASE(a_key_that_others_may_read_is_refused), CASE(a_next_key_that_cannot_be_read_stays),
+      CASE(a_chain_that_cannot_grow_says_why),
+      CASE(what_a_sync_has_refused_is_read_and_written_again),
+      CASE(what_a_sync_has_refused_and_is_gone_is_never_signed),
+      CASE(what_was_foreseen_is_written_only_if_it_came_true), CASE(ids_carry_their_index))

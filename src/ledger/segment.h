@@ -1,0 +1,60 @@
+/* segment.h - a file of the log: records one behind another, each in a frame.
+ *
+ *     magic u32 | size u32 | index u64 | check u8[8] | size bytes        (little endian)
+ *
+ * The index counts through all segments without a gap; a segment is named by its first. The check
+ * is the beginning of the record's leaf hash: it tells a torn record from a whole one, and costs
+ * nothing that the tree does not need anyway. */
+#pragma once
+
+#include "base/bytes.h"
+#include "ledger/merkle.h"
+
+enum { FRAME_SIZE = 24, RECORD_MOST = 4 * 1024 * 1024, SEGMENT_NAME_SIZE = 25 };
+
+struct record {
+    uint64_t index;
+    uint64_t offset;  /* of its frame */
+    const char *data; /* valid while the segment is mapped */
+    size_t size;
+    unsigned char check[8];
+};
+
+void frame_write(uint64_t index, size_t size, const struct merkle_hash *leaf,
+                 unsigned char ret_frame[FRAME_SIZE]);
+
+/* "00000000000000000042.log" */
+void segment_name(uint64_t first, char ret_name[SEGMENT_NAME_SIZE]);
+bool segment_name_read(const char *name, uint64_t *ret_first);
+
+/* A segment, mapped to be read. */
+struct segment {
+    const char *data;
+    size_t size;
+};
+
+int segment_map(int file, struct segment *ret_segment, error *err);
+void segment_unmap(struct segment *segment);
+
+enum { SEGMENT_RECORD = 0, SEGMENT_END = 1, SEGMENT_TORN = 2 };
+
+/* Reads the frame at `offset`; its record must have this index. The check is not compared.
+ * Returns SEGMENT_RECORD, SEGMENT_END (nothing more), SEGMENT_TORN (what is there is no whole frame
+ * of that index). */
+int segment_next(const struct segment *segment, uint64_t offset, uint64_t index,
+                 struct record *ret_record);
+
+/* Does the record fit its check? Gives its leaf hash. */
+bool record_is_whole(const struct record *record, struct merkle_hash *ret_leaf);
+
+/* Lists the segments of a log's folder, sorted. Gives *ret_firsts, which the caller frees. */
+int segments_list(int folder, uint64_t **ret_firsts, size_t *ret_count, error *err);
+
+/* Adds record `index` to `out`. Fails  ERR_NOT_FOUND  it does not exist, or retention took it. */
+int segments_read(int folder, uint64_t index, struct bytes *out, error *err);
+
+/* Calls `each` with every record from `from` on, in order; it returns 0 to go on, else what is
+ * returned. Ends at the first frame that is torn. */
+int segments_each(int folder, uint64_t from,
+                  int (*each)(void *context, const struct record *record, error *err),
+                  void *context, error *err);

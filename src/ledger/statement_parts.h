@@ -1,0 +1,26 @@
+/* statement_parts.h - pieces that statements of every kind have in common, as members of the object
+ * that is open. */
+#pragma once
+
+#include "ledger/opening.h"
+#include "ledger/statement.h"
+#include "json/canonical_writer.h"
+
+void part_digest(struct jcs *json, const struct fact_named *named);
+void part_named(struct jcs *json, const char *key, const struct fact_named *named);
+void part_known(struct jcs *json, const char *key, bool is_known, int64_t value);
+void part_moment(struct jcs *json, const char *key, int64_t at_ms);
+void part_caller(struct jcs *json, const struct receipt_facts *facts);
+void part_execution(struct jcs *json, const struct receipt_facts *facts);
+void part_place(struct jcs *json, const struct statement_place *place);
+/* What a hash is committed to: `group` and `name` say of what it is. */
+struct part_commitment {
+    const struct opening_key *nonce;
+    const char *group, *name, *sha256;
+};
+void part_commitment(struct jcs *json, const char *key, const struct part_commitment *what);
+void part_digests(struct jcs *json, const char *name, const char *algorithm, const char *digest);
+void part_subject(struct jcs *json, const char *name, const struct part_commitment *what);
+void part_file(struct jcs *json, const struct opening_key *nonce, const char *group,
+               const struct fact_file *file);
+int part_give(struct jcs *json, struct bytes *out, error *err);

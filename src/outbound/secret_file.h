@@ -1,0 +1,18 @@
+/* secret_file.h - reads a file with secrets, if nobody else can. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+enum { CLOSED_FILE_MOST = 65536 };
+
+struct closed_file {
+    int file;                /* open for reading */
+    const char *what, *path; /* for failures: "secrets file" */
+};
+
+/* It must be an ordinary file of root or of this user, and closed to everybody else.
+ * Fails  ERR_BAD_REQUEST  the cause and the fix, the file named; ERR_SYSTEM */
+int closed_file_read(const struct closed_file *closed, char ret_text[CLOSED_FILE_MOST],
+                     size_t *ret_size, error *err);

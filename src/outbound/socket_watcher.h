@@ -1,0 +1,19 @@
+/* socket_watcher.h - sockets of a library that wants to be told when they are ready, on the loop.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <uv.h>
+
+typedef void watched_ready(void *context, int socket, bool reads, bool writes);
+
+struct watched_sockets {
+    uv_loop_t *loop;
+    watched_ready *ready;
+    void *context;
+    struct watched *first;
+};
+
+/* The library wants to hear of this socket, or with neither not any more: it may close it then.
+ * Returns -1 if it cannot be watched. */
+int watched_change(struct watched_sockets *sockets, int socket, bool reads, bool writes);

@@ -1,0 +1,354 @@
+/* network_file.c - see network_file.h. A rule that could not be kept is refused here, so that no
+ * file promises what glovebox-egress does not hold. */
+#include "policy/network_file.h"
+
+#include "base/table.h"
+#include "base/text.h"
+#include "model/limits.h"
+#include "policy/address.h"
+#include "policy/network_endpoints.h"
+#include "policy/network_methods.h"
+#include "policy/network_parts.h"
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PORT_HTTP = 80, PORT_TLS = 443 };
+
+/* What one item of `allow` says; each of its paths becomes a rule of its own. */
+struct item {
+    struct network_rule rule;
+    const struct yaml_node *paths;
+    bool has_host, has_ports, has_methods;
+    bool is_wish, is_endpoint;
+};
+
+typedef int read_part(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                      error *err);
+
+static int read_host(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                     error *err)
+{
+    struct network_rule *rule = &item->rule;
+    if (value->kind != YAML_TEXT || value->empty)
+        return yaml_fail(yaml, value, err, "host is a name; write api.example.org");
+    const char *name = value->text;
+    rule->any_below = strncmp(name, "*.", 2) == 0;
+    name += rule->any_below ? 2 : 0;
+    if (host_name_is_literal(name, strlen(name)))
+        return yaml_fail(yaml, value, err, "'%.*s' is an address; write network: %.*s",
+                         text_head(name, 48), name, text_head(name, 48), name);
+    if (host_name_canonical(name, strlen(name), rule->host) < 0)
+        return yaml_fail(yaml, value, err,
+                         "'%.*s' is no host name; write letters, digits, hyphens and dots",
+                         text_head(value->text, 48), value->text);
+    if (strcmp(rule->host, "localhost") == 0)
+        return yaml_fail(yaml, value, err,
+                         "localhost is the sandbox itself inside; for this machine write {network: "
+                         "127.0.0.1/32} with its ports, or an endpoint");
+    if (rule->any_below && !strchr(rule->host, '.'))
+        return yaml_fail(yaml, value, err,
+                         "'*.%.*s' is everybody's; name at least two labels after the star",
+                         text_head(rule->host, 48), rule->host);
+    item->is_endpoint = network_is_endpoint(rule->host);
+    if (item->is_endpoint && !item->is_wish)
+        return yaml_fail(yaml, value, err, "names of endpoints belong under network.endpoints");
+    item->has_host = true;
+    return 0;
+}
+
+static int read_addresses(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                          error *err)
+{
+    struct network_rule *rule = &item->rule;
+    if (value->kind != YAML_TEXT || network_read(value->text, rule->network, &rule->prefix) < 0)
+        return yaml_fail(yaml, value, err,
+                         "network is a block of addresses; write 10.1.0.0/16, host bits zero");
+    rule->has_network = true;
+    return 0;
+}
+
+int network_read_number(const struct yaml *yaml, const struct yaml_node *value, unsigned long most,
+                        unsigned long *ret_number, error *err)
+{
+    char *end = NULL;
+    errno = 0;
+    if (value->kind == YAML_TEXT && value->text[0] >= '0' && value->text[0] <= '9')
+        *ret_number = strtoul(value->text, &end, 10);
+    if (!end || *end || errno != 0 || *ret_number == 0 || *ret_number > most)
+        return yaml_fail(yaml, value, err, "no number from 1 to %lu", most);
+    return 0;
+}
+
+static int read_ports(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                      error *err)
+{
+    struct network_rule *rule = &item->rule;
+    if (value->kind != YAML_SEQUENCE || value->children == 0 ||
+        value->children > NETWORK_PORTS_MOST)
+        return yaml_fail(yaml, value, err, "ports is a list of 1 to %d; write [443]",
+                         NETWORK_PORTS_MOST);
+    for (const struct yaml_node *port = yaml_first(yaml, value); port;
+         port = yaml_next(yaml, port)) {
+        unsigned long number = 0;
+        if (network_read_number(yaml, port, 65535, &number, err) < 0)
+            return -1;
+        if (number == 53 || number == 3128)
+            return yaml_fail(yaml, port, err,
+                             "port %lu is taken inside for names or the proxy; use another",
+                             number);
+        rule->ports[rule->port_count++] = (uint16_t) number;
+    }
+    item->has_ports = true;
+    return 0;
+}
+
+int network_read_methods(const struct yaml *yaml, const struct yaml_node *value, uint32_t *methods,
+                         error *err)
+{
+    if (value->kind != YAML_SEQUENCE || value->children == 0)
+        return yaml_fail(yaml, value, err, "methods is a list; write [GET, HEAD]");
+    for (const struct yaml_node *name = yaml_first(yaml, value); name;
+         name = yaml_next(yaml, name)) {
+        uint32_t bit = 0;
+        for_each(row, network_methods)
+            if (name->kind == YAML_TEXT && strcmp(name->text, row->name) == 0)
+                bit = row->bit;
+        if (bit == 0)
+            return yaml_fail(yaml, name, err,
+                             "no method; they are GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+        *methods |= bit;
+    }
+    return 0;
+}
+
+static int read_methods(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                        error *err)
+{
+    item->has_methods = true;
+    return network_read_methods(yaml, value, &item->rule.methods, err);
+}
+
+int network_check_paths(const struct yaml *yaml, const struct yaml_node *value, error *err)
+{
+    if (value->kind != YAML_SEQUENCE || value->children == 0)
+        return yaml_fail(yaml, value, err, "paths is a list; write [\"/repos/\"]");
+    for (const struct yaml_node *path = yaml_first(yaml, value); path; path = yaml_next(yaml, path))
+        if (path->kind != YAML_TEXT || path->text[0] != '/' || path->length >= NETWORK_PATH_SIZE ||
+            strpbrk(path->text, "%?#\\ "))
+            return yaml_fail(yaml, path, err,
+                             "a path begins with a slash, has no %%, ? or #, and at most %d bytes",
+                             NETWORK_PATH_SIZE - 1);
+    return 0;
+}
+
+static int read_paths(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                      error *err)
+{
+    item->paths = value;
+    return network_check_paths(yaml, value, err);
+}
+
+static int read_intercept(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                          error *err)
+{
+    item->rule.intercept = value->kind == YAML_TEXT && strcmp(value->text, "true") == 0;
+    if (!item->rule.intercept && (value->kind != YAML_TEXT || strcmp(value->text, "false") != 0))
+        return yaml_fail(yaml, value, err, "intercept is true or false");
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    read_part *read;
+} parts[] = {
+    { "host", read_host },       { "network", read_addresses }, { "ports", read_ports },
+    { "methods", read_methods }, { "paths", read_paths },       { "intercept", read_intercept },
+};
+
+static int read_item(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                     error *err)
+{
+    if (value->kind == YAML_TEXT)
+        return read_host(yaml, value, item, err);
+    if (value->kind != YAML_MAPPING)
+        return yaml_fail(yaml, value, err, "no rule; write {host: api.example.org, ports: [443]}");
+    unsigned seen = 0;
+    for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
+        const struct yaml_node *part = yaml_next(yaml, key);
+        size_t index = 0;
+        while (index < COUNT_OF(parts) &&
+               (key->kind != YAML_TEXT || strcmp(key->text, parts[index].name) != 0))
+            index++;
+        if (index == COUNT_OF(parts))
+            return yaml_fail(
+                yaml, key, err,
+                "unknown key; keys are host, network, ports, methods, paths, intercept");
+        if (seen & (1U << index))
+            return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", parts[index].name);
+        seen |= 1U << index;
+        if (parts[index].read(yaml, part, item, err) < 0)
+            return -1;
+        key = yaml_next(yaml, part);
+    }
+    return 0;
+}
+
+static int check_item(const struct yaml *yaml, const struct yaml_node *value, struct item *item,
+                      error *err)
+{
+    struct network_rule *rule = &item->rule;
+    if (!item->has_host && !rule->has_network)
+        return yaml_fail(yaml, value, err, "a rule names a host or a network; write host: NAME");
+    if (!item->has_ports) {
+        rule->ports[0] = item->is_endpoint ? PORT_HTTP : PORT_TLS;
+        rule->port_count = 1;
+    }
+    bool looks_inside = item->has_methods || item->paths;
+    if (looks_inside && !item->has_host)
+        return yaml_fail(yaml, value, err, "methods and paths belong to a host; name it");
+    if (rule->intercept && (!item->has_host || item->is_endpoint))
+        return yaml_fail(yaml, value, err, "intercept belongs to a host and its TLS; name it");
+    for (unsigned i = 0; i < rule->port_count; i++) {
+        if (looks_inside && rule->ports[i] == PORT_TLS && !rule->intercept)
+            return yaml_fail(yaml, value, err,
+                             "methods and paths cannot be seen inside TLS; leave them out for port "
+                             "443, have its TLS opened by intercept: true, or allow the host's "
+                             "plain HTTP on another port");
+        if (rule->intercept && rule->ports[i] == PORT_HTTP)
+            return yaml_fail(yaml, value, err,
+                             "port 80 has no TLS to intercept; give it a rule of its own");
+    }
+    return 0;
+}
+
+int network_add_rule(const struct yaml *yaml, const struct yaml_node *value,
+                     const struct network_rule *rule, struct network_policy *policy, error *err)
+{
+    if (policy->count == NETWORK_RULES_MOST)
+        return yaml_fail(yaml, value, err, "more than %d rules (each path is one); remove some",
+                         NETWORK_RULES_MOST);
+    policy->rules[policy->count++] = *rule;
+    return 0;
+}
+
+int network_file_read_allow(const struct yaml *yaml, const struct yaml_node *value,
+                            struct network_policy *policy, error *err)
+{
+    if (value->kind != YAML_SEQUENCE)
+        return yaml_fail(yaml, value, err,
+                         "allow is a list; write [{host: api.example.org, ports: [443]}]");
+    for (const struct yaml_node *entry = yaml_first(yaml, value); entry;
+         entry = yaml_next(yaml, entry)) {
+        struct item item = { .is_wish = policy->is_wish };
+        if (read_item(yaml, entry, &item, err) < 0 || check_item(yaml, entry, &item, err) < 0)
+            return -1;
+        const struct yaml_node *path = item.paths ? yaml_first(yaml, item.paths) : NULL;
+        do {
+            if (path)
+                memcpy(item.rule.path, path->text, path->length + 1);
+            if (network_add_rule(yaml, entry, &item.rule, policy, err) < 0)
+                return -1;
+            path = path ? yaml_next(yaml, path) : NULL;
+        } while (path);
+    }
+    return 0;
+}
+
+static int check_ports(const struct yaml *yaml, const struct yaml_node *value,
+                       const struct network_policy *policy, error *err)
+{
+    uint16_t ports[NETWORK_PORTS_MOST];
+    if (!network_policy_has_all_ports(policy, ports))
+        return yaml_fail(yaml, value, err, "more than %d ports in all rules; use fewer",
+                         NETWORK_PORTS_MOST);
+    return 0;
+}
+
+/* Names only: their files are opened with the policy's other folders (policy/network_set.h). */
+static int read_sets(const struct yaml *yaml, const struct yaml_node *value,
+                     struct network_policy *policy, error *err)
+{
+    if (value->kind != YAML_SEQUENCE || value->children > NETWORK_SETS_MOST)
+        return yaml_fail(yaml, value, err, "sets is a list of at most %d; write [pip]",
+                         NETWORK_SETS_MOST);
+    for (const struct yaml_node *name = yaml_first(yaml, value); name;
+         name = yaml_next(yaml, name)) {
+        if (name->kind != YAML_TEXT || !policy_name_is_valid(name->text))
+            return yaml_fail(yaml, name, err,
+                             "no name of a set; use small letters, digits and dashes");
+        for (unsigned i = 0; i < policy->set_count; i++)
+            if (strcmp(policy->sets[i], name->text) == 0)
+                return yaml_fail(yaml, name, err, "set '%s' is there twice; remove one",
+                                 name->text);
+        memcpy(policy->sets[policy->set_count++], name->text, name->length + 1);
+    }
+    return 0;
+}
+
+static int read_bytes(const struct yaml *yaml, const struct yaml_node *value, uint64_t *ret_bytes,
+                      error *err)
+{
+    if (value->kind != YAML_TEXT || value->empty ||
+        limit_parse(LIMIT_disk, value->text, ret_bytes, err) < 0 || *ret_bytes == 0)
+        return yaml_fail(yaml, value, err, "no amount of bytes; write 10MiB");
+    return 0;
+}
+
+static int read_key(const struct yaml *yaml, const struct yaml_node *key,
+                    const struct yaml_node *value, struct network_policy *policy, error *err)
+{
+    unsigned long connections = 0;
+    if (key->kind == YAML_TEXT && strcmp(key->text, "allow") == 0)
+        return network_file_read_allow(yaml, value, policy, err);
+    if (key->kind == YAML_TEXT && strcmp(key->text, "endpoints") == 0 && !policy->is_wish)
+        return network_endpoints_read(yaml, value, policy, err);
+    if (key->kind == YAML_TEXT && strcmp(key->text, "sets") == 0 && !policy->is_wish)
+        return read_sets(yaml, value, policy, err);
+    if (key->kind == YAML_TEXT && strcmp(key->text, "bytes") == 0)
+        return read_bytes(yaml, value, &policy->sent, err);
+    if (key->kind == YAML_TEXT && strcmp(key->text, "received") == 0)
+        return read_bytes(yaml, value, &policy->received, err);
+    if (key->kind != YAML_TEXT || strcmp(key->text, "connections") != 0)
+        return yaml_fail(
+            yaml, key, err,
+            "unknown key; keys are allow, endpoints, sets, bytes, received, connections");
+    if (network_read_number(yaml, value, 1024, &connections, err) < 0)
+        return -1;
+    policy->connections = (uint32_t) connections;
+    return 0;
+}
+
+static int read_keys(const struct yaml *yaml, const struct yaml_node *value,
+                     struct network_policy *ret_policy, error *err)
+{
+    const char *seen[6];
+    unsigned seen_count = 0;
+    for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
+        const struct yaml_node *part = yaml_next(yaml, key);
+        for (unsigned i = 0; i < seen_count; i++)
+            if (key->kind == YAML_TEXT && strcmp(seen[i], key->text) == 0)
+                return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", key->text);
+        if (read_key(yaml, key, part, ret_policy, err) < 0)
+            return -1;
+        seen[seen_count++] = key->text; /* one of the six: read_key() knows no other */
+        key = yaml_next(yaml, part);
+    }
+    return check_ports(yaml, value, ret_policy, err);
+}
+
+int network_file_read(const struct yaml *yaml, const struct yaml_node *value,
+                      struct network_policy *ret_policy, error *err)
+{
+    *ret_policy = (struct network_policy){ .connections = NETWORK_CONNECTIONS };
+    return read_keys(yaml, value, ret_policy, err);
+}
+
+int network_wish_file_read(const struct yaml *yaml, const struct yaml_node *value,
+                           struct network_policy *ret_policy, error *err)
+{
+    *ret_policy = (struct network_policy){ .is_wish = true };
+    return read_keys(yaml, value, ret_policy, err);
+}

@@ -1,0 +1,109 @@
+/* network_policy.h - what of the network a policy lets a run reach, as plain values. What is not
+ * listed is refused; an empty list is no network (docs/network.md). */
+#pragma once
+
+#include "base/host_name.h"
+#include "policy/endpoint_url.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    NETWORK_RULES_MOST = 16,
+    NETWORK_PORTS_MOST = 8, /* of one rule, and of all rules together */
+    NETWORK_PATH_SIZE = 64,
+    NETWORK_CONNECTIONS = 32, /* at once, where the policy does not say */
+    NETWORK_ENDPOINTS_MOST = 8,
+    ENDPOINT_NAME_SIZE = 32,
+    ENDPOINT_HEADERS_MOST = 4,
+    ENDPOINT_HEADER_SIZE = 48,
+    ENDPOINT_IDLE_MS = 120000, /* where the policy does not say */
+    NETWORK_SETS_MOST = 4,
+    NETWORK_SET_NAME_SIZE = 64, /* as that of a policy */
+};
+
+#define ENDPOINT_SUFFIX ".endpoint" /* what code writes after the name of one */
+
+/* Bits, as names of methods stand in the table of network_policy.c. */
+enum network_method {
+    METHOD_GET = 1,
+    METHOD_HEAD = 2,
+    METHOD_POST = 4,
+    METHOD_PUT = 8,
+    METHOD_PATCH = 16,
+    METHOD_DELETE = 32,
+    METHOD_OPTIONS = 64,
+};
+
+struct network_rule {
+    unsigned from_set;         /* 1 for the first of `sets`; 0: the policy's own */
+    char host[HOST_NAME_SIZE]; /* canonical; "" for a rule of addresses */
+    bool any_below;            /* "*.host": any number of labels below it */
+    bool has_network;          /* addresses that are allowed though they are not the internet's */
+    unsigned char network[16]; /* IPv4 mapped */
+    unsigned prefix;
+    unsigned port_count;
+    uint16_t ports[NETWORK_PORTS_MOST];
+    uint32_t methods;             /* bits of enum network_method; 0: all */
+    char path[NETWORK_PATH_SIZE]; /* what the path begins with; "": anything */
+    bool intercept;    /* its ports carry TLS, which is opened: what is asked within is seen */
+    unsigned endpoint; /* where it leads, with a host that ends in ENDPOINT_SUFFIX */
+    unsigned origin;   /* which of its policy's rules it is left of, where a request was narrowed */
+};
+
+/* One upstream that requests to http://NAME.endpoint/ go to. */
+struct network_endpoint {
+    char name[ENDPOINT_NAME_SIZE];
+    struct endpoint_url url;
+    uint32_t rate;    /* requests a minute, all runs together; 0: not limited */
+    uint32_t idle_ms; /* after so long without a byte either way it ends; 0: ENDPOINT_IDLE_MS */
+    unsigned header_count;
+    char headers[ENDPOINT_HEADERS_MOST][ENDPOINT_HEADER_SIZE]; /* whose values are secrets */
+    bool has_network; /* the upstream's addresses may lie in this network */
+    unsigned char network[16];
+    unsigned prefix;
+};
+
+struct network_policy {
+    unsigned count;
+    struct network_rule rules[NETWORK_RULES_MOST];
+    unsigned endpoint_count;
+    struct network_endpoint endpoints[NETWORK_ENDPOINTS_MOST];
+    uint64_t sent;     /* bytes that a run may send, all connections together; 0 = not limited */
+    uint64_t received; /* the same that it may receive */
+    uint32_t connections;
+    unsigned set_count; /* named sets; what they allow is among `rules` (policy/network_set.h) */
+    char sets[NETWORK_SETS_MOST][NETWORK_SET_NAME_SIZE];
+    unsigned listen_count; /* ports that are listened on inside, where these are not the rules' */
+    uint16_t listens[NETWORK_PORTS_MOST];
+    bool is_wish; /* of a request: endpoints are hosts like others */
+};
+
+/* All ports of all rules, each once, in order. Returns how many. */
+unsigned network_policy_ports(const struct network_policy *policy,
+                              uint16_t ret_ports[NETWORK_PORTS_MOST]);
+
+/* True if TLS is intercepted for some host: the sandbox is given certificates to trust. */
+bool network_policy_intercepts(const struct network_policy *policy);
+
+/* True for NAME.endpoint. */
+bool network_is_endpoint(const char *host);
+
+/* Where the rule leads: NULL for the host itself. */
+const struct network_endpoint *network_rule_endpoint(const struct network_policy *policy,
+                                                     const struct network_rule *rule);
+
+/* The same; false if there are more of them than fit. */
+bool network_policy_has_all_ports(const struct network_policy *policy,
+                                  uint16_t ret_ports[NETWORK_PORTS_MOST]);
+
+/* A rule as a person writes it: "api.github.com:443", "*.debian.org:80 GET,HEAD /debian/". Digests
+ * of policies are made of these texts: the longest rule and the longest endpoint are written whole.
+ */
+enum { NETWORK_RULE_TEXT = 768 };
+void network_rule_write(const struct network_rule *rule, char ret_text[NETWORK_RULE_TEXT]);
+
+/* "github.endpoint -> https://api.github.com:443 with Authorization, 60 a minute, idle 30000 ms".
+ */
+void network_endpoint_write(const struct network_endpoint *endpoint,
+                            char ret_text[NETWORK_RULE_TEXT]);

@@ -1,0 +1,172 @@
+/* settings.c - the table, and values held against it. */
+#include "policy/settings.h"
+
+#include "base/table.h"
+#include "base/text.h"
+#include "policy/yaml.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RESTART = 0, RELOAD = 1 };
+
+const struct setting_row setting_rows[SETTINGS] = {
+#define SETTING(key, flag, type, start, least, most, when, text) \
+    [SETTING_##key] = { #key, flag, SETTING_##type, start, least, most, when, text },
+#include "policy/settings.def"
+};
+
+/* Words that a type takes; a word's place is its number. */
+static const char *const words[][5] = {
+    [SETTING_FLAG] = { "false", "true", NULL },
+    [SETTING_LEVEL] = { "error", "warning", "notice", "debug", NULL },
+    [SETTING_FORMAT] = { "logfmt", "json", NULL },
+};
+
+void settings_init(struct settings *settings)
+{
+    error unused;
+    for (enum setting_id id = 0; id < SETTINGS; id++)
+        (void) settings_set(settings, id, setting_rows[id].start, "default", &unused);
+}
+
+enum setting_id setting_find(const char *key)
+{
+    enum setting_id id = 0;
+    while (id < SETTINGS && strcmp(setting_rows[id].key, key) != 0)
+        id++;
+    return id;
+}
+
+static int read_word(const struct setting_row *row, const char *value, uint64_t *ret_number,
+                     error *err)
+{
+    char all[64] = "";
+    for (size_t i = 0; words[row->type][i]; i++) {
+        if (strcmp(words[row->type][i], value) == 0) {
+            *ret_number = i;
+            return 0;
+        }
+        size_t used = strlen(all);
+        (void) snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "",
+                        words[row->type][i]);
+    }
+    return fail(err, ERR_BAD_REQUEST, "%s must be one of %s, not '%.40s'", row->key, all, value);
+}
+
+static int read_count(const struct setting_row *row, const char *value, uint64_t *ret_number,
+                      error *err)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long number = strtoull(value, &end, 10);
+    if (*value < '0' || *value > '9' || *end || errno != 0 || number < row->least ||
+        number > row->most)
+        return fail(err, ERR_BAD_REQUEST, "%s must be %" PRIu64 " to %" PRIu64 ", not '%.40s'",
+                    row->key, row->least, row->most, value);
+    *ret_number = number;
+    return 0;
+}
+
+int settings_set(struct settings *settings, enum setting_id id, const char *value,
+                 const char *origin, error *err)
+{
+    const struct setting_row *row = &setting_rows[id];
+    struct setting_value read = { 0 };
+    if (strlen(value) >= sizeof read.text)
+        return fail(err, ERR_BAD_REQUEST, "%s is longer than %zu bytes", row->key,
+                    sizeof read.text - 1);
+    if (strpbrk(value, "\n\t") || text_find_unclean(value, strlen(value)) != strlen(value))
+        return fail(err, ERR_BAD_REQUEST, "%s has a control character, or is not UTF-8", row->key);
+    if (row->type == SETTING_COUNT && read_count(row, value, &read.number, err) < 0)
+        return -1;
+    if (row->type != SETTING_COUNT && row->type != SETTING_TEXT &&
+        read_word(row, value, &read.number, err) < 0)
+        return -1;
+    (void) snprintf(read.text, sizeof read.text, "%s", value);
+    (void) snprintf(read.origin, sizeof read.origin, "%s", origin);
+    settings->list[id] = read;
+    return 0;
+}
+
+static int read_entry(struct settings *settings, const struct yaml *yaml,
+                      const struct yaml_node *key, uint64_t *seen, error *err)
+{
+    const struct yaml_node *value = yaml_next(yaml, key);
+    enum setting_id id = key->kind == YAML_TEXT ? setting_find(key->text) : SETTINGS;
+    char origin[SETTING_ORIGIN_SIZE];
+    if (id == SETTINGS)
+        return yaml_fail(yaml, key, err,
+                         "nothing is called '%.40s' here; glovebox config show lists "
+                         "what is",
+                         key->kind == YAML_TEXT ? key->text : "");
+    if (*seen & UINT64_C(1) << id)
+        return yaml_fail(yaml, key, err, "'%s' is there twice; keep one", key->text);
+    *seen |= UINT64_C(1) << id;
+    if (value->kind != YAML_TEXT)
+        return yaml_fail(yaml, value, err, "'%s' takes one value", key->text);
+    (void) snprintf(origin, sizeof origin, "%.*s:%d:%d", 120, yaml->label, value->line,
+                    value->column);
+    if (settings_set(settings, id, value->text, origin, err) < 0)
+        return yaml_under(yaml, value, err);
+    return 0;
+}
+
+/* The file that comes with glovebox is one: every setting is a comment. */
+static bool has_comments_only(const char *text, size_t length)
+{
+    const char *end = text + length;
+    for (bool is_comment = false; text < end; text++) {
+        is_comment = (is_comment || *text == '#') && *text != '\n';
+        if (!is_comment && *text != ' ' && *text != '\r' && *text != '\n')
+            return false;
+    }
+    return true;
+}
+
+int settings_read(struct settings *settings, const char *label, const char *text, size_t length,
+                  error *err)
+{
+    struct yaml yaml;
+    uint64_t seen = 0;
+    int result = 0;
+    _Static_assert(SETTINGS <= 64, "a bit for each");
+    if (has_comments_only(text, length))
+        return 0;
+    if (yaml_init(&yaml, label, text, length, err) < 0)
+        return -1;
+    const struct yaml_node *root = &yaml.nodes[0];
+    if (root->kind != YAML_MAPPING)
+        result = yaml_fail(&yaml, root, err,
+                           "the file holds no settings; write \"name: value\" on each line");
+    const struct yaml_node *key = result == 0 ? yaml_first(&yaml, root) : NULL;
+    while (key && result == 0) {
+        result = read_entry(settings, &yaml, key, &seen, err);
+        key = yaml_next(&yaml, yaml_next(&yaml, key));
+    }
+    yaml_done(&yaml);
+    return result;
+}
+
+unsigned settings_differ(const struct settings *before, const struct settings *after, bool reloads,
+                         char *text, size_t size)
+{
+    unsigned count = 0;
+    size_t used = 0;
+    text[0] = '\0';
+    for (enum setting_id id = 0; id < SETTINGS; id++) {
+        const char *was = before->list[id].text;
+        const char *is = after->list[id].text;
+        if (setting_rows[id].reloads != reloads || strcmp(was, is) == 0)
+            continue;
+        if (used < size)
+            used +=
+                (size_t) snprintf(text + used, size - used, "%s%s %s -> %s", count > 0 ? ", " : "",
+                                  setting_rows[id].key, *was ? was : "unset", *is ? is : "unset");
+        count++;
+    }
+    return count;
+}

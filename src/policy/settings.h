@@ -1,0 +1,57 @@
+/* settings.h - what an operator has set, each value with where it comes from. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SETTING_SIZE = 256, SETTING_ORIGIN_SIZE = 160, SETTINGS_TEXT_MOST = 4096 };
+
+enum setting_id {
+#define SETTING(key, ...) SETTING_##key,
+#include "policy/settings.def"
+    SETTINGS
+};
+
+enum setting_type { SETTING_TEXT, SETTING_FLAG, SETTING_COUNT, SETTING_LEVEL, SETTING_FORMAT };
+
+struct setting_row {
+    const char *key, *flag;
+    enum setting_type type;
+    const char *start;
+    uint64_t least, most;
+    bool reloads; /* a running daemon takes a change */
+    const char *text;
+};
+
+extern const struct setting_row setting_rows[SETTINGS];
+
+struct settings {
+    struct setting_value {
+        char text[SETTING_SIZE];
+        uint64_t number; /* of a COUNT, a FLAG; of a word its place among its likes */
+        char origin[SETTING_ORIGIN_SIZE]; /* "default", "glovebox.yaml:3:8", "GLOVEBOX_SLOTS",
+                                             "--slots" */
+    } list[SETTINGS];
+};
+
+void settings_init(struct settings *settings); /* nobody has said anything */
+
+/* Sets one. Fails  ERR_BAD_REQUEST  "slots must be 1 to 4096, not '0'". */
+int settings_set(struct settings *settings, enum setting_id id, const char *value,
+                 const char *origin, error *err);
+
+/* By its key; SETTINGS if there is none. */
+enum setting_id setting_find(const char *key);
+
+/* Sets what the text of a file says. Fails  ERR_BAD_REQUEST  "label:line:column: cause; fix"; then
+ * some have been set. */
+int settings_read(struct settings *settings, const char *label, const char *text, size_t length,
+                  error *err);
+
+/* What differs: "queue 256 -> 512, slots 64 -> 8". `reloads`: only those that a running daemon
+ * takes, or only the others. Returns how many. */
+unsigned settings_differ(const struct settings *before, const struct settings *after, bool reloads,
+                         char *text, size_t size);

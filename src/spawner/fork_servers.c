@@ -1,0 +1,259 @@
+/* fork_servers.c - starts the holder of a template and hears what it says.
+ *
+ * A holder is root of a user namespace that maps our own block of ids (or, for an ordinary user,
+ * the caller's one id), and the first process of a pid namespace: when it ends, and it ends with
+ * the spawner, the kernel ends every sandbox that was cloned from it. */
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "model/ids.h"
+#include "spawner/spawner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Descriptors of the holder, by number: what glovebox-init expects after exec. */
+enum { HOLDER_SOCKET = 3, HOLDER_FILTERS = 4, HOLDER_PROGRAM = HOLDER_FILTERS + FILTERS };
+
+static int write_map(pid_t pid, const char *file, const char *text)
+{
+    char path[64];
+    (void) snprintf(path, sizeof path, "/proc/%d/%s", (int) pid, file);
+    auto_fd map = open(path, O_WRONLY | O_CLOEXEC);
+    size_t length = strlen(text);
+    return map >= 0 && write(map, text, length) == (ssize_t) length ? 0 : -1;
+}
+
+/* user_namespaces(7): a process without privileges may map its own id only, and must give up
+ * setgroups. It becomes 0 inside as well: exec takes the capabilities of any other id, and zygotes
+ * need theirs. */
+static int map_ids(const struct spawner *spawner, pid_t holder, error *err)
+{
+    char users[64];
+    char groups[64];
+    if (spawner->unprivileged) {
+        (void) snprintf(users, sizeof users, "0 %u 1", geteuid());
+        (void) snprintf(groups, sizeof groups, "0 %u 1", getegid());
+        if (write_map(holder, "setgroups", "deny") < 0)
+            return fail_os(err, "give up setgroups");
+    } else {
+        (void) snprintf(users, sizeof users, "0 %u %u", (unsigned) HOST_ID_BASE,
+                        (unsigned) HOST_ID_COUNT);
+        memcpy(groups, users, sizeof groups);
+    }
+    if (write_map(holder, "uid_map", users) < 0 || write_map(holder, "gid_map", groups) < 0)
+        return fail_os(err, "map ids of the holder");
+    return 0;
+}
+
+static int become_holder_user(bool unprivileged, error *err)
+{
+    if (!unprivileged &&
+        (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
+        return fail_os(err, "become root of the holder's user namespace");
+    /* Set after the ids, since changing them clears it: prctl(2), PR_SET_PDEATHSIG. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return fail_os(err, "tie the holder to the spawner");
+    return 0;
+}
+
+/* Puts each descriptor at the number where the program looks for it, and closes everything else. */
+static int arrange_descriptors(const int *wanted, unsigned count, error *err)
+{
+    int high[HOLDER_PROGRAM + 1];
+    for (unsigned i = 0; i < count; i++) {
+        high[i] = fcntl(wanted[i], F_DUPFD_CLOEXEC, 64);
+        if (high[i] < 0)
+            return fail_os(err, "arrange descriptors");
+    }
+    for (unsigned i = 0; i < count; i++)
+        if (dup2(high[i], HOLDER_SOCKET + (int) i) < 0)
+            return fail_os(err, "arrange descriptors");
+    if (fcntl(HOLDER_PROGRAM, F_SETFD, FD_CLOEXEC) < 0 ||
+        syscall(SYS_close_range, HOLDER_SOCKET + count, ~0U, 0) < 0)
+        return fail_os(err, "close descriptors of the spawner");
+    return 0;
+}
+
+static int become_holder(const struct spawner *spawner, const struct template *template, int socket,
+                         int go, error *err)
+{
+    char byte;
+    if (read(go, &byte, 1) != 1)
+        return fail(err, ERR_SYSTEM, "the spawner did not map ids");
+    if (become_holder_user(spawner->unprivileged, err) < 0)
+        return -1;
+    struct template_root root = { .path = template->path,
+                                  .python = spawner->python,
+                                  .leave_out = spawner->leave_out };
+    if (enter_template_root(&root, err) < 0)
+        return -1;
+
+    int wanted[HOLDER_PROGRAM - HOLDER_SOCKET + 1] = { socket };
+    for (unsigned i = 0; i < FILTERS; i++)
+        wanted[HOLDER_FILTERS - HOLDER_SOCKET + i] = spawner->filters[i];
+    wanted[HOLDER_PROGRAM - HOLDER_SOCKET] = spawner->program;
+    if (arrange_descriptors(wanted, HOLDER_PROGRAM - HOLDER_SOCKET + 1, err) < 0)
+        return -1;
+
+    /* It is exec'd here, inside, so that its memory belongs to the new user namespace: the ptrace
+     * check behind setns(pidfd) asks for that. Out of sealed memory: CVE-2019-5736. */
+    char name[] = "glovebox-init";
+    char role[] = "holder";
+    char *arguments[2 + SETS_MOST + 1] = { name, role };
+    for (uint32_t i = 0; i < template->set_count; i++)
+        arguments[2 + i] = (char *) (uintptr_t) template->sets[i];
+    char *environment[] = { NULL };
+    (void) syscall(SYS_execveat, HOLDER_PROGRAM, "", arguments, environment, AT_EMPTY_PATH);
+    return fail_os(err, "execute glovebox-init");
+}
+
+/* clone(2) as a fork that also makes namespaces; the control groups of the child are joined by
+ * itself. */
+static pid_t clone_holder(int *ret_pidfd)
+{
+    unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+                          CLONE_NEWNET | CLONE_PIDFD | SIGCHLD;
+    return (pid_t) syscall(SYS_clone, flags, NULL, ret_pidfd, NULL, NULL);
+}
+
+static void join_holders_group(const struct spawner *spawner)
+{
+    for (unsigned i = 0; i < spawner->root_count; i++)
+        (void) !write(spawner->roots[i].holders, "0", 1);
+}
+
+static int let_holder_go(const struct spawner *spawner, pid_t holder, int gate, error *err)
+{
+    if (map_ids(spawner, holder, err) < 0)
+        return -1;
+    if (write(gate, "g", 1) != 1)
+        return fail_os(err, "let the holder go on");
+    return 0;
+}
+
+int holder_start(struct spawner *spawner, uint32_t index, error *err)
+{
+    struct template *template = &spawner->templates[index];
+    int pair[2];
+    int gate[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return fail_os(err, "make a socket for a holder");
+    auto_fd ours = pair[0];
+    auto_fd theirs = pair[1];
+    if (pipe2(gate, O_CLOEXEC) < 0)
+        return fail_os(err, "make a pipe for a holder");
+    auto_fd go_read = gate[0];
+    auto_fd go_write = gate[1];
+
+    if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
+        return fail_os(err, "make a socket for a holder");
+    auto_fd pidfd = -1;
+    pid_t holder = clone_holder(&pidfd);
+    if (holder < 0)
+        return fail_os(err, "make the namespaces of a holder; `glovebox doctor` names the wall");
+    if (holder == 0) {
+        error cause = { 0 };
+        close_fd(&go_write);
+        join_holders_group(spawner);
+        (void) become_holder(spawner, template, theirs, go_read, &cause);
+        struct holder_ready failed = { .err = cause };
+        (void) packet_send(theirs, HOLDER_READY, &failed, sizeof failed, NULL, 0, &cause);
+        _exit(1);
+    }
+    if (let_holder_go(spawner, holder, go_write, err) < 0 ||
+        watch(spawner, ours, WATCH_HOLDER, index, err) < 0) {
+        (void) syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+        return -1; /* the next build tries again */
+    }
+    template->holder = take_fd(&pidfd);
+    template->holder_socket = take_fd(&ours);
+    return 0;
+}
+
+/* A holder that ends takes its sandboxes along; their pidfds tell about them. */
+void holder_lost(struct spawner *spawner, uint32_t index)
+{
+    struct template *template = &spawner->templates[index];
+    if (template->holder_socket >= 0)
+        (void) close(template->holder_socket);
+    if (template->holder > 0) {
+        (void) syscall(SYS_pidfd_send_signal, template->holder, SIGKILL, NULL, 0);
+        (void) close(template->holder);
+    }
+    template->holder = 0;
+    template->holder_socket = -1;
+    zygotes_of_template_are_lost(spawner, index);
+    error cause;
+    (void) fail(&cause, ERR_UNAVAILABLE, "the holder of template %u ended", index);
+    for (uint32_t i = 0; i < spawner->slot_count; i++) {
+        struct slot *slot = &spawner->slots[i];
+        if (slot->state == SLOT_BUILDING && slot->template == index)
+            build_failed(spawner, slot, &cause);
+    }
+}
+
+static void holder_is_ready(struct spawner *spawner, uint32_t index, const struct packet *packet)
+{
+    struct holder_ready ready;
+    memcpy(&ready, packet->body, sizeof ready);
+    if (ready.err.code == ERR_NONE)
+        return;
+    ready.err.text[sizeof ready.err.text - 1] = '\0';
+    for (uint32_t i = 0; i < spawner->slot_count; i++) {
+        struct slot *slot = &spawner->slots[i];
+        if (slot->state == SLOT_BUILDING && slot->template == index)
+            build_failed(spawner, slot, &ready.err);
+    }
+    holder_lost(spawner, index); /* whoever asks next starts another, and is told the same */
+}
+
+static void sandbox_is_cloned(struct spawner *spawner, struct packet *packet)
+{
+    struct build_cloned cloned;
+    memcpy(&cloned, packet->body, sizeof cloned);
+    struct slot *slot = slot_at(spawner, cloned.slot, cloned.generation);
+    if (!slot || slot->init >= 0)
+        return;
+    if (cloned.err.code == ERR_NONE && packet->fds != 1)
+        (void) fail(&cloned.err, ERR_PROTOCOL, "the holder sent %u descriptors with a sandbox",
+                    packet->fds);
+    if (cloned.err.code != ERR_NONE) {
+        cloned.err.text[sizeof cloned.err.text - 1] = '\0';
+        build_failed(spawner, slot, &cloned.err);
+        return;
+    }
+    slot->init = packet_take_fd(packet, 0);
+    error err;
+    if (slot->state == SLOT_LEAVING) /* it was given up meanwhile */
+        slot_leave(spawner, slot);
+    else if (watch(spawner, slot->init, WATCH_INIT,
+                   slot_number(spawner, slot) - spawner->first_slot, &err) < 0)
+        build_failed(spawner, slot, &err);
+}
+
+void holder_speaks(struct spawner *spawner, uint32_t index)
+{
+    struct packet packet;
+    error err;
+    int came = packet_receive(spawner->templates[index].holder_socket, &packet, &err);
+    if (came == PACKET_NONE)
+        return;
+    if (came != PACKET_CAME && came != PACKET_CUT) {
+        holder_lost(spawner, index);
+        return;
+    }
+    if (packet.kind == HOLDER_READY && packet.size == sizeof(struct holder_ready))
+        holder_is_ready(spawner, index, &packet);
+    else if (packet.kind == BUILD_CLONED && packet.size == sizeof(struct build_cloned))
+        sandbox_is_cloned(spawner, &packet);
+    packet_done(&packet);
+}

@@ -1,0 +1,268 @@
+/* command_lines.c - what each program is told, by arguments and descriptors alone. */
+#include "supervisor/command_lines.h"
+
+#include "base/cleanup.h"
+#include "base/table.h"
+#include "model/ids.h"
+#include "supervisor/host_features.h"
+#include "supervisor/import_sets.h"
+#include "supervisor/install_paths.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PRIVATE_SLOTS = 4, FOLDER_MOST = 1024 };
+
+static int plan_disk(struct program *program, const char *folder, error *err)
+{
+    unsigned disk_major, disk_minor;
+    if (!host_disk_of(folder, &disk_major, &disk_minor))
+        return 0;
+    if (program_add(program, err, "--disk-major") < 0 ||
+        program_add(program, err, "%u", disk_major) < 0 ||
+        program_add(program, err, "--disk-minor") < 0)
+        return -1;
+    return program_add(program, err, "%u", disk_minor);
+}
+
+/* A daemon that lasts keeps warmed interpreters; for one run they would cost more than they save.
+ */
+static int plan_zygotes(struct program *program, const char *folder, const char *name, error *err)
+{
+    auto_text manifest = NULL;
+    struct zygote_sets sets;
+    if (asprintf(&manifest, "%s/%s/manifest.json", folder, name) < 0)
+        return fail(err, ERR_SYSTEM, "no memory for a path");
+    if (zygote_sets_read(manifest, &sets, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sets.count; i++)
+        if (program_add_pair(program, "--zygote", sets.modules[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+int plan_spawner(struct program *program, const struct launch_plan *plan,
+                 const struct surroundings *here, int socket, error *err)
+{
+    auto_text init = NULL;
+    auto_text filter = NULL;
+    auto_text loopback_filter = NULL;
+    auto_text slots = NULL;
+    auto_text python = NULL;
+    error no_python;
+    if (path_of_program("glovebox-spawner", &program->path, err) < 0 ||
+        path_of_program("glovebox-init", &init, err) < 0 ||
+        path_of_data("seccomp/default.bpf", &filter, err) < 0 ||
+        path_of_data("seccomp/loopback.bpf", &loopback_filter, err) < 0 ||
+        host_slots_file(&slots, err) < 0)
+        return -1;
+    if (program_add(program, err, "%s", program->path) < 0 ||
+        program_add_fd(program, "--daemon", socket, err) < 0 ||
+        program_add_pair(program, "--init", init, err) < 0 ||
+        program_add_pair(program, "--filter", filter, err) < 0 ||
+        program_add_pair(program, "--filter", loopback_filter, err) < 0 ||
+        program_add_pair(program, "--slots-file", slots, err) < 0 ||
+        program_add(program, err, "--slots") < 0 ||
+        program_add(program, err, "%u", plan->slots ? plan->slots : PRIVATE_SLOTS) < 0)
+        return -1;
+    bool has_zygotes = !plan->private && path_of_python(&python, &no_python) == 0;
+    if (has_zygotes && program_add_pair(program, "--python", python, err) < 0)
+        return -1;
+    for (size_t index = 0; index < here->places.count; index++)
+        if (program_add_pair(program, "--group", here->places.argument[index], err) < 0)
+            return -1;
+    const struct templates *templates = here->templates;
+    for (size_t index = 0; index < templates->count; index++)
+        if (program_add(program, err, "--template") < 0 ||
+            program_add(program, err, "%s/%s/root", templates->folder, templates->names[index]) <
+                0 ||
+            (has_zygotes &&
+             plan_zygotes(program, templates->folder, templates->names[index], err) < 0))
+            return -1;
+    if (plan_disk(program, templates->folder, err) < 0)
+        return -1;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
+    const char *left_out = getenv("GLOVEBOX_LEAVE_OUT");
+    if (left_out && *left_out && program_add_pair(program, "--leave-out", left_out, err) < 0)
+        return -1; /* a spawner that is no test build refuses this option */
+    return here->privileged ? 0 : program_add(program, err, "--unprivileged");
+}
+
+static int plan_policies(struct program *program, const char *state, error *err)
+{
+    auto_text folders = NULL;
+    if (path_of_policies_of(state, &folders, err) < 0)
+        return -1;
+    char text[FOLDER_MOST] = "";
+    char *save = NULL;
+    for (char *folder = strtok_r(folders, ":", &save); folder;
+         folder = strtok_r(NULL, ":", &save)) {
+        size_t used = strlen(text);
+        if (used > 0)
+            (void) snprintf(text + used, sizeof text - used, ":");
+        if (program_folder(program, folder, text, sizeof text, err) < 0)
+            return -1;
+    }
+    return program_add_pair(program, "--policies", text, err);
+}
+
+/* A folder of gloveboxd's own below `above`; NULL if it cannot be made or used. */
+static char *make_daemon_folder(const char *above, error *err)
+{
+    auto_text folder = NULL;
+    if (format_text(&folder, err, "%s/daemon", above) < 0 || make_folder(folder, 0700, err) < 0)
+        return NULL;
+    if (access(folder, W_OK | X_OK) < 0) {
+        (void) fail_os(err, "use '%s' for the log of receipts; give another --state", folder);
+        return NULL;
+    }
+    return take_text(&folder);
+}
+
+/* It belongs to gloveboxd, whose user is not the one who keeps the templates. Where `state` is
+ * somebody else's (templates of the system, used by a person), it is the person's own: receipts are
+ * kept in any case. */
+int launch_state_folder(const char *state, char **ret_folder, error *err)
+{
+    auto_text above = NULL;
+    auto_text own = NULL;
+    if (path_of_state(state, &above, err) < 0)
+        return -1;
+    bool is_privileged = host_grants_privileges();
+    auto_text folder = make_daemon_folder(above, err);
+    if (!folder && !is_privileged && path_of_own_state(&own, err) == 0)
+        folder = make_daemon_folder(own, err);
+    if (!folder)
+        return -1;
+    if (is_privileged && lchown(folder, HOST_ID_DAEMON, HOST_ID_DAEMON) < 0)
+        return fail_os(err, "give '%s' to gloveboxd", folder);
+    *ret_folder = take_text(&folder);
+    return 0;
+}
+
+static int plan_state(struct program *program, const char *state, error *err)
+{
+    auto_text folder = NULL;
+    if (launch_state_folder(state, &folder, err) < 0)
+        return -1;
+    char text[FOLDER_MOST] = "";
+    if (program_folder(program, folder, text, sizeof text, err) < 0)
+        return -1;
+    return program_add_pair(program, "--state", text, err);
+}
+
+/* The tables of system calls, for gloveboxd to name them in receipts by their hash. */
+static int plan_filters(struct program *program, error *err)
+{
+    static const char *const names[] = { "default", "loopback" };
+    for_each(name, names) {
+        auto_text path = NULL;
+        char file[64];
+        (void) snprintf(file, sizeof file, "seccomp/%s.bpf", *name);
+        if (path_of_data(file, &path, err) < 0)
+            return -1;
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return fail_os(err, "open '%s'", path);
+        int number = program_give(program, fd, err);
+        if (number < 0 || program_add(program, err, "--filter") < 0 ||
+            program_add(program, err, "%s=%d", *name, number) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* How the log of receipts is kept; gloveboxd checks the values. */
+static int plan_log(struct program *program, const struct launch_plan *plan, error *err)
+{
+    const char *const pairs[][2] = { { "--log-sync", plan->log_sync },
+                                     { "--log-keep", plan->log_keep },
+                                     { "--log-witness", plan->log_witness } };
+    for_each(pair, pairs)
+        if ((*pair)[1] && program_add_pair(program, (*pair)[0], (*pair)[1], err) < 0)
+            return -1;
+    return 0;
+}
+
+int plan_daemon(struct program *program, const struct launch_plan *plan,
+                const struct templates *templates, int socket, error *err)
+{
+    if (path_of_program("gloveboxd", &program->path, err) < 0 ||
+        program_add(program, err, "%s", program->path) < 0 ||
+        program_add_fd(program, "--spawner", socket, err) < 0)
+        return -1;
+    for (size_t index = 0; index < plan->connection_count; index++)
+        if (program_add_fd(program, "--connection", plan->connections[index], err) < 0)
+            return -1;
+    for (size_t index = 0; index < plan->listen_count; index++)
+        if (program_add_fd(program, "--listen-fd", plan->listens[index], err) < 0)
+            return -1;
+    if (plan_policies(program, plan->state, err) < 0)
+        return -1;
+    for (size_t index = 0; index < templates->count; index++) {
+        char folder[FOLDER_MOST], text[FOLDER_MOST] = "";
+        if (snprintf(folder, sizeof folder, "%s/%s", templates->folder, templates->names[index]) >=
+            (int) sizeof folder)
+            return fail(err, ERR_BAD_REQUEST, "the path of template %s is too long",
+                        templates->names[index]);
+        if (program_folder(program, folder, text, sizeof text, err) < 0 ||
+            program_add(program, err, "--template") < 0 ||
+            program_add(program, err, "%s=%s", templates->names[index], text) < 0)
+            return -1;
+    }
+    if ((plan->settings && program_add_pair(program, "--settings", plan->settings, err) < 0) ||
+        (plan->control > 0 && program_add_fd(program, "--control", plan->control, err) < 0))
+        return -1;
+    if (program_add(program, err, "--owner") < 0 ||
+        program_add(program, err, "%u", geteuid()) < 0 ||
+        (plan->no_keys && program_add(program, err, "--no-keys") < 0) ||
+        plan_filters(program, err) < 0 || plan_log(program, plan, err) < 0 ||
+        (plan->private && program_add(program, err, "--private") < 0))
+        return -1;
+    return plan_state(program, plan->state, err);
+}
+
+int plan_egress(struct program *program, const struct launch_plan *plan, int socket, error *err)
+{
+    program->becomes = host_grants_privileges() ? HOST_ID_EGRESS : 0;
+    if (path_of_program("glovebox-egress", &program->path, err) < 0 ||
+        program_add(program, err, "%s", program->path) < 0 ||
+        program_add_fd(program, "--daemon", socket, err) < 0 ||
+        (plan->resolver && program_add_pair(program, "--resolver", plan->resolver, err) < 0) ||
+        (plan->secrets && program_add_file(program, "--secrets", plan->secrets, true, err) < 0) ||
+        (plan->ca_file && program_add_file(program, "--ca-file", plan->ca_file, false, err) < 0))
+        return -1;
+    return 0;
+}
+
+bool plan_witness_is_far(const struct launch_plan *plan)
+{
+    const char *witness = plan->log_witness;
+    return witness && (strncmp(witness, "http://", 7) == 0 || strncmp(witness, "https://", 8) == 0);
+}
+
+int plan_notify(struct program *program, const struct launch_plan *plan, int socket, error *err)
+{
+    program->becomes = host_grants_privileges() ? HOST_ID_NOTIFY : 0;
+    if (path_of_program("glovebox-notify", &program->path, err) < 0 ||
+        program_add(program, err, "%s", program->path) < 0 ||
+        program_add_fd(program, "--daemon", socket, err) < 0 ||
+        (plan->resolver && program_add_pair(program, "--resolver", plan->resolver, err) < 0) ||
+        (plan->ca_file && program_add_file(program, "--ca-file", plan->ca_file, false, err) < 0))
+        return -1;
+    if (plan_witness_is_far(plan) &&
+        program_add_pair(program, "--witness", plan->log_witness, err) < 0)
+        return -1;
+    if (!plan->webhook)
+        return 0;
+    if (program_add_pair(program, "--webhook", plan->webhook, err) < 0 ||
+        (plan->webhook_secret &&
+         program_add_file(program, "--webhook-secret", plan->webhook_secret, true, err) < 0) ||
+        program_add(program, err, "--attempts") < 0)
+        return -1;
+    return program_add(program, err, "%u", plan->webhook_attempts);
+}

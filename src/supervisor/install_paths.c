@@ -1,0 +1,284 @@
+/* install_paths.c - finds the parts of glovebox: by variable, beside ourselves, or where they were
+ * installed. */
+#include "supervisor/install_paths.h"
+
+#include "base/cleanup.h"
+#include "client/connect.h"
+
+#include <assert.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int format_text(char **ret_text, error *err, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    char *text = NULL;
+    int length = vasprintf(&text, format, values);
+    va_end(values);
+    if (length < 0 || !text)
+        return fail(err, ERR_INTERNAL, "out of memory");
+    *ret_text = text;
+    return 0;
+}
+
+/* An empty variable counts as one that is not set. */
+static const char *variable(const char *name)
+{
+    const char *value =
+        getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets variables here */
+    return value && *value ? value : NULL;
+}
+
+/* Relative paths are made absolute, because our programs start in "/". */
+static int absolute(const char *path, char **ret_path, error *err)
+{
+    if (path[0] == '/')
+        return format_text(ret_path, err, "%s", path);
+    char here[PATH_MAX];
+    if (!getcwd(here, sizeof here))
+        return fail_os(err, "find the current folder");
+    return format_text(ret_path, err, "%s/%s", here, path);
+}
+
+/* The same for each folder of a list with colons between them; an empty one is left out. */
+static int absolute_list(const char *list, char **ret_list, error *err)
+{
+    auto_text whole = NULL;
+    for (const char *at = list; *at;) {
+        size_t length = strcspn(at, ":");
+        auto_text part = NULL;
+        auto_text folder = NULL;
+        char *longer = NULL;
+        if (format_text(&part, err, "%.*s", (int) length, at) < 0 ||
+            (length > 0 && absolute(part, &folder, err) < 0) ||
+            (length > 0 &&
+             format_text(&longer, err, "%s%s%s", whole ? whole : "", whole ? ":" : "", folder) < 0))
+            return -1;
+        if (longer) {
+            free(whole);
+            whole = longer;
+        }
+        at += length + (at[length] == ':');
+    }
+    *ret_list = take_text(&whole);
+    return *ret_list ? 0 : fail(err, ERR_BAD_REQUEST, "'%s' names no folder", list);
+}
+
+static const char own_name[] = "glovebox"; /* an address in the object that we are part of */
+
+/* The folder of libglovebox.so if we are in it, else that of the running program. */
+static int own_folder(char **ret_folder, error *err)
+{
+    char place[PATH_MAX];
+    Dl_info about = { 0 };
+    const char *name = NULL;
+    if (dladdr(own_name, &about) != 0 && about.dli_fname)
+        name = strrchr(about.dli_fname, '/');
+    if (name && strncmp(name + 1, "libglovebox", strlen("libglovebox")) == 0) {
+        if (!realpath(about.dli_fname, place))
+            return fail_os(err, "find the folder of '%s'", about.dli_fname);
+    } else {
+        ssize_t length = readlink("/proc/self/exe", place, sizeof place - 1);
+        if (length < 0)
+            return fail_os(err, "read /proc/self/exe");
+        place[length] = '\0';
+    }
+    char *slash = strrchr(place, '/');
+    if (slash)
+        *slash = '\0';
+    return format_text(ret_folder, err, "%s", place);
+}
+
+/* Looks for `name` in the folder of the variable, beside us, in the installed folder. */
+static int find_part(const char *folder_variable, const char *installed, const char *name,
+                     char **ret_path, error *err)
+{
+    const char *chosen = variable(folder_variable);
+    auto_text folder = NULL;
+    auto_text path = NULL;
+    if (chosen) {
+        if (absolute(chosen, &folder, err) < 0 ||
+            format_text(&path, err, "%s/%s", folder, name) < 0)
+            return -1;
+        if (access(path, F_OK) < 0)
+            return fail(err, ERR_UNAVAILABLE, "there is no '%s'; %s points to the wrong folder",
+                        path, folder_variable);
+        *ret_path = take_text(&path);
+        return 0;
+    }
+    if (own_folder(&folder, err) < 0 || format_text(&path, err, "%s/%s", folder, name) < 0)
+        return -1;
+    if (access(path, F_OK) < 0) {
+        free_text(&path);
+        path = NULL;
+        if (format_text(&path, err, "%s/%s", installed, name) < 0)
+            return -1;
+    }
+    if (access(path, F_OK) < 0)
+        return fail(err, ERR_UNAVAILABLE,
+                    "cannot find %s beside the program or in %s; install glovebox again or set %s",
+                    name, installed, folder_variable);
+    *ret_path = take_text(&path);
+    return 0;
+}
+
+int path_of_program(const char *name, char **ret_path, error *err)
+{
+    return find_part("GLOVEBOX_LIBEXEC", GLOVEBOX_LIBEXECDIR, name, ret_path, err);
+}
+
+int path_of_data(const char *name, char **ret_path, error *err)
+{
+    return find_part("GLOVEBOX_DATA", GLOVEBOX_DATADIR, name, ret_path, err);
+}
+
+int path_of_python(char **ret_path, error *err)
+{
+    return find_part("GLOVEBOX_DATA", GLOVEBOX_LIBDIR, "python", ret_path, err);
+}
+
+/* The state's own folder comes last: sets that glovebox wrote itself. */
+int path_of_policies_of(const char *chosen_state, char **ret_path, error *err)
+{
+    auto_text state = NULL;
+    auto_text shipped = NULL;
+    if (path_of_state(chosen_state, &state, err) < 0)
+        return -1;
+    const char *chosen = variable("GLOVEBOX_POLICIES");
+    auto_text folders = NULL;
+    if (chosen)
+        return absolute_list(chosen, &folders, err) < 0
+                   ? under(err, "GLOVEBOX_POLICIES")
+                   : format_text(ret_path, err, "%s:%s/policies", folders, state);
+    if (path_of_data("policies", &shipped, err) < 0)
+        return -1;
+    return format_text(ret_path, err, "%s:%s:%s/policies", GLOVEBOX_SYSCONFDIR "/policies", shipped,
+                       state);
+}
+
+int path_of_policies(char **ret_path, error *err)
+{
+    return path_of_policies_of(NULL, ret_path, err);
+}
+
+int path_of_policies_told(const char *chosen_state, char **ret_text, error *err)
+{
+    auto_text path = NULL;
+    auto_text told = NULL;
+    if (path_of_policies_of(chosen_state, &path, err) < 0)
+        return -1;
+    assert(path);
+    bool is_chosen = variable("GLOVEBOX_POLICIES");
+    for (const char *at = path; *at;) {
+        int length = (int) strcspn(at, ":");
+        bool is_last = !at[length], is_first = at == path;
+        const char *whose = is_last     ? "the state's"
+                            : is_chosen ? "of GLOVEBOX_POLICIES"
+                            : is_first  ? "the operator's"
+                                        : "came with glovebox";
+        char *longer = NULL;
+        if (format_text(&longer, err, "%s%s%.*s (%s)", told ? told : "", told ? ", " : "", length,
+                        at, whose) < 0)
+            return -1;
+        free(told);
+        told = longer;
+        at += length + !is_last;
+    }
+    *ret_text = take_text(&told);
+    return 0;
+}
+
+int path_of_own_state(char **ret_path, error *err)
+{
+    const char *states = variable("XDG_STATE_HOME");
+    if (states && states[0] == '/')
+        return format_text(ret_path, err, "%s/glovebox", states);
+    const char *home = variable("HOME");
+    if (home && home[0] == '/' && access(home, W_OK | X_OK) == 0)
+        return format_text(ret_path, err, "%s/.local/state/glovebox", home);
+    return format_text(ret_path, err, "/tmp/.glovebox-%u/state", geteuid());
+}
+
+int path_of_state(const char *chosen, char **ret_path, error *err)
+{
+    if (!chosen || !*chosen)
+        chosen = variable("GLOVEBOX_STATE");
+    if (chosen)
+        return absolute(chosen, ret_path, err);
+    if (geteuid() == 0)
+        return format_text(ret_path, err, "/var/lib/glovebox");
+    const char *states = variable("XDG_STATE_HOME");
+    if (states && states[0] == '/')
+        return format_text(ret_path, err, "%s/glovebox", states);
+    const char *home = variable("HOME");
+    if (!home || home[0] != '/')
+        return fail(err, ERR_UNAVAILABLE,
+                    "HOME is not set; say where to keep templates: --state DIR");
+    return format_text(ret_path, err, "%s/.local/state/glovebox", home);
+}
+
+int path_of_templates(const char *chosen_state, char **ret_path, error *err)
+{
+    auto_text state = NULL;
+    if (path_of_state(chosen_state, &state, err) < 0)
+        return -1;
+    return format_text(ret_path, err, "%s/templates", state);
+}
+
+int path_of_runtime(const char *chosen_state, char **ret_path, error *err)
+{
+    const char *chosen = variable("GLOVEBOX_RUNTIME");
+    if (chosen)
+        return absolute(chosen, ret_path, err);
+    if (geteuid() == 0)
+        return format_text(ret_path, err, "/run/glovebox");
+    const char *runtime = variable("XDG_RUNTIME_DIR");
+    if (runtime && runtime[0] == '/' && access(runtime, W_OK | X_OK) == 0)
+        return format_text(ret_path, err, "%s/glovebox", runtime);
+    auto_text state = NULL;
+    if (path_of_state(chosen_state, &state, err) < 0)
+        return -1;
+    return format_text(ret_path, err, "%s/run", state);
+}
+
+int path_of_socket(const char *chosen_state, char **ret_path, error *err)
+{
+    const char *chosen = variable("GLOVEBOX_SOCKET");
+    if (chosen && place_is_address(chosen))
+        return format_text(ret_path, err, "%s", chosen);
+    if (chosen)
+        return absolute(chosen, ret_path, err);
+    auto_text runtime = NULL;
+    if (path_of_runtime(chosen_state, &runtime, err) < 0)
+        return -1;
+    return format_text(ret_path, err, "%s/glovebox.sock", runtime);
+}
+
+int make_folder(const char *path, unsigned mode, error *err)
+{
+    if (mkdir(path, mode) == 0 || errno == EEXIST)
+        return 0;
+    if (errno != ENOENT)
+        return fail_os(err, "make folder '%s'", path);
+    auto_text above = NULL;
+    if (format_text(&above, err, "%s", path) < 0)
+        return -1;
+    assert(above);
+    for (char *slash = strchr(above + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(above, 0755) < 0 && errno != EEXIST)
+            return fail_os(err, "make folder '%s'", above);
+        *slash = '/';
+    }
+    if (mkdir(path, mode) < 0 && errno != EEXIST)
+        return fail_os(err, "make folder '%s'", path);
+    return 0;
+}

@@ -1,0 +1,550 @@
+/* supervisor.c - the parent of the pair: one poll() over two processes and the signals.
+ *
+ *   started --one of them ends--> ending the other --> (early: waiting 0.1 to 1.6 s) --> started
+ *      |
+ *      +------------ SIGTERM: gloveboxd drains ----------> both ended: leave
+ */
+#include "supervisor/supervisor.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/signals.h"
+#include "base/table.h"
+#include "supervisor/install_paths.h"
+#include "supervisor/installed_templates.h"
+#include "supervisor/launch.h"
+#include "supervisor/package_mirrors.h"
+#include "supervisor/sd_notify.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+enum { HELPER_MISCONFIGURED = 78 /* contract/egress.h, contract/notify.h */ };
+
+enum {
+    FIRST_PAUSE_MS = 100,
+    HELPER_PAUSE_MS = 1000,
+    LONGEST_PAUSE_MS = 1600,
+    STEADY_MS = 10000, /* who lived that long starts again at once */
+    EARLY_DEATHS_MOST = 5,
+    DRAIN_MS = 60000,
+    LOOK_MS = 3600000,
+    BACKLOG = 512,
+    RELOAD_MS = 5000,
+    RESTART_TEXT = 512,
+    WATCH_MS = 5000,   /* how often it is looked whether gloveboxd has said that it is alive */
+    SILENT_MS = 30000, /* and how long it may not (daemon/liveness.h) */
+    ROOM_LEAST = 8 * 1024 * 1024, /* below it a daemon that does not start may lack room */
+};
+
+/* A socket that a dead daemon has left is removed, one that answers is respected. */
+static int clear_old_socket(const char *path, const struct sockaddr_un *address, error *err)
+{
+    struct stat status;
+    if (lstat(path, &status) < 0)
+        return errno == ENOENT ? 0 : fail_os(err, "look at '%s'", path);
+    if (!S_ISSOCK(status.st_mode))
+        return fail(err, ERR_CONFLICT, "'%s' is there and no socket; choose another --socket",
+                    path);
+    auto_fd probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (probe < 0)
+        return fail_os(err, "make a socket");
+    if (connect(probe, (const struct sockaddr *) address, sizeof *address) == 0 || errno == EAGAIN)
+        return fail(err, ERR_CONFLICT,
+                    "a daemon serves '%s' already; end it or choose another --socket", path);
+    if (unlink(path) < 0)
+        return fail_os(err, "remove the old socket '%s'", path);
+    return 0;
+}
+
+static int listen_unix(const char *path, int *ret_fd, error *err)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    if (strlen(path) >= sizeof address.sun_path)
+        return fail(err, ERR_BAD_REQUEST,
+                    "the path of the socket is longer than %zu bytes; choose "
+                    "another --socket",
+                    sizeof address.sun_path - 1);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    auto_text folder = NULL;
+    if (format_text(&folder, err, "%s", path) < 0)
+        return -1;
+    char *slash = strrchr(folder, '/');
+    if (slash && slash != folder) {
+        *slash = '\0';
+        if (make_folder(folder, 0755, err) < 0)
+            return -1;
+    }
+    if (clear_old_socket(path, &address, err) < 0)
+        return -1;
+    auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return fail_os(err, "make a socket");
+    /* Who may open it may run code: its owner, until keys exist. */
+    mode_t before = umask(0177);
+    int bound = bind(fd, (const struct sockaddr *) &address, sizeof address);
+    (void) umask(before);
+    if (bound < 0 || listen(fd, BACKLOG) < 0)
+        return fail_os(err, "listen on '%s'", path);
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+/* "127.0.0.1:7070" or "[::1]:7070". */
+static int listen_tcp(const char *text, int *ret_fd, error *err)
+{
+    char host[64];
+    const char *colon = strrchr(text, ':');
+    char *end = NULL;
+    unsigned long port =
+        colon && colon[1] >= '0' && colon[1] <= '9' ? strtoul(colon + 1, &end, 10) : 0;
+    size_t length = colon ? (size_t) (colon - text) : 0;
+    if (port < 1 || port > 65535 || *end || length == 0 || length >= sizeof host)
+        return fail(err, ERR_BAD_REQUEST,
+                    "--listen takes ADDRESS:PORT such as 127.0.0.1:7070, not '%s'", text);
+    (void) snprintf(host, sizeof host, "%.*s", (int) length, text);
+    struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t) port) };
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t) port) };
+    const struct sockaddr *address = (const struct sockaddr *) &v4;
+    socklen_t size = sizeof v4;
+    bool is_loopback;
+    if (host[0] == '[' && host[length - 1] == ']') {
+        host[length - 1] = '\0';
+        if (inet_pton(AF_INET6, host + 1, &v6.sin6_addr) != 1)
+            return fail(err, ERR_BAD_REQUEST, "'%s' is no address", text);
+        is_loopback = IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+        address = (const struct sockaddr *) &v6;
+        size = sizeof v6;
+    } else {
+        if (inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &v4.sin_addr) !=
+            1)
+            return fail(err, ERR_BAD_REQUEST, "'%s' is no address; give numbers: 127.0.0.1:7070",
+                        text);
+        is_loopback = ntohl(v4.sin_addr.s_addr) >> 24 == 127;
+    }
+    if (!is_loopback)
+        return fail(
+            err, ERR_POLICY,
+            "%s is open to other machines, and keys would cross the network unencrypted; listen on "
+            "127.0.0.1 behind a proxy that speaks TLS",
+            text);
+    auto_fd fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int yes = 1;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
+        bind(fd, address, size) < 0 || listen(fd, BACKLOG) < 0)
+        return fail_os(err, "%slisten on %s",
+                       errno == EADDRINUSE ? "another program has this port: " : "", text);
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+struct keeper {
+    const struct supervised *service;
+    char settings[SETTINGS_TEXT_MOST]; /* the last that were taken */
+    const char *path;                  /* of our own socket; NULL: not ours, or removed */
+    int control;                       /* our end of the socket to gloveboxd; -1: it does not run */
+    struct launch_plan plan;
+    struct launch launch;
+    int signals;
+    bool leaving;
+    int early_deaths;
+    bool has_served; /* gloveboxd was ready once: what ends it now is not how it was started */
+    int64_t pause_ms;
+    struct {
+        int64_t tried_ms; /* the last time that it was started again; 0: never */
+        deadline next;    /* as long as it is away: not before */
+        bool has_failed;  /* a try since it ended, which was told */
+    } returns[HELPERS];
+    const char *misconfigured; /* the helper that is; NULL: none */
+    bool has_spoken;           /* gloveboxd, in this life */
+    int64_t silent_ms;         /* since it has */
+};
+
+static void say(const char *what)
+{
+    (void) fprintf(stderr, "glovebox serve: %s\n", what);
+}
+
+/* What gloveboxd says: "ready", or how a reload went. Gives  false if it says nothing. */
+static bool hear_daemon(const struct keeper *keeper, char *text, size_t size)
+{
+    ssize_t got = recv(keeper->control, text, size - 1, MSG_DONTWAIT);
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
+/* Asks gloveboxd to take settings and to read its policies again; it says in its log what it did.
+ * Returns whether it took them. */
+static bool offer_settings(const struct keeper *keeper, const char *text)
+{
+    char answer[64];
+    deadline end = deadline_in(RELOAD_MS);
+    if (keeper->control < 0 || send(keeper->control, text, strlen(text), MSG_NOSIGNAL) < 0)
+        return false;
+    while (!deadline_has_passed(end)) {
+        struct pollfd watched = { .fd = keeper->control, .events = POLLIN };
+        if (poll(&watched, 1, (int) deadline_left_ms(end)) <= 0 ||
+            !hear_daemon(keeper, answer, sizeof answer))
+            return false;
+        if (strcmp(answer, "ready") != 0 && strcmp(answer, "alive") != 0)
+            return strcmp(answer, "taken") == 0;
+    }
+    return false;
+}
+
+/* Sets that could not be written are those of the last start; policies that name one that is not
+ * there say so. */
+static void write_sets(const struct keeper *keeper)
+{
+    error err;
+    if (host_sets_write(keeper->plan.state, &err) < 0)
+        say(err.text);
+}
+
+static void reload(struct keeper *keeper)
+{
+    static char fresh[SETTINGS_TEXT_MOST];
+    char restart[RESTART_TEXT] = "";
+    error err;
+    manager_tell("RELOADING=1");
+    write_sets(keeper);
+    if (keeper->service->read_again(keeper->service->context, fresh, restart, sizeof restart,
+                                    &err) < 0) {
+        (void) fprintf(stderr, "glovebox serve: config.refused: %s; nothing was changed\n",
+                       err.text);
+    } else {
+        if (restart[0])
+            (void) fprintf(stderr, "glovebox serve: config.needs_restart: %s\n", restart);
+        if (offer_settings(keeper, fresh))
+            memcpy(keeper->settings, fresh, sizeof keeper->settings);
+    }
+    manager_tell("READY=1");
+}
+
+/* So that callers are refused at once and do not wait for one who leaves. At the sockets of a
+ * service manager they wait for the next start. */
+static void close_doors(struct keeper *keeper)
+{
+    if (!keeper->path)
+        return;
+    (void) unlink(keeper->path);
+    keeper->path = NULL;
+    for (size_t i = 0; i < keeper->plan.listen_count; i++)
+        (void) shutdown(keeper->plan.listens[i], SHUT_RDWR); /* gloveboxd's copies as well */
+}
+
+/* A signal came: the first asks gloveboxd to drain, the second ends it. */
+static void take_signal(struct keeper *keeper)
+{
+    struct signalfd_siginfo info;
+    if (read(keeper->signals, &info, sizeof info) != sizeof info)
+        return;
+    if (info.ssi_signo == SIGHUP) {
+        reload(keeper);
+        return;
+    }
+    manager_tell("STOPPING=1");
+    if (!keeper->leaving)
+        say("leaving; runs under way come to their end first");
+    close_doors(keeper);
+    if (keeper->launch.daemon > 0)
+        (void) kill(keeper->launch.daemon, SIGTERM); /* the second one ends its runs */
+    keeper->leaving = true;
+}
+
+/* Of glovebox-egress runs lose their connections, and nothing else; what listens inside their
+ * sandboxes is closed. A second between two tries, so that one that cannot live does not take all
+ * the processor. */
+static void bury_helper(struct keeper *keeper, enum helper_id id)
+{
+    struct helper *helper = &keeper->launch.helpers[id];
+    int64_t rested_ms = now_ms() - keeper->returns[id].tried_ms;
+    int status = 0;
+    (void) waitpid(helper->pid, &status, 0);
+    close_fd(&helper->pidfd);
+    helper->pid = 0;
+    helper->pidfd = -1;
+    if (keeper->leaving)
+        return;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == HELPER_MISCONFIGURED &&
+        keeper->returns[id].tried_ms == 0) {
+        keeper->misconfigured = helper_name(id);
+        keeper->leaving = true;
+        (void) kill(keeper->launch.daemon, SIGTERM);
+        return;
+    }
+    keeper->returns[id].has_failed = false;
+    keeper->returns[id].next = deadline_in(rested_ms < HELPER_PAUSE_MS ? HELPER_PAUSE_MS : 0);
+    (void) fprintf(stderr, "glovebox serve: %s ended; starting it again\n", helper_name(id));
+}
+
+static bool is_away(const struct keeper *keeper, enum helper_id id)
+{
+    const struct helper *helper = &keeper->launch.helpers[id];
+    return !keeper->leaving && helper->socket >= 0 && helper->pid == 0;
+}
+
+static void try_helper(struct keeper *keeper, enum helper_id id)
+{
+    error err;
+    keeper->returns[id].tried_ms = now_ms();
+    if (launch_helper(&keeper->plan, id, &keeper->launch, &err) == 0)
+        return;
+    if (!keeper->returns[id].has_failed)
+        (void) fprintf(stderr, "glovebox serve: %s; trying again every second\n", err.text);
+    keeper->returns[id].has_failed = true;
+    keeper->returns[id].next = deadline_in(HELPER_PAUSE_MS);
+}
+
+/* Starts those whose moment has come. Returns how long the others may wait, `most_ms` at most. */
+static int return_helpers(struct keeper *keeper, int64_t most_ms)
+{
+    for (enum helper_id id = 0; id < HELPERS; id++) {
+        if (is_away(keeper, id) && deadline_has_passed(keeper->returns[id].next))
+            try_helper(keeper, id);
+        int64_t left = is_away(keeper, id) ? deadline_left_ms(keeper->returns[id].next) : most_ms;
+        most_ms = left < most_ms ? left : most_ms;
+    }
+    return (int) most_ms;
+}
+
+static void take_word(struct keeper *keeper, const char *said)
+{
+    if (strcmp(said, "ready") == 0) {
+        keeper->has_served = true;
+        manager_tell("READY=1\nSTATUS=runs are taken");
+    }
+    if (strcmp(said, "alive") == 0)
+        manager_tell("WATCHDOG=1");
+    keeper->silent_ms = 0;
+    keeper->has_spoken = true;
+}
+
+/* One that hangs is ended, and started again as any that has ended. Only time that we have waited
+ * counts: a machine that slept has not heard anything either. */
+static void end_if_silent(struct keeper *keeper, int64_t waited_ms)
+{
+    if (!keeper->has_spoken || keeper->leaving)
+        return;
+    keeper->silent_ms += waited_ms > WATCH_MS ? WATCH_MS : waited_ms;
+    if (keeper->silent_ms < SILENT_MS)
+        return;
+    say("gloveboxd has not done anything for 30 s; ending it");
+    keeper->has_spoken = false;
+    (void) kill(keeper->launch.daemon, SIGKILL);
+}
+
+/* Waits until one of the two has ended, or `end` has passed. Returns whether one has. */
+static bool watch_pair(struct keeper *keeper, deadline end)
+{
+    const struct helper *helpers = keeper->launch.helpers;
+    for (;;) {
+        int64_t left = deadline_left_ms(end);
+        int wait_ms = return_helpers(keeper, left > WATCH_MS ? WATCH_MS : left);
+        int64_t before_ms = now_ms();
+        struct pollfd watched[] = { { .fd = keeper->signals, .events = POLLIN },
+                                    { .fd = keeper->launch.daemon_pidfd, .events = POLLIN },
+                                    { .fd = keeper->launch.spawner_pidfd, .events = POLLIN },
+                                    { .fd = keeper->control, .events = POLLIN },
+                                    { .fd = helpers[HELPER_EGRESS].pidfd, .events = POLLIN },
+                                    { .fd = helpers[HELPER_NOTIFY].pidfd, .events = POLLIN } };
+        if (poll(watched, COUNT_OF(watched), wait_ms) < 0 && errno != EINTR)
+            return true;
+        char said[64];
+        if (watched[3].revents && !hear_daemon(keeper, said, sizeof said)) {
+            close_fd(&keeper->control); /* it goes */
+            keeper->control = -1;
+        } else if (watched[3].revents) {
+            take_word(keeper, said);
+        }
+        end_if_silent(keeper, now_ms() - before_ms);
+        bool was_leaving = keeper->leaving;
+        if (watched[0].revents)
+            take_signal(keeper);
+        if (watched[1].revents || watched[2].revents)
+            return true;
+        for (enum helper_id id = 0; id < HELPERS; id++)
+            if (watched[4 + id].revents)
+                bury_helper(keeper, id);
+        if (keeper->leaving && !was_leaving)
+            end = deadline_in(DRAIN_MS);
+        if (deadline_has_passed(end))
+            return false;
+    }
+}
+
+/* One life of the pair. Returns -1 if it could not be started. */
+static int live_once(struct keeper *keeper, error *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return fail_os(err, "make a socket to gloveboxd");
+    auto_fd theirs = pair[1];
+    close_fd(&keeper->control);
+    keeper->control = pair[0];
+    keeper->plan.control = theirs;
+    keeper->plan.settings = keeper->settings;
+    write_sets(keeper);
+    if (launch_start(&keeper->plan, &keeper->launch, err) < 0)
+        return -1;
+    close_fd(&theirs);
+    theirs = -1;
+    int64_t start = now_ms();
+    bool ended;
+    keeper->silent_ms = 0;
+    keeper->has_spoken = false;
+    manager_tell("WATCHDOG=1"); /* what begins has its time, too */
+    do
+        ended = watch_pair(keeper, deadline_in(LOOK_MS));
+    while (!ended && !keeper->leaving);
+    /* The spawner leaves when the daemon is gone; a daemon without a spawner has a moment to tell
+     * its callers that their runs are lost. */
+    if (keeper->launch.daemon > 0 && !keeper->leaving)
+        (void) kill(keeper->launch.daemon, SIGTERM);
+    (void) launch_end(&keeper->launch, deadline_in(keeper->leaving ? DRAIN_MS : 1000));
+    bool was_steady = now_ms() - start >= STEADY_MS;
+    keeper->early_deaths = was_steady ? 0 : keeper->early_deaths + 1;
+    keeper->pause_ms = was_steady                                ? 0
+                       : keeper->early_deaths == 1               ? FIRST_PAUSE_MS
+                       : keeper->pause_ms * 2 > LONGEST_PAUSE_MS ? LONGEST_PAUSE_MS
+                                                                 : keeper->pause_ms * 2;
+    return 0;
+}
+
+/* A daemon that cannot start for want of room starts when there is some. */
+static bool disk_is_full(const struct keeper *keeper)
+{
+    auto_text folder = NULL;
+    struct statvfs disk;
+    error unused;
+    if (launch_state_folder(keeper->plan.state, &folder, &unused) < 0 || statvfs(folder, &disk) < 0)
+        return false;
+    return disk.f_bavail * disk.f_frsize < ROOM_LEAST || (disk.f_files > 0 && disk.f_favail == 0);
+}
+
+static int keep_alive(struct keeper *keeper, error *err)
+{
+    while (!keeper->leaving) {
+        if (live_once(keeper, err) < 0)
+            return -1;
+        if (keeper->leaving)
+            break;
+        bool is_full = keeper->early_deaths >= EARLY_DEATHS_MOST && disk_is_full(keeper);
+        if (is_full)
+            say("the disk of the state folder is full; make room there, and it starts by itself");
+        if (keeper->early_deaths >= EARLY_DEATHS_MOST && !keeper->has_served && !is_full)
+            return fail(
+                err, ERR_UNAVAILABLE,
+                "gloveboxd or glovebox-spawner ended %d times at once; their reason is above",
+                EARLY_DEATHS_MOST);
+        say("gloveboxd or glovebox-spawner ended; starting both again");
+        struct pollfd watched = { .fd = keeper->signals, .events = POLLIN };
+        if (poll(&watched, 1, (int) keeper->pause_ms) > 0)
+            take_signal(keeper);
+    }
+    if (keeper->misconfigured)
+        return fail(err, ERR_BAD_REQUEST, "%s cannot use what it was given; its reason is above",
+                    keeper->misconfigured);
+    return 0;
+}
+
+/* Our own sockets, unless somebody has opened some for us. Gives  in *ret_path the one to remove.
+ */
+static int open_sockets(const struct supervised *service, struct launch_plan *plan, char **ret_path,
+                        error *err)
+{
+    auto_text path = NULL;
+    int given = manager_sockets(plan->listens, LAUNCH_FDS_MOST, err);
+    if (given != 0) {
+        plan->listen_count = given > 0 ? (size_t) given : 0;
+        return given < 0 ? -1 : 0;
+    }
+    if (service->socket[0] == '/') {
+        if (format_text(&path, err, "%s", service->socket) < 0)
+            return -1;
+    } else {
+        auto_text here = getcwd(NULL, 0);
+        if (!here || format_text(&path, err, "%s/%s", here, service->socket) < 0)
+            return fail_os(err, "find the current folder");
+    }
+    /* The Unix socket comes last: it is a file, and must not stay when something else fails. */
+    auto_fd tcp_socket = -1;
+    if ((service->listen && listen_tcp(service->listen, &tcp_socket, err) < 0) ||
+        listen_unix(path, &plan->listens[0], err) < 0)
+        return -1;
+    plan->listens[1] = take_fd(&tcp_socket);
+    plan->listen_count = service->listen ? 2 : 1;
+    *ret_path = take_text(&path);
+    return 0;
+}
+
+int supervise(const struct supervised *service, error *err)
+{
+    static struct keeper keeper;
+    auto_fd signals = -1;
+    auto_text path = NULL;
+    auto_templates built = { 0 };
+    keeper = (struct keeper){
+        .service = service,
+        .control = -1,
+        .plan = { .state = service->state,
+                  .slots = service->slots,
+                  .no_keys = service->no_keys,
+                  .log_sync = service->log_sync,
+                  .log_keep = service->log_keep,
+                  .log_witness = service->log_witness,
+                  .network = true,
+                  .resolver = service->resolver,
+                  .secrets = service->secrets,
+                  .ca_file = service->ca_file,
+                  .webhook = service->webhook,
+                  .webhook_secret = service->webhook_secret,
+                  .webhook_attempts = service->webhook_attempts,
+                  .log = STDERR_FILENO,
+                  .first_template = "python" },
+        .launch = launch_none(),
+    };
+    memcpy(keeper.settings, service->settings, sizeof keeper.settings);
+    sigset_t watched;
+    (void) sigemptyset(&watched);
+    (void) sigaddset(&watched, SIGTERM);
+    (void) sigaddset(&watched, SIGINT);
+    (void) sigaddset(&watched, SIGHUP);
+    signals_outlive();
+    if (pthread_sigmask(SIG_BLOCK, &watched, NULL) != 0 ||
+        (signals = signalfd(-1, &watched, SFD_CLOEXEC)) < 0)
+        return fail_os(err, "watch signals");
+    if (open_sockets(service, &keeper.plan, &path, err) < 0)
+        return -1;
+    keeper.signals = signals;
+    keeper.path = path;
+    /* Before the launch makes anything in it: a folder that was named by mistake stays as it is. */
+    int result = templates_find(service->state, keeper.plan.first_template, &built, err);
+    bool is_tcp = path && service->listen;
+    if (result == 0)
+        (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n",
+                       path ? path : "the sockets of the service manager", is_tcp ? " and " : "",
+                       is_tcp ? service->listen : "");
+    if (result == 0)
+        result = keep_alive(&keeper, err);
+    for (size_t i = 0; i < keeper.plan.listen_count; i++)
+        (void) close(keeper.plan.listens[i]);
+    close_fd(&keeper.control);
+    if (keeper.path)
+        (void) unlink(keeper.path);
+    return result;
+}
