@@ -318,19 +318,19 @@ GLB_API int32_t glb_session_resume(glb_client *client, const char *session, char
 /* Begins a session with the files of this one and with the variables of one of its python contexts:
  * a sandbox of its own, which shares nothing with the first.
  *   context  NULL: python
- *   mark     NULL: as it is now; else as it was then, and `context` is NULL
+ *   checkpoint     NULL: as it is now; else as it was then, and `context` is NULL
  *   Gives    *ret_json, the new session, as soon as its moment is fixed. Its memory is still on its
  *            way: what is asked of it waits, glb_session_get() too. If it does not come, since it
  *            needs more than the session's limit, the session is one that has ended, and why.
  *   Fails    GLB_E_CONFLICT  a cell runs or waits, it is paused or ends, or cannot be copied
  *            GLB_E_BUSY      every sandbox is taken */
 GLB_API int32_t glb_session_branch(glb_client *client, const char *session, const char *context,
-                                   const char *mark, char **ret_json);
+                                   const char *checkpoint, char **ret_json);
 
 /* What a branch has of its own. Zero-fill it, set what you need, pass its size. */
 typedef struct glb_branch_options {
     const char *context;
-    const char *mark;
+    const char *checkpoint;
     const char *const
         *metadata;        /* "NAME=value", NULL-ended, in place of the parent's; NULL: those */
     uint64_t idle_ms;     /* it ends when nobody has used it for so long; 0: as its parent */
@@ -346,18 +346,19 @@ GLB_API int32_t glb_session_branch_with(glb_client *client, const char *session,
 
 /* Keeps the same for later, under a name (NULL: none). As glb_session_branch(). `ret_json` may be
  * NULL. */
-GLB_API int32_t glb_session_mark(glb_client *client, const char *session, const char *name,
-                                 const char *context, char **ret_json);
+GLB_API int32_t glb_session_checkpoint(glb_client *client, const char *session, const char *name,
+                                       const char *context, char **ret_json);
 
-/* The marks of a session, the newest first: {"marks":[…]}. */
-GLB_API int32_t glb_session_marks(glb_client *client, const char *session, char **ret_json);
+/* The checkpoints of a session, the newest first: {"checkpoints":[…]}. */
+GLB_API int32_t glb_session_checkpoints(glb_client *client, const char *session, char **ret_json);
 
-/* Removes a mark, or makes the session what it was then: everything else that runs in it ends. A
- * mark is named by its id or its name. `ret_json` may be NULL. Fails GLB_E_NOT_FOUND. */
-GLB_API int32_t glb_session_unmark(glb_client *client, const char *session, const char *mark,
-                                   char **ret_json);
-GLB_API int32_t glb_session_rollback(glb_client *client, const char *session, const char *mark,
-                                     char **ret_json);
+/* Removes a checkpoint, or makes the session what it was then: everything else that runs in it
+ * ends. A checkpoint is named by its id or its name. `ret_json` may be NULL. Fails GLB_E_NOT_FOUND.
+ */
+GLB_API int32_t glb_session_checkpoint_remove(glb_client *client, const char *session,
+                                              const char *checkpoint, char **ret_json);
+GLB_API int32_t glb_session_rollback(glb_client *client, const char *session,
+                                     const char *checkpoint, char **ret_json);
 
 typedef struct glb_cell_options {
     const char *code;

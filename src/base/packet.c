@@ -11,7 +11,7 @@
 int packet_send(int socket, uint32_t kind, const void *body, size_t size, const int *fds,
                 unsigned fd_count, error *err)
 {
-    if (size > PACKET_MOST_BYTES || fd_count > PACKET_MOST_FDS)
+    if (size > PACKET_MAX_BYTES || fd_count > PACKET_MAX_FDS)
         return fail(err, ERR_PROTOCOL, "message %u of %zu bytes and %u descriptors is too large",
                     kind, size, fd_count);
 
@@ -21,7 +21,7 @@ int packet_send(int socket, uint32_t kind, const void *body, size_t size, const 
     };
     union {
         struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int) * PACKET_MOST_FDS)];
+        char space[CMSG_SPACE(sizeof(int) * PACKET_MAX_FDS)];
     } control = { 0 };
     struct msghdr message = { .msg_iov = parts, .msg_iovlen = size > 0 ? 2 : 1 };
     if (fd_count > 0) {
@@ -43,7 +43,7 @@ int packet_send(int socket, uint32_t kind, const void *body, size_t size, const 
     return 0;
 }
 
-unsigned take_descriptors(struct msghdr *message, int *ret_fds, unsigned most)
+unsigned take_descriptors(struct msghdr *message, int *ret_fds, unsigned max)
 {
     unsigned came = 0;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
@@ -54,7 +54,7 @@ unsigned take_descriptors(struct msghdr *message, int *ret_fds, unsigned most)
         for (size_t i = 0; i < count; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-            if (came++ < most)
+            if (came++ < max)
                 ret_fds[came - 1] = fd;
             else
                 (void) close(fd);
@@ -74,7 +74,7 @@ int packet_receive(int socket, struct packet *packet, error *err)
     };
     union {
         struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int) * PACKET_MOST_FDS)];
+        char space[CMSG_SPACE(sizeof(int) * PACKET_MAX_FDS)];
     } control = { 0 };
     struct msghdr message = { .msg_iov = parts,
                               .msg_iovlen = 2,
@@ -94,10 +94,10 @@ int packet_receive(int socket, struct packet *packet, error *err)
     if (got == 0)
         return PACKET_CLOSED;
 
-    unsigned came = take_descriptors(&message, packet->fd, PACKET_MOST_FDS);
-    packet->fds = came < PACKET_MOST_FDS ? came : PACKET_MOST_FDS;
+    unsigned came = take_descriptors(&message, packet->fd, PACKET_MAX_FDS);
+    packet->fds = came < PACKET_MAX_FDS ? came : PACKET_MAX_FDS;
     bool is_cut = message.msg_flags & MSG_CTRUNC;
-    bool is_misshapen = came > PACKET_MOST_FDS || (is_cut && came == PACKET_MOST_FDS) ||
+    bool is_misshapen = came > PACKET_MAX_FDS || (is_cut && came == PACKET_MAX_FDS) ||
                         (message.msg_flags & MSG_TRUNC) || (size_t) got < sizeof packet->kind;
     if (is_cut || is_misshapen)
         packet_done(packet);

@@ -7,14 +7,14 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-enum { PACKET_MOST_BYTES = 1024, PACKET_MOST_FDS = 24 };
+enum { PACKET_MAX_BYTES = 1024, PACKET_MAX_FDS = 24 };
 
 struct packet {
     uint32_t kind; /* first word of the message */
     size_t size;   /* bytes of the body, without the kind */
     unsigned fds;  /* descriptors that came with it; the receiver owns them */
-    int fd[PACKET_MOST_FDS];
-    _Alignas(8) unsigned char body[PACKET_MOST_BYTES];
+    int fd[PACKET_MAX_FDS];
+    _Alignas(8) unsigned char body[PACKET_MAX_BYTES];
 };
 
 enum { PACKET_CAME = 0, PACKET_NONE = 1, PACKET_CLOSED = 2, PACKET_CUT = 3 };
@@ -41,4 +41,4 @@ int packet_take_fd(struct packet *packet, unsigned index);
 /* Moves what came with any message, also of a stream, into ret_fds; what has no room there is
  * closed: the kernel has put it into our table already, and the table must not fill up.
  * Returns how many came, which may be more than `most`. */
-unsigned take_descriptors(struct msghdr *message, int *ret_fds, unsigned most);
+unsigned take_descriptors(struct msghdr *message, int *ret_fds, unsigned max);

@@ -32,7 +32,7 @@ TEST(a_message_comes_whole)
     auto_fd right = ends[1];
     error err = { 0 };
     struct packet packet;
-    unsigned char body[PACKET_MOST_BYTES];
+    unsigned char body[PACKET_MAX_BYTES];
     memset(body, 'b', sizeof body);
 
     expect(packet_send(left, 7, body, sizeof body, NULL, 0, &err) == 0, "send: %s", err.text);
@@ -54,17 +54,17 @@ TEST(descriptors_come_with_it_and_close_on_exec)
     int before = open_descriptors();
     error err = { 0 };
     struct packet packet;
-    int fds[PACKET_MOST_FDS];
-    for (int i = 0; i < PACKET_MOST_FDS; i++)
+    int fds[PACKET_MAX_FDS];
+    for (int i = 0; i < PACKET_MAX_FDS; i++)
         fds[i] = left;
-    expect(packet_send(left, 1, "x", 1, fds, PACKET_MOST_FDS, &err) == 0, "send: %s", err.text);
+    expect(packet_send(left, 1, "x", 1, fds, PACKET_MAX_FDS, &err) == 0, "send: %s", err.text);
     expect(packet_receive(right, &packet, &err) == PACKET_CAME, "receive: %s", err.text);
-    expect(packet.fds == PACKET_MOST_FDS && packet.size == 1, "%u descriptors", packet.fds);
+    expect(packet.fds == PACKET_MAX_FDS && packet.size == 1, "%u descriptors", packet.fds);
     expect(fcntl(packet.fd[0], F_GETFD) == FD_CLOEXEC, "close-on-exec");
 
     int taken = packet_take_fd(&packet, 3);
     expect(taken >= 0 && packet_take_fd(&packet, 3) == -1, "a descriptor is taken once");
-    expect(packet_take_fd(&packet, PACKET_MOST_FDS) == -1, "one past the last");
+    expect(packet_take_fd(&packet, PACKET_MAX_FDS) == -1, "one past the last");
     packet_done(&packet);
     expect(fcntl(taken, F_GETFD) == FD_CLOEXEC, "what was taken stays open");
     (void) close(taken);
@@ -75,10 +75,10 @@ TEST(descriptors_come_with_it_and_close_on_exec)
 TEST(too_much_is_not_sent)
 {
     error err = { 0 };
-    char body[PACKET_MOST_BYTES + 1] = { 0 };
+    char body[PACKET_MAX_BYTES + 1] = { 0 };
     expect(packet_send(-1, 1, body, sizeof body, NULL, 0, &err) < 0 && err.code == ERR_PROTOCOL,
            "too many bytes");
-    expect(packet_send(-1, 1, NULL, 0, NULL, PACKET_MOST_FDS + 1, &err) < 0 &&
+    expect(packet_send(-1, 1, NULL, 0, NULL, PACKET_MAX_FDS + 1, &err) < 0 &&
                err.code == ERR_PROTOCOL,
            "too many descriptors");
     expect(packet_send(-1, 1, NULL, 0, NULL, 0, &err) < 0 && err.os == EBADF, "no socket");
@@ -87,7 +87,7 @@ TEST(too_much_is_not_sent)
 /* Sends bytes as they are, with as many copies of the socket as asked. */
 static void send_raw(int socket, size_t size, unsigned fds)
 {
-    static char bytes[2 * PACKET_MOST_BYTES];
+    static char bytes[2 * PACKET_MAX_BYTES];
     struct iovec part = { bytes, size };
     union {
         struct cmsghdr header;
@@ -114,9 +114,9 @@ TEST(what_is_cut_short_or_overfull_is_refused_and_leaves_nothing)
     } facts[] = {
         { 3, 0 }, /* no room for a kind */
         { 3, 2 },
-        { PACKET_MOST_BYTES + 5, 0 },
-        { PACKET_MOST_BYTES + 5, 3 },
-        { 8, PACKET_MOST_FDS + 1 },
+        { PACKET_MAX_BYTES + 5, 0 },
+        { PACKET_MAX_BYTES + 5, 3 },
+        { 8, PACKET_MAX_FDS + 1 },
         { 8, 64 },
     };
     int ends[2];

@@ -10,7 +10,7 @@
 static const struct {
     uint8_t first, last;
     uint8_t more;
-    uint8_t least, most;
+    uint8_t min, max;
 } leads[] = {
     { 0x09, 0x0a, 0, 0, 0 },       { 0x20, 0x7e, 0, 0, 0 },
     { 0xc2, 0xc2, 1, 0xa0, 0xbf }, /* without the second set of control characters */
@@ -28,7 +28,7 @@ static size_t character_size(const uint8_t *text, size_t length)
             continue;
         if (lead->more >= length)
             return 0;
-        if (lead->more > 0 && (text[1] < lead->least || text[1] > lead->most))
+        if (lead->more > 0 && (text[1] < lead->min || text[1] > lead->max))
             return 0;
         for (size_t i = 2; i <= lead->more; i++)
             if ((text[i] & 0xc0) != 0x80)
@@ -50,14 +50,14 @@ size_t text_find_unclean(const char *text, size_t length)
     return length;
 }
 
-int text_head(const char *text, int most)
+int text_head(const char *text, int max)
 {
-    size_t length = strnlen(text, (size_t) most + 1);
-    if (length <= (size_t) most)
+    size_t length = strnlen(text, (size_t) max + 1);
+    if (length <= (size_t) max)
         return (int) length;
     /* A character has at most three bytes behind its first. */
-    int head = most;
-    while (head > 0 && most - head < 3 && (text[head] & 0xc0) == 0x80)
+    int head = max;
+    while (head > 0 && max - head < 3 && (text[head] & 0xc0) == 0x80)
         head--;
     return head;
 }

@@ -10,4 +10,4 @@ size_t text_find_unclean(const char *text, size_t length);
 
 /* Bytes of the beginning of `text`, at most `most`, that do not end inside a character; for "%.*s".
  */
-int text_head(const char *text, int most);
+int text_head(const char *text, int max);

@@ -47,7 +47,7 @@ TEST(a_text_is_cut_between_characters)
 {
     static const struct {
         const char *text;
-        int most, head;
+        int max, head;
     } facts[] = {
         { "", 4, 0 },
         { "abcd", 4, 4 },
@@ -60,8 +60,8 @@ TEST(a_text_is_cut_between_characters)
         { "\x80\x80\x80\x80\x80\x80", 5, 2 }, /* no text anyhow: the end is near */
     };
     for_each(fact, facts)
-        expect(text_head(fact->text, fact->most) == fact->head, "fact %d gave %d",
-               (int) (fact - facts), text_head(fact->text, fact->most));
+        expect(text_head(fact->text, fact->max) == fact->head, "fact %d gave %d",
+               (int) (fact - facts), text_head(fact->text, fact->max));
 }
 
 TESTS(CASE(the_first_byte_that_is_no_text_is_found), CASE(a_text_is_cut_between_characters))

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { ANSWER_MS = 330000, ANSWER_MOST = 16 << 20 };
+enum { ANSWER_MS = 330000, ANSWER_MAX = 16 << 20 };
 
 static void write_body(struct sink *sink, const void *what)
 {
@@ -39,7 +39,7 @@ int ask_daemon(glb_client *client, const struct ask *ask, json_object **ret_answ
     if (result == 0)
         result = http_receive(http, err);
     if (result == 0)
-        result = http_read_all(http, ANSWER_MOST, &body, &size, err);
+        result = http_read_all(http, ANSWER_MAX, &body, &size, err);
     if (result == HTTP_INTERRUPTED)
         return fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled");
     if (result != 0)
@@ -66,14 +66,14 @@ int ask_open(const struct question *question, struct http *http, error *err)
         return -1;
     http_init(http, fd, -1);
     http->key = key;
-    http->until = deadline_in(question->most_ms);
+    http->until = deadline_in(question->max_ms);
     int result = http_send(http, &request, err);
     if (result == 0)
         result = http_receive(http, err);
     if (result == 0 && http->status == 200)
         return 0;
     if (result == 0)
-        result = http_read_all(http, ANSWER_MOST, &body, &size, err);
+        result = http_read_all(http, ANSWER_MAX, &body, &size, err);
     int status = http->status;
     http_done(http);
     if (result != 0)
@@ -88,7 +88,7 @@ int ask_value(const struct question *question, char **ret_text, json_object **re
     size_t size;
     if (ask_open(question, &http, err) < 0)
         return -1;
-    int result = http_read_all(&http, ANSWER_MOST, &text, &size, err);
+    int result = http_read_all(&http, ANSWER_MAX, &text, &size, err);
     http_done(&http);
     if (result != 0)
         return result < 0 ? -1 : fail(err, ERR_UNAVAILABLE, "the daemon has gone");

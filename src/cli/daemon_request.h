@@ -24,7 +24,7 @@ int ask_daemon(glb_client *client, const struct ask *ask, json_object **ret_answ
 struct question {
     const char *place, *path, *accept;
     const char *key; /* NULL: that of the environment, if there is one */
-    int64_t most_ms; /* for the head; for the body too, unless the caller sets it anew */
+    int64_t max_ms;  /* for the head; for the body too, unless the caller sets it anew */
 };
 int ask_open(const struct question *question, struct http *http, error *err);
 

@@ -14,12 +14,12 @@
 
 size_t line_add_harmless(char *line, size_t used, size_t room, const char *text)
 {
-    enum { SHOWN_MOST = 5 }; /* bytes of "\\x1b", with its NUL */
+    enum { DISPLAY_DATA_MAX = 5 }; /* bytes of "\\x1b", with its NUL */
     for (const unsigned char *byte = (const unsigned char *) text;
-         *byte && used + SHOWN_MOST <= room; byte++) {
+         *byte && used + DISPLAY_DATA_MAX <= room; byte++) {
         bool begins_control = byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0;
         if (*byte < 0x20 || *byte == 0x7f || begins_control)
-            used += (size_t) snprintf(line + used, SHOWN_MOST, "\\x%02x", *byte);
+            used += (size_t) snprintf(line + used, DISPLAY_DATA_MAX, "\\x%02x", *byte);
         else
             line[used++] = (char) *byte;
     }
@@ -77,11 +77,11 @@ int complain_of_policy(const error *err, const char *state)
 /* Edits (insert, delete, replace, swap of neighbours) between two short words. */
 static size_t word_distance(const char *left, const char *right)
 {
-    enum { MOST = 31 };
-    size_t rows = strnlen(left, MOST + 1), columns = strnlen(right, MOST + 1);
-    if (rows > MOST || columns > MOST)
-        return MOST;
-    size_t cost[MOST + 1][MOST + 1];
+    enum { MAX = 31 };
+    size_t rows = strnlen(left, MAX + 1), columns = strnlen(right, MAX + 1);
+    if (rows > MAX || columns > MAX)
+        return MAX;
+    size_t cost[MAX + 1][MAX + 1];
     for (size_t row = 0; row <= rows; row++)
         for (size_t column = 0; column <= columns; column++) {
             if (row == 0 || column == 0) {
@@ -105,11 +105,11 @@ static size_t word_distance(const char *left, const char *right)
 const char *nearest_word(const char *wrong, const char *const *words)
 {
     const char *nearest = NULL;
-    size_t least = strlen(wrong) / 3 + 2; /* further away is no longer a slip */
+    size_t min = strlen(wrong) / 3 + 2; /* further away is no longer a slip */
     for (; *words; words++) {
         size_t distance = word_distance(wrong, *words);
-        if (distance < least) {
-            least = distance;
+        if (distance < min) {
+            min = distance;
             nearest = *words;
         }
     }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { NAMES_MOST = 96 };
+enum { NAMES_MAX = 96 };
 
 int store_text(void *into, const struct option_row *row, const char *value, error *err)
 {
@@ -45,10 +45,10 @@ static const struct option_row *find_letter(const struct option_table *table, ch
 static int no_such_flag(const struct option_table *table, const char *flag, size_t length,
                         error *err)
 {
-    const char *names[NAMES_MOST] = { NULL };
+    const char *names[NAMES_MAX] = { NULL };
     char wrong[64];
     (void) snprintf(wrong, sizeof wrong, "%.*s", (int) length, flag);
-    for (size_t index = 0; index < table->count && index < NAMES_MOST - 1; index++)
+    for (size_t index = 0; index < table->count && index < NAMES_MAX - 1; index++)
         names[index] = table->rows[index].name;
     const char *meant = flag[0] == '-' ? nearest_word(wrong + 2, names) : NULL;
     if (meant)

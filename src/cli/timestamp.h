@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-enum { MOMENT_SIZE = 32 };
+enum { TIMESTAMP_SIZE = 32 };
 
 /* "2026-11-22T03:00:00Z" of milliseconds since 1970; "" of 0. Gives  `text`. */
-const char *moment_write(int64_t at_ms, char text[MOMENT_SIZE]);
+const char *timestamp_write(int64_t at_ms, char text[TIMESTAMP_SIZE]);

@@ -96,7 +96,7 @@ int key_of_caller(const char *key, const char **ret_key, error *err)
     if (!key)
         key = getenv("GLOVEBOX_API_KEY"); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
     *ret_key = key && *key ? key : NULL;
-    if (*ret_key && (strlen(key) > API_KEY_TEXT_MOST || strspn(key, plain) != strlen(key)))
+    if (*ret_key && (strlen(key) > API_KEY_TEXT_MAX || strspn(key, plain) != strlen(key)))
         return fail(err, ERR_BAD_REQUEST,
                     "what is given as the API key is none; glovebox key create shows one: glb_…");
     return 0;

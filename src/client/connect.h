@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum { API_KEY_TEXT_MOST = 128 };
+enum { API_KEY_TEXT_MAX = 128 };
 
 /* "127.0.0.1:7070" is an address, "run/socket" and "a:b" are paths. */
 bool place_is_address(const char *place);

@@ -114,10 +114,10 @@ int32_t glb_outcome_signal(const glb_outcome *outcome)
 }
 
 /* Something was expected of its output, and nobody has said that it is so. */
-static bool gate_is_closed(const glb_outcome *outcome)
+static bool output_check_is_closed(const glb_outcome *outcome)
 {
-    json_object *gate = member(outcome->root, "gate");
-    return gate && strcmp(text_of(gate, "verdict"), "passed") != 0;
+    json_object *output_check = member(outcome->root, "gate");
+    return output_check && strcmp(text_of(output_check, "verdict"), "passed") != 0;
 }
 
 /* Nor is it told how the program ended. */
@@ -148,7 +148,7 @@ int32_t glb_outcome_exit_status(const glb_outcome *outcome)
     default:
         break;
     }
-    if (is_withheld(outcome) || (code == 0 && gate_is_closed(outcome)))
+    if (is_withheld(outcome) || (code == 0 && output_check_is_closed(outcome)))
         return EXIT_NOT_EXPECTED;
     return code >= 0 ? code : signal > 0 ? 128 + signal : 125;
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EXPECTATION_MOST = 256 << 10, EXPECTATION_DEPTH = 64 };
+enum { EXPECTATION_MAX = 256 << 10, EXPECTATION_DEPTH = 64 };
 
 void body_key(struct body *body, const char *name)
 {
@@ -158,11 +158,11 @@ int check_expectation(const char *text, error *err)
     struct json_tokener *tokener = json_tokener_new_ex(EXPECTATION_DEPTH);
     if (!tokener)
         return fail(err, ERR_INTERNAL, "out of memory");
-    if (size > EXPECTATION_MOST || check_text("the expectation", text, size, err) < 0) {
+    if (size > EXPECTATION_MAX || check_text("the expectation", text, size, err) < 0) {
         json_tokener_free(tokener);
-        return size > EXPECTATION_MOST
+        return size > EXPECTATION_MAX
                    ? fail(err, ERR_TOO_LARGE, "the expectation has %zu bytes; %d are allowed", size,
-                          EXPECTATION_MOST)
+                          EXPECTATION_MAX)
                    : -1;
     }
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);

@@ -16,7 +16,7 @@ enum {
     CANCEL_MS = 5000,           /* from the wish to cancel to the end of the run */
     BACK_MS = 10000,            /* how long a service that went away is waited for */
     BACK_LOOK_MS = 100,
-    ANSWER_MOST = 64 << 20,
+    ANSWER_MAX = 64 << 20,
 };
 
 /* ---- the request ---- */
@@ -215,7 +215,7 @@ static int cancel_run(struct glb_client *client, const struct follower *follower
         return -1;
     auto_text body = NULL;
     size_t size = 0;
-    if (http_receive(http, err) != 0 || http_read_all(http, ANSWER_MOST, &body, &size, err) != 0)
+    if (http_receive(http, err) != 0 || http_read_all(http, ANSWER_MAX, &body, &size, err) != 0)
         http->keep = false;
     return 0;
 }
@@ -238,7 +238,7 @@ static int ask_again(struct glb_client *client, struct follower *follower, error
     auto_text body = NULL;
     int outcome = http_receive(http, err);
     if (outcome == 0)
-        outcome = http_read_all(http, ANSWER_MOST, &body, &size, err);
+        outcome = http_read_all(http, ANSWER_MAX, &body, &size, err);
     if (outcome != 0)
         return outcome;
     if (http->status != 200)
@@ -333,7 +333,7 @@ static int receive_outcome(struct glb_client *client, struct http *http, struct 
     }
     auto_text body = NULL;
     size_t size = 0;
-    result = http_read_all(http, ANSWER_MOST, &body, &size, err);
+    result = http_read_all(http, ANSWER_MAX, &body, &size, err);
     if (result != 0)
         return result < 0 ? -1 : ask_how_it_ended(client, follower, err);
     if (http->status < 200 || http->status > 299)

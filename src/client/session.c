@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ANSWER_MS = 60000, ANSWER_MOST = 64 << 20 };
+enum { ANSWER_MS = 60000, ANSWER_MAX = 64 << 20 };
 
 void glb_text_free(char *text)
 {
@@ -29,7 +29,7 @@ int client_ask(struct glb_client *client, const struct http_request *request, ch
     http->until = deadline_in(ANSWER_MS);
     int result = http_receive(http, err);
     if (result == 0)
-        result = http_read_all(http, ANSWER_MOST, &text, &size, err);
+        result = http_read_all(http, ANSWER_MAX, &text, &size, err);
     if (result == HTTP_INTERRUPTED)
         result = fail(err, (enum error_code) GLB_E_CANCELLED, "cancelled");
     else if (sent < 0 && result != 0)
@@ -272,16 +272,16 @@ int32_t glb_session_processes(glb_client *client, const char *session, int32_t h
 
 /* ---- files ---- */
 
-enum { ADDRESS_MOST = 3 * 4096 + 128 };
+enum { ADDRESS_MAX = 3 * 4096 + 128 };
 
 static int path_of_file(char *path, const char *session, const char *file, int32_t is_folder,
                         error *err)
 {
     const char *rest = is_folder ? "/files:tar?path=" : "/files/";
-    if (session_path(path, ADDRESS_MOST, session, rest, err) < 0)
+    if (session_path(path, ADDRESS_MAX, session, rest, err) < 0)
         return -1;
     size_t used = strlen(path);
-    if (!file || path_escape(path + used, ADDRESS_MOST - used, file) < 0)
+    if (!file || path_escape(path + used, ADDRESS_MAX - used, file) < 0)
         return fail(err, ERR_BAD_REQUEST, "the path of the file is too long");
     return 0;
 }
@@ -290,7 +290,7 @@ int32_t glb_session_read(glb_client *client, const char *session, const char *pa
                          int32_t is_folder, int fd)
 {
     error err = { 0 };
-    char address[ADDRESS_MOST];
+    char address[ADDRESS_MAX];
     if (path_of_file(address, session, path, is_folder, &err) < 0 ||
         client_fetch(client, address, fd, &err) < 0)
         return report(&err);
@@ -301,7 +301,7 @@ int32_t glb_session_write(glb_client *client, const char *session, const char *p
                           int32_t is_folder, int fd)
 {
     error err = { 0 };
-    char address[ADDRESS_MOST];
+    char address[ADDRESS_MAX];
     struct http_request request = { .method = "PUT",
                                     .path = address,
                                     .accept = "application/json",

@@ -50,7 +50,7 @@ static void write_branch(struct sink *sink, const void *what)
     struct body body = { .sink = sink };
     sink_text(sink, "{");
     body_text(&body, "context", options->context);
-    body_text(&body, "mark", options->mark);
+    body_text(&body, "checkpoint", options->checkpoint);
     body_pairs(&body, "metadata", options->metadata);
     body_seconds(&body, "idle_seconds", options->idle_ms);
     body_seconds(&body, "ttl_seconds", options->lifetime_ms);
@@ -70,8 +70,8 @@ int32_t glb_session_branch_with(glb_client *client, const char *session,
                                     .write_body = write_branch,
                                     .what = &ours };
     int taken = take_options(&ours, sizeof ours, options, options_size) < 0 ? too_new(&err) : 0;
-    const char *const texts[] = { ours.context ? ours.context : "", ours.mark ? ours.mark : "",
-                                  NULL };
+    const char *const texts[] = { ours.context ? ours.context : "",
+                                  ours.checkpoint ? ours.checkpoint : "", NULL };
     if (taken < 0 || session_path(path, sizeof path, session, "/branch", &err) < 0 ||
         check_texts("a name", texts, &err) < 0 ||
         check_pairs("the metadata", ours.metadata, &err) < 0 ||
@@ -81,62 +81,62 @@ int32_t glb_session_branch_with(glb_client *client, const char *session,
 }
 
 int32_t glb_session_branch(glb_client *client, const char *session, const char *context,
-                           const char *mark, char **ret_json)
+                           const char *checkpoint, char **ret_json)
 {
-    const glb_branch_options options = { .context = context, .mark = mark };
+    const glb_branch_options options = { .context = context, .checkpoint = checkpoint };
     return glb_session_branch_with(client, session, &options, sizeof options, ret_json);
 }
 
-int32_t glb_session_mark(glb_client *client, const char *session, const char *name,
-                         const char *context, char **ret_json)
+int32_t glb_session_checkpoint(glb_client *client, const char *session, const char *name,
+                               const char *context, char **ret_json)
 {
     error err = { 0 };
     char path[256];
     struct wishes wishes = { { "name", "context" }, { name, context } };
-    if (session_path(path, sizeof path, session, "/marks", &err) < 0)
+    if (session_path(path, sizeof path, session, "/checkpoints", &err) < 0)
         return report(&err);
     return wish(client, path, &wishes, ret_json);
 }
 
-int32_t glb_session_marks(glb_client *client, const char *session, char **ret_json)
+int32_t glb_session_checkpoints(glb_client *client, const char *session, char **ret_json)
 {
     error err = { 0 };
     char path[256];
-    if (session_path(path, sizeof path, session, "/marks", &err) < 0)
+    if (session_path(path, sizeof path, session, "/checkpoints", &err) < 0)
         return report(&err);
     return ask(client, "GET", path, ret_json);
 }
 
-enum { MARK_MOST = 200 };
+enum { MARK_MAX = 200 };
 
-static int mark_place(char place[MARK_MOST], const char *mark, const char *rest, error *err)
+static int mark_place(char place[MARK_MAX], const char *checkpoint, const char *rest, error *err)
 {
-    if (mark && id_is_plain(mark) &&
-        (size_t) snprintf(place, MARK_MOST, "/marks/%s%s", mark, rest) < MARK_MOST)
+    if (checkpoint && id_is_plain(checkpoint) &&
+        (size_t) snprintf(place, MARK_MAX, "/checkpoints/%s%s", checkpoint, rest) < MARK_MAX)
         return 0;
-    return fail(err, ERR_BAD_REQUEST, "'%.60s' is no mark; glovebox session marks ID",
-                mark ? mark : "");
+    return fail(err, ERR_BAD_REQUEST, "'%.60s' is no checkpoint; glovebox session checkpoints ID",
+                checkpoint ? checkpoint : "");
 }
 
-int32_t glb_session_unmark(glb_client *client, const char *session, const char *mark,
-                           char **ret_json)
+int32_t glb_session_checkpoint_remove(glb_client *client, const char *session,
+                                      const char *checkpoint, char **ret_json)
 {
     error err = { 0 };
-    char place[MARK_MOST];
+    char place[MARK_MAX];
     char path[512];
-    if (mark_place(place, mark, "", &err) < 0 ||
+    if (mark_place(place, checkpoint, "", &err) < 0 ||
         session_path(path, sizeof path, session, place, &err) < 0)
         return report(&err);
     return ask(client, "DELETE", path, ret_json);
 }
 
-int32_t glb_session_rollback(glb_client *client, const char *session, const char *mark,
+int32_t glb_session_rollback(glb_client *client, const char *session, const char *checkpoint,
                              char **ret_json)
 {
     error err = { 0 };
-    char place[MARK_MOST];
+    char place[MARK_MAX];
     char path[512];
-    if (mark_place(place, mark, "/rollback", &err) < 0 ||
+    if (mark_place(place, checkpoint, "/rollback", &err) < 0 ||
         session_path(path, sizeof path, session, place, &err) < 0)
         return report(&err);
     return ask(client, "POST", path, ret_json);

@@ -1,7 +1,7 @@
 /* agent.h - what gloveboxd and glovebox-init say to each other over one stream.
  *
  * A frame is a header and `size` bytes of payload; numbers are little-endian; no host path ever
- * crosses, and no descriptor but the end of a pipe with IMAGE, SAVE, LOAD and INSIDE_START_RESTORE:
+ * crosses, and no descriptor but the end of a pipe with IMAGE, SAVE, LOAD and AGENT_START_RESTORE:
  * what a branch copies goes from sandbox to sandbox without a stop (160 MiB cost ten times as much
  * as frames). It comes with the first byte of its frame, one at most, and is closed where nobody
  * waits for it. Over a virtual machine's socket those bytes would have to flow by DATA. From the
@@ -17,8 +17,8 @@
  * /proc is served.
  *
  * An operation ends with DONE. What flows, flows by credit: READ, PACK, WATCH, CONNECT and programs
- * with INSIDE_START_CREDIT send as many bytes as were granted, with the order and by CREDIT. To a
- * connection and to a program's stdin INSIDE_WINDOW bytes may be on their way; init grants more by
+ * with AGENT_START_CREDIT send as many bytes as were granted, with the order and by CREDIT. To a
+ * connection and to a program's stdin AGENT_WINDOW bytes may be on their way; init grants more by
  * CREDIT. Frames for an operation that has ended mean nothing and are not answered, so that both
  * sides may end one at the same time. */
 #pragma once
@@ -27,136 +27,136 @@
 #include <stdint.h>
 
 enum {
-    INSIDE_VERSION = 1,
-    INSIDE_PAYLOAD_MOST = 65536,
-    INSIDE_PATH_MOST = 4095,
-    INSIDE_ARGUMENTS_MOST = 256, /* strings of an argument list; the same for the environment */
-    INSIDE_PROCESSES_MOST = 64,  /* programs that gloveboxd has started in one sandbox */
-    INSIDE_INTERPRETER = 1,      /* process id of the forked interpreter; gloveboxd starts from 2 */
-    INSIDE_DENIALS_MOST = 256,   /* after these the calls still fail, but are not reported */
-    INSIDE_OPERATIONS_MOST = 32, /* READ, WRITE, PACK, UNPACK, WATCH, CONNECT under way at once */
-    INSIDE_WINDOW = 65536,       /* bytes on their way to a stdin or a connection */
+    AGENT_VERSION = 1,
+    AGENT_PAYLOAD_MAX = 65536,
+    AGENT_PATH_MAX = 4095,
+    AGENT_ARGUMENTS_MAX = 256, /* strings of an argument list; the same for the environment */
+    AGENT_PROCESSES_MAX = 64,  /* programs that gloveboxd has started in one sandbox */
+    AGENT_INTERPRETER = 1,     /* process id of the forked interpreter; gloveboxd starts from 2 */
+    AGENT_DENIALS_MAX = 256,   /* after these the calls still fail, but are not reported */
+    AGENT_OPERATIONS_MAX = 32, /* READ, WRITE, PACK, UNPACK, WATCH, CONNECT under way at once */
+    AGENT_WINDOW = 65536,      /* bytes on their way to a stdin or a connection */
 };
 
-struct inside_frame {
+struct agent_frame {
     uint32_t size;     /* of the payload */
-    uint16_t kind;     /* enum inside_kind */
-    uint16_t stream;   /* INSIDE_OUTPUT: 1 stdout, 2 stderr; else 0 */
+    uint16_t kind;     /* enum agent_kind */
+    uint16_t stream;   /* AGENT_OUTPUT: 1 stdout, 2 stderr; else 0 */
     uint32_t id;       /* operation or process that it belongs to */
     uint32_t reserved; /* 0 */
 };
 
-enum inside_kind {
+enum agent_kind {
     /* gloveboxd -> init */
-    INSIDE_PUT =
-        1, /* struct inside_put + path: a file begins; DATA and END with the same id follow; DONE */
-    INSIDE_DATA,    /* bytes of the file `id`, or of the stdin of process `id` */
-    INSIDE_END,     /* end of that file, or of that stdin */
-    INSIDE_SEAL,    /* inputs are complete: what changes from now on is an artifact; DONE */
-    INSIDE_START,   /* struct inside_start + strings; STARTED, or DONE with an error */
-    INSIDE_SIGNAL,  /* struct inside_signal; DONE */
-    INSIDE_STOP,    /* kill every process but init and wait until they are gone; STOPPED */
-    INSIDE_COLLECT, /* struct inside_collect; FILE, DATA…, END for each artifact, SKIPPED for
+    AGENT_PUT =
+        1, /* struct agent_put + path: a file begins; DATA and END with the same id follow; DONE */
+    AGENT_DATA,    /* bytes of the file `id`, or of the stdin of process `id` */
+    AGENT_END,     /* end of that file, or of that stdin */
+    AGENT_SEAL,    /* inputs are complete: what changes from now on is an artifact; DONE */
+    AGENT_START,   /* struct agent_start + strings; STARTED, or DONE with an error */
+    AGENT_SIGNAL,  /* struct agent_signal; DONE */
+    AGENT_STOP,    /* kill every process but init and wait until they are gone; STOPPED */
+    AGENT_COLLECT, /* struct agent_collect; FILE, DATA…, END for each artifact, SKIPPED for
                        others; DONE */
-    INSIDE_MEASURE, /* MEASURED */
-    INSIDE_GET,     /* was a READ without credit; not served */
-    INSIDE_LIST,    /* struct inside_list + path: ENTRY…; DONE; E2BIG if there were more */
-    INSIDE_MAKE,    /* path of a folder, parents included; DONE */
-    INSIDE_MOVE,    /* two paths, NUL between them; DONE */
-    INSIDE_REMOVE,  /* path, folders with what is in them; DONE */
-    INSIDE_RESIZE,  /* struct inside_size of the terminal of process `id`; DONE */
-    INSIDE_CREDIT,  /* struct inside_amount: so many bytes more may come from process or operation
+    AGENT_MEASURE, /* MEASURED */
+    AGENT_GET,     /* was a READ without credit; not served */
+    AGENT_LIST,    /* struct agent_list + path: ENTRY…; DONE; E2BIG if there were more */
+    AGENT_MAKE,    /* path of a folder, parents included; DONE */
+    AGENT_MOVE,    /* two paths, NUL between them; DONE */
+    AGENT_REMOVE,  /* path, folders with what is in them; DONE */
+    AGENT_RESIZE,  /* struct agent_size of the terminal of process `id`; DONE */
+    AGENT_CREDIT,  /* struct agent_amount: so many bytes more may come from process or operation
                        `id`; no answer */
-    INSIDE_EXECUTE, /* struct inside_execute + strings + code, for the forked interpreter `id`;
+    AGENT_EXECUTE, /* struct agent_execute + strings + code, for the forked interpreter `id`;
                        EXECUTED */
-    INSIDE_KEEP,    /* no payload, no answer: the sandbox is a session's. Nothing is its main
+    AGENT_KEEP,    /* no payload, no answer: the sandbox is a session's. Nothing is its main
                        program any more: what else runs goes on when an interpreter ends */
-    /* struct inside_collect: when the code of the forked interpreter has ended, or at a STOP, init
+    /* struct agent_collect: when the code of the forked interpreter has ended, or at a STOP, init
      * does what STOP and COLLECT ask for, once, and nobody waits in between: STOPPED, FILE…, DONE
      * with this id. */
-    INSIDE_CONCLUDE,
+    AGENT_CONCLUDE,
 
     /* Operations of a session: DONE ends each. */
-    INSIDE_READ = 40, /* struct inside_read + path: FILE, DATA…, END */
-    INSIDE_WRITE, /* struct inside_write + path: OPENED; DATA… and END are awaited; ENTRY. The file
+    AGENT_READ = 40, /* struct agent_read + path: FILE, DATA…, END */
+    AGENT_WRITE, /* struct agent_write + path: OPENED; DATA… and END are awaited; ENTRY. The file
                      appears whole, in place of what had its name, or not at all */
-    INSIDE_STAT,  /* path: ENTRY */
-    INSIDE_PACK, /* struct inside_flow + path of a folder: OPENED, DATA… (a tar), SKIPPED…, END */
-    INSIDE_UNPACK,  /* path of a folder, made if there is none: OPENED; DATA… (a tar) and END are
+    AGENT_STAT,  /* path: ENTRY */
+    AGENT_PACK, /* struct agent_flow + path of a folder: OPENED, DATA… (a tar), SKIPPED…, END */
+    AGENT_UNPACK,  /* path of a folder, made if there is none: OPENED; DATA… (a tar) and END are
                        awaited; SKIPPED… */
-    INSIDE_WATCH,   /* struct inside_watch + path of a folder: OPENED, CHANGE… until CANCEL */
-    INSIDE_CONNECT, /* struct inside_connect, a TCP port of the sandbox's loopback: OPENED, then
+    AGENT_WATCH,   /* struct agent_watch + path of a folder: OPENED, CHANGE… until CANCEL */
+    AGENT_CONNECT, /* struct agent_connect, a TCP port of the sandbox's loopback: OPENED, then
                        DATA and END both ways */
-    INSIDE_CANCEL,  /* ends the operation `id`: DONE with ECANCELED, unless it has ended already */
+    AGENT_CANCEL,  /* ends the operation `id`: DONE with ECANCELED, unless it has ended already */
 
     /* Each comes with one end of a pipe. */
-    INSIDE_IMAGE = 49, /* for the forked interpreter `id`, which runs no cell now: it forks, and the
+    AGENT_IMAGE = 49, /* for the forked interpreter `id`, which runs no cell now: it forks, and the
                           child writes its image (image.h). EXECUTED when it has forked, with the
                           errno as exit code; DONE if it could not be asked. The bytes come, and
                           end, later */
-    INSIDE_SAVE,       /* what can be written here, the places' own folders and what is in them, as
+    AGENT_SAVE,       /* what can be written here, the places' own folders and what is in them, as
                           a tar with paths from the root: SKIPPED…; DONE when it is written */
-    INSIDE_LOAD,       /* the same tar: it takes the place of what is there; DONE */
+    AGENT_LOAD,       /* the same tar: it takes the place of what is there; DONE */
 
     /* init -> gloveboxd */
-    INSIDE_HELLO = 64, /* struct inside_hello: first frame, before anything else */
-    INSIDE_DONE,       /* struct inside_done + text: the operation `id` ended, well or badly */
-    INSIDE_STARTED,    /* struct inside_started */
-    INSIDE_OUTPUT,     /* bytes of stdout (stream 1) or stderr (2) of process `id` */
-    INSIDE_EXITED,     /* struct inside_exited: after the last OUTPUT of that process */
-    INSIDE_STOPPED,    /* struct inside_measured: nothing runs any more */
-    INSIDE_FILE,       /* struct inside_file + path: a file begins; DATA and END follow */
-    INSIDE_SKIPPED,    /* struct inside_skipped + path: why it is not an artifact */
-    INSIDE_ENTRY,      /* struct inside_entry + path + target of a link */
-    INSIDE_MEASURED,   /* struct inside_measured */
-    INSIDE_DENIAL,     /* struct inside_denial: a call was refused */
-    INSIDE_INTERPRETER_READY, /* struct inside_interpreter_ready: interpreter -> init, before
+    AGENT_HELLO = 64,        /* struct agent_hello: first frame, before anything else */
+    AGENT_DONE,              /* struct agent_done + text: the operation `id` ended, well or badly */
+    AGENT_STARTED,           /* struct agent_started */
+    AGENT_OUTPUT,            /* bytes of stdout (stream 1) or stderr (2) of process `id` */
+    AGENT_EXITED,            /* struct agent_exited: after the last OUTPUT of that process */
+    AGENT_STOPPED,           /* struct agent_measured: nothing runs any more */
+    AGENT_FILE,              /* struct agent_file + path: a file begins; DATA and END follow */
+    AGENT_SKIPPED,           /* struct agent_skipped + path: why it is not an artifact */
+    AGENT_ENTRY,             /* struct agent_entry + path + target of a link */
+    AGENT_MEASURED,          /* struct agent_measured */
+    AGENT_DENIAL,            /* struct agent_denial: a call was refused */
+    AGENT_INTERPRETER_READY, /* struct agent_interpreter_ready: interpreter -> init, before
                          anything else; the listener of its filter comes with it. Not passed on */
-    INSIDE_RESULT,   /* struct inside_result + a piece of JSON: what a cell showed, or why it failed
-                      */
-    INSIDE_EXECUTED, /* struct inside_executed: after the last RESULT of that execution; in a
+    AGENT_RESULT,   /* struct agent_result + a piece of JSON: what a cell showed, or why it failed
+                     */
+    AGENT_EXECUTED, /* struct agent_executed: after the last RESULT of that execution; in a
                         session a MEASURED of the same id goes before it */
-    INSIDE_OPENED = 96, /* the operation stands: bytes may flow */
-    INSIDE_CHANGE,      /* struct inside_change + path below the watched folder */
+    AGENT_OPENED = 96, /* the operation stands: bytes may flow */
+    AGENT_CHANGE,      /* struct agent_change + path below the watched folder */
 };
 
 enum {
-    INSIDE_PUT_READ_ONLY = 1,
-    INSIDE_PUT_SYSTEM = 2 /* path is beneath "/", not "/workspace" */
+    AGENT_PUT_READ_ONLY = 1,
+    AGENT_PUT_SYSTEM = 2 /* path is beneath "/", not "/workspace" */
 };
 
-struct inside_put {
+struct agent_put {
     uint64_t size;    /* bytes that will follow; checked against the disk limit by the kernel */
     int64_t mtime_ns; /* time since 1970 that the file shall show */
     uint32_t mode;    /* permission bits */
-    uint32_t flags;   /* INSIDE_PUT_* */
+    uint32_t flags;   /* AGENT_PUT_* */
 };
 
 enum {
-    INSIDE_START_MAIN = 1, /* when it ends, everything else is killed (as INSIDE_STOP) first */
-    INSIDE_START_STDIN_FILE = 2, /* stdin is the file /run/stdin, else nothing (/dev/null) */
-    INSIDE_START_STDIN_PIPE = 4, /* stdin comes by DATA frames */
-    INSIDE_START_TERMINAL = 8,   /* a pseudo terminal instead of pipes */
-    /* Output comes by credit, INSIDE_START_GRANT to begin with. Without the flag it comes as it is
+    AGENT_START_MAIN = 1,       /* when it ends, everything else is killed (as AGENT_STOP) first */
+    AGENT_START_STDIN_FILE = 2, /* stdin is the file /run/stdin, else nothing (/dev/null) */
+    AGENT_START_STDIN_PIPE = 4, /* stdin comes by DATA frames */
+    AGENT_START_TERMINAL = 8,   /* a pseudo terminal instead of pipes */
+    /* Output comes by credit, AGENT_START_GRANT to begin with. Without the flag it comes as it is
      * printed. A program that has ended is told of (EXITED) once its output has been taken. */
-    INSIDE_START_CREDIT = 16,
-    INSIDE_START_GRANT = 262144,
+    AGENT_START_CREDIT = 16,
+    AGENT_START_GRANT = 262144,
     /* It runs cells as a forked interpreter does, by lines over its descriptor 3: for each EXECUTE
-     * it reads the path of the code's file; it answers with lines of INSIDE_LINE_MOST bytes:
+     * it reads the path of the code's file; it answers with lines of AGENT_LINE_MAX bytes:
      *     V JSON, D JSON, E JSON   a RESULT; v, d, e: a piece of it that is not the last
      *     X NUMBER                 EXECUTED, with this exit code */
-    INSIDE_START_CELLS = 32,
-    INSIDE_LINE_MOST = 32768,
+    AGENT_START_CELLS = 32,
+    AGENT_LINE_MAX = 32768,
     /* It becomes an interpreter: glovebox-restore, that finds the image on its descriptor 4, and on
      * 3 the socket over which a forked interpreter speaks. What it says first is a RESULT,
      * {"threads", "descriptors"}: how many of them the image could not carry, and EXECUTED: it
      * lives, and waits for a cell. */
-    INSIDE_START_RESTORE = 64,
+    AGENT_START_RESTORE = 64,
 };
 
 /* Followed by the strings, each ended by NUL: working folder (absolute, inside), then `arguments`,
  * then `variables` (NAME=value). */
-struct inside_start {
+struct agent_start {
     uint32_t flags;
     uint16_t arguments;
     uint16_t variables;
@@ -164,107 +164,107 @@ struct inside_start {
     uint32_t reserved;
 };
 
-struct inside_signal {
+struct agent_signal {
     uint32_t number;
     uint32_t whole_group; /* 1: the process group of process `id`; with id 0: everything inside */
 };
 
-struct inside_collect {
-    uint64_t bytes_most; /* of all artifacts together */
-    uint32_t files_most;
+struct agent_collect {
+    uint64_t bytes_max; /* of all artifacts together */
+    uint32_t files_max;
     uint32_t reserved;
 };
 
-struct inside_list {
+struct agent_list {
     uint32_t depth;
-    uint32_t most; /* entries */
+    uint32_t max; /* entries */
 };
 
-struct inside_read {
+struct agent_read {
     uint64_t offset;
     uint64_t length; /* UINT64_MAX: to its end */
     uint64_t credit;
 };
 
-enum { INSIDE_WRITE_NEW = 1 /* EEXIST if the name is taken */ };
+enum { AGENT_WRITE_NEW = 1 /* EEXIST if the name is taken */ };
 
-struct inside_write {
+struct agent_write {
     uint32_t mode; /* permission bits; 0: those of the file that is replaced, or 0644 */
     uint32_t flags;
 };
 
-struct inside_flow {
+struct agent_flow {
     uint64_t credit;
 };
 
-enum { INSIDE_WATCH_DEEP = 1 /* folders below it too, and those made later */ };
+enum { AGENT_WATCH_DEEP = 1 /* folders below it too, and those made later */ };
 
-struct inside_watch {
+struct agent_watch {
     uint64_t credit; /* bytes of CHANGE frames: when they are used up changes are lost, and that is
-                        told by a CHANGE of INSIDE_CHANGE_LOST */
+                        told by a CHANGE of AGENT_CHANGE_LOST */
     uint32_t flags;
     uint32_t reserved;
 };
 
-struct inside_connect {
+struct agent_connect {
     uint64_t credit;
     uint16_t port;
     uint16_t reserved[3];
 };
 
 /* The numbers of E2B's and inotify's words for it. */
-enum inside_change_what {
-    INSIDE_CHANGE_CREATE = 1, /* made, or moved to here */
-    INSIDE_CHANGE_WRITE,
-    INSIDE_CHANGE_REMOVE,
-    INSIDE_CHANGE_RENAME, /* moved away from this name */
-    INSIDE_CHANGE_MODE,
-    INSIDE_CHANGE_LOST, /* the path is empty: changes were missed, look again */
+enum agent_change_what {
+    AGENT_CHANGE_CREATE = 1, /* made, or moved to here */
+    AGENT_CHANGE_WRITE,
+    AGENT_CHANGE_REMOVE,
+    AGENT_CHANGE_RENAME, /* moved away from this name */
+    AGENT_CHANGE_MODE,
+    AGENT_CHANGE_LOST, /* the path is empty: changes were missed, look again */
 };
 
-struct inside_change {
+struct agent_change {
     uint64_t size;
     int64_t mtime_ns;
     uint32_t mode; /* 0: it is gone already */
-    uint32_t what; /* enum inside_change_what */
+    uint32_t what; /* enum agent_change_what */
 };
 
-struct inside_size {
+struct agent_size {
     uint16_t rows, columns;
 };
 
-struct inside_amount {
+struct agent_amount {
     uint64_t bytes;
 };
 
-struct inside_hello {
+struct agent_hello {
     uint32_t version;
     uint32_t landlock_abi;
 };
 
-struct inside_done {
+struct agent_done {
     int32_t os;                 /* errno, 0 = well; the text behind it says what failed */
     uint32_t is_of_the_program; /* 1: execve() refused it; what is around it went well */
 };
 
-struct inside_started {
+struct agent_started {
     uint32_t pid; /* as seen inside */
     uint32_t reserved;
 };
 
-struct inside_exited {
+struct agent_exited {
     int32_t exit_code; /* -1 if a signal ended it */
     int32_t signal;    /* 0 if it ended by itself */
 };
 
-struct inside_file {
+struct agent_file {
     uint64_t size;
     int64_t mtime_ns;
     uint32_t mode; /* type and permission bits, as stat(2) */
     uint32_t depth;
 };
 
-struct inside_entry {
+struct agent_entry {
     uint64_t size;
     int64_t mtime_ns;
     uint32_t mode;        /* type and permission bits, of the link itself */
@@ -273,24 +273,24 @@ struct inside_entry {
     uint32_t path_size;   /* the rest is the target */
 };
 
-enum inside_skip {
-    INSIDE_SKIP_LINK = 1, /* symbolic link */
-    INSIDE_SKIP_SPECIAL,  /* FIFO, socket or device */
-    INSIDE_SKIP_NAME,     /* not UTF-8, or with control characters */
-    INSIDE_SKIP_BYTES,    /* does not fit into bytes_most */
-    INSIDE_SKIP_COUNT,    /* over files_most; the path is empty and `size` counts them */
-    INSIDE_SKIP_DEPTH,    /* deeper than 64 folders */
-    INSIDE_SKIP_READ,     /* could not be read; `os` says why */
+enum agent_skip {
+    AGENT_SKIP_LINK = 1, /* symbolic link */
+    AGENT_SKIP_SPECIAL,  /* FIFO, socket or device */
+    AGENT_SKIP_NAME,     /* not UTF-8, or with control characters */
+    AGENT_SKIP_BYTES,    /* does not fit into bytes_max */
+    AGENT_SKIP_COUNT,    /* over files_max; the path is empty and `size` counts them */
+    AGENT_SKIP_DEPTH,    /* deeper than 64 folders */
+    AGENT_SKIP_READ,     /* could not be read; `os` says why */
 };
 
-struct inside_skipped {
+struct agent_skipped {
     uint32_t reason;
     int32_t os;
     uint64_t size;
 };
 
 /* Disk figures of the sandbox's own file system. */
-struct inside_measured {
+struct agent_measured {
     uint64_t disk_bytes;      /* in use now */
     uint64_t disk_peak_bytes; /* highest seen (looked at every 20 ms and at every end) */
     uint64_t inodes;
@@ -301,7 +301,7 @@ struct inside_measured {
     uint32_t reserved;
 };
 
-struct inside_denial {
+struct agent_denial {
     uint32_t call; /* system call number (x86-64 table of the host's architecture) */
     int32_t os;    /* what it was answered with */
     uint64_t arguments[6];
@@ -312,11 +312,11 @@ struct inside_denial {
 /* How code is run by a forked interpreter. A script ends the interpreter; a cell leaves its names
  * for the next one. PRIME runs harmless code of the kernel's own, without output or trace, so that
  * what comes next finds its pages copied: for the parked sandboxes that will be taken first. */
-enum inside_mode { INSIDE_MODE_SCRIPT = 1, INSIDE_MODE_CELL, INSIDE_MODE_PRIME };
+enum agent_mode { AGENT_MODE_SCRIPT = 1, AGENT_MODE_CELL, AGENT_MODE_PRIME };
 
 enum {
-    INSIDE_EXECUTE_WRITE = 1, /* the code is also written to the file's path, if it has one */
-    INSIDE_EXECUTE_LAST = 2,  /* of a cell: the interpreter ends after it, as after a script */
+    AGENT_EXECUTE_WRITE = 1, /* the code is also written to the file's path, if it has one */
+    AGENT_EXECUTE_LAST = 2,  /* of a cell: the interpreter ends after it, as after a script */
 };
 
 /* Followed by the strings, each ended by NUL: working folder, path of the file (both absolute,
@@ -326,15 +326,15 @@ enum {
  * additions; a cell may give none and keeps what it has); then `code_size` bytes of code. Code that
  * does not fit into one frame is PUT into the file that the first argument names, and code_size is
  * 0. */
-struct inside_execute {
-    uint32_t mode;  /* enum inside_mode */
-    uint32_t flags; /* INSIDE_EXECUTE_* */
+struct agent_execute {
+    uint32_t mode;  /* enum agent_mode */
+    uint32_t flags; /* AGENT_EXECUTE_* */
     uint16_t arguments;
     uint16_t variables;
     uint32_t code_size;
 };
 
-struct inside_interpreter_ready {
+struct agent_interpreter_ready {
     uint32_t pid; /* as seen inside */
     int32_t os;   /* errno of what failed, 0 = every wall stands; the text behind it says what */
 };
@@ -346,17 +346,17 @@ struct inside_interpreter_ready {
  *   ERROR              {"name", "value", "traceback",
  *                      "frames": [{"file", "line", "function", "code"}], "causes": [ERROR…],
  *                      "exceptions": [ERROR…]}; the last two may be missing */
-enum inside_result_what { INSIDE_RESULT_VALUE = 1, INSIDE_RESULT_DISPLAY, INSIDE_RESULT_ERROR };
+enum agent_result_what { AGENT_RESULT_VALUE = 1, AGENT_RESULT_DISPLAY, AGENT_RESULT_ERROR };
 
-struct inside_result {
-    uint16_t what; /* enum inside_result_what */
+struct agent_result {
+    uint16_t what; /* enum agent_result_what */
     uint16_t last;
     uint32_t reserved;
 };
 
 /* The code has ended, its output is flushed and its files are closed. A script's interpreter exits
  * right after it, with the same code. */
-struct inside_executed {
+struct agent_executed {
     int32_t exit_code; /* of a script: -1 if a signal ends it; of a cell: 0, or 1 if it raised */
     int32_t signal;    /* 0, or the signal that the interpreter ends itself with (SIGINT) */
     uint32_t ends;     /* 1: the interpreter goes away now */
@@ -364,7 +364,7 @@ struct inside_executed {
 };
 
 /* Code that plays our interpreter may say anything: is this the end of a script? Both sides ask. */
-static inline bool inside_is_end(const struct inside_executed *executed)
+static inline bool agent_is_end(const struct agent_executed *executed)
 {
     bool is_signal = executed->signal > 0 && executed->signal <= 64;
     return is_signal || (executed->exit_code >= 0 && executed->exit_code <= 255);

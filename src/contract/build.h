@@ -10,9 +10,9 @@
 #include "contract/spawn.h"
 
 enum build_kind {
-    HOLDER_READY = 1, /* holder -> spawner: struct holder_ready */
-    BUILD_SANDBOX,    /* spawner -> holder: struct build_sandbox; fds as listed below */
-    BUILD_CLONED,     /* holder -> spawner: struct build_cloned; fd: pidfd of init, on success */
+    FORK_SERVER_READY = 1, /* holder -> spawner: struct holder_ready */
+    BUILD_SANDBOX,         /* spawner -> holder: struct build_sandbox; fds as listed below */
+    BUILD_CLONED, /* holder -> spawner: struct build_cloned; fd: pidfd of init, on success */
     BUILD_ZYGOTE, /* spawner -> holder: struct build_zygote; fd: the zygote's socket (zygote.h) */
     BUILD_READY,  /* init -> spawner over its own report socket: struct build_ready; with
                      SPAWN_FORKED four fds: stdin, stdout, stderr, control of the interpreter */
@@ -20,14 +20,14 @@ enum build_kind {
                      interpreter comes; BUILD_READY with its four fds */
 };
 
-enum { BUILD_FILTER_MOST = 4096 }; /* instructions; the kernel's own bound (BPF_MAXINSNS) */
+enum { BUILD_FILTER_MAX = 4096 }; /* instructions; the kernel's own bound (BPF_MAXINSNS) */
 
 /* Descriptors that come with BUILD_SANDBOX: the inside stream, the report socket, then the procs
  * files of the holders' group and of the program's group, `groups` of each. */
 struct build_sandbox {
     uint32_t slot;
     uint32_t generation;
-    uint32_t inside_outer_id; /* id in the holder's user namespace that becomes INSIDE_ID */
+    uint32_t agent_outer_id; /* id in the holder's user namespace that becomes AGENT_ID */
     uint32_t network;
     uint32_t start;
     uint32_t groups; /* how many procs files of each kind follow */
@@ -36,7 +36,7 @@ struct build_sandbox {
     uint64_t processes;
     uint64_t disk_bytes;
     uint64_t inodes;
-    struct spawn_way way;
+    struct spawn_route route;
 };
 
 /* Starts one of the zygotes that stand on the holder's command line. */
@@ -45,7 +45,7 @@ struct build_zygote {
     uint32_t reserved;
 };
 
-struct holder_ready {
+struct fork_server_ready {
     error err; /* code ERR_NONE if it stands in its root */
 };
 

@@ -18,17 +18,17 @@ enum {
     EGRESS_MISCONFIGURED = 78, /* it ends so if its files are not as they must be */
     EGRESS_PATH_SIZE = 192,
     EGRESS_METHOD_SIZE = 16,
-    EGRESS_PORTS_MOST = SPAWN_PORTS_MOST, /* in one rule, and of one channel */
-    EGRESS_RULES_MOST = 64,               /* of one channel */
-    EGRESS_ENDPOINTS_MOST = 8,            /* of one channel */
+    EGRESS_PORTS_MAX = SPAWN_PORTS_MAX, /* in one rule, and of one channel */
+    EGRESS_RULES_MAX = 64,              /* of one channel */
+    EGRESS_ENDPOINTS_MAX = 8,           /* of one channel */
     EGRESS_ENDPOINT_NAME_SIZE = 32,
-    EGRESS_HEADERS_MOST = 4, /* that one endpoint adds */
+    EGRESS_HEADERS_MAX = 4, /* that one endpoint adds */
     EGRESS_HEADER_SIZE = 48,
     EGRESS_PROXY_PORT = 3128,
     EGRESS_DNS_PORT = 53,
-    EGRESS_LISTENERS_MOST = 3 + EGRESS_PORTS_MOST, /* DNS by UDP and TCP, the proxy, the ports */
+    EGRESS_LISTENERS_MAX = 3 + EGRESS_PORTS_MAX, /* DNS by UDP and TCP, the proxy, the ports */
     EGRESS_PIECE = 960,
-    EGRESS_AUTHORITY_MOST = 16384, /* bytes of a certificate (PEM), its end included */
+    EGRESS_AUTHORITY_MAX = 16384, /* bytes of a certificate (PEM), its end included */
 };
 
 enum egress_kind {
@@ -79,7 +79,7 @@ struct egress_rule {
     uint32_t methods; /* bits of enum egress_method */
     uint16_t port_count;
     uint16_t prefix; /* of `network`, 0 to 128 */
-    uint16_t ports[EGRESS_PORTS_MOST];
+    uint16_t ports[EGRESS_PORTS_MAX];
     uint8_t network[16];
     char host[HOST_NAME_SIZE];
     char path[EGRESS_PATH_SIZE]; /* prefix of the path, "" for any */
@@ -99,7 +99,7 @@ struct egress_endpoint {
     char name[EGRESS_ENDPOINT_NAME_SIZE];
     char host[HOST_NAME_SIZE];
     char path[EGRESS_PATH_SIZE]; /* comes before that of a request */
-    char headers[EGRESS_HEADERS_MOST][EGRESS_HEADER_SIZE];
+    char headers[EGRESS_HEADERS_MAX][EGRESS_HEADER_SIZE];
 };
 
 enum egress_listener {
@@ -112,12 +112,12 @@ enum egress_listener {
 struct egress_open {
     uint32_t channel;
     uint32_t rules; /* how many came before it */
-    uint32_t connections_most;
+    uint32_t connections_max;
     uint32_t duration_ms; /* of one connection, 0 = as long as the channel */
-    uint64_t sent_most;   /* bytes from the sandbox, all connections together */
-    uint64_t received_most;
+    uint64_t sent_max;    /* bytes from the sandbox, all connections together */
+    uint64_t received_max;
     uint16_t port_count; /* after DNS by UDP, DNS by TCP and the proxy */
-    uint16_t ports[EGRESS_PORTS_MOST];
+    uint16_t ports[EGRESS_PORTS_MAX];
     uint16_t padding;
     uint32_t endpoints; /* how many came before it */
     uint32_t life_s;    /* the longest it may last; certificates are valid as long */
@@ -149,7 +149,7 @@ struct egress_record {
     uint32_t channel;
     uint16_t reason; /* enum egress_reason */
     uint16_t label;  /* of the rule that allowed it, EGRESS_NO_LABEL if none */
-    uint16_t way;    /* enum egress_way */
+    uint16_t route;  /* enum egress_way */
     uint16_t port;
     uint16_t status; /* of HTTP, 0 if it was not seen */
     uint8_t is_tls;
@@ -169,7 +169,7 @@ struct egress_record {
 struct egress_authority {
     uint32_t channel;
     uint16_t from, size;
-    uint16_t whole; /* bytes of all pieces, less than EGRESS_AUTHORITY_MOST */
+    uint16_t whole; /* bytes of all pieces, less than EGRESS_AUTHORITY_MAX */
     char text[EGRESS_PIECE];
 };
 

@@ -18,8 +18,8 @@
  * working folder, limits) the interpreter notes in its own memory before it is written down, and
  * puts it back itself when it wakes (interpreter/image/state.c): the reader knows nothing of it.
  *
- * Images are read by the same build on the same kernel that wrote them: by a branch, and by marks,
- * which end with gloveboxd. IMAGE_VERSION guards against anything else.
+ * Images are read by the same build on the same kernel that wrote them: by a branch, and by
+ * checkpoints, which end with gloveboxd. IMAGE_VERSION guards against anything else.
  *
  * glovebox-restore takes no arguments. Its descriptors 0, 1 and 2 become those of the program, 3
  * (IMAGE_FD_CONTROL) its control socket, 4 (IMAGE_FD_IMAGE) is the image. Files that the program
@@ -38,10 +38,10 @@
 
 enum {
     IMAGE_VERSION = 1,
-    IMAGE_AREAS_MOST = 16384,
-    IMAGE_NAMES_MOST = 1 << 20,
+    IMAGE_AREAS_MAX = 16384,
+    IMAGE_NAMES_MAX = 1 << 20,
     IMAGE_BATCH = 512,
-    IMAGE_OBJECTS_MOST = 256, /* pieces of memory that are mapped shared */
+    IMAGE_OBJECTS_MAX = 256, /* pieces of memory that are mapped shared */
     IMAGE_SPECIALS = 3,
     IMAGE_FD_CONTROL = 3,
     IMAGE_FD_IMAGE = 4,
@@ -132,8 +132,8 @@ static inline bool image_is_whole(const struct image_head *head, const struct im
 {
     return memcmp(head->magic, IMAGE_MAGIC, sizeof head->magic) == 0 &&
            memcmp(end->magic, IMAGE_END, sizeof end->magic) == 0 &&
-           head->version == IMAGE_VERSION && head->areas <= IMAGE_AREAS_MOST &&
-           head->names <= IMAGE_NAMES_MOST && head->bytes == end->bytes &&
+           head->version == IMAGE_VERSION && head->areas <= IMAGE_AREAS_MAX &&
+           head->names <= IMAGE_NAMES_MAX && head->bytes == end->bytes &&
            head->runs <= head->bytes &&
            size == sizeof *head + head->areas * sizeof(struct image_area) + head->names +
                        head->runs * sizeof(struct image_run) + head->bytes + sizeof *end;

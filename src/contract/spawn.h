@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-enum { SPAWN_VERSION = 1, SPAWN_TEMPLATES_MOST = 16, SPAWN_PORTS_MOST = 8 };
+enum { SPAWN_VERSION = 1, SPAWN_TEMPLATES_MAX = 16, SPAWN_PORTS_MAX = 8 };
 
 /* Walls, as bits: those that stand are in `walls`, those that this machine or this user cannot have
  * are in `degraded`. The names for people are in model/walls.def. */
@@ -70,10 +70,10 @@ enum spawn_start { SPAWN_EMPTY, SPAWN_FORKED, SPAWN_STARTS };
 /* The way out of a sandbox with SPAWN_NETWORK_LOOPBACK: every address is local inside, and sockets
  * listen there for names (UDP and TCP 53), for the proxy (TCP 3128) and on these TCP ports. They
  * come to gloveboxd with the first word of init (agent.h). Nothing leads out by itself. */
-struct spawn_way {
+struct spawn_route {
     uint16_t is_open; /* 1, or 0 for none */
     uint16_t port_count;
-    uint16_t ports[SPAWN_PORTS_MOST];
+    uint16_t ports[SPAWN_PORTS_MAX];
     uint32_t reserved; /* 0 */
 };
 
@@ -92,7 +92,7 @@ struct spawn_build {
     uint64_t cpus_milli;      /* 0 = not limited */
     uint64_t disk_read_rate;  /* bytes a second, 0 = not limited */
     uint64_t disk_write_rate; /* the same */
-    struct spawn_way way;
+    struct spawn_route route;
 };
 
 struct spawn_built {

@@ -9,7 +9,7 @@
  *
  * The interpreter is a child of the sandbox's own init: init learns its end by waitpid(2), and the
  * zygote never has a child to look after. What the interpreter and init say to each other is in
- * agent.h (INSIDE_INTERPRETER_READY and INSIDE_EXECUTE). */
+ * agent.h (AGENT_INTERPRETER_READY and AGENT_EXECUTE). */
 #pragma once
 
 #include "base/error.h"

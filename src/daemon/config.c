@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CHANGES_MOST = 512 };
+enum { CHANGES_MAX = 512 };
 
 int reload_read(const char *text, struct settings *settings, error *err)
 {
@@ -44,7 +44,7 @@ void reload_apply(struct reload *reload)
     const struct settings *settings = &reload->settings;
     (void) snprintf(reload->policies->usual, sizeof reload->policies->usual, "%.*s",
                     POLICY_NAME_SIZE - 1, settings->list[SETTING_default_policy].text);
-    reload->runs->queued_most = number(settings, SETTING_queue);
+    reload->runs->queued_max = number(settings, SETTING_queue);
     reload->accounts->defaults = (struct account_defaults){
         .concurrency = number(settings, SETTING_key_concurrency),
         .runs_per_minute = number(settings, SETTING_key_runs_per_minute),
@@ -56,8 +56,8 @@ void reload_apply(struct reload *reload)
         return;
     if (reload->applied)
         reload->applied(settings);
-    reload->pool->shapes.least = number(settings, SETTING_parked_least);
-    reload->pool->shapes.most = number(settings, SETTING_parked_most);
+    reload->pool->pool_classes.min = number(settings, SETTING_pool_min);
+    reload->pool->pool_classes.max = number(settings, SETTING_pool_max);
     log_until((enum log_level) number(settings, SETTING_log_level));
     log_as_json(number(settings, SETTING_log_format) != 0);
 }
@@ -100,13 +100,13 @@ static void tell_log(const struct reload *reload, const char *changes, const cha
                                           { 0 } };
     if (audit_write(reload->runs->receipts, "config.reloaded", fields, &err) < 0 ||
         (policies[0] && reload_tell_policies(reload, &err) < 0))
-        log_event(LOG_WARNING, "config.not_in_log", TEXT("cause", err.text));
+        log_event(LOG_WARNING, "audit.write_failed", TEXT("cause", err.text));
 }
 
 static int take(struct reload *reload, const char *text, error *err)
 {
     static struct settings fresh;
-    char changes[CHANGES_MOST], policies[CHANGES_MOST];
+    char changes[CHANGES_MAX], policies[CHANGES_MAX];
     fresh = reload->settings;
     if (reload_read(text, &fresh, err) < 0 ||
         policies_reload(reload->policies, reload->policies_path, policies, sizeof policies, err) <
@@ -129,7 +129,7 @@ static void say(const struct reload *reload, const char *word)
 
 static void on_message(uv_poll_t *poll, int status, int events)
 {
-    static char text[SETTINGS_TEXT_MOST];
+    static char text[SETTINGS_TEXT_MAX];
     struct reload *reload = poll->data;
     error err;
     (void) events;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static struct liveness {
-    struct beside_job job;
+    struct disk_job job;
     uv_timer_t timer;
     int file; /* without a name; -1: the file system has none such */
     int socket;
@@ -40,7 +40,7 @@ static void on_timer(uv_timer_t *timer)
     if (liveness.is_working)
         return;
     liveness.is_working = true;
-    beside_do(timer->loop, &liveness.job);
+    disk_worker_do(timer->loop, &liveness.job);
 }
 
 void liveness_open(uv_loop_t *loop, const char *state, int socket)
@@ -48,7 +48,7 @@ void liveness_open(uv_loop_t *loop, const char *state, int socket)
     liveness.file = open(state, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     liveness.socket = socket;
     liveness.is_open = true;
-    liveness.job = (struct beside_job){ write_and_wait, say, &liveness, NULL };
+    liveness.job = (struct disk_job){ write_and_wait, say, &liveness, NULL };
     (void) uv_timer_init(loop, &liveness.timer);
     (void) uv_timer_start(&liveness.timer, on_timer, LIVENESS_EVERY_MS, LIVENESS_EVERY_MS);
     uv_unref((uv_handle_t *) &liveness.timer);

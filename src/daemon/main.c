@@ -38,15 +38,15 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { FDS_MOST = 64, EXIT_USAGE = 125 };
-enum { DRAIN_MOST_MS = 50000, CANCEL_MOST_MS = 5000, DRAIN_LOOK_MS = 20 };
+enum { FDS_MAX = 64, EXIT_USAGE = 125 };
+enum { DRAIN_MAX_MS = 50000, CANCEL_MAX_MS = 5000, DRAIN_LOOK_MS = 20 };
 
 /* A block of that size goes back to the kernel when it is freed: what one large result took is not
  * kept for the next. (glibc would raise its own threshold with the first of them.) */
 enum { LARGE_BYTES = 1024 * 1024 };
 
-static const uint64_t body_most = UINT64_C(64) << 20;
-static const uint64_t body_most_private = UINT64_C(1) << 30;
+static const uint64_t body_max = UINT64_C(64) << 20;
+static const uint64_t body_max_private = UINT64_C(1) << 30;
 
 static struct arguments {
     int spawner;
@@ -54,7 +54,7 @@ static struct arguments {
     int notify; /* -1: nobody is told of anything */
     bool has_webhook;
     size_t connection_count, listen_count;
-    int connections[FDS_MOST], listens[FDS_MOST];
+    int connections[FDS_MAX], listens[FDS_MAX];
     const char *policies;
     const char *state;
     struct receipts_settings receipts;
@@ -75,7 +75,7 @@ static struct daemon {
     struct receipts *receipts;
     struct approvals *approvals;
     struct network *network;
-    struct notices *notices;
+    struct notify_client *notify_client;
     struct traffic traffic;
     struct accounts accounts;
     struct reload reload;
@@ -105,8 +105,8 @@ static int read_fd(const char *text, int *ret_fd, error *err)
 
 static int add_fd(const char *text, int *fds, size_t *count, error *err)
 {
-    if (*count == FDS_MOST)
-        return fail(err, ERR_BAD_REQUEST, "more than %d sockets", FDS_MOST);
+    if (*count == FDS_MAX)
+        return fail(err, ERR_BAD_REQUEST, "more than %d sockets", FDS_MAX);
     return read_fd(text, &fds[(*count)++], err);
 }
 
@@ -114,12 +114,12 @@ static int add_fd(const char *text, int *fds, size_t *count, error *err)
 static int add_filter(char *value, error *err)
 {
     struct receipts_settings *receipts = &settings.receipts;
-    char *mark = strchr(value, '=');
-    if (!mark || receipts->filter_count == FILTERS_MOST)
+    char *checkpoint = strchr(value, '=');
+    if (!checkpoint || receipts->filter_count == FILTERS_MAX)
         return fail(err, ERR_BAD_REQUEST, "'%s' is no NAME=FD of a filter, or one too many", value);
-    *mark = '\0';
+    *checkpoint = '\0';
     receipts->filter_names[receipts->filter_count] = value;
-    return read_fd(mark + 1, &receipts->filters[receipts->filter_count++], err);
+    return read_fd(checkpoint + 1, &receipts->filters[receipts->filter_count++], err);
 }
 
 static int take_receipt_option(const char *name, char *value, error *err)
@@ -199,7 +199,7 @@ static void end(void)
     if (daemon_.is_ending)
         return;
     daemon_.is_ending = true;
-    log_event(LOG_DEBUG, "daemon.ends", COUNT("active", daemon_.runs.active));
+    log_event(LOG_DEBUG, "daemon.stopping", COUNT("active", daemon_.runs.active));
     http_close(daemon_.http);
     sessions_close(&daemon_.sessions);
     processes_close(&daemon_.processes);
@@ -211,11 +211,11 @@ static void end(void)
     network_close(daemon_.network);
     approvals_leave(daemon_.approvals);
     takeover_close(&daemon_.takeover);
-    replays_leave(daemon_.door.replays);
+    idempotency_leave(daemon_.door.idempotency);
     receipts_leave(daemon_.receipts);
     blobs_leave(daemon_.blobs);
-    notices_leave(daemon_.notices);
-    loop_watch_close();
+    notify_client_leave(daemon_.notify_client);
+    loop_monitor_close();
     liveness_close();
     uv_close((uv_handle_t *) &daemon_.drained, NULL);
     uv_close((uv_handle_t *) &daemon_.terminated, NULL);
@@ -239,7 +239,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (daemon_.is_ending)
         return;
     http_stop_listening(daemon_.http);
-    daemon_.drain_ends = deadline_in(daemon_.runs.is_closing ? CANCEL_MOST_MS : DRAIN_MOST_MS);
+    daemon_.drain_ends = deadline_in(daemon_.runs.is_closing ? CANCEL_MAX_MS : DRAIN_MAX_MS);
     if (!daemon_.runs.is_closing)
         sessions_leave(&daemon_.sessions);
     if (daemon_.runs.is_closing)
@@ -276,7 +276,7 @@ static int open_loop(error *err)
     int result = uv_loop_init(&daemon_.loop);
     if (result < 0)
         return fail(err, ERR_SYSTEM, "make the event loop: %s", uv_strerror(result));
-    loop_watch_open(&daemon_.loop);
+    loop_monitor_open(&daemon_.loop);
     (void) uv_timer_init(&daemon_.loop, &daemon_.drained);
     (void) uv_signal_init(&daemon_.loop, &daemon_.terminated);
     (void) uv_signal_init(&daemon_.loop, &daemon_.interrupted);
@@ -301,16 +301,17 @@ static int open_doors(error *err)
                                   .approvals = daemon_.approvals,
                                   .processes = &daemon_.processes,
                                   .traffic = &daemon_.traffic };
-    const struct replays_settings keys = { .loop = &daemon_.loop,
-                                           .state = settings.is_private ? NULL : settings.state,
-                                           .sync_each = receipts_sync_each(daemon_.receipts) };
-    if (replays_open(&keys, &daemon_.door.replays, err) < 0 ||
-        (!settings.is_private && past_open(daemon_.receipts, &daemon_.door.past, err) < 0))
+    const struct idempotency_settings keys = { .loop = &daemon_.loop,
+                                               .state = settings.is_private ? NULL : settings.state,
+                                               .sync_each = receipts_sync_each(daemon_.receipts) };
+    if (idempotency_open(&keys, &daemon_.door.idempotency, err) < 0 ||
+        (!settings.is_private &&
+         lost_runs_open(daemon_.receipts, &daemon_.door.lost_runs, err) < 0))
         return -1;
     takeover_open(&daemon_.takeover, &daemon_.loop, &daemon_.door);
     struct http_settings http = { .tables = route_tables,
                                   .door = &daemon_.door,
-                                  .body_most = settings.is_private ? body_most_private : body_most,
+                                  .body_max = settings.is_private ? body_max_private : body_max,
                                   .owner = settings.owner,
                                   .admit = identify,
                                   .is_early = session_is_early,
@@ -360,7 +361,8 @@ static void on_applied(const struct settings *fresh)
 {
     const struct blob_bounds bounds = blob_bounds(fresh);
     blobs_bound(daemon_.blobs, &bounds);
-    daemon_.sessions.mark_bytes_most = fresh->list[SETTING_marks_mib].number << 20;
+    daemon_.sessions.session_checkpoint_bytes_max = fresh->list[SETTING_checkpoints_mib].number
+                                                    << 20;
     daemon_.patience = (struct http_patience){
         .idle_s = (unsigned) fresh->list[SETTING_idle_seconds].number,
         .header_s = (unsigned) fresh->list[SETTING_header_seconds].number,
@@ -397,7 +399,7 @@ static int open_approvals(error *err)
         .state = settings.is_private ? NULL : settings.state,
         .accounts = &daemon_.accounts,
         .receipts = daemon_.receipts,
-        .notices = daemon_.notices,
+        .notify_client = daemon_.notify_client,
     };
     return approvals_open(&daemon_.loop, &place, &daemon_.approvals, err);
 }
@@ -408,10 +410,11 @@ static int open_log(error *err)
     settings.receipts.state = settings.state;
     if (!settings.state)
         return fail(err, ERR_BAD_REQUEST, "--state must be given: the log of receipts lies there");
-    if (settings.notify >= 0 && notices_open(&daemon_.loop, settings.notify, settings.has_webhook,
-                                             &daemon_.notices, err) < 0)
+    if (settings.notify >= 0 &&
+        notify_client_open(&daemon_.loop, settings.notify, settings.has_webhook,
+                           &daemon_.notify_client, err) < 0)
         return -1;
-    settings.receipts.notices = daemon_.notices;
+    settings.receipts.notify_client = daemon_.notify_client;
     return receipts_open(&daemon_.loop, &settings.receipts, &daemon_.receipts, err);
 }
 
@@ -419,7 +422,7 @@ static int begin(error *err)
 {
     signals_outlive();
     (void) open_files_raise();
-    log_out_open();
+    log_writer_open();
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
     (void) mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): the threads beside the loop rarely allocate */
@@ -480,7 +483,7 @@ int main(int argc, char **argv)
     error err;
     if (read_command_line(argc, argv, &err) < 0 || begin(&err) < 0) {
         log_event(LOG_ERROR, "daemon.cannot_start", TEXT("cause", err.text));
-        log_out_close();
+        log_writer_close();
         return EXIT_USAGE;
     }
     (void) uv_run(&daemon_.loop, UV_RUN_DEFAULT);
@@ -489,14 +492,14 @@ int main(int argc, char **argv)
     (void) uv_loop_close(&daemon_.loop);
     accounts_done(&daemon_.accounts);
     traffic_done(&daemon_.traffic);
-    replays_free(daemon_.door.replays);
-    past_free(daemon_.door.past);
+    idempotency_free(daemon_.door.idempotency);
+    lost_runs_free(daemon_.door.lost_runs);
     blobs_close(daemon_.blobs);
     approvals_close(daemon_.approvals);
     receipts_close(daemon_.receipts);
-    notices_close(daemon_.notices);
+    notify_client_close(daemon_.notify_client);
     policies_done(&daemon_.policies);
     templates_done(&daemon_.templates);
-    log_out_close();
+    log_writer_close();
     return 0;
 }

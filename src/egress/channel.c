@@ -89,7 +89,7 @@ struct channel *channel_open(struct egress *egress, const struct egress_open *te
         (void) fail(err, ERR_SYSTEM, "no memory for a channel");
     int done = channel ? 0 : -1;
     if (done == 0 && intercepts(rules))
-        done = authority_new(rules, terms->life_s, &channel->authority, err);
+        done = tls_authority_new(rules, terms->life_s, &channel->authority, err);
     for (; channel && done == 0 && next < count; next++)
         done = listen_at(channel, next, sockets[next], err);
     for (; next < count; next++)
@@ -105,8 +105,8 @@ static void free_channel(struct channel *channel)
     while (*place != channel)
         place = &(*place)->next;
     *place = channel->next;
-    given_names_free(&channel->names);
-    authority_free(channel->authority);
+    fake_addresses_free(&channel->names);
+    tls_authority_free(channel->authority);
     link_tell_closed(channel);
     free(channel);
 }

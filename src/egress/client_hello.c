@@ -12,7 +12,7 @@ enum {
     HANDSHAKE_CLIENT_HELLO = 1,
     EXTENSION_SERVER_NAME = 0,
     NAME_IS_HOST = 0,
-    RECORD_MOST = 16384,
+    RECORD_MAX = 16384,
 };
 
 /* Bytes that are left of something enclosed. */
@@ -61,10 +61,10 @@ static int assemble(const unsigned char *bytes, size_t size, unsigned char *mess
         if (size < 5)
             return 0;
         size_t length = (size_t) bytes[3] << 8 | bytes[4];
-        if (length == 0 || length > RECORD_MOST)
+        if (length == 0 || length > RECORD_MAX)
             return -1;
         size_t here = size - 5 < length ? size - 5 : length;
-        if (have + here > CLIENT_HELLO_MOST)
+        if (have + here > CLIENT_HELLO_MAX)
             return -1;
         memcpy(message + have, bytes + 5, here);
         have += here;
@@ -72,7 +72,7 @@ static int assemble(const unsigned char *bytes, size_t size, unsigned char *mess
             return -1;
         if (have >= 4) {
             size_t wanted = (size_t) message[1] << 16 | (size_t) message[2] << 8 | message[3];
-            if (wanted > CLIENT_HELLO_MOST - 4)
+            if (wanted > CLIENT_HELLO_MAX - 4)
                 return -1;
             if (have >= wanted + 4) {
                 *ret_size = wanted;
@@ -123,7 +123,7 @@ static enum hello_verdict read_extensions(struct span extensions, char ret_name[
 enum hello_verdict client_hello_read(const unsigned char *bytes, size_t size,
                                      char ret_name[HOST_NAME_SIZE])
 {
-    static _Thread_local unsigned char message[CLIENT_HELLO_MOST]; /* large for a stack */
+    static _Thread_local unsigned char message[CLIENT_HELLO_MAX]; /* large for a stack */
     size_t length;
     int whole = assemble(bytes, size, message, &length);
     if (whole <= 0)

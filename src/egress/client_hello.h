@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-enum { CLIENT_HELLO_MOST = 16384 + 512 };
+enum { CLIENT_HELLO_MAX = 16384 + 512 };
 
 enum hello_verdict {
     HELLO_MORE,    /* it is not whole yet */

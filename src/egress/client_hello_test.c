@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct greeting {
-    unsigned char bytes[CLIENT_HELLO_MOST + 64];
+    unsigned char bytes[CLIENT_HELLO_MAX + 64];
     size_t size;
 };
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-    LINGERING_MOST = 64, /* connections beyond the most that are told so; others are just closed */
-    FEW = 32,            /* connections of a channel that has room while there is any */
+    LINGERING_MAX = 64, /* connections beyond the most that are told so; others are just closed */
+    FEW = 32,           /* connections of a channel that has room while there is any */
 };
 
 void connection_handle_closed(uv_handle_t *handle)
@@ -63,15 +63,15 @@ void connection_end(struct connection *connection, enum egress_reason reason)
         connection->next->place = connection->place;
     connection->channel->connections--;
     connection->channel->egress->connections--;
-    flow_close(&connection->up);
-    flow_close(&connection->down);
+    splice_close(&connection->up);
+    splice_close(&connection->down);
     free(connection->head);
     connection->head = NULL;
     uv_close((uv_handle_t *) connection->inner_poll, connection_handle_closed);
     uv_close((uv_handle_t *) &connection->timer, connection_handle_closed);
     connection_drop_outer(connection);
-    interception_drop(connection->interception);
-    connection->interception = NULL;
+    tls_intercept_drop(connection->tls_intercept);
+    connection->tls_intercept = NULL;
 }
 
 void connection_inner_is_ready(uv_poll_t *poll, int status, int events)
@@ -104,8 +104,8 @@ void connection_time_is_up(uv_timer_t *timer)
         connection_relayed_long_enough(connection);
     else if (connection->state == IN_REQUEST || connection->state == IN_HELLO)
         connection_refuse(connection, EGRESS_TOO_SLOW);
-    else if (connection->state == LINGERING && connection->interception &&
-             interception_is_moving(connection->interception))
+    else if (connection->state == LINGERING && connection->tls_intercept &&
+             tls_intercept_is_moving(connection->tls_intercept))
         connection_go_on_lingering(connection);
     else
         connection_end(connection, EGRESS_TOO_SLOW);
@@ -114,7 +114,7 @@ void connection_time_is_up(uv_timer_t *timer)
 static struct connection *make(struct channel *channel, int socket)
 {
     struct connection *connection = calloc(1, sizeof *connection);
-    unsigned char *head = connection ? malloc(HTTP_HEAD_MOST) : NULL;
+    unsigned char *head = connection ? malloc(HTTP_HEAD_MAX) : NULL;
     if (!head || uv_poll_init(&channel->egress->loop, connection->inner_polls, socket) < 0) {
         free(head);
         free(connection);
@@ -131,7 +131,7 @@ static struct connection *make(struct channel *channel, int socket)
     connection->down.pipe[0] = connection->down.pipe[1] = -1;
     connection->began_us = uv_hrtime() / 1000;
     connection->record = (struct egress_record){ .channel = channel->id,
-                                                 .way = EGRESS_BY_NAME,
+                                                 .route = EGRESS_BY_NAME,
                                                  .began_ms = (uint64_t) wall_clock_ms() };
     connection->next = channel->first;
     connection->place = &channel->first;
@@ -148,9 +148,9 @@ static struct connection *make(struct channel *channel, int socket)
 static bool has_room(const struct channel *channel)
 {
     const struct egress *egress = channel->egress;
-    unsigned reserve = channel->connections < FEW ? 0 : egress->connections_most / 4;
-    return channel->connections < channel->terms.connections_most + LINGERING_MOST &&
-           egress->connections + reserve < egress->connections_most;
+    unsigned reserve = channel->connections < FEW ? 0 : egress->connections_max / 4;
+    return channel->connections < channel->terms.connections_max + LINGERING_MAX &&
+           egress->connections + reserve < egress->connections_max;
 }
 
 void connection_accept(struct listener *listener)
@@ -162,7 +162,7 @@ void connection_accept(struct listener *listener)
         if (accepted < 0)
             return;
         (void) setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        flow_keeps_to_host(accepted);
+        splice_keeps_to_host(accepted);
         struct connection *connection = has_room(channel) ? make(channel, accepted) : NULL;
         if (!connection) {
             (void) close(accepted);
@@ -171,7 +171,7 @@ void connection_accept(struct listener *listener)
         }
         (void) uv_timer_start(&connection->timer, connection_time_is_up, HEAD_MS, 0);
         (void) uv_poll_start(connection->inner_poll, UV_READABLE, connection_inner_is_ready);
-        if (channel->connections > channel->terms.connections_most) {
+        if (channel->connections > channel->terms.connections_max) {
             connection->record.port = listener->port;
             connection_refuse(connection, EGRESS_TOO_MANY);
         } else

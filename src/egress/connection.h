@@ -44,10 +44,10 @@ struct connection {
     bool is_direct;  /* to an address, not to a name */
     bool in_tunnel;  /* a CONNECT was granted, to a port where HTTP is read */
     int inner;
-    uv_poll_t *inner_poll;             /* one of these: */
-    uv_poll_t inner_polls[2];          /* of the accepted socket, of an interception's */
-    struct interception *interception; /* between code and us, or NULL */
-    struct outer *outer;               /* NULL while there is none */
+    uv_poll_t *inner_poll;               /* one of these: */
+    uv_poll_t inner_polls[2];            /* of the accepted socket, of an interception's */
+    struct tls_intercept *tls_intercept; /* between code and us, or NULL */
+    struct outer *outer;                 /* NULL while there is none */
     uv_timer_t timer;
     unsigned handles;
     unsigned char *head; /* bytes read before anything is passed on */
@@ -55,9 +55,9 @@ struct connection {
     size_t body_from; /* of these, the first of a request's body */
     const struct egress_rule *rule;
     struct lookup *lookup;
-    struct in6_addr addresses[ADDRESSES_MOST];
+    struct in6_addr addresses[ADDRESSES_MAX];
     unsigned address_count, address_next;
-    struct flow up, down;
+    struct splice up, down;
     struct egress_record record;
     uint64_t began_us;
 };

@@ -98,7 +98,7 @@ static int connect_to(struct connection *connection, const struct in6_addr *addr
         return -1;
     (void) setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (address_is_loopback(address))
-        flow_keeps_to_host(made);
+        splice_keeps_to_host(made);
     if (connect(made, (struct sockaddr *) &to, size) < 0 && errno != EINPROGRESS) {
         (void) close(made);
         return -1;
@@ -161,12 +161,12 @@ static void addresses_came(void *context, const struct in6_addr *addresses, unsi
     const struct egress_rule *rule = connection->rule;
     bool is_by_number = rule->flags & (EGRESS_PRIVATE | EGRESS_NETWORK);
     connection->lookup = NULL;
-    for (unsigned i = 0; i < count && connection->address_count < ADDRESSES_MOST; i++)
+    for (unsigned i = 0; i < count && connection->address_count < ADDRESSES_MAX; i++)
         if (rule_accepts_address(rule, &addresses[i]) &&
             (is_by_number || !address_is_own(&addresses[i])))
             connection->addresses[connection->address_count++] = addresses[i];
     const struct egress_endpoint *endpoint = rules_endpoint(&connection->channel->rules, rule);
-    if (connection->address_count > 0 && connection->interception)
+    if (connection->address_count > 0 && connection->tls_intercept)
         reach_host(connection);
     else if (connection->address_count > 0 && endpoint)
         reach_endpoint(connection, endpoint);

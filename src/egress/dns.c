@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { HEADER = 12, CLASS_INTERNET = 1, ANSWER = 16, NAME_MOST = 255, SECONDS_VALID = 60 };
+enum { HEADER = 12, CLASS_INTERNET = 1, ANSWER = 16, NAME_BYTES_MAX = 255, SECONDS_VALID = 60 };
 enum { IS_RESPONSE = 0x8000, OPERATION = 0x7800, RECURSION = 0x0100, CAN_RECURSE = 0x0080 };
 
 static unsigned number_at(const unsigned char *at)
@@ -25,7 +25,7 @@ static void put_number(unsigned char *at, unsigned value)
  * Returns how many bytes the name takes, -1 if it does not fit. */
 static long read_name(const unsigned char *at, size_t size, struct dns_question *question)
 {
-    char text[NAME_MOST + 1];
+    char text[NAME_BYTES_MAX + 1];
     size_t length = 0;
     size_t used = 0;
     bool is_plain = true;
@@ -35,7 +35,7 @@ static long read_name(const unsigned char *at, size_t size, struct dns_question 
         size_t label = at[used++];
         if (label == 0)
             break;
-        if (used + label >= size || length + label + 1 > NAME_MOST)
+        if (used + label >= size || length + label + 1 > NAME_BYTES_MAX)
             return -1;
         if (length > 0)
             text[length++] = '.';
@@ -59,7 +59,7 @@ static long read_name(const unsigned char *at, size_t size, struct dns_question 
 
 int dns_read(const unsigned char *message, size_t size, struct dns_question *ret_question)
 {
-    if (size < HEADER + 5 || size > DNS_QUESTION_MOST)
+    if (size < HEADER + 5 || size > DNS_QUESTION_MAX)
         return -1;
     unsigned flags = number_at(message + 2);
     if ((flags & (IS_RESPONSE | OPERATION)) != 0 || number_at(message + 4) != 1 ||
@@ -78,7 +78,7 @@ int dns_read(const unsigned char *message, size_t size, struct dns_question *ret
 }
 
 size_t dns_answer(const struct dns_question *question, enum dns_code code,
-                  const struct in_addr *address, unsigned char ret_message[DNS_ANSWER_MOST])
+                  const struct in_addr *address, unsigned char ret_message[DNS_ANSWER_MAX])
 {
     memset(ret_message, 0, HEADER);
     put_number(ret_message, question->id);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { DNS_QUESTION_MOST = 512, DNS_ANSWER_MOST = 512 };
+enum { DNS_QUESTION_MAX = 512, DNS_ANSWER_MAX = 512 };
 enum { DNS_A = 1, DNS_AAAA = 28, DNS_SVCB = 64, DNS_HTTPS = 65 };
 enum dns_code { DNS_NO_ERROR = 0, DNS_FORMAT_ERROR = 1, DNS_REFUSED = 5 };
 
@@ -27,4 +27,4 @@ int dns_read(const unsigned char *message, size_t size, struct dns_question *ret
 
 /* Writes the answer; `address` NULL for none. Returns its size. */
 size_t dns_answer(const struct dns_question *question, enum dns_code code,
-                  const struct in_addr *address, unsigned char ret_message[DNS_ANSWER_MOST]);
+                  const struct in_addr *address, unsigned char ret_message[DNS_ANSWER_MAX]);

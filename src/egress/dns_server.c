@@ -14,7 +14,7 @@ static void tell_refusal(struct channel *channel, const char *name, enum egress_
     struct egress_record record = { .channel = channel->id,
                                     .reason = (uint16_t) reason,
                                     .label = EGRESS_NO_LABEL,
-                                    .way = EGRESS_BY_DNS,
+                                    .route = EGRESS_BY_DNS,
                                     .port = EGRESS_DNS_PORT,
                                     .began_ms = (uint64_t) wall_clock_ms() };
     memcpy(record.name, name, strnlen(name, sizeof record.name - 1));
@@ -37,7 +37,7 @@ size_t lookup_answer(struct channel *channel, const unsigned char *message, size
         return dns_answer(&question, DNS_NO_ERROR, NULL, ret_answer); /* it has none of this kind */
     else if (question.type != DNS_A)
         reason = EGRESS_DNS_TYPE;
-    else if (given_names_address(&channel->names, question.name, &address) < 0)
+    else if (fake_addresses_address(&channel->names, question.name, &address) < 0)
         reason = EGRESS_TOO_MANY;
     if (reason == EGRESS_ALLOWED)
         return dns_answer(&question, DNS_NO_ERROR, &address, ret_answer);
@@ -49,8 +49,8 @@ size_t lookup_answer(struct channel *channel, const unsigned char *message, size
 void lookup_by_udp(struct listener *listener)
 {
     for (unsigned i = 0; i < 64; i++) {
-        unsigned char question[DNS_QUESTION_MOST + 1];
-        unsigned char answer[DNS_ANSWER_MOST];
+        unsigned char question[DNS_QUESTION_MAX + 1];
+        unsigned char answer[DNS_ANSWER_MAX];
         struct sockaddr_storage from;
         union {
             struct cmsghdr header;

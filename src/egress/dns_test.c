@@ -59,9 +59,9 @@ TEST(a_question_is_one_name_of_one_kind)
     }
 }
 
-TEST(a_message_beyond_the_most_is_none)
+TEST(a_message_beyond_the_max_is_none)
 {
-    static unsigned char message[DNS_QUESTION_MOST + 1];
+    static unsigned char message[DNS_QUESTION_MAX + 1];
     struct dns_question question;
     memcpy(message, HEAD NAME ASKS_A, sizeof HEAD NAME ASKS_A - 1);
     expect(dns_read(message, sizeof message - 1, &question) == 0, "the most");
@@ -72,7 +72,7 @@ TEST(an_answer_repeats_the_question)
 {
     static const unsigned char message[] = HEAD NAME ASKS_A;
     struct dns_question question;
-    unsigned char answer[DNS_ANSWER_MOST];
+    unsigned char answer[DNS_ANSWER_MAX];
     struct in_addr address = { htonl(198U << 24 | 18U << 16 | 1) };
     size_t asked = sizeof NAME ASKS_A - 1;
     require(dns_read(message, sizeof message - 1, &question) == 0, "a question");
@@ -88,5 +88,5 @@ TEST(an_answer_repeats_the_question)
     expect(answer[2] == 0x80, "recursion that nobody asked for");
 }
 
-TESTS(CASE(a_question_is_one_name_of_one_kind), CASE(a_message_beyond_the_most_is_none),
+TESTS(CASE(a_question_is_one_name_of_one_kind), CASE(a_message_beyond_the_max_is_none),
       CASE(an_answer_repeats_the_question))

@@ -29,11 +29,11 @@ struct channel {
     uint32_t id;
     struct egress_open terms;
     struct rules rules;
-    struct given_names names;
-    struct authority *authority; /* NULL: its rules intercept nothing */
+    struct fake_addresses names;
+    struct tls_authority *authority; /* NULL: its rules intercept nothing */
     struct handshakes handshakes;
     unsigned listener_count;
-    struct listener listeners[EGRESS_LISTENERS_MOST];
+    struct listener listeners[EGRESS_LISTENERS_MAX];
     unsigned open_handles; /* of libuv; the channel is freed after the last */
     struct connection *first;
     unsigned connections, exchanges;
@@ -53,8 +53,8 @@ struct egress {
     struct rules coming; /* of the channel that is opened next */
     uint32_t coming_for;
     struct channel *channels;
-    unsigned connections, connections_most; /* of all channels */
-    bool is_watched;                        /* somebody wants to know of beginnings */
+    unsigned connections, connections_max; /* of all channels */
+    bool is_watched;                       /* somebody wants to know of beginnings */
     struct resolver *resolver;
     struct upstreams *upstreams;
     struct interceptions *interceptions;

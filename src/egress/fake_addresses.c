@@ -7,12 +7,13 @@
 
 static const uint32_t first_address = 198U << 24 | 18U << 16 | 1;
 
-int given_names_address(struct given_names *names, const char *name, struct in_addr *ret_address)
+int fake_addresses_address(struct fake_addresses *names, const char *name,
+                           struct in_addr *ret_address)
 {
     unsigned index = 0;
     while (index < names->count && strcmp(names->list[index], name) != 0)
         index++;
-    if (index == GIVEN_NAMES_MOST)
+    if (index == FAKE_ADDRESSES_MAX)
         return -1;
     if (index == names->room) {
         unsigned room = names->room > 0 ? names->room * 2 : 8;
@@ -32,7 +33,7 @@ int given_names_address(struct given_names *names, const char *name, struct in_a
     return 0;
 }
 
-const char *given_names_find(const struct given_names *names, const struct in6_addr *address)
+const char *fake_addresses_find(const struct fake_addresses *names, const struct in6_addr *address)
 {
     uint32_t number;
     if (!IN6_IS_ADDR_V4MAPPED(address))
@@ -42,8 +43,8 @@ const char *given_names_find(const struct given_names *names, const struct in6_a
     return index < names->count ? names->list[index] : NULL;
 }
 
-void given_names_free(struct given_names *names)
+void fake_addresses_free(struct fake_addresses *names)
 {
     free(names->list);
-    *names = (struct given_names){ 0 };
+    *names = (struct fake_addresses){ 0 };
 }

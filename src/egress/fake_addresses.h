@@ -7,17 +7,18 @@
 
 #include <netinet/in.h>
 
-enum { GIVEN_NAMES_MOST = 1024 };
+enum { FAKE_ADDRESSES_MAX = 1024 };
 
-struct given_names {
+struct fake_addresses {
     unsigned count, room;
     char (*list)[HOST_NAME_SIZE];
 };
 
 /* The address of a canonical name. Returns -1 if there are too many names already, or no memory. */
-int given_names_address(struct given_names *names, const char *name, struct in_addr *ret_address);
+int fake_addresses_address(struct fake_addresses *names, const char *name,
+                           struct in_addr *ret_address);
 
 /* The name behind an address, NULL if it was given to none. */
-const char *given_names_find(const struct given_names *names, const struct in6_addr *address);
+const char *fake_addresses_find(const struct fake_addresses *names, const struct in6_addr *address);
 
-void given_names_free(struct given_names *names);
+void fake_addresses_free(struct fake_addresses *names);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RECORDS_MOST = 512 /* that one channel may cause: who floods is counted, not listed */ };
+enum { RECORDS_MAX = 512 /* that one channel may cause: who floods is counted, not listed */ };
 
 static void send_packet(struct egress *egress, uint32_t kind, const void *body, size_t size,
                         bool *ret_sent)
@@ -24,7 +24,7 @@ static void send_packet(struct egress *egress, uint32_t kind, const void *body, 
 void link_tell(struct channel *channel, const struct egress_record *record)
 {
     bool sent = false;
-    if (channel->records < RECORDS_MOST)
+    if (channel->records < RECORDS_MAX)
         send_packet(channel->egress, EGRESS_RECORD, record, sizeof *record, &sent);
     if (sent)
         channel->records++;
@@ -36,7 +36,7 @@ void link_tell(struct channel *channel, const struct egress_record *record)
 void link_tell_begun(struct channel *channel, const struct egress_record *record)
 {
     bool sent;
-    if (!channel->egress->is_watched || channel->begun++ >= RECORDS_MOST)
+    if (!channel->egress->is_watched || channel->begun++ >= RECORDS_MAX)
         return;
     send_packet(channel->egress, EGRESS_BEGUN, record, sizeof *record, &sent);
 }
@@ -58,7 +58,7 @@ void link_tell_closed(struct channel *channel)
 
 void link_tell_authority(struct channel *channel)
 {
-    const char *text = authority_text(channel->authority);
+    const char *text = tls_authority_text(channel->authority);
     size_t whole = strlen(text);
     bool sent = true;
     (void) fcntl(channel->egress->daemon, F_SETFL, 0);
@@ -152,7 +152,7 @@ static int take_open(struct egress *egress, struct packet *packet, error *err)
     if (packet->size != sizeof terms)
         return fail(err, ERR_PROTOCOL, "the terms of a channel are misshapen");
     memcpy(&terms, packet->body, sizeof terms);
-    if (terms.port_count > EGRESS_PORTS_MOST || packet->fds != 3U + terms.port_count ||
+    if (terms.port_count > EGRESS_PORTS_MAX || packet->fds != 3U + terms.port_count ||
         channel_find(egress, terms.channel))
         return fail(err, ERR_PROTOCOL, "channel %u has %u sockets", terms.channel, packet->fds);
     if (terms.rules != egress->coming.count || terms.endpoints != egress->coming.endpoint_count ||
@@ -161,7 +161,7 @@ static int take_open(struct egress *egress, struct packet *packet, error *err)
         tell_unknown(egress, terms.channel);
         return 0;
     }
-    int sockets[EGRESS_LISTENERS_MOST];
+    int sockets[EGRESS_LISTENERS_MAX];
     for (unsigned i = 0; i < packet->fds; i++)
         sockets[i] = packet_take_fd(packet, i);
     int done = channel_open(egress, &terms, &egress->coming, sockets, err) ? 0 : -1;

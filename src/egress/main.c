@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { CONNECTIONS_MOST = 1000 };
+enum { CONNECTIONS_MAX = 1000 };
 
 static const rlim_t fds_ours = 256; /* listeners come with channels */
 static const rlim_t fds_each = 6;
@@ -32,8 +32,8 @@ static unsigned raise_descriptors(void)
     (void) setrlimit(RLIMIT_NOFILE, &files);
     if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < 2 * fds_ours)
         return 1;
-    rlim_t most = (files.rlim_cur - fds_ours) / (2 * fds_each); /* the other half: listeners */
-    return most < CONNECTIONS_MOST ? (unsigned) most : CONNECTIONS_MOST;
+    rlim_t max = (files.rlim_cur - fds_ours) / (2 * fds_each); /* the other half: listeners */
+    return max < CONNECTIONS_MAX ? (unsigned) max : CONNECTIONS_MAX;
 }
 
 /* What it was started with; descriptors are open files. */
@@ -95,7 +95,7 @@ int main(int count, char **words)
     struct arguments arguments = { .daemon = -1, .secrets = -1, .ca_file = -1 };
     signals_outlive();
     (void) signal(SIGINT, SIG_IGN); /* a Ctrl-C is for whoever started us; our end follows theirs */
-    egress.connections_most = raise_descriptors();
+    egress.connections_max = raise_descriptors();
     if (read_arguments(count, words, &arguments, &err) == 0 &&
         serve(&egress, &arguments, &err) == 0)
         return 0;

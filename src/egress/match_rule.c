@@ -15,7 +15,7 @@
 
 enum {
     PORT_TLS = 443,
-    HEAD_ROOM = HTTP_HEAD_MOST + 1024, /* a rewritten head has a Host and a Connection more */
+    HEAD_ROOM = HTTP_HEAD_MAX + 1024, /* a rewritten head has a Host and a Connection more */
 };
 
 static void set_name(struct connection *connection, const char *name, uint16_t port)
@@ -33,7 +33,7 @@ static void read_hello(struct connection *connection)
     connection->record.is_tls = 1;
     switch (client_hello_read(connection->head, connection->head_size, name)) {
     case HELLO_MORE:
-        if (connection->head_size >= CLIENT_HELLO_MOST)
+        if (connection->head_size >= CLIENT_HELLO_MAX)
             connection_refuse(connection, EGRESS_NO_TLS);
         return;
     case HELLO_NO_TLS:
@@ -87,7 +87,7 @@ static void open_tunnel(struct connection *connection, const struct http_head *h
     const struct rules *rules = &connection->channel->rules;
     const struct egress_rule *intercepted = rules_intercept(rules, head->name, head->port);
     struct decision decision = rules_for_connection(rules, head->name, head->port);
-    connection->record.way = EGRESS_BY_CONNECT;
+    connection->record.route = EGRESS_BY_CONNECT;
     if (head->is_literal) {
         connection_refuse(connection, EGRESS_LITERAL);
         return;
@@ -115,8 +115,8 @@ static void open_tunnel(struct connection *connection, const struct http_head *h
 /* It was sent to us as a proxy, and names where it goes; others have been connected already. */
 static bool is_for_a_proxy(const struct connection *connection)
 {
-    return connection->record.way != EGRESS_BY_NAME && !connection->in_tunnel &&
-           !connection->interception;
+    return connection->record.route != EGRESS_BY_NAME && !connection->in_tunnel &&
+           !connection->tls_intercept;
 }
 
 /* The request goes on as it was understood; of its body what the head announces, and no byte after
@@ -126,7 +126,7 @@ static void send_request(struct connection *connection, const struct http_head *
                          const struct egress_rule *rule)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    unsigned char *fresh = malloc(HEAD_ROOM + HTTP_HEAD_MOST);
+    unsigned char *fresh = malloc(HEAD_ROOM + HTTP_HEAD_MAX);
     size_t size = fresh ? http_head_write(head, (char *) fresh, HEAD_ROOM) : 0;
     if (size == 0) {
         free(fresh);
@@ -135,9 +135,9 @@ static void send_request(struct connection *connection, const struct http_head *
     }
     size_t body = connection->head_size - head->size;
     connection->is_http = true;
-    connection->up.body = head->is_chunked ? FLOW_CHUNKED : FLOW_COUNTED;
+    connection->up.body = head->is_chunked ? SPLICE_CHUNKED : SPLICE_COUNTED;
     connection->up.left = head->has_length ? head->length : 0;
-    if (connection->up.body == FLOW_COUNTED && body > connection->up.left)
+    if (connection->up.body == SPLICE_COUNTED && body > connection->up.left)
         body = (size_t) connection->up.left;
     memcpy(fresh + size, connection->head + head->size, body);
     free(connection->head);
@@ -172,7 +172,7 @@ static void decide_request(struct connection *connection, const struct http_head
         return;
     }
     struct decision decision =
-        rules_for_request(&connection->channel->rules, head, connection->interception != NULL);
+        rules_for_request(&connection->channel->rules, head, connection->tls_intercept != NULL);
     if (head->is_literal)
         connection_refuse(connection, EGRESS_LITERAL);
     else if (decision.rule)
@@ -211,13 +211,12 @@ static void read_request(struct connection *connection)
 /* DNS by TCP: one question, its length in front (RFC 1035 section 4.2.2). */
 static void read_question(struct connection *connection)
 {
-    unsigned char answer[2 + DNS_ANSWER_MOST];
+    unsigned char answer[2 + DNS_ANSWER_MAX];
     const unsigned char *head = connection->head;
     size_t size = connection->head_size < 2 ? 0 : (size_t) head[0] << 8 | head[1];
-    if (connection->head_size < 2 ||
-        (size <= DNS_QUESTION_MOST && connection->head_size < size + 2))
+    if (connection->head_size < 2 || (size <= DNS_QUESTION_MAX && connection->head_size < size + 2))
         return;
-    size_t answered = size <= DNS_QUESTION_MOST
+    size_t answered = size <= DNS_QUESTION_MAX
                           ? lookup_answer(connection->channel, head + 2, size, answer + 2)
                           : 0;
     answer[0] = (unsigned char) (answered >> 8);
@@ -232,7 +231,7 @@ static void begin_transparent(struct connection *connection, const struct in6_ad
                               uint16_t port)
 {
     const struct rules *rules = &connection->channel->rules;
-    const char *name = given_names_find(&connection->channel->names, to);
+    const char *name = fake_addresses_find(&connection->channel->names, to);
     char text[ADDRESS_TEXT];
     const struct egress_rule *intercepted = name ? rules_intercept(rules, name, port) : NULL;
     bool is_http = !intercepted && rules_mean_http(rules, port);
@@ -288,21 +287,21 @@ void connection_begin(struct connection *connection, const struct listener *list
     else if (listener->kind == EGRESS_LISTEN_PROXY) {
         connection->state = IN_REQUEST;
         connection->speech = SPEAKS_HTTP;
-        connection->record.way = EGRESS_BY_PROXY;
+        connection->record.route = EGRESS_BY_PROXY;
     } else
         begin_transparent(connection, &to, listener->port);
 }
 
 void connection_read(struct connection *connection)
 {
-    size_t room = HTTP_HEAD_MOST - connection->head_size;
+    size_t room = HTTP_HEAD_MAX - connection->head_size;
     ssize_t got =
         recv(connection->inner, connection->head + connection->head_size, room, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {
-        bool is_silent = connection->interception && connection->head_size == 0;
-        connection_end(connection, is_silent ? interception_failure(connection->interception)
+        bool is_silent = connection->tls_intercept && connection->head_size == 0;
+        connection_end(connection, is_silent ? tls_intercept_failure(connection->tls_intercept)
                                              : EGRESS_BAD_REQUEST);
         return;
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MINUTE_MS = 60000, BUCKETS_MOST = 1024 };
+enum { MINUTE_MS = 60000, BUCKETS_MAX = 1024 };
 
 /* For each endpoint with a rate: it holds a minute's requests and fills evenly. */
 struct bucket {
@@ -25,7 +25,7 @@ static bool is_of(const struct bucket *bucket, const struct egress_endpoint *end
            strcmp(bucket->name, endpoint->name) == 0 && strcmp(bucket->host, endpoint->host) == 0;
 }
 
-static uint64_t most_of(const struct bucket *bucket)
+static uint64_t max_of(const struct bucket *bucket)
 {
     return (uint64_t) bucket->rate * MINUTE_MS;
 }
@@ -33,13 +33,13 @@ static uint64_t most_of(const struct bucket *bucket)
 static uint64_t level_at(const struct bucket *bucket, int64_t now)
 {
     uint64_t level = bucket->level + (uint64_t) (now - bucket->at_ms) * bucket->rate;
-    return level < most_of(bucket) ? level : most_of(bucket);
+    return level < max_of(bucket) ? level : max_of(bucket);
 }
 
 static bool make_room(void)
 {
     size_t more = room > 0 ? room * 2 : 16;
-    struct bucket *larger = more <= BUCKETS_MOST ? realloc(buckets, more * sizeof *buckets) : NULL;
+    struct bucket *larger = more <= BUCKETS_MAX ? realloc(buckets, more * sizeof *buckets) : NULL;
     if (!larger)
         return false;
     buckets = larger;
@@ -56,7 +56,7 @@ static struct bucket *find_bucket(const struct egress_endpoint *endpoint, int64_
     for (size_t i = 0; i < count; i++) {
         if (is_of(&buckets[i], endpoint))
             return &buckets[i];
-        if (!place && level_at(&buckets[i], now) == most_of(&buckets[i]))
+        if (!place && level_at(&buckets[i], now) == max_of(&buckets[i]))
             place = &buckets[i];
     }
     if (!place && count == room && !make_room())
@@ -66,7 +66,7 @@ static struct bucket *find_bucket(const struct egress_endpoint *endpoint, int64_
     *place = (struct bucket){ .port = endpoint->port, .rate = endpoint->rate, .at_ms = now };
     memcpy(place->name, endpoint->name, sizeof place->name);
     memcpy(place->host, endpoint->host, sizeof place->host);
-    place->level = most_of(place);
+    place->level = max_of(place);
     return place;
 }
 

@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <string.h>
 
-void scrub_init(struct scrub *scrub, const struct scrub_word *words, unsigned count)
+void redact_init(struct redact *redact, const struct redact_word *words, unsigned count)
 {
-    scrub->words = words;
-    scrub->count = count;
-    scrub->found = 0;
-    scrub->held = scrub->covered = 0;
+    redact->words = words;
+    redact->count = count;
+    redact->found = 0;
+    redact->held = redact->covered = 0;
 }
 
 /* The bytes that were kept back and the piece, as if they were one. */
@@ -28,7 +28,7 @@ static char byte_at(const struct view *view, size_t at)
 
 /* Bytes of the word that stand at `at`: all of them, or 0 if another byte comes first. Fewer than
  * all at the end of what there is. */
-static size_t match(const struct view *view, size_t at, const struct scrub_word *word)
+static size_t match(const struct view *view, size_t at, const struct redact_word *word)
 {
     size_t size = 0;
     while (size < word->size && at + size < view->size) {
@@ -40,31 +40,31 @@ static size_t match(const struct view *view, size_t at, const struct scrub_word 
 }
 
 /* The longest whole word at `at`; *ret_may_be if one could still become whole. */
-static size_t longest(const struct scrub *scrub, const struct view *view, size_t at,
+static size_t longest(const struct redact *redact, const struct view *view, size_t at,
                       bool *ret_may_be)
 {
-    size_t most = 0;
-    for (unsigned i = 0; i < scrub->count; i++) {
-        size_t size = match(view, at, &scrub->words[i]);
-        if (size > 0 && size < scrub->words[i].size)
+    size_t max = 0;
+    for (unsigned i = 0; i < redact->count; i++) {
+        size_t size = match(view, at, &redact->words[i]);
+        if (size > 0 && size < redact->words[i].size)
             *ret_may_be = true;
-        else if (size > most)
-            most = size;
+        else if (size > max)
+            max = size;
     }
-    return most;
+    return max;
 }
 
-size_t scrub_take(struct scrub *scrub, const char *piece, size_t size, char *ret_clean)
+size_t redact_take(struct redact *redact, const char *piece, size_t size, char *ret_clean)
 {
-    const struct view view = { scrub->hold, piece, scrub->held, scrub->held + size };
-    size_t stars_end = scrub->covered;
+    const struct view view = { redact->hold, piece, redact->held, redact->held + size };
+    size_t stars_end = redact->covered;
     size_t at = 0;
     bool may_be = false;
     for (; at < view.size; at++) {
-        size_t found = longest(scrub, &view, at, &may_be);
+        size_t found = longest(redact, &view, at, &may_be);
         if (may_be)
             break;
-        scrub->found += found > 0;
+        redact->found += found > 0;
         if (at + found > stars_end)
             stars_end = at + found;
         ret_clean[at] = byte_at(&view, at);
@@ -72,29 +72,29 @@ size_t scrub_take(struct scrub *scrub, const char *piece, size_t size, char *ret
             ret_clean[at] = '*';
     }
     size_t held = view.size - at;
-    size_t from_hold = at < scrub->held ? scrub->held - at : 0;
-    memmove(scrub->hold, scrub->hold + scrub->held - from_hold, from_hold);
-    memcpy(scrub->hold + from_hold, piece + size - (held - from_hold), held - from_hold);
-    scrub->held = held;
-    scrub->covered = stars_end > at ? stars_end - at : 0;
+    size_t from_hold = at < redact->held ? redact->held - at : 0;
+    memmove(redact->hold, redact->hold + redact->held - from_hold, from_hold);
+    memcpy(redact->hold + from_hold, piece + size - (held - from_hold), held - from_hold);
+    redact->held = held;
+    redact->covered = stars_end > at ? stars_end - at : 0;
     return at;
 }
 
 /* Shorter words may lie in what is left. */
-size_t scrub_end(struct scrub *scrub, char ret_clean[SCRUB_WORD_MOST])
+size_t redact_end(struct redact *redact, char ret_clean[REDACT_WORD_MAX])
 {
-    const struct view view = { scrub->hold, NULL, scrub->held, scrub->held };
-    size_t stars_end = scrub->covered;
+    const struct view view = { redact->hold, NULL, redact->held, redact->held };
+    size_t stars_end = redact->covered;
     bool unheard = false;
     for (size_t at = 0; at < view.size; at++) {
-        size_t found = longest(scrub, &view, at, &unheard);
-        scrub->found += found > 0;
+        size_t found = longest(redact, &view, at, &unheard);
+        redact->found += found > 0;
         if (at + found > stars_end)
             stars_end = at + found;
         ret_clean[at] = byte_at(&view, at);
         if (at < stars_end)
             ret_clean[at] = '*';
     }
-    scrub->held = scrub->covered = 0;
+    redact->held = redact->covered = 0;
     return view.size;
 }

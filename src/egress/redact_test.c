@@ -5,25 +5,25 @@
 
 #include <string.h>
 
-static const struct scrub_word words[] = { { "Bearer abcabcd", 14 },
-                                           { "abcabcd", 7 },
-                                           { "xyxyz", 5 } };
+static const struct redact_word words[] = { { "Bearer abcabcd", 14 },
+                                            { "abcabcd", 7 },
+                                            { "xyxyz", 5 } };
 
-enum { ROOM = 2 * SCRUB_WORD_MOST };
+enum { ROOM = 2 * REDACT_WORD_MAX };
 
 /* The text in pieces of `step` bytes. Gives what came out, ended by NUL. */
 static size_t scrubbed(const char *text, size_t step, char ret_clean[ROOM], uint64_t *ret_found)
 {
-    static struct scrub scrub;
+    static struct redact redact;
     size_t size = strlen(text);
     size_t used = 0;
-    scrub_init(&scrub, words, COUNT_OF(words));
+    redact_init(&redact, words, COUNT_OF(words));
     for (size_t at = 0; at < size; at += step)
         used +=
-            scrub_take(&scrub, text + at, size - at < step ? size - at : step, ret_clean + used);
-    used += scrub_end(&scrub, ret_clean + used);
+            redact_take(&redact, text + at, size - at < step ? size - at : step, ret_clean + used);
+    used += redact_end(&redact, ret_clean + used);
     ret_clean[used] = '\0';
-    *ret_found = scrub.found;
+    *ret_found = redact.found;
     return used;
 }
 

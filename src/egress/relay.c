@@ -35,12 +35,12 @@ static bool note_status(struct connection *connection)
 
 static void watch_both(struct connection *connection)
 {
-    const struct flow *up = &connection->up;
-    const struct flow *down = &connection->down;
+    const struct splice *up = &connection->up;
+    const struct splice *down = &connection->down;
     int inner =
-        (flow_wants_read(up) ? UV_READABLE : 0) | (flow_wants_write(down) ? UV_WRITABLE : 0);
+        (splice_wants_read(up) ? UV_READABLE : 0) | (splice_wants_write(down) ? UV_WRITABLE : 0);
     int outer =
-        (flow_wants_read(down) ? UV_READABLE : 0) | (flow_wants_write(up) ? UV_WRITABLE : 0);
+        (splice_wants_read(down) ? UV_READABLE : 0) | (splice_wants_write(up) ? UV_WRITABLE : 0);
     if (inner)
         (void) uv_poll_start(connection->inner_poll, inner, connection_inner_is_ready);
     else
@@ -52,13 +52,13 @@ static void watch_both(struct connection *connection)
 }
 
 /* One direction, within what the channel may still pass. Returns false if that is used up. */
-static bool pump(struct flow *flow, uint64_t *used, uint64_t most, uint64_t *counted)
+static bool pump(struct splice *flow, uint64_t *used, uint64_t max, uint64_t *counted)
 {
     uint64_t taken;
-    flow_pump(flow, most > *used ? most - *used : 0, &taken);
+    splice_pump(flow, max > *used ? max - *used : 0, &taken);
     *used += taken;
     *counted += taken;
-    return *used < most || !flow_wants_read(flow);
+    return *used < max || !splice_wants_read(flow);
 }
 
 /* A connection to a host lasts as long as its policy says. An exchange is one of few, which all
@@ -68,16 +68,16 @@ static uint32_t patience_ms(const struct connection *connection)
     const struct egress_endpoint *endpoint =
         rules_endpoint(&connection->channel->rules, connection->rule);
     uint32_t duration_ms = connection->channel->terms.duration_ms;
-    if (duration_ms == 0 && connection->interception)
+    if (duration_ms == 0 && connection->tls_intercept)
         return ENDPOINT_IDLE_MS;
     return duration_ms > 0 || !endpoint ? duration_ms : endpoint->idle_ms;
 }
 
 static void await_end(struct connection *connection)
 {
-    uint32_t most = patience_ms(connection);
-    if (most > 0)
-        (void) uv_timer_start(&connection->timer, connection_time_is_up, most, 0);
+    uint32_t max = patience_ms(connection);
+    if (max > 0)
+        (void) uv_timer_start(&connection->timer, connection_time_is_up, max, 0);
     else
         (void) uv_timer_stop(&connection->timer);
 }
@@ -113,10 +113,10 @@ void connection_relay(struct connection *connection)
         connection_refuse(connection, refusal);
         return;
     }
-    bool may_send = pump(&connection->up, &channel->sent, channel->terms.sent_most, &record->sent);
+    bool may_send = pump(&connection->up, &channel->sent, channel->terms.sent_max, &record->sent);
     bool may_receive =
-        !note_status(connection) || pump(&connection->down, &channel->received,
-                                         channel->terms.received_most, &record->received);
+        !note_status(connection) ||
+        pump(&connection->down, &channel->received, channel->terms.received_max, &record->received);
     if (connection->outer->exchange && record->sent + record->received > before)
         await_end(connection);
     if (!may_send)
@@ -136,28 +136,29 @@ void connection_relay(struct connection *connection)
 }
 
 /* What was read so far, before everything else: the head as it is, the body as its kind asks. */
-static int put_head(struct connection *connection, enum flow_body body, uint64_t left)
+static int put_head(struct connection *connection, enum splice_body body, uint64_t left)
 {
-    struct flow *up = &connection->up;
+    struct splice *up = &connection->up;
     size_t head = connection->is_http ? connection->body_from : connection->head_size;
     up->body = body;
     up->left = left;
-    if (connection->head_size > HTTP_HEAD_MOST / 2 &&
-        fcntl(up->pipe[1], F_SETPIPE_SZ, 4 * HTTP_HEAD_MOST) < 0)
+    if (connection->head_size > HTTP_HEAD_MAX / 2 &&
+        fcntl(up->pipe[1], F_SETPIPE_SZ, 4 * HTTP_HEAD_MAX) < 0)
         return -1;
-    if (flow_put(up, connection->head, head) < 0)
+    if (splice_put(up, connection->head, head) < 0)
         return -1;
-    return flow_put_body(up, (const char *) connection->head + head, connection->head_size - head);
+    return splice_put_body(up, (const char *) connection->head + head,
+                           connection->head_size - head);
 }
 
 void connection_begin_relay(struct connection *connection)
 {
-    enum flow_body body = connection->up.body; /* decided with the request */
+    enum splice_body body = connection->up.body; /* decided with the request */
     uint64_t left = connection->up.left;
     connection->up.pipe[0] = connection->up.pipe[1] = -1;
     connection->state = RELAYING;
-    if (flow_open(&connection->up, connection->inner, connection->outer->socket) < 0 ||
-        flow_open(&connection->down, connection->outer->socket, connection->inner) < 0 ||
+    if (splice_open(&connection->up, connection->inner, connection->outer->socket) < 0 ||
+        splice_open(&connection->down, connection->outer->socket, connection->inner) < 0 ||
         put_head(connection, body, left) < 0) {
         connection_refuse(connection, EGRESS_BAD_REQUEST);
         return;

@@ -20,11 +20,11 @@ static bool is_canonical(const char *host)
 
 int rules_add_endpoint(struct rules *rules, const struct egress_endpoint *endpoint, error *err)
 {
-    bool is_sound = rules->endpoint_count < EGRESS_ENDPOINTS_MOST &&
+    bool is_sound = rules->endpoint_count < EGRESS_ENDPOINTS_MAX &&
                     is_ended(endpoint->name, sizeof endpoint->name) &&
                     is_ended(endpoint->host, sizeof endpoint->host) &&
                     is_ended(endpoint->path, sizeof endpoint->path) && endpoint->port != 0 &&
-                    endpoint->idle_ms != 0 && endpoint->header_count <= EGRESS_HEADERS_MOST &&
+                    endpoint->idle_ms != 0 && endpoint->header_count <= EGRESS_HEADERS_MAX &&
                     is_canonical(endpoint->host);
     for (unsigned i = 0; is_sound && i < endpoint->header_count; i++)
         is_sound = is_ended(endpoint->headers[i], sizeof endpoint->headers[i]);
@@ -42,10 +42,10 @@ const struct egress_endpoint *rules_endpoint(const struct rules *rules,
 
 int rules_add(struct rules *rules, const struct egress_rule *rule, error *err)
 {
-    if (rules->count == EGRESS_RULES_MOST)
-        return fail(err, ERR_PROTOCOL, "more than %d rules", EGRESS_RULES_MOST);
+    if (rules->count == EGRESS_RULES_MAX)
+        return fail(err, ERR_PROTOCOL, "more than %d rules", EGRESS_RULES_MAX);
     if (!is_ended(rule->host, sizeof rule->host) || !is_ended(rule->path, sizeof rule->path) ||
-        rule->port_count == 0 || rule->port_count > EGRESS_PORTS_MOST || rule->prefix > 128)
+        rule->port_count == 0 || rule->port_count > EGRESS_PORTS_MAX || rule->prefix > 128)
         return fail(err, ERR_PROTOCOL, "rule %u is misshapen", rule->label);
     if (!(rule->flags & EGRESS_NETWORK) && !is_canonical(rule->host))
         return fail(err, ERR_PROTOCOL, "rule %u has no canonical name", rule->label);

@@ -8,9 +8,9 @@
 
 struct rules {
     uint32_t count;
-    struct egress_rule list[EGRESS_RULES_MOST];
+    struct egress_rule list[EGRESS_RULES_MAX];
     uint32_t endpoint_count;
-    struct egress_endpoint endpoints[EGRESS_ENDPOINTS_MOST];
+    struct egress_endpoint endpoints[EGRESS_ENDPOINTS_MAX];
 };
 
 /* Takes one rule from gloveboxd. Fails ERR_PROTOCOL if it is not sound. */

@@ -164,13 +164,13 @@ TEST(an_unsound_rule_is_not_taken)
     memset(wrong[0].host, 'a', sizeof wrong[0].host);
     memset(wrong[1].path, '/', sizeof wrong[1].path);
     wrong[2].port_count = 0;
-    wrong[3].port_count = EGRESS_PORTS_MOST + 1;
+    wrong[3].port_count = EGRESS_PORTS_MAX + 1;
     wrong[4].prefix = 129;
     wrong[5].host[0] = 'A'; /* not canonical */
     for_each(rule, wrong)
         expect(rules_add(&rules, rule, &err) < 0 && rules.count == 0, "row %ld",
                (long) (rule - wrong));
-    for (unsigned i = 0; i < EGRESS_RULES_MOST; i++)
+    for (unsigned i = 0; i < EGRESS_RULES_MAX; i++)
         expect(rules_add(&rules, &sound, &err) == 0, "%s", err.text);
     expect(rules_add(&rules, &sound, &err) < 0, "one too many");
 }
@@ -189,13 +189,13 @@ TEST(an_unsound_endpoint_is_not_taken)
     memset(wrong[1].host, 'a', sizeof wrong[1].host);
     memset(wrong[2].path, '/', sizeof wrong[2].path);
     wrong[3].port = 0;
-    wrong[4].header_count = EGRESS_HEADERS_MOST + 1;
+    wrong[4].header_count = EGRESS_HEADERS_MAX + 1;
     wrong[5].host[0] = 'A'; /* not canonical */
     wrong[6].idle_ms = 0;   /* it would wait for ever */
     for_each(endpoint, wrong)
         expect(rules_add_endpoint(&rules, endpoint, &err) < 0 && rules.endpoint_count == 0,
                "row %ld", (long) (endpoint - wrong));
-    for (unsigned i = 0; i < EGRESS_ENDPOINTS_MOST; i++)
+    for (unsigned i = 0; i < EGRESS_ENDPOINTS_MAX; i++)
         expect(rules_add_endpoint(&rules, &sound, &err) == 0, "%s", err.text);
     expect(rules_add_endpoint(&rules, &sound, &err) < 0, "one too many");
 }

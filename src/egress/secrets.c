@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SECRET_LEAST = 8 /* shorter ones could not be told from ordinary text */ };
+enum { SECRET_MIN = 8 /* shorter ones could not be told from ordinary text */ };
 
 /* What "Basic" hides may hold any byte. */
 static char *keep(const char *text, size_t size)
@@ -29,12 +29,12 @@ static char *keep(const char *text, size_t size)
 static void add_word(struct secret *secret, const char *at, size_t size)
 {
     char *kept =
-        size >= SECRET_LEAST && secret->word_count < SCRUB_WORDS_MOST ? keep(at, size) : NULL;
+        size >= SECRET_MIN && secret->word_count < REDACT_WORDS_MAX ? keep(at, size) : NULL;
     if (kept)
-        secret->words[secret->word_count++] = (struct scrub_word){ kept, size };
+        secret->words[secret->word_count++] = (struct redact_word){ kept, size };
 }
 
-static size_t write_json(const char *at, size_t size, char ret_text[2 * SCRUB_WORD_MOST])
+static size_t write_json(const char *at, size_t size, char ret_text[2 * REDACT_WORD_MAX])
 {
     size_t used = 0;
     for (size_t i = 0; i < size; i++) {
@@ -46,7 +46,7 @@ static size_t write_json(const char *at, size_t size, char ret_text[2 * SCRUB_WO
 }
 
 static size_t write_query(const char *at, size_t size, const char *digits,
-                          char ret_text[3 * SCRUB_WORD_MOST])
+                          char ret_text[3 * REDACT_WORD_MAX])
 {
     size_t used = 0;
     for (size_t i = 0; i < size; i++) {
@@ -67,15 +67,15 @@ static size_t write_query(const char *at, size_t size, const char *digits,
 /* As JSON may write it, "a\/b", and as a query does, "a%2Fb" or "a%2fb". */
 static void add_spellings(struct secret *secret, const char *at, size_t size)
 {
-    static char json[2 * SCRUB_WORD_MOST];
-    static char large[3 * SCRUB_WORD_MOST], small[3 * SCRUB_WORD_MOST];
+    static char json[2 * REDACT_WORD_MAX];
+    static char large[3 * REDACT_WORD_MAX], small[3 * REDACT_WORD_MAX];
     size_t json_size = write_json(at, size, json);
     size_t query_size = write_query(at, size, "0123456789ABCDEF", large);
     (void) write_query(at, size, "0123456789abcdef", small);
     add_word(secret, at, size);
-    if (json_size != size && json_size <= SCRUB_WORD_MOST)
+    if (json_size != size && json_size <= REDACT_WORD_MAX)
         add_word(secret, json, json_size);
-    if (query_size == size || query_size > SCRUB_WORD_MOST)
+    if (query_size == size || query_size > REDACT_WORD_MAX)
         return;
     add_word(secret, large, query_size);
     if (memcmp(large, small, query_size) != 0)
@@ -85,7 +85,7 @@ static void add_spellings(struct secret *secret, const char *at, size_t size)
 /* "Basic" credentials hold a name and a password (RFC 7617). False: the password is too short. */
 static bool add_basic(struct secret *secret, const char *text, size_t size)
 {
-    unsigned char plain[SCRUB_WORD_MOST];
+    unsigned char plain[REDACT_WORD_MAX];
     size_t got = 0;
     if (sodium_base642bin(plain, sizeof plain, text, size, NULL, &got, NULL,
                           sodium_base64_VARIANT_ORIGINAL) < 0)
@@ -96,7 +96,7 @@ static bool add_basic(struct secret *secret, const char *text, size_t size)
         return true;
     size_t size_of_password = got - (size_t) (colon + 1 - plain);
     add_spellings(secret, (const char *) colon + 1, size_of_password);
-    return size_of_password >= SECRET_LEAST;
+    return size_of_password >= SECRET_MIN;
 }
 
 /* The value, and what comes after "Bearer " in it. False: that is too short to be found again. */
@@ -109,7 +109,7 @@ static bool add_words(struct secret *secret, const char *value)
     add_spellings(secret, blank + 1, strlen(blank + 1));
     if (strncasecmp(value, "basic ", 6) == 0)
         return add_basic(secret, blank + 1, strlen(blank + 1));
-    return strlen(blank + 1) >= SECRET_LEAST;
+    return strlen(blank + 1) >= SECRET_MIN;
 }
 
 static int read_header(const struct yaml *yaml, const struct yaml_node *name,
@@ -117,12 +117,12 @@ static int read_header(const struct yaml *yaml, const struct yaml_node *name,
 {
     if (name->kind != YAML_TEXT || !http_field_may_be_added(name->text))
         return yaml_fail(yaml, name, err, "no header that can be added; write Authorization");
-    if (secret->header_count == EGRESS_HEADERS_MOST)
-        return yaml_fail(yaml, name, err, "more than %d headers", EGRESS_HEADERS_MOST);
-    if (value->kind != YAML_TEXT || value->length < SECRET_LEAST ||
-        value->length > SCRUB_WORD_MOST / 2)
-        return yaml_fail(yaml, value, err, "a secret has %d to %d bytes", SECRET_LEAST,
-                         SCRUB_WORD_MOST / 2);
+    if (secret->header_count == EGRESS_HEADERS_MAX)
+        return yaml_fail(yaml, name, err, "more than %d headers", EGRESS_HEADERS_MAX);
+    if (value->kind != YAML_TEXT || value->length < SECRET_MIN ||
+        value->length > REDACT_WORD_MAX / 2)
+        return yaml_fail(yaml, value, err, "a secret has %d to %d bytes", SECRET_MIN,
+                         REDACT_WORD_MAX / 2);
     for (size_t i = 0; i < value->length; i++)
         if (value->text[i] < ' ' || value->text[i] == 0x7f)
             return yaml_fail(yaml, value, err, "a secret is one line of ASCII");
@@ -134,7 +134,7 @@ static int read_header(const struct yaml *yaml, const struct yaml_node *name,
     if (!add_words(secret, header->value))
         return yaml_fail(yaml, value, err,
                          "what is secret of it (a token, a password) has less than %d bytes",
-                         SECRET_LEAST);
+                         SECRET_MIN);
     return 0;
 }
 
@@ -186,8 +186,8 @@ static int read_all(const struct yaml *yaml, struct secrets *secrets, error *err
         return yaml_fail(yaml, root, err, "no mapping; write NAME: {url: ..., headers: {...}}");
     for (const struct yaml_node *key = yaml_first(yaml, root); key;) {
         const struct yaml_node *part = yaml_next(yaml, key);
-        if (secrets->count == SECRETS_MOST)
-            return yaml_fail(yaml, key, err, "more than %d endpoints", SECRETS_MOST);
+        if (secrets->count == SECRETS_MAX)
+            return yaml_fail(yaml, key, err, "more than %d endpoints", SECRETS_MAX);
         if (read_secret(yaml, key, part, &secrets->list[secrets->count++], err) < 0)
             return -1;
         key = yaml_next(yaml, part);
@@ -198,11 +198,11 @@ static int read_all(const struct yaml *yaml, struct secrets *secrets, error *err
 int secrets_read(int file, const char *label, struct secrets **ret_secrets, error *err)
 {
     size_t size = 0;
-    static char text[CLOSED_FILE_MOST];
+    static char text[SECRET_FILE_MAX];
     static struct secrets secrets;
     struct yaml yaml = { 0 };
-    const struct closed_file closed = { file, "secrets file", label };
-    if (closed_file_read(&closed, text, &size, err) < 0)
+    const struct secret_file closed = { file, "secrets file", label };
+    if (secret_file_read(&closed, text, &size, err) < 0)
         return -1;
     int done = yaml_init(&yaml, label, text, size, err);
     explicit_bzero(text, sizeof text);

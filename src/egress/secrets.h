@@ -11,7 +11,7 @@
 #include "contract/egress.h"
 #include "egress/redact.h"
 
-enum { SECRETS_MOST = 32 };
+enum { SECRETS_MAX = 32 };
 
 struct secret_header {
     const char *name, *value;
@@ -23,14 +23,14 @@ struct secret {
     uint16_t port;
     bool is_tls;
     unsigned header_count;
-    struct secret_header headers[EGRESS_HEADERS_MOST];
+    struct secret_header headers[EGRESS_HEADERS_MAX];
     unsigned word_count;
-    struct scrub_word words[SCRUB_WORDS_MOST]; /* what answers must not hold */
+    struct redact_word words[REDACT_WORDS_MAX]; /* what answers must not hold */
 };
 
 struct secrets {
     unsigned count;
-    struct secret list[SECRETS_MOST];
+    struct secret list[SECRETS_MAX];
 };
 
 /* Reads the open file; `label` is its path, for failures. It must belong to root or to this user,

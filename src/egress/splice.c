@@ -16,14 +16,14 @@
 enum {
     SMALL_PIPE = 32 << 10,
     WIDE_PIPE = 256 << 10,
-    WIDE_PIPES_MOST = 64,
+    WIDE_PIPES_MAX = 64,
     MUCH = 1 << 20, /* bytes that a flow has passed */
     TURNS = 16      /* then others have their turn */
 };
 
 static unsigned wide_pipes; /* one thread, one loop */
 
-int flow_open(struct flow *flow, int from, int to)
+int splice_open(struct splice *flow, int from, int to)
 {
     flow->from = from;
     flow->to = to;
@@ -33,22 +33,22 @@ int flow_open(struct flow *flow, int from, int to)
     return 0;
 }
 
-void flow_keeps_to_host(int socket)
+void splice_keeps_to_host(int socket)
 {
     static const char plain[] = "reno"; /* what every kernel has and everybody may choose */
     (void) setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
 }
 
-static void widen(struct flow *flow)
+static void widen(struct splice *flow)
 {
-    if (flow->is_wide || wide_pipes == WIDE_PIPES_MOST || flow->passed < MUCH)
+    if (flow->is_wide || wide_pipes == WIDE_PIPES_MAX || flow->passed < MUCH)
         return;
     flow->is_wide = true; /* tried once */
     wide_pipes++;
     (void) fcntl(flow->pipe[1], F_SETPIPE_SZ, WIDE_PIPE);
 }
 
-void flow_close(struct flow *flow)
+void splice_close(struct splice *flow)
 {
     wide_pipes -= flow->is_wide;
     flow->is_wide = false;
@@ -59,7 +59,7 @@ void flow_close(struct flow *flow)
     }
 }
 
-int flow_put(struct flow *flow, const void *bytes, size_t size)
+int splice_put(struct splice *flow, const void *bytes, size_t size)
 {
     if (size == 0)
         return 0;
@@ -70,15 +70,15 @@ int flow_put(struct flow *flow, const void *bytes, size_t size)
 }
 
 /* The last chunk of all goes on without the trailers that came with it. */
-static void put_end_of_chunks(struct flow *flow)
+static void put_end_of_chunks(struct splice *flow)
 {
     flow->is_ended = true;
-    if (flow_put(flow, "0\r\n\r\n", 5) < 0)
+    if (splice_put(flow, "0\r\n\r\n", 5) < 0)
         flow->fails = true;
 }
 
 /* One piece of a chunked body, as a chunk of our own. Returns bytes taken. */
-static size_t put_chunks(struct flow *flow, const char *bytes, size_t size)
+static size_t put_chunks(struct splice *flow, const char *bytes, size_t size)
 {
     size_t at = 0;
     while (at < size && !flow->is_ended && !flow->fails) {
@@ -91,8 +91,9 @@ static size_t put_chunks(struct flow *flow, const char *bytes, size_t size)
             if (used == 0)
                 break;
             (void) snprintf(head, sizeof head, "%zx\r\n", used);
-            flow->fails |= flow_put(flow, head, strlen(head)) < 0 ||
-                           flow_put(flow, bytes + at, used) < 0 || flow_put(flow, "\r\n", 2) < 0;
+            flow->fails |= splice_put(flow, head, strlen(head)) < 0 ||
+                           splice_put(flow, bytes + at, used) < 0 ||
+                           splice_put(flow, "\r\n", 2) < 0;
             break;
         case CHUNK_END:
             put_end_of_chunks(flow);
@@ -106,44 +107,44 @@ static size_t put_chunks(struct flow *flow, const char *bytes, size_t size)
     return at;
 }
 
-int flow_put_body(struct flow *flow, const char *bytes, size_t size)
+int splice_put_body(struct splice *flow, const char *bytes, size_t size)
 {
-    if (flow->body == FLOW_CHUNKED)
+    if (flow->body == SPLICE_CHUNKED)
         (void) put_chunks(flow, bytes, size);
-    else if (flow_put(flow, bytes, size) < 0)
+    else if (splice_put(flow, bytes, size) < 0)
         return -1;
-    else if (flow->body == FLOW_COUNTED)
+    else if (flow->body == SPLICE_COUNTED)
         flow->left -= size;
     return flow->fails ? -1 : 0;
 }
 
 /* Returns bytes taken from the sender, 0 at its end, -1 when there is nothing now. */
-static ssize_t take_chunks(struct flow *flow, size_t most)
+static ssize_t take_chunks(struct splice *flow, size_t max)
 {
     char part[8192]; /* with the framing it fits into the empty pipe */
-    ssize_t got = recv(flow->from, part, most < sizeof part ? most : sizeof part, MSG_DONTWAIT);
+    ssize_t got = recv(flow->from, part, max < sizeof part ? max : sizeof part, MSG_DONTWAIT);
     if (got > 0)
         (void) put_chunks(flow, part, (size_t) got);
     return got;
 }
 
-static ssize_t take(struct flow *flow, uint64_t most)
+static ssize_t take(struct splice *flow, uint64_t max)
 {
-    size_t size = most < WIDE_PIPE ? (size_t) most : WIDE_PIPE;
-    if (flow->body == FLOW_CHUNKED)
+    size_t size = max < WIDE_PIPE ? (size_t) max : WIDE_PIPE;
+    if (flow->body == SPLICE_CHUNKED)
         return take_chunks(flow, size);
-    if (flow->body == FLOW_COUNTED && flow->left < size)
+    if (flow->body == SPLICE_COUNTED && flow->left < size)
         size = (size_t) flow->left;
     ssize_t got =
         splice(flow->from, NULL, flow->pipe[1], NULL, size, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     if (got > 0) {
         flow->held += (size_t) got;
-        flow->left -= flow->body == FLOW_COUNTED ? (uint64_t) got : 0;
+        flow->left -= flow->body == SPLICE_COUNTED ? (uint64_t) got : 0;
     }
     return got;
 }
 
-static bool pass_on(struct flow *flow)
+static bool pass_on(struct splice *flow)
 {
     while (flow->held > 0) {
         ssize_t put = splice(flow->pipe[0], NULL, flow->to, NULL, flow->held,
@@ -161,27 +162,27 @@ static bool pass_on(struct flow *flow)
     return true;
 }
 
-void flow_pump(struct flow *flow, uint64_t most, uint64_t *ret_taken)
+void splice_pump(struct splice *flow, uint64_t max, uint64_t *ret_taken)
 {
     *ret_taken = 0;
     for (unsigned turn = 0; turn < TURNS && !flow->is_done && !flow->fails; turn++) {
         if (!pass_on(flow))
             return;
-        if (flow->body == FLOW_COUNTED && flow->left == 0)
+        if (flow->body == SPLICE_COUNTED && flow->left == 0)
             flow->is_ended = true;
         if (flow->is_ended) {
             flow->is_done = true;
-            if (flow->body == FLOW_ALL)
+            if (flow->body == SPLICE_ALL)
                 (void) shutdown(flow->to, SHUT_WR);
             return;
         }
-        if (*ret_taken >= most)
+        if (*ret_taken >= max)
             return;
-        ssize_t got = take(flow, most - *ret_taken);
+        ssize_t got = take(flow, max - *ret_taken);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (got <= 0) {
-            flow->is_cut = flow->body != FLOW_ALL;
+            flow->is_cut = flow->body != SPLICE_ALL;
             flow->fails |= flow->is_cut;
             flow->is_ended = true;
             continue;
@@ -190,13 +191,13 @@ void flow_pump(struct flow *flow, uint64_t most, uint64_t *ret_taken)
     }
 }
 
-bool flow_wants_read(const struct flow *flow)
+bool splice_wants_read(const struct splice *flow)
 {
     return !flow->is_ended && !flow->fails && flow->held == 0;
 }
 
 /* An end that is not passed on yet waits like a byte: the last turn may have met it. */
-bool flow_wants_write(const struct flow *flow)
+bool splice_wants_write(const struct splice *flow)
 {
     return (flow->held > 0 || (flow->is_ended && !flow->is_done)) && !flow->fails;
 }

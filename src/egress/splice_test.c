@@ -13,7 +13,7 @@ enum { HERE, THERE };
 
 struct line {
     int sender[2], receiver[2];
-    struct flow flow;
+    struct splice flow;
 };
 
 static void lay(struct line *line)
@@ -21,13 +21,13 @@ static void lay(struct line *line)
     *line = (struct line){ 0 };
     expect(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, line->sender) == 0 &&
                socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, line->receiver) == 0 &&
-               flow_open(&line->flow, line->sender[THERE], line->receiver[HERE]) == 0,
+               splice_open(&line->flow, line->sender[THERE], line->receiver[HERE]) == 0,
            "no line");
 }
 
 static void take_up(struct line *line)
 {
-    flow_close(&line->flow);
+    splice_close(&line->flow);
     for (unsigned i = 0; i < 2; i++) {
         (void) close(line->sender[i]);
         (void) close(line->receiver[i]);
@@ -35,11 +35,11 @@ static void take_up(struct line *line)
 }
 
 /* Pumps as the loop would: as long as there is something to wait for that is there. */
-static void pump(struct line *line, uint64_t most)
+static void pump(struct line *line, uint64_t max)
 {
     uint64_t taken;
-    for (unsigned i = 0; i < 1000 && (i == 0 || flow_wants_write(&line->flow)); i++)
-        flow_pump(&line->flow, most, &taken);
+    for (unsigned i = 0; i < 1000 && (i == 0 || splice_wants_write(&line->flow)); i++)
+        splice_pump(&line->flow, max, &taken);
 }
 
 static size_t read_all(int from, char *bytes, size_t size)
@@ -72,21 +72,21 @@ TEST(the_end_is_passed_on_whenever_it_comes)
 TEST(a_body_is_as_long_as_it_was_to_be)
 {
     static const struct {
-        enum flow_body body;
+        enum splice_body body;
         uint64_t left;
         const char *sent;
         const char *passed;
         bool is_done, fails;
     } facts[] = {
-        { FLOW_ALL, 0, "abc", "abc", true, false },
-        { FLOW_COUNTED, 3, "abcdef", "abc", true, false },
-        { FLOW_COUNTED, 0, "abc", "", true, false },
-        { FLOW_COUNTED, 9, "abc", "abc", false, true }, /* it ends early */
-        { FLOW_CHUNKED, 0, "3\r\nabc\r\n0\r\n\r\nmore", "3\r\nabc\r\n0\r\n\r\n", true, false },
-        { FLOW_CHUNKED, 0, "3;x=y\r\nabc\r\n0\r\nT: x\r\n\r\n", "3\r\nabc\r\n0\r\n\r\n", true,
+        { SPLICE_ALL, 0, "abc", "abc", true, false },
+        { SPLICE_COUNTED, 3, "abcdef", "abc", true, false },
+        { SPLICE_COUNTED, 0, "abc", "", true, false },
+        { SPLICE_COUNTED, 9, "abc", "abc", false, true }, /* it ends early */
+        { SPLICE_CHUNKED, 0, "3\r\nabc\r\n0\r\n\r\nmore", "3\r\nabc\r\n0\r\n\r\n", true, false },
+        { SPLICE_CHUNKED, 0, "3;x=y\r\nabc\r\n0\r\nT: x\r\n\r\n", "3\r\nabc\r\n0\r\n\r\n", true,
           false },
-        { FLOW_CHUNKED, 0, "zz\r\n", "", false, true },
-        { FLOW_CHUNKED, 0, "3\r\nab", "2\r\nab\r\n", false, true },
+        { SPLICE_CHUNKED, 0, "zz\r\n", "", false, true },
+        { SPLICE_CHUNKED, 0, "3\r\nab", "2\r\nab\r\n", false, true },
     };
     for_each(fact, facts) {
         struct line line;
@@ -115,7 +115,7 @@ TEST(no_more_is_taken_than_may_be)
     uint64_t taken;
     lay(&line);
     expect(write(line.sender[HERE], "0123456789", 10) == 10, "write");
-    flow_pump(&line.flow, 4, &taken);
+    splice_pump(&line.flow, 4, &taken);
     expect(taken == 4 && read_all(line.receiver[THERE], bytes, sizeof bytes) == 4, "%d",
            (int) taken);
     take_up(&line);
@@ -129,7 +129,7 @@ TEST(a_receiver_that_left_ends_it)
     expect(write(line.sender[HERE], "x", 1) == 1, "write");
     (void) shutdown(line.receiver[HERE], SHUT_WR);
     pump(&line, UINT64_MAX);
-    expect(line.flow.fails && !flow_wants_read(&line.flow) && !flow_wants_write(&line.flow),
+    expect(line.flow.fails && !splice_wants_read(&line.flow) && !splice_wants_write(&line.flow),
            "it goes on");
     take_up(&line);
 }
@@ -139,11 +139,11 @@ TEST(what_was_read_before_goes_first)
     struct line line;
     char bytes[64];
     lay(&line);
-    line.flow.body = FLOW_CHUNKED;
-    expect(flow_put(&line.flow, "head ", 5) == 0 && flow_put(&line.flow, "", 0) == 0 &&
-               flow_put_body(&line.flow, "2\r\nab\r\n", 7) == 0,
+    line.flow.body = SPLICE_CHUNKED;
+    expect(splice_put(&line.flow, "head ", 5) == 0 && splice_put(&line.flow, "", 0) == 0 &&
+               splice_put_body(&line.flow, "2\r\nab\r\n", 7) == 0,
            "put");
-    expect(flow_put_body(&line.flow, "zz\r\n", 4) < 0, "bad chunks pass");
+    expect(splice_put_body(&line.flow, "zz\r\n", 4) < 0, "bad chunks pass");
     line.flow.fails = false;
     pump(&line, UINT64_MAX);
     size_t got = read_all(line.receiver[THERE], bytes, sizeof bytes);
@@ -160,7 +160,7 @@ TEST(who_passes_much_gets_a_wide_pipe)
     int before = fcntl(line.flow.pipe[0], F_GETPIPE_SZ);
     for (unsigned i = 0; i < 64; i++) {
         expect(write(line.sender[HERE], block, sizeof block) == sizeof block, "write");
-        flow_pump(&line.flow, UINT64_MAX, &taken);
+        splice_pump(&line.flow, UINT64_MAX, &taken);
         expect(taken == sizeof block &&
                    read_all(line.receiver[THERE], block, sizeof block) == taken,
                "%u came", (unsigned) taken);

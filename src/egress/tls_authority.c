@@ -25,13 +25,13 @@ struct host {
     X509 *certificate;
 };
 
-struct authority {
+struct tls_authority {
     EVP_PKEY *key, *key_of_hosts;
     X509 *certificate;
     uint32_t life_s;
     uint64_t made;
-    struct host hosts[AUTHORITY_NAMES_MOST];
-    char text[AUTHORITY_TEXT];
+    struct host hosts[TLS_AUTHORITY_NAMES_MAX];
+    char text[TLS_AUTHORITY_TEXT];
 };
 
 /* --- what both kinds of certificate have -------------------------------------------------------
@@ -119,7 +119,7 @@ static char *write_constraints(const struct rules *rules)
     return NULL;
 }
 
-static int certify_self(struct authority *authority, const struct rules *rules)
+static int certify_self(struct tls_authority *authority, const struct rules *rules)
 {
     unsigned char random[8];
     char name[64] = "glovebox, one run: ";
@@ -146,23 +146,23 @@ static int certify_self(struct authority *authority, const struct rules *rules)
                : -1;
 }
 
-static int write_text(struct authority *authority)
+static int write_text(struct tls_authority *authority)
 {
     char *bytes = NULL;
     BIO *out = BIO_new(BIO_s_mem());
     long size =
         out && PEM_write_bio_X509(out, authority->certificate) ? BIO_get_mem_data(out, &bytes) : 0;
-    bool fits = size > 0 && size < AUTHORITY_TEXT;
+    bool fits = size > 0 && size < TLS_AUTHORITY_TEXT;
     if (fits)
         memcpy(authority->text, bytes, (size_t) size);
     BIO_free(out);
     return fits ? 0 : -1;
 }
 
-int authority_new(const struct rules *rules, uint32_t life_s, struct authority **ret_authority,
-                  error *err)
+int tls_authority_new(const struct rules *rules, uint32_t life_s,
+                      struct tls_authority **ret_authority, error *err)
 {
-    struct authority *authority = calloc(1, sizeof *authority);
+    struct tls_authority *authority = calloc(1, sizeof *authority);
     if (authority) {
         authority->life_s = life_s;
         authority->key = EVP_EC_gen("P-256");
@@ -170,18 +170,18 @@ int authority_new(const struct rules *rules, uint32_t life_s, struct authority *
     }
     if (!authority || !authority->key || !authority->key_of_hosts ||
         certify_self(authority, rules) < 0 || write_text(authority) < 0) {
-        authority_free(authority);
+        tls_authority_free(authority);
         return fail(err, ERR_SYSTEM, "make a certificate authority for a channel");
     }
     *ret_authority = authority;
     return 0;
 }
 
-void authority_free(struct authority *authority)
+void tls_authority_free(struct tls_authority *authority)
 {
     if (!authority)
         return;
-    for (unsigned i = 0; i < AUTHORITY_NAMES_MOST; i++)
+    for (unsigned i = 0; i < TLS_AUTHORITY_NAMES_MAX; i++)
         X509_free(authority->hosts[i].certificate);
     X509_free(authority->certificate);
     EVP_PKEY_free(authority->key_of_hosts);
@@ -189,12 +189,12 @@ void authority_free(struct authority *authority)
     free(authority);
 }
 
-const char *authority_text(const struct authority *authority)
+const char *tls_authority_text(const struct tls_authority *authority)
 {
     return authority->text;
 }
 
-uint64_t authority_made(const struct authority *authority)
+uint64_t tls_authority_made(const struct tls_authority *authority)
 {
     return authority->made;
 }
@@ -202,7 +202,7 @@ uint64_t authority_made(const struct authority *authority)
 /* --- certificates of hosts ---------------------------------------------------------------------
  */
 
-static X509 *certify(const struct authority *authority, const char *name)
+static X509 *certify(const struct tls_authority *authority, const char *name)
 {
     char names[HOST_NAME_SIZE + 8];
     X509 *certificate = draft(authority->key_of_hosts, authority->life_s);
@@ -226,12 +226,12 @@ static X509 *certify(const struct authority *authority, const char *name)
     return NULL;
 }
 
-static X509 *find_or_certify(struct authority *authority, const char *name)
+static X509 *find_or_certify(struct tls_authority *authority, const char *name)
 {
-    for (unsigned i = 0; i < AUTHORITY_NAMES_MOST; i++)
+    for (unsigned i = 0; i < TLS_AUTHORITY_NAMES_MAX; i++)
         if (authority->hosts[i].certificate && strcmp(authority->hosts[i].name, name) == 0)
             return authority->hosts[i].certificate;
-    struct host *oldest = &authority->hosts[authority->made % AUTHORITY_NAMES_MOST];
+    struct host *oldest = &authority->hosts[authority->made % TLS_AUTHORITY_NAMES_MAX];
     X509 *certificate = certify(authority, name);
     if (!certificate)
         return NULL;
@@ -242,7 +242,7 @@ static X509 *find_or_certify(struct authority *authority, const char *name)
     return certificate;
 }
 
-int authority_use(struct authority *authority, const char *name, struct ssl_st *ssl)
+int tls_authority_use(struct tls_authority *authority, const char *name, struct ssl_st *ssl)
 {
     X509 *certificate = find_or_certify(authority, name);
     return certificate && SSL_use_certificate(ssl, certificate) == 1 &&

@@ -8,26 +8,26 @@
 
 #include <stddef.h>
 
-struct authority;
+struct tls_authority;
 struct ssl_st;
 
 enum {
-    AUTHORITY_TEXT = EGRESS_AUTHORITY_MOST,
-    AUTHORITY_NAMES_MOST = 32, /* certificates of hosts that are kept; the oldest goes */
+    TLS_AUTHORITY_TEXT = EGRESS_AUTHORITY_MAX,
+    TLS_AUTHORITY_NAMES_MAX = 32, /* certificates of hosts that are kept; the oldest goes */
 };
 
 /* For the hosts of rules with EGRESS_INTERCEPTED; valid for `life_s` from now on.
- * Fails  ERR_SYSTEM  no memory, or the certificate is larger than AUTHORITY_TEXT. */
-int authority_new(const struct rules *rules, uint32_t life_s, struct authority **ret_authority,
-                  error *err);
-void authority_free(struct authority *authority); /* NULL: nothing */
+ * Fails  ERR_SYSTEM  no memory, or the certificate is larger than TLS_AUTHORITY_TEXT. */
+int tls_authority_new(const struct rules *rules, uint32_t life_s,
+                      struct tls_authority **ret_authority, error *err);
+void tls_authority_free(struct tls_authority *authority); /* NULL: nothing */
 
 /* Its certificate (PEM), which is no secret. */
-const char *authority_text(const struct authority *authority);
+const char *tls_authority_text(const struct tls_authority *authority);
 
 /* This end of `ssl` shows a certificate for `name`, a canonical one. Returns -1 if none could be
  * made. */
-int authority_use(struct authority *authority, const char *name, struct ssl_st *ssl);
+int tls_authority_use(struct tls_authority *authority, const char *name, struct ssl_st *ssl);
 
 /* How many certificates of hosts have been made. */
-uint64_t authority_made(const struct authority *authority);
+uint64_t tls_authority_made(const struct tls_authority *authority);

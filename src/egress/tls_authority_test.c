@@ -11,10 +11,10 @@
 #include <openssl/x509v3.h>
 #include <string.h>
 
-static struct authority *make(const char *const *hosts, uint32_t life_s)
+static struct tls_authority *make(const char *const *hosts, uint32_t life_s)
 {
     static struct rules rules;
-    struct authority *authority = NULL;
+    struct tls_authority *authority = NULL;
     error err = { 0 };
     rules = (struct rules){ 0 };
     for (; *hosts; hosts++) {
@@ -24,13 +24,13 @@ static struct authority *make(const char *const *hosts, uint32_t life_s)
         (void) snprintf(rule.host, sizeof rule.host, "%s", *hosts);
         require(rules_add(&rules, &rule, &err) == 0, "%s", err.text);
     }
-    require(authority_new(&rules, life_s, &authority, &err) == 0, "%s", err.text);
+    require(tls_authority_new(&rules, life_s, &authority, &err) == 0, "%s", err.text);
     return authority;
 }
 
-static X509 *read_text(const struct authority *authority)
+static X509 *read_text(const struct tls_authority *authority)
 {
-    BIO *text = BIO_new_mem_buf(authority_text(authority), -1);
+    BIO *text = BIO_new_mem_buf(tls_authority_text(authority), -1);
     X509 *certificate = PEM_read_bio_X509(text, NULL, NULL, NULL);
     BIO_free(text);
     require(certificate != NULL, "the text is no certificate");
@@ -38,15 +38,15 @@ static X509 *read_text(const struct authority *authority)
 }
 
 /* What a strict client finds: X509_V_OK, or why it refuses. */
-static int verify(const struct authority *trusted, struct authority *shown, const char *name,
-                  long later_s)
+static int verify(const struct tls_authority *trusted, struct tls_authority *shown,
+                  const char *name, long later_s)
 {
     SSL_CTX *context = SSL_CTX_new(TLS_server_method());
     SSL *ssl = SSL_new(context);
     X509_STORE *store = X509_STORE_new();
     X509_STORE_CTX *check = X509_STORE_CTX_new();
     X509 *root = read_text(trusted);
-    require(authority_use(shown, name, ssl) == 0, "no certificate for %s", name);
+    require(tls_authority_use(shown, name, ssl) == 0, "no certificate for %s", name);
     require(X509_STORE_add_cert(store, root) == 1, "no memory");
     require(X509_STORE_CTX_init(check, store, SSL_get_certificate(ssl), NULL) == 1, "no memory");
     X509_VERIFY_PARAM *terms = X509_STORE_CTX_get0_param(check);
@@ -84,54 +84,55 @@ TEST(a_strict_client_believes_the_hosts_of_the_policy_and_no_other)
         { "api.example.org", 3700, X509_V_ERR_CERT_HAS_EXPIRED },
         { "api.example.org", -3600, X509_V_ERR_CERT_NOT_YET_VALID },
     };
-    struct authority *authority = make(hosts, 3600);
+    struct tls_authority *authority = make(hosts, 3600);
     for_each(fact, facts) {
         int result = verify(authority, authority, fact->name, fact->later_s);
         expect(result == fact->result, "%s after %ld s gave %s", fact->name, fact->later_s,
                X509_verify_cert_error_string(result));
     }
-    authority_free(authority);
+    tls_authority_free(authority);
 }
 
 TEST(one_authority_is_not_another)
 {
-    struct authority *one = make(hosts, 3600);
-    struct authority *other = make(hosts, 3600);
-    expect(strcmp(authority_text(one), authority_text(other)) != 0, "both have one certificate");
+    struct tls_authority *one = make(hosts, 3600);
+    struct tls_authority *other = make(hosts, 3600);
+    expect(strcmp(tls_authority_text(one), tls_authority_text(other)) != 0,
+           "both have one certificate");
     int result = verify(one, other, "api.example.org", 0);
     expect(result != X509_V_OK, "one is believed for the other");
-    authority_free(one);
-    authority_free(other);
+    tls_authority_free(one);
+    tls_authority_free(other);
 }
 
 TEST(the_text_is_a_certificate_without_a_key)
 {
-    struct authority *authority = make(hosts, 3600);
+    struct tls_authority *authority = make(hosts, 3600);
     X509 *root = read_text(authority);
-    expect(!strstr(authority_text(authority), "KEY"), "the text holds a key");
+    expect(!strstr(tls_authority_text(authority), "KEY"), "the text holds a key");
     expect(X509_get_pathlen(root) == 0, "it may make authorities");
     expect(X509_get_key_usage(root) == KU_KEY_CERT_SIGN, "its key is for more than certificates");
     expect(X509_get_extended_key_usage(root) == XKU_SSL_SERVER, "it is for more than servers");
     X509_free(root);
-    authority_free(authority);
+    tls_authority_free(authority);
 }
 
 TEST(many_names_are_not_kept)
 {
     static const char *const below[] = { "example.org", NULL };
-    struct authority *authority = make(below, 3600);
+    struct tls_authority *authority = make(below, 3600);
     char name[32];
-    for (unsigned i = 0; i < 3 * AUTHORITY_NAMES_MOST; i++) {
+    for (unsigned i = 0; i < 3 * TLS_AUTHORITY_NAMES_MAX; i++) {
         (void) snprintf(name, sizeof name, "n%u.example.org", i);
         expect(verify(authority, authority, name, 0) == X509_V_OK, "%s is not believed", name);
     }
-    uint64_t made = authority_made(authority);
-    expect(made == 3UL * AUTHORITY_NAMES_MOST, "%llu certificates", (unsigned long long) made);
+    uint64_t made = tls_authority_made(authority);
+    expect(made == 3UL * TLS_AUTHORITY_NAMES_MAX, "%llu certificates", (unsigned long long) made);
     (void) verify(authority, authority, name, 0); /* the last one is still there, the first not */
-    expect(authority_made(authority) == made, "the last one was made anew");
+    expect(tls_authority_made(authority) == made, "the last one was made anew");
     (void) verify(authority, authority, "n0.example.org", 0);
-    expect(authority_made(authority) == made + 1, "the first one was kept");
-    authority_free(authority);
+    expect(tls_authority_made(authority) == made + 1, "the first one was kept");
+    tls_authority_free(authority);
 }
 
 TESTS(CASE(a_strict_client_believes_the_hosts_of_the_policy_and_no_other),

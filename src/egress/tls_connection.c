@@ -20,16 +20,16 @@ static int change_sockets(struct connection *connection, int plain)
 void connection_intercept(struct connection *connection)
 {
     struct channel *channel = connection->channel;
-    const struct interception_order order = { .authority = channel->authority,
-                                              .name = connection->record.name,
-                                              .socket = connection->inner,
-                                              .greeting = connection->head,
-                                              .greeting_size = connection->head_size };
+    const struct tls_intercept_order order = { .authority = channel->authority,
+                                               .name = connection->record.name,
+                                               .socket = connection->inner,
+                                               .greeting = connection->head,
+                                               .greeting_size = connection->head_size };
     int plain;
     (void) uv_poll_stop(connection->inner_poll);
     enum egress_reason reason =
-        interception_begin(channel->egress->interceptions, &channel->handshakes, &order, &plain,
-                           &connection->interception);
+        tls_intercept_begin(channel->egress->interceptions, &channel->handshakes, &order, &plain,
+                            &connection->tls_intercept);
     if (reason != EGRESS_ALLOWED) {
         connection_refuse(connection, reason);
         return;

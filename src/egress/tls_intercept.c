@@ -35,7 +35,7 @@ struct piece {
     char bytes[PIECE];
 };
 
-struct interception {
+struct tls_intercept {
     struct interceptions *interceptions;
     struct handshakes *handshakes;
     char name[HOST_NAME_SIZE];
@@ -100,28 +100,28 @@ static bool would_wait(ssize_t result)
 }
 
 /* More of what the client sends, for OpenSSL to read. */
-static enum step hear(struct interception *interception)
+static enum step hear(struct tls_intercept *tls_intercept)
 {
     char bytes[PIECE / 2];
-    if (interception->turns == 0)
+    if (tls_intercept->turns == 0)
         return STEP_WAITS;
-    interception->turns--;
-    ssize_t got = recv(interception->outer, bytes, sizeof bytes, MSG_DONTWAIT);
+    tls_intercept->turns--;
+    ssize_t got = recv(tls_intercept->outer, bytes, sizeof bytes, MSG_DONTWAIT);
     if (would_wait(got))
         return STEP_WAITS;
-    if (got <= 0 || BIO_write(interception->heard, bytes, (int) got) != (int) got)
+    if (got <= 0 || BIO_write(tls_intercept->heard, bytes, (int) got) != (int) got)
         return STEP_FAILS;
     return STEP_DONE;
 }
 
 /* What OpenSSL asks for before it goes on with `result`. */
-static enum step serve_ssl(struct interception *interception, int result)
+static enum step serve_ssl(struct tls_intercept *tls_intercept, int result)
 {
-    switch (SSL_get_error(interception->ssl, result)) {
+    switch (SSL_get_error(tls_intercept->ssl, result)) {
     case SSL_ERROR_WANT_READ:
-        return hear(interception);
+        return hear(tls_intercept);
     case SSL_ERROR_WANT_WRITE:
-        interception->waits_for_outer_room = true;
+        tls_intercept->waits_for_outer_room = true;
         return STEP_WAITS;
     default:
         return STEP_FAILS;
@@ -129,35 +129,35 @@ static enum step serve_ssl(struct interception *interception, int result)
 }
 
 /* An alert, or the end, where its last word should have come: it has seen our certificate. */
-static bool is_refusal(const struct interception *interception)
+static bool is_refusal(const struct tls_intercept *tls_intercept)
 {
     unsigned long cause = ERR_peek_last_error();
-    return cause == 0 ? SSL_get_state(interception->ssl) > TLS_ST_SR_CLNT_HELLO
+    return cause == 0 ? SSL_get_state(tls_intercept->ssl) > TLS_ST_SR_CLNT_HELLO
                       : ERR_GET_REASON(cause) >= ALERTS;
 }
 
 /* Nothing of ours follows a client's last word of the handshake, and many clients wait for its
  * acknowledgement before they send their request (Nagle), which the kernel keeps back for 40 ms. */
-static void acknowledge(const struct interception *interception)
+static void acknowledge(const struct tls_intercept *tls_intercept)
 {
     int one = 1;
-    (void) setsockopt(interception->outer, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
+    (void) setsockopt(tls_intercept->outer, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
 }
 
-static enum step agree(struct interception *interception)
+static enum step agree(struct tls_intercept *tls_intercept)
 {
-    while (!interception->is_agreed) {
+    while (!tls_intercept->is_agreed) {
         ERR_clear_error();
-        int result = SSL_accept(interception->ssl);
+        int result = SSL_accept(tls_intercept->ssl);
         if (result == 1) {
-            const char *named = SSL_get_servername(interception->ssl, TLSEXT_NAMETYPE_host_name);
-            acknowledge(interception);
-            interception->is_agreed = named && strcasecmp(named, interception->name) == 0;
-            return interception->is_agreed ? STEP_DONE : STEP_FAILS;
+            const char *named = SSL_get_servername(tls_intercept->ssl, TLSEXT_NAMETYPE_host_name);
+            acknowledge(tls_intercept);
+            tls_intercept->is_agreed = named && strcasecmp(named, tls_intercept->name) == 0;
+            return tls_intercept->is_agreed ? STEP_DONE : STEP_FAILS;
         }
-        enum step step = serve_ssl(interception, result);
+        enum step step = serve_ssl(tls_intercept, result);
         if (step == STEP_FAILS)
-            interception->client_refuses = is_refusal(interception);
+            tls_intercept->client_refuses = is_refusal(tls_intercept);
         if (step != STEP_DONE)
             return step;
     }
@@ -172,11 +172,11 @@ static void end_piece(struct piece *piece, int receiver)
 }
 
 /* One step of what the client says. */
-static enum step pass_up(struct interception *interception)
+static enum step pass_up(struct tls_intercept *tls_intercept)
 {
-    struct piece *up = &interception->up;
+    struct piece *up = &tls_intercept->up;
     if (up->from < up->size) {
-        ssize_t sent = send(interception->inner, up->bytes + up->from, up->size - up->from,
+        ssize_t sent = send(tls_intercept->inner, up->bytes + up->from, up->size - up->from,
                             MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent > 0)
             up->from += (size_t) sent;
@@ -185,44 +185,44 @@ static enum step pass_up(struct interception *interception)
     if (up->is_ended)
         return STEP_WAITS;
     ERR_clear_error();
-    int got = SSL_read(interception->ssl, up->bytes, sizeof up->bytes);
+    int got = SSL_read(tls_intercept->ssl, up->bytes, sizeof up->bytes);
     up->from = 0;
     up->size = got > 0 ? (size_t) got : 0;
     if (got > 0)
         return STEP_DONE;
-    enum step step = serve_ssl(interception, got);
+    enum step step = serve_ssl(tls_intercept, got);
     if (step != STEP_FAILS)
         return step;
-    end_piece(up, interception->inner);
+    end_piece(up, tls_intercept->inner);
     return STEP_WAITS;
 }
 
 /* One step of what the client is told. */
-static enum step pass_down(struct interception *interception)
+static enum step pass_down(struct tls_intercept *tls_intercept)
 {
-    struct piece *down = &interception->down;
+    struct piece *down = &tls_intercept->down;
     if (down->from < down->size) {
         ERR_clear_error();
-        int sent =
-            SSL_write(interception->ssl, down->bytes + down->from, (int) (down->size - down->from));
+        int sent = SSL_write(tls_intercept->ssl, down->bytes + down->from,
+                             (int) (down->size - down->from));
         if (sent <= 0)
-            return serve_ssl(interception, sent);
+            return serve_ssl(tls_intercept, sent);
         down->from += (size_t) sent;
-        interception->has_moved = true;
+        tls_intercept->has_moved = true;
         return STEP_DONE;
     }
-    if (down->is_ended || interception->turns == 0)
+    if (down->is_ended || tls_intercept->turns == 0)
         return STEP_WAITS;
-    interception->turns--;
-    ssize_t got = recv(interception->inner, down->bytes, sizeof down->bytes, MSG_DONTWAIT);
+    tls_intercept->turns--;
+    ssize_t got = recv(tls_intercept->inner, down->bytes, sizeof down->bytes, MSG_DONTWAIT);
     down->from = 0;
     down->size = got > 0 ? (size_t) got : 0;
     if (got > 0)
         return STEP_DONE;
     if (would_wait(got))
         return STEP_WAITS;
-    (void) SSL_shutdown(interception->ssl);
-    end_piece(down, interception->outer);
+    (void) SSL_shutdown(tls_intercept->ssl);
+    end_piece(down, tls_intercept->outer);
     return STEP_WAITS;
 }
 
@@ -240,55 +240,55 @@ static void watch_one(uv_poll_t *poll, int events, uv_poll_cb ready)
         (void) uv_poll_stop(poll);
 }
 
-static void watch(struct interception *interception)
+static void watch(struct tls_intercept *tls_intercept)
 {
-    const struct piece *up = &interception->up;
-    const struct piece *down = &interception->down;
+    const struct piece *up = &tls_intercept->up;
+    const struct piece *down = &tls_intercept->down;
     bool up_is_full = up->from < up->size;
     bool down_is_full = down->from < down->size;
     int outer = (!up_is_full && !up->is_ended ? UV_READABLE : 0) |
-                (interception->waits_for_outer_room ? UV_WRITABLE : 0);
+                (tls_intercept->waits_for_outer_room ? UV_WRITABLE : 0);
     int inner = (up_is_full ? UV_WRITABLE : 0) |
-                (interception->is_agreed && !down_is_full && !down->is_ended ? UV_READABLE : 0);
-    watch_one(&interception->outer_poll, outer, outer_is_ready);
-    watch_one(&interception->inner_poll, inner, inner_is_ready);
+                (tls_intercept->is_agreed && !down_is_full && !down->is_ended ? UV_READABLE : 0);
+    watch_one(&tls_intercept->outer_poll, outer, outer_is_ready);
+    watch_one(&tls_intercept->inner_poll, inner, inner_is_ready);
 }
 
 /* Both ends see the end; the connection asks why, and drops us. */
-static void break_off(struct interception *interception)
+static void break_off(struct tls_intercept *tls_intercept)
 {
-    interception->up.is_ended = interception->down.is_ended = true;
-    interception->up.size = interception->down.size = 0;
-    interception->up.from = interception->down.from = 0;
-    interception->waits_for_outer_room = false;
-    (void) shutdown(interception->inner, SHUT_RDWR);
-    (void) shutdown(interception->outer, SHUT_WR); /* after the alert that says why */
+    tls_intercept->up.is_ended = tls_intercept->down.is_ended = true;
+    tls_intercept->up.size = tls_intercept->down.size = 0;
+    tls_intercept->up.from = tls_intercept->down.from = 0;
+    tls_intercept->waits_for_outer_room = false;
+    (void) shutdown(tls_intercept->inner, SHUT_RDWR);
+    (void) shutdown(tls_intercept->outer, SHUT_WR); /* after the alert that says why */
 }
 
-static void go_on(struct interception *interception)
+static void go_on(struct tls_intercept *tls_intercept)
 {
     enum step up = STEP_DONE;
     enum step down = STEP_DONE;
-    interception->turns = TURNS;
-    interception->waits_for_outer_room = false;
-    if (!interception->is_agreed)
-        up = down = agree(interception);
+    tls_intercept->turns = TURNS;
+    tls_intercept->waits_for_outer_room = false;
+    if (!tls_intercept->is_agreed)
+        up = down = agree(tls_intercept);
     while (up == STEP_DONE || down == STEP_DONE) {
-        up = up == STEP_DONE ? pass_up(interception) : up;
-        down = down == STEP_DONE ? pass_down(interception) : down;
+        up = up == STEP_DONE ? pass_up(tls_intercept) : up;
+        down = down == STEP_DONE ? pass_down(tls_intercept) : down;
     }
     if (up == STEP_FAILS || down == STEP_FAILS)
-        break_off(interception);
-    watch(interception);
+        break_off(tls_intercept);
+    watch(tls_intercept);
 }
 
 static void outer_is_ready(uv_poll_t *poll, int status, int events)
 {
-    struct interception *interception = poll->data;
+    struct tls_intercept *tls_intercept = poll->data;
     (void) status; /* reading tells it */
     (void) events;
-    if (!interception->is_dropped)
-        go_on(interception);
+    if (!tls_intercept->is_dropped)
+        go_on(tls_intercept);
 }
 
 static void inner_is_ready(uv_poll_t *poll, int status, int events)
@@ -302,134 +302,134 @@ static void inner_is_ready(uv_poll_t *poll, int status, int events)
 static bool take_handshake(struct handshakes *handshakes)
 {
     uint64_t now = (uint64_t) now_ms();
-    uint64_t most = (uint64_t) HANDSHAKES_A_SECOND * COST;
+    uint64_t max = (uint64_t) HANDSHAKES_A_SECOND * COST;
     uint64_t level = handshakes->has_begun
                          ? handshakes->level + (now - handshakes->at_ms) * HANDSHAKES_A_SECOND
-                         : most;
+                         : max;
     handshakes->has_begun = true;
     handshakes->at_ms = now;
-    handshakes->level = (uint32_t) (level < most ? level : most);
+    handshakes->level = (uint32_t) (level < max ? level : max);
     if (handshakes->level < COST)
         return false;
     handshakes->level -= COST;
     return true;
 }
 
-static void free_interception(struct interception *interception)
+static void free_interception(struct tls_intercept *tls_intercept)
 {
-    SSL_free(interception->ssl); /* and `heard` */
-    free(interception);
+    SSL_free(tls_intercept->ssl); /* and `heard` */
+    free(tls_intercept);
 }
 
-static struct interception *make(struct interceptions *interceptions,
-                                 const struct interception_order *order)
+static struct tls_intercept *make(struct interceptions *interceptions,
+                                  const struct tls_intercept_order *order)
 {
-    struct interception *interception = calloc(1, sizeof *interception);
-    if (!interception)
+    struct tls_intercept *tls_intercept = calloc(1, sizeof *tls_intercept);
+    if (!tls_intercept)
         return NULL;
-    interception->interceptions = interceptions;
-    (void) memcpy(interception->name, order->name, strnlen(order->name, HOST_NAME_SIZE - 1));
-    interception->ssl = SSL_new(interceptions->context);
-    interception->heard = BIO_new(BIO_s_mem());
+    tls_intercept->interceptions = interceptions;
+    (void) memcpy(tls_intercept->name, order->name, strnlen(order->name, HOST_NAME_SIZE - 1));
+    tls_intercept->ssl = SSL_new(interceptions->context);
+    tls_intercept->heard = BIO_new(BIO_s_mem());
     BIO *told = BIO_new_socket(order->socket, BIO_NOCLOSE);
-    if (!interception->ssl || !interception->heard || !told ||
-        BIO_write(interception->heard, order->greeting, (int) order->greeting_size) !=
+    if (!tls_intercept->ssl || !tls_intercept->heard || !told ||
+        BIO_write(tls_intercept->heard, order->greeting, (int) order->greeting_size) !=
             (int) order->greeting_size ||
-        authority_use(order->authority, interception->name, interception->ssl) < 0) {
-        BIO_free(interception->heard);
+        tls_authority_use(order->authority, tls_intercept->name, tls_intercept->ssl) < 0) {
+        BIO_free(tls_intercept->heard);
         BIO_free(told);
-        free_interception(interception);
+        free_interception(tls_intercept);
         return NULL;
     }
-    (void) BIO_set_mem_eof_return(interception->heard, -1); /* empty is not the end */
-    SSL_set_bio(interception->ssl, interception->heard, told);
-    return interception;
+    (void) BIO_set_mem_eof_return(tls_intercept->heard, -1); /* empty is not the end */
+    SSL_set_bio(tls_intercept->ssl, tls_intercept->heard, told);
+    return tls_intercept;
 }
 
 /* Both sockets are watched from now on. */
-static int begin_to_watch(struct interception *interception, int outer, int inner)
+static int begin_to_watch(struct tls_intercept *tls_intercept, int outer, int inner)
 {
-    uv_loop_t *loop = interception->interceptions->loop;
-    if (uv_poll_init(loop, &interception->outer_poll, outer) < 0)
+    uv_loop_t *loop = tls_intercept->interceptions->loop;
+    if (uv_poll_init(loop, &tls_intercept->outer_poll, outer) < 0)
         return -1;
-    interception->handles = 1;
-    interception->outer_poll.data = interception->inner_poll.data = interception;
-    if (uv_poll_init(loop, &interception->inner_poll, inner) < 0)
+    tls_intercept->handles = 1;
+    tls_intercept->outer_poll.data = tls_intercept->inner_poll.data = tls_intercept;
+    if (uv_poll_init(loop, &tls_intercept->inner_poll, inner) < 0)
         return -1;
-    interception->handles = 2;
-    interception->outer = outer;
-    interception->inner = inner;
+    tls_intercept->handles = 2;
+    tls_intercept->outer = outer;
+    tls_intercept->inner = inner;
     return 0;
 }
 
 static void poll_closed(uv_handle_t *handle)
 {
-    struct interception *interception = handle->data;
-    if (--interception->handles > 0)
+    struct tls_intercept *tls_intercept = handle->data;
+    if (--tls_intercept->handles > 0)
         return;
-    if (interception->outer >= 0)
-        (void) close(interception->outer);
-    if (interception->inner >= 0)
-        (void) close(interception->inner);
-    free_interception(interception);
+    if (tls_intercept->outer >= 0)
+        (void) close(tls_intercept->outer);
+    if (tls_intercept->inner >= 0)
+        (void) close(tls_intercept->inner);
+    free_interception(tls_intercept);
 }
 
-enum egress_reason interception_begin(struct interceptions *interceptions,
-                                      struct handshakes *handshakes,
-                                      const struct interception_order *order, int *ret_socket,
-                                      struct interception **ret_interception)
+enum egress_reason tls_intercept_begin(struct interceptions *interceptions,
+                                       struct handshakes *handshakes,
+                                       const struct tls_intercept_order *order, int *ret_socket,
+                                       struct tls_intercept **ret_interception)
 {
     int pair[2];
-    if (interceptions->count >= INTERCEPTIONS_MOST || handshakes->now >= INTERCEPTIONS_OF_CHANNEL ||
+    if (interceptions->count >= INTERCEPTIONS_MAX || handshakes->now >= INTERCEPTIONS_OF_CHANNEL ||
         !take_handshake(handshakes))
         return EGRESS_TOO_MANY;
-    struct interception *interception = make(interceptions, order);
-    if (!interception)
+    struct tls_intercept *tls_intercept = make(interceptions, order);
+    if (!tls_intercept)
         return EGRESS_TOO_MANY;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
-        free_interception(interception);
+        free_interception(tls_intercept);
         return EGRESS_TOO_MANY;
     }
-    if (begin_to_watch(interception, order->socket, pair[0]) < 0) {
+    if (begin_to_watch(tls_intercept, order->socket, pair[0]) < 0) {
         (void) close(pair[0]);
         (void) close(pair[1]);
-        if (interception->handles == 0) {
-            free_interception(interception);
+        if (tls_intercept->handles == 0) {
+            free_interception(tls_intercept);
             return EGRESS_TOO_MANY;
         }
-        interception->outer = interception->inner = -1; /* the caller's, and closed */
-        uv_close((uv_handle_t *) &interception->outer_poll, poll_closed);
+        tls_intercept->outer = tls_intercept->inner = -1; /* the caller's, and closed */
+        uv_close((uv_handle_t *) &tls_intercept->outer_poll, poll_closed);
         return EGRESS_TOO_MANY;
     }
-    interception->handshakes = handshakes;
+    tls_intercept->handshakes = handshakes;
     handshakes->now++;
     interceptions->count++;
     *ret_socket = pair[1];
-    *ret_interception = interception;
-    go_on(interception);
+    *ret_interception = tls_intercept;
+    go_on(tls_intercept);
     return EGRESS_ALLOWED;
 }
 
-enum egress_reason interception_failure(const struct interception *interception)
+enum egress_reason tls_intercept_failure(const struct tls_intercept *tls_intercept)
 {
-    return interception->is_agreed || interception->client_refuses ? EGRESS_NOT_BELIEVED
-                                                                   : EGRESS_NO_COMMON_TLS;
+    return tls_intercept->is_agreed || tls_intercept->client_refuses ? EGRESS_NOT_BELIEVED
+                                                                     : EGRESS_NO_COMMON_TLS;
 }
 
-bool interception_is_moving(struct interception *interception)
+bool tls_intercept_is_moving(struct tls_intercept *tls_intercept)
 {
-    bool has_moved = interception->has_moved && !interception->down.is_ended;
-    interception->has_moved = false;
+    bool has_moved = tls_intercept->has_moved && !tls_intercept->down.is_ended;
+    tls_intercept->has_moved = false;
     return has_moved;
 }
 
-void interception_drop(struct interception *interception)
+void tls_intercept_drop(struct tls_intercept *tls_intercept)
 {
-    if (!interception)
+    if (!tls_intercept)
         return;
-    interception->is_dropped = true;
-    interception->handshakes->now--;
-    interception->interceptions->count--;
-    uv_close((uv_handle_t *) &interception->outer_poll, poll_closed);
-    uv_close((uv_handle_t *) &interception->inner_poll, poll_closed);
+    tls_intercept->is_dropped = true;
+    tls_intercept->handshakes->now--;
+    tls_intercept->interceptions->count--;
+    uv_close((uv_handle_t *) &tls_intercept->outer_poll, poll_closed);
+    uv_close((uv_handle_t *) &tls_intercept->inner_poll, poll_closed);
 }

@@ -12,11 +12,11 @@
 #include <stdbool.h>
 #include <uv.h>
 
-struct interception;
+struct tls_intercept;
 struct interceptions; /* what all of them share */
 
 enum {
-    INTERCEPTIONS_MOST = 256,      /* at once, of all channels */
+    INTERCEPTIONS_MAX = 256,       /* at once, of all channels */
     INTERCEPTIONS_OF_CHANNEL = 64, /* of these */
     HANDSHAKES_A_SECOND = 100,     /* of a channel, and as many at once after a pause */
 };
@@ -32,8 +32,8 @@ struct handshakes {
 /* Before the program confines itself. Fails ERR_SYSTEM. */
 int interceptions_open(uv_loop_t *loop, struct interceptions **ret_interceptions, error *err);
 
-struct interception_order {
-    struct authority *authority;
+struct tls_intercept_order {
+    struct tls_authority *authority;
     const char *name; /* that the greeting has named: what we are taken for */
     int socket;       /* of the sandbox, which nobody watches any more */
     const unsigned char *greeting;
@@ -41,16 +41,16 @@ struct interception_order {
 };
 
 /* Begins the handshake. Takes the socket if it returns EGRESS_ALLOWED, and gives *ret_socket, which
- * the caller closes, and *ret_interception, ended by interception_drop(). Or says why not. */
-enum egress_reason interception_begin(struct interceptions *interceptions,
-                                      struct handshakes *handshakes,
-                                      const struct interception_order *order, int *ret_socket,
-                                      struct interception **ret_interception);
+ * the caller closes, and *ret_interception, ended by tls_intercept_drop(). Or says why not. */
+enum egress_reason tls_intercept_begin(struct interceptions *interceptions,
+                                       struct handshakes *handshakes,
+                                       const struct tls_intercept_order *order, int *ret_socket,
+                                       struct tls_intercept **ret_interception);
 
 /* Why nothing was said, asked when *ret_socket has ended before a request; never EGRESS_ALLOWED. */
-enum egress_reason interception_failure(const struct interception *interception);
+enum egress_reason tls_intercept_failure(const struct tls_intercept *tls_intercept);
 
 /* True if something of what was told is on its way yet, and has moved since this was last asked. */
-bool interception_is_moving(struct interception *interception);
+bool tls_intercept_is_moving(struct tls_intercept *tls_intercept);
 
-void interception_drop(struct interception *interception); /* NULL: nothing */
+void tls_intercept_drop(struct tls_intercept *tls_intercept); /* NULL: nothing */

@@ -49,15 +49,15 @@ static void add_piece(struct exchange *exchange, size_t size)
 /* The head goes through a scrub of its own. Returns -1 if it does not pass. */
 static int put_head(struct exchange *exchange)
 {
-    static char text[ANSWER_HEAD_MOST];
+    static char text[ANSWER_HEAD_MAX];
     size_t size = answer_head_write(&exchange->answer, &exchange->endpoint, text);
     if (size == 0 || (exchange->answer.is_encoded && exchange->secret))
         return -1;
-    size_t clean = scrub_take(&exchange->scrub, text, size, exchange->out);
-    clean += scrub_end(&exchange->scrub, exchange->out + clean);
+    size_t clean = redact_take(&exchange->redact, text, size, exchange->out);
+    clean += redact_end(&exchange->redact, exchange->out + clean);
     exchange->out_size = clean;
-    exchange->scrubbed = exchange->scrub.found;
-    scrub_init(&exchange->scrub, exchange->scrub.words, exchange->scrub.count);
+    exchange->scrubbed = exchange->redact.found;
+    redact_init(&exchange->redact, exchange->redact.words, exchange->redact.count);
     return 0;
 }
 
@@ -88,7 +88,7 @@ size_t exchange_body_came(char *bytes, size_t one, size_t size, void *context)
         exchange_watch(exchange);
         return CURL_WRITEFUNC_PAUSE;
     }
-    add_piece(exchange, scrub_take(&exchange->scrub, bytes, size, exchange->out + FRAME));
+    add_piece(exchange, redact_take(&exchange->redact, bytes, size, exchange->out + FRAME));
     exchange_flush(exchange);
     exchange_watch(exchange);
     return size;
@@ -102,7 +102,7 @@ void exchange_finish(struct exchange *exchange)
         return;
     if (exchange->answer.is_whole) {
         exchange->answer.is_whole = false; /* once */
-        add_piece(exchange, scrub_end(&exchange->scrub, exchange->out + FRAME));
+        add_piece(exchange, redact_end(&exchange->redact, exchange->out + FRAME));
         if (exchange->answer.is_chunked)
             put(exchange, "0\r\n\r\n", 5);
         exchange_flush(exchange);

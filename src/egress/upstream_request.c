@@ -91,8 +91,8 @@ static void socket_is_ready(uv_poll_t *poll, int status, int events)
 /* No sandbox has so many that others have none: docs/decisions/0063. */
 static bool has_room(const struct upstreams *upstreams, unsigned of_channel)
 {
-    unsigned most = of_channel < EXCHANGES_FEW ? EXCHANGES_MOST : EXCHANGES_MANY;
-    return upstreams->exchanges < most;
+    unsigned max = of_channel < EXCHANGES_FEW ? EXCHANGES_MAX : EXCHANGES_MANY;
+    return upstreams->exchanges < max;
 }
 
 enum egress_reason exchange_begin(struct upstreams *upstreams, const struct exchange_order *order,
@@ -124,8 +124,8 @@ enum egress_reason exchange_begin(struct upstreams *upstreams, const struct exch
     exchange->poll.data = exchange;
     exchange->address_count = order->address_count;
     memcpy(exchange->addresses, order->addresses, order->address_count * sizeof *order->addresses);
-    scrub_init(&exchange->scrub, exchange->secret ? secret->words : NULL,
-               exchange->secret ? secret->word_count : 0);
+    redact_init(&exchange->redact, exchange->secret ? secret->words : NULL,
+                exchange->secret ? secret->word_count : 0);
     exchange->of_channel = order->of_channel;
     upstreams->exchanges++;
     (*order->of_channel)++;
@@ -142,7 +142,7 @@ enum egress_reason exchange_failure(const struct exchange *exchange)
 
 uint64_t exchange_scrubbed(const struct exchange *exchange)
 {
-    return exchange->scrubbed + exchange->scrub.found;
+    return exchange->scrubbed + exchange->redact.found;
 }
 
 static void poll_closed(uv_handle_t *handle)

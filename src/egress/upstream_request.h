@@ -24,7 +24,7 @@ struct upstreams {
 enum {
     PIECE = CURL_MAX_WRITE_SIZE,
     FRAME = 24, /* the size of a chunk before it, the end of it after it */
-    OUT_ROOM = ANSWER_HEAD_MOST + PIECE + SCRUB_WORD_MOST + 2 * FRAME,
+    OUT_ROOM = ANSWER_HEAD_MAX + PIECE + REDACT_WORD_MAX + 2 * FRAME,
 };
 
 struct exchange {
@@ -48,11 +48,11 @@ struct exchange {
     bool is_ended;                       /* everything has been written, or it has failed */
     enum egress_reason failure;
     struct answer_head answer;
-    struct scrub scrub;
+    struct redact redact;
     uint64_t scrubbed; /* of what came before the body */
     size_t in_size, in_from;
     size_t out_size, out_from;
-    char in[HTTP_HEAD_MOST + 2048];
+    char in[HTTP_HEAD_MAX + 2048];
     char out[OUT_ROOM];
 };
 

@@ -81,7 +81,7 @@ static size_t body_is_wanted(char *room, size_t one, size_t count, void *context
 static void add_field(struct exchange *exchange, const char *name, size_t name_size,
                       const char *value, size_t value_size)
 {
-    static char line[HTTP_HEAD_MOST + 16];
+    static char line[HTTP_HEAD_MAX + 16];
     (void) snprintf(line, sizeof line, value_size > 0 ? "%.*s: %.*s" : "%.*s;", (int) name_size,
                     name, (int) value_size, value);
     exchange->fields = curl_slist_append(exchange->fields, line);

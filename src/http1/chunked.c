@@ -17,7 +17,7 @@ enum chunk_state {
     AT_END
 };
 
-enum { CHUNK_LINE_MOST = 4096 };
+enum { CHUNK_LINE_MAX = 4096 };
 
 static enum chunk_state after_size(struct http_chunks *chunks)
 {
@@ -27,7 +27,7 @@ static enum chunk_state after_size(struct http_chunks *chunks)
 /* One byte of framing. Returns the next state, -1 if it is wrong. */
 static int next_state(struct http_chunks *chunks, char c)
 {
-    if (++chunks->line > CHUNK_LINE_MOST)
+    if (++chunks->line > CHUNK_LINE_MAX)
         return -1;
     switch ((enum chunk_state) chunks->state) {
     case AT_SIZE:

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENT_MOST = 1 << 30 }; /* bytes of one event: an `end` carries both outputs, escaped */
+enum { EVENT_MAX = 1 << 30 }; /* bytes of one event: an `end` carries both outputs, escaped */
 
 void http_init(struct http *http, int fd, int interrupt)
 {
@@ -104,8 +104,8 @@ static int wait_to_read(struct http *http, error *err)
                                      { .fd = http->interrupt, .events = POLLIN },
                                      { .fd = beside ? beside->fd : -1, .events = POLLIN } };
         int64_t left = deadline_left_ms(http->until);
-        int64_t most = beside ? LOOK_BESIDE_MS : LOOK_MS;
-        int ready = poll(watched, 3, left > most ? (int) most : (int) left);
+        int64_t max = beside ? LOOK_BESIDE_MS : LOOK_MS;
+        int ready = poll(watched, 3, left > max ? (int) max : (int) left);
         if (ready < 0 && errno != EINTR)
             return fail_os(err, "wait for gloveboxd");
         if (ready > 0 && watched[1].revents)
@@ -306,9 +306,9 @@ int http_read(struct http *http, void *data, size_t size, size_t *ret_size, erro
 }
 
 /* Makes room for `more` bytes and one behind them. */
-static int grow(struct growing *bytes, size_t more, size_t most, error *err)
+static int grow(struct growing *bytes, size_t more, size_t max, error *err)
 {
-    if (more >= most - bytes->size)
+    if (more >= max - bytes->size)
         return fail(err, ERR_TOO_LARGE, "gloveboxd's answer is too long");
     if (bytes->data && bytes->size + more < bytes->room)
         return 0;
@@ -325,7 +325,7 @@ static int grow(struct growing *bytes, size_t more, size_t most, error *err)
 
 static int add(struct growing *bytes, const char *data, size_t size, error *err)
 {
-    if (grow(bytes, size, EVENT_MOST, err) < 0)
+    if (grow(bytes, size, EVENT_MAX, err) < 0)
         return -1;
     memcpy(bytes->data + bytes->size, data, size);
     bytes->size += size;
@@ -333,10 +333,10 @@ static int add(struct growing *bytes, const char *data, size_t size, error *err)
     return 0;
 }
 
-static int read_rest(struct http *http, size_t most, struct growing *body, error *err)
+static int read_rest(struct http *http, size_t max, struct growing *body, error *err)
 {
     for (;;) {
-        if (grow(body, 4096, most, err) < 0)
+        if (grow(body, 4096, max, err) < 0)
             return -1;
         size_t got = 0;
         assert(body->data);
@@ -348,10 +348,10 @@ static int read_rest(struct http *http, size_t most, struct growing *body, error
     }
 }
 
-int http_read_all(struct http *http, size_t most, char **ret_body, size_t *ret_size, error *err)
+int http_read_all(struct http *http, size_t max, char **ret_body, size_t *ret_size, error *err)
 {
     struct growing body = { 0 };
-    int outcome = read_rest(http, most, &body, err);
+    int outcome = read_rest(http, max, &body, err);
     if (outcome != 0) {
         free(body.data);
         return outcome;

@@ -74,7 +74,7 @@ int http_read(struct http *http, void *data, size_t size, size_t *ret_size, erro
 
 /* Reads the rest of the body, at most `most` bytes.
  * Gives  *ret_body, ended by NUL, which the caller frees. Fails  ERR_TOO_LARGE as well. */
-int http_read_all(struct http *http, size_t most, char **ret_body, size_t *ret_size, error *err);
+int http_read_all(struct http *http, size_t max, char **ret_body, size_t *ret_size, error *err);
 
 /* Bytes that grow at their end; there is always room for one more. */
 struct growing {

@@ -268,7 +268,7 @@ static enum egress_reason read_fields(const char **at, const char *end, uint16_t
         if (line.size == 0)
             break;
         const char *colon = memchr(line.at, ':', line.size);
-        if (!colon || head->field_count == HTTP_FIELDS_MOST)
+        if (!colon || head->field_count == HTTP_FIELDS_MAX)
             return colon ? EGRESS_TOO_LARGE : EGRESS_BAD_REQUEST;
         struct http_field field = { { line.at, (size_t) (colon - line.at) },
                                     { colon + 1, line.size - (size_t) (colon - line.at) - 1 } };
@@ -312,11 +312,11 @@ enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t defaul
 {
     *ret_head = (struct http_head){ .port = default_port };
     *ret_reason = EGRESS_BAD_REQUEST;
-    size_t end = find_end(bytes, size < HTTP_HEAD_MOST ? size : HTTP_HEAD_MOST);
+    size_t end = find_end(bytes, size < HTTP_HEAD_MAX ? size : HTTP_HEAD_MAX);
     if (end == 0) {
-        if (size >= HTTP_HEAD_MOST)
+        if (size >= HTTP_HEAD_MAX)
             *ret_reason = EGRESS_TOO_LARGE;
-        return size >= HTTP_HEAD_MOST || is_odd(bytes, size) ? HTTP_BAD : HTTP_MORE;
+        return size >= HTTP_HEAD_MAX || is_odd(bytes, size) ? HTTP_BAD : HTTP_MORE;
     }
     const char *at = bytes;
     struct http_text line;

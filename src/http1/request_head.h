@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { HTTP_HEAD_MOST = 32768, HTTP_FIELDS_MOST = 64 };
+enum { HTTP_HEAD_MAX = 32768, HTTP_FIELDS_MAX = 64 };
 
 struct http_text {
     const char *at; /* within the head */
@@ -39,7 +39,7 @@ struct http_head {
     unsigned field_count;
     struct http_field {
         struct http_text name, value;
-    } fields[HTTP_FIELDS_MOST];
+    } fields[HTTP_FIELDS_MAX];
 };
 
 enum http_verdict { HTTP_MORE, HTTP_WHOLE, HTTP_BAD };

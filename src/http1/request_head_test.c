@@ -139,14 +139,14 @@ TEST(literals_are_kept_apart_from_names)
     }
 }
 
-TEST(heads_have_a_most)
+TEST(heads_have_a_max)
 {
-    static char text[HTTP_HEAD_MOST + 1] = LINE HOST "X: ";
+    static char text[HTTP_HEAD_MAX + 1] = LINE HOST "X: ";
     struct http_head head;
     enum egress_reason reason;
     memset(text + strlen(text), 'a', sizeof text - 1 - strlen(text));
-    expect(http_head_read(text, HTTP_HEAD_MOST - 1, 80, &head, &reason) == HTTP_MORE, "below");
-    expect(http_head_read(text, HTTP_HEAD_MOST, 80, &head, &reason) == HTTP_BAD &&
+    expect(http_head_read(text, HTTP_HEAD_MAX - 1, 80, &head, &reason) == HTTP_MORE, "below");
+    expect(http_head_read(text, HTTP_HEAD_MAX, 80, &head, &reason) == HTTP_BAD &&
                reason == EGRESS_TOO_LARGE,
            "reason %u", reason);
     expect(http_head_read("GET \0", 5, 80, &head, &reason) == HTTP_BAD, "NUL");
@@ -223,7 +223,7 @@ TEST(chunks_are_followed_byte_for_byte)
         }
 }
 
-TEST(the_lines_between_chunks_have_a_most)
+TEST(the_lines_between_chunks_have_a_max)
 {
     static char line[8192] = "3;";
     struct http_chunks chunks = { 0 };
@@ -237,5 +237,5 @@ TEST(the_lines_between_chunks_have_a_most)
 }
 
 TESTS(CASE(a_head_has_one_meaning), CASE(literals_are_kept_apart_from_names),
-      CASE(heads_have_a_most), CASE(a_head_is_written_from_its_parts),
-      CASE(chunks_are_followed_byte_for_byte), CASE(the_lines_between_chunks_have_a_most))
+      CASE(heads_have_a_max), CASE(a_head_is_written_from_its_parts),
+      CASE(chunks_are_followed_byte_for_byte), CASE(the_lines_between_chunks_have_a_max))

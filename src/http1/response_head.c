@@ -117,10 +117,10 @@ static const char *within(const struct egress_endpoint *endpoint, const char *va
 }
 
 size_t answer_head_write(const struct answer_head *answer, const struct egress_endpoint *endpoint,
-                         char ret_text[ANSWER_HEAD_MOST])
+                         char ret_text[ANSWER_HEAD_MAX])
 {
     static const char location[] = "location:";
-    FILE *out = fmemopen(ret_text, ANSWER_HEAD_MOST, "w");
+    FILE *out = fmemopen(ret_text, ANSWER_HEAD_MAX, "w");
     if (!out)
         return 0;
     (void) fprintf(out, "HTTP/1.1 %u Upstream\r\n", answer->status);
@@ -148,7 +148,7 @@ size_t answer_head_write(const struct answer_head *answer, const struct egress_e
     (void) fputs("Connection: close\r\n\r\n", out);
     (void) fflush(out);
     long written = ftell(out);
-    bool is_whole = !ferror(out) && written > 0 && written < ANSWER_HEAD_MOST;
+    bool is_whole = !ferror(out) && written > 0 && written < ANSWER_HEAD_MAX;
     (void) fclose(out);
     return is_whole ? (size_t) written : 0;
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { ANSWER_HEAD_MOST = 32768 };
+enum { ANSWER_HEAD_MAX = 32768 };
 
 struct answer_head {
     unsigned status;
@@ -17,7 +17,7 @@ struct answer_head {
     bool is_chunked;  /* as it is written on */
     bool has_no_body; /* set before: the request was HEAD */
     size_t size;
-    char text[ANSWER_HEAD_MOST / 2]; /* lines that go on, each with its CRLF */
+    char text[ANSWER_HEAD_MAX / 2]; /* lines that go on, each with its CRLF */
 };
 
 enum answer_verdict { ANSWER_MORE, ANSWER_WHOLE, ANSWER_BAD };
@@ -28,4 +28,4 @@ enum answer_verdict answer_head_take(struct answer_head *answer, const char *lin
 
 /* Gives its size, 0 if it does not fit. */
 size_t answer_head_write(const struct answer_head *answer, const struct egress_endpoint *endpoint,
-                         char ret_text[ANSWER_HEAD_MOST]);
+                         char ret_text[ANSWER_HEAD_MAX]);

@@ -7,7 +7,7 @@
 
 static const char *written(const char *const lines[], unsigned headers)
 {
-    static char text[ANSWER_HEAD_MOST];
+    static char text[ANSWER_HEAD_MAX];
     static struct answer_head answer;
     struct egress_endpoint endpoint = { .port = 443,
                                         .is_tls = 1,

@@ -176,7 +176,7 @@ int port_answer_read(struct port_answer *answer, const char *bytes, size_t size,
         return read_lines(answer, bytes, *ret_used, err);
     }
     answer->looked = size;
-    return size < PORT_HEAD_MOST ? ANSWER_CUT : refuse(err, "with a head that does not end");
+    return size < PORT_HEAD_MAX ? ANSWER_CUT : refuse(err, "with a head that does not end");
 }
 
 static int read_chunk_size(struct port_answer *answer, const char *line, size_t size, error *err)

@@ -19,9 +19,9 @@ int read_build_sandbox(const struct packet *packet, struct build_sandbox *ret_or
         return fail(err, ERR_PROTOCOL, "the spawner sent %u descriptors for %u groups", packet->fds,
                     order.groups);
     if (order.network >= SPAWN_NETWORK_KINDS || order.start >= SPAWN_STARTS ||
-        order.inside_outer_id >= HOST_ID_COUNT || order.generation == 0 ||
-        order.way.port_count > SPAWN_PORTS_MOST ||
-        (order.way.is_open && order.network != SPAWN_NETWORK_LOOPBACK))
+        order.agent_outer_id >= HOST_ID_COUNT || order.generation == 0 ||
+        order.route.port_count > SPAWN_PORTS_MAX ||
+        (order.route.is_open && order.network != SPAWN_NETWORK_LOOPBACK))
         return fail(err, ERR_PROTOCOL, "the spawner sent an order that is out of bounds");
     return 0;
 }

@@ -1,4 +1,4 @@
-/* command.c - the strings of an INSIDE_START: as many as it says, each ended by NUL. */
+/* command.c - the strings of an AGENT_START: as many as it says, each ended by NUL. */
 #include "init/init.h"
 
 #include <string.h>
@@ -13,13 +13,13 @@ static char *next_text(const char **at, const char *end)
     return (char *) (uintptr_t) text;
 }
 
-int read_command(const struct inside_start *start, const char *at, const char *end,
+int read_command(const struct agent_start *start, const char *at, const char *end,
                  struct command *command, error *err)
 {
-    if (start->arguments == 0 || start->arguments > INSIDE_ARGUMENTS_MOST ||
-        start->variables > INSIDE_ARGUMENTS_MOST)
+    if (start->arguments == 0 || start->arguments > AGENT_ARGUMENTS_MAX ||
+        start->variables > AGENT_ARGUMENTS_MAX)
         return fail(err, ERR_PROTOCOL, "a command has 1 to %d arguments and up to %d variables",
-                    INSIDE_ARGUMENTS_MOST, INSIDE_ARGUMENTS_MOST);
+                    AGENT_ARGUMENTS_MAX, AGENT_ARGUMENTS_MAX);
     command->folder = next_text(&at, end);
     for (unsigned i = 0; i < start->arguments; i++)
         command->arguments[i] = next_text(&at, end);

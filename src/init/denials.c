@@ -15,14 +15,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { NETLINK_MOST = 32, TABLE_MOST = 8192 };
+enum { NETLINK_MAX = 32, TABLE_MAX = 8192 };
 
 /* Netlink sockets in this network namespace, from the row "NETLINK 1128 3 …" (name, bytes of one,
  * sockets) of a table of the kernel. What cannot be known counts as too many. */
 static unsigned long count_netlink(void)
 {
     static const char name[] = "\nNETLINK ";
-    char text[TABLE_MOST];
+    char text[TABLE_MAX];
     size_t size = 0;
     ssize_t got = -1;
     auto_fd table = open("/proc/self/net/protocols", O_RDONLY | O_CLOEXEC);
@@ -32,7 +32,7 @@ static unsigned long count_netlink(void)
     text[size] = '\0';
     char *row = strstr(text, name);
     if (!row)
-        return NETLINK_MOST;
+        return NETLINK_MAX;
     (void) strtoul(row + sizeof name - 1, &row, 10);
     return strtoul(row, NULL, 10);
 }
@@ -54,19 +54,19 @@ void answer_denial(struct sandbox *sandbox, uint32_t id, int *listener)
     for (unsigned i = 0; i < 6; i++)
         arguments[i] = seen.data.args[i];
     const struct refusal *refusal = find_refusal((uint32_t) seen.data.nr, arguments);
-    if (refusal && refusal->counted && count_netlink() < NETLINK_MOST &&
+    if (refusal && refusal->counted && count_netlink() < NETLINK_MAX &&
         let_pass(*listener, seen.id))
         return;
     int os = refusal ? refusal->os : EPERM;
     struct seccomp_notif_resp answer = { .id = seen.id, .error = -os };
     (void) ioctl(*listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 
-    if (sandbox->denials >= INSIDE_DENIALS_MOST)
+    if (sandbox->denials >= AGENT_DENIALS_MAX)
         return; /* of a session, whose next cell is told again */
-    struct inside_denial denial = { .call = (uint32_t) seen.data.nr, .os = os, .pid = seen.pid };
+    struct agent_denial denial = { .call = (uint32_t) seen.data.nr, .os = os, .pid = seen.pid };
     memcpy(denial.arguments, arguments, sizeof denial.arguments);
-    send_frame(sandbox, INSIDE_DENIAL, 0, id, &denial, sizeof denial, NULL, 0);
-    if (++sandbox->denials < INSIDE_DENIALS_MOST || sandbox->is_kept)
+    send_frame(sandbox, AGENT_DENIAL, 0, id, &denial, sizeof denial, NULL, 0);
+    if (++sandbox->denials < AGENT_DENIALS_MAX || sandbox->is_kept)
         return;
     /* Enough: without a listener the kernel itself answers ENOSYS, at full speed. */
     (void) close(*listener);

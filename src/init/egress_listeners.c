@@ -80,7 +80,7 @@ static int listen_on(struct sandbox *sandbox, bool is_six, int kind, uint16_t po
     if (made < 0 || bind_everywhere(made, is_six, port) < 0 ||
         (kind == SOCK_STREAM && listen(made, BACKLOG) < 0))
         return fail_os(err, "listen on port %u", port);
-    sandbox->way[sandbox->way_count++] = take_fd(&made);
+    sandbox->route[sandbox->route_count++] = take_fd(&made);
     return 0;
 }
 
@@ -92,8 +92,8 @@ int open_way_out(struct sandbox *sandbox, error *err)
     } fixed[] = { { SOCK_DGRAM, NAMES_PORT },
                   { SOCK_STREAM, NAMES_PORT },
                   { SOCK_STREAM, PROXY_PORT } };
-    const struct spawn_way *way = &sandbox->spec.way;
-    if (!way->is_open)
+    const struct spawn_route *route = &sandbox->spec.route;
+    if (!route->is_open)
         return 0;
     bool is_six = has_six();
     auto_fd netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
@@ -104,8 +104,8 @@ int open_way_out(struct sandbox *sandbox, error *err)
     for_each(row, fixed)
         if (listen_on(sandbox, is_six, row->kind, row->port, err) < 0)
             return -1;
-    for (unsigned i = 0; i < way->port_count; i++)
-        if (listen_on(sandbox, is_six, SOCK_STREAM, way->ports[i], err) < 0)
+    for (unsigned i = 0; i < route->port_count; i++)
+        if (listen_on(sandbox, is_six, SOCK_STREAM, route->ports[i], err) < 0)
             return -1;
     return 0;
 }

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 /* As spawner/fork_servers.c arranges them. */
-enum { HOLDER_SOCKET = 3, HOLDER_FILTERS = 4, FILTERS = SPAWN_NETWORK_KINDS };
+enum { FORK_SOCKET = 3, FORK_FILTERS = 4, FILTERS = SPAWN_NETWORK_KINDS };
 
 static struct filter filters[FILTERS];
 static char **sets; /* modules of each zygote, from the command line */
@@ -72,11 +72,11 @@ static int write_map(pid_t pid, const char *file, const char *text)
     return map >= 0 && write(map, text, length) == (ssize_t) length ? 0 : -1;
 }
 
-/* One id exists inside: INSIDE_ID, which is the sandbox's own id outside. */
+/* One id exists inside: AGENT_ID, which is the sandbox's own id outside. */
 static int map_ids(pid_t init, uint32_t outer, error *err)
 {
     char text[64];
-    (void) snprintf(text, sizeof text, "%u %u 1", (unsigned) INSIDE_ID, outer);
+    (void) snprintf(text, sizeof text, "%u %u 1", (unsigned) AGENT_ID, outer);
     /* For an ordinary user the kernel wants setgroups given up first; root's holder may do it too.
      */
     (void) write_map(init, "setgroups", "deny");
@@ -87,7 +87,7 @@ static int map_ids(pid_t init, uint32_t outer, error *err)
 
 /* The clone: takes the descriptors over and waits until its ids are mapped. */
 static int become_clone(struct sandbox *sandbox, const struct build_sandbox *spec,
-                        const struct packet *packet, int gate, error *err)
+                        const struct packet *packet, int start_pipe, error *err)
 {
     char byte;
     sandbox->spec = *spec;
@@ -99,47 +99,47 @@ static int become_clone(struct sandbox *sandbox, const struct build_sandbox *spe
         sandbox->procs[i] = packet->fd[2 + spec->groups + i];
     }
     (void) signal(SIGCHLD, SIG_DFL);
-    if (read(gate, &byte, 1) != 1)
+    if (read(start_pipe, &byte, 1) != 1)
         return fail(err, ERR_UNAVAILABLE, "the holder ended before ids were mapped");
     return 0;
 }
 
-enum { IS_HOLDER = 0, IS_CLONE = 1 };
+enum { IS_FORK_SERVER = 0, IS_CLONE = 1 };
 
 static int clone_sandbox(struct sandbox *sandbox, const struct build_sandbox *spec,
                          const struct packet *packet, int *ret_pidfd, error *err)
 {
-    int gate[2];
-    if (pipe2(gate, O_CLOEXEC) < 0)
+    int start_pipe[2];
+    if (pipe2(start_pipe, O_CLOEXEC) < 0)
         return fail_os(err, "make a pipe");
-    auto_fd gate_read = gate[0];
-    auto_fd gate_write = gate[1];
+    auto_fd pipe_read = start_pipe[0];
+    auto_fd pipe_write = start_pipe[1];
     int pidfd = -1;
     long pid =
         syscall(SYS_clone, namespaces_for(spec) | CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
     if (pid < 0)
         return fail_os(err, "make the namespaces of a sandbox");
     if (pid == 0) {
-        close_fd(&gate_write);
-        gate_write = -1;
-        (void) close(HOLDER_SOCKET);
-        return become_clone(sandbox, spec, packet, gate_read, err) < 0 ? -1 : IS_CLONE;
+        close_fd(&pipe_write);
+        pipe_write = -1;
+        (void) close(FORK_SOCKET);
+        return become_clone(sandbox, spec, packet, pipe_read, err) < 0 ? -1 : IS_CLONE;
     }
     *ret_pidfd = pidfd;
-    if (!is_left_out(spec, WALL_userns) && map_ids((pid_t) pid, spec->inside_outer_id, err) < 0)
+    if (!is_left_out(spec, WALL_userns) && map_ids((pid_t) pid, spec->agent_outer_id, err) < 0)
         return -1;
-    if (write(gate_write, "g", 1) != 1)
+    if (write(pipe_write, "g", 1) != 1)
         return fail_os(err, "let the sandbox go on");
-    return IS_HOLDER;
+    return IS_FORK_SERVER;
 }
 
 /* The zygote is the template's own python, in the holder's namespaces: root of nothing but the user
  * namespace, with no file of the host in sight. */
 _Noreturn static void become_zygote(const char *modules, int socket)
 {
-    enum { ZYGOTE_ARGUMENTS = 4, MODULES_MOST = 64 };
+    enum { ZYGOTE_ARGUMENTS = 4, MODULES_MAX = 64 };
     static char names[4096];
-    static const char *arguments[ZYGOTE_ARGUMENTS + MODULES_MOST + 1] = {
+    static const char *arguments[ZYGOTE_ARGUMENTS + MODULES_MAX + 1] = {
         "/usr/bin/python3", "-s", "/usr/lib/glovebox/zygote.py"
     };
     static const char *const environment[] = { "PATH=/usr/local/bin:/usr/bin:/bin",
@@ -155,7 +155,7 @@ _Noreturn static void become_zygote(const char *modules, int socket)
     (void) snprintf(names, sizeof names, "%s", modules);
     char *rest = names;
     for (char *name = strtok_r(rest, ",", &rest);
-         name && count < ZYGOTE_ARGUMENTS - 1 + MODULES_MOST; name = strtok_r(NULL, ",", &rest))
+         name && count < ZYGOTE_ARGUMENTS - 1 + MODULES_MAX; name = strtok_r(NULL, ",", &rest))
         arguments[count++] = name;
     (void) signal(SIGCHLD, SIG_DFL);
     (void) signal(SIGPIPE, SIG_DFL);
@@ -176,7 +176,7 @@ static void start_zygote(struct packet *packet)
     packet_done(packet);
 }
 
-/* Returns IS_CLONE in the clone; IS_HOLDER when the order has been carried out or refused. */
+/* Returns IS_CLONE in the clone; IS_FORK_SERVER when the order has been carried out or refused. */
 static int carry_out(struct sandbox *sandbox, struct packet *packet)
 {
     struct build_sandbox spec = { 0 };
@@ -192,31 +192,31 @@ static int carry_out(struct sandbox *sandbox, struct packet *packet)
     cloned.slot = spec.slot;
     cloned.generation = spec.generation;
     error unheard;
-    (void) packet_send(HOLDER_SOCKET, BUILD_CLONED, &cloned, sizeof cloned, &pidfd,
-                       done == IS_HOLDER ? 1 : 0, &unheard);
+    (void) packet_send(FORK_SOCKET, BUILD_CLONED, &cloned, sizeof cloned, &pidfd,
+                       done == IS_FORK_SERVER ? 1 : 0, &unheard);
     packet_done(packet);
-    return IS_HOLDER;
+    return IS_FORK_SERVER;
 }
 
-int hold_template(struct sandbox *sandbox, char **modules, unsigned count, error *err)
+int fork_server_main(struct sandbox *sandbox, char **modules, unsigned count, error *err)
 {
     sets = modules;
     set_count = count;
-    struct holder_ready ready = { 0 };
+    struct fork_server_ready ready = { 0 };
     int done = 0;
-    if (fcntl(HOLDER_SOCKET, F_SETFD, FD_CLOEXEC) < 0)
+    if (fcntl(FORK_SOCKET, F_SETFD, FD_CLOEXEC) < 0)
         done = fail_os(&ready.err, "keep the socket of the holder from programs");
     if (signal(SIGCHLD, SIG_IGN) == SIG_ERR)
         done = fail_os(&ready.err, "leave the end of sandboxes to the kernel");
     for (unsigned i = 0; i < FILTERS && done == 0; i++)
-        done = load_filter(HOLDER_FILTERS + (int) i, &filters[i], &ready.err);
-    if (packet_send(HOLDER_SOCKET, HOLDER_READY, &ready, sizeof ready, NULL, 0, err) < 0 ||
+        done = load_filter(FORK_FILTERS + (int) i, &filters[i], &ready.err);
+    if (packet_send(FORK_SOCKET, FORK_SERVER_READY, &ready, sizeof ready, NULL, 0, err) < 0 ||
         done < 0)
         return -1;
 
     for (;;) {
         struct packet packet;
-        int came = packet_receive(HOLDER_SOCKET, &packet, err);
+        int came = packet_receive(FORK_SOCKET, &packet, err);
         if (came == PACKET_NONE)
             continue;
         if (came != PACKET_CAME)

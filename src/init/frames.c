@@ -51,7 +51,7 @@ bool frame_is_complete(struct sandbox *sandbox, struct frame *frame)
     while (read_some(sandbox, frame)) {
         if (frame->have < sizeof frame->head)
             continue;
-        if (frame->head.size > INSIDE_PAYLOAD_MOST)
+        if (frame->head.size > AGENT_PAYLOAD_MAX)
             _exit(1); /* gloveboxd never sends that */
         if (frame->have < sizeof frame->head + frame->head.size)
             continue;
@@ -126,10 +126,10 @@ static bool hold(const struct sandbox *sandbox, const struct iovec *parts, unsig
 }
 
 /* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
-void send_frame(const struct sandbox *sandbox, enum inside_kind kind, unsigned stream, uint32_t id,
+void send_frame(const struct sandbox *sandbox, enum agent_kind kind, unsigned stream, uint32_t id,
                 const void *first, size_t first_size, const void *second, size_t second_size)
 {
-    struct inside_frame head = {
+    struct agent_frame head = {
         .size = (uint32_t) (first_size + second_size),
         .kind = (uint16_t) kind,
         .stream = (uint16_t) stream,
@@ -148,41 +148,41 @@ void send_frame(const struct sandbox *sandbox, enum inside_kind kind, unsigned s
 /* The only message with descriptors, and before any code runs: the sockets of the way out. */
 void say_hello(struct sandbox *sandbox)
 {
-    struct inside_hello hello = { .version = INSIDE_VERSION,
-                                  .landlock_abi = (uint32_t) sandbox->landlock_abi };
-    struct inside_frame head = { .size = sizeof hello, .kind = INSIDE_HELLO };
+    struct agent_hello hello = { .version = AGENT_VERSION,
+                                 .landlock_abi = (uint32_t) sandbox->landlock_abi };
+    struct agent_frame head = { .size = sizeof hello, .kind = AGENT_HELLO };
     struct iovec parts[2] = { { &head, sizeof head }, { &hello, sizeof hello } };
     struct msghdr message = { .msg_iov = parts, .msg_iovlen = COUNT_OF(parts) };
     union {
         struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof sandbox->way)];
+        char space[CMSG_SPACE(sizeof sandbox->route)];
     } rights = { 0 };
-    size_t size = sandbox->way_count * sizeof sandbox->way[0];
+    size_t size = sandbox->route_count * sizeof sandbox->route[0];
     if (size > 0) {
         message.msg_control = rights.space;
         message.msg_controllen = CMSG_SPACE(size);
         rights.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
                                           .cmsg_type = SCM_RIGHTS,
                                           .cmsg_len = CMSG_LEN(size) };
-        memcpy(CMSG_DATA(&rights.header), sandbox->way, size);
+        memcpy(CMSG_DATA(&rights.header), sandbox->route, size);
     }
     /* The stream is empty: so few bytes go whole. */
     if (sendmsg(sandbox->inside, &message, MSG_NOSIGNAL) != sizeof head + sizeof hello)
         _exit(1);
-    for (unsigned i = 0; i < sandbox->way_count; i++)
-        (void) close(sandbox->way[i]);
-    sandbox->way_count = 0;
+    for (unsigned i = 0; i < sandbox->route_count; i++)
+        (void) close(sandbox->route[i]);
+    sandbox->route_count = 0;
 }
 
 void send_done(const struct sandbox *sandbox, uint32_t id, const error *err)
 {
-    struct inside_done done = { 0 };
+    struct agent_done done = { 0 };
     if (!err) {
-        send_frame(sandbox, INSIDE_DONE, 0, id, &done, sizeof done, NULL, 0);
+        send_frame(sandbox, AGENT_DONE, 0, id, &done, sizeof done, NULL, 0);
         return;
     }
     done.os = err->os ? err->os : EINVAL;
     done.is_of_the_program = err->code == ERR_NOT_EXECUTABLE;
-    send_frame(sandbox, INSIDE_DONE, 0, id, &done, sizeof done, err->text,
+    send_frame(sandbox, AGENT_DONE, 0, id, &done, sizeof done, err->text,
                strnlen(err->text, sizeof err->text));
 }

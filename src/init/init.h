@@ -17,31 +17,31 @@
 
 struct filter {
     unsigned instructions;
-    struct sock_filter code[BUILD_FILTER_MOST];
+    struct sock_filter code[BUILD_FILTER_MAX];
 };
 
-enum { NOT_BORN = -1 };
+enum { PID_PENDING = -1 };
 
 /* A program that gloveboxd has started. */
 struct program {
     uint32_t id; /* gloveboxd's; 0 = free */
-    pid_t pid;   /* 0 = has ended, NOT_BORN = is being forked elsewhere */
+    pid_t pid;   /* 0 = has ended, PID_PENDING = is being forked elsewhere */
     uint32_t flags;
     int input;       /* we write, -1 if closed */
     int outputs[2];  /* we read stdout and stderr; a terminal has only the first */
     int status;      /* as waitpid(2) gives it */
     int control;     /* to an interpreter, -1 if it is none */
     int listener;    /* refused system calls of a forked interpreter, -1 if none */
-    bool is_driver;  /* an interpreter of another language, see INSIDE_START_CELLS */
+    bool is_driver;  /* an interpreter of another language, see AGENT_START_CELLS */
     bool is_busy;    /* a cell runs */
     uint32_t said;   /* bytes of a driver's lines that wait in pending */
     bool has_spoken; /* after its first word user code may speak in its place */
     bool is_main;
     bool input_ends;           /* close it when what waits has been written */
-    uint64_t credit;           /* with INSIDE_START_CREDIT: bytes of output that may be passed on */
+    uint64_t credit;           /* with AGENT_START_CREDIT: bytes of output that may be passed on */
     unsigned blocks_after_end; /* passed on since it has ended */
     uint32_t waiting;          /* bytes of input that wait in pending */
-    char *pending;          /* INSIDE_WINDOW bytes, apart: else each program were a page to touch */
+    char *pending;          /* AGENT_WINDOW bytes, apart: else each program were a page to touch */
     deadline is_left_alone; /* until then: what it prints is not looked at */
 };
 
@@ -52,11 +52,11 @@ struct sandbox {
     int inside; /* stream to gloveboxd */
     int report; /* to the spawner, until the sandbox stands */
     int holders[GROUPS];
-    int procs[GROUPS];  /* procs files of the program's control group */
-    int listener;       /* refused system calls of init and what it starts */
-    int ends[4];        /* its sides of stdin, stdout, stderr, control, until they are reported */
-    unsigned way_count; /* sockets that listen for the way out, until hello has been said */
-    int way[3 + SPAWN_PORTS_MOST];
+    int procs[GROUPS];    /* procs files of the program's control group */
+    int listener;         /* refused system calls of init and what it starts */
+    int ends[4];          /* its sides of stdin, stdout, stderr, control, until they are reported */
+    unsigned route_count; /* sockets that listen for the way out, until hello has been said */
+    int route[3 + SPAWN_PORTS_MAX];
     int root; /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
     int workspace;
 
@@ -66,19 +66,19 @@ struct sandbox {
     uint64_t base_bytes; /* what the file system held before the run: not the program's */
     uint64_t base_inodes;
 
-    struct inside_measured measured;
+    struct agent_measured measured;
     uint32_t denials;
     struct pace pace;    /* of refused calls and words of interpreters */
-    bool is_kept;        /* it is a session's: see INSIDE_KEEP */
+    bool is_kept;        /* it is a session's: see AGENT_KEEP */
     bool code_has_ended; /* the interpreter has said EXECUTED, and that it goes */
     struct {
-        bool is_ordered; /* INSIDE_CONCLUDE has come */
+        bool is_ordered; /* AGENT_CONCLUDE has come */
         bool is_due;     /* the code has ended, or is to end */
         bool is_done;
         uint32_t id;
-        struct inside_collect limits;
+        struct agent_collect limits;
     } conclusion;
-    struct program programs[INSIDE_PROCESSES_MOST];
+    struct program programs[AGENT_PROCESSES_MAX];
 };
 
 /* build_orders.c: what the spawner asks of a holder, every field within its bounds. Descriptors
@@ -90,7 +90,7 @@ int read_build_zygote(const struct packet *packet, unsigned zygotes, struct buil
 
 /* fork_server.c: serves BUILD_SANDBOX; returns only in a clone, as pid 1 that has to walk the
  * recipe. */
-int hold_template(struct sandbox *sandbox, char **modules, unsigned count, error *err);
+int fork_server_main(struct sandbox *sandbox, char **modules, unsigned count, error *err);
 
 /* recipe.c: raises every wall; on return 0 the process is as confined as any program will be. */
 int build_sandbox(struct sandbox *sandbox, error *err);
@@ -112,11 +112,11 @@ _Noreturn void serve(struct sandbox *sandbox);
 struct frame {
     size_t have; /* bytes of it that have come so far */
     int fd;      /* that came with it, -1 if none; closed once it has been obeyed */
-    struct inside_frame head;
-    _Alignas(8) unsigned char payload[INSIDE_PAYLOAD_MOST + 1];
+    struct agent_frame head;
+    _Alignas(8) unsigned char payload[AGENT_PAYLOAD_MAX + 1];
 };
 bool frame_is_complete(struct sandbox *sandbox, struct frame *frame);
-void send_frame(const struct sandbox *sandbox, enum inside_kind kind, unsigned stream, uint32_t id,
+void send_frame(const struct sandbox *sandbox, enum agent_kind kind, unsigned stream, uint32_t id,
                 const void *first, size_t first_size, const void *second, size_t second_size);
 void send_done(const struct sandbox *sandbox, uint32_t id, const error *err); /* NULL: well */
 
@@ -128,16 +128,16 @@ void say_hello(struct sandbox *sandbox); /* with the sockets of the way out, whi
 /* orders.c: carries out a whole frame of gloveboxd, and answers it. */
 void obey_order(struct sandbox *sandbox, const struct frame *frame);
 
-/* Carries INSIDE_CONCLUDE out if its time has come. */
+/* Carries AGENT_CONCLUDE out if its time has come. */
 void conclude_if_due(struct sandbox *sandbox);
 
-/* command.c: the strings of an INSIDE_START, pointing into its payload. */
+/* command.c: the strings of an AGENT_START, pointing into its payload. */
 struct command {
     const char *folder;
-    char *arguments[INSIDE_ARGUMENTS_MOST + 1];
-    char *variables[INSIDE_ARGUMENTS_MOST + 1];
+    char *arguments[AGENT_ARGUMENTS_MAX + 1];
+    char *variables[AGENT_ARGUMENTS_MAX + 1];
 };
-int read_command(const struct inside_start *start, const char *at, const char *end,
+int read_command(const struct agent_start *start, const char *at, const char *end,
                  struct command *command, error *err);
 
 int start_program(struct sandbox *sandbox, const struct frame *in, error *err);
@@ -145,9 +145,9 @@ int start_program(struct sandbox *sandbox, const struct frame *in, error *err);
 /* programs.c: feeding, ending programs. */
 int feed_program(struct sandbox *sandbox, uint32_t id, const void *bytes, size_t size, error *err);
 void end_input(struct sandbox *sandbox, uint32_t id);
-int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_signal *order,
+int signal_program(struct sandbox *sandbox, uint32_t id, const struct agent_signal *order,
                    error *err);
-int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct inside_size *size,
+int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct agent_size *size,
                     error *err);
 bool output_may_pass(const struct program *program);
 bool grant_output(struct sandbox *sandbox, const struct frame *in); /* false: no program's */
@@ -180,7 +180,7 @@ int send_file(const struct sandbox *sandbox, uint32_t id, int file, const char *
 int open_inner(int folder, const char *name, int flags);
 
 /* entries.c: names of a session. Paths: agent.h. */
-int list_folder(struct sandbox *sandbox, uint32_t id, const struct inside_list *order,
+int list_folder(struct sandbox *sandbox, uint32_t id, const struct agent_list *order,
                 const char *path, error *err);
 int make_folder(struct sandbox *sandbox, const char *path, error *err);
 int move_path(struct sandbox *sandbox, const char *from, const char *to, error *err);
@@ -207,7 +207,7 @@ struct listed {
 
 /* collect.c: what a run has made. */
 int seal_inputs(struct sandbox *sandbox, error *err);
-int collect_artifacts(struct sandbox *sandbox, uint32_t id, const struct inside_collect *order,
+int collect_artifacts(struct sandbox *sandbox, uint32_t id, const struct agent_collect *order,
                       error *err);
 
 /* denials.c: answers refused system calls and tells about them. */

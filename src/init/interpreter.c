@@ -18,7 +18,7 @@ enum {
     ROOM = 256 * 1024, /* of the control socket: a frame and what the kernel adds to it */
     /* A short program is not interrupted by us with every line: its end comes with all of them. */
     ALONE_MS = 2,
-    WORDS_MOST = 1024, /* that fit into it: the kernel counts at least 512 bytes for each */
+    WORDS_MAX = 1024, /* that fit into it: the kernel counts at least 512 bytes for each */
 };
 
 /* Makes the interpreter's stdin, stdout, stderr and control before anybody knows it: its ends are
@@ -52,7 +52,7 @@ int expect_interpreter(struct sandbox *sandbox, struct program *interpreter, err
             return fail_os(err, "make a pipe for the interpreter");
     if (fcntl(interpreter->input, F_SETFL, O_NONBLOCK) < 0)
         return fail_os(err, "make a pipe for the interpreter");
-    interpreter->flags = INSIDE_START_MAIN | INSIDE_START_STDIN_PIPE;
+    interpreter->flags = AGENT_START_MAIN | AGENT_START_STDIN_PIPE;
     return 0;
 }
 
@@ -60,7 +60,7 @@ int expect_interpreter(struct sandbox *sandbox, struct program *interpreter, err
 static int execute_by_driver(struct program *driver, const unsigned char *payload, size_t size,
                              error *err)
 {
-    const char *folder = (const char *) payload + sizeof(struct inside_execute);
+    const char *folder = (const char *) payload + sizeof(struct agent_execute);
     const char *end = (const char *) payload + size;
     const char *path = memchr(folder, '\0', (size_t) (end - folder));
     const char *stop = path ? memchr(path + 1, '\0', (size_t) (end - path - 1)) : NULL;
@@ -78,7 +78,7 @@ static int execute_by_driver(struct program *driver, const unsigned char *payloa
 int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
                  error *err)
 {
-    struct inside_frame head = { .size = (uint32_t) size, .kind = INSIDE_EXECUTE, .id = id };
+    struct agent_frame head = { .size = (uint32_t) size, .kind = AGENT_EXECUTE, .id = id };
     struct iovec parts[2] = { { &head, sizeof head }, { (void *) (uintptr_t) payload, size } };
     struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
     struct program *interpreter = program_of(sandbox, id);
@@ -97,7 +97,7 @@ int execute_code(struct sandbox *sandbox, uint32_t id, const unsigned char *payl
  * well. */
 int image_interpreter(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    struct inside_frame head = { .kind = INSIDE_IMAGE, .id = in->head.id };
+    struct agent_frame head = { .kind = AGENT_IMAGE, .id = in->head.id };
     struct iovec part = { &head, sizeof head };
     union {
         struct cmsghdr header;
@@ -125,10 +125,10 @@ int image_interpreter(struct sandbox *sandbox, const struct frame *in, error *er
 static void interpreter_is_ready(struct sandbox *sandbox, struct program *interpreter,
                                  const struct frame *frame, int listener)
 {
-    struct inside_interpreter_ready ready;
+    struct agent_interpreter_ready ready;
     memcpy(&ready, frame->payload, sizeof ready);
     interpreter->listener = listener;
-    uint32_t id = interpreter->id ? interpreter->id : INSIDE_INTERPRETER;
+    uint32_t id = interpreter->id ? interpreter->id : AGENT_INTERPRETER;
     if (ready.os != 0) {
         error err = { .code = ERR_UNAVAILABLE, .os = ready.os };
         size_t length = frame->head.size - sizeof ready;
@@ -141,8 +141,8 @@ static void interpreter_is_ready(struct sandbox *sandbox, struct program *interp
     interpreter->id = id;
     interpreter->pid = (pid_t) ready.pid;
     interpreter->is_main = !sandbox->is_kept;
-    struct inside_started started = { .pid = ready.pid };
-    send_frame(sandbox, INSIDE_STARTED, 0, id, &started, sizeof started, NULL, 0);
+    struct agent_started started = { .pid = ready.pid };
+    send_frame(sandbox, AGENT_STARTED, 0, id, &started, sizeof started, NULL, 0);
 }
 
 /* One that was expected and has not come: the spawner has closed its ends. */
@@ -162,7 +162,7 @@ static void forget_interpreter(struct sandbox *sandbox, struct program *interpre
 {
     (void) close(interpreter->control);
     interpreter->control = -1;
-    if (interpreter->pid == NOT_BORN)
+    if (interpreter->pid == PID_PENDING)
         forget_unborn(sandbox, interpreter);
 }
 
@@ -185,10 +185,10 @@ void expect_another(struct sandbox *sandbox)
     struct program *place = free_place(sandbox);
     if (expect.id == 0 || program_of(sandbox, expect.id) || !place)
         (void) fail(&err, ERR_BUSY, "no place for interpreter %u: %d programs at most", expect.id,
-                    INSIDE_PROCESSES_MOST);
+                    AGENT_PROCESSES_MAX);
     else if (expect_interpreter(sandbox, place, &err) == 0) {
         place->id = expect.id;
-        place->pid = NOT_BORN;
+        place->pid = PID_PENDING;
         report_ready(sandbox, &(error){ 0 });
         return;
     }
@@ -210,7 +210,7 @@ static int listener_of(struct msghdr *message)
 static void tell_measured(const struct sandbox *sandbox, const struct program *interpreter)
 {
     if (sandbox->is_kept)
-        send_frame(sandbox, INSIDE_MEASURED, 0, interpreter->id, &sandbox->measured,
+        send_frame(sandbox, AGENT_MEASURED, 0, interpreter->id, &sandbox->measured,
                    sizeof sandbox->measured, NULL, 0);
 }
 
@@ -219,33 +219,33 @@ static void take_word(struct sandbox *sandbox, struct program *interpreter,
 {
     bool is_first = !interpreter->has_spoken;
     interpreter->has_spoken = true;
-    if (frame->head.kind == INSIDE_INTERPRETER_READY && is_first &&
-        frame->head.size >= sizeof(struct inside_interpreter_ready)) {
+    if (frame->head.kind == AGENT_INTERPRETER_READY && is_first &&
+        frame->head.size >= sizeof(struct agent_interpreter_ready)) {
         interpreter_is_ready(sandbox, interpreter, frame, listener);
         return;
     }
     if (listener >= 0)
         (void) close(listener); /* nobody asked for it */
     bool is_result =
-        frame->head.kind == INSIDE_RESULT && frame->head.size >= sizeof(struct inside_result);
+        frame->head.kind == AGENT_RESULT && frame->head.size >= sizeof(struct agent_result);
     bool is_end =
-        frame->head.kind == INSIDE_EXECUTED && frame->head.size == sizeof(struct inside_executed);
+        frame->head.kind == AGENT_EXECUTED && frame->head.size == sizeof(struct agent_executed);
     if (!is_result && !is_end)
         return;
     /* What was printed before it goes before it. */
     hold_frames();
     drain_output(sandbox, interpreter);
     if (is_end) {
-        struct inside_executed executed;
+        struct agent_executed executed;
         memcpy(&executed, frame->payload, sizeof executed);
         sandbox->code_has_ended = executed.ends != 0 && !sandbox->is_kept;
         sandbox->conclusion.is_due |=
-            interpreter->id == INSIDE_INTERPRETER && inside_is_end(&executed);
+            interpreter->id == AGENT_INTERPRETER && agent_is_end(&executed);
         interpreter->is_busy = false;
         measure_scratch(sandbox);
         tell_measured(sandbox, interpreter);
     }
-    send_frame(sandbox, (enum inside_kind) frame->head.kind, 0, interpreter->id, frame->payload,
+    send_frame(sandbox, (enum agent_kind) frame->head.kind, 0, interpreter->id, frame->payload,
                frame->head.size, NULL, 0);
     release_frames(sandbox);
 }
@@ -260,18 +260,18 @@ static void take_line(struct sandbox *sandbox, struct program *driver, const cha
         return;
     drain_output(sandbox, driver);
     if (what) {
-        struct inside_result result = { .what = (uint16_t) ((what - whats) % 3 + 1),
-                                        .last = what - whats >= 3 };
-        send_frame(sandbox, INSIDE_RESULT, 0, driver->id, &result, sizeof result, line + 2,
+        struct agent_result result = { .what = (uint16_t) ((what - whats) % 3 + 1),
+                                       .last = what - whats >= 3 };
+        send_frame(sandbox, AGENT_RESULT, 0, driver->id, &result, sizeof result, line + 2,
                    size - 2);
     } else if (line[0] == 'X') {
         char number[16] = "";
         memcpy(number, line + 2, size - 2 < sizeof number - 1 ? size - 2 : sizeof number - 1);
-        struct inside_executed executed = { .exit_code = (int32_t) strtol(number, NULL, 10) & 255 };
+        struct agent_executed executed = { .exit_code = (int32_t) strtol(number, NULL, 10) & 255 };
         driver->is_busy = false;
         measure_scratch(sandbox);
         tell_measured(sandbox, driver);
-        send_frame(sandbox, INSIDE_EXECUTED, 0, driver->id, &executed, sizeof executed, NULL, 0);
+        send_frame(sandbox, AGENT_EXECUTED, 0, driver->id, &executed, sizeof executed, NULL, 0);
     }
 }
 
@@ -280,7 +280,7 @@ static bool driver_speaks(struct sandbox *sandbox, struct program *driver)
 {
     char *lines = driver->pending;
     ssize_t got =
-        recv(driver->control, lines + driver->said, INSIDE_LINE_MOST - driver->said, MSG_DONTWAIT);
+        recv(driver->control, lines + driver->said, AGENT_LINE_MAX - driver->said, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (got <= 0) {
@@ -296,7 +296,7 @@ static bool driver_speaks(struct sandbox *sandbox, struct program *driver)
     }
     driver->said -= at;
     memmove(lines, lines + at, driver->said);
-    if (driver->said == INSIDE_LINE_MOST)
+    if (driver->said == AGENT_LINE_MAX)
         driver->said = 0;
     return true;
 }
@@ -305,7 +305,7 @@ bool interpreter_speaks(struct sandbox *sandbox, struct program *interpreter)
 {
     static struct frame frame;
     struct iovec parts[2] = { { &frame.head, sizeof frame.head },
-                              { frame.payload, INSIDE_PAYLOAD_MOST } };
+                              { frame.payload, AGENT_PAYLOAD_MAX } };
     if (interpreter->is_driver)
         return driver_speaks(sandbox, interpreter);
     union {
@@ -338,7 +338,7 @@ bool interpreter_speaks(struct sandbox *sandbox, struct program *interpreter)
  * still hold the socket and speak for ever, so no more is taken than the socket can hold. */
 void hear_interpreter_out(struct sandbox *sandbox, struct program *interpreter)
 {
-    for (unsigned words = 0; words < WORDS_MOST && interpreter->control >= 0; words++)
+    for (unsigned words = 0; words < WORDS_MAX && interpreter->control >= 0; words++)
         if (!interpreter_speaks(sandbox, interpreter))
             return;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct operation operations[INSIDE_OPERATIONS_MOST];
+static struct operation operations[AGENT_OPERATIONS_MAX];
 
 static struct operation *operation_of(uint32_t id)
 {
@@ -32,7 +32,7 @@ int operation_begin(uint32_t id, const struct operation_kind *kind,
     }
     errno = EAGAIN;
     return fail_os(err, "%d transfers, watches and connections are under way already",
-                   INSIDE_OPERATIONS_MOST);
+                   AGENT_OPERATIONS_MAX);
 }
 
 static void end_operation(struct operation *operation)
@@ -55,7 +55,7 @@ static void go_on(const struct sandbox *sandbox, struct operation *operation, in
 }
 
 void operation_send(const struct sandbox *sandbox, struct operation *operation,
-                    enum inside_kind kind, const void *bytes, size_t size)
+                    enum agent_kind kind, const void *bytes, size_t size)
 {
     operation->credit -= size < operation->credit ? size : operation->credit;
     send_frame(sandbox, kind, 0, operation->id, bytes, size, NULL, 0);
@@ -63,7 +63,7 @@ void operation_send(const struct sandbox *sandbox, struct operation *operation,
 
 static void add_credit(struct operation *operation, const struct frame *in)
 {
-    struct inside_amount more = { 0 };
+    struct agent_amount more = { 0 };
     if (in->head.size >= sizeof more)
         memcpy(&more, in->payload, sizeof more);
     if (__builtin_add_overflow(operation->credit, more.bytes, &operation->credit))
@@ -77,14 +77,14 @@ bool operation_hears(struct sandbox *sandbox, const struct frame *in)
         return false;
     error err = { 0 };
     const struct operation_kind *kind = operation->kind;
-    if (in->head.kind == INSIDE_CREDIT)
+    if (in->head.kind == AGENT_CREDIT)
         add_credit(operation, in);
-    else if (in->head.kind == INSIDE_DATA && kind->data)
+    else if (in->head.kind == AGENT_DATA && kind->data)
         go_on(sandbox, operation, kind->data(sandbox, operation, in->payload, in->head.size, &err),
               &err);
-    else if (in->head.kind == INSIDE_END && kind->end)
+    else if (in->head.kind == AGENT_END && kind->end)
         go_on(sandbox, operation, kind->end(sandbox, operation, &err), &err);
-    else if (in->head.kind == INSIDE_CANCEL) {
+    else if (in->head.kind == AGENT_CANCEL) {
         errno = ECANCELED;
         (void) fail_os(&err, "given up");
         go_on(sandbox, operation, -1, &err);

@@ -42,19 +42,19 @@ struct operation {
 };
 
 /* Takes a place. The caller sets what it needs after it.
- * Fails  ERR_SYSTEM    EAGAIN: INSIDE_OPERATIONS_MOST are under way
+ * Fails  ERR_SYSTEM    EAGAIN: AGENT_OPERATIONS_MAX are under way
  *        ERR_PROTOCOL  0 is no number, and one number is one operation's. */
 int operation_begin(uint32_t id, const struct operation_kind *kind,
                     struct operation **ret_operation, error *err);
 
 /* Sends a frame of the operation's, and counts its bytes off the credit. */
 void operation_send(const struct sandbox *sandbox, struct operation *operation,
-                    enum inside_kind kind, const void *bytes, size_t size);
+                    enum agent_kind kind, const void *bytes, size_t size);
 
 /* DATA, END, CREDIT and CANCEL for an operation. False: the id is none's. */
 bool operation_hears(struct sandbox *sandbox, const struct frame *in);
 
-/* The loop's side: fills at most INSIDE_OPERATIONS_MOST rows, and takes them back. */
+/* The loop's side: fills at most AGENT_OPERATIONS_MAX rows, and takes them back. */
 unsigned operations_gather(struct pollfd *watched);
 bool operations_are_busy(void); /* a step can be taken now, without waiting for anything */
 void operations_turn(struct sandbox *sandbox, const struct pollfd *watched);

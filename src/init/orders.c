@@ -109,7 +109,7 @@ static void stop(struct sandbox *sandbox, uint32_t id)
     stop_everything(sandbox);
     finish_programs(sandbox);
     measure_scratch(sandbox);
-    send_frame(sandbox, INSIDE_STOPPED, 0, id, &sandbox->measured, sizeof sandbox->measured, NULL,
+    send_frame(sandbox, AGENT_STOPPED, 0, id, &sandbox->measured, sizeof sandbox->measured, NULL,
                0);
 }
 
@@ -148,7 +148,7 @@ void conclude_if_due(struct sandbox *sandbox)
 
 static int on_collect(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    struct inside_collect limits;
+    struct agent_collect limits;
     memcpy(&limits, in->payload, sizeof limits);
     if (collect_artifacts(sandbox, in->head.id, &limits, err) < 0)
         return -1;
@@ -161,14 +161,14 @@ static int on_measure(struct sandbox *sandbox, const struct frame *in, error *er
     (void) err;
     measure_scratch(sandbox);
     sandbox->measured.processes = programs_alive(sandbox);
-    send_frame(sandbox, INSIDE_MEASURED, 0, in->head.id, &sandbox->measured,
+    send_frame(sandbox, AGENT_MEASURED, 0, in->head.id, &sandbox->measured,
                sizeof sandbox->measured, NULL, 0);
     return 0;
 }
 
 static int on_list(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    struct inside_list limits;
+    struct agent_list limits;
     memcpy(&limits, in->payload, sizeof limits);
     if (list_folder(sandbox, in->head.id, &limits, (const char *) in->payload + sizeof limits,
                     err) < 0)
@@ -207,38 +207,38 @@ static int on_remove(struct sandbox *sandbox, const struct frame *in, error *err
 
 /* clang-format off */
 static const struct {
-    size_t least; /* bytes of payload */
+    size_t min; /* bytes of payload */
     order *carry_out;
 } orders[] = {
-    [INSIDE_PUT]     = { sizeof(struct inside_put) + 1,     on_put     },
-    [INSIDE_DATA]    = { 0,                                 on_data    },
-    [INSIDE_END]     = { 0,                                 on_end     },
-    [INSIDE_SEAL]    = { 0,                                 on_seal    },
-    [INSIDE_START]   = { sizeof(struct inside_start) + 1,   on_start   },
-    [INSIDE_SIGNAL]  = { sizeof(struct inside_signal),      on_signal  },
-    [INSIDE_STOP]    = { 0,                                 on_stop    },
-    [INSIDE_COLLECT] = { sizeof(struct inside_collect),     on_collect },
-    [INSIDE_MEASURE] = { 0,                                 on_measure },
-    [INSIDE_LIST]    = { sizeof(struct inside_list),        on_list    },
-    [INSIDE_MAKE]    = { 1,                                 on_make    },
-    [INSIDE_MOVE]    = { 3,                                 on_move    },
-    [INSIDE_REMOVE]  = { 1,                                 on_remove  },
-    [INSIDE_RESIZE]  = { sizeof(struct inside_size),        on_resize  },
-    [INSIDE_CREDIT]  = { sizeof(struct inside_amount),      on_credit  },
-    [INSIDE_READ]    = { sizeof(struct inside_read) + 1,    begin_read },
-    [INSIDE_WRITE]   = { sizeof(struct inside_write) + 1,   begin_write },
-    [INSIDE_STAT]    = { 0,                                 stat_path  },
-    [INSIDE_PACK]    = { sizeof(struct inside_flow),        begin_pack },
-    [INSIDE_UNPACK]  = { 0,                                 begin_unpack },
-    [INSIDE_WATCH]   = { sizeof(struct inside_watch),       begin_watch },
-    [INSIDE_CONNECT] = { sizeof(struct inside_connect),     begin_connect },
-    [INSIDE_CANCEL]  = { 0,                                 on_cancel  },
-    [INSIDE_IMAGE]   = { 0,                                 image_interpreter },
-    [INSIDE_SAVE]    = { 0,                                 begin_save },
-    [INSIDE_LOAD]    = { 0,                                 begin_load },
-    [INSIDE_EXECUTE] = { sizeof(struct inside_execute) + 2, on_execute },
-    [INSIDE_KEEP]    = { 0,                                 on_keep    },
-    [INSIDE_CONCLUDE] = { sizeof(struct inside_collect),    on_conclude },
+    [AGENT_PUT]     = { sizeof(struct agent_put) + 1,     on_put     },
+    [AGENT_DATA]    = { 0,                                 on_data    },
+    [AGENT_END]     = { 0,                                 on_end     },
+    [AGENT_SEAL]    = { 0,                                 on_seal    },
+    [AGENT_START]   = { sizeof(struct agent_start) + 1,   on_start   },
+    [AGENT_SIGNAL]  = { sizeof(struct agent_signal),      on_signal  },
+    [AGENT_STOP]    = { 0,                                 on_stop    },
+    [AGENT_COLLECT] = { sizeof(struct agent_collect),     on_collect },
+    [AGENT_MEASURE] = { 0,                                 on_measure },
+    [AGENT_LIST]    = { sizeof(struct agent_list),        on_list    },
+    [AGENT_MAKE]    = { 1,                                 on_make    },
+    [AGENT_MOVE]    = { 3,                                 on_move    },
+    [AGENT_REMOVE]  = { 1,                                 on_remove  },
+    [AGENT_RESIZE]  = { sizeof(struct agent_size),        on_resize  },
+    [AGENT_CREDIT]  = { sizeof(struct agent_amount),      on_credit  },
+    [AGENT_READ]    = { sizeof(struct agent_read) + 1,    begin_read },
+    [AGENT_WRITE]   = { sizeof(struct agent_write) + 1,   begin_write },
+    [AGENT_STAT]    = { 0,                                 stat_path  },
+    [AGENT_PACK]    = { sizeof(struct agent_flow),        begin_pack },
+    [AGENT_UNPACK]  = { 0,                                 begin_unpack },
+    [AGENT_WATCH]   = { sizeof(struct agent_watch),       begin_watch },
+    [AGENT_CONNECT] = { sizeof(struct agent_connect),     begin_connect },
+    [AGENT_CANCEL]  = { 0,                                 on_cancel  },
+    [AGENT_IMAGE]   = { 0,                                 image_interpreter },
+    [AGENT_SAVE]    = { 0,                                 begin_save },
+    [AGENT_LOAD]    = { 0,                                 begin_load },
+    [AGENT_EXECUTE] = { sizeof(struct agent_execute) + 2, on_execute },
+    [AGENT_KEEP]    = { 0,                                 on_keep    },
+    [AGENT_CONCLUDE] = { sizeof(struct agent_collect),    on_conclude },
 };
 /* clang-format on */
 
@@ -246,8 +246,7 @@ void obey_order(struct sandbox *sandbox, const struct frame *frame)
 {
     error err = { 0 };
     uint16_t kind = frame->head.kind;
-    if (kind >= COUNT_OF(orders) || !orders[kind].carry_out ||
-        frame->head.size < orders[kind].least)
+    if (kind >= COUNT_OF(orders) || !orders[kind].carry_out || frame->head.size < orders[kind].min)
         (void) fail(&err, ERR_PROTOCOL, "order %u does not exist or is too short", kind);
     else if (orders[kind].carry_out(sandbox, frame, &err) == 0)
         return;

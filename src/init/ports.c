@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CONNECTIONS_MOST = 24 };
+enum { CONNECTIONS_MAX = 24 };
 
 struct connection {
     bool is_taken;
@@ -26,10 +26,10 @@ struct connection {
     bool output_ended;
     uint16_t port;
     uint32_t waiting;
-    char pending[INSIDE_WINDOW];
+    char pending[AGENT_WINDOW];
 };
 
-static struct connection connections[CONNECTIONS_MOST];
+static struct connection connections[CONNECTIONS_MAX];
 
 static void close_connection(struct operation *operation)
 {
@@ -88,7 +88,7 @@ static int finish_connecting(struct sandbox *sandbox, struct operation *operatio
         return fail_os(err, "connect to port %u", connection->port);
     }
     connection->stands = true;
-    send_frame(sandbox, INSIDE_OPENED, 0, operation->id, NULL, 0, NULL, 0);
+    send_frame(sandbox, AGENT_OPENED, 0, operation->id, NULL, 0, NULL, 0);
     return OPERATION_GOES_ON;
 }
 
@@ -106,10 +106,10 @@ static int flush(struct sandbox *sandbox, struct operation *operation, error *er
         if (sent < 0 && errno != EAGAIN && errno != EINTR)
             return fail_os(err, "send to port %u", connection->port);
         if (sent > 0) {
-            struct inside_amount taken = { .bytes = (uint64_t) sent };
+            struct agent_amount taken = { .bytes = (uint64_t) sent };
             connection->waiting -= (uint32_t) sent;
             memmove(connection->pending, connection->pending + sent, connection->waiting);
-            send_frame(sandbox, INSIDE_CREDIT, 0, operation->id, &taken, sizeof taken, NULL, 0);
+            send_frame(sandbox, AGENT_CREDIT, 0, operation->id, &taken, sizeof taken, NULL, 0);
         }
     }
     if (connection->waiting == 0 && connection->input_ends && !connection->input_ended) {
@@ -121,20 +121,20 @@ static int flush(struct sandbox *sandbox, struct operation *operation, error *er
 
 static int receive(struct sandbox *sandbox, struct operation *operation, error *err)
 {
-    static char block[INSIDE_PAYLOAD_MOST];
+    static char block[AGENT_PAYLOAD_MAX];
     struct connection *connection = operation->room;
-    size_t most = operation->credit < sizeof block ? (size_t) operation->credit : sizeof block;
-    ssize_t got = recv(operation->fd, block, most, MSG_DONTWAIT);
+    size_t max = operation->credit < sizeof block ? (size_t) operation->credit : sizeof block;
+    ssize_t got = recv(operation->fd, block, max, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return OPERATION_GOES_ON;
     if (got < 0)
         return fail_os(err, "receive from port %u", connection->port);
     if (got > 0) {
-        operation_send(sandbox, operation, INSIDE_DATA, block, (size_t) got);
+        operation_send(sandbox, operation, AGENT_DATA, block, (size_t) got);
         return OPERATION_GOES_ON;
     }
     connection->output_ended = true;
-    operation_send(sandbox, operation, INSIDE_END, NULL, 0);
+    operation_send(sandbox, operation, AGENT_END, NULL, 0);
     return end_both(connection);
 }
 
@@ -194,7 +194,7 @@ static struct connection *take_connection(uint16_t port)
 
 int begin_connect(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    struct inside_connect order;
+    struct agent_connect order;
     struct operation *operation;
     memcpy(&order, in->payload, sizeof order);
     /* Our own refused calls would wait for our own answer: without network none may be made. */
@@ -209,7 +209,7 @@ int begin_connect(struct sandbox *sandbox, const struct frame *in, error *err)
     struct connection *connection = take_connection(order.port);
     if (!connection) {
         errno = EAGAIN;
-        return fail_os(err, "%d connections are open already", CONNECTIONS_MOST);
+        return fail_os(err, "%d connections are open already", CONNECTIONS_MAX);
     }
     connection->tried_both = is_v6;
     if (operation_begin(in->head.id, &connecting, &operation, err) < 0) {

@@ -41,7 +41,7 @@ int limit_resources(const struct resource_limits *limits, error *err)
      * even at 0, and does not at 1 (core(5); CVE-2025-4598, apport's CVEs). */
     const struct {
         __rlimit_resource_t resource;
-        rlim_t most;
+        rlim_t max;
         const char *name;
     } rows[] = {
         { RLIMIT_CORE, 1, "core" },
@@ -59,13 +59,13 @@ int limit_resources(const struct resource_limits *limits, error *err)
         struct rlimit now;
         if (getrlimit(row->resource, &now) < 0)
             return fail_os(err, "read the limit of %s", row->name);
-        rlim_t most = row->most < now.rlim_max ? row->most : now.rlim_max;
-        rlim_t soft = most;
+        rlim_t max = row->max < now.rlim_max ? row->max : now.rlim_max;
+        rlim_t soft = max;
         if (row->resource == RLIMIT_STACK && soft > (8 << 20))
             soft = 8 << 20;
-        struct rlimit wanted = { .rlim_cur = soft, .rlim_max = most };
+        struct rlimit wanted = { .rlim_cur = soft, .rlim_max = max };
         if (setrlimit(row->resource, &wanted) < 0)
-            return fail_os(err, "limit %s to %llu", row->name, (unsigned long long) most);
+            return fail_os(err, "limit %s to %llu", row->name, (unsigned long long) max);
     }
     return 0;
 }
@@ -122,7 +122,7 @@ int join_groups(const int *procs, unsigned count, error *err)
     return 0;
 }
 
-int volunteer_for_oom(void)
+int set_oom_score(void)
 {
     auto_fd score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     return score >= 0 && write(score, "900", 3) == 3 ? 0 : -1;

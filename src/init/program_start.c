@@ -49,15 +49,15 @@ static void close_ends(struct ends *ends)
             (void) close(ends->control[i]);
 }
 
-static int open_control(const struct inside_start *start, struct ends *ends, error *err)
+static int open_control(const struct agent_start *start, struct ends *ends, error *err)
 {
-    bool is_restored = start->flags & INSIDE_START_RESTORE;
+    bool is_restored = start->flags & AGENT_START_RESTORE;
     ends->control[0] = ends->control[1] = -1;
     if (!is_restored)
         ends->image = -1;
     if (is_restored && ends->image < 0)
         return fail(err, ERR_PROTOCOL, "an image needs a pipe");
-    if (!(start->flags & (INSIDE_START_CELLS | INSIDE_START_RESTORE)))
+    if (!(start->flags & (AGENT_START_CELLS | AGENT_START_RESTORE)))
         return 0;
     int type = is_restored ? SOCK_SEQPACKET : SOCK_STREAM;
     if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends->control) < 0)
@@ -65,7 +65,7 @@ static int open_control(const struct inside_start *start, struct ends *ends, err
     return 0;
 }
 
-static int open_terminal(const struct inside_start *start, struct ends *ends, error *err)
+static int open_terminal(const struct agent_start *start, struct ends *ends, error *err)
 {
     int number;
     struct winsize size = { .ws_row = start->rows, .ws_col = start->columns };
@@ -83,7 +83,7 @@ static int open_terminal(const struct inside_start *start, struct ends *ends, er
     return 0;
 }
 
-static int open_pipes(const struct inside_start *start, struct ends *ends, error *err)
+static int open_pipes(const struct agent_start *start, struct ends *ends, error *err)
 {
     int pair[2];
     for (unsigned i = 1; i < 3; i++) {
@@ -93,7 +93,7 @@ static int open_pipes(const struct inside_start *start, struct ends *ends, error
         ends->theirs[i] = pair[1];
         (void) fcntl(pair[0], F_SETFL, O_NONBLOCK);
     }
-    if (start->flags & INSIDE_START_STDIN_PIPE) {
+    if (start->flags & AGENT_START_STDIN_PIPE) {
         if (pipe2(pair, O_CLOEXEC) < 0)
             return fail_os(err, "make a pipe");
         ends->theirs[0] = pair[0];
@@ -101,7 +101,7 @@ static int open_pipes(const struct inside_start *start, struct ends *ends, error
         (void) fcntl(pair[1], F_SETFL, O_NONBLOCK);
         return 0;
     }
-    bool from_file = start->flags & INSIDE_START_STDIN_FILE;
+    bool from_file = start->flags & AGENT_START_STDIN_FILE;
     ends->theirs[0] =
         open(from_file ? "/run/stdin" : "/dev/null", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (ends->theirs[0] < 0)
@@ -123,7 +123,7 @@ static void execute(const struct command *command)
             path = command->variables[i] + 5;
     int seen = ENOENT;
     for (const char *part = path; *part;) {
-        char whole[INSIDE_PATH_MOST + 1];
+        char whole[AGENT_PATH_MAX + 1];
         size_t length = strcspn(part, ":");
         if (length + strlen(name) + 2 < sizeof whole) {
             memcpy(whole, part, length);
@@ -146,8 +146,7 @@ static int first_not_given(const struct ends *ends)
 }
 
 /* In the new process. Every way out is _exit; the failure goes through the pipe. */
-_Noreturn static void become_program(const struct sandbox *sandbox,
-                                     const struct inside_start *start,
+_Noreturn static void become_program(const struct sandbox *sandbox, const struct agent_start *start,
                                      const struct command *command, const struct ends *ends,
                                      int failure)
 {
@@ -158,7 +157,7 @@ _Noreturn static void become_program(const struct sandbox *sandbox,
     (void) sigprocmask(SIG_SETMASK, &none, NULL);
     (void) signal(SIGPIPE, SIG_DFL);
     (void) setsid();
-    if (start->flags & INSIDE_START_TERMINAL)
+    if (start->flags & AGENT_START_TERMINAL)
         (void) ioctl(ends->theirs[0], TIOCSCTTY, 0);
     if (join_groups(sandbox->procs, sandbox->spec.groups, &err) < 0)
         goto failed;
@@ -204,7 +203,7 @@ static int wait_for_word(int failure_read)
 }
 
 /* Forks and waits until the new program has been executed, or has said why not. */
-static pid_t fork_program(const struct sandbox *sandbox, const struct inside_start *start,
+static pid_t fork_program(const struct sandbox *sandbox, const struct agent_start *start,
                           const struct command *command, const struct ends *ends, error *err)
 {
     int pair[2];
@@ -242,7 +241,7 @@ static pid_t fork_program(const struct sandbox *sandbox, const struct inside_sta
 
 int start_program(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    struct inside_start start;
+    struct agent_start start;
     struct command command;
     struct ends ends = { { -1, -1, -1 }, { -1, -1, -1 }, { -1, -1 }, in->fd };
     uint32_t id = in->head.id;
@@ -254,9 +253,9 @@ int start_program(struct sandbox *sandbox, const struct frame *in, error *err)
     if (!program || id == 0 || program_of(sandbox, id))
         return fail(err, ERR_BUSY,
                     "process %u cannot be started: %d at most, each with its own number", id,
-                    INSIDE_PROCESSES_MOST);
-    int opened = start.flags & INSIDE_START_TERMINAL ? open_terminal(&start, &ends, err)
-                                                     : open_pipes(&start, &ends, err);
+                    AGENT_PROCESSES_MAX);
+    int opened = start.flags & AGENT_START_TERMINAL ? open_terminal(&start, &ends, err)
+                                                    : open_pipes(&start, &ends, err);
     if (opened == 0)
         opened = open_control(&start, &ends, err);
     pid_t pid = opened < 0 ? -1 : fork_program(sandbox, &start, &command, &ends, err);
@@ -273,21 +272,21 @@ int start_program(struct sandbox *sandbox, const struct frame *in, error *err)
     program->id = id;
     program->pid = pid;
     program->flags = start.flags;
-    program->is_main = start.flags & INSIDE_START_MAIN;
+    program->is_main = start.flags & AGENT_START_MAIN;
     program->input = ends.ours[0];
     program->outputs[0] = ends.ours[1];
     program->outputs[1] = ends.ours[2];
     program->control = ends.control[0];
     program->listener = -1;
-    program->is_driver = start.flags & INSIDE_START_CELLS;
+    program->is_driver = start.flags & AGENT_START_CELLS;
     program->has_spoken = true; /* no filter of its own is to be reported */
     program->is_busy = false;
     program->said = 0;
     program->input_ends = false;
     program->waiting = 0;
-    program->credit = INSIDE_START_GRANT;
+    program->credit = AGENT_START_GRANT;
     program->blocks_after_end = 0;
-    struct inside_started started = { .pid = (uint32_t) pid };
-    send_frame(sandbox, INSIDE_STARTED, 0, id, &started, sizeof started, NULL, 0);
+    struct agent_started started = { .pid = (uint32_t) pid };
+    send_frame(sandbox, AGENT_STARTED, 0, id, &started, sizeof started, NULL, 0);
     return 0;
 }

@@ -60,7 +60,7 @@ void write_input(struct sandbox *sandbox, struct program *program)
     ssize_t put = write(program->input, program->pending, program->waiting);
     if (put < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    struct inside_amount taken = { .bytes = put > 0 ? (uint64_t) put : program->waiting };
+    struct agent_amount taken = { .bytes = put > 0 ? (uint64_t) put : program->waiting };
     if (put <= 0) { /* nobody reads any more: what comes is taken and thrown away */
         program->waiting = 0;
         forget(&program->input);
@@ -68,7 +68,7 @@ void write_input(struct sandbox *sandbox, struct program *program)
         program->waiting -= (uint32_t) put;
         memmove(program->pending, program->pending + put, program->waiting);
     }
-    send_frame(sandbox, INSIDE_CREDIT, 0, program->id, &taken, sizeof taken, NULL, 0);
+    send_frame(sandbox, AGENT_CREDIT, 0, program->id, &taken, sizeof taken, NULL, 0);
     if (program->waiting == 0 && program->input_ends)
         forget(&program->input);
 }
@@ -78,11 +78,11 @@ int feed_program(struct sandbox *sandbox, uint32_t id, const void *bytes, size_t
     struct program *program = program_of(sandbox, id);
     if (!program)
         return fail(err, ERR_NOT_FOUND, "process %u does not run", id);
-    if (size > INSIDE_WINDOW - program->waiting)
+    if (size > AGENT_WINDOW - program->waiting)
         return fail(err, ERR_PROTOCOL, "more input than was granted");
     if (program->input < 0) {
-        struct inside_amount taken = { .bytes = size };
-        send_frame(sandbox, INSIDE_CREDIT, 0, id, &taken, sizeof taken, NULL, 0);
+        struct agent_amount taken = { .bytes = size };
+        send_frame(sandbox, AGENT_CREDIT, 0, id, &taken, sizeof taken, NULL, 0);
         return 0;
     }
     memcpy(program->pending + program->waiting, bytes, size);
@@ -100,7 +100,7 @@ void end_input(struct sandbox *sandbox, uint32_t id)
         forget(&program->input);
 }
 
-int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_signal *order,
+int signal_program(struct sandbox *sandbox, uint32_t id, const struct agent_signal *order,
                    error *err)
 {
     pid_t whom = -1;
@@ -117,12 +117,11 @@ int signal_program(struct sandbox *sandbox, uint32_t id, const struct inside_sig
     return 0;
 }
 
-int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct inside_size *size,
-                    error *err)
+int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct agent_size *size, error *err)
 {
     const struct program *program = program_of(sandbox, id);
     struct winsize wanted = { .ws_row = size->rows, .ws_col = size->columns };
-    if (!program || !(program->flags & INSIDE_START_TERMINAL))
+    if (!program || !(program->flags & AGENT_START_TERMINAL))
         return fail(err, ERR_NOT_FOUND, "process %u has no terminal", id);
     if (ioctl(program->outputs[0], TIOCSWINSZ, &wanted) < 0)
         return fail_os(err, "resize the terminal");
@@ -131,13 +130,13 @@ int resize_terminal(struct sandbox *sandbox, uint32_t id, const struct inside_si
 
 bool output_may_pass(const struct program *program)
 {
-    return !(program->flags & INSIDE_START_CREDIT) || program->credit > 0;
+    return !(program->flags & AGENT_START_CREDIT) || program->credit > 0;
 }
 
 bool grant_output(struct sandbox *sandbox, const struct frame *in)
 {
     struct program *program = program_of(sandbox, in->head.id);
-    struct inside_amount more;
+    struct agent_amount more;
     memcpy(&more, in->payload, sizeof more);
     if (program && __builtin_add_overflow(program->credit, more.bytes, &program->credit))
         program->credit = UINT64_MAX;
@@ -147,22 +146,22 @@ bool grant_output(struct sandbox *sandbox, const struct frame *in)
 /* Passes on one block. False when there is nothing more now. */
 bool pass_output(struct sandbox *sandbox, struct program *program, unsigned stream)
 {
-    static char block[INSIDE_PAYLOAD_MOST];
+    static char block[AGENT_PAYLOAD_MAX];
     int *from = &program->outputs[stream - 1];
     if (*from < 0)
         return false;
-    bool by_credit = program->flags & INSIDE_START_CREDIT;
-    size_t most = by_credit && program->credit < sizeof block ? program->credit : sizeof block;
-    if (most == 0)
+    bool by_credit = program->flags & AGENT_START_CREDIT;
+    size_t max = by_credit && program->credit < sizeof block ? program->credit : sizeof block;
+    if (max == 0)
         return false;
-    ssize_t got = read(*from, block, most);
+    ssize_t got = read(*from, block, max);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (got <= 0) { /* EIO: the last one has closed the terminal */
         forget(from);
         return false;
     }
-    send_frame(sandbox, INSIDE_OUTPUT, stream, program->id, block, (size_t) got, NULL, 0);
+    send_frame(sandbox, AGENT_OUTPUT, stream, program->id, block, (size_t) got, NULL, 0);
     if (by_credit)
         program->credit -= (uint64_t) got;
     program->blocks_after_end += program->pid == 0;
@@ -193,7 +192,7 @@ static bool is_only_leaving(const struct sandbox *sandbox, const char *pid)
     char path[64];
     struct stat tasks;
     const struct program *interpreter = &sandbox->programs[0];
-    if (!sandbox->code_has_ended || interpreter->id != INSIDE_INTERPRETER ||
+    if (!sandbox->code_has_ended || interpreter->id != AGENT_INTERPRETER ||
         strtol(pid, NULL, 10) != interpreter->pid)
         return false;
     (void) snprintf(path, sizeof path, "/proc/%.16s/task", pid);
@@ -267,7 +266,7 @@ static bool output_waits(const struct program *program)
 
 static void tell_end(struct sandbox *sandbox, struct program *program)
 {
-    struct inside_exited exited = {
+    struct agent_exited exited = {
         .exit_code = WIFEXITED(program->status) ? WEXITSTATUS(program->status) : -1,
         .signal = WIFSIGNALED(program->status) ? WTERMSIG(program->status) : 0,
     };
@@ -277,8 +276,8 @@ static void tell_end(struct sandbox *sandbox, struct program *program)
     forget(&program->control);
     forget(&program->listener);
     measure_scratch(sandbox);
-    send_frame(sandbox, INSIDE_EXITED, 0, program->id, &exited, sizeof exited, NULL, 0);
-    sandbox->conclusion.is_due |= program->id == INSIDE_INTERPRETER;
+    send_frame(sandbox, AGENT_EXITED, 0, program->id, &exited, sizeof exited, NULL, 0);
+    sandbox->conclusion.is_due |= program->id == AGENT_INTERPRETER;
     program->id = 0;
     program->waiting = 0;
 }

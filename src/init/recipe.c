@@ -25,7 +25,7 @@
 static int take_inside_id(struct sandbox *sandbox, error *err)
 {
     (void) sandbox;
-    return take_id(INSIDE_ID, err);
+    return take_id(AGENT_ID, err);
 }
 
 /* A control group namespace shows the group in which it was made as "/": so init visits the
@@ -58,7 +58,7 @@ static int bound_user_namespace(struct sandbox *sandbox, error *err)
 {
     static const struct {
         const char *path;
-        const char *most;
+        const char *max;
     } bounds[] = {
         { "/proc/sys/user/max_user_namespaces", "0" },
         { "/proc/sys/user/max_inotify_instances", "16" },
@@ -66,10 +66,10 @@ static int bound_user_namespace(struct sandbox *sandbox, error *err)
     };
     (void) sandbox;
     for_each(bound, bounds) {
-        auto_fd most = open(bound->path, O_WRONLY | O_CLOEXEC);
-        size_t length = strlen(bound->most);
-        if (most < 0 || write(most, bound->most, length) != (ssize_t) length)
-            return fail_os(err, "write %s to '%s'", bound->most, bound->path);
+        auto_fd max = open(bound->path, O_WRONLY | O_CLOEXEC);
+        size_t length = strlen(bound->max);
+        if (max < 0 || write(max, bound->max, length) != (ssize_t) length)
+            return fail_os(err, "write %s to '%s'", bound->max, bound->path);
     }
     return 0;
 }

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 enum {
-    SKEL_DEPTH_MOST = 8,
-    PATH_MOST = 512,
-    COPIED_MOST = 4096, /* bytes */
+    SKEL_DEPTH_MAX = 8,
+    PATH_BYTES_MAX = 512,
+    COPIED_MAX = 4096, /* bytes */
     ROOM_FOR_OURS = 8 << 20,
     INODES_FOR_OURS = 512
 };
@@ -46,8 +46,8 @@ const char *const scratch_places[SCRATCH_PLACES] = { "workspace", "tmp", "home/u
 /* A folder of the template's skeleton, and the folder of the home that is like it. */
 struct pair {
     int from, to;
-    char path[PATH_MOST]; /* of `from` */
-    int depth;            /* folders that may still lie below */
+    char path[PATH_BYTES_MAX]; /* of `from` */
+    int depth;                 /* folders that may still lie below */
 };
 
 /* Small files are copied; of larger ones (a font cache, for example) the sandbox gets a link to the
@@ -55,13 +55,13 @@ struct pair {
  * and memory, whether it is used or not. */
 static int prepare_file(const struct pair *folder, const char *name)
 {
-    char text[COPIED_MOST];
+    char text[COPIED_MAX];
     auto_fd in = openat(folder->from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     ssize_t got = in < 0 ? -1 : read(in, text, sizeof text);
     if (got < 0)
         return -1;
     if (got == sizeof text) {
-        char target[PATH_MOST + NAME_MAX + 1];
+        char target[PATH_BYTES_MAX + NAME_MAX + 1];
         (void) snprintf(target, sizeof target, "%s/%s", folder->path, name);
         return symlinkat(target, folder->to, name);
     }
@@ -109,7 +109,7 @@ static int prepare_folder(const struct pair *folder) // NOLINT(misc-no-recursion
 
 static int fill_home(error *err)
 {
-    struct pair home = { .path = "/usr/share/glovebox/skel", .depth = SKEL_DEPTH_MOST };
+    struct pair home = { .path = "/usr/share/glovebox/skel", .depth = SKEL_DEPTH_MAX };
     auto_fd skeleton = open(home.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (skeleton < 0)
         return 0; /* this template has none */
@@ -178,7 +178,7 @@ void measure_scratch(struct sandbox *sandbox)
     struct statfs all;
     uint64_t bytes;
     uint64_t inodes;
-    struct inside_measured *now = &sandbox->measured;
+    struct agent_measured *now = &sandbox->measured;
     if (use_of_scratch(&bytes, &inodes, &all) < 0)
         return;
     now->disk_bytes = above(bytes, sandbox->base_bytes);

@@ -25,11 +25,11 @@ enum {
     ON_DENIALS,
     ON_SPAWNER,
     ON_OPERATIONS,
-    ON_PROGRAMS = ON_OPERATIONS + INSIDE_OPERATIONS_MOST
+    ON_PROGRAMS = ON_OPERATIONS + AGENT_OPERATIONS_MAX
 };
 enum { OF_STDOUT, OF_STDERR, OF_STDIN, OF_LISTENER, OF_CONTROL, OF_PROGRAM };
 
-static struct pollfd watched[ON_PROGRAMS + OF_PROGRAM * INSIDE_PROCESSES_MOST];
+static struct pollfd watched[ON_PROGRAMS + OF_PROGRAM * AGENT_PROCESSES_MAX];
 
 /* Is what the programs have to say of themselves heard in this turn? */
 static bool hears_programs(struct sandbox *sandbox)
@@ -136,7 +136,7 @@ static int watch_children(void)
 _Noreturn void serve(struct sandbox *sandbox)
 {
     static struct frame frame = { .fd = -1 };
-    static char pending[INSIDE_PROCESSES_MOST][INSIDE_WINDOW];
+    static char pending[AGENT_PROCESSES_MAX][AGENT_WINDOW];
     int children = watch_children();
     for_each(program, sandbox->programs) {
         program->pending = pending[program - sandbox->programs];

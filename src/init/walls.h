@@ -41,4 +41,4 @@ int limit_syscalls(const struct sock_filter *filter, unsigned instructions, int 
 int join_groups(const int *procs, unsigned count, error *err);
 
 /* Raises the score by which the kernel chooses what to kill; failing is not fatal. */
-int volunteer_for_oom(void);
+int set_oom_score(void);

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-    PIECE_MOST = INSIDE_PAYLOAD_MOST - sizeof(struct inside_result),
-    TRIES_MOST = 10000, /* a millisecond apart */
+    PIECE_MAX = AGENT_PAYLOAD_MAX - sizeof(struct agent_result),
+    TRIES_MAX = 10000, /* a millisecond apart */
     LINGER_MS = 20,
 };
 
@@ -88,7 +88,7 @@ ssize_t channel_receive(void *frame, size_t room, int *ret_descriptor)
 /* A moment without memory, or a program that made the socket non-blocking, loses no frame. */
 static bool send_parts(const struct iovec *parts, int count)
 {
-    for (unsigned tries = 0; tries < TRIES_MOST; tries++) {
+    for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
         if (writev(channel, parts, count) >= 0)
             return true;
         if (errno != EINTR && errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM)
@@ -104,11 +104,11 @@ void channel_send_result(uint32_t id, uint16_t what, const char *json, size_t si
     if (!is_channel())
         return;
     for (size_t at = 0; at < size;) {
-        size_t piece = size - at < PIECE_MOST ? size - at : PIECE_MOST;
-        struct inside_result result = { .what = what, .last = at + piece == size };
-        struct inside_frame head = { .size = (uint32_t) (sizeof result + piece),
-                                     .kind = INSIDE_RESULT,
-                                     .id = id };
+        size_t piece = size - at < PIECE_MAX ? size - at : PIECE_MAX;
+        struct agent_result result = { .what = what, .last = at + piece == size };
+        struct agent_frame head = { .size = (uint32_t) (sizeof result + piece),
+                                    .kind = AGENT_RESULT,
+                                    .id = id };
         struct iovec parts[] = { { &head, sizeof head },
                                  { &result, sizeof result },
                                  { (void *) (uintptr_t) (json + at), piece } };
@@ -118,9 +118,9 @@ void channel_send_result(uint32_t id, uint16_t what, const char *json, size_t si
     }
 }
 
-void channel_send_executed(uint32_t id, const struct inside_executed *executed)
+void channel_send_executed(uint32_t id, const struct agent_executed *executed)
 {
-    struct inside_frame head = { .size = sizeof *executed, .kind = INSIDE_EXECUTED, .id = id };
+    struct agent_frame head = { .size = sizeof *executed, .kind = AGENT_EXECUTED, .id = id };
     struct iovec parts[] = { { &head, sizeof head },
                              { (void *) (uintptr_t) executed, sizeof *executed } };
     if (!is_channel() || !send_parts(parts, 2) || !executed->ends)

@@ -22,4 +22,4 @@ ssize_t channel_receive(void *frame, size_t room, int *ret_descriptor);
 /* Sends one JSON object as RESULT frames, all of them or, when the channel is gone, none. */
 void channel_send_result(uint32_t id, uint16_t what, const char *json, size_t size);
 
-void channel_send_executed(uint32_t id, const struct inside_executed *executed);
+void channel_send_executed(uint32_t id, const struct agent_executed *executed);

@@ -74,7 +74,7 @@ static bool is_left_out(const struct zygote_fork *order, int wall)
 static int raise_oom_score(struct entry *entry, error *err)
 {
     (void) entry;
-    if (volunteer_for_oom() < 0)
+    if (set_oom_score() < 0)
         return fail_os(err, "write oom_score_adj");
     return 0;
 }
@@ -135,7 +135,7 @@ static int raise_rlimits(struct entry *entry, error *err)
 static int take_inside_id(struct entry *entry, error *err)
 {
     (void) entry;
-    return take_id(INSIDE_ID, err);
+    return take_id(AGENT_ID, err);
 }
 
 static int raise_no_capabilities(struct entry *entry, error *err)
@@ -238,14 +238,14 @@ static int take_steps(struct entry *entry, error *err)
 /* Tells init how it went, with the listener of the filter. */
 static int report(const struct entry *entry, const error *outcome)
 {
-    struct inside_interpreter_ready ready = { .pid = (uint32_t) getpid() };
+    struct agent_interpreter_ready ready = { .pid = (uint32_t) getpid() };
     size_t length = 0;
     if (outcome->code != ERR_NONE) {
         ready.os = outcome->os ? outcome->os : EPROTO;
         length = strnlen(outcome->text, sizeof outcome->text);
     }
-    struct inside_frame frame = { .size = (uint32_t) (sizeof ready + length),
-                                  .kind = INSIDE_INTERPRETER_READY };
+    struct agent_frame frame = { .size = (uint32_t) (sizeof ready + length),
+                                 .kind = AGENT_INTERPRETER_READY };
     struct iovec parts[] = { { &frame, sizeof frame },
                              { &ready, sizeof ready },
                              { (void *) (uintptr_t) outcome->text, length } };

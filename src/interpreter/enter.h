@@ -9,13 +9,13 @@
 
 struct filter {
     unsigned short length; /* instructions */
-    struct sock_filter code[BUILD_FILTER_MOST];
+    struct sock_filter code[BUILD_FILTER_MAX];
 };
 
 /* Reads a seccomp filter from a memfd. Fails ERR_PROTOCOL if it is empty, odd or too long. */
 int filter_read(int memory, struct filter *filter, error *err);
 
-/* Walks the recipe with the descriptors of a ZYGOTE_FORK, then tells init INSIDE_INTERPRETER_READY
+/* Walks the recipe with the descriptors of a ZYGOTE_FORK, then tells init AGENT_INTERPRETER_READY
  * with the listener of the filter. If a wall does not stand it tells init which, and exits. Gives
  * *ret_control, the socket to init; 0, 1 and 2 are the program's; everything else is closed. */
 void enter_sandbox(const struct zygote_fork *order, const int *fds, const struct filter *filter,

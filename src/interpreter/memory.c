@@ -18,7 +18,7 @@
 #define MADV_COLLAPSE 25
 #endif
 
-enum { HUGE = 2 << 20, MAPS_MOST = 256 };
+enum { HUGE = 2 << 20, MAPS_MAX = 256 };
 
 #define HUGE_MASK (~(uintptr_t) (HUGE - 1))
 
@@ -42,13 +42,13 @@ static bool read_range(const char *line, struct range *range)
 
 static uint64_t collapse(void)
 {
-    static struct range ranges[MAPS_MOST];
+    static struct range ranges[MAPS_MAX];
     unsigned count = 0;
     char line[512];
     FILE *maps = fopen("/proc/self/maps", "re");
     if (!maps)
         return 0;
-    while (count < MAPS_MOST && fgets(line, sizeof line, maps))
+    while (count < MAPS_MAX && fgets(line, sizeof line, maps))
         count += read_range(line, &ranges[count]) ? 1U : 0U;
     (void) fclose(maps);
 
@@ -142,10 +142,10 @@ static uintptr_t top_of_heap(void)
 
 static uint64_t fill_heap(void)
 {
-    enum { LARGEST = 64 << 10, SMALLEST = 16, PIECES_MOST = 1 << 20 };
+    enum { LARGEST = 64 << 10, SMALLEST = 16, PIECES_MAX = 1 << 20 };
     uint64_t taken = 0;
     size_t size = LARGEST;
-    for (unsigned pieces = 0; size >= SMALLEST && pieces < PIECES_MOST; pieces++) {
+    for (unsigned pieces = 0; size >= SMALLEST && pieces < PIECES_MAX; pieces++) {
         uintptr_t top = top_of_heap();
         void *piece = malloc(size);
         if (!piece || (uintptr_t) piece >= top - 16) {
@@ -163,10 +163,10 @@ static uint64_t fill_heap(void)
  * it, so that no other pool of that size had a hole left (Objects/obmalloc.c). */
 static uint64_t fill_pools(void *(*allocate)(size_t), void (*release)(void *))
 {
-    enum { POOL = 16 << 10, HEAD = 48, STEP = 16, LARGEST = 512, PIECES_MOST = 1 << 16 };
+    enum { POOL = 16 << 10, HEAD = 48, STEP = 16, LARGEST = 512, PIECES_MAX = 1 << 16 };
     uint64_t taken = 0;
     for (size_t size = STEP; size <= LARGEST; size += STEP)
-        for (unsigned pieces = 0; pieces < PIECES_MOST; pieces++) {
+        for (unsigned pieces = 0; pieces < PIECES_MAX; pieces++) {
             void *piece = allocate(size);
             if (!piece || ((uintptr_t) piece & (POOL - 1)) == HEAD) {
                 release(piece);

@@ -180,8 +180,8 @@ static PyObject *receive(PyObject *self, PyObject *nothing)
     (void) self;
     (void) nothing;
     static struct {
-        struct inside_frame head;
-        char payload[INSIDE_PAYLOAD_MOST];
+        struct agent_frame head;
+        char payload[AGENT_PAYLOAD_MAX];
     } frame;
     ssize_t size;
     int descriptor = -1;
@@ -226,7 +226,7 @@ static PyObject *executed(PyObject *self, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "IiipI", &id, &exit_code, &signal, &ends, &count))
         return NULL;
     channel_send_executed(
-        id, &(struct inside_executed){
+        id, &(struct agent_executed){
                 .exit_code = exit_code, .signal = signal, .ends = ends ? 1U : 0U, .count = count });
     return give_none();
 }
@@ -315,13 +315,13 @@ static const struct {
     const char *name;
     long value;
 } numbers[] = {
-    { "EXECUTE", INSIDE_EXECUTE },           { "RESULT", INSIDE_RESULT },
-    { "EXECUTED", INSIDE_EXECUTED },         { "IMAGE", INSIDE_IMAGE },
-    { "SCRIPT", INSIDE_MODE_SCRIPT },        { "CELL", INSIDE_MODE_CELL },
-    { "PRIME", INSIDE_MODE_PRIME },          { "WRITE", INSIDE_EXECUTE_WRITE },
-    { "LAST", INSIDE_EXECUTE_LAST },         { "VALUE", INSIDE_RESULT_VALUE },
-    { "DISPLAY", INSIDE_RESULT_DISPLAY },    { "ERROR", INSIDE_RESULT_ERROR },
-    { "PAYLOAD_MOST", INSIDE_PAYLOAD_MOST }, { "PRIME_PRINT", ZYGOTE_PRIME_PRINT },
+    { "EXECUTE", AGENT_EXECUTE },          { "RESULT", AGENT_RESULT },
+    { "EXECUTED", AGENT_EXECUTED },        { "IMAGE", AGENT_IMAGE },
+    { "SCRIPT", AGENT_MODE_SCRIPT },       { "CELL", AGENT_MODE_CELL },
+    { "PRIME", AGENT_MODE_PRIME },         { "WRITE", AGENT_EXECUTE_WRITE },
+    { "LAST", AGENT_EXECUTE_LAST },        { "VALUE", AGENT_RESULT_VALUE },
+    { "DISPLAY", AGENT_RESULT_DISPLAY },   { "ERROR", AGENT_RESULT_ERROR },
+    { "PAYLOAD_MOST", AGENT_PAYLOAD_MAX }, { "PRIME_PRINT", ZYGOTE_PRIME_PRINT },
     { "PRIME_WORK", ZYGOTE_PRIME_WORK },
 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS_MOST = 17 };
+enum { DIGITS_MAX = 17 };
 
 static int compare(const void *left, const void *right)
 {
@@ -28,7 +28,7 @@ static void write_double(double number, struct bytes *out)
         bytes_add_text(out, "0");
         return;
     }
-    for (int precision = 0; precision < DIGITS_MOST; precision++) {
+    for (int precision = 0; precision < DIGITS_MAX; precision++) {
         (void) snprintf(text, sizeof text, "%.*e", precision, fabs(number));
         if (strtod(text, NULL) == fabs(number))
             break;

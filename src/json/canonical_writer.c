@@ -11,7 +11,7 @@
 
 enum { NOT_UTF8 = 0xFFFD };
 
-static const int64_t integer_most = (INT64_C(1) << 53) - 1;
+static const int64_t integer_max = (INT64_C(1) << 53) - 1;
 
 static void mistake(struct jcs *json, const char *what)
 {
@@ -84,7 +84,7 @@ static void begin_value(struct jcs *json)
 void jcs_open(struct jcs *json, char bracket)
 {
     begin_value(json);
-    if (json->depth == JCS_DEPTH_MOST) {
+    if (json->depth == JCS_DEPTH_MAX) {
         mistake(json, "more levels than it may have");
         return;
     }
@@ -96,7 +96,7 @@ void jcs_open(struct jcs *json, char bracket)
 void jcs_key(struct jcs *json, const char *key)
 {
     if (json->depth == 0 || json->levels[json->depth - 1].bracket != '{' ||
-        json->member_count == JCS_MEMBERS_MOST) {
+        json->member_count == JCS_MEMBERS_MAX) {
         mistake(json, "a key out of place, or too many of them");
         return;
     }
@@ -125,7 +125,7 @@ static void sort_members(struct jcs *json, unsigned first)
 {
     struct jcs_member *members = json->members;
     unsigned end = json->member_count;
-    unsigned order[JCS_MEMBERS_MOST];
+    unsigned order[JCS_MEMBERS_MAX];
     for (unsigned i = first; i < end; i++) {
         unsigned place = i;
         while (place > first && jcs_compare(members[order[place - 1]].key, members[i].key) > 0) {
@@ -177,7 +177,7 @@ void jcs_text(struct jcs *json, const char *text, size_t size)
 void jcs_integer(struct jcs *json, int64_t value)
 {
     begin_value(json);
-    if (value > integer_most || value < -integer_most)
+    if (value > integer_max || value < -integer_max)
         mistake(json, "an integer beyond 2^53 - 1");
     char digits[24];
     char *const end = digits + sizeof digits;
@@ -227,7 +227,7 @@ void jcs_text_field(struct jcs *json, const char *key, const char *text)
 void jcs_count_field(struct jcs *json, const char *key, uint64_t value)
 {
     jcs_key(json, key);
-    jcs_integer(json, value > (uint64_t) integer_most ? integer_most : (int64_t) value);
+    jcs_integer(json, value > (uint64_t) integer_max ? integer_max : (int64_t) value);
 }
 
 void jcs_integer_field(struct jcs *json, const char *key, int64_t value)

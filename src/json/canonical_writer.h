@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { JCS_DEPTH_MOST = 16, JCS_MEMBERS_MOST = 256 };
+enum { JCS_DEPTH_MAX = 16, JCS_MEMBERS_MAX = 256 };
 
 struct jcs {
     struct bytes out;
@@ -29,11 +29,11 @@ struct jcs {
         char bracket;
         unsigned first_member;
         bool has_values;
-    } levels[JCS_DEPTH_MOST];
+    } levels[JCS_DEPTH_MAX];
     struct jcs_member {
         const char *key;
-        size_t start;            /* of its first byte in `out` */
-    } members[JCS_MEMBERS_MOST]; /* of all objects that are open */
+        size_t start;           /* of its first byte in `out` */
+    } members[JCS_MEMBERS_MAX]; /* of all objects that are open */
     bool key_is_written;
 };
 

@@ -12,28 +12,28 @@ static int read_text(struct json_object *value, const struct field *field, error
 {
     const char *text = json_object_get_string(value);
     size_t size = (size_t) json_object_get_string_len(value);
-    if (!json_object_is_type(value, json_type_string) || size > field->most ||
+    if (!json_object_is_type(value, json_type_string) || size > field->max ||
         memchr(text, '\0', size))
         return fail(err, ERR_BAD_REQUEST, "'%s' must be a text of at most %" PRIu64 " bytes",
-                    field->name, field->most);
+                    field->name, field->max);
     bytes_add(field->place, text, size);
     return 0;
 }
 
 static int read_base64(struct json_object *value, const struct field *field, error *err)
 {
-    struct content content;
+    struct payload content;
     if (!json_object_is_type(value, json_type_string))
         return fail(err, ERR_BAD_REQUEST, "'%s' must be a text in base64", field->name);
-    if (content_from_base64(&content, json_object_get_string(value),
+    if (payload_from_base64(&content, json_object_get_string(value),
                             (size_t) json_object_get_string_len(value), err) < 0)
         return under(err, "'%s'", field->name);
-    if (content.size > field->most)
+    if (content.size > field->max)
         return fail(err, ERR_BAD_REQUEST, "'%s' has %" PRIu64 " bytes, %" PRIu64 " are allowed",
-                    field->name, content.size, field->most);
+                    field->name, content.size, field->max);
     unsigned char piece[3072];
     for (uint64_t at = 0; at < content.size;) {
-        size_t got = content_read(&content, at, piece, sizeof piece);
+        size_t got = payload_read(&content, at, piece, sizeof piece);
         bytes_add(field->place, piece, got);
         at += got;
     }
@@ -51,9 +51,9 @@ static int read_field(struct json_object *value, const struct field *field, erro
     case FIELD_COUNT:
         number = json_object_get_int64(value);
         if (!json_object_is_type(value, json_type_int) || number < 0 ||
-            (uint64_t) number > field->most)
+            (uint64_t) number > field->max)
             return fail(err, ERR_BAD_REQUEST, "'%s' must be a number from 0 to %" PRIu64,
-                        field->name, field->most);
+                        field->name, field->max);
         *(uint64_t *) field->place = (uint64_t) number;
         return 0;
     case FIELD_FLAG:

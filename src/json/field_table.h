@@ -20,7 +20,7 @@ struct field {
     const char *name;
     enum field_kind kind;
     void *place;
-    uint64_t most; /* bytes of a text, or the number itself */
+    uint64_t max; /* bytes of a text, or the number itself */
 };
 
 /* What is not said stays as it was. `json` may be NULL: an empty body says nothing.

@@ -15,10 +15,10 @@ static bool is_plain(unsigned char byte, enum json_delete is_delete)
 
 /* Is any of the eight bytes less than `least`, which is at most 0x80? A byte from 0x80 on counts as
  * none; and never does one that is not less make it true without one below that is. */
-static bool has_less(uint64_t eight, uint64_t least)
+static bool has_less(uint64_t eight, uint64_t min)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = UINT64_C(0x8080808080808080);
-    return (eight - ones * least) & ~eight & tops;
+    return (eight - ones * min) & ~eight & tops;
 }
 
 /* How many bytes are plain from the first on. Most texts are names and hashes: eight bytes at a

@@ -10,12 +10,12 @@
 #include <limits.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 64, VALUES_MOST = 100000 };
+enum { DEPTH_MAX = 64, VALUES_MAX = 100000 };
 
 int json_reader_open(struct json_reader *reader, error *err)
 {
     *reader = (struct json_reader){ 0 };
-    reader->tokener = json_tokener_new_ex(DEPTH_MOST);
+    reader->tokener = json_tokener_new_ex(DEPTH_MAX);
     if (!reader->tokener)
         return fail(err, ERR_SYSTEM, "no memory to read JSON");
     json_tokener_set_flags(reader->tokener, JSON_TOKENER_STRICT);
@@ -99,7 +99,7 @@ static const char *count_values(struct json_reader *reader, const char *data, si
     return NULL;
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tokener lets it be, DEPTH_MOST */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tokener lets it be, DEPTH_MAX */
 static uint64_t names_in(struct json_object *value)
 {
     uint64_t names = 0;
@@ -137,9 +137,9 @@ static int take(struct json_reader *reader, const char *data, size_t size, error
     const char *wrong = count_values(reader, data, size);
     if (wrong)
         return fail(err, ERR_BAD_REQUEST, "the body %s", wrong);
-    if (reader->values > VALUES_MOST)
+    if (reader->values > VALUES_MAX)
         return fail(err, ERR_BAD_REQUEST,
-                    "the body has more than %d values; send fewer, larger ones", VALUES_MOST);
+                    "the body has more than %d values; send fewer, larger ones", VALUES_MAX);
     size_t used = 0;
     if (!reader->is_done) {
         reader->value = json_tokener_parse_ex(reader->tokener, data, (int) size);

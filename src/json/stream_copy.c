@@ -24,7 +24,7 @@ enum state {
     WRONG
 };
 
-enum { PROBES_MOST = 64, REPLACEMENT = 0xFFFD };
+enum { PROBES_MAX = 64, REPLACEMENT = 0xFFFD };
 
 void json_copy_init(struct json_copy *copy, json_copy_wants *wants, void *user)
 {
@@ -62,7 +62,7 @@ static void write_out(struct json_copy *copy, const void *data, size_t size)
 /* Returns 1 if it was there, 0 if it is new, -1 if the table cannot take it. */
 static int put_hash(uint64_t *names, size_t room, uint64_t hash)
 {
-    for (size_t i = 0; i < PROBES_MOST && i < room; i++) {
+    for (size_t i = 0; i < PROBES_MAX && i < room; i++) {
         uint64_t *place = &names[(hash + i) & (room - 1)];
         if (*place == hash)
             return 1;
@@ -122,7 +122,7 @@ static void end_value(struct json_copy *copy)
 
 static void open_bracket(struct json_copy *copy, char bracket)
 {
-    if (copy->depth == JSON_COPY_DEPTH_MOST) {
+    if (copy->depth == JSON_COPY_DEPTH_MAX) {
         refuse(copy);
         return;
     }
@@ -245,7 +245,7 @@ static void end_token(struct json_copy *copy)
 
 static void begin_value(struct json_copy *copy, char byte)
 {
-    if (++copy->values > JSON_COPY_VALUES_MOST)
+    if (++copy->values > JSON_COPY_VALUES_MAX)
         refuse(copy);
     else if (byte == '{' || byte == '[')
         open_bracket(copy, byte);

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JSON_COPY_DEPTH_MOST = 64, JSON_COPY_VALUES_MOST = 100000, JSON_COPY_TOKEN_MOST = 320 };
+enum { JSON_COPY_DEPTH_MAX = 64, JSON_COPY_VALUES_MAX = 100000, JSON_COPY_TOKEN_MAX = 320 };
 
 /* Is a member of the object (depth 1), or of one of its members (depth 2), wanted? Deeper ones go
  * with it. The name is as it is written, without quotes; `at` is where its value will begin. */
@@ -27,8 +27,8 @@ struct json_copy {
     unsigned depth;
     unsigned left_out_at; /* a member of this depth is left out; 0: none */
     uint64_t values;
-    bool is_object[JSON_COPY_DEPTH_MOST + 1];
-    uint32_t object[JSON_COPY_DEPTH_MOST + 1]; /* a number for each object, to tell names apart */
+    bool is_object[JSON_COPY_DEPTH_MAX + 1];
+    uint32_t object[JSON_COPY_DEPTH_MAX + 1]; /* a number for each object, to tell names apart */
     uint32_t objects;
 
     bool is_name; /* the text that is coming in */
@@ -37,7 +37,7 @@ struct json_copy {
     unsigned char utf8_low, utf8_high;
     uint32_t unit, high; /* of an escape: its four digits, and the surrogate before it */
     unsigned digits;
-    char token[JSON_COPY_TOKEN_MOST]; /* a number, true, false or null */
+    char token[JSON_COPY_TOKEN_MAX]; /* a number, true, false or null */
     size_t token_size;
 
     uint64_t *names; /* hashes of those that were seen; a table of `names_room` places */

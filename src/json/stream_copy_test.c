@@ -114,16 +114,16 @@ static bool is_taken(unsigned depth, unsigned values, const char *value)
 
 TEST(depth_and_number_of_values_are_bounded)
 {
-    char digits[JSON_COPY_TOKEN_MOST + 2];
+    char digits[JSON_COPY_TOKEN_MAX + 2];
     memset(digits, '1', sizeof digits);
-    expect(is_taken(JSON_COPY_DEPTH_MOST - 1, 1, "1"), "as deep as it may be");
-    expect(!is_taken(JSON_COPY_DEPTH_MOST, 1, "1"), "one deeper");
-    expect(is_taken(1, JSON_COPY_VALUES_MOST - 2, "1"), "as many as may be");
-    expect(!is_taken(1, JSON_COPY_VALUES_MOST, "1"), "more");
-    digits[JSON_COPY_TOKEN_MOST] = '\0';
+    expect(is_taken(JSON_COPY_DEPTH_MAX - 1, 1, "1"), "as deep as it may be");
+    expect(!is_taken(JSON_COPY_DEPTH_MAX, 1, "1"), "one deeper");
+    expect(is_taken(1, JSON_COPY_VALUES_MAX - 2, "1"), "as many as may be");
+    expect(!is_taken(1, JSON_COPY_VALUES_MAX, "1"), "more");
+    digits[JSON_COPY_TOKEN_MAX] = '\0';
     expect(is_taken(1, 1, digits), "a long number");
-    digits[JSON_COPY_TOKEN_MOST] = '1';
-    digits[JSON_COPY_TOKEN_MOST + 1] = '\0';
+    digits[JSON_COPY_TOKEN_MAX] = '1';
+    digits[JSON_COPY_TOKEN_MAX + 1] = '\0';
     expect(!is_taken(1, 1, digits), "a longer one");
 }
 

@@ -64,8 +64,8 @@ static int add_link(struct key_chain *chain, const char *line, size_t size, erro
 {
     struct chain_link *link = &chain->links[chain->count];
     const struct chain_link *before = chain->count > 0 ? link - 1 : NULL;
-    if (chain->count == CHAIN_MOST)
-        return fail(err, ERR_POLICY, "key.chain has more than %d keys", CHAIN_MOST);
+    if (chain->count == CHAIN_MAX)
+        return fail(err, ERR_POLICY, "key.chain has more than %d keys", CHAIN_MAX);
     if (!key_chain_take(line, size, link) ||
         (before && (strcmp(before->to.id, link->from.id) != 0 || link->index <= before->index)))
         return fail(err, ERR_POLICY,
@@ -82,7 +82,7 @@ int key_chain_read(int folder, struct key_chain *ret_chain, error *err)
     size_t room = 0;
     ssize_t size;
     int result = 0;
-    ret_chain->count = ret_chain->least = 0;
+    ret_chain->count = ret_chain->min = 0;
     if (file < 0)
         return errno == ENOENT ? 0 : fail_os(err, "open the log's '%s'", file_name);
     FILE *stream = fdopen(file, "r");
@@ -130,7 +130,7 @@ static bool write_whole(int file, const char *text, size_t size)
 int key_chain_add(int folder, const struct bytes *record, error *err)
 {
     static const char new_name[] = ".key.chain.new";
-    static char text[CHAIN_FILE_MOST];
+    static char text[CHAIN_FILE_MAX];
     size_t size = 0;
     if (read_old(folder, text, sizeof text, &size, err) < 0)
         return -1;
@@ -187,14 +187,14 @@ int key_chain_checkpoint(const struct key_chain *chain, const struct public_key 
         return checkpoint_read(text, otherwise, ret_head, err);
     size_t next = key_chain_number_at(chain, size),
            last = key_chain_number_at(chain, size > 0 ? size - 1 : 0);
-    if (next < chain->least)
+    if (next < chain->min)
         return fail(
             err, ERR_POLICY,
             "the checkpoint is older than the key that was given; give the key of its time");
     if (checkpoint_read(text, key_chain_key(chain, next), ret_head, err) == 0)
         return 0;
     error unused;
-    return last < next && last >= chain->least &&
+    return last < next && last >= chain->min &&
                    checkpoint_read(text, key_chain_key(chain, last), ret_head, &unused) == 0
                ? 0
                : -1;

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-enum { CHAIN_MOST = 128, CHAIN_FILE_MOST = 512 * 1024 };
+enum { CHAIN_MAX = 128, CHAIN_FILE_MAX = 512 * 1024 };
 
 #define CHAIN_EVENT "log.key_rotated"
 
@@ -25,8 +25,8 @@ struct chain_link {
 /* Keys before number `least` are not believed by their own word: what they have signed counts only
  * where a later key has signed a checkpoint over it. */
 struct key_chain {
-    size_t count, least;
-    struct chain_link links[CHAIN_MOST];
+    size_t count, min;
+    struct chain_link links[CHAIN_MAX];
 };
 
 /* Reads and checks the file; without one the chain is empty.

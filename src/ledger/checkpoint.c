@@ -14,7 +14,7 @@ enum {
     BODY_SIZE = 192,
     SIGNED_SIZE = 4 + SIGNATURE_SIZE,
     SIGNED_TEXT_SIZE = 96,
-    SIGNATURES_MOST = 100,
+    SIGNATURES_MAX = 100,
 };
 
 static size_t print_body(const struct public_key *key, const struct merkle_head *head,
@@ -110,7 +110,7 @@ static int read_signatures(const char *text, const struct body *body, const stru
     unsigned count = 0;
     for (const char *line = text + body->size + 1; *line; count++) {
         const char *end = strchr(line, '\n');
-        int one = end && count < SIGNATURES_MOST
+        int one = end && count < SIGNATURES_MAX
                       ? read_signature(line, (size_t) (end - line), text, body, key)
                       : SIGNATURE_IS_NONE;
         if (one > found)
@@ -127,7 +127,7 @@ int checkpoint_read(const char *text, const struct public_key *key, struct merkl
 {
     struct body body;
     struct public_key named = *key;
-    const char *split = strlen(text) <= CHECKPOINT_NOTE_MOST ? strstr(text, "\n\n") : NULL;
+    const char *split = strlen(text) <= CHECKPOINT_NOTE_MAX ? strstr(text, "\n\n") : NULL;
     bool is_one = split && read_body(text, (size_t) (split + 1 - text), &body);
     if (is_one && key->is_bare && body.origin_size < sizeof named.name) {
         char name[KEY_NAME_SIZE];

@@ -13,8 +13,8 @@
 #include "ledger/merkle.h"
 
 enum {
-    CHECKPOINT_SIZE = 512,       /* of one as we write it */
-    CHECKPOINT_NOTE_MOST = 8192, /* with what others have added */
+    CHECKPOINT_SIZE = 512,      /* of one as we write it */
+    CHECKPOINT_NOTE_MAX = 8192, /* with what others have added */
 };
 
 /* Gives  ret_text, ended by NUL. */

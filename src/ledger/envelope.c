@@ -135,7 +135,7 @@ int envelope_read(const char *text, size_t size, struct envelope *ret_envelope, 
     struct envelope *envelope = ret_envelope;
     size_t signature = 0;
     *envelope = (struct envelope){ 0 };
-    bool is_one = size <= ENVELOPE_MOST && skip(&reading, "{\"payload\":\"") &&
+    bool is_one = size <= ENVELOPE_MAX && skip(&reading, "{\"payload\":\"") &&
                   read_payload(&reading, &envelope->payload) &&
                   skip(&reading, "\",\"payloadType\":\"") && read_type(&reading, envelope->type) &&
                   skip(&reading, "\",\"signatures\":[{\"keyid\":\"") &&

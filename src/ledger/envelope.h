@@ -14,7 +14,7 @@
 #define TYPE_STATEMENT "application/vnd.in-toto+json"
 #define TYPE_EVENT     "application/vnd.glovebox.event+json"
 
-enum { ENVELOPE_TYPE_SIZE = 64, ENVELOPE_MOST = 4 * 1024 * 1024 };
+enum { ENVELOPE_TYPE_SIZE = 64, ENVELOPE_MAX = 4 * 1024 * 1024 };
 
 struct envelope {
     char type[ENVELOPE_TYPE_SIZE];

@@ -104,12 +104,12 @@ struct receipt_facts {
     size_t check_count;
     uint64_t checks_unlisted;
     const struct fact_check *checks;
-    const char *gate_verdict;     /* NULL: nothing was expected of its output */
-    const char *gate_expectation; /* sha256 of that, in canonical JSON */
-    size_t gate_count;
-    uint64_t gate_unlisted;
-    bool gate_withheld; /* the output was not handed over */
-    const struct fact_gate *gate;
+    const char *output_check_verdict;     /* NULL: nothing was expected of its output */
+    const char *output_check_expectation; /* sha256 of that, in canonical JSON */
+    size_t output_check_count;
+    uint64_t output_check_unlisted;
+    bool output_check_withheld; /* the output was not handed over */
+    const struct fact_gate *output_check;
     const struct fact_counter *counters;
     const char *const *variables; /* names */
     struct fact_output output[2]; /* stdout, stderr */

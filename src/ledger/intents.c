@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-enum { SLOTS_MOST = 65536, SLOTS_SEEN = 256, INTENT_ID_SIZE = 64 };
+enum { SLOTS_MAX = 65536, SLOTS_SEEN = 256, INTENT_ID_SIZE = 64 };
 enum { SLOT_OPEN = 1, SLOT_LEFT = 2, SETTLE_MS = 1000 };
 enum { XFS_MAGIC = 0x58465342 }; /* not in the kernel's list */
 
@@ -33,7 +33,7 @@ struct slot {
     unsigned char check[8];
     uint64_t log_size; /* records there were: its receipt, if any, stands from there on */
     char id[INTENT_ID_SIZE];
-    char text[INTENT_MOST];
+    char text[INTENT_MAX];
 };
 
 struct intents {
@@ -136,8 +136,8 @@ static int take_slot(struct intents *intents, unsigned *ret_slot, error *err)
         *ret_slot = intents->free_slots[--intents->free_count];
         return 0;
     }
-    if (intents->slot_count == SLOTS_MOST)
-        return fail(err, ERR_BUSY, "%d executions are open at once", SLOTS_MOST);
+    if (intents->slot_count == SLOTS_MAX)
+        return fail(err, ERR_BUSY, "%d executions are open at once", SLOTS_MAX);
     if (intents->free_room == intents->slot_count) { /* room to put every slot back */
         unsigned room = intents->free_room ? 2 * intents->free_room : 64;
         unsigned *more = reallocarray(intents->free_slots, room, sizeof *more);
@@ -179,7 +179,7 @@ int intents_note(struct intents *intents, const struct intent *intent, unsigned 
 {
     const struct bytes *opened = intent->opened;
     struct slot slot = { .is_open = SLOT_OPEN, .log_size = ledger_size(intents->ledger) };
-    if (opened->size > INTENT_MOST || strlen(intent->id) >= INTENT_ID_SIZE)
+    if (opened->size > INTENT_MAX || strlen(intent->id) >= INTENT_ID_SIZE)
         return fail(err, ERR_INTERNAL, "a note of %zu bytes on an open run", opened->size);
     slot.size = (uint32_t) opened->size;
     (void) snprintf(slot.id, sizeof slot.id, "%s", intent->id);
@@ -258,7 +258,7 @@ static int recover_slot(struct ledger *ledger, const struct slot *slot, unsigned
 {
     unsigned char check[8];
     bool told;
-    if ((slot->is_open != SLOT_OPEN && slot->is_open != SLOT_LEFT) || slot->size > INTENT_MOST ||
+    if ((slot->is_open != SLOT_OPEN && slot->is_open != SLOT_LEFT) || slot->size > INTENT_MAX ||
         !memchr(slot->id, '\0', INTENT_ID_SIZE))
         return 0;
     check_slot(slot, check);

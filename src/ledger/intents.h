@@ -10,7 +10,7 @@
 
 struct intents;
 
-enum { INTENT_MOST = 1000 }; /* bytes of a note */
+enum { INTENT_MAX = 1000 }; /* bytes of a note */
 
 /* Makes this daemon's file in `folder`, that of the log. */
 int intents_open(int folder, struct ledger *ledger, struct intents **ret_intents, error *err);

@@ -22,7 +22,7 @@ enum {
     KEY_NAME_SIZE = 26, /* "glovebox/", 16 hex digits and the end */
     KEY_LABEL_SIZE = 21,
     KEY_TEXT_SIZE = 128,
-    KEY_FILE_MOST = 4096,
+    KEY_FILE_MAX = 4096,
 };
 
 struct public_key {

@@ -18,9 +18,9 @@
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 
-enum { LOCK_MOST_MS = 5000, LOCK_LOOK_NS = 100000, ROOM_LOOK_MS = 1000 };
+enum { LOCK_MAX_MS = 5000, LOCK_LOOK_NS = 100000, ROOM_LOOK_MS = 1000 };
 
-static const uint64_t reserve_most = UINT64_C(4) << 20;
+static const uint64_t reserve_max = UINT64_C(4) << 20;
 
 static int read_hash(void *context, uint64_t position, struct merkle_hash *ret, error *err)
 {
@@ -42,22 +42,21 @@ static int read_hash(void *context, uint64_t position, struct merkle_hash *ret, 
 int ledger_lock(struct ledger *ledger, error *err)
 {
     deadline end = { 0 };
-    int64_t most_ms =
-        ledger->settings.lock_most_ms > 0 ? ledger->settings.lock_most_ms : LOCK_MOST_MS;
+    int64_t max_ms = ledger->settings.lock_max_ms > 0 ? ledger->settings.lock_max_ms : LOCK_MAX_MS;
     if (ledger->holder_is_stuck)
-        most_ms /= 10;
+        max_ms /= 10;
     while (flock(ledger->lock, LOCK_EX | LOCK_NB) < 0) {
         if (errno == EINTR)
             continue;
         if (errno != EWOULDBLOCK)
             return fail_os(err, "lock the log");
         if (end.at_ms == 0)
-            end = deadline_in(most_ms);
+            end = deadline_in(max_ms);
         if (deadline_has_passed(end)) {
             ledger->holder_is_stuck = true;
             return fail(err, ERR_BUSY,
                         "another glovebox has held the log for %d ms; is it stopped?",
-                        (int) most_ms);
+                        (int) max_ms);
         }
         (void) nanosleep(&(struct timespec){ .tv_nsec = LOCK_LOOK_NS }, NULL);
     }
@@ -92,7 +91,7 @@ void ledger_unlock(struct ledger *ledger)
 
 static void fill_reserve(struct ledger *ledger)
 {
-    uint64_t size = ledger->settings.reserve ? ledger->settings.reserve : reserve_most;
+    uint64_t size = ledger->settings.reserve ? ledger->settings.reserve : reserve_max;
     struct stat status;
     if (ledger->reserve < 0)
         ledger->reserve = openat(ledger->folder, "reserve", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -203,14 +202,14 @@ static int sign(const struct ledger *ledger, const char *type, const struct byte
     ret->record.size = 0;
     if (envelope_write(&ledger->key, type, payload, &ret->record, err) < 0)
         return -1;
-    if (ret->record.size > RECORD_MOST)
+    if (ret->record.size > RECORD_MAX)
         return fail(err, ERR_TOO_LARGE, "a record of %zu bytes; the log takes %d", ret->record.size,
-                    RECORD_MOST);
+                    RECORD_MAX);
     merkle_leaf(ret->record.data, ret->record.size, &ret->leaf);
     return 0;
 }
 
-void ledger_foresee(struct ledger *ledger, const char *type, const struct bytes *payload)
+void ledger_presign(struct ledger *ledger, const char *type, const struct bytes *payload)
 {
     struct signed_record *ahead = &ledger->ahead;
     error unused;
@@ -317,7 +316,7 @@ int ledger_open(int folder, const struct ledger_settings *settings, struct ledge
     if (!ledger)
         return fail(err, ERR_SYSTEM, "no memory for the log");
     ledger->settings = *settings;
-    ledger->settings.lock_most_ms = 0; /* opening waits for writers that begin and end */
+    ledger->settings.lock_max_ms = 0; /* opening waits for writers that begin and end */
     ledger->folder = ledger->lock = ledger->tree_file = -1;
     ledger->reserve = ledger->segment = -1;
     ledger->tree = (struct merkle_tree){ .read = read_hash, .context = ledger };
@@ -331,7 +330,7 @@ int ledger_open(int folder, const struct ledger_settings *settings, struct ledge
         release(ledger);
         return under(err, "open the log of receipts");
     }
-    ledger->settings.lock_most_ms = settings->lock_most_ms;
+    ledger->settings.lock_max_ms = settings->lock_max_ms;
     *ret_ledger = ledger;
     return 0;
 }
@@ -355,7 +354,7 @@ uint64_t ledger_last_size(const struct ledger *ledger)
     return ledger->last_size;
 }
 
-uint64_t ledger_take_torn(struct ledger *ledger)
+uint64_t ledger_truncate_tail(struct ledger *ledger)
 {
     uint64_t torn = ledger->torn;
     ledger->torn = 0;

@@ -20,12 +20,12 @@
 struct ledger;
 
 struct ledger_settings {
-    bool sync_each;        /* each record is on disk before ledger_commit() returns; else the caller
-                              calls ledger_sync() for groups of them */
-    uint64_t segment_most; /* bytes after which the next segment is begun; 0: 8 MiB */
-    uint64_t keep_most;    /* bytes of segments; see ledger_retention(); 0: all are kept */
-    int64_t lock_most_ms;  /* how long another writer is waited for; 0: 5 s */
-    uint64_t reserve;      /* bytes kept back for the day the disk is full; 0: 4 MiB */
+    bool sync_each;       /* each record is on disk before ledger_commit() returns; else the caller
+                             calls ledger_sync() for groups of them */
+    uint64_t segment_max; /* bytes after which the next segment is begun; 0: 8 MiB */
+    uint64_t keep_max;    /* bytes of segments; see ledger_retention(); 0: all are kept */
+    int64_t lock_max_ms;  /* how long another writer is waited for; 0: 5 s */
+    uint64_t reserve;     /* bytes kept back for the day the disk is full; 0: 4 MiB */
     /* Sees each checkpoint; NULL: nobody does. */
     void (*witness)(void *context, const char *text, size_t size);
     void *witness_context;
@@ -53,7 +53,7 @@ void ledger_abandon(struct ledger *ledger);
 
 /* In place of ledger_commit(): signs this payload for the case that it will be committed, and gives
  * the lock back. ledger_commit() of the very same bytes then finds the work done. */
-void ledger_foresee(struct ledger *ledger, const char *type, const struct bytes *payload);
+void ledger_presign(struct ledger *ledger, const char *type, const struct bytes *payload);
 
 /* Makes a new signing key. The log tells of it by a last record of the old one, whose payload
  * `tell` writes; whoever dies on the way leaves a log with the one or the other. Other writers see
@@ -98,7 +98,7 @@ int ledger_probe(const struct ledger *ledger, error *err);
 bool ledger_has_room(struct ledger *ledger);
 
 /* Bytes that were cut off when the log was opened, or since; 0 if none. Forgets them. */
-uint64_t ledger_take_torn(struct ledger *ledger);
+uint64_t ledger_truncate_tail(struct ledger *ledger);
 
 /* Adds record `index` to `out`. Fails  ERR_NOT_FOUND  it does not exist, or retention took it. */
 int ledger_read(struct ledger *ledger, uint64_t index, struct bytes *out, error *err);

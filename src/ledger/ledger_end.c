@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const uint64_t segment_most = UINT64_C(8) << 20;
+static const uint64_t segment_max = UINT64_C(8) << 20;
 
 int ledger_open_segment(struct ledger *ledger, uint64_t first, int flags, error *err)
 {
@@ -31,7 +31,7 @@ int ledger_open_segment(struct ledger *ledger, uint64_t first, int flags, error 
 /* Stores the hashes that a leaf has completed. */
 int ledger_grow(struct ledger *ledger, const struct merkle_hash *leaf, error *err)
 {
-    struct merkle_hash hashes[MERKLE_GROWTH_MOST];
+    struct merkle_hash hashes[MERKLE_GROWTH_MAX];
     struct merkle_edge edge = ledger->edge;
     size_t count = merkle_edge_add(&edge, leaf, hashes);
     off_t place = (off_t) (merkle_stored(ledger->edge.size) * sizeof *hashes);
@@ -99,7 +99,7 @@ static int walk(struct ledger *ledger, uint64_t index, uint64_t known, error *er
 
 uint64_t ledger_rotates_at(const struct ledger *ledger)
 {
-    return ledger->settings.segment_most ? ledger->settings.segment_most : segment_most;
+    return ledger->settings.segment_max ? ledger->settings.segment_max : segment_max;
 }
 
 /* Takes in what other writers have added. `known`: so many records are in our tree already. */

@@ -31,7 +31,7 @@ struct ledger {
     struct merkle_edge edge;
     struct merkle_tree tree;
     struct merkle_head covered; /* by the last checkpoint that we know */
-    struct signed_record ahead; /* ledger_foresee() */
+    struct signed_record ahead; /* ledger_presign() */
     bool is_suspect;  /* a sync has failed: what it was to bring to disk is not believed */
     bool is_compared; /* what is read again must be whole */
     uint64_t torn;

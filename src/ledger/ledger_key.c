@@ -81,8 +81,8 @@ static int check_room_for_key(struct ledger *ledger, error *err)
     if (!chain)
         return fail(err, ERR_SYSTEM, "no memory for the log's keys");
     int result = key_chain_read(ledger->folder, chain, err);
-    if (result == 0 && chain->count == CHAIN_MOST)
-        result = fail(err, ERR_LIMIT, "the log has had %d keys; begin a new one", CHAIN_MOST);
+    if (result == 0 && chain->count == CHAIN_MAX)
+        result = fail(err, ERR_LIMIT, "the log has had %d keys; begin a new one", CHAIN_MAX);
     free(chain);
     if (result == 0 && !ledger_has_room(ledger))
         result = fail(err, ERR_UNAVAILABLE, "the disk of the log is full: make room there first");

@@ -36,7 +36,7 @@ bool ledger_retention(struct ledger *ledger, uint64_t *ret_first)
     error unused;
     uint64_t *firsts = NULL, kept = 0;
     size_t count = 0;
-    if (ledger->settings.keep_most == 0 ||
+    if (ledger->settings.keep_max == 0 ||
         segments_list(ledger->folder, &firsts, &count, &unused) < 0)
         return false;
     size_t from = count;
@@ -47,7 +47,7 @@ bool ledger_retention(struct ledger *ledger, uint64_t *ret_first)
         if (fstatat(ledger->folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
             break;
         kept += (uint64_t) status.st_size;
-        if (from < count && kept > ledger->settings.keep_most)
+        if (from < count && kept > ledger->settings.keep_max)
             break;
         from--;
     }

@@ -50,7 +50,7 @@ static void remove_folder(int folder)
 
 static struct ledger *open_ledger(int folder)
 {
-    static const struct ledger_settings settings = { .segment_most = 2000, .reserve = 4096 };
+    static const struct ledger_settings settings = { .segment_max = 2000, .reserve = 4096 };
     struct ledger *ledger = NULL;
     error err;
     require(ledger_open(folder, &settings, &ledger, &err) == 0, "%s", err.text);
@@ -160,7 +160,7 @@ TEST(what_a_sync_has_refused_and_is_gone_is_never_signed)
                "it is not believed");
     ledger_close(ledger);
     ledger = open_ledger(folder);
-    expect(ledger_take_torn(ledger) > 0, "and is told as torn by the next");
+    expect(ledger_truncate_tail(ledger) > 0, "and is told as torn by the next");
     expect_whole(ledger, 1);
     ledger_close(ledger);
     remove_folder(folder);
@@ -202,7 +202,8 @@ TEST(what_is_torn_is_cut_off_and_nothing_else)
         place[8] = 1; /* its frame says it is the next record */
         require(pwrite(file, place, (size_t) torn, whole) == torn, "cannot write");
         ledger = open_ledger(folder);
-        expect(ledger_take_torn(ledger) == (uint64_t) torn, "%lld torn bytes", (long long) torn);
+        expect(ledger_truncate_tail(ledger) == (uint64_t) torn, "%lld torn bytes",
+               (long long) torn);
         expect_whole(ledger, 1);
         ledger_close(ledger);
         require(fstat(file, &status) == 0 && status.st_size == whole, "%lld bytes are left",
@@ -213,7 +214,7 @@ TEST(what_is_torn_is_cut_off_and_nothing_else)
 
 TEST(what_a_checkpoint_covers_is_not_cut_off_in_silence)
 {
-    static const struct ledger_settings settings = { .segment_most = 1 << 20 };
+    static const struct ledger_settings settings = { .segment_max = 1 << 20 };
     int folder = make_folder();
     struct ledger *ledger = open_ledger(folder);
     error err;
@@ -450,7 +451,7 @@ static void write_word(struct ledger *ledger, const char *word, bool is_foreseen
                 statement_write_event("test.word", fields, &place, &payload, &err) == 0,
             "%s", err.text);
     if (is_foreseen)
-        ledger_foresee(ledger, TYPE_EVENT, &payload);
+        ledger_presign(ledger, TYPE_EVENT, &payload);
     else
         require(ledger_commit(ledger, TYPE_EVENT, &payload, &err) == 0, "%s", err.text);
 }
@@ -522,7 +523,7 @@ TEST(a_chain_that_cannot_grow_says_why)
     expect_not_added(folder, &record, ERR_SYSTEM, EFBIG);
     require(setrlimit(RLIMIT_FSIZE, &old) == 0, "no limit");
     int file = openat(folder, "key.chain", O_WRONLY | O_CLOEXEC);
-    require(file >= 0 && ftruncate(file, CHAIN_FILE_MOST - 4) == 0, "it does not grow");
+    require(file >= 0 && ftruncate(file, CHAIN_FILE_MAX - 4) == 0, "it does not grow");
     (void) close(file);
     expect_not_added(folder, &record, ERR_LIMIT, 0);
     require(unlinkat(folder, "key.chain", 0) == 0 && symlinkat("x", folder, "key.chain") == 0,

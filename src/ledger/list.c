@@ -32,7 +32,7 @@ void list_row(struct list *list)
     list->count++;
     if (out->failed)
         return;
-    bool fits = out->size - list->start <= list->lists->bytes_most;
+    bool fits = out->size - list->start <= list->lists->bytes_max;
     if (!list->is_cut && fits) {
         list->listed++;
         list->end = out->size;
@@ -46,7 +46,7 @@ void list_row(struct list *list)
 
 static struct list_rest *add_rest(struct lists *lists, const char *name, uint64_t count)
 {
-    assert(lists->cut_count < LISTS_MOST);
+    assert(lists->cut_count < LISTS_MAX);
     struct list_rest *rest = &lists->cut[lists->cut_count++];
     *rest = (struct list_rest){ .name = name, .count = count };
     return rest;

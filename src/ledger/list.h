@@ -1,5 +1,5 @@
 /* list.h - lists in a receipt that a program or a caller can make long: the first rows, as long as
- * they are at most LIST_BYTES_MOST bytes; of a list that is longer also how many rows the whole has
+ * they are at most LIST_BYTES_MAX bytes; of a list that is longer also how many rows the whole has
  * and its SHA-256, so that a record is never larger than the log takes.
  *
  *   See  docs/receipts.md, "Long lists" */
@@ -10,7 +10,7 @@
 
 #include <sodium.h>
 
-enum { LIST_BYTES_MOST = 32 * 1024, LISTS_MOST = 12 };
+enum { LIST_BYTES_MAX = 32 * 1024, LISTS_MAX = 12 };
 
 /* A list that is not whole in the receipt. */
 struct list_rest {
@@ -22,9 +22,9 @@ struct list_rest {
 /* All lists of one receipt. */
 struct lists {
     struct jcs *json;
-    size_t bytes_most; /* of each */
+    size_t bytes_max; /* of each */
     size_t cut_count;
-    struct list_rest cut[LISTS_MOST];
+    struct list_rest cut[LISTS_MAX];
 };
 
 /* One that is being written. */

@@ -76,7 +76,7 @@ void merkle_edge_root(const struct merkle_edge *edge, struct merkle_hash *ret)
 }
 
 size_t merkle_edge_add(struct merkle_edge *edge, const struct merkle_hash *leaf,
-                       struct merkle_hash ret_hashes[MERKLE_GROWTH_MOST])
+                       struct merkle_hash ret_hashes[MERKLE_GROWTH_MAX])
 {
     size_t count = 0;
     ret_hashes[count++] = *leaf;
@@ -136,8 +136,8 @@ static void reverse(struct merkle_proof *proof)
 static int add_range(const struct merkle_tree *tree, uint64_t first, uint64_t size,
                      struct merkle_proof *proof, error *err)
 {
-    if (proof->count == MERKLE_PROOF_MOST)
-        return fail(err, ERR_INTERNAL, "a proof of more than %d hashes", MERKLE_PROOF_MOST);
+    if (proof->count == MERKLE_PROOF_MAX)
+        return fail(err, ERR_INTERNAL, "a proof of more than %d hashes", MERKLE_PROOF_MAX);
     return hash_range(tree, first, size, &proof->hashes[proof->count++], err);
 }
 

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MERKLE_HASH_SIZE = 32, MERKLE_HEX_SIZE = 64, MERKLE_PROOF_MOST = 128 };
+enum { MERKLE_HASH_SIZE = 32, MERKLE_HEX_SIZE = 64, MERKLE_PROOF_MAX = 128 };
 
 struct merkle_hash {
     unsigned char bytes[MERKLE_HASH_SIZE];
@@ -21,7 +21,7 @@ struct merkle_hash {
 
 struct merkle_proof {
     size_t count;
-    struct merkle_hash hashes[MERKLE_PROOF_MOST];
+    struct merkle_hash hashes[MERKLE_PROOF_MAX];
 };
 
 /* Reads stored hash number `position`. */
@@ -52,9 +52,9 @@ void merkle_edge_root(const struct merkle_edge *edge, struct merkle_hash *ret);
 
 /* Adds a leaf. Gives  ret_hashes, to be stored at merkle_stored(size before) on, the leaf first.
  * Returns how many. */
-enum { MERKLE_GROWTH_MOST = 65 };
+enum { MERKLE_GROWTH_MAX = 65 };
 size_t merkle_edge_add(struct merkle_edge *edge, const struct merkle_hash *leaf,
-                       struct merkle_hash ret_hashes[MERKLE_GROWTH_MOST]);
+                       struct merkle_hash ret_hashes[MERKLE_GROWTH_MAX]);
 
 /* The root of the first `size` leaves; of none: the hash of nothing. */
 int merkle_root(const struct merkle_tree *tree, uint64_t size, struct merkle_hash *ret, error *err);

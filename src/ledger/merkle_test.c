@@ -8,10 +8,10 @@
 #include <sodium.h>
 #include <string.h>
 
-enum { TREE_MOST = 40 };
+enum { TREE_MAX = 40 };
 
-static struct merkle_hash stored[2 * TREE_MOST + 8];
-static struct merkle_hash leaves[TREE_MOST];
+static struct merkle_hash stored[2 * TREE_MAX + 8];
+static struct merkle_hash leaves[TREE_MAX];
 
 static int read_stored(void *context, uint64_t position, struct merkle_hash *ret, error *err)
 {
@@ -56,7 +56,7 @@ static void grow(struct merkle_edge *edge, size_t size)
             const char *hex = published[edge->size];
             (void) sodium_hex2bin(data, sizeof data, hex, strlen(hex), NULL, &length, NULL);
         }
-        struct merkle_hash hashes[MERKLE_GROWTH_MOST];
+        struct merkle_hash hashes[MERKLE_GROWTH_MAX];
         uint64_t place = merkle_stored(edge->size);
         merkle_leaf(data, length, &leaves[edge->size]);
         size_t count = merkle_edge_add(edge, &leaves[edge->size], hashes);
@@ -159,21 +159,21 @@ TEST(proofs_are_those_published)
 TEST(every_proof_of_a_small_tree_holds_and_no_other)
 {
     struct merkle_edge edge = { 0 };
-    struct merkle_head heads[TREE_MOST + 1];
+    struct merkle_head heads[TREE_MAX + 1];
     error err;
-    for (size_t size = 0; size <= TREE_MOST; size++) {
+    for (size_t size = 0; size <= TREE_MAX; size++) {
         grow(&edge, size);
         heads[size].size = size;
         merkle_edge_root(&edge, &heads[size].root);
     }
     struct merkle_proof proof;
-    for (size_t size = 1; size <= TREE_MOST; size++)
+    for (size_t size = 1; size <= TREE_MAX; size++)
         for (size_t index = 0; index < size; index++) {
             require(merkle_inclusion(&tree, index, size, &proof, &err) == 0, "%s", err.text);
             expect(merkle_is_included(&leaves[index], index, &heads[size], &proof),
                    "leaf %zu of %zu is not proved", index, size);
             expect(
-                !merkle_is_included(&leaves[(index + 1) % TREE_MOST], index, &heads[size], &proof),
+                !merkle_is_included(&leaves[(index + 1) % TREE_MAX], index, &heads[size], &proof),
                 "another leaf is proved as %zu of %zu", index, size);
             if (proof.count > 0)
                 proof.hashes[proof.count / 2].bytes[31] ^= 1;
@@ -181,7 +181,7 @@ TEST(every_proof_of_a_small_tree_holds_and_no_other)
                        !merkle_is_included(&leaves[index], index, &heads[size], &proof),
                    "a changed proof holds for %zu of %zu", index, size);
         }
-    for (size_t to = 0; to <= TREE_MOST; to++)
+    for (size_t to = 0; to <= TREE_MAX; to++)
         for (size_t from = 0; from <= to; from++) {
             require(merkle_consistency(&tree, from, to, &proof, &err) == 0, "%s", err.text);
             expect(merkle_is_consistent(&heads[from], &heads[to], &proof),
@@ -198,7 +198,7 @@ TEST(every_proof_of_a_small_tree_holds_and_no_other)
 TEST(an_edge_is_found_again_in_the_tree)
 {
     struct merkle_edge edge = { 0 };
-    for (size_t size = 0; size <= TREE_MOST; size++) {
+    for (size_t size = 0; size <= TREE_MAX; size++) {
         struct merkle_edge loaded;
         struct merkle_hash root, again;
         error err;

@@ -80,7 +80,7 @@ int segment_next(const struct segment *segment, uint64_t offset, uint64_t index,
     memcpy(&frame, segment->data + offset, sizeof frame);
     size_t size = le32toh(frame.size);
     if (le32toh(frame.magic) != magic || le64toh(frame.index) != index || size == 0 ||
-        size > RECORD_MOST || segment->size - offset - sizeof frame < size)
+        size > RECORD_MAX || segment->size - offset - sizeof frame < size)
         return SEGMENT_TORN;
     *ret_record = (struct record){ .index = index,
                                    .offset = offset,

@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "ledger/merkle.h"
 
-enum { FRAME_SIZE = 24, RECORD_MOST = 4 * 1024 * 1024, SEGMENT_NAME_SIZE = 25 };
+enum { FRAME_SIZE = 24, RECORD_MAX = 4 * 1024 * 1024, SEGMENT_NAME_SIZE = 25 };
 
 struct record {
     uint64_t index;

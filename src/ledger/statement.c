@@ -230,26 +230,29 @@ static void write_checks(struct jcs *json, const struct receipt_facts *facts)
 
 static void write_gate(struct jcs *json, const struct receipt_facts *facts)
 {
-    if (!facts->gate_verdict) {
+    if (!facts->output_check_verdict) {
         jcs_null_field(json, "gate");
         return;
     }
     jcs_open_field(json, "gate", '{');
-    jcs_text_field(json, "expectation", facts->gate_expectation);
+    jcs_text_field(json, "expectation", facts->output_check_expectation);
     jcs_open_field(json, "findings", '[');
-    size_t listed = is_unknown(facts, facts->gate, facts->gate_count) ? 0 : facts->gate_count;
+    size_t listed = is_unknown(facts, facts->output_check, facts->output_check_count)
+                        ? 0
+                        : facts->output_check_count;
     for (size_t i = 0; i < listed; i++) {
         jcs_open(json, '{');
-        jcs_count_field(json, "line", facts->gate[i].line);
-        jcs_text_field(json, "rule", facts->gate[i].rule);
-        jcs_text_field(json, "where", facts->gate[i].where);
+        jcs_count_field(json, "line", facts->output_check[i].line);
+        jcs_text_field(json, "rule", facts->output_check[i].rule);
+        jcs_text_field(json, "where", facts->output_check[i].where);
         jcs_close(json, '}');
     }
     jcs_close(json, ']');
-    jcs_count_field(json, "unlisted", facts->gate_unlisted + facts->gate_count - listed);
-    jcs_text_field(json, "verdict", facts->gate_verdict);
+    jcs_count_field(json, "unlisted",
+                    facts->output_check_unlisted + facts->output_check_count - listed);
+    jcs_text_field(json, "verdict", facts->output_check_verdict);
     jcs_key(json, "withheld");
-    jcs_flag(json, facts->gate_withheld);
+    jcs_flag(json, facts->output_check_withheld);
     jcs_close(json, '}');
 }
 
@@ -408,7 +411,7 @@ int statement_write(const struct receipt_facts *facts, const struct fact_place *
                     const struct statement_place *place, struct bytes *out, error *err)
 {
     struct jcs json = { 0 };
-    struct lists lists = { .json = &json, .bytes_most = LIST_BYTES_MOST };
+    struct lists lists = { .json = &json, .bytes_max = LIST_BYTES_MAX };
     (void) bytes_reserve(&json.out, 8192);
     jcs_open(&json, '{');
     jcs_text_field(&json, "_type", STATEMENT_TYPE);

@@ -71,7 +71,7 @@ TEST(no_name_and_no_number_makes_a_receipt_too_large)
     struct bytes text = { 0 };
     error err;
     require(statement_write(&facts, &machine, &place, &text, &err) == 0, "%s", err.text);
-    expect(text.size < RECORD_MOST / 8, "it has %zu bytes", text.size);
+    expect(text.size < RECORD_MAX / 8, "it has %zu bytes", text.size);
     expect(count_of(&text, "\"count\":300") == 5, "%zu lists are told by their count",
            count_of(&text, "\"count\":300"));
     bytes_done(&text);
@@ -117,7 +117,7 @@ TEST(rows_are_listed_up_to_the_last_that_fits)
         memset(files[i].sha256, 'a', 64);
     }
     static const char row[] = "{\"bytes\":0,\"commitment\":\"\",\"name\":\"\"},";
-    size_t fit = (LIST_BYTES_MOST + 1) / (sizeof row - 1 + 64 + sizeof name - 1);
+    size_t fit = (LIST_BYTES_MAX + 1) / (sizeof row - 1 + 64 + sizeof name - 1);
     for (size_t count = fit; count <= fit + 1; count++) {
         text.size = 0;
         facts.artifact_count = count;

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { STRIPE = 64, WORKERS_MOST = 64 };
+enum { STRIPE = 64, WORKERS_MAX = 64 };
 
 /* What a worker found out about one record; shared between processes. */
 struct finding {
@@ -276,10 +276,10 @@ static void look_at_share(const struct checking *checking, unsigned worker, unsi
 static int look_at_all(struct checking *checking, bool every_signature, error *err)
 {
     unsigned workers = checking->order->workers;
-    pid_t children[WORKERS_MOST];
+    pid_t children[WORKERS_MAX];
     unsigned started = 0;
-    if (workers > WORKERS_MOST)
-        workers = WORKERS_MOST;
+    if (workers > WORKERS_MAX)
+        workers = WORKERS_MAX;
     if (workers == 0 || checking->record_count < STRIPE)
         workers = 1;
     for (; started + 1 < workers; started++) {
@@ -382,7 +382,7 @@ static int build_tree(struct checking *checking, error *err)
 {
     struct merkle_tree tree = { .read = read_tree, .context = &checking->tree };
     struct merkle_edge edge;
-    struct merkle_hash hashes[MERKLE_GROWTH_MOST];
+    struct merkle_hash hashes[MERKLE_GROWTH_MAX];
     struct verify_report *report = checking->report;
     if (merkle_edge_load(&tree, report->first, &edge, err) < 0) {
         problem(checking, "tree", err->text);
@@ -429,7 +429,7 @@ static void compare_ends(struct checking *checking)
 
 static void read_heads(struct checking *checking)
 {
-    char text[CHECKPOINT_NOTE_MOST + 1] = "";
+    char text[CHECKPOINT_NOTE_MAX + 1] = "";
     const struct verify_order *order = checking->order;
     error err;
     auto_fd file = openat(order->folder, "checkpoint", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -440,7 +440,7 @@ static void read_heads(struct checking *checking)
     else if (key_chain_checkpoint(checking->chain, order->key, text, &checking->head, &err) < 0)
         problem(checking, "checkpoint", err.text);
     if (checking->head.size > 0) /* it vouches for the changes of key that it covers */
-        checking->chain->least = 0;
+        checking->chain->min = 0;
     if (order->kept &&
         key_chain_checkpoint(checking->chain, order->key, order->kept, &checking->kept, &err) < 0)
         problem(checking, "checkpoint that was kept", err.text);
@@ -471,7 +471,7 @@ static void read_keys(struct checking *checking)
         problem(checking, "key", "is none of those that this log has had");
         chain->count = 0;
     }
-    chain->least = number > 0 ? (size_t) number : 0;
+    chain->min = number > 0 ? (size_t) number : 0;
 }
 
 /* What the file says stands in the log as well. */

@@ -108,9 +108,9 @@ int witness_compare(const struct witness_order *order, const struct witness_note
 {
     struct merkle_head head;
     struct merkle_hash root;
-    if (note->size > CHECKPOINT_NOTE_MOST)
+    if (note->size > CHECKPOINT_NOTE_MAX)
         return fail(err, ERR_POLICY, "a checkpoint of %zu bytes; %d are read", note->size,
-                    CHECKPOINT_NOTE_MOST);
+                    CHECKPOINT_NOTE_MAX);
     char *text = strndup(note->text, note->size);
     int result = text ? key_chain_checkpoint(order->chain, order->key, text, &head, err)
                       : fail(err, ERR_SYSTEM, "no memory for a checkpoint");

@@ -12,6 +12,6 @@ enum {
     HOST_ID_BUILDS = HOST_ID_BASE + 2 * HOST_ID_COUNT, /* uid 0 of what runs in template builds */
     HOST_ID_LAST = HOST_ID_BUILDS + HOST_ID_COUNT - 1,
 
-    INSIDE_ID = 1000, /* the only id that exists inside a sandbox */
-    SLOTS_MOST = 60000,
+    AGENT_ID = 1000, /* the only id that exists inside a sandbox */
+    SLOTS_MAX = 60000,
 };

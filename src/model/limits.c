@@ -16,9 +16,9 @@
 #define JSON_NAME_MILLI(name) #name
 
 const struct limit_row limit_rows[LIMITS] = {
-#define LIMIT(name, unit, start, least, most, text)                                     \
-    [LIMIT_##name] = { #name, JSON_NAME_##unit(name),        UNIT_##unit, start, least, \
-                       most,  offsetof(struct limits, name), text },
+#define LIMIT(name, unit, start, min, max, text)                                      \
+    [LIMIT_##name] = { #name, JSON_NAME_##unit(name),        UNIT_##unit, start, min, \
+                       max,   offsetof(struct limits, name), text },
 #include "model/limits.def"
 };
 
@@ -109,24 +109,24 @@ bool limit_may_be_off(enum limit_id id)
     return limit_rows[id].start == 0;
 }
 
-bool limit_exceeds(enum limit_id id, uint64_t value, uint64_t most)
+bool limit_exceeds(enum limit_id id, uint64_t value, uint64_t max)
 {
-    if (limit_may_be_off(id) && (value == 0 || most == 0))
-        return value == 0 && most != 0;
-    return value > most;
+    if (limit_may_be_off(id) && (value == 0 || max == 0))
+        return value == 0 && max != 0;
+    return value > max;
 }
 
 static int check_bounds(enum limit_id id, uint64_t value, error *err)
 {
     const struct limit_row *row = &limit_rows[id];
-    if (value >= row->least && value <= row->most)
+    if (value >= row->min && value <= row->max)
         return 0;
-    char asked[32], least[32], most[32];
+    char asked[32], min[32], max[32];
     limit_print(id, value, asked, sizeof asked);
-    limit_print(id, row->least, least, sizeof least);
-    limit_print(id, row->most, most, sizeof most);
-    return fail(err, ERR_LIMIT, "limit %s cannot be %s; ask for %s to %s", row->name, asked, least,
-                most);
+    limit_print(id, row->min, min, sizeof min);
+    limit_print(id, row->max, max, sizeof max);
+    return fail(err, ERR_LIMIT, "limit %s cannot be %s; ask for %s to %s", row->name, asked, min,
+                max);
 }
 
 int limit_set(struct limits *limits, enum limit_id id, uint64_t value, error *err)
@@ -252,17 +252,17 @@ void limit_sentence(enum limit_id id, uint64_t granted, uint64_t used, uint64_t 
                     sentences[id].before, limit, sentences[id].after, spent, ask);
 }
 
-int limits_check(const struct limits *limits, const struct limits *most, error *err)
+int limits_check(const struct limits *limits, const struct limits *max, error *err)
 {
     for_each(row, limit_rows) {
         enum limit_id id = (enum limit_id)(row - limit_rows);
         uint64_t value = limit_get(limits, id);
         if (check_bounds(id, value, err) < 0)
             return -1;
-        if (limit_exceeds(id, value, limit_get(most, id))) {
+        if (limit_exceeds(id, value, limit_get(max, id))) {
             char asked[32], maximum[32];
             limit_print(id, value, asked, sizeof asked);
-            limit_print(id, limit_get(most, id), maximum, sizeof maximum);
+            limit_print(id, limit_get(max, id), maximum, sizeof maximum);
             return fail(err, ERR_LIMIT, "limit %s of %s is above the maximum of %s", row->name,
                         asked, maximum);
         }

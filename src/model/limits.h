@@ -29,8 +29,8 @@ struct limit_row {
     const char *json_name; /* name with its unit: "memory_bytes", "wall_ms", "cpus", "processes" */
     enum unit unit;
     uint64_t start; /* default */
-    uint64_t least;
-    uint64_t most;
+    uint64_t min;
+    uint64_t max;
     size_t field; /* offset in struct limits */
     const char *text;
 };
@@ -62,7 +62,7 @@ void limit_print(enum limit_id id, uint64_t value, char *text, size_t size);
 bool limit_may_be_off(enum limit_id id);
 
 /* True if `value` gives more than `most` does; zero is the most where it means "not limited". */
-bool limit_exceeds(enum limit_id id, uint64_t value, uint64_t most);
+bool limit_exceeds(enum limit_id id, uint64_t value, uint64_t max);
 
 /* Writes what is told when a run ran into a limit: what happened, what is kept, what to ask for.
  * `maximum` is the policy's; `used` what was used, in the row's unit, 0 if it is not known. */
@@ -71,4 +71,4 @@ void limit_sentence(enum limit_id id, uint64_t granted, uint64_t used, uint64_t 
 
 /* Checks that every limit lies within the row's bounds and is not above `most`.
  * Fails  ERR_LIMIT  for the first that does not. */
-int limits_check(const struct limits *limits, const struct limits *most, error *err);
+int limits_check(const struct limits *limits, const struct limits *max, error *err);

@@ -122,14 +122,14 @@ TEST(every_row_is_whole)
     limits_init(&limits);
     for_each(row, limit_rows) {
         enum limit_id id = (enum limit_id)(row - limit_rows);
-        expect(row->least <= row->start && row->start <= row->most, "%s starts out of bounds",
+        expect(row->min <= row->start && row->start <= row->max, "%s starts out of bounds",
                row->name);
         expect(limit_get(&limits, id) == row->start, "%s is not at its default", row->name);
         expect(limit_find(row->name) == id, "%s is not found", row->name);
         expect(limit_find(row->json_name) == id, "%s is not found", row->json_name);
 
         char text[400] = "";
-        limit_sentence(id, row->most, row->most, row->most, text, sizeof text);
+        limit_sentence(id, row->max, row->max, row->max, text, sizeof text);
         expect(strstr(text, " limit") && strstr(text, "; ask for ") &&
                    strlen(text) + 1 < sizeof text,
                "%s says '%s'", row->name, text);
@@ -175,11 +175,11 @@ TEST(a_limit_keeps_its_bounds)
     expect(limit_set(&limits, LIMIT_output, 0, &err) == 0, "no output may be kept");
 }
 
-TEST(zero_is_the_most_where_it_means_not_limited)
+TEST(zero_is_the_max_where_it_means_not_limited)
 {
     static const struct {
         enum limit_id id;
-        uint64_t value, most;
+        uint64_t value, max;
         bool exceeds;
     } facts[] = {
         { LIMIT_wall, 5, 5, false },          { LIMIT_wall, 6, 5, true },
@@ -189,31 +189,31 @@ TEST(zero_is_the_most_where_it_means_not_limited)
         { LIMIT_disk_read_rate, 0, 1, true }, { LIMIT_artifacts, 1, 0, true },
     };
     for_each(fact, facts)
-        expect(limit_exceeds(fact->id, fact->value, fact->most) == fact->exceeds,
+        expect(limit_exceeds(fact->id, fact->value, fact->max) == fact->exceeds,
                "%s %" PRIu64 " against %" PRIu64, limit_rows[fact->id].name, fact->value,
-               fact->most);
+               fact->max);
     expect(limit_may_be_off(LIMIT_cpus) && !limit_may_be_off(LIMIT_output), "which may be off");
 }
 
 TEST(limits_are_checked_against_a_maximum)
 {
-    struct limits limits, most;
+    struct limits limits, max;
     limits_init(&limits);
-    limits_init(&most);
+    limits_init(&max);
     error err = { 0 };
-    expect(limits_check(&limits, &most, &err) == 0, "defaults: %s", err.text);
+    expect(limits_check(&limits, &max, &err) == 0, "defaults: %s", err.text);
     limits.memory = 512 * MiB;
-    expect(limits_check(&limits, &most, &err) < 0, "memory above the maximum passes");
+    expect(limits_check(&limits, &max, &err) < 0, "memory above the maximum passes");
     expect(strcmp(err.text, "limit memory of 512 MiB is above the maximum of 256 MiB") == 0, "'%s'",
            err.text);
-    most.memory = GiB;
-    expect(limits_check(&limits, &most, &err) == 0, "memory: %s", err.text);
-    most.cpus = 500;
-    expect(limits_check(&limits, &most, &err) < 0, "processors without limit pass");
+    max.memory = GiB;
+    expect(limits_check(&limits, &max, &err) == 0, "memory: %s", err.text);
+    max.cpus = 500;
+    expect(limits_check(&limits, &max, &err) < 0, "processors without limit pass");
     limits.cpus = 500;
-    expect(limits_check(&limits, &most, &err) == 0, "cpus: %s", err.text);
+    expect(limits_check(&limits, &max, &err) == 0, "cpus: %s", err.text);
     limits.inodes = 0;
-    expect(limits_check(&limits, &most, &err) < 0, "a limit below its bound passes");
+    expect(limits_check(&limits, &max, &err) < 0, "a limit below its bound passes");
 }
 
 TEST(a_sentence_says_what_happened_and_what_to_do)
@@ -245,6 +245,6 @@ TEST(a_sentence_says_what_happened_and_what_to_do)
 
 TESTS(CASE(a_limit_is_read_with_its_unit), CASE(a_limit_is_written_for_people),
       CASE(every_row_is_whole), CASE(a_limit_is_found_by_each_of_its_names),
-      CASE(a_limit_keeps_its_bounds), CASE(zero_is_the_most_where_it_means_not_limited),
+      CASE(a_limit_keeps_its_bounds), CASE(zero_is_the_max_where_it_means_not_limited),
       CASE(limits_are_checked_against_a_maximum),
       CASE(a_sentence_says_what_happened_and_what_to_do))

@@ -16,8 +16,8 @@
 #include <string.h>
 
 enum {
-    DELIVERIES_MOST = 256, /* that may wait */
-    UNDER_WAY_MOST = 8,
+    DELIVERIES_MAX = 256, /* that may wait */
+    UNDER_WAY_MAX = 8,
     ATTEMPT_MS = 10000,
     FIRST_PAUSE_MS = 1000,
     LONGEST_PAUSE_MS = 300000,
@@ -39,7 +39,7 @@ struct delivery {
     uv_timer_t timer;
     CURL *easy;
     struct curl_slist *resolved, *headers;
-    struct in6_addr addresses[ADDRESSES_MOST]; /* of this attempt */
+    struct in6_addr addresses[ADDRESSES_MAX]; /* of this attempt */
     struct transfer_place to;
     char body[NOTIFY_BODY_SIZE]; /* of this attempt */
     struct delivery *next;
@@ -92,10 +92,10 @@ static void rest(struct delivery *delivery, uint64_t pause_ms)
 
 static void grow_pause(struct delivery *delivery)
 {
-    uint64_t most = delivery->place == NOTIFY_WITNESS ? WITNESS_LONGEST_PAUSE_MS : LONGEST_PAUSE_MS;
+    uint64_t max = delivery->place == NOTIFY_WITNESS ? WITNESS_LONGEST_PAUSE_MS : LONGEST_PAUSE_MS;
     delivery->pause_ms *= PAUSE_GROWS;
-    if (delivery->pause_ms > most)
-        delivery->pause_ms = most;
+    if (delivery->pause_ms > max)
+        delivery->pause_ms = max;
 }
 
 /* --- how an attempt ends ------------------------------------------------------------------------
@@ -131,7 +131,7 @@ static void has_failed(struct delivery *delivery, unsigned status, const char *c
     const struct notify *notify = delivery->notify;
     bool is_for_nothing = (status >= 300 && status < 400) || status == GONE;
     bool is_last = delivery->place == NOTIFY_WEBHOOK &&
-                   (is_for_nothing || delivery->attempts >= notify->attempts_most);
+                   (is_for_nothing || delivery->attempts >= notify->attempts_max);
     tell(delivery, is_last ? NOTIFY_GAVE_UP : NOTIFY_FAILED, status, cause);
     if (is_last) {
         leave(delivery);
@@ -184,7 +184,7 @@ static size_t ignore_answer(char *data, size_t one, size_t count, void *context)
 
 static void add_header(struct delivery *delivery, const char *name, const char *value)
 {
-    char line[SIGNED_MOST + NOTIFY_ID_SIZE];
+    char line[SIGNED_MAX + NOTIFY_ID_SIZE];
     (void) snprintf(line, sizeof line, "%s: %s", name, value);
     struct curl_slist *longer = curl_slist_append(delivery->headers, line);
     if (longer)
@@ -200,7 +200,7 @@ static void add_headers(struct delivery *delivery)
         add_header(delivery, "Content-Type", "text/plain; charset=utf-8");
         return;
     }
-    char signature[SIGNED_MOST], moment[32];
+    char signature[SIGNED_MAX], moment[32];
     int64_t now_s = wall_clock_ms() / 1000;
     webhook_sign(&delivery->notify->secrets, &delivery->event, now_s, signature);
     (void) snprintf(moment, sizeof moment, "%" PRId64, now_s);
@@ -269,7 +269,7 @@ static struct delivery *next_in_turn(const struct notify *notify)
 static void proceed(struct notify *notify)
 {
     struct delivery *delivery;
-    while (notify->under_way < UNDER_WAY_MOST && (delivery = next_in_turn(notify))) {
+    while (notify->under_way < UNDER_WAY_MAX && (delivery = next_in_turn(notify))) {
         notify->under_way++;
         attempt(delivery);
     }
@@ -313,7 +313,7 @@ void deliver(struct notify *notify, enum notify_place place, const struct notify
         turn_soon(notify);
         return;
     }
-    struct delivery *fresh = place == NOTIFY_WITNESS || notify->waiting < DELIVERIES_MOST
+    struct delivery *fresh = place == NOTIFY_WITNESS || notify->waiting < DELIVERIES_MAX
                                  ? delivery_new(notify, place, event)
                                  : NULL;
     if (!fresh) {

@@ -50,13 +50,13 @@ static int read_arguments(int count, char **words, struct arguments *ret_argumen
 
 static int read_secret(struct notify *notify, const struct arguments *arguments, error *err)
 {
-    static char text[CLOSED_FILE_MOST];
+    static char text[SECRET_FILE_MAX];
     size_t size = 0;
     if (arguments->secret < 0)
         return fail(err, ERR_BAD_REQUEST,
                     "a webhook is signed: name the file of its secret (webhook_secret)");
-    const struct closed_file file = { arguments->secret, "webhook secret", arguments->secret_path };
-    int result = closed_file_read(&file, text, &size, err);
+    const struct secret_file file = { arguments->secret, "webhook secret", arguments->secret_path };
+    int result = secret_file_read(&file, text, &size, err);
     if (result == 0)
         result = webhook_secrets_read(text, size, arguments->secret_path, &notify->secrets, err);
     sodium_memzero(text, sizeof text);
@@ -66,7 +66,7 @@ static int read_secret(struct notify *notify, const struct arguments *arguments,
 /* Everything that is read of files is read here, and closed. */
 static int prepare(struct notify *notify, const struct arguments *arguments, error *err)
 {
-    notify->attempts_most = (unsigned) arguments->attempts;
+    notify->attempts_max = (unsigned) arguments->attempts;
     if (arguments->webhook &&
         (place_read("webhook", arguments->webhook, &notify->places[NOTIFY_WEBHOOK], err) < 0 ||
          read_secret(notify, arguments, err) < 0))

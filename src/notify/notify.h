@@ -15,12 +15,12 @@
 #include <stdint.h>
 #include <uv.h>
 
-enum { URL_MOST = 512, SECRETS_MOST = 2, SECRET_MOST = 64, SIGNED_MOST = 160 };
+enum { URL_MAX = 512, SECRETS_MAX = 2, SECRET_MAX = 64, SIGNED_MAX = 160 };
 
 /* --- place.c: where to ------------------------------------------------------------------------ */
 
 struct place {
-    char url[URL_MOST]; /* "": nowhere */
+    char url[URL_MAX]; /* "": nowhere */
     char host[HOST_NAME_SIZE];
     uint16_t port;
     unsigned known_count; /* addresses that stand in the URL itself: nobody is asked */
@@ -38,8 +38,8 @@ struct webhook_secrets {
     unsigned count; /* while one is exchanged for another, both sign */
     struct {
         size_t size;
-        unsigned char bytes[SECRET_MOST];
-    } list[SECRETS_MOST];
+        unsigned char bytes[SECRET_MAX];
+    } list[SECRETS_MAX];
 };
 
 /* Reads lines "whsec_BASE64" of 24 to 64 bytes; empty ones and those that begin with # say nothing.
@@ -49,7 +49,7 @@ int webhook_secrets_read(const char *text, size_t size, const char *path,
 
 /* Gives  "v1,BASE64" for each secret, with blanks between them. */
 void webhook_sign(const struct webhook_secrets *secrets, const struct notify_event *event,
-                  int64_t time_s, char ret_text[SIGNED_MOST]);
+                  int64_t time_s, char ret_text[SIGNED_MAX]);
 
 /* --- delivery.c: attempts, until it is there or time to give up ---------------------------------
  */
@@ -62,8 +62,8 @@ struct notify {
     struct resolver *resolver;
     struct place places[NOTIFY_PLACES];
     struct webhook_secrets secrets;
-    unsigned attempts_most; /* of one webhook */
-    uv_timer_t turn;        /* looks for who is next */
+    unsigned attempts_max; /* of one webhook */
+    uv_timer_t turn;       /* looks for who is next */
     struct delivery *deliveries;
     unsigned waiting, under_way; /* of webhooks */
     struct delivery *witness;    /* NULL: nothing has to be told */

@@ -7,18 +7,18 @@
 #include <string.h>
 
 static const char prefix[] = "whsec_";
-enum { SECRET_LEAST = 24 };
+enum { SECRET_MIN = 24 };
 
 static int add_line(const char *line, size_t size, struct webhook_secrets *secrets)
 {
     size_t head = sizeof prefix - 1, got = 0;
-    if (size <= head || memcmp(line, prefix, head) != 0 || secrets->count == SECRETS_MOST)
+    if (size <= head || memcmp(line, prefix, head) != 0 || secrets->count == SECRETS_MAX)
         return -1;
     unsigned char *room = secrets->list[secrets->count].bytes;
     const char *end = NULL;
-    if (sodium_base642bin(room, SECRET_MOST, line + head, size - head, NULL, &got, &end,
+    if (sodium_base642bin(room, SECRET_MAX, line + head, size - head, NULL, &got, &end,
                           sodium_base64_VARIANT_ORIGINAL) != 0 ||
-        end != line + size || got < SECRET_LEAST)
+        end != line + size || got < SECRET_MIN)
         return -1;
     secrets->list[secrets->count++].size = got;
     return 0;
@@ -42,7 +42,7 @@ int webhook_secrets_read(const char *text, size_t size, const char *path,
             return fail(err, ERR_BAD_REQUEST,
                         "%s:%u: is no secret; write at most %d lines whsec_BASE64 of %d to %d "
                         "bytes: (echo -n whsec_; openssl rand -base64 32) > FILE",
-                        path, number, SECRETS_MOST, SECRET_LEAST, SECRET_MOST);
+                        path, number, SECRETS_MAX, SECRET_MIN, SECRET_MAX);
         }
     }
     if (secrets.count == 0)
@@ -54,7 +54,7 @@ int webhook_secrets_read(const char *text, size_t size, const char *path,
 }
 
 void webhook_sign(const struct webhook_secrets *secrets, const struct notify_event *event,
-                  int64_t time_s, char ret_text[SIGNED_MOST])
+                  int64_t time_s, char ret_text[SIGNED_MAX])
 {
     char head[NOTIFY_ID_SIZE + 32];
     int head_size = snprintf(head, sizeof head, "%s.%" PRId64 ".", event->id, time_s);
@@ -75,7 +75,7 @@ void webhook_sign(const struct webhook_secrets *secrets, const struct notify_eve
         (void) sodium_bin2base64(base64, sizeof base64, hash, sizeof hash,
                                  sodium_base64_VARIANT_ORIGINAL);
         int more =
-            snprintf(ret_text + used, SIGNED_MOST - used, "%sv1,%s", i > 0 ? " " : "", base64);
+            snprintf(ret_text + used, SIGNED_MAX - used, "%sv1,%s", i > 0 ? " " : "", base64);
         used += (size_t) more;
     }
 }

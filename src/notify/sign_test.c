@@ -12,7 +12,7 @@ TEST(a_signature_is_what_others_expect)
     static const char body[] = "{\"test\": 2432232314}";
     struct webhook_secrets secrets;
     struct notify_event event = { .id = "msg_p5jXN8AQM9LWM0D4loKWxJek", .size = sizeof body - 1 };
-    char text[SIGNED_MOST];
+    char text[SIGNED_MAX];
     error err;
     memcpy(event.body, body, sizeof body - 1);
     expect(webhook_secrets_read(secret, sizeof secret - 1, "file", &secrets, &err) == 0, "%s",
@@ -27,7 +27,7 @@ TEST(two_secrets_sign_both)
                                "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     struct webhook_secrets secrets;
     struct notify_event event = { .id = "msg_1", .size = 2, .body = "{}" };
-    char text[SIGNED_MOST];
+    char text[SIGNED_MAX];
     error err;
     expect(webhook_secrets_read(both, sizeof both - 1, "file", &secrets, &err) == 0, "%s",
            err.text);

@@ -95,7 +95,7 @@ int resolver_open(uv_loop_t *loop, const char *server, struct resolver **ret_res
 static void take_addresses(const struct ares_addrinfo *found, struct in6_addr *addresses,
                            unsigned *count)
 {
-    for (const struct ares_addrinfo_node *node = found->nodes; node && *count < ADDRESSES_MOST;
+    for (const struct ares_addrinfo_node *node = found->nodes; node && *count < ADDRESSES_MAX;
          node = node->ai_next) {
         if (node->ai_family == AF_INET) {
             struct sockaddr_in four;
@@ -112,7 +112,7 @@ static void take_addresses(const struct ares_addrinfo *found, struct in6_addr *a
 static void answer_came(void *context, int status, int timeouts, struct ares_addrinfo *found)
 {
     struct lookup *lookup = context;
-    struct in6_addr addresses[ADDRESSES_MOST];
+    struct in6_addr addresses[ADDRESSES_MAX];
     unsigned count = 0;
     (void) timeouts;
     if (status == ARES_SUCCESS && found)

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-enum { ADDRESSES_MOST = 16 };
+enum { ADDRESSES_MAX = 16 };
 
 struct resolver;
 struct lookup;

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int check(const struct closed_file *closed, const struct stat *facts, error *err)
+static int check(const struct secret_file *closed, const struct stat *facts, error *err)
 {
     if (!S_ISREG(facts->st_mode))
         return fail(err, ERR_BAD_REQUEST, "the %s '%s' is no ordinary file", closed->what,
@@ -17,13 +17,13 @@ static int check(const struct closed_file *closed, const struct stat *facts, err
         return fail(err, ERR_BAD_REQUEST,
                     "the %s '%s' has mode %04o, others may use it; chmod 600 it", closed->what,
                     closed->path, (unsigned) facts->st_mode & 07777U);
-    if (facts->st_size > CLOSED_FILE_MOST)
+    if (facts->st_size > SECRET_FILE_MAX)
         return fail(err, ERR_BAD_REQUEST, "the %s '%s' is larger than %d bytes", closed->what,
-                    closed->path, CLOSED_FILE_MOST);
+                    closed->path, SECRET_FILE_MAX);
     return 0;
 }
 
-int closed_file_read(const struct closed_file *closed, char ret_text[CLOSED_FILE_MOST],
+int secret_file_read(const struct secret_file *closed, char ret_text[SECRET_FILE_MAX],
                      size_t *ret_size, error *err)
 {
     struct stat facts;

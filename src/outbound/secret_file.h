@@ -5,14 +5,14 @@
 
 #include <stddef.h>
 
-enum { CLOSED_FILE_MOST = 65536 };
+enum { SECRET_FILE_MAX = 65536 };
 
-struct closed_file {
+struct secret_file {
     int file;                /* open for reading */
     const char *what, *path; /* for failures: "secrets file" */
 };
 
 /* It must be an ordinary file of root or of this user, and closed to everybody else.
  * Fails  ERR_BAD_REQUEST  the cause and the fix, the file named; ERR_SYSTEM */
-int closed_file_read(const struct closed_file *closed, char ret_text[CLOSED_FILE_MOST],
+int secret_file_read(const struct secret_file *closed, char ret_text[SECRET_FILE_MAX],
                      size_t *ret_size, error *err);

@@ -113,14 +113,14 @@ int network_read(const char *text, unsigned char ret_network[16], unsigned *ret_
         address_map(&four, &address);
     else if (inet_pton(AF_INET6, host, &address) != 1)
         return -1;
-    unsigned most = is_four ? 32 : 128;
-    unsigned prefix = most;
+    unsigned max = is_four ? 32 : 128;
+    unsigned prefix = max;
     if (text[length] == '/') {
         char *end;
         if (text[length + 1] < '0' || text[length + 1] > '9')
             return -1;
         unsigned long read = strtoul(text + length + 1, &end, 10);
-        if (*end || read > most)
+        if (*end || read > max)
             return -1;
         prefix = (unsigned) read;
     }

@@ -8,11 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    EXPIRES_LEAST_MS = 1000,
-    EXPIRES_MOST_MS = 7 * 24 * 3600 * 1000,
-    EXPIRES_MS = 15 * 60 * 1000
-};
+enum { EXPIRES_MIN_MS = 1000, EXPIRES_MAX_MS = 7 * 24 * 3600 * 1000, EXPIRES_MS = 15 * 60 * 1000 };
 
 struct word {
     const char *name;
@@ -108,7 +104,7 @@ static int read_expires(const struct yaml *yaml, const struct yaml_node *value, 
 {
     error unused;
     if (value->kind != YAML_TEXT || limit_parse(LIMIT_wall, value->text, ret_ms, &unused) < 0 ||
-        *ret_ms < EXPIRES_LEAST_MS || *ret_ms > EXPIRES_MOST_MS)
+        *ret_ms < EXPIRES_MIN_MS || *ret_ms > EXPIRES_MAX_MS)
         return yaml_fail(yaml, value, err, "expires is a time from 1s to 168h; write expires: 15m");
     return 0;
 }

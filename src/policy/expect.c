@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BYTES_MOST = 1 << 30, NAME_MOST = 4095 };
+enum { BYTES_MAX = 1 << 30, NAME_BYTES_MAX = 4095 };
 
 const char *expectation_text(struct json_object *value)
 {
@@ -22,7 +22,7 @@ struct wish {
     const char *at; /* "expect.stdout" */
     const char *name, *pattern, *type;
     bool has_schema, says_something;
-    int64_t least, most;
+    int64_t min, max;
 };
 
 static int take_schema(struct wish *wish, struct json_object *value, error *err)
@@ -54,20 +54,20 @@ static int take_size(struct wish *wish, const char *key, struct json_object *val
 {
     wish->says_something = true;
     *ret_bytes = json_object_get_int64(value);
-    return json_object_is_type(value, json_type_int) && *ret_bytes >= 0 && *ret_bytes <= BYTES_MOST
+    return json_object_is_type(value, json_type_int) && *ret_bytes >= 0 && *ret_bytes <= BYTES_MAX
                ? 0
                : fail(err, ERR_BAD_REQUEST, "%s.%s must be a number of bytes, up to %d", wish->at,
-                      key, BYTES_MOST);
+                      key, BYTES_MAX);
 }
 
-static int take_least(struct wish *wish, struct json_object *value, error *err)
+static int take_min(struct wish *wish, struct json_object *value, error *err)
 {
-    return take_size(wish, "min_bytes", value, &wish->least, err);
+    return take_size(wish, "min_bytes", value, &wish->min, err);
 }
 
-static int take_most(struct wish *wish, struct json_object *value, error *err)
+static int take_max(struct wish *wish, struct json_object *value, error *err)
 {
-    return take_size(wish, "max_bytes", value, &wish->most, err);
+    return take_size(wish, "max_bytes", value, &wish->max, err);
 }
 
 /* As the paths of artifacts are written: what has another form would never be met. */
@@ -90,7 +90,7 @@ static int take_path(const struct wish *wish, const char *key, struct json_objec
 {
     const char *path = expectation_text(value);
     *ret_path = path;
-    if (strlen(path) > NAME_MOST || !is_beneath(path))
+    if (strlen(path) > NAME_BYTES_MAX || !is_beneath(path))
         return fail(err, ERR_BAD_REQUEST,
                     "%s.%s must be a path beneath /workspace, such as out/plot.png, without empty, "
                     ". and .. parts",
@@ -132,8 +132,8 @@ static const struct wish_key {
     /* clang-format off */
     { "schema",    OF_ALL,                  take_schema   },
     { "type",      OF_STDOUT | OF_ARTIFACT, take_type     },
-    { "min_bytes", OF_STDOUT | OF_ARTIFACT, take_least    },
-    { "max_bytes", OF_STDOUT | OF_ARTIFACT, take_most     },
+    { "min_bytes", OF_STDOUT | OF_ARTIFACT, take_min    },
+    { "max_bytes", OF_STDOUT | OF_ARTIFACT, take_max     },
     { "name",      OF_ARTIFACT,             take_name     },
     { "pattern",   OF_ARTIFACT,             take_pattern  },
     { "required",  OF_ARTIFACT,             take_required },
@@ -144,7 +144,7 @@ static int read_wish(struct wish *wish, unsigned of, struct json_object *json, e
 {
     if (!json_object_is_type(json, json_type_object))
         return fail(err, ERR_BAD_REQUEST, "'%s' must be an object", wish->at);
-    wish->most = BYTES_MOST;
+    wish->max = BYTES_MAX;
     json_object_object_foreach(json, name, value)
     {
         const struct wish_key *found = NULL;
@@ -164,7 +164,7 @@ static int read_wish(struct wish *wish, unsigned of, struct json_object *json, e
     if (!wish->says_something)
         return fail(err, ERR_BAD_REQUEST, "'%s' expects nothing; say what, or leave it out",
                     wish->at);
-    if (wish->least > wish->most)
+    if (wish->min > wish->max)
         return fail(err, ERR_BAD_REQUEST, "%s.min_bytes is above max_bytes", wish->at);
     return 0;
 }
@@ -186,9 +186,9 @@ static int take_result(struct json_object *value, struct expect_needs *needs, er
 static int take_artifacts(struct json_object *value, struct expect_needs *needs, error *err)
 {
     if (!json_object_is_type(value, json_type_array) ||
-        json_object_array_length(value) > EXPECT_ARTIFACTS_MOST)
+        json_object_array_length(value) > EXPECT_ARTIFACTS_MAX)
         return fail(err, ERR_BAD_REQUEST, "'expect.artifacts' must be a list of up to %d objects",
-                    EXPECT_ARTIFACTS_MOST);
+                    EXPECT_ARTIFACTS_MAX);
     needs->artifacts = true;
     for (size_t i = 0; i < json_object_array_length(value); i++) {
         char at[40];
@@ -245,10 +245,10 @@ static int check_size(struct json_object *json, error *err)
     size_t size = 0;
     if (!json_object_to_json_string_length(json, JSON_C_TO_STRING_PLAIN, &size))
         return fail(err, ERR_SYSTEM, "no memory for an expectation");
-    return size <= EXPECT_BYTES_MOST
+    return size <= EXPECT_BYTES_MAX
                ? 0
                : fail(err, ERR_TOO_LARGE, "'expect' has %zu bytes; %d are allowed", size,
-                      EXPECT_BYTES_MOST);
+                      EXPECT_BYTES_MAX);
 }
 
 int expectation_check(struct json_object *json, struct expect_needs *ret_needs, error *err)

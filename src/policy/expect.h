@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { EXPECT_BYTES_MOST = 256 * 1024, EXPECT_ARTIFACTS_MOST = 64, EXPECT_PATTERN_MOST = 512 };
+enum { EXPECT_BYTES_MAX = 256 * 1024, EXPECT_ARTIFACTS_MAX = 64, EXPECT_PATTERN_MAX = 512 };
 
 /* Checks the whole of it.
  * Gives  *ret_needs.

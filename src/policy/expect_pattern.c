@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { GROUPS_MOST = 20, REPEAT_MOST = 1000 };
+enum { GROUPS_MAX = 20, REPEAT_MAX = 1000 };
 
 struct scan {
     const char *text;
@@ -84,7 +84,7 @@ static bool take_number(struct scan *scan, unsigned *ret_number)
     *ret_number = 0;
     for (; scan->at < scan->size; scan->at++) {
         char digit = scan->text[scan->at];
-        if (digit < '0' || digit > '9' || *ret_number > REPEAT_MOST)
+        if (digit < '0' || digit > '9' || *ret_number > REPEAT_MAX)
             break;
         *ret_number = *ret_number * 10 + (unsigned) (digit - '0');
     }
@@ -94,17 +94,17 @@ static bool take_number(struct scan *scan, unsigned *ret_number)
 /* "{2}", "{2,}", "{2,5}" */
 static bool take_count(struct scan *scan)
 {
-    unsigned least, most;
+    unsigned min, max;
     scan->at++;
-    if (!take_number(scan, &least))
+    if (!take_number(scan, &min))
         return wrong(scan, "has { without a number; write \\{");
-    most = least;
+    max = min;
     if (scan->at < scan->size && scan->text[scan->at] == ',') {
         scan->at++;
-        if (!take_number(scan, &most))
-            most = REPEAT_MOST;
+        if (!take_number(scan, &max))
+            max = REPEAT_MAX;
     }
-    if (least > REPEAT_MOST || most > REPEAT_MOST || most < least)
+    if (min > REPEAT_MAX || max > REPEAT_MAX || max < min)
         return wrong(scan, "repeats something more than 1000 times, or from more to less");
     if (scan->at >= scan->size || scan->text[scan->at] != '}')
         return wrong(scan, "has { without }");
@@ -135,7 +135,7 @@ static bool take_group(struct scan *scan)
             return wrong(scan, "has a group that only some readers have; only ( and (?: are known");
         scan->at += 2;
     }
-    return ++scan->groups <= GROUPS_MOST ? true : wrong(scan, "has groups too deep in each other");
+    return ++scan->groups <= GROUPS_MAX ? true : wrong(scan, "has groups too deep in each other");
 }
 
 static bool take_one(struct scan *scan)
@@ -179,9 +179,9 @@ static bool take_one(struct scan *scan)
 int expectation_check_pattern(const char *pattern, size_t size, error *err)
 {
     struct scan scan = { .text = pattern, .size = size };
-    if (size > EXPECT_PATTERN_MOST)
+    if (size > EXPECT_PATTERN_MAX)
         return fail(err, ERR_BAD_REQUEST, "the pattern has %zu bytes; %d are allowed", size,
-                    EXPECT_PATTERN_MOST);
+                    EXPECT_PATTERN_MAX);
     if (memchr(pattern, '\0', size))
         return fail(err, ERR_BAD_REQUEST, "the pattern has a NUL byte");
     while (scan.at < size && take_one(&scan))

@@ -10,14 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 32, SCHEMAS_MOST = 5000, PLACE_MOST = 120 };
-#define NUMBER_MOST 9007199254740992.0 /* 2^53: beyond it a double does not hold every integer */
+enum { DEPTH_MAX = 32, SCHEMAS_MAX = 5000, PLACE_MAX = 120 };
+#define NUMBER_MAX 9007199254740992.0 /* 2^53: beyond it a double does not hold every integer */
 
 struct walk {
     struct json_object *root;
     unsigned schemas;
-    char
-        place[PLACE_MOST + 64]; /* "expect.stdout.schema/properties/x": its end is cut if need be */
+    char place[PLACE_MAX + 64]; /* "expect.stdout.schema/properties/x": its end is cut if need be */
     error *err;
 };
 
@@ -32,7 +31,7 @@ static int check(struct walk *walk, struct json_object *schema, unsigned depth);
 static size_t enter(struct walk *walk, const char *part)
 {
     size_t before = strlen(walk->place);
-    if (before < PLACE_MOST)
+    if (before < PLACE_MAX)
         (void) snprintf(walk->place + before, sizeof walk->place - before, "/%.40s", part);
     return before;
 }
@@ -49,10 +48,10 @@ static bool is_number(struct json_object *value)
 {
     if (json_object_is_type(value, json_type_int)) { /* larger ones are cut by json-c */
         int64_t number = json_object_get_int64(value);
-        return number <= (int64_t) NUMBER_MOST && number >= -(int64_t) NUMBER_MOST;
+        return number <= (int64_t) NUMBER_MAX && number >= -(int64_t) NUMBER_MAX;
     }
     return json_object_is_type(value, json_type_double) &&
-           fabs(json_object_get_double(value)) <= NUMBER_MOST;
+           fabs(json_object_get_double(value)) <= NUMBER_MAX;
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): the reader of requests bounds the depth */
@@ -208,7 +207,7 @@ static int take_reference(struct walk *walk, struct json_object *value)
 /* --- schemas in schemas -------------------------------------------------------------------------
  */
 
-/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MOST */
+/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
 static int take_schemas(struct walk *walk, struct json_object *value, unsigned depth)
 {
     char number[24];
@@ -224,7 +223,7 @@ static int take_schemas(struct walk *walk, struct json_object *value, unsigned d
     return 0;
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MOST */
+/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
 static int take_named(struct walk *walk, struct json_object *value, bool are_patterns,
                       unsigned depth)
 {
@@ -288,7 +287,7 @@ static const struct keyword *find_keyword(const char *name)
     return NULL;
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MOST */
+/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
 static int check_keyword(struct walk *walk, const struct keyword *keyword,
                          struct json_object *value, unsigned depth)
 {
@@ -301,10 +300,10 @@ static int check_keyword(struct walk *walk, const struct keyword *keyword,
     return take_named(walk, value, keyword->shape == SHAPE_PATTERNED, depth);
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MOST */
+/* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
 static int check(struct walk *walk, struct json_object *schema, unsigned depth)
 {
-    if (depth > DEPTH_MOST || ++walk->schemas > SCHEMAS_MOST)
+    if (depth > DEPTH_MAX || ++walk->schemas > SCHEMAS_MAX)
         return wrong(walk, "is nested deeper than 32 schemas, or there are more than 5000");
     if (json_object_is_type(schema, json_type_boolean))
         return 0;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PORT_HTTP = 80, RATE_MOST = 1000000, IDLE_LEAST_MS = 1000, IDLE_MOST_MS = 3600000 };
+enum { PORT_HTTP = 80, RATE_MAX = 1000000, IDLE_MIN_MS = 1000, IDLE_MAX_MS = 3600000 };
 
 static const char endpoint_characters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
 
@@ -48,7 +48,7 @@ static int read_rate(const struct yaml *yaml, const struct yaml_node *value, str
                      error *err)
 {
     unsigned long rate = 0;
-    if (network_read_number(yaml, value, RATE_MOST, &rate, err) < 0)
+    if (network_read_number(yaml, value, RATE_MAX, &rate, err) < 0)
         return -1;
     item->endpoint.rate = (uint32_t) rate;
     return 0;
@@ -59,7 +59,7 @@ static int read_idle(const struct yaml *yaml, const struct yaml_node *value, str
 {
     uint64_t idle_ms;
     if (value->kind != YAML_TEXT || limit_parse(LIMIT_wall, value->text, &idle_ms, err) < 0 ||
-        idle_ms < IDLE_LEAST_MS || idle_ms > IDLE_MOST_MS)
+        idle_ms < IDLE_MIN_MS || idle_ms > IDLE_MAX_MS)
         return yaml_fail(yaml, value, err, "no time from 1s to 1h; write 30s");
     item->endpoint.idle_ms = (uint32_t) idle_ms;
     return 0;
@@ -77,11 +77,11 @@ static int read_headers(const struct yaml *yaml, const struct yaml_node *value, 
 {
     struct network_endpoint *endpoint = &item->endpoint;
     if (value->kind != YAML_SEQUENCE || value->children == 0 ||
-        value->children > ENDPOINT_HEADERS_MOST)
+        value->children > ENDPOINT_HEADERS_MAX)
         return yaml_fail(yaml, value, err,
                          "headers lists 1 to %d names; write [Authorization], their values belong "
                          "into the secrets file",
-                         ENDPOINT_HEADERS_MOST);
+                         ENDPOINT_HEADERS_MAX);
     for (const struct yaml_node *name = yaml_first(yaml, value); name;
          name = yaml_next(yaml, name)) {
         if (!is_header(name))
@@ -156,9 +156,9 @@ static int read_name(const struct yaml *yaml, const struct yaml_node *key,
     for (unsigned i = 0; i < policy->endpoint_count; i++)
         if (strcmp(policy->endpoints[i].name, endpoint->name) == 0)
             return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", endpoint->name);
-    if (policy->endpoint_count == NETWORK_ENDPOINTS_MOST)
+    if (policy->endpoint_count == NETWORK_ENDPOINTS_MAX)
         return yaml_fail(yaml, key, err, "more than %d endpoints; remove some",
-                         NETWORK_ENDPOINTS_MOST);
+                         NETWORK_ENDPOINTS_MAX);
     return 0;
 }
 

@@ -70,15 +70,15 @@ static int read_addresses(const struct yaml *yaml, const struct yaml_node *value
     return 0;
 }
 
-int network_read_number(const struct yaml *yaml, const struct yaml_node *value, unsigned long most,
+int network_read_number(const struct yaml *yaml, const struct yaml_node *value, unsigned long max,
                         unsigned long *ret_number, error *err)
 {
     char *end = NULL;
     errno = 0;
     if (value->kind == YAML_TEXT && value->text[0] >= '0' && value->text[0] <= '9')
         *ret_number = strtoul(value->text, &end, 10);
-    if (!end || *end || errno != 0 || *ret_number == 0 || *ret_number > most)
-        return yaml_fail(yaml, value, err, "no number from 1 to %lu", most);
+    if (!end || *end || errno != 0 || *ret_number == 0 || *ret_number > max)
+        return yaml_fail(yaml, value, err, "no number from 1 to %lu", max);
     return 0;
 }
 
@@ -86,10 +86,9 @@ static int read_ports(const struct yaml *yaml, const struct yaml_node *value, st
                       error *err)
 {
     struct network_rule *rule = &item->rule;
-    if (value->kind != YAML_SEQUENCE || value->children == 0 ||
-        value->children > NETWORK_PORTS_MOST)
+    if (value->kind != YAML_SEQUENCE || value->children == 0 || value->children > NETWORK_PORTS_MAX)
         return yaml_fail(yaml, value, err, "ports is a list of 1 to %d; write [443]",
-                         NETWORK_PORTS_MOST);
+                         NETWORK_PORTS_MAX);
     for (const struct yaml_node *port = yaml_first(yaml, value); port;
          port = yaml_next(yaml, port)) {
         unsigned long number = 0;
@@ -227,9 +226,9 @@ static int check_item(const struct yaml *yaml, const struct yaml_node *value, st
 int network_add_rule(const struct yaml *yaml, const struct yaml_node *value,
                      const struct network_rule *rule, struct network_policy *policy, error *err)
 {
-    if (policy->count == NETWORK_RULES_MOST)
+    if (policy->count == NETWORK_RULES_MAX)
         return yaml_fail(yaml, value, err, "more than %d rules (each path is one); remove some",
-                         NETWORK_RULES_MOST);
+                         NETWORK_RULES_MAX);
     policy->rules[policy->count++] = *rule;
     return 0;
 }
@@ -260,10 +259,10 @@ int network_file_read_allow(const struct yaml *yaml, const struct yaml_node *val
 static int check_ports(const struct yaml *yaml, const struct yaml_node *value,
                        const struct network_policy *policy, error *err)
 {
-    uint16_t ports[NETWORK_PORTS_MOST];
+    uint16_t ports[NETWORK_PORTS_MAX];
     if (!network_policy_has_all_ports(policy, ports))
         return yaml_fail(yaml, value, err, "more than %d ports in all rules; use fewer",
-                         NETWORK_PORTS_MOST);
+                         NETWORK_PORTS_MAX);
     return 0;
 }
 
@@ -271,9 +270,9 @@ static int check_ports(const struct yaml *yaml, const struct yaml_node *value,
 static int read_sets(const struct yaml *yaml, const struct yaml_node *value,
                      struct network_policy *policy, error *err)
 {
-    if (value->kind != YAML_SEQUENCE || value->children > NETWORK_SETS_MOST)
+    if (value->kind != YAML_SEQUENCE || value->children > NETWORK_SETS_MAX)
         return yaml_fail(yaml, value, err, "sets is a list of at most %d; write [pip]",
-                         NETWORK_SETS_MOST);
+                         NETWORK_SETS_MAX);
     for (const struct yaml_node *name = yaml_first(yaml, value); name;
          name = yaml_next(yaml, name)) {
         if (name->kind != YAML_TEXT || !policy_name_is_valid(name->text))

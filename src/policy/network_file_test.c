@@ -156,10 +156,10 @@ TEST(a_rule_is_written_as_it_holds)
         expect(result == 0, "'%s': %s", fact->text, err.text);
         if (result < 0)
             continue;
-        if (policy.way.count > 0)
-            network_rule_write(&policy.way.rules[policy.way.count - 1], text);
-        expect(policy.way.count == fact->count && strcmp(text, fact->written) == 0,
-               "'%s' gave %u rules, '%s'", fact->text, policy.way.count, text);
+        if (policy.route.count > 0)
+            network_rule_write(&policy.route.rules[policy.route.count - 1], text);
+        expect(policy.route.count == fact->count && strcmp(text, fact->written) == 0,
+               "'%s' gave %u rules, '%s'", fact->text, policy.route.count, text);
     }
 }
 
@@ -181,7 +181,7 @@ TEST(an_endpoint_is_written_as_it_holds)
         error err = { 0 };
         (void) snprintf(file, sizeof file, "%s%s", END, fact->text);
         expect(parse(file, &policy, &err) == 0, "'%s': %s", file, err.text);
-        network_endpoint_write(&policy.way.endpoints[0], text);
+        network_endpoint_write(&policy.route.endpoints[0], text);
         expect(strcmp(text, fact->written) == 0, "'%s' gave '%s'", fact->text, text);
     }
 }
@@ -193,11 +193,11 @@ TEST(bounds_are_what_the_file_says)
     require(parse(HEAD "  allow: [a.b]\n  bytes: 10MiB\n  received: 1GiB\n  connections: 7\n",
                   &policy, &err) == 0,
             "%s", err.text);
-    expect(policy.network == POLICY_NETWORK_RULES && policy.way.sent == 10 << 20 &&
-               policy.way.received == 1 << 30 && policy.way.connections == 7,
-           "%u connections", policy.way.connections);
+    expect(policy.network == POLICY_NETWORK_RULES && policy.route.sent == 10 << 20 &&
+               policy.route.received == 1 << 30 && policy.route.connections == 7,
+           "%u connections", policy.route.connections);
     require(parse(HEAD "  allow: [a.b]\n", &policy, &err) == 0, "%s", err.text);
-    expect(policy.way.connections == NETWORK_CONNECTIONS && policy.way.sent == 0, "defaults");
+    expect(policy.route.connections == NETWORK_CONNECTIONS && policy.route.sent == 0, "defaults");
 }
 
 TEST(a_block_of_addresses_holds_its_own)
@@ -273,9 +273,9 @@ TEST(a_set_is_kept_or_refused)
         expect((result == 0) == !fact->failure, "'%s' gave %d, '%s'", fact->set, result, err.text);
         expect(!fact->failure || strstr(err.text, fact->failure), "'%s': '%s'", fact->set,
                err.text);
-        expect(result < 0 || (policy.way.count == 2 && policy.way.rules[1].from_set == 1 &&
+        expect(result < 0 || (policy.route.count == 2 && policy.route.rules[1].from_set == 1 &&
                               policy.variable_count == 2),
-               "%u rules, %zu variables", policy.way.count, policy.variable_count);
+               "%u rules, %zu variables", policy.route.count, policy.variable_count);
     }
     (void) unlink(file);
     (void) rmdir(place);
@@ -293,8 +293,8 @@ TEST(the_longest_rule_and_endpoint_are_written_whole)
     memset(rule.path, 'p', sizeof rule.path - 1);
     rule.path[sizeof rule.path - 2] = '!';
     rule.methods = UINT32_MAX;
-    rule.port_count = NETWORK_PORTS_MOST;
-    for (unsigned i = 0; i < NETWORK_PORTS_MOST; i++)
+    rule.port_count = NETWORK_PORTS_MAX;
+    for (unsigned i = 0; i < NETWORK_PORTS_MAX; i++)
         rule.ports[i] = (uint16_t) (65000 + i);
     network_rule_write(&rule, text);
     expect(text[strlen(text) - 1] == '!', "cut at '%s'", text);
@@ -310,7 +310,7 @@ TEST(the_longest_rule_and_endpoint_are_written_whole)
     endpoint.url.port = 65535;
     endpoint.rate = 1000000;
     endpoint.idle_ms = 3600000;
-    endpoint.header_count = ENDPOINT_HEADERS_MOST;
+    endpoint.header_count = ENDPOINT_HEADERS_MAX;
     for_each(header, endpoint.headers)
         memset(*header, 'x', sizeof *header - 1);
     network_endpoint_write(&endpoint, text);

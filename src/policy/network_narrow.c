@@ -141,13 +141,13 @@ static int narrow_rule(const struct policy *policy, const struct network_rule *w
                        struct network_policy *narrowed, error *err)
 {
     struct cut cut = { 0 };
-    for (unsigned i = 0; i < policy->way.count; i++) {
+    for (unsigned i = 0; i < policy->route.count; i++) {
         struct network_rule both;
-        if (!cut_rule(wish, &policy->way.rules[i], &both, &cut))
+        if (!cut_rule(wish, &policy->route.rules[i], &both, &cut))
             continue;
-        if (narrowed->count == NETWORK_RULES_MOST)
+        if (narrowed->count == NETWORK_RULES_MAX)
             return fail(err, ERR_POLICY, "network: more than %d rules are left; ask for fewer",
-                        NETWORK_RULES_MOST);
+                        NETWORK_RULES_MAX);
         both.origin = i;
         narrowed->rules[narrowed->count++] = both;
     }
@@ -158,22 +158,22 @@ static int narrow_rule(const struct policy *policy, const struct network_rule *w
 }
 
 static int narrow_amount(const struct policy *policy, const char *name, uint64_t wish,
-                         uint64_t *most, error *err)
+                         uint64_t *max, error *err)
 {
     if (wish == 0)
         return 0;
-    if (*most != 0 && wish > *most)
+    if (*max != 0 && wish > *max)
         return fail(err, ERR_POLICY,
                     "network: %s %llu was asked, policy %s allows %llu; ask for less", name,
-                    (unsigned long long) wish, policy->name, (unsigned long long) *most);
-    *most = wish;
+                    (unsigned long long) wish, policy->name, (unsigned long long) *max);
+    *max = wish;
     return 0;
 }
 
 int network_narrow(const struct policy *policy, const struct network_wish *wish,
                    struct network_policy *ret_narrowed, error *err)
 {
-    const struct network_policy *whole = &policy->way;
+    const struct network_policy *whole = &policy->route;
     uint64_t connections = whole->connections;
     *ret_narrowed = (struct network_policy){ .sent = whole->sent, .received = whole->received };
     if (wish->rules.count == 0)

@@ -18,7 +18,7 @@ static const char file[] =
 /* What is left, a rule after the other; or the failure. */
 static const char *narrowed(const struct policy *policy, const char *text, error *err)
 {
-    static char all[NETWORK_RULES_MOST * (NETWORK_RULE_TEXT + 2)];
+    static char all[NETWORK_RULES_MAX * (NETWORK_RULE_TEXT + 2)];
     static struct network_wish wish;
     static struct network_policy left;
     size_t used = 0;

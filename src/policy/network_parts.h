@@ -6,7 +6,7 @@
 #include "policy/yaml.h"
 
 /* A whole number from 1 to `most`. */
-int network_read_number(const struct yaml *yaml, const struct yaml_node *value, unsigned long most,
+int network_read_number(const struct yaml *yaml, const struct yaml_node *value, unsigned long max,
                         unsigned long *ret_number, error *err);
 
 /* "[GET, HEAD]": adds bits to *methods. */

@@ -19,7 +19,7 @@ static void add_port(uint16_t port, uint16_t *ports, unsigned *count)
     unsigned at = 0;
     while (at < *count && ports[at] < port)
         at++;
-    if ((at < *count && ports[at] == port) || *count == NETWORK_PORTS_MOST)
+    if ((at < *count && ports[at] == port) || *count == NETWORK_PORTS_MAX)
         return;
     memmove(ports + at + 1, ports + at, (*count - at) * sizeof *ports);
     ports[at] = port;
@@ -27,7 +27,7 @@ static void add_port(uint16_t port, uint16_t *ports, unsigned *count)
 }
 
 unsigned network_policy_ports(const struct network_policy *policy,
-                              uint16_t ret_ports[NETWORK_PORTS_MOST])
+                              uint16_t ret_ports[NETWORK_PORTS_MAX])
 {
     unsigned count = policy->listen_count;
     memcpy(ret_ports, policy->listens, sizeof policy->listens);
@@ -59,7 +59,7 @@ const struct network_endpoint *network_rule_endpoint(const struct network_policy
 }
 
 bool network_policy_has_all_ports(const struct network_policy *policy,
-                                  uint16_t ret_ports[NETWORK_PORTS_MOST])
+                                  uint16_t ret_ports[NETWORK_PORTS_MAX])
 {
     unsigned count = network_policy_ports(policy, ret_ports);
     for (unsigned i = 0; i < policy->count; i++)

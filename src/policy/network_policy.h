@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 enum {
-    NETWORK_RULES_MOST = 16,
-    NETWORK_PORTS_MOST = 8, /* of one rule, and of all rules together */
+    NETWORK_RULES_MAX = 16,
+    NETWORK_PORTS_MAX = 8, /* of one rule, and of all rules together */
     NETWORK_PATH_SIZE = 64,
     NETWORK_CONNECTIONS = 32, /* at once, where the policy does not say */
-    NETWORK_ENDPOINTS_MOST = 8,
+    NETWORK_ENDPOINTS_MAX = 8,
     ENDPOINT_NAME_SIZE = 32,
-    ENDPOINT_HEADERS_MOST = 4,
+    ENDPOINT_HEADERS_MAX = 4,
     ENDPOINT_HEADER_SIZE = 48,
     ENDPOINT_IDLE_MS = 120000, /* where the policy does not say */
-    NETWORK_SETS_MOST = 4,
+    NETWORK_SETS_MAX = 4,
     NETWORK_SET_NAME_SIZE = 64, /* as that of a policy */
 };
 
@@ -43,7 +43,7 @@ struct network_rule {
     unsigned char network[16]; /* IPv4 mapped */
     unsigned prefix;
     unsigned port_count;
-    uint16_t ports[NETWORK_PORTS_MOST];
+    uint16_t ports[NETWORK_PORTS_MAX];
     uint32_t methods;             /* bits of enum network_method; 0: all */
     char path[NETWORK_PATH_SIZE]; /* what the path begins with; "": anything */
     bool intercept;    /* its ports carry TLS, which is opened: what is asked within is seen */
@@ -58,7 +58,7 @@ struct network_endpoint {
     uint32_t rate;    /* requests a minute, all runs together; 0: not limited */
     uint32_t idle_ms; /* after so long without a byte either way it ends; 0: ENDPOINT_IDLE_MS */
     unsigned header_count;
-    char headers[ENDPOINT_HEADERS_MOST][ENDPOINT_HEADER_SIZE]; /* whose values are secrets */
+    char headers[ENDPOINT_HEADERS_MAX][ENDPOINT_HEADER_SIZE]; /* whose values are secrets */
     bool has_network; /* the upstream's addresses may lie in this network */
     unsigned char network[16];
     unsigned prefix;
@@ -66,22 +66,22 @@ struct network_endpoint {
 
 struct network_policy {
     unsigned count;
-    struct network_rule rules[NETWORK_RULES_MOST];
+    struct network_rule rules[NETWORK_RULES_MAX];
     unsigned endpoint_count;
-    struct network_endpoint endpoints[NETWORK_ENDPOINTS_MOST];
+    struct network_endpoint endpoints[NETWORK_ENDPOINTS_MAX];
     uint64_t sent;     /* bytes that a run may send, all connections together; 0 = not limited */
     uint64_t received; /* the same that it may receive */
     uint32_t connections;
     unsigned set_count; /* named sets; what they allow is among `rules` (policy/network_set.h) */
-    char sets[NETWORK_SETS_MOST][NETWORK_SET_NAME_SIZE];
+    char sets[NETWORK_SETS_MAX][NETWORK_SET_NAME_SIZE];
     unsigned listen_count; /* ports that are listened on inside, where these are not the rules' */
-    uint16_t listens[NETWORK_PORTS_MOST];
+    uint16_t listens[NETWORK_PORTS_MAX];
     bool is_wish; /* of a request: endpoints are hosts like others */
 };
 
 /* All ports of all rules, each once, in order. Returns how many. */
 unsigned network_policy_ports(const struct network_policy *policy,
-                              uint16_t ret_ports[NETWORK_PORTS_MOST]);
+                              uint16_t ret_ports[NETWORK_PORTS_MAX]);
 
 /* True if TLS is intercepted for some host: the sandbox is given certificates to trust. */
 bool network_policy_intercepts(const struct network_policy *policy);
@@ -95,7 +95,7 @@ const struct network_endpoint *network_rule_endpoint(const struct network_policy
 
 /* The same; false if there are more of them than fit. */
 bool network_policy_has_all_ports(const struct network_policy *policy,
-                                  uint16_t ret_ports[NETWORK_PORTS_MOST]);
+                                  uint16_t ret_ports[NETWORK_PORTS_MAX]);
 
 /* A rule as a person writes it: "api.github.com:443", "*.debian.org:80 GET,HEAD /debian/". Digests
  * of policies are made of these texts: the longest rule and the longest endpoint are written whole.

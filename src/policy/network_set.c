@@ -19,9 +19,9 @@ static int read_variables(const struct yaml *yaml, const struct yaml_node *value
     for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
         const struct yaml_node *text = yaml_next(yaml, key);
         struct policy_variable *variable = &set->variables[set->variable_count];
-        if (set->variable_count == POLICY_VARIABLES_MOST)
+        if (set->variable_count == POLICY_VARIABLES_MAX)
             return yaml_fail(yaml, key, err, "more than %d variables; remove some",
-                             POLICY_VARIABLES_MOST);
+                             POLICY_VARIABLES_MAX);
         if (key->kind != YAML_TEXT || text->kind != YAML_TEXT ||
             key->length >= sizeof variable->name || text->length >= sizeof variable->value)
             return yaml_fail(yaml, key, err, "no variable; write NAME: value");
@@ -41,7 +41,7 @@ static int read_key(const struct yaml *yaml, const struct yaml_node *key,
     const char *name = key->kind == YAML_TEXT ? key->text : "";
     bool is_text = value->kind == YAML_TEXT && !value->empty;
     if (strcmp(name, "allow") == 0)
-        return network_file_read_allow(yaml, value, &set->way, err);
+        return network_file_read_allow(yaml, value, &set->route, err);
     if (strcmp(name, "env") == 0)
         return read_variables(yaml, value, set, err);
     if (strcmp(name, "name") == 0 && is_text && value->length < sizeof set->name)
@@ -69,7 +69,7 @@ static int read_set(const struct yaml *yaml, const char *name, struct network_se
     }
     if (strcmp(set->name, name) != 0)
         return yaml_fail(yaml, root, err, "the name differs from the file's; write name: %s", name);
-    if (set->way.count == 0)
+    if (set->route.count == 0)
         return yaml_fail(yaml, root, err, "the set allows nothing; write allow: [HOST]");
     return 0;
 }
@@ -94,17 +94,17 @@ int network_set_load(const char *path, const char *name, struct network_set *ret
 int network_set_add(const struct network_set *set, unsigned index, struct network_policy *policy,
                     error *err)
 {
-    uint16_t ports[NETWORK_PORTS_MOST];
-    if (policy->count + set->way.count > NETWORK_RULES_MOST)
+    uint16_t ports[NETWORK_PORTS_MAX];
+    if (policy->count + set->route.count > NETWORK_RULES_MAX)
         return fail(err, ERR_BAD_REQUEST, "with set %s there are more than %d rules; remove some",
-                    set->name, NETWORK_RULES_MOST);
-    for (unsigned i = 0; i < set->way.count; i++) {
+                    set->name, NETWORK_RULES_MAX);
+    for (unsigned i = 0; i < set->route.count; i++) {
         struct network_rule *rule = &policy->rules[policy->count++];
-        *rule = set->way.rules[i];
+        *rule = set->route.rules[i];
         rule->from_set = index + 1;
     }
     if (!network_policy_has_all_ports(policy, ports))
         return fail(err, ERR_BAD_REQUEST, "with set %s there are more than %d ports; use fewer",
-                    set->name, NETWORK_PORTS_MOST);
+                    set->name, NETWORK_PORTS_MAX);
     return 0;
 }

@@ -12,9 +12,9 @@
 struct network_set {
     char name[NETWORK_SET_NAME_SIZE];
     char description[POLICY_DESCRIPTION_SIZE];
-    struct network_policy way; /* its rules only */
+    struct network_policy route; /* its rules only */
     size_t variable_count;
-    struct policy_variable variables[POLICY_VARIABLES_MOST];
+    struct policy_variable variables[POLICY_VARIABLES_MAX];
 };
 
 /* Loads the set `name`.

@@ -50,11 +50,11 @@ int limits_ask(struct limits_asked *asked, enum limit_id id, uint64_t value, err
 }
 
 bool policy_bounds_sessions(const struct policy *policy, enum policy_session_bound bound,
-                            uint64_t *ret_most)
+                            uint64_t *ret_max)
 {
     if (!(policy->sessions.given & (UINT64_C(1) << bound)))
         return false;
-    *ret_most = policy->sessions.values[bound];
+    *ret_max = policy->sessions.values[bound];
     return true;
 }
 
@@ -72,15 +72,15 @@ int policy_narrow(const struct policy *policy, const struct limits_asked *asked,
             return -1;
         if (!limit_exceeds(id, value, maximum))
             continue;
-        char wish[32], most[32];
+        char wish[32], max[32];
         limit_print(id, value, wish, sizeof wish);
-        limit_print(id, maximum, most, sizeof most);
+        limit_print(id, maximum, max, sizeof max);
         if (limit_may_be_off(id) && value == 0)
             (void) snprintf(wish, sizeof wish, "no limit");
         return fail(err, ERR_LIMIT,
                     "limit %s: %s was asked, the maximum of policy %s is %s; ask for less or "
                     "choose a wider policy",
-                    row->name, wish, policy->name, most);
+                    row->name, wish, policy->name, max);
     }
     *ret_granted = granted;
     return 0;
@@ -134,9 +134,12 @@ static void write_sessions(FILE *out, const struct policy_sessions *sessions)
     static const struct {
         enum policy_session_bound bound;
         const char *name;
-    } sorted[] = { { SESSIONS_AGE, "age_ms" },          { SESSIONS_IDLE, "idle_ms" },
-                   { SESSIONS_MARKS, "marks" },         { SESSIONS_MARKS_SIZE, "marks_bytes" },
-                   { SESSIONS_MEMORY, "memory_bytes" }, { SESSIONS_MOST, "most" } };
+    } sorted[] = { { SESSIONS_AGE, "age_ms" },
+                   { SESSIONS_IDLE, "idle_ms" },
+                   { SESSIONS_CHECKPOINTS, "checkpoints" },
+                   { SESSIONS_CHECKPOINTS_SIZE, "checkpoints_bytes" },
+                   { SESSIONS_MEMORY, "memory_bytes" },
+                   { SESSIONS_MAX, "most" } };
     const char *before = ",\"sessions\":{";
     for_each(row, sorted) {
         if (!(sessions->given & (UINT64_C(1) << row->bound)))
@@ -150,34 +153,34 @@ static void write_sessions(FILE *out, const struct policy_sessions *sessions)
 
 static void write_network(FILE *out, const struct policy *policy)
 {
-    const struct network_policy *way = &policy->way;
+    const struct network_policy *route = &policy->route;
     if (policy->network != POLICY_NETWORK_RULES) {
         write_text(out, policy->network == POLICY_NETWORK_LOOPBACK ? "loopback" : "none");
         return;
     }
     (void) fputs("{\"allow\":[", out);
-    for (unsigned i = 0; i < way->count; i++) {
+    for (unsigned i = 0; i < route->count; i++) {
         char text[NETWORK_RULE_TEXT];
-        network_rule_write(&way->rules[i], text);
+        network_rule_write(&route->rules[i], text);
         if (i > 0)
             (void) fputc(',', out);
         write_text(out, text);
     }
-    (void) fprintf(out, "],\"bytes\":%llu,\"connections\":%u,", (unsigned long long) way->sent,
-                   way->connections);
-    for (unsigned i = 0; i < way->endpoint_count; i++) {
+    (void) fprintf(out, "],\"bytes\":%llu,\"connections\":%u,", (unsigned long long) route->sent,
+                   route->connections);
+    for (unsigned i = 0; i < route->endpoint_count; i++) {
         char text[NETWORK_RULE_TEXT];
-        network_endpoint_write(&way->endpoints[i], text);
+        network_endpoint_write(&route->endpoints[i], text);
         (void) fputs(i > 0 ? "," : "\"endpoints\":[", out);
         write_text(out, text);
     }
-    (void) fprintf(out, "%s\"received\":%llu", way->endpoint_count > 0 ? "]," : "",
-                   (unsigned long long) way->received);
-    for (unsigned i = 0; i < way->set_count; i++) {
+    (void) fprintf(out, "%s\"received\":%llu", route->endpoint_count > 0 ? "]," : "",
+                   (unsigned long long) route->received);
+    for (unsigned i = 0; i < route->set_count; i++) {
         (void) fputs(i == 0 ? ",\"sets\":[" : ",", out);
-        write_text(out, way->sets[i]);
+        write_text(out, route->sets[i]);
     }
-    (void) fputs(way->set_count > 0 ? "]}" : "}", out);
+    (void) fputs(route->set_count > 0 ? "]}" : "}", out);
 }
 
 /* Nothing, if no file has the key. Words of modules have nothing to escape. */

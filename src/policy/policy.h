@@ -16,15 +16,15 @@
 enum {
     POLICY_NAME_SIZE = 64, /* [a-z0-9-]{1,63} and the end */
     POLICY_DESCRIPTION_SIZE = 256,
-    POLICY_LANGUAGES_MOST = 16,
+    POLICY_LANGUAGES_MAX = 16,
     POLICY_LANGUAGE_SIZE = 32,
-    POLICY_VARIABLES_MOST = 16,
+    POLICY_VARIABLES_MAX = 16,
     POLICY_VARIABLE_NAME_SIZE = 64,
     POLICY_VARIABLE_VALUE_SIZE = 256,
-    POLICY_DIGEST_SIZE = 72,      /* "sha256:" and 64 hex digits and the end */
-    POLICY_FILE_MOST = 64 * 1024, /* bytes */
-    POLICY_PARENTS_MOST = 8,      /* files in one chain of `extends` */
-    POLICY_LIST_MOST = 256,
+    POLICY_DIGEST_SIZE = 72,     /* "sha256:" and 64 hex digits and the end */
+    POLICY_FILE_MAX = 64 * 1024, /* bytes */
+    POLICY_PARENTS_MAX = 8,      /* files in one chain of `extends` */
+    POLICY_LIST_MAX = 256,
     POLICY_EXPECT_SIZE = 16 * 1024, /* of all expectations as JSON, and the end */
 };
 
@@ -44,12 +44,12 @@ struct policy_variable {
 
 /* Bounds of sessions; `given` has a bit for each field that a file states, in this order. */
 enum policy_session_bound {
-    SESSIONS_MOST,       /* alive at once */
-    SESSIONS_IDLE,       /* ms without use after which one ends; a request may ask for less */
-    SESSIONS_AGE,        /* ms after which one ends in any case; the same */
-    SESSIONS_MEMORY,     /* bytes that one may be granted */
-    SESSIONS_MARKS,      /* that one may have at once; 0 is a bound, too: none */
-    SESSIONS_MARKS_SIZE, /* bytes of all marks of one */
+    SESSIONS_MAX,              /* alive at once */
+    SESSIONS_IDLE,             /* ms without use after which one ends; a request may ask for less */
+    SESSIONS_AGE,              /* ms after which one ends in any case; the same */
+    SESSIONS_MEMORY,           /* bytes that one may be granted */
+    SESSIONS_CHECKPOINTS,      /* that one may have at once; 0 is a bound, too: none */
+    SESSIONS_CHECKPOINTS_SIZE, /* bytes of all checkpoints of one */
     SESSIONS_BOUNDS
 };
 
@@ -102,18 +102,18 @@ struct policy {
     char template[POLICY_NAME_SIZE];
     enum policy_network network;
     struct policy_sessions sessions;
-    struct network_policy way; /* with POLICY_NETWORK_RULES */
-    struct precheck precheck;  /* a look at code before it runs */
+    struct network_policy route; /* with POLICY_NETWORK_RULES */
+    struct precheck precheck;    /* a look at code before it runs */
     struct policy_approval approval;
     struct policy_expect expect;
     size_t language_count;
-    char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
+    char languages[POLICY_LANGUAGES_MAX][POLICY_LANGUAGE_SIZE];
     struct limits limits;  /* what a run gets that asks for nothing */
     struct limits maximum; /* what a run may ask for, at most; never below `limits` */
     uint64_t stated; /* bits of enum limit_id: a file states this maximum, children keep to it */
     size_t variable_count;
-    struct policy_variable variables[POLICY_VARIABLES_MOST]; /* `env`, sorted by name */
-    char digest[POLICY_DIGEST_SIZE];                         /* over the canonical rendering */
+    struct policy_variable variables[POLICY_VARIABLES_MAX]; /* `env`, sorted by name */
+    char digest[POLICY_DIGEST_SIZE];                        /* over the canonical rendering */
 };
 
 /* What a request asks of the limits. Zero-filled it asks for nothing. */
@@ -147,14 +147,14 @@ int policy_parse(const struct policy_source *source, struct policy *ret_policy, 
 
 /* Lists the names in a search path, sorted, each once.
  * Gives  *ret_count names; a directory that does not exist counts as empty. */
-int policy_list(const char *path, char ret_names[POLICY_LIST_MOST][POLICY_NAME_SIZE],
+int policy_list(const char *path, char ret_names[POLICY_LIST_MAX][POLICY_NAME_SIZE],
                 size_t *ret_count, error *err);
 
-/* Does a file state this bound? Gives  *ret_most, if so. */
+/* Does a file state this bound? Gives  *ret_max, if so. */
 bool policy_bounds_sessions(const struct policy *policy, enum policy_session_bound bound,
-                            uint64_t *ret_most);
+                            uint64_t *ret_max);
 
-/* A bound as files write it: "marks_size 2GiB". */
+/* A bound as files write it: "checkpoints_size 2GiB". */
 void policy_bound_print(enum policy_session_bound bound, uint64_t value, char *text, size_t size);
 
 /* Grants limits to a request: it may narrow, or ask up to the policy's maximum.

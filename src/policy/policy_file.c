@@ -94,9 +94,9 @@ static int read_languages(const struct yaml *yaml, const struct yaml_node *value
 {
     if (value->kind != YAML_SEQUENCE || value->children == 0)
         return yaml_fail(yaml, value, err, "languages is a list; write [python, bash]");
-    if (value->children > POLICY_LANGUAGES_MOST)
+    if (value->children > POLICY_LANGUAGES_MAX)
         return yaml_fail(yaml, value, err, "more than %d languages; remove some",
-                         POLICY_LANGUAGES_MOST);
+                         POLICY_LANGUAGES_MAX);
     for (const struct yaml_node *item = yaml_first(yaml, value); item;
          item = yaml_next(yaml, item)) {
         char *language = file->languages[file->language_count];
@@ -193,9 +193,9 @@ static int read_network(const struct yaml *yaml, const struct yaml_node *value,
         return 0;
     }
     if (value->kind == YAML_MAPPING) {
-        if (network_file_read(yaml, value, &file->way, err) < 0)
+        if (network_file_read(yaml, value, &file->route, err) < 0)
             return -1;
-        bool is_open = file->way.count > 0 || file->way.set_count > 0;
+        bool is_open = file->route.count > 0 || file->route.set_count > 0;
         file->network = is_open ? POLICY_NETWORK_RULES : POLICY_NETWORK_NONE;
         return 0;
     }
@@ -207,14 +207,15 @@ static int read_network(const struct yaml *yaml, const struct yaml_node *value,
 static const struct session_bound {
     const char *name;
     enum limit_id written_as;
-    uint64_t least, most;
+    uint64_t min, max;
 } session_bounds[SESSIONS_BOUNDS] = {
-    [SESSIONS_MOST] = { "most", LIMIT_processes, 1, 4096 },
+    [SESSIONS_MAX] = { "most", LIMIT_processes, 1, 4096 },
     [SESSIONS_IDLE] = { "idle", LIMIT_wall, 1000, UINT64_C(366) * 24 * 3600 * 1000 },
     [SESSIONS_AGE] = { "age", LIMIT_wall, 1000, UINT64_C(366) * 24 * 3600 * 1000 },
     [SESSIONS_MEMORY] = { "memory", LIMIT_memory, UINT64_C(16) << 20, UINT64_C(1) << 40 },
-    [SESSIONS_MARKS] = { "marks", LIMIT_processes, 0, 16 },
-    [SESSIONS_MARKS_SIZE] = { "marks_size", LIMIT_memory, UINT64_C(1) << 20, UINT64_C(1) << 40 },
+    [SESSIONS_CHECKPOINTS] = { "checkpoints", LIMIT_processes, 0, 16 },
+    [SESSIONS_CHECKPOINTS_SIZE] = { "checkpoints_size", LIMIT_memory, UINT64_C(1) << 20,
+                                    UINT64_C(1) << 40 },
 };
 
 void policy_bound_print(enum policy_session_bound bound, uint64_t value, char *text, size_t size)
@@ -238,17 +239,18 @@ static int read_session_bound(const struct yaml *yaml, const struct yaml_node *k
         if (read_text(yaml, value, text, sizeof text, err) < 0)
             return -1;
         if (limit_parse(bound->written_as, text, &sessions->values[i], err) < 0 ||
-            sessions->values[i] < bound->least || sessions->values[i] > bound->most)
+            sessions->values[i] < bound->min || sessions->values[i] > bound->max)
             return yaml_fail(
                 yaml, value, err,
-                "sessions.%s cannot be '%.20s'; write a number for most and marks, 10m "
-                "for idle and age, 1GiB for memory and marks_size, within bounds",
+                "sessions.%s cannot be '%.20s'; write a number for most and checkpoints, 10m "
+                "for idle and age, 1GiB for memory and checkpoints_size, within bounds",
                 bound->name, text);
         sessions->given |= UINT64_C(1) << i;
         return 0;
     }
-    return yaml_fail(yaml, key, err,
-                     "sessions has most, idle, age, memory, marks, marks_size; remove the others");
+    return yaml_fail(
+        yaml, key, err,
+        "sessions has most, idle, age, memory, checkpoints, checkpoints_size; remove the others");
 }
 
 static int read_sessions(const struct yaml *yaml, const struct yaml_node *value,
@@ -300,9 +302,9 @@ static int read_one_variable(const struct yaml *yaml, const struct yaml_node *ke
     for (size_t i = 0; i < file->variable_count; i++)
         if (strcmp(file->variables[i].name, variable.name) == 0)
             return yaml_fail(yaml, key, err, "'%s' is there twice; remove one", variable.name);
-    if (file->variable_count >= POLICY_VARIABLES_MOST)
+    if (file->variable_count >= POLICY_VARIABLES_MAX)
         return yaml_fail(yaml, key, err, "more than %d variables; remove some",
-                         POLICY_VARIABLES_MOST);
+                         POLICY_VARIABLES_MAX);
     file->variables[file->variable_count++] = variable;
     return 0;
 }

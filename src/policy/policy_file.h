@@ -28,7 +28,7 @@ struct policy_file {
     enum policy_network network;
     struct policy_sessions sessions;
     struct place sessions_place;
-    struct network_policy way;
+    struct network_policy route;
     struct precheck precheck;
     struct precheck_lines precheck_lines;
     struct place precheck_place;
@@ -38,11 +38,11 @@ struct policy_file {
     struct place expect_place;
     int on_fault_line; /* 0: not said */
     size_t language_count;
-    char languages[POLICY_LANGUAGES_MOST][POLICY_LANGUAGE_SIZE];
+    char languages[POLICY_LANGUAGES_MAX][POLICY_LANGUAGE_SIZE];
     struct stated_limits limits;
     struct stated_limits maximum;
     size_t variable_count;
-    struct policy_variable variables[POLICY_VARIABLES_MOST];
+    struct policy_variable variables[POLICY_VARIABLES_MAX];
     int key_lines[POLICY_KEYS]; /* 0: the file does not have the key */
     struct place name_place;
     struct place extends_place;

@@ -24,8 +24,8 @@ struct link {
 
 struct chain {
     size_t count;
-    struct link links[POLICY_PARENTS_MOST + 1]; /* [0] is the policy itself */
-    struct policy merged;                       /* too large for a stack */
+    struct link links[POLICY_PARENTS_MAX + 1]; /* [0] is the policy itself */
+    struct policy merged;                      /* too large for a stack */
 };
 
 static int fail_at(const struct link *link, struct place place, error *err, const char *text)
@@ -40,7 +40,7 @@ static int add_text(struct chain *chain, const char *text, size_t length, error 
 {
     struct link *link = &chain->links[chain->count];
     struct yaml yaml;
-    if (length > POLICY_FILE_MOST)
+    if (length > POLICY_FILE_MAX)
         return fail(err, ERR_BAD_REQUEST, "'%.96s' is larger than 64 KiB; make it smaller",
                     link->label);
     if (yaml_init(&yaml, link->label, text, length, err) < 0)
@@ -107,12 +107,12 @@ static int check_stated(const struct link *link, const struct policy *parent,
     for_each(row, limit_rows) {
         enum limit_id id = (enum limit_id)(row - limit_rows);
         uint64_t bit = UINT64_C(1) << id;
-        uint64_t value = limit_get(&limits->values, id), most = limit_get(&parent->maximum, id);
-        if (!(limits->given & bit) || !(parent->stated & bit) || !limit_exceeds(id, value, most))
+        uint64_t value = limit_get(&limits->values, id), max = limit_get(&parent->maximum, id);
+        if (!(limits->given & bit) || !(parent->stated & bit) || !limit_exceeds(id, value, max))
             continue;
         char asked[32], allowed[32], text[160];
         limit_print(id, value, asked, sizeof asked);
-        limit_print(id, most, allowed, sizeof allowed);
+        limit_print(id, max, allowed, sizeof allowed);
         (void) snprintf(text, sizeof text,
                         "%s.%s %s is above the maximum %s of policy %.32s; lower it", what,
                         row->name, asked, allowed, parent->name);
@@ -143,12 +143,12 @@ static int merge_limits(const struct link *link, struct policy *policy, error *e
             limit_put(&policy->maximum, id, value);
             continue;
         }
-        uint64_t most = limit_get(&policy->maximum, id);
-        if (!limit_exceeds(id, value, most))
+        uint64_t max = limit_get(&policy->maximum, id);
+        if (!limit_exceeds(id, value, max))
             continue;
         char start[32], allowed[32], text[160];
         limit_print(id, value, start, sizeof start);
-        limit_print(id, most, allowed, sizeof allowed);
+        limit_print(id, max, allowed, sizeof allowed);
         (void) snprintf(text, sizeof text,
                         "maximum.%s %s is below limits.%s %s; raise one or lower the other",
                         row->name, allowed, row->name, start);
@@ -171,7 +171,7 @@ static int merge_variables(const struct link *link, struct policy *policy, error
         size_t at = 0;
         while (at < policy->variable_count && strcmp(policy->variables[at].name, given->name) != 0)
             at++;
-        if (at == POLICY_VARIABLES_MOST)
+        if (at == POLICY_VARIABLES_MAX)
             return fail_at(link, link->file.name_place, err,
                            "more than 16 variables with those it extends; remove some");
         policy->variables[at] = *given;
@@ -187,7 +187,7 @@ static void add_variables(struct policy *policy, const struct network_set *set)
 {
     for (size_t i = 0; i < set->variable_count; i++) {
         const struct policy_variable *given = &set->variables[i];
-        bool is_said = policy->variable_count == POLICY_VARIABLES_MOST;
+        bool is_said = policy->variable_count == POLICY_VARIABLES_MAX;
         for (size_t at = 0; at < policy->variable_count && !is_said; at++)
             is_said = strcmp(policy->variables[at].name, given->name) == 0;
         if (!is_said)
@@ -204,10 +204,10 @@ static int add_sets(const struct chain *chain, const char *path, struct policy *
     const struct link *said = &chain->links[0];
     while (said + 1 < chain->links + chain->count && said->file.key_lines[POLICY_KEY_NETWORK] == 0)
         said++;
-    for (unsigned i = 0; i < policy->way.set_count; i++) {
+    for (unsigned i = 0; i < policy->route.set_count; i++) {
         error cause;
-        if (network_set_load(path, policy->way.sets[i], &set, &cause) == 0 &&
-            network_set_add(&set, i, &policy->way, &cause) == 0) {
+        if (network_set_load(path, policy->route.sets[i], &set, &cause) == 0 &&
+            network_set_add(&set, i, &policy->route, &cause) == 0) {
             add_variables(policy, &set);
             continue;
         }
@@ -281,7 +281,7 @@ static int merge(const struct link *link, struct policy *policy, error *err)
         memcpy(policy->template, file->template, sizeof policy->template);
     if (file->network != POLICY_NETWORK_UNSAID) {
         policy->network = file->network;
-        policy->way = file->way;
+        policy->route = file->route;
     }
     if (file->language_count > 0) {
         policy->language_count = file->language_count;
@@ -459,7 +459,7 @@ static void close_directory(DIR **directory)
 }
 
 /* Adds the names of one directory to those found before. */
-static int list_directory(const char *path, char names[POLICY_LIST_MOST][POLICY_NAME_SIZE],
+static int list_directory(const char *path, char names[POLICY_LIST_MAX][POLICY_NAME_SIZE],
                           size_t *count, error *err)
 {
     __attribute__((cleanup(close_directory))) DIR *directory = opendir(path);
@@ -480,15 +480,15 @@ static int list_directory(const char *path, char names[POLICY_LIST_MOST][POLICY_
             known = strcmp(names[i], name) == 0;
         if (known || !policy_name_is_valid(name))
             continue;
-        if (*count == POLICY_LIST_MOST)
+        if (*count == POLICY_LIST_MAX)
             return fail(err, ERR_TOO_LARGE, "more than %d policies in '%s'; remove some",
-                        POLICY_LIST_MOST, path);
+                        POLICY_LIST_MAX, path);
         memcpy(names[(*count)++], name, POLICY_NAME_SIZE);
     }
     return 0;
 }
 
-int policy_list(const char *path, char ret_names[POLICY_LIST_MOST][POLICY_NAME_SIZE],
+int policy_list(const char *path, char ret_names[POLICY_LIST_MAX][POLICY_NAME_SIZE],
                 size_t *ret_count, error *err)
 {
     char directory[PATH_MAX];

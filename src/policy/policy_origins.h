@@ -3,7 +3,7 @@
 
 #include "policy/policy.h"
 
-enum { POLICY_FILES_MOST = POLICY_PARENTS_MOST + 1, POLICY_LABEL_SIZE = 256 };
+enum { POLICY_FILES_MAX = POLICY_PARENTS_MAX + 1, POLICY_LABEL_SIZE = 256 };
 
 /* The keys of a policy file, in the order in which a person writes them. */
 enum policy_key {
@@ -40,15 +40,15 @@ struct policy_origin {
 
 struct policy_origins {
     size_t file_count;
-    char files[POLICY_FILES_MOST][POLICY_LABEL_SIZE]; /* paths; [0] is the policy itself */
+    char files[POLICY_FILES_MAX][POLICY_LABEL_SIZE]; /* paths; [0] is the policy itself */
     struct policy_origin keys[POLICY_KEYS];
     struct policy_origin approval[APPROVAL_PARTS];
-    struct policy_origin expects[POLICY_FILES_MOST]; /* in the order of the list of expectations */
+    struct policy_origin expects[POLICY_FILES_MAX]; /* in the order of the list of expectations */
     struct policy_origin on_fault;
     struct policy_origin limits[LIMITS];
     struct policy_origin maximum[LIMITS];
-    struct policy_origin rules[CHECK_RULES];             /* CHECK_module: modules.others */
-    struct policy_origin modules[PRECHECK_MODULES_MOST]; /* in the order of precheck.modules */
+    struct policy_origin rules[CHECK_RULES];            /* CHECK_module: modules.others */
+    struct policy_origin modules[PRECHECK_MODULES_MAX]; /* in the order of precheck.modules */
 };
 
 /* As policy_load(), with the origins. */

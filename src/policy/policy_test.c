@@ -240,16 +240,17 @@ static const struct {
       "f:4:57: no name of a header" },
     { HEAD "network: {endpoints: {}}\n", "f:4:22: endpoints is a mapping" },
     { HEAD "network: {allow: [a.endpoint]}\n", "f:4:19: names of endpoints belong under" },
-    { HEAD "sessions: {most: 4, idle: 10m, age: 24h, memory: 1GiB, marks: 16, marks_size: 2GiB}\n",
+    { HEAD "sessions: {most: 4, idle: 10m, age: 24h, memory: 1GiB, checkpoints: 16, "
+           "checkpoints_size: 2GiB}\n",
       NULL },
-    { HEAD "sessions: {marks: 0}\n", NULL },
-    { HEAD "sessions: {marks: 17}\n", "f:4:19: sessions.marks cannot be '17'" },
-    { HEAD "sessions: {marks_size: 4}\n", "f:4:24: sessions.marks_size cannot be '4'" },
+    { HEAD "sessions: {checkpoints: 0}\n", NULL },
+    { HEAD "sessions: {checkpoints: 17}\n", "f:4:19: sessions.checkpoints cannot be '17'" },
+    { HEAD "sessions: {checkpoints_size: 4}\n", "f:4:24: sessions.checkpoints_size cannot be '4'" },
     { HEAD "sessions: {most: 0}\n", "f:4:18: sessions.most cannot be '0'" },
     { HEAD "sessions: {idle: 10}\n", "f:4:18: sessions.idle cannot be '10'" },
     { HEAD "sessions: {most: 1, most: 2}\n", "f:4:" },
     { HEAD "sessions: {number: 1}\n",
-      "f:4:12: sessions has most, idle, age, memory, marks, marks_size" },
+      "f:4:12: sessions has most, idle, age, memory, checkpoints, checkpoints_size" },
     { HEAD "sessions: 4\n", "f:4:11: sessions is a mapping" },
     { HEAD "network: all\n", "f:4:10: network has a wrong value" },
     { HEAD "network: [none]\n", "f:4:10: network has a wrong value" },
@@ -310,7 +311,7 @@ TEST(each_key_is_strict)
 
 TEST(a_text_has_a_bound)
 {
-    static char text[POLICY_FILE_MOST + 64];
+    static char text[POLICY_FILE_MAX + 64];
     static struct policy policy;
     error err = { 0 };
     memset(text, 'd', sizeof text);
@@ -405,7 +406,7 @@ TEST(the_first_directory_wins)
            "'%s' %s", policy.description, err.text);
     expect(policy_load(path, "two", &policy, &err) == 0, "%s", err.text);
 
-    static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
+    static char names[POLICY_LIST_MAX][POLICY_NAME_SIZE];
     size_t count = 0;
     expect(policy_list(path, names, &count, &err) == 0 && count == 2, "%zu are listed: %s", count,
            err.text);
@@ -543,7 +544,7 @@ TEST(what_is_installed_is_right)
     require(path, "GLOVEBOX_POLICIES is not set");
     static const struct {
         const char *name, *template;
-        uint64_t wall, memory, most_wall, most_memory;
+        uint64_t wall, memory, max_wall, max_memory;
     } facts[] = {
         { "minimal", "minimal", 10000, 256 * MiB, 10000, 256 * MiB },
         { "data", "python", 30000, 512 * MiB, 600000, 4 * GiB },
@@ -558,16 +559,16 @@ TEST(what_is_installed_is_right)
         if (result < 0)
             continue;
         expect(strcmp(policy.template, fact->template) == 0, "template of %s", fact->name);
-        expect(policy.limits.wall == fact->wall && policy.maximum.wall == fact->most_wall &&
+        expect(policy.limits.wall == fact->wall && policy.maximum.wall == fact->max_wall &&
                    policy.limits.memory == fact->memory &&
-                   policy.maximum.memory == fact->most_memory,
+                   policy.maximum.memory == fact->max_memory,
                "limits of %s", fact->name);
         expect(policy_allows_language(&policy, "python") && policy_allows_language(&policy, "bash"),
                "languages of %s", fact->name);
         expect(limits_check(&policy.limits, &policy.maximum, &err) == 0, "%s: %s", fact->name,
                err.text);
     }
-    static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
+    static char names[POLICY_LIST_MAX][POLICY_NAME_SIZE];
     size_t count = 0;
     error err = { 0 };
     expect(policy_list(path, names, &count, &err) == 0 && count == 4, "%zu are installed", count);

@@ -56,7 +56,7 @@ static struct precheck_module *find(struct precheck *precheck, const char *name)
 
 int precheck_add_module(struct precheck *precheck, const char *name, enum check_decision decision)
 {
-    if (precheck->module_count == PRECHECK_MODULES_MOST || strlen(name) >= PRECHECK_MODULE_SIZE ||
+    if (precheck->module_count == PRECHECK_MODULES_MAX || strlen(name) >= PRECHECK_MODULE_SIZE ||
         find(precheck, name))
         return -1;
     struct precheck_module *module = &precheck->modules[precheck->module_count++];
@@ -97,12 +97,12 @@ enum check_decision precheck_decide(const struct precheck *precheck, enum check_
 }
 
 static int fail_laxer(const char *what, const char *name, enum check_decision asked,
-                      enum check_decision least, error *err)
+                      enum check_decision min, error *err)
 {
     return fail(err, ERR_BAD_REQUEST,
                 "precheck.%s%s is '%s', and the policy that this one extends says '%s'; a policy "
                 "may only be stricter",
-                what, name, check_decision_name(asked), check_decision_name(least));
+                what, name, check_decision_name(asked), check_decision_name(min));
 }
 
 static int merge_module(struct precheck *precheck, const struct precheck_module *over, error *err)
@@ -122,7 +122,7 @@ static int merge_module(struct precheck *precheck, const struct precheck_module 
     else if (precheck_add_module(precheck, over->name, (enum check_decision) over->decision) < 0)
         return fail(err, ERR_BAD_REQUEST,
                     "precheck.modules lists more than %d with those it extends; remove some",
-                    PRECHECK_MODULES_MOST);
+                    PRECHECK_MODULES_MAX);
     for (size_t i = 0; i < precheck->module_count; i++)
         if (strcmp(precheck->modules[i].name, over->name) == 0)
             precheck->modules[i].bound = bound;

@@ -18,7 +18,7 @@ enum check_rule {
     CHECK_RULES
 };
 
-enum { PRECHECK_MODULES_MOST = 64, PRECHECK_MODULE_SIZE = 48 };
+enum { PRECHECK_MODULES_MAX = 64, PRECHECK_MODULE_SIZE = 48 };
 
 struct precheck_module {
     char name[PRECHECK_MODULE_SIZE]; /* "os" stands for "os.path" too */
@@ -32,7 +32,7 @@ struct precheck {
     uint32_t stated;                  /* bits of enum check_rule: a file says its decision */
     unsigned char rules[CHECK_RULES]; /* enum check_decision */
     size_t module_count;
-    struct precheck_module modules[PRECHECK_MODULES_MOST]; /* that are listed, sorted by name */
+    struct precheck_module modules[PRECHECK_MODULES_MAX]; /* that are listed, sorted by name */
 };
 
 struct check_row {

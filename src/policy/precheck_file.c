@@ -18,7 +18,7 @@ struct reading {
     struct {
         char name[PRECHECK_MODULE_SIZE];
         int line;
-    } modules[PRECHECK_MODULES_MOST]; /* as they come */
+    } modules[PRECHECK_MODULES_MAX]; /* as they come */
 };
 
 static int read_decision(const struct reading *reading, const struct yaml_node *value,
@@ -59,9 +59,9 @@ static int read_module(struct reading *reading, const struct yaml_node *item,
         return yaml_fail(reading->yaml, item, err,
                          "no name of a module; write numpy or os.path, at most %d bytes",
                          PRECHECK_MODULE_SIZE - 1);
-    if (precheck->module_count == PRECHECK_MODULES_MOST)
+    if (precheck->module_count == PRECHECK_MODULES_MAX)
         return yaml_fail(reading->yaml, item, err, "more than %d modules; remove some",
-                         PRECHECK_MODULES_MOST);
+                         PRECHECK_MODULES_MAX);
     size_t at = precheck->module_count;
     if (precheck_add_module(precheck, item->text, decision) < 0)
         return yaml_fail(reading->yaml, item, err, "'%s' is listed twice; remove one", item->text);

@@ -7,7 +7,7 @@
 /* Where a file says what: for those who explain it. 0: it does not. */
 struct precheck_lines {
     int rules[CHECK_RULES];
-    int modules[PRECHECK_MODULES_MOST]; /* in the order of precheck.modules */
+    int modules[PRECHECK_MODULES_MAX]; /* in the order of precheck.modules */
 };
 
 int precheck_file_read(const struct yaml *yaml, const struct yaml_node *value,

@@ -33,12 +33,12 @@ int search_path_read(int fd, const char *label, char **ret_text, size_t *ret_len
         return fail_os(err, "look at '%s'", label);
     if (!S_ISREG(about.st_mode))
         return fail(err, ERR_BAD_REQUEST, "'%s' is no regular file; give a policy file", label);
-    auto_text text = malloc(POLICY_FILE_MOST + 1);
+    auto_text text = malloc(POLICY_FILE_MAX + 1);
     if (!text)
         return fail(err, ERR_INTERNAL, "out of memory");
     size_t length = 0;
     for (;;) {
-        ssize_t got = read(fd, text + length, POLICY_FILE_MOST + 1 - length);
+        ssize_t got = read(fd, text + length, POLICY_FILE_MAX + 1 - length);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -46,7 +46,7 @@ int search_path_read(int fd, const char *label, char **ret_text, size_t *ret_len
         if (got == 0)
             break;
         length += (size_t) got;
-        if (length > POLICY_FILE_MOST)
+        if (length > POLICY_FILE_MAX)
             return fail(err, ERR_BAD_REQUEST, "'%s' is larger than 64 KiB; make it smaller", label);
     }
     *ret_text = take_text(&text);

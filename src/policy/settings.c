@@ -14,8 +14,8 @@
 enum { RESTART = 0, RELOAD = 1 };
 
 const struct setting_row setting_rows[SETTINGS] = {
-#define SETTING(key, flag, type, start, least, most, when, text) \
-    [SETTING_##key] = { #key, flag, SETTING_##type, start, least, most, when, text },
+#define SETTING(key, flag, type, start, min, max, when, text) \
+    [SETTING_##key] = { #key, flag, SETTING_##type, start, min, max, when, text },
 #include "policy/settings.def"
 };
 
@@ -63,10 +63,10 @@ static int read_count(const struct setting_row *row, const char *value, uint64_t
     char *end = NULL;
     errno = 0;
     unsigned long long number = strtoull(value, &end, 10);
-    if (*value < '0' || *value > '9' || *end || errno != 0 || number < row->least ||
-        number > row->most)
+    if (*value < '0' || *value > '9' || *end || errno != 0 || number < row->min ||
+        number > row->max)
         return fail(err, ERR_BAD_REQUEST, "%s must be %" PRIu64 " to %" PRIu64 ", not '%.40s'",
-                    row->key, row->least, row->most, value);
+                    row->key, row->min, row->max, value);
     *ret_number = number;
     return 0;
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SETTING_SIZE = 256, SETTING_ORIGIN_SIZE = 160, SETTINGS_TEXT_MOST = 4096 };
+enum { SETTING_SIZE = 256, SETTING_ORIGIN_SIZE = 160, SETTINGS_TEXT_MAX = 4096 };
 
 enum setting_id {
 #define SETTING(key, ...) SETTING_##key,
@@ -21,7 +21,7 @@ struct setting_row {
     const char *key, *flag;
     enum setting_type type;
     const char *start;
-    uint64_t least, most;
+    uint64_t min, max;
     bool reloads; /* a running daemon takes a change */
     const char *text;
 };

@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-    LABEL_MOST = 96,                 /* leaves room for the cause */
-    ENDS_MOST = 2 * YAML_NODES_MOST, /* bytes that end texts: NUL, after a block a line feed too */
+    LABEL_MAX = 96,                /* leaves room for the cause */
+    ENDS_MAX = 2 * YAML_NODES_MAX, /* bytes that end texts: NUL, after a block a line feed too */
 };
 
 struct builder {
@@ -23,8 +23,8 @@ struct builder {
     size_t length;
     size_t
         text_used; /* of yaml->texts, which has room for all of the file and an end for each node */
-    unsigned open[YAML_DEPTH_MOST];       /* the mappings and sequences around the next node */
-    unsigned last_child[YAML_DEPTH_MOST]; /* of each of them */
+    unsigned open[YAML_DEPTH_MAX];       /* the mappings and sequences around the next node */
+    unsigned last_child[YAML_DEPTH_MAX]; /* of each of them */
     int depth;
     int line, column; /* of the event at hand */
     bool has_root;
@@ -34,9 +34,9 @@ struct builder {
 static int fail_at(const char *label, int line, int column, error *err, const char *text)
 {
     size_t length = strlen(label);
-    bool cut = length > LABEL_MOST;
+    bool cut = length > LABEL_MAX;
     return fail(err, ERR_BAD_REQUEST, "%s%s:%d:%d: %s", cut ? "..." : "",
-                label + (cut ? length - LABEL_MOST : 0), line, column, text);
+                label + (cut ? length - LABEL_MAX : 0), line, column, text);
 }
 
 int yaml_fail(const struct yaml *yaml, const struct yaml_node *node, error *err, const char *format,
@@ -83,7 +83,7 @@ static int check_text(const char *label, const char *text, size_t length, error 
 static int add_node(struct builder *builder, enum yaml_kind kind, error *err)
 {
     struct yaml *yaml = builder->yaml;
-    if (yaml->count >= YAML_NODES_MOST)
+    if (yaml->count >= YAML_NODES_MAX)
         return refuse(builder, err, "more than 2048 values; make the file smaller");
     if (builder->depth == 0 && builder->has_root)
         return refuse(builder, err, "a second document; one file holds one");
@@ -110,7 +110,7 @@ static int add_node(struct builder *builder, enum yaml_kind kind, error *err)
 
 static int open_node(struct builder *builder, enum yaml_kind kind, error *err)
 {
-    if (builder->depth >= YAML_DEPTH_MOST)
+    if (builder->depth >= YAML_DEPTH_MAX)
         return refuse(builder, err, "nested too deeply; 24 levels are read");
     if (add_node(builder, kind, err) < 0)
         return -1;
@@ -208,7 +208,7 @@ static int add_text(struct builder *builder, struct fy_token *token, error *err)
         return decode(builder, FYSS_PLAIN, "", 0, err);
     enum fy_scalar_style style = fy_token_scalar_style(token);
     /* Texts do not overlap, so that they always have room; this does not rely on it. */
-    size_t room = builder->length + ENDS_MOST - builder->text_used;
+    size_t room = builder->length + ENDS_MAX - builder->text_used;
     if (start->input_pos > end->input_pos || end->input_pos > builder->length ||
         end->input_pos - start->input_pos + 2 > room)
         return refuse(builder, err, "a text that cannot be found again; write it in quotes");
@@ -346,8 +346,8 @@ int yaml_init(struct yaml *ret_yaml, const char *label, const char *text, size_t
         return -1;
     struct yaml yaml = {
         .label = label,
-        .nodes = calloc(YAML_NODES_MOST, sizeof *yaml.nodes),
-        .texts = malloc(length + ENDS_MOST),
+        .nodes = calloc(YAML_NODES_MAX, sizeof *yaml.nodes),
+        .texts = malloc(length + ENDS_MAX),
     };
     struct builder builder = {
         .yaml = &yaml,

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { YAML_DEPTH_MOST = 24, YAML_NODES_MOST = 2048 };
+enum { YAML_DEPTH_MAX = 24, YAML_NODES_MAX = 2048 };
 
 enum yaml_kind { YAML_TEXT, YAML_SEQUENCE, YAML_MAPPING };
 

@@ -14,7 +14,7 @@ extern const char __executable_start[], _end[]; /* of the linker: where this pro
 
 char restore_stack[STACK_BYTES] __attribute__((aligned(16)));
 static struct plan plan;
-static int32_t objects[IMAGE_OBJECTS_MOST];
+static int32_t objects[IMAGE_OBJECTS_MAX];
 
 /* The stack that the kernel gave us goes with everything else. */
 #if defined __x86_64__

@@ -13,9 +13,9 @@
 #define USER_TO ((UINT64_C(1) << 47) - 4096)
 #endif
 
-enum { USER_FROM = 4096, SPECIAL_MOST = 1 << 20 };
+enum { USER_FROM = 4096, SPECIAL_MAX = 1 << 20 };
 
-#define OBJECT_MOST (UINT64_C(1) << 40)
+#define OBJECT_MAX (UINT64_C(1) << 40)
 
 static bool is_range(uint64_t start, uint64_t end, uint64_t page)
 {
@@ -39,7 +39,7 @@ static const char *special_fault(const struct image_head *head)
         const struct image_special *one = &head->specials[i];
         if (one->start == 0 && one->end == 0)
             continue;
-        if (!is_range(one->start, one->end, head->page) || one->end - one->start > SPECIAL_MOST ||
+        if (!is_range(one->start, one->end, head->page) || one->end - one->start > SPECIAL_MAX ||
             is_ours(one->start, one->end))
             return "the kernel's own pages lie where they cannot";
         for (unsigned other = 0; other < i; other++)
@@ -59,9 +59,9 @@ const char *head_fault(const struct image_head *head)
     uint32_t page = head->page; /* a wrong one the kernel will not map */
     if (head->machine != IMAGE_MACHINE || page < 4096 || page > 65536 || (page & (page - 1)) != 0)
         return "it is an image of another machine";
-    if (head->areas == 0 || head->areas > IMAGE_AREAS_MOST)
+    if (head->areas == 0 || head->areas > IMAGE_AREAS_MAX)
         return "it has no memory, or too many pieces of it";
-    if (head->names == 0 || head->names > IMAGE_NAMES_MOST)
+    if (head->names == 0 || head->names > IMAGE_NAMES_MAX)
         return "it has no names, or too many";
     if (head->bytes % page != 0 || head->runs > head->bytes / page)
         return "its bytes are no whole pages";
@@ -77,8 +77,8 @@ static const char *file_fault(const struct plan *plan, const struct image_area *
         return "a file's name does not begin at the root";
     if (area->offset % plan->head.page != 0 || area->offset > (UINT64_C(1) << 62))
         return "a file begins amid a page";
-    if (area->kind == IMAGE_SHARED && (area->object >= IMAGE_OBJECTS_MOST ||
-                                       area->size > OBJECT_MOST || area->offset > area->size))
+    if (area->kind == IMAGE_SHARED &&
+        (area->object >= IMAGE_OBJECTS_MAX || area->size > OBJECT_MAX || area->offset > area->size))
         return "shared memory is too large";
     if (area->kind == IMAGE_OPEN && area->is_filled)
         return "a file that is shared comes with bytes";

@@ -8,8 +8,8 @@
 /* What was read of the image before its bytes: the plan of the address space. */
 struct plan {
     struct image_head head;
-    struct image_area areas[IMAGE_AREAS_MOST];
-    char names[IMAGE_NAMES_MOST];
+    struct image_area areas[IMAGE_AREAS_MAX];
+    char names[IMAGE_NAMES_MAX];
 };
 
 /* Says in one line what is wrong, about what (NULL: nothing) and the errno behind it (0: none). */
@@ -39,7 +39,7 @@ const char *run_fault(const struct plan *plan, struct progress *progress,
 void clear_space(const struct plan *plan, uint64_t end);
 
 /* Makes the address space of the plan; then reads the batches of runs into it; then sets its final
- * protection. Gives the descriptors of shared memory, IMAGE_OBJECTS_MOST of them, -1 if unused. */
+ * protection. Gives the descriptors of shared memory, IMAGE_OBJECTS_MAX of them, -1 if unused. */
 void map_areas(const struct plan *plan, int32_t *objects);
 void fill_areas(const struct plan *plan);
 void protect_areas(const struct plan *plan);

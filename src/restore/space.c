@@ -12,7 +12,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-enum { RANGES_MOST = 64, MAPS_MOST = 32768 };
+enum { RANGES_MAX = 64, MAPS_MAX = 32768 };
 
 /* While pages are moved they wait here: behind any break that the kernel can have given us. */
 #define WAITING_FROM (IMAGE_RESTORE_TO - (UINT64_C(16) << 20))
@@ -48,8 +48,8 @@ static size_t read_maps(char *text)
         give_up("cannot see its own memory", NULL, -file);
     size_t size = 0;
     for (;;) {
-        long got = kernel(SYS_read, file, (long) (text + size), (long) (MAPS_MOST - size));
-        if (kernel_failed(got) || size == MAPS_MOST)
+        long got = kernel(SYS_read, file, (long) (text + size), (long) (MAPS_MAX - size));
+        if (kernel_failed(got) || size == MAPS_MAX)
             give_up("cannot see its own memory", NULL, -got);
         if (got == 0)
             break;
@@ -63,7 +63,7 @@ static size_t read_maps(char *text)
  * Gives how many those are. */
 static unsigned look_around(uint64_t end, struct range *specials, struct range *rest)
 {
-    static char maps[MAPS_MOST];
+    static char maps[MAPS_MAX];
     size_t size = read_maps(maps);
     unsigned count = 0;
     for (const char *line = maps, *next; line < maps + size; line = next) {
@@ -81,7 +81,7 @@ static unsigned look_around(uint64_t end, struct range *specials, struct range *
         bool is_self = range.start >= IMAGE_RESTORE_FROM && range.end <= end;
         if (is_special || is_self)
             continue;
-        if (count == RANGES_MOST)
+        if (count == RANGES_MAX)
             give_up("has more memory than it was given", NULL, 0);
         rest[count++] = range;
     }
@@ -129,7 +129,7 @@ static void close_break(uint64_t page)
 
 void clear_space(const struct plan *plan, uint64_t end)
 {
-    static struct range rest[RANGES_MOST];
+    static struct range rest[RANGES_MAX];
     struct range specials[IMAGE_SPECIALS] = { { 0 } };
     unsigned count = look_around(end, specials, rest);
     for (unsigned i = 0; i < count; i++) {
@@ -190,7 +190,7 @@ static long file_of(const struct plan *plan, const struct image_area *area)
 
 static long object_of(const struct image_area *area, int32_t *objects)
 {
-    static uint64_t sizes[IMAGE_OBJECTS_MOST];
+    static uint64_t sizes[IMAGE_OBJECTS_MAX];
     int32_t *file = &objects[area->object];
     if (*file < 0) {
         long made = kernel(SYS_memfd_create, (long) "shared", 1 /* MFD_CLOEXEC */);
@@ -245,7 +245,7 @@ static void map_area(const struct plan *plan, const struct image_area *area, int
 
 void map_areas(const struct plan *plan, int32_t *objects)
 {
-    for (unsigned i = 0; i < IMAGE_OBJECTS_MOST; i++)
+    for (unsigned i = 0; i < IMAGE_OBJECTS_MAX; i++)
         objects[i] = -1;
     for (unsigned i = 0; i < plan->head.areas; i++)
         map_area(plan, &plan->areas[i], objects);

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* Descriptors of the holder, by number: what glovebox-init expects after exec. */
-enum { HOLDER_SOCKET = 3, HOLDER_FILTERS = 4, HOLDER_PROGRAM = HOLDER_FILTERS + FILTERS };
+enum { FORK_SOCKET = 3, FORK_FILTERS = 4, FORK_PROGRAM = FORK_FILTERS + FILTERS };
 
 static int write_map(pid_t pid, const char *file, const char *text)
 {
@@ -35,21 +35,21 @@ static int write_map(pid_t pid, const char *file, const char *text)
 /* user_namespaces(7): a process without privileges may map its own id only, and must give up
  * setgroups. It becomes 0 inside as well: exec takes the capabilities of any other id, and zygotes
  * need theirs. */
-static int map_ids(const struct spawner *spawner, pid_t holder, error *err)
+static int map_ids(const struct spawner *spawner, pid_t child, error *err)
 {
     char users[64];
     char groups[64];
     if (spawner->unprivileged) {
         (void) snprintf(users, sizeof users, "0 %u 1", geteuid());
         (void) snprintf(groups, sizeof groups, "0 %u 1", getegid());
-        if (write_map(holder, "setgroups", "deny") < 0)
+        if (write_map(child, "setgroups", "deny") < 0)
             return fail_os(err, "give up setgroups");
     } else {
         (void) snprintf(users, sizeof users, "0 %u %u", (unsigned) HOST_ID_BASE,
                         (unsigned) HOST_ID_COUNT);
         memcpy(groups, users, sizeof groups);
     }
-    if (write_map(holder, "uid_map", users) < 0 || write_map(holder, "gid_map", groups) < 0)
+    if (write_map(child, "uid_map", users) < 0 || write_map(child, "gid_map", groups) < 0)
         return fail_os(err, "map ids of the holder");
     return 0;
 }
@@ -68,17 +68,17 @@ static int become_holder_user(bool unprivileged, error *err)
 /* Puts each descriptor at the number where the program looks for it, and closes everything else. */
 static int arrange_descriptors(const int *wanted, unsigned count, error *err)
 {
-    int high[HOLDER_PROGRAM + 1];
+    int high[FORK_PROGRAM + 1];
     for (unsigned i = 0; i < count; i++) {
         high[i] = fcntl(wanted[i], F_DUPFD_CLOEXEC, 64);
         if (high[i] < 0)
             return fail_os(err, "arrange descriptors");
     }
     for (unsigned i = 0; i < count; i++)
-        if (dup2(high[i], HOLDER_SOCKET + (int) i) < 0)
+        if (dup2(high[i], FORK_SOCKET + (int) i) < 0)
             return fail_os(err, "arrange descriptors");
-    if (fcntl(HOLDER_PROGRAM, F_SETFD, FD_CLOEXEC) < 0 ||
-        syscall(SYS_close_range, HOLDER_SOCKET + count, ~0U, 0) < 0)
+    if (fcntl(FORK_PROGRAM, F_SETFD, FD_CLOEXEC) < 0 ||
+        syscall(SYS_close_range, FORK_SOCKET + count, ~0U, 0) < 0)
         return fail_os(err, "close descriptors of the spawner");
     return 0;
 }
@@ -97,28 +97,28 @@ static int become_holder(const struct spawner *spawner, const struct template *t
     if (enter_template_root(&root, err) < 0)
         return -1;
 
-    int wanted[HOLDER_PROGRAM - HOLDER_SOCKET + 1] = { socket };
+    int wanted[FORK_PROGRAM - FORK_SOCKET + 1] = { socket };
     for (unsigned i = 0; i < FILTERS; i++)
-        wanted[HOLDER_FILTERS - HOLDER_SOCKET + i] = spawner->filters[i];
-    wanted[HOLDER_PROGRAM - HOLDER_SOCKET] = spawner->program;
-    if (arrange_descriptors(wanted, HOLDER_PROGRAM - HOLDER_SOCKET + 1, err) < 0)
+        wanted[FORK_FILTERS - FORK_SOCKET + i] = spawner->filters[i];
+    wanted[FORK_PROGRAM - FORK_SOCKET] = spawner->program;
+    if (arrange_descriptors(wanted, FORK_PROGRAM - FORK_SOCKET + 1, err) < 0)
         return -1;
 
     /* It is exec'd here, inside, so that its memory belongs to the new user namespace: the ptrace
      * check behind setns(pidfd) asks for that. Out of sealed memory: CVE-2019-5736. */
     char name[] = "glovebox-init";
     char role[] = "holder";
-    char *arguments[2 + SETS_MOST + 1] = { name, role };
+    char *arguments[2 + SETS_MAX + 1] = { name, role };
     for (uint32_t i = 0; i < template->set_count; i++)
         arguments[2 + i] = (char *) (uintptr_t) template->sets[i];
     char *environment[] = { NULL };
-    (void) syscall(SYS_execveat, HOLDER_PROGRAM, "", arguments, environment, AT_EMPTY_PATH);
+    (void) syscall(SYS_execveat, FORK_PROGRAM, "", arguments, environment, AT_EMPTY_PATH);
     return fail_os(err, "execute glovebox-init");
 }
 
 /* clone(2) as a fork that also makes namespaces; the control groups of the child are joined by
  * itself. */
-static pid_t clone_holder(int *ret_pidfd)
+static pid_t clone_child(int *ret_pidfd)
 {
     unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
                           CLONE_NEWNET | CLONE_PIDFD | SIGCHLD;
@@ -131,66 +131,66 @@ static void join_holders_group(const struct spawner *spawner)
         (void) !write(spawner->roots[i].holders, "0", 1);
 }
 
-static int let_holder_go(const struct spawner *spawner, pid_t holder, int gate, error *err)
+static int release_child(const struct spawner *spawner, pid_t child, int pipe, error *err)
 {
-    if (map_ids(spawner, holder, err) < 0)
+    if (map_ids(spawner, child, err) < 0)
         return -1;
-    if (write(gate, "g", 1) != 1)
+    if (write(pipe, "g", 1) != 1)
         return fail_os(err, "let the holder go on");
     return 0;
 }
 
-int holder_start(struct spawner *spawner, uint32_t index, error *err)
+int fork_server_start(struct spawner *spawner, uint32_t index, error *err)
 {
     struct template *template = &spawner->templates[index];
     int pair[2];
-    int gate[2];
+    int start[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket for a holder");
     auto_fd ours = pair[0];
     auto_fd theirs = pair[1];
-    if (pipe2(gate, O_CLOEXEC) < 0)
+    if (pipe2(start, O_CLOEXEC) < 0)
         return fail_os(err, "make a pipe for a holder");
-    auto_fd go_read = gate[0];
-    auto_fd go_write = gate[1];
+    auto_fd go_read = start[0];
+    auto_fd go_write = start[1];
 
     if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
         return fail_os(err, "make a socket for a holder");
     auto_fd pidfd = -1;
-    pid_t holder = clone_holder(&pidfd);
-    if (holder < 0)
+    pid_t child = clone_child(&pidfd);
+    if (child < 0)
         return fail_os(err, "make the namespaces of a holder; `glovebox doctor` names the wall");
-    if (holder == 0) {
+    if (child == 0) {
         error cause = { 0 };
         close_fd(&go_write);
         join_holders_group(spawner);
         (void) become_holder(spawner, template, theirs, go_read, &cause);
-        struct holder_ready failed = { .err = cause };
-        (void) packet_send(theirs, HOLDER_READY, &failed, sizeof failed, NULL, 0, &cause);
+        struct fork_server_ready failed = { .err = cause };
+        (void) packet_send(theirs, FORK_SERVER_READY, &failed, sizeof failed, NULL, 0, &cause);
         _exit(1);
     }
-    if (let_holder_go(spawner, holder, go_write, err) < 0 ||
+    if (release_child(spawner, child, go_write, err) < 0 ||
         watch(spawner, ours, WATCH_HOLDER, index, err) < 0) {
         (void) syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
         return -1; /* the next build tries again */
     }
-    template->holder = take_fd(&pidfd);
-    template->holder_socket = take_fd(&ours);
+    template->fork_server = take_fd(&pidfd);
+    template->fork_server_socket = take_fd(&ours);
     return 0;
 }
 
 /* A holder that ends takes its sandboxes along; their pidfds tell about them. */
-void holder_lost(struct spawner *spawner, uint32_t index)
+void fork_server_lost(struct spawner *spawner, uint32_t index)
 {
     struct template *template = &spawner->templates[index];
-    if (template->holder_socket >= 0)
-        (void) close(template->holder_socket);
-    if (template->holder > 0) {
-        (void) syscall(SYS_pidfd_send_signal, template->holder, SIGKILL, NULL, 0);
-        (void) close(template->holder);
+    if (template->fork_server_socket >= 0)
+        (void) close(template->fork_server_socket);
+    if (template->fork_server > 0) {
+        (void) syscall(SYS_pidfd_send_signal, template->fork_server, SIGKILL, NULL, 0);
+        (void) close(template->fork_server);
     }
-    template->holder = 0;
-    template->holder_socket = -1;
+    template->fork_server = 0;
+    template->fork_server_socket = -1;
     zygotes_of_template_are_lost(spawner, index);
     error cause;
     (void) fail(&cause, ERR_UNAVAILABLE, "the holder of template %u ended", index);
@@ -201,9 +201,9 @@ void holder_lost(struct spawner *spawner, uint32_t index)
     }
 }
 
-static void holder_is_ready(struct spawner *spawner, uint32_t index, const struct packet *packet)
+static void server_is_ready(struct spawner *spawner, uint32_t index, const struct packet *packet)
 {
-    struct holder_ready ready;
+    struct fork_server_ready ready;
     memcpy(&ready, packet->body, sizeof ready);
     if (ready.err.code == ERR_NONE)
         return;
@@ -213,7 +213,7 @@ static void holder_is_ready(struct spawner *spawner, uint32_t index, const struc
         if (slot->state == SLOT_BUILDING && slot->template == index)
             build_failed(spawner, slot, &ready.err);
     }
-    holder_lost(spawner, index); /* whoever asks next starts another, and is told the same */
+    fork_server_lost(spawner, index); /* whoever asks next starts another, and is told the same */
 }
 
 static void sandbox_is_cloned(struct spawner *spawner, struct packet *packet)
@@ -240,19 +240,19 @@ static void sandbox_is_cloned(struct spawner *spawner, struct packet *packet)
         build_failed(spawner, slot, &err);
 }
 
-void holder_speaks(struct spawner *spawner, uint32_t index)
+void fork_server_speaks(struct spawner *spawner, uint32_t index)
 {
     struct packet packet;
     error err;
-    int came = packet_receive(spawner->templates[index].holder_socket, &packet, &err);
+    int came = packet_receive(spawner->templates[index].fork_server_socket, &packet, &err);
     if (came == PACKET_NONE)
         return;
     if (came != PACKET_CAME && came != PACKET_CUT) {
-        holder_lost(spawner, index);
+        fork_server_lost(spawner, index);
         return;
     }
-    if (packet.kind == HOLDER_READY && packet.size == sizeof(struct holder_ready))
-        holder_is_ready(spawner, index, &packet);
+    if (packet.kind == FORK_SERVER_READY && packet.size == sizeof(struct fork_server_ready))
+        server_is_ready(spawner, index, &packet);
     else if (packet.kind == BUILD_CLONED && packet.size == sizeof(struct build_cloned))
         sandbox_is_cloned(spawner, &packet);
     packet_done(&packet);

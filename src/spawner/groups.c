@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { CPU_PERIOD_US = 100000, NAME_MOST = 48, SOCKETS_PART = 8 };
+enum { CPU_PERIOD_US = 100000, NAME_SIZE = 48, SOCKETS_PART = 8 };
 
 static int write_text(int directory, const char *name, const char *text)
 {
@@ -36,8 +36,8 @@ static int write_number(int directory, const char *name, uint64_t value)
 }
 
 struct names {
-    char tenant[NAME_MOST]; /* with a slash behind it; "": this controller has none */
-    char leaf[NAME_MOST];
+    char tenant[NAME_SIZE]; /* with a slash behind it; "": this controller has none */
+    char leaf[NAME_SIZE];
 };
 
 /* gloveboxd numbers its tenants: each instance has groups of its own for them. */
@@ -46,15 +46,15 @@ static struct names names_of(const struct spawner *spawner, const struct slot *s
 {
     struct names names = { 0 };
     if (kind == GROUP_UNIFIED || kind == GROUP_CPU)
-        (void) snprintf(names.tenant, NAME_MOST, "tenant-%u-%u/", spawner->first_slot,
+        (void) snprintf(names.tenant, NAME_SIZE, "tenant-%u-%u/", spawner->first_slot,
                         slot->build.tenant);
-    (void) snprintf(names.leaf, NAME_MOST, "%.36s%u", names.tenant, slot_number(spawner, slot));
+    (void) snprintf(names.leaf, NAME_SIZE, "%.36s%u", names.tenant, slot_number(spawner, slot));
     return names;
 }
 
-static void holders_name(char name[NAME_MOST], uint32_t first_slot)
+static void parent_name(char name[NAME_SIZE], uint32_t first_slot)
 {
-    (void) snprintf(name, NAME_MOST, "holders-%u", first_slot);
+    (void) snprintf(name, NAME_SIZE, "holders-%u", first_slot);
 }
 
 /* cgroup v2: controllers are given to children from above, one by one: one that is missing shall
@@ -97,8 +97,8 @@ int open_groups(struct spawner *spawner, error *err)
 {
     for (unsigned i = 0; i < spawner->root_count; i++) {
         struct group_root *root = &spawner->roots[i];
-        char name[NAME_MOST];
-        holders_name(name, spawner->first_slot);
+        char name[NAME_SIZE];
+        parent_name(name, spawner->first_slot);
         if (mkdirat(root->directory, name, 0755) < 0 && errno != EEXIST)
             return fail_os(err, "make control group '%s/%s'", root->path, name);
         auto_fd group = openat(root->directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -285,8 +285,8 @@ int set_frozen(const struct spawner *spawner, const struct slot *slot, bool froz
 
 void close_groups(struct spawner *spawner)
 {
-    char name[NAME_MOST];
-    holders_name(name, spawner->first_slot);
+    char name[NAME_SIZE];
+    parent_name(name, spawner->first_slot);
     for (unsigned i = 0; i < spawner->root_count; i++)
         (void) unlinkat(spawner->roots[i].directory, name, AT_REMOVEDIR);
     for (unsigned i = 0; i < spawner->root_count; i++)
@@ -344,8 +344,8 @@ static bool sweep_group(int root, const char *name)
 static uint32_t sweep_tenant(int root, const char *tenant, uint32_t first_slot)
 {
     uint32_t swept = 0;
-    char name[NAME_MOST];
-    for (uint32_t slot = first_slot; slot < first_slot + SLOTS_HERE_MOST; slot++) {
+    char name[NAME_SIZE];
+    for (uint32_t slot = first_slot; slot < first_slot + SLOTS_HERE_MAX; slot++) {
         (void) snprintf(name, sizeof name, "%.36s/%u", tenant, slot);
         swept += sweep_group(root, name);
     }
@@ -397,8 +397,8 @@ uint64_t walls_of_groups(const struct spawner *spawner)
         { GROUP_BLKIO, WALL_cgroup_io, "io.max" },
     };
     uint64_t walls = 0;
-    char name[NAME_MOST];
-    holders_name(name, spawner->first_slot);
+    char name[NAME_SIZE];
+    parent_name(name, spawner->first_slot);
     for (unsigned i = 0; i < spawner->root_count; i++) {
         auto_fd group = openat(spawner->roots[i].directory, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
         for_each(row, rows)

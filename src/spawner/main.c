@@ -68,10 +68,10 @@ static int add_group(const char *text, error *err)
 
 static int add_template(const char *path, error *err)
 {
-    if (spawner.template_count == SPAWN_TEMPLATES_MOST)
-        return fail(err, ERR_BAD_REQUEST, "more than %d templates", SPAWN_TEMPLATES_MOST);
+    if (spawner.template_count == SPAWN_TEMPLATES_MAX)
+        return fail(err, ERR_BAD_REQUEST, "more than %d templates", SPAWN_TEMPLATES_MAX);
     spawner.templates[spawner.template_count++] =
-        (struct template){ .path = path, .holder_socket = -1 };
+        (struct template){ .path = path, .fork_server_socket = -1 };
     return 0;
 }
 
@@ -80,9 +80,9 @@ static int add_set(const char *modules, error *err)
 {
     unsigned count = spawner.template_count;
     struct template *last = &spawner.templates[count > 0 ? count - 1 : 0];
-    if (count == 0 || last->set_count == SETS_MOST)
+    if (count == 0 || last->set_count == SETS_MAX)
         return fail(err, ERR_BAD_REQUEST, "--zygote follows a --template, %d times at most",
-                    SETS_MOST);
+                    SETS_MAX);
     last->sets[last->set_count++] = modules;
     return 0;
 }
@@ -95,14 +95,14 @@ static int add_filter(const char *path, error *err)
     return 0;
 }
 
-static int read_count(const char *text, uint64_t most, uint64_t *ret_count, error *err)
+static int read_count(const char *text, uint64_t max, uint64_t *ret_count, error *err)
 {
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value > most)
+    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value > max)
         return fail(err, ERR_BAD_REQUEST, "'%s' is not a number up to %llu", text,
-                    (unsigned long long) most);
+                    (unsigned long long) max);
     *ret_count = value;
     return 0;
 }
@@ -125,10 +125,10 @@ static int take_option(const char *name, const char *value, error *err)
     else if (strcmp(name, "--slots-file") == 0)
         settings.slots_file = value;
     else if (strcmp(name, "--slots") == 0) {
-        if (read_count(value, SLOTS_HERE_MOST, &number, err) < 0)
+        if (read_count(value, SLOTS_HERE_MAX, &number, err) < 0)
             return under(err, "--slots");
         if (number == 0)
-            return fail(err, ERR_BAD_REQUEST, "--slots must be 1 to %d", SLOTS_HERE_MOST);
+            return fail(err, ERR_BAD_REQUEST, "--slots must be 1 to %d", SLOTS_HERE_MAX);
         settings.slots = (uint32_t) number;
     } else if (strcmp(name, "--daemon") == 0) {
         if (read_count(value, INT_MAX, &number, err) < 0)
@@ -213,7 +213,7 @@ static int load_files(error *err)
             return -1;
         off_t size = lseek(spawner.filters[i], 0, SEEK_END);
         if (size <= 0 || size % (off_t) sizeof(struct sock_filter) != 0 ||
-            size / (off_t) sizeof(struct sock_filter) > BUILD_FILTER_MOST)
+            size / (off_t) sizeof(struct sock_filter) > BUILD_FILTER_MAX)
             return fail(err, ERR_UNAVAILABLE, "'%s' is not a seccomp program", settings.filters[i]);
     }
     spawner.python = -1;
@@ -253,7 +253,7 @@ static int keep_few_capabilities(error *err)
 
 /* Sandboxes go first when the host runs out of memory. The floor is inherited if we may set it.
  * EACCES: we stand higher already, and may not go down. */
-static int volunteer_for_oom(error *err)
+static int set_oom_score(error *err)
 {
     auto_fd score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (score < 0 || (write(score, "300", 3) < 0 && errno != EACCES))
@@ -285,9 +285,9 @@ static int prepare(int count, char **arguments, error *err)
     raise_open_files();
     (void) signal(SIGPIPE, SIG_IGN);
     (void) signal(SIGCHLD, SIG_IGN); /* holders are reaped by the kernel; their sockets tell */
-    if (!(spawner.leave_out & (1ULL << WALL_oom_score)) && volunteer_for_oom(err) < 0)
+    if (!(spawner.leave_out & (1ULL << WALL_oom_score)) && set_oom_score(err) < 0)
         return -1;
-    for (unsigned i = 0; i < ZYGOTES_MOST; i++)
+    for (unsigned i = 0; i < ZYGOTES_MAX; i++)
         spawner.zygotes[i].socket = -1;
     spawner.epoll = epoll_create1(EPOLL_CLOEXEC);
     if (spawner.epoll < 0)
@@ -302,7 +302,7 @@ static int prepare(int count, char **arguments, error *err)
     if (watch(&spawner, spawner.daemon, WATCH_DAEMON, 0, err) < 0)
         return -1;
     /* The first template is the one most runs use; the others start when they are asked for. */
-    return holder_start(&spawner, 0, err);
+    return fork_server_start(&spawner, 0, err);
 }
 
 static int greet(error *err)
@@ -357,7 +357,7 @@ static void handle(const struct epoll_event *event, bool *ret_daemon_gone)
 {
     error err = { 0 };
     uint32_t index = (uint32_t) event->data.u64;
-    struct slot *slot = &spawner.slots[index % SLOTS_HERE_MOST];
+    struct slot *slot = &spawner.slots[index % SLOTS_HERE_MAX];
     int spoke;
     switch ((enum watched)(event->data.u64 >> 32)) {
     case WATCH_DAEMON:
@@ -367,7 +367,7 @@ static void handle(const struct epoll_event *event, bool *ret_daemon_gone)
             (void) fprintf(stderr, "glovebox-spawner: refused: %s\n", err.text);
         break;
     case WATCH_HOLDER:
-        holder_speaks(&spawner, index);
+        fork_server_speaks(&spawner, index);
         break;
     case WATCH_REPORT:
         sandbox_reports(&spawner, slot);
@@ -413,8 +413,8 @@ static void leave_nothing(void)
             slot_leave(&spawner, &spawner.slots[i]);
         }
     for (uint32_t i = 0; i < spawner.template_count; i++)
-        if (spawner.templates[i].holder > 0)
-            holder_lost(&spawner, i);
+        if (spawner.templates[i].fork_server > 0)
+            fork_server_lost(&spawner, i);
     (void) signal(SIGCHLD, SIG_DFL);
     deadline end = deadline_in(5000);
     while (!slots_are_empty(&spawner) && !deadline_has_passed(end)) {

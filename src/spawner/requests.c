@@ -28,25 +28,25 @@ static const struct ceiling {
     const char *name;
     size_t field;
     size_t size;
-    uint64_t least, most;
+    uint64_t min, max;
 } ceilings[] = {
-#define CEILING(limit, field, least, most)                                                         \
-    { #limit, offsetof(struct spawn_build, field), sizeof((struct spawn_build *) 0)->field, least, \
-      most },
-#define LIMIT(name, unit, start, least, most, text) CEILING_##name(least, most)
-#define CEILING_wall(least, most)
-#define CEILING_cpu(least, most)
-#define CEILING_output(least, most)
-#define CEILING_artifacts(least, most)
-#define CEILING_artifact_files(least, most)
-#define CEILING_cpus(least, most)            CEILING(cpus, cpus_milli, least, most)
-#define CEILING_memory(least, most)          CEILING(memory, memory_bytes, least, most)
-#define CEILING_processes(least, most)       CEILING(processes, processes, least, most)
-#define CEILING_disk(least, most)            CEILING(disk, disk_bytes, least, most)
-#define CEILING_inodes(least, most)          CEILING(inodes, inodes, least, most)
-#define CEILING_disk_read_rate(least, most)  CEILING(disk_read_rate, disk_read_rate, least, most)
-#define CEILING_disk_write_rate(least, most) CEILING(disk_write_rate, disk_write_rate, least, most)
-#define CEILING_open_files(least, most)      CEILING(open_files, open_files, least, most)
+#define CEILING(limit, field, min, max)                                                          \
+    { #limit, offsetof(struct spawn_build, field), sizeof((struct spawn_build *) 0)->field, min, \
+      max },
+#define LIMIT(name, unit, start, min, max, text) CEILING_##name(min, max)
+#define CEILING_wall(min, max)
+#define CEILING_cpu(min, max)
+#define CEILING_output(min, max)
+#define CEILING_artifacts(min, max)
+#define CEILING_artifact_files(min, max)
+#define CEILING_cpus(min, max)            CEILING(cpus, cpus_milli, min, max)
+#define CEILING_memory(min, max)          CEILING(memory, memory_bytes, min, max)
+#define CEILING_processes(min, max)       CEILING(processes, processes, min, max)
+#define CEILING_disk(min, max)            CEILING(disk, disk_bytes, min, max)
+#define CEILING_inodes(min, max)          CEILING(inodes, inodes, min, max)
+#define CEILING_disk_read_rate(min, max)  CEILING(disk_read_rate, disk_read_rate, min, max)
+#define CEILING_disk_write_rate(min, max) CEILING(disk_write_rate, disk_write_rate, min, max)
+#define CEILING_open_files(min, max)      CEILING(open_files, open_files, min, max)
 #include "model/limits.def"
 };
 
@@ -55,9 +55,9 @@ static int limits_are_sound(const struct spawn_build *build, error *err)
     for_each(row, ceilings) {
         uint64_t value = 0;
         memcpy(&value, (const char *) build + row->field, row->size); /* little-endian hosts only */
-        if (value < row->least || value > row->most)
+        if (value < row->min || value > row->max)
             return fail(err, ERR_LIMIT, "%s must be %llu to %llu, not %llu", row->name,
-                        (unsigned long long) row->least, (unsigned long long) row->most,
+                        (unsigned long long) row->min, (unsigned long long) row->max,
                         (unsigned long long) value);
     }
     return 0;
@@ -105,7 +105,7 @@ static struct build_sandbox order_for(const struct spawner *spawner, const struc
     return (struct build_sandbox){
         .slot = number,
         .generation = slot->generation,
-        .inside_outer_id = spawner->unprivileged ? 0 : outer,
+        .agent_outer_id = spawner->unprivileged ? 0 : outer,
         .network = build->network,
         .start = build->start,
         .groups = groups,
@@ -114,7 +114,7 @@ static struct build_sandbox order_for(const struct spawner *spawner, const struc
         .processes = processes_backstop(spawner, build),
         .disk_bytes = build->disk_bytes,
         .inodes = build->inodes,
-        .way = build->way,
+        .route = build->route,
     };
 }
 
@@ -146,17 +146,18 @@ static int order_sandbox(struct spawner *spawner, struct slot *slot, error *err)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inside) < 0)
         return fail_os(err, "make a stream for a sandbox");
     slot->inside = inside[0];
-    auto_fd inside_theirs = inside[1];
+    auto_fd agent_theirs = inside[1];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, report) < 0)
         return fail_os(err, "make a socket for a sandbox");
     slot->report = report[0];
     auto_fd report_theirs = report[1];
 
     int fds[2 + 2 * GROUPS];
-    unsigned count = list_descriptors(spawner, slot, inside_theirs, report_theirs, fds);
+    unsigned count = list_descriptors(spawner, slot, agent_theirs, report_theirs, fds);
     struct build_sandbox order = order_for(spawner, slot, build, slot->procs_count);
-    /* EPIPE: the holder has ended. Its last word, which is read next, says why: holder_speaks(). */
-    if (packet_send(spawner->templates[build->template].holder_socket, BUILD_SANDBOX, &order,
+    /* EPIPE: the holder has ended. Its last word, which is read next, says why:
+     * fork_server_speaks(). */
+    if (packet_send(spawner->templates[build->template].fork_server_socket, BUILD_SANDBOX, &order,
                     sizeof order, fds, count, err) < 0 &&
         err->os != EPIPE)
         return under(err, "order a sandbox");
@@ -169,8 +170,8 @@ static int begin_sandbox(struct spawner *spawner, const struct spawn_build *buil
 {
     if (request_is_sound(spawner, build, err) < 0)
         return -1;
-    if (spawner->templates[build->template].holder == 0 &&
-        holder_start(spawner, build->template, err) < 0)
+    if (spawner->templates[build->template].fork_server == 0 &&
+        fork_server_start(spawner, build->template, err) < 0)
         return -1;
     struct slot *slot = slot_take(spawner);
     if (!slot)
@@ -338,10 +339,10 @@ static int inject_interpreter(struct spawner *spawner, const struct packet *pack
 }
 
 /* clang-format off */
-static const struct duty {
+static const struct request_handler {
     size_t size; /* bytes of the request, exactly; no request carries descriptors */
     int (*answer)(struct spawner *, const struct packet *, error *);
-} duties[] = {
+} handlers[] = {
     [SPAWN_BUILD]   = { sizeof(struct spawn_build),  start_sandbox      },
     [SPAWN_RELEASE] = { sizeof(struct spawn_slot),   end_sandbox        },
     [SPAWN_FREEZE]  = { sizeof(struct spawn_slot),   pause_sandbox      },
@@ -352,10 +353,10 @@ static const struct duty {
 
 int answer(struct spawner *spawner, struct packet *packet, error *err)
 {
-    if (packet->kind >= COUNT_OF(duties) || !duties[packet->kind].answer)
+    if (packet->kind >= COUNT_OF(handlers) || !handlers[packet->kind].answer)
         return fail(err, ERR_PROTOCOL, "request %u does not exist", packet->kind);
-    const struct duty *duty = &duties[packet->kind];
-    if (packet->size != duty->size || packet->fds != 0)
+    const struct request_handler *handler = &handlers[packet->kind];
+    if (packet->size != handler->size || packet->fds != 0)
         return fail(err, ERR_PROTOCOL, "request %u is misshapen", packet->kind);
-    return duty->answer(spawner, packet, err);
+    return handler->answer(spawner, packet, err);
 }

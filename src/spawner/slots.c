@@ -46,7 +46,7 @@ int lock_slots(struct spawner *spawner, const char *path, uint32_t count, error 
     /* Before our own range is taken, so that what is left in it is swept as well. */
     spawner->swept = sweep_groups(spawner, is_abandoned);
     (void) lock_range(0, 0, F_UNLCK); /* no length: all of them */
-    for (uint32_t first = 0; first + count <= SLOTS_MOST; first += count) {
+    for (uint32_t first = 0; first + count <= SLOTS_MAX; first += count) {
         if (!lock_range(first, count, F_WRLCK))
             continue;
         spawner->first_slot = first;
@@ -54,7 +54,7 @@ int lock_slots(struct spawner *spawner, const char *path, uint32_t count, error 
         return 0;
     }
     return fail(err, ERR_BUSY, "all %d sandbox slots of this host are taken; end an instance",
-                SLOTS_MOST);
+                SLOTS_MAX);
 }
 
 struct slot *slot_at(struct spawner *spawner, uint32_t number, uint32_t generation)

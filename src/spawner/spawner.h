@@ -15,10 +15,10 @@
 #include <sys/types.h>
 
 enum {
-    SLOTS_HERE_MOST = 4096,
+    SLOTS_HERE_MAX = 4096,
     FILTERS = SPAWN_NETWORK_KINDS,
-    SETS_MOST = 4,        /* import sets of a template */
-    ZYGOTES_MOST = 64,    /* for all templates, sets and tenants */
+    SETS_MAX = 4,         /* import sets of a template */
+    ZYGOTES_MAX = 64,     /* for all templates, sets and tenants */
     INTERPRETER_ENDS = 4, /* stdin, stdout, stderr, control */
 };
 
@@ -33,9 +33,9 @@ struct group_root {
 struct template
 {
     const char *path; /* root directory of the template, from the command line */
-    int holder;       /* pidfd: its pid may be another's by now; 0 = not running */
-    int holder_socket;
-    const char *sets[SETS_MOST]; /* modules, comma between them */
+    int fork_server;  /* pidfd: its pid may be another's by now; 0 = not running */
+    int fork_server_socket;
+    const char *sets[SETS_MAX]; /* modules, comma between them */
     uint32_t set_count;
 };
 
@@ -96,14 +96,14 @@ struct spawner {
 
     struct group_root roots[GROUPS];
     unsigned root_count;
-    struct zygote zygotes[ZYGOTES_MOST];
-    struct template templates[SPAWN_TEMPLATES_MOST];
+    struct zygote zygotes[ZYGOTES_MAX];
+    struct template templates[SPAWN_TEMPLATES_MAX];
     unsigned template_count;
 
     uint32_t first_slot; /* of the host-wide block that this instance has locked */
     uint32_t slot_count;
     uint32_t swept;
-    struct slot slots[SLOTS_HERE_MOST];
+    struct slot slots[SLOTS_HERE_MAX];
 };
 
 /* What an epoll event belongs to: a kind in the high word, an index in the low one. */
@@ -134,9 +134,9 @@ uint64_t walls_of_groups(const struct spawner *spawner);
 uint64_t processes_backstop(const struct spawner *spawner, const struct spawn_build *build);
 
 /* fork_servers.c: one process for each template that sandboxes are cloned from. */
-int holder_start(struct spawner *spawner, uint32_t index, error *err);
-void holder_lost(struct spawner *spawner, uint32_t index);
-void holder_speaks(struct spawner *spawner, uint32_t index);
+int fork_server_start(struct spawner *spawner, uint32_t index, error *err);
+void fork_server_lost(struct spawner *spawner, uint32_t index);
+void fork_server_speaks(struct spawner *spawner, uint32_t index);
 
 /* zygotes.c: warmed interpreters. */
 int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err);

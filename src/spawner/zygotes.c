@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FORKS_MOST = 2000, AGE_MOST_MS = 10 * 60 * 1000, WARM_MS = 60000 };
+enum { FORKS_MAX = 2000, AGE_MAX_MS = 10 * 60 * 1000, WARM_MS = 60000 };
 
 static void zygote_end(struct zygote *zygote)
 {
@@ -40,7 +40,7 @@ static int zygote_start(struct spawner *spawner, const struct zygote *wanted, st
 {
     int pair[2];
     if (!place)
-        return fail(err, ERR_BUSY, "all %d zygotes have work; try again", ZYGOTES_MOST);
+        return fail(err, ERR_BUSY, "all %d zygotes have work; try again", ZYGOTES_MAX);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket for a zygote");
     auto_fd ours = pair[0];
@@ -51,7 +51,7 @@ static int zygote_start(struct spawner *spawner, const struct zygote *wanted, st
     struct build_zygote order = { .index = fresh.set };
     if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
         return fail_os(err, "make a socket for a zygote");
-    if (packet_send(spawner->templates[wanted->template].holder_socket, BUILD_ZYGOTE, &order,
+    if (packet_send(spawner->templates[wanted->template].fork_server_socket, BUILD_ZYGOTE, &order,
                     sizeof order, &theirs, 1, err) < 0)
         return under(err, "start a zygote");
     if (watch(spawner, ours, WATCH_ZYGOTE, (uint32_t) (place - spawner->zygotes), err) < 0)
@@ -150,7 +150,7 @@ static void zygote_is_lost(struct spawner *spawner, struct zygote *zygote, const
 
 void zygote_speaks(struct spawner *spawner, uint32_t index)
 {
-    struct zygote *zygote = &spawner->zygotes[index % ZYGOTES_MOST];
+    struct zygote *zygote = &spawner->zygotes[index % ZYGOTES_MAX];
     struct packet packet;
     error err;
     if (zygote->socket < 0)
@@ -198,7 +198,7 @@ void zygotes_tend(struct spawner *spawner)
             continue;
         }
         if (zygote->is_old || !zygote->ready ||
-            (zygote->forks < FORKS_MOST && now - zygote->started_ms < AGE_MOST_MS))
+            (zygote->forks < FORKS_MAX && now - zygote->started_ms < AGE_MAX_MS))
             continue;
         struct zygote *fresh = NULL;
         error err;

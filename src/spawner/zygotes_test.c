@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SLOTS = ZYGOTES_MOST + 2 };
+enum { SLOTS = ZYGOTES_MAX + 2 };
 
 static struct spawner root;
-static int holder_side;
+static int fork_server_side;
 static bool has_failed[SLOTS], stands[SLOTS];
 
 int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index, error *err)
@@ -67,10 +67,10 @@ static void begin(void)
     memset(&root, 0, sizeof root);
     memset(has_failed, 0, sizeof has_failed);
     memset(stands, 0, sizeof stands);
-    for (unsigned i = 0; i < ZYGOTES_MOST; i++)
+    for (unsigned i = 0; i < ZYGOTES_MAX; i++)
         root.zygotes[i].socket = -1;
-    root.templates[0].holder_socket = pair[0];
-    holder_side = pair[1];
+    root.templates[0].fork_server_socket = pair[0];
+    fork_server_side = pair[1];
     root.template_count = 1;
     root.slot_count = SLOTS;
 }
@@ -91,7 +91,7 @@ static int take_zygote(void)
 {
     struct packet packet;
     error err;
-    require(packet_receive(holder_side, &packet, &err) == PACKET_CAME, "%s", err.text);
+    require(packet_receive(fork_server_side, &packet, &err) == PACKET_CAME, "%s", err.text);
     require(packet.kind == BUILD_ZYGOTE && packet.fds == 1, "kind %u", packet.kind);
     return packet_take_fd(&packet, 0);
 }
@@ -120,23 +120,23 @@ TEST(only_those_who_wait_for_a_zygote_fail_with_it)
 TEST(a_zygote_makes_room_only_if_nobody_waits_for_it)
 {
     error err = { 0 };
-    int sides[ZYGOTES_MOST];
+    int sides[ZYGOTES_MAX];
     begin();
-    for (unsigned i = 0; i < ZYGOTES_MOST; i++) {
+    for (unsigned i = 0; i < ZYGOTES_MAX; i++) {
         require(fork_for(i, i, &err) == 0, "zygote %u: %s", i, err.text);
         sides[i] = take_zygote();
     }
-    expect(fork_for(ZYGOTES_MOST, 1000, &err) < 0 && err.code == ERR_BUSY, "'%s'", err.text);
-    for (unsigned i = 0; i < ZYGOTES_MOST; i++)
+    expect(fork_for(ZYGOTES_MAX, 1000, &err) < 0 && err.code == ERR_BUSY, "'%s'", err.text);
+    for (unsigned i = 0; i < ZYGOTES_MAX; i++)
         expect(root.zygotes[i].socket >= 0 && !has_failed[i], "zygote %u", i);
 
     struct zygote_forked forked = { .slot = 7 };
     require(packet_send(sides[7], ZYGOTE_FORKED, &forked, sizeof forked, NULL, 0, &err) == 0, "%s",
             err.text);
     zygote_speaks(&root, 7);
-    require(fork_for(ZYGOTES_MOST, 1000, &err) == 0, "%s", err.text);
+    require(fork_for(ZYGOTES_MAX, 1000, &err) == 0, "%s", err.text);
     expect(root.zygotes[7].tenant == 1000, "it has tenant %u", root.zygotes[7].tenant);
-    for (unsigned i = 0; i < ZYGOTES_MOST; i++)
+    for (unsigned i = 0; i < ZYGOTES_MAX; i++)
         (void) close(sides[i]);
 }
 

@@ -7,12 +7,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { GROUP_PLACES_MOST = 8, GROUP_PLACE_TEXT = 320 };
+enum { GROUP_PLACES_MAX = 8, GROUP_PLACE_TEXT = 320 };
 
 struct group_places {
     size_t count;
-    char argument[GROUP_PLACES_MOST]
-                 [GROUP_PLACE_TEXT]; /* "memory=/sys/fs/cgroup/memory/glovebox" */
+    char argument[GROUP_PLACES_MAX][GROUP_PLACE_TEXT]; /* "memory=/sys/fs/cgroup/memory/glovebox" */
 };
 
 /* Finds the folders in which glovebox-spawner shall make its groups, and opens the way for it: in

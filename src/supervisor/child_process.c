@@ -59,7 +59,7 @@ int program_add_pair(struct program *program, const char *flag, const char *valu
 
 int program_add_fd(struct program *program, const char *flag, int fd, error *err)
 {
-    if (program->fd_count == PROGRAM_FDS_MOST)
+    if (program->fd_count == PROGRAM_FDS_MAX)
         return too_many(program, err);
     program->fds[program->fd_count++] = fd;
     return program_add(program, err, "%s", flag) < 0
@@ -69,7 +69,7 @@ int program_add_fd(struct program *program, const char *flag, int fd, error *err
 
 int program_give(struct program *program, int fd, error *err)
 {
-    if (program->fd_count == PROGRAM_FDS_MOST) {
+    if (program->fd_count == PROGRAM_FDS_MAX) {
         close_fd(&fd);
         return too_many(program, err);
     }
@@ -140,7 +140,7 @@ _Noreturn static void die(int log, const char *what, const char *name)
 /* Puts stdin, stdout, stderr and the wanted descriptors at their numbers and closes all others. */
 static void arrange_descriptors(const struct program *program, int nothing)
 {
-    int high[PROGRAM_FDS_MOST];
+    int high[PROGRAM_FDS_MAX];
     enum { ABOVE = 128 };
     int log = fcntl(program->log, F_DUPFD, ABOVE);
     nothing = fcntl(nothing, F_DUPFD, ABOVE);

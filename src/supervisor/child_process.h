@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { PROGRAM_FIRST_FD = 3, PROGRAM_FDS_MOST = 40 };
+enum { PROGRAM_FIRST_FD = 3, PROGRAM_FDS_MAX = 40 };
 
 /* One program to start: its arguments, and the descriptors it gets as 3, 4, 5 … */
 struct program {
@@ -20,10 +20,10 @@ struct program {
     size_t argument_count;
     char **arguments; /* owned, NULL after the last */
     size_t fd_count;
-    int fds[PROGRAM_FDS_MOST]; /* borrowed */
+    int fds[PROGRAM_FDS_MAX]; /* borrowed */
     size_t opened_count;
-    int opened[PROGRAM_FDS_MOST]; /* those of them that are ours to close */
-    uid_t becomes;                /* user and group, 0: stays who we are */
+    int opened[PROGRAM_FDS_MAX]; /* those of them that are ours to close */
+    uid_t becomes;               /* user and group, 0: stays who we are */
     int death_signal;
     int log;
 };

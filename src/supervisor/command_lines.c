@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PRIVATE_SLOTS = 4, FOLDER_MOST = 1024 };
+enum { PRIVATE_SLOTS = 4, FOLDER_MAX = 1024 };
 
 static int plan_disk(struct program *program, const char *folder, error *err)
 {
@@ -97,7 +97,7 @@ static int plan_policies(struct program *program, const char *state, error *err)
     auto_text folders = NULL;
     if (path_of_policies_of(state, &folders, err) < 0)
         return -1;
-    char text[FOLDER_MOST] = "";
+    char text[FOLDER_MAX] = "";
     char *save = NULL;
     for (char *folder = strtok_r(folders, ":", &save); folder;
          folder = strtok_r(NULL, ":", &save)) {
@@ -149,7 +149,7 @@ static int plan_state(struct program *program, const char *state, error *err)
     auto_text folder = NULL;
     if (launch_state_folder(state, &folder, err) < 0)
         return -1;
-    char text[FOLDER_MOST] = "";
+    char text[FOLDER_MAX] = "";
     if (program_folder(program, folder, text, sizeof text, err) < 0)
         return -1;
     return program_add_pair(program, "--state", text, err);
@@ -204,7 +204,7 @@ int plan_daemon(struct program *program, const struct launch_plan *plan,
     if (plan_policies(program, plan->state, err) < 0)
         return -1;
     for (size_t index = 0; index < templates->count; index++) {
-        char folder[FOLDER_MOST], text[FOLDER_MOST] = "";
+        char folder[FOLDER_MAX], text[FOLDER_MAX] = "";
         if (snprintf(folder, sizeof folder, "%s/%s", templates->folder, templates->names[index]) >=
             (int) sizeof folder)
             return fail(err, ERR_BAD_REQUEST, "the path of template %s is too long",

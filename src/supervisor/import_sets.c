@@ -35,10 +35,10 @@ int zygote_sets_read(const char *manifest, struct zygote_sets *ret_sets, error *
         json_object_object_foreach(sets, name, modules)
         {
             (void) name;
-            if (done < 0 || ret_sets->count == ZYGOTES_MOST)
+            if (done < 0 || ret_sets->count == ZYGOTES_MAX)
                 break;
             done =
-                join_modules(modules, ret_sets->modules[ret_sets->count], ZYGOTE_MODULES_MOST, err);
+                join_modules(modules, ret_sets->modules[ret_sets->count], ZYGOTE_MODULES_MAX, err);
             ret_sets->count += done == 0;
         }
     }

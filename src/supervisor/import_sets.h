@@ -5,11 +5,11 @@
 
 #include <stddef.h>
 
-enum { ZYGOTES_MOST = 4, ZYGOTE_MODULES_MOST = 1024 };
+enum { ZYGOTES_MAX = 4, ZYGOTE_MODULES_MAX = 1024 };
 
 struct zygote_sets {
     size_t count;
-    char modules[ZYGOTES_MOST][ZYGOTE_MODULES_MOST]; /* comma between them; "" imports nothing */
+    char modules[ZYGOTES_MAX][ZYGOTE_MODULES_MAX]; /* comma between them; "" imports nothing */
 };
 
 /* Reads "zygotes" of a manifest, in its order. A template without any has none. */

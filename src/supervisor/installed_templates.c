@@ -83,7 +83,7 @@ int templates_find(const char *state, const char *first, struct templates *ret, 
         return fail(
             err, ERR_UNAVAILABLE,
             "%zu templates are built in %s, %d can be served; run: glovebox template remove", found,
-            ret->folder, TEMPLATES_MOST);
+            ret->folder, TEMPLATES_MAX);
     if (ret->count == 0)
         return none_is_built(state, ret->folder, err);
     qsort(ret->names, ret->count, sizeof *ret->names, compare_names);

@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { TEMPLATES_MOST = 16 }; /* as SPAWN_TEMPLATES_MOST */
+enum { TEMPLATES_MAX = 16 }; /* as SPAWN_TEMPLATES_MAX */
 
 struct templates {
     size_t count;
-    char names[TEMPLATES_MOST][NAME_MAX + 1];
+    char names[TEMPLATES_MAX][NAME_MAX + 1];
     char *folder; /* STATE/templates; owned */
 };
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { LAUNCH_FDS_MOST = 8 };
+enum { LAUNCH_FDS_MAX = 8 };
 
 /* What to start. Zero-fill it, set what you need. */
 struct launch_plan {
@@ -37,9 +37,9 @@ struct launch_plan {
 
     /* Borrowed. */
     size_t connection_count;
-    int connections[LAUNCH_FDS_MOST];
+    int connections[LAUNCH_FDS_MAX];
     size_t listen_count;
-    int listens[LAUNCH_FDS_MOST];
+    int listens[LAUNCH_FDS_MAX];
 };
 
 /* Who leads outside for gloveboxd, over a socket whose other end gloveboxd keeps: a helper that

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ADDRESSES_MOST = 12, LINE_MOST = 1024 };
+enum { ADDRESSES_MAX = 12, LINE_MAX = 1024 };
 
 /* "https://mirror.example.org:8443/simple" without name and password. */
 struct address {
@@ -31,7 +31,7 @@ struct address {
 struct found {
     bool has_main; /* the client's one index or registry; it is the first */
     unsigned count;
-    struct address list[ADDRESSES_MOST];
+    struct address list[ADDRESSES_MAX];
     char sources[512]; /* where they were found */
 };
 
@@ -116,7 +116,7 @@ static void set_main(struct found *found, const char *text, const char *source)
 {
     struct address address;
     text += strspn(text, " \t");
-    if (read_address(text, strlen(text), &address) < 0 || found->count == ADDRESSES_MOST)
+    if (read_address(text, strlen(text), &address) < 0 || found->count == ADDRESSES_MAX)
         return;
     if (!found->has_main)
         memmove(found->list + 1, found->list, found->count++ * sizeof found->list[0]);
@@ -130,7 +130,7 @@ static void add_words(struct found *found, const char *words, const char *source
 {
     for (words += strspn(words, " \t"); *words; words += strspn(words, " \t")) {
         size_t size = strcspn(words, " \t");
-        if (found->count < ADDRESSES_MOST &&
+        if (found->count < ADDRESSES_MAX &&
             read_address(words, size, &found->list[found->count]) == 0) {
             found->count++;
             note_source(found, source);
@@ -144,7 +144,7 @@ typedef void read_line(struct found *found, char *line, const char *file);
 /* Lines of a file, without blanks and comments at their ends. Not being there is no failure. */
 static void read_lines(struct found *found, const char *file, read_line *read)
 {
-    char line[LINE_MOST];
+    char line[LINE_MAX];
     FILE *text = fopen(file, "re");
     while (text && fgets(line, sizeof line, text)) {
         size_t size = strlen(line);

@@ -46,16 +46,16 @@ static int check_socket(int fd, error *err)
     return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? fail_os(err, "keep socket %d", fd) : 0;
 }
 
-int manager_sockets(int *ret_sockets, size_t most, error *err)
+int manager_sockets(int *ret_sockets, size_t max, error *err)
 {
     const char *pid = variable("LISTEN_PID");
     const char *count = variable("LISTEN_FDS");
     if (!pid || !count || strtol(pid, NULL, 10) != getpid())
         return 0;
     unsigned long sockets = strtoul(count, NULL, 10);
-    if (sockets > most)
+    if (sockets > max)
         return fail(err, ERR_BAD_REQUEST, "LISTEN_FDS names %lu sockets; %zu are taken", sockets,
-                    most);
+                    max);
     for (int i = 0; i < (int) sockets; i++) {
         if (check_socket(FIRST + i, err) < 0)
             return -1;

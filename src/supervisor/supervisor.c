@@ -40,7 +40,7 @@ enum {
     HELPER_PAUSE_MS = 1000,
     LONGEST_PAUSE_MS = 1600,
     STEADY_MS = 10000, /* who lived that long starts again at once */
-    EARLY_DEATHS_MOST = 5,
+    EARLY_DEATHS_MAX = 5,
     DRAIN_MS = 60000,
     LOOK_MS = 3600000,
     BACKLOG = 512,
@@ -48,7 +48,7 @@ enum {
     RESTART_TEXT = 512,
     WATCH_MS = 5000,   /* how often it is looked whether gloveboxd has said that it is alive */
     SILENT_MS = 30000, /* and how long it may not (daemon/liveness.h) */
-    ROOM_LEAST = 8 * 1024 * 1024, /* below it a daemon that does not start may lack room */
+    ROOM_MIN = 8 * 1024 * 1024, /* below it a daemon that does not start may lack room */
 };
 
 /* A socket that a dead daemon has left is removed, one that answers is respected. */
@@ -152,11 +152,11 @@ static int listen_tcp(const char *text, int *ret_fd, error *err)
     return 0;
 }
 
-struct keeper {
+struct supervisor {
     const struct supervised *service;
-    char settings[SETTINGS_TEXT_MOST]; /* the last that were taken */
-    const char *path;                  /* of our own socket; NULL: not ours, or removed */
-    int control;                       /* our end of the socket to gloveboxd; -1: it does not run */
+    char settings[SETTINGS_TEXT_MAX]; /* the last that were taken */
+    const char *path;                 /* of our own socket; NULL: not ours, or removed */
+    int control;                      /* our end of the socket to gloveboxd; -1: it does not run */
     struct launch_plan plan;
     struct launch launch;
     int signals;
@@ -180,25 +180,25 @@ static void say(const char *what)
 }
 
 /* What gloveboxd says: "ready", or how a reload went. Gives  false if it says nothing. */
-static bool hear_daemon(const struct keeper *keeper, char *text, size_t size)
+static bool hear_daemon(const struct supervisor *supervisor, char *text, size_t size)
 {
-    ssize_t got = recv(keeper->control, text, size - 1, MSG_DONTWAIT);
+    ssize_t got = recv(supervisor->control, text, size - 1, MSG_DONTWAIT);
     text[got > 0 ? got : 0] = '\0';
     return got > 0;
 }
 
 /* Asks gloveboxd to take settings and to read its policies again; it says in its log what it did.
  * Returns whether it took them. */
-static bool offer_settings(const struct keeper *keeper, const char *text)
+static bool offer_settings(const struct supervisor *supervisor, const char *text)
 {
     char answer[64];
     deadline end = deadline_in(RELOAD_MS);
-    if (keeper->control < 0 || send(keeper->control, text, strlen(text), MSG_NOSIGNAL) < 0)
+    if (supervisor->control < 0 || send(supervisor->control, text, strlen(text), MSG_NOSIGNAL) < 0)
         return false;
     while (!deadline_has_passed(end)) {
-        struct pollfd watched = { .fd = keeper->control, .events = POLLIN };
+        struct pollfd watched = { .fd = supervisor->control, .events = POLLIN };
         if (poll(&watched, 1, (int) deadline_left_ms(end)) <= 0 ||
-            !hear_daemon(keeper, answer, sizeof answer))
+            !hear_daemon(supervisor, answer, sizeof answer))
             return false;
         if (strcmp(answer, "ready") != 0 && strcmp(answer, "alive") != 0)
             return strcmp(answer, "taken") == 0;
@@ -208,179 +208,180 @@ static bool offer_settings(const struct keeper *keeper, const char *text)
 
 /* Sets that could not be written are those of the last start; policies that name one that is not
  * there say so. */
-static void write_sets(const struct keeper *keeper)
+static void write_sets(const struct supervisor *supervisor)
 {
     error err;
-    if (host_sets_write(keeper->plan.state, &err) < 0)
+    if (host_sets_write(supervisor->plan.state, &err) < 0)
         say(err.text);
 }
 
-static void reload(struct keeper *keeper)
+static void reload(struct supervisor *supervisor)
 {
-    static char fresh[SETTINGS_TEXT_MOST];
+    static char fresh[SETTINGS_TEXT_MAX];
     char restart[RESTART_TEXT] = "";
     error err;
     manager_tell("RELOADING=1");
-    write_sets(keeper);
-    if (keeper->service->read_again(keeper->service->context, fresh, restart, sizeof restart,
-                                    &err) < 0) {
+    write_sets(supervisor);
+    if (supervisor->service->read_again(supervisor->service->context, fresh, restart,
+                                        sizeof restart, &err) < 0) {
         (void) fprintf(stderr, "glovebox serve: config.refused: %s; nothing was changed\n",
                        err.text);
     } else {
         if (restart[0])
             (void) fprintf(stderr, "glovebox serve: config.needs_restart: %s\n", restart);
-        if (offer_settings(keeper, fresh))
-            memcpy(keeper->settings, fresh, sizeof keeper->settings);
+        if (offer_settings(supervisor, fresh))
+            memcpy(supervisor->settings, fresh, sizeof supervisor->settings);
     }
     manager_tell("READY=1");
 }
 
 /* So that callers are refused at once and do not wait for one who leaves. At the sockets of a
  * service manager they wait for the next start. */
-static void close_doors(struct keeper *keeper)
+static void close_doors(struct supervisor *supervisor)
 {
-    if (!keeper->path)
+    if (!supervisor->path)
         return;
-    (void) unlink(keeper->path);
-    keeper->path = NULL;
-    for (size_t i = 0; i < keeper->plan.listen_count; i++)
-        (void) shutdown(keeper->plan.listens[i], SHUT_RDWR); /* gloveboxd's copies as well */
+    (void) unlink(supervisor->path);
+    supervisor->path = NULL;
+    for (size_t i = 0; i < supervisor->plan.listen_count; i++)
+        (void) shutdown(supervisor->plan.listens[i], SHUT_RDWR); /* gloveboxd's copies as well */
 }
 
 /* A signal came: the first asks gloveboxd to drain, the second ends it. */
-static void take_signal(struct keeper *keeper)
+static void take_signal(struct supervisor *supervisor)
 {
     struct signalfd_siginfo info;
-    if (read(keeper->signals, &info, sizeof info) != sizeof info)
+    if (read(supervisor->signals, &info, sizeof info) != sizeof info)
         return;
     if (info.ssi_signo == SIGHUP) {
-        reload(keeper);
+        reload(supervisor);
         return;
     }
     manager_tell("STOPPING=1");
-    if (!keeper->leaving)
+    if (!supervisor->leaving)
         say("leaving; runs under way come to their end first");
-    close_doors(keeper);
-    if (keeper->launch.daemon > 0)
-        (void) kill(keeper->launch.daemon, SIGTERM); /* the second one ends its runs */
-    keeper->leaving = true;
+    close_doors(supervisor);
+    if (supervisor->launch.daemon > 0)
+        (void) kill(supervisor->launch.daemon, SIGTERM); /* the second one ends its runs */
+    supervisor->leaving = true;
 }
 
 /* Of glovebox-egress runs lose their connections, and nothing else; what listens inside their
  * sandboxes is closed. A second between two tries, so that one that cannot live does not take all
  * the processor. */
-static void bury_helper(struct keeper *keeper, enum helper_id id)
+static void reap_helper(struct supervisor *supervisor, enum helper_id id)
 {
-    struct helper *helper = &keeper->launch.helpers[id];
-    int64_t rested_ms = now_ms() - keeper->returns[id].tried_ms;
+    struct helper *helper = &supervisor->launch.helpers[id];
+    int64_t rested_ms = now_ms() - supervisor->returns[id].tried_ms;
     int status = 0;
     (void) waitpid(helper->pid, &status, 0);
     close_fd(&helper->pidfd);
     helper->pid = 0;
     helper->pidfd = -1;
-    if (keeper->leaving)
+    if (supervisor->leaving)
         return;
     if (WIFEXITED(status) && WEXITSTATUS(status) == HELPER_MISCONFIGURED &&
-        keeper->returns[id].tried_ms == 0) {
-        keeper->misconfigured = helper_name(id);
-        keeper->leaving = true;
-        (void) kill(keeper->launch.daemon, SIGTERM);
+        supervisor->returns[id].tried_ms == 0) {
+        supervisor->misconfigured = helper_name(id);
+        supervisor->leaving = true;
+        (void) kill(supervisor->launch.daemon, SIGTERM);
         return;
     }
-    keeper->returns[id].has_failed = false;
-    keeper->returns[id].next = deadline_in(rested_ms < HELPER_PAUSE_MS ? HELPER_PAUSE_MS : 0);
+    supervisor->returns[id].has_failed = false;
+    supervisor->returns[id].next = deadline_in(rested_ms < HELPER_PAUSE_MS ? HELPER_PAUSE_MS : 0);
     (void) fprintf(stderr, "glovebox serve: %s ended; starting it again\n", helper_name(id));
 }
 
-static bool is_away(const struct keeper *keeper, enum helper_id id)
+static bool is_away(const struct supervisor *supervisor, enum helper_id id)
 {
-    const struct helper *helper = &keeper->launch.helpers[id];
-    return !keeper->leaving && helper->socket >= 0 && helper->pid == 0;
+    const struct helper *helper = &supervisor->launch.helpers[id];
+    return !supervisor->leaving && helper->socket >= 0 && helper->pid == 0;
 }
 
-static void try_helper(struct keeper *keeper, enum helper_id id)
+static void try_helper(struct supervisor *supervisor, enum helper_id id)
 {
     error err;
-    keeper->returns[id].tried_ms = now_ms();
-    if (launch_helper(&keeper->plan, id, &keeper->launch, &err) == 0)
+    supervisor->returns[id].tried_ms = now_ms();
+    if (launch_helper(&supervisor->plan, id, &supervisor->launch, &err) == 0)
         return;
-    if (!keeper->returns[id].has_failed)
+    if (!supervisor->returns[id].has_failed)
         (void) fprintf(stderr, "glovebox serve: %s; trying again every second\n", err.text);
-    keeper->returns[id].has_failed = true;
-    keeper->returns[id].next = deadline_in(HELPER_PAUSE_MS);
+    supervisor->returns[id].has_failed = true;
+    supervisor->returns[id].next = deadline_in(HELPER_PAUSE_MS);
 }
 
-/* Starts those whose moment has come. Returns how long the others may wait, `most_ms` at most. */
-static int return_helpers(struct keeper *keeper, int64_t most_ms)
+/* Starts those whose moment has come. Returns how long the others may wait, `max_ms` at most. */
+static int return_helpers(struct supervisor *supervisor, int64_t max_ms)
 {
     for (enum helper_id id = 0; id < HELPERS; id++) {
-        if (is_away(keeper, id) && deadline_has_passed(keeper->returns[id].next))
-            try_helper(keeper, id);
-        int64_t left = is_away(keeper, id) ? deadline_left_ms(keeper->returns[id].next) : most_ms;
-        most_ms = left < most_ms ? left : most_ms;
+        if (is_away(supervisor, id) && deadline_has_passed(supervisor->returns[id].next))
+            try_helper(supervisor, id);
+        int64_t left =
+            is_away(supervisor, id) ? deadline_left_ms(supervisor->returns[id].next) : max_ms;
+        max_ms = left < max_ms ? left : max_ms;
     }
-    return (int) most_ms;
+    return (int) max_ms;
 }
 
-static void take_word(struct keeper *keeper, const char *said)
+static void take_word(struct supervisor *supervisor, const char *said)
 {
     if (strcmp(said, "ready") == 0) {
-        keeper->has_served = true;
+        supervisor->has_served = true;
         manager_tell("READY=1\nSTATUS=runs are taken");
     }
     if (strcmp(said, "alive") == 0)
         manager_tell("WATCHDOG=1");
-    keeper->silent_ms = 0;
-    keeper->has_spoken = true;
+    supervisor->silent_ms = 0;
+    supervisor->has_spoken = true;
 }
 
 /* One that hangs is ended, and started again as any that has ended. Only time that we have waited
  * counts: a machine that slept has not heard anything either. */
-static void end_if_silent(struct keeper *keeper, int64_t waited_ms)
+static void end_if_silent(struct supervisor *supervisor, int64_t waited_ms)
 {
-    if (!keeper->has_spoken || keeper->leaving)
+    if (!supervisor->has_spoken || supervisor->leaving)
         return;
-    keeper->silent_ms += waited_ms > WATCH_MS ? WATCH_MS : waited_ms;
-    if (keeper->silent_ms < SILENT_MS)
+    supervisor->silent_ms += waited_ms > WATCH_MS ? WATCH_MS : waited_ms;
+    if (supervisor->silent_ms < SILENT_MS)
         return;
     say("gloveboxd has not done anything for 30 s; ending it");
-    keeper->has_spoken = false;
-    (void) kill(keeper->launch.daemon, SIGKILL);
+    supervisor->has_spoken = false;
+    (void) kill(supervisor->launch.daemon, SIGKILL);
 }
 
 /* Waits until one of the two has ended, or `end` has passed. Returns whether one has. */
-static bool watch_pair(struct keeper *keeper, deadline end)
+static bool watch_pair(struct supervisor *supervisor, deadline end)
 {
-    const struct helper *helpers = keeper->launch.helpers;
+    const struct helper *helpers = supervisor->launch.helpers;
     for (;;) {
         int64_t left = deadline_left_ms(end);
-        int wait_ms = return_helpers(keeper, left > WATCH_MS ? WATCH_MS : left);
+        int wait_ms = return_helpers(supervisor, left > WATCH_MS ? WATCH_MS : left);
         int64_t before_ms = now_ms();
-        struct pollfd watched[] = { { .fd = keeper->signals, .events = POLLIN },
-                                    { .fd = keeper->launch.daemon_pidfd, .events = POLLIN },
-                                    { .fd = keeper->launch.spawner_pidfd, .events = POLLIN },
-                                    { .fd = keeper->control, .events = POLLIN },
+        struct pollfd watched[] = { { .fd = supervisor->signals, .events = POLLIN },
+                                    { .fd = supervisor->launch.daemon_pidfd, .events = POLLIN },
+                                    { .fd = supervisor->launch.spawner_pidfd, .events = POLLIN },
+                                    { .fd = supervisor->control, .events = POLLIN },
                                     { .fd = helpers[HELPER_EGRESS].pidfd, .events = POLLIN },
                                     { .fd = helpers[HELPER_NOTIFY].pidfd, .events = POLLIN } };
         if (poll(watched, COUNT_OF(watched), wait_ms) < 0 && errno != EINTR)
             return true;
         char said[64];
-        if (watched[3].revents && !hear_daemon(keeper, said, sizeof said)) {
-            close_fd(&keeper->control); /* it goes */
-            keeper->control = -1;
+        if (watched[3].revents && !hear_daemon(supervisor, said, sizeof said)) {
+            close_fd(&supervisor->control); /* it goes */
+            supervisor->control = -1;
         } else if (watched[3].revents) {
-            take_word(keeper, said);
+            take_word(supervisor, said);
         }
-        end_if_silent(keeper, now_ms() - before_ms);
-        bool was_leaving = keeper->leaving;
+        end_if_silent(supervisor, now_ms() - before_ms);
+        bool was_leaving = supervisor->leaving;
         if (watched[0].revents)
-            take_signal(keeper);
+            take_signal(supervisor);
         if (watched[1].revents || watched[2].revents)
             return true;
         for (enum helper_id id = 0; id < HELPERS; id++)
             if (watched[4 + id].revents)
-                bury_helper(keeper, id);
-        if (keeper->leaving && !was_leaving)
+                reap_helper(supervisor, id);
+        if (supervisor->leaving && !was_leaving)
             end = deadline_in(DRAIN_MS);
         if (deadline_has_passed(end))
             return false;
@@ -388,77 +389,78 @@ static bool watch_pair(struct keeper *keeper, deadline end)
 }
 
 /* One life of the pair. Returns -1 if it could not be started. */
-static int live_once(struct keeper *keeper, error *err)
+static int live_once(struct supervisor *supervisor, error *err)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return fail_os(err, "make a socket to gloveboxd");
     auto_fd theirs = pair[1];
-    close_fd(&keeper->control);
-    keeper->control = pair[0];
-    keeper->plan.control = theirs;
-    keeper->plan.settings = keeper->settings;
-    write_sets(keeper);
-    if (launch_start(&keeper->plan, &keeper->launch, err) < 0)
+    close_fd(&supervisor->control);
+    supervisor->control = pair[0];
+    supervisor->plan.control = theirs;
+    supervisor->plan.settings = supervisor->settings;
+    write_sets(supervisor);
+    if (launch_start(&supervisor->plan, &supervisor->launch, err) < 0)
         return -1;
     close_fd(&theirs);
     theirs = -1;
     int64_t start = now_ms();
     bool ended;
-    keeper->silent_ms = 0;
-    keeper->has_spoken = false;
+    supervisor->silent_ms = 0;
+    supervisor->has_spoken = false;
     manager_tell("WATCHDOG=1"); /* what begins has its time, too */
     do
-        ended = watch_pair(keeper, deadline_in(LOOK_MS));
-    while (!ended && !keeper->leaving);
+        ended = watch_pair(supervisor, deadline_in(LOOK_MS));
+    while (!ended && !supervisor->leaving);
     /* The spawner leaves when the daemon is gone; a daemon without a spawner has a moment to tell
      * its callers that their runs are lost. */
-    if (keeper->launch.daemon > 0 && !keeper->leaving)
-        (void) kill(keeper->launch.daemon, SIGTERM);
-    (void) launch_end(&keeper->launch, deadline_in(keeper->leaving ? DRAIN_MS : 1000));
+    if (supervisor->launch.daemon > 0 && !supervisor->leaving)
+        (void) kill(supervisor->launch.daemon, SIGTERM);
+    (void) launch_end(&supervisor->launch, deadline_in(supervisor->leaving ? DRAIN_MS : 1000));
     bool was_steady = now_ms() - start >= STEADY_MS;
-    keeper->early_deaths = was_steady ? 0 : keeper->early_deaths + 1;
-    keeper->pause_ms = was_steady                                ? 0
-                       : keeper->early_deaths == 1               ? FIRST_PAUSE_MS
-                       : keeper->pause_ms * 2 > LONGEST_PAUSE_MS ? LONGEST_PAUSE_MS
-                                                                 : keeper->pause_ms * 2;
+    supervisor->early_deaths = was_steady ? 0 : supervisor->early_deaths + 1;
+    supervisor->pause_ms = was_steady                                    ? 0
+                           : supervisor->early_deaths == 1               ? FIRST_PAUSE_MS
+                           : supervisor->pause_ms * 2 > LONGEST_PAUSE_MS ? LONGEST_PAUSE_MS
+                                                                         : supervisor->pause_ms * 2;
     return 0;
 }
 
 /* A daemon that cannot start for want of room starts when there is some. */
-static bool disk_is_full(const struct keeper *keeper)
+static bool disk_is_full(const struct supervisor *supervisor)
 {
     auto_text folder = NULL;
     struct statvfs disk;
     error unused;
-    if (launch_state_folder(keeper->plan.state, &folder, &unused) < 0 || statvfs(folder, &disk) < 0)
+    if (launch_state_folder(supervisor->plan.state, &folder, &unused) < 0 ||
+        statvfs(folder, &disk) < 0)
         return false;
-    return disk.f_bavail * disk.f_frsize < ROOM_LEAST || (disk.f_files > 0 && disk.f_favail == 0);
+    return disk.f_bavail * disk.f_frsize < ROOM_MIN || (disk.f_files > 0 && disk.f_favail == 0);
 }
 
-static int keep_alive(struct keeper *keeper, error *err)
+static int keep_alive(struct supervisor *supervisor, error *err)
 {
-    while (!keeper->leaving) {
-        if (live_once(keeper, err) < 0)
+    while (!supervisor->leaving) {
+        if (live_once(supervisor, err) < 0)
             return -1;
-        if (keeper->leaving)
+        if (supervisor->leaving)
             break;
-        bool is_full = keeper->early_deaths >= EARLY_DEATHS_MOST && disk_is_full(keeper);
+        bool is_full = supervisor->early_deaths >= EARLY_DEATHS_MAX && disk_is_full(supervisor);
         if (is_full)
             say("the disk of the state folder is full; make room there, and it starts by itself");
-        if (keeper->early_deaths >= EARLY_DEATHS_MOST && !keeper->has_served && !is_full)
+        if (supervisor->early_deaths >= EARLY_DEATHS_MAX && !supervisor->has_served && !is_full)
             return fail(
                 err, ERR_UNAVAILABLE,
                 "gloveboxd or glovebox-spawner ended %d times at once; their reason is above",
-                EARLY_DEATHS_MOST);
+                EARLY_DEATHS_MAX);
         say("gloveboxd or glovebox-spawner ended; starting both again");
-        struct pollfd watched = { .fd = keeper->signals, .events = POLLIN };
-        if (poll(&watched, 1, (int) keeper->pause_ms) > 0)
-            take_signal(keeper);
+        struct pollfd watched = { .fd = supervisor->signals, .events = POLLIN };
+        if (poll(&watched, 1, (int) supervisor->pause_ms) > 0)
+            take_signal(supervisor);
     }
-    if (keeper->misconfigured)
+    if (supervisor->misconfigured)
         return fail(err, ERR_BAD_REQUEST, "%s cannot use what it was given; its reason is above",
-                    keeper->misconfigured);
+                    supervisor->misconfigured);
     return 0;
 }
 
@@ -468,7 +470,7 @@ static int open_sockets(const struct supervised *service, struct launch_plan *pl
                         error *err)
 {
     auto_text path = NULL;
-    int given = manager_sockets(plan->listens, LAUNCH_FDS_MOST, err);
+    int given = manager_sockets(plan->listens, LAUNCH_FDS_MAX, err);
     if (given != 0) {
         plan->listen_count = given > 0 ? (size_t) given : 0;
         return given < 0 ? -1 : 0;
@@ -494,11 +496,11 @@ static int open_sockets(const struct supervised *service, struct launch_plan *pl
 
 int supervise(const struct supervised *service, error *err)
 {
-    static struct keeper keeper;
+    static struct supervisor supervisor;
     auto_fd signals = -1;
     auto_text path = NULL;
     auto_templates built = { 0 };
-    keeper = (struct keeper){
+    supervisor = (struct supervisor){
         .service = service,
         .control = -1,
         .plan = { .state = service->state,
@@ -518,7 +520,7 @@ int supervise(const struct supervised *service, error *err)
                   .first_template = "python" },
         .launch = launch_none(),
     };
-    memcpy(keeper.settings, service->settings, sizeof keeper.settings);
+    memcpy(supervisor.settings, service->settings, sizeof supervisor.settings);
     sigset_t watched;
     (void) sigemptyset(&watched);
     (void) sigaddset(&watched, SIGTERM);
@@ -528,23 +530,23 @@ int supervise(const struct supervised *service, error *err)
     if (pthread_sigmask(SIG_BLOCK, &watched, NULL) != 0 ||
         (signals = signalfd(-1, &watched, SFD_CLOEXEC)) < 0)
         return fail_os(err, "watch signals");
-    if (open_sockets(service, &keeper.plan, &path, err) < 0)
+    if (open_sockets(service, &supervisor.plan, &path, err) < 0)
         return -1;
-    keeper.signals = signals;
-    keeper.path = path;
+    supervisor.signals = signals;
+    supervisor.path = path;
     /* Before the launch makes anything in it: a folder that was named by mistake stays as it is. */
-    int result = templates_find(service->state, keeper.plan.first_template, &built, err);
+    int result = templates_find(service->state, supervisor.plan.first_template, &built, err);
     bool is_tcp = path && service->listen;
     if (result == 0)
         (void) fprintf(stderr, "glovebox serve: listening on %s%s%s\n",
                        path ? path : "the sockets of the service manager", is_tcp ? " and " : "",
                        is_tcp ? service->listen : "");
     if (result == 0)
-        result = keep_alive(&keeper, err);
-    for (size_t i = 0; i < keeper.plan.listen_count; i++)
-        (void) close(keeper.plan.listens[i]);
-    close_fd(&keeper.control);
-    if (keeper.path)
-        (void) unlink(keeper.path);
+        result = keep_alive(&supervisor, err);
+    for (size_t i = 0; i < supervisor.plan.listen_count; i++)
+        (void) close(supervisor.plan.listens[i]);
+    close_fd(&supervisor.control);
+    if (supervisor.path)
+        (void) unlink(supervisor.path);
     return result;
 }

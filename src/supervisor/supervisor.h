@@ -17,13 +17,13 @@ struct supervised {
     const char *ca_file; /* certificates that their upstreams are checked with; or NULL */
     const char *webhook, *webhook_secret; /* where approvals are told; NULL: nowhere */
     unsigned webhook_attempts;
-    const char *resolver; /* ADDRESS:PORT for names of policies; NULL: the host's own */
-    bool no_keys;         /* whoever reaches the TCP port may run code */
-    char settings[SETTINGS_TEXT_MOST]; /* for gloveboxd: "key=value" a line */
+    const char *resolver;             /* ADDRESS:PORT for names of policies; NULL: the host's own */
+    bool no_keys;                     /* whoever reaches the TCP port may run code */
+    char settings[SETTINGS_TEXT_MAX]; /* for gloveboxd: "key=value" a line */
 
     /* On SIGHUP: gives the settings of now, and in ret_restart those that only a restart changes.
      * If it fails nothing is changed. */
-    int (*read_again)(void *context, char text[SETTINGS_TEXT_MOST], char *ret_restart, size_t size,
+    int (*read_again)(void *context, char text[SETTINGS_TEXT_MAX], char *ret_restart, size_t size,
                       error *err);
     void *context;
 };

@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACE_MOST = 1000 };
+enum { PLACE_MAX = 1000 };
 
-static bool is_word(const char *text, const char *letters, size_t most)
+static bool is_word(const char *text, const char *letters, size_t max)
 {
     size_t length = strspn(text, letters);
-    return length > 0 && length <= most && text[length] == '\0' && *text != '.' && *text != '-';
+    return length > 0 && length <= max && text[length] == '\0' && *text != '.' && *text != '-';
 }
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._"
@@ -51,7 +51,7 @@ static bool is_place(const char *text)
 {
     static const char between[] = "/node_modules/";
     char package[256];
-    if (strlen(text) > PLACE_MOST)
+    if (strlen(text) > PLACE_MAX)
         return false;
     for (const char *next = text; next; text = next + sizeof between - 1) {
         next = strstr(text, between);
@@ -152,8 +152,8 @@ static int take_rows(const struct yaml *yaml, struct json_object *rows, error *e
         return 0;
     if (!is_ours || list->kind != YAML_SEQUENCE)
         return yaml_fail(yaml, &yaml->nodes[0], err, "this file is `packages:` and a list");
-    if (list->children > APPROVED_MOST)
-        return yaml_fail(yaml, list, err, "more than %d packages", APPROVED_MOST);
+    if (list->children > APPROVED_MAX)
+        return yaml_fail(yaml, list, err, "more than %d packages", APPROVED_MAX);
     for (const struct yaml_node *row = yaml_first(yaml, list); row; row = yaml_next(yaml, row))
         if (take_row(yaml, row, rows, err) < 0)
             return -1;
@@ -210,11 +210,11 @@ int approved_write(int requests, const char *template, struct json_object *rows,
     char name[96];
     char *text = NULL;
     size_t size = 0;
-    if (json_object_array_length(rows) > APPROVED_MOST)
+    if (json_object_array_length(rows) > APPROVED_MAX)
         return fail(err, ERR_TOO_LARGE,
                     "template %s would have more than %d approved packages; write a recipe of your "
                     "own: docs/templates.md",
-                    template, APPROVED_MOST);
+                    template, APPROVED_MAX);
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return fail_os(err, "write what is approved");

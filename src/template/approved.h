@@ -7,7 +7,7 @@
 
 #include <json-c/json.h>
 
-enum { APPROVED_MOST = 64 };
+enum { APPROVED_MAX = 64 };
 
 /* Gives  *ret_rows, an array of objects whose members are texts, all there: name, version, manager
  *        ("pip", "apt"), file, sha256, request, with (the package that it comes along with),

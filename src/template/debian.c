@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MOST = 192 };
+enum { ARGUMENTS_MAX = 192 };
 
 #define SCRIPT_START                                                               \
     "set -e; umask 022\n"                                                          \
@@ -30,7 +30,7 @@ enum { ARGUMENTS_MOST = 192 };
 
 /* A command line, growing. */
 struct line {
-    char *arguments[ARGUMENTS_MOST + 1];
+    char *arguments[ARGUMENTS_MAX + 1];
     size_t count;
     bool full;
 };
@@ -50,7 +50,7 @@ static void add_argument(struct line *line, const char *format, ...)
     va_list values;
     va_start(values, format);
     char *text = NULL;
-    if (line->count == ARGUMENTS_MOST || vasprintf(&text, format, values) < 0)
+    if (line->count == ARGUMENTS_MAX || vasprintf(&text, format, values) < 0)
         line->full = true;
     else
         line->arguments[line->count++] = text;
@@ -164,7 +164,7 @@ static int explain(const char *program, const char *tail, error *err)
 static int run_line(struct build *build, struct line *line, char **ret_text, error *err)
 {
     if (line->full)
-        return fail(err, ERR_TOO_LARGE, "more than %d packages", ARGUMENTS_MOST);
+        return fail(err, ERR_TOO_LARGE, "more than %d packages", ARGUMENTS_MAX);
     struct tool tool = { .arguments = line->arguments, .line = build_says, .context = build };
     if ((ret_text ? tool_read(&tool, ret_text, err) : tool_run(&tool, err)) == 0)
         return 0;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VARIABLES_MOST = 64, ARGUMENTS_MOST = 64 };
+enum { VARIABLES_MAX = 64, ARGUMENTS_MAX = 64 };
 
 /* As in a sandbox, but for: HOME is what every sandbox's home is copied from, hashes are the same
  * in every build, and nothing but the compiler writes .pyc files. */
@@ -84,7 +84,7 @@ static void collect_variables(const struct build *build, char **variables, char 
     json_object_object_foreach(build_key(build, "env"), name, value)
     {
         size_t needed = strlen(name) + strlen(json_object_get_string(value)) + 2;
-        if (count == VARIABLES_MOST || used + needed > size)
+        if (count == VARIABLES_MAX || used + needed > size)
             break;
         variables[count++] = room + used;
         used += (size_t) snprintf(room + used, size - used, "%s=%s", name,
@@ -98,7 +98,7 @@ static void collect_variables(const struct build *build, char **variables, char 
 static int run_inside(struct build *build, char **arguments, char **ret_text, error *err)
 {
     char room[8192];
-    char *variables[VARIABLES_MOST + 1];
+    char *variables[VARIABLES_MAX + 1];
     collect_variables(build, variables, room, sizeof(room));
     const struct walls walls = { .root = build->root_path, .disk = build->root_path };
     struct tool tool = {
@@ -121,9 +121,9 @@ int build_run_python(struct build *build, const char *code, const char *const *m
 {
     /* -S: what packages have put among their modules to be run at start is not run here. */
     char program[] = "/usr/bin/python3", alone[] = "-I", no_site[] = "-S", option[] = "-c";
-    char *arguments[ARGUMENTS_MOST + 1] = { program, alone, no_site, option, strdup(code) };
+    char *arguments[ARGUMENTS_MAX + 1] = { program, alone, no_site, option, strdup(code) };
     size_t count = 5;
-    for (; more && *more && count < ARGUMENTS_MOST; more++)
+    for (; more && *more && count < ARGUMENTS_MAX; more++)
         arguments[count++] = strdup(*more);
     int result = run_inside(build, arguments, ret_text, err);
     for (size_t index = 4; index < count; index++)
@@ -152,9 +152,9 @@ static int note_distributions(struct build *build, error *err)
 
 int build_run(struct build *build, const char *const *words, error *err)
 {
-    char *arguments[ARGUMENTS_MOST + 1] = { NULL };
+    char *arguments[ARGUMENTS_MAX + 1] = { NULL };
     size_t count = 0;
-    for (; count < ARGUMENTS_MOST && words[count]; count++)
+    for (; count < ARGUMENTS_MAX && words[count]; count++)
         arguments[count] = strdup(words[count]);
     int result = run_inside(build, arguments, NULL, err);
     while (count-- > 0)
@@ -164,11 +164,11 @@ int build_run(struct build *build, const char *const *words, error *err)
 
 static int run_recipe_command(struct build *build, struct json_object *words, error *err)
 {
-    const char *arguments[ARGUMENTS_MOST + 1] = { NULL };
+    const char *arguments[ARGUMENTS_MAX + 1] = { NULL };
     size_t count = json_object_array_length(words);
-    if (count > ARGUMENTS_MOST)
+    if (count > ARGUMENTS_MAX)
         return fail(err, ERR_TOO_LARGE, "a command of `prepare` has more than %d words",
-                    ARGUMENTS_MOST);
+                    ARGUMENTS_MAX);
     for (size_t index = 0; index < count; index++)
         arguments[index] = json_object_get_string(json_object_array_get_idx(words, index));
     return build_run(build, arguments, err);

@@ -53,14 +53,14 @@ static const char *read_text(struct reading *reading, const struct yaml_node *no
 bool recipe_name_is_valid(const char *name)
 {
     size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
-    return length > 0 && length <= RECIPE_NAME_MOST && name[length] == '\0';
+    return length > 0 && length <= RECIPE_NAME_MAX && name[length] == '\0';
 }
 
 static struct json_object *read_name(struct reading *reading, const struct yaml_node *node)
 {
     const char *text = read_text(reading, node, "name");
     if (text && !recipe_name_is_valid(text))
-        return wrong(reading, node, "name must be 1 to %d of a-z, 0-9 and '-'", RECIPE_NAME_MOST);
+        return wrong(reading, node, "name must be 1 to %d of a-z, 0-9 and '-'", RECIPE_NAME_MAX);
     return text ? json_object_new_string(text) : NULL;
 }
 
@@ -405,18 +405,18 @@ static int read_whole(const char *file, char *text, size_t size, size_t *ret_len
     if (got < 0)
         return fail_os(err, "read '%s'", file);
     if (have == size)
-        return fail(err, ERR_TOO_LARGE, "'%s' is larger than %d bytes", file, RECIPE_FILE_MOST);
+        return fail(err, ERR_TOO_LARGE, "'%s' is larger than %d bytes", file, RECIPE_FILE_MAX);
     *ret_length = have;
     return 0;
 }
 
 int recipe_read(const char *file, struct json_object **ret_recipe, error *err)
 {
-    auto_text text = malloc(RECIPE_FILE_MOST + 1);
+    auto_text text = malloc(RECIPE_FILE_MAX + 1);
     size_t length = 0;
     if (!text)
         return fail_os(err, "read '%s'", file);
-    if (read_whole(file, text, RECIPE_FILE_MOST + 1, &length, err) < 0)
+    if (read_whole(file, text, RECIPE_FILE_MAX + 1, &length, err) < 0)
         return -1; /* NOLINT(clang-analyzer-unix.Malloc): freed with its scope */
     return recipe_parse(file, text, length, ret_recipe, err);
 }

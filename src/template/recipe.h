@@ -10,7 +10,7 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 
-enum { RECIPE_NAME_MOST = 63, RECIPE_FILE_MOST = 64 * 1024 };
+enum { RECIPE_NAME_MAX = 63, RECIPE_FILE_MAX = 64 * 1024 };
 
 /* Reads and checks a file. All keys are there afterwards; those left out are empty.
  * Gives  *ret_recipe, which the caller puts back with json_object_put().

@@ -68,7 +68,7 @@ int request_add(int requests, struct json_object *request, error *err)
         return -1;
     size_t count = json_object_array_length(all);
     (void) json_object_put(all);
-    if (count >= REQUESTS_MOST)
+    if (count >= REQUESTS_MAX)
         return fail(err, ERR_LIMIT, "%zu requests are kept, which is the most; remove old ones",
                     count);
     if (getrandom(&number, sizeof number, 0) != sizeof number)

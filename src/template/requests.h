@@ -7,7 +7,7 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 
-enum { REQUEST_ID_SIZE = 16, REQUESTS_MOST = 500 };
+enum { REQUEST_ID_SIZE = 16, REQUESTS_MAX = 500 };
 
 /* "lib_" and eight hexadecimal digits. */
 bool request_id_is_valid(const char *id);

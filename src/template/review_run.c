@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VARIABLES_MOST = 128, SETTING_MOST = 1 << 20 };
+enum { VARIABLES_MAX = 128, SETTING_MAX = 1 << 20 };
 
 /* What of the caller's variables a package manager goes by: which index, which way there. */
 static bool is_passed(const char *variable)
@@ -45,10 +45,10 @@ static void collect_variables(const char **variables)
     size_t count = 0;
     for_each(variable, ours)
         variables[count++] = *variable;
-    for (char **variable = environ; *variable && count < VARIABLES_MOST - 1; variable++)
+    for (char **variable = environ; *variable && count < VARIABLES_MAX - 1; variable++)
         if (is_passed(*variable))
             variables[count++] = *variable;
-    if (count < VARIABLES_MOST - 1 && getenv("PIP_CONFIG_FILE")) /* NOLINT(concurrency-mt-unsafe) */
+    if (count < VARIABLES_MAX - 1 && getenv("PIP_CONFIG_FILE")) /* NOLINT(concurrency-mt-unsafe) */
         variables[count++] = "PIP_CONFIG_FILE=/tmp/home/pip.conf";
     variables[count] = NULL;
 }
@@ -60,7 +60,7 @@ static int copy_setting(const char *path, int home, const char *name, error *err
     auto_fd file = open(path, O_RDONLY | O_CLOEXEC);
     struct stat status;
     if (file < 0 || fstat(file, &status) < 0 || !S_ISREG(status.st_mode) ||
-        status.st_size > SETTING_MOST)
+        status.st_size > SETTING_MAX)
         return 0;
     auto_text text = malloc((size_t) status.st_size + 1);
     ssize_t got = text ? read(file, text, (size_t) status.st_size) : -1;
@@ -108,7 +108,7 @@ static int run_helper(const struct review_run *run, const struct walls *walls, c
     const char *const arguments[] = { "/usr/bin/python3", "-I",     "-S",   "-c",
                                       run->helper,        manifest, folder, run->name,
                                       run->version,       NULL };
-    const char *variables[VARIABLES_MOST];
+    const char *variables[VARIABLES_MAX];
     collect_variables(variables);
     struct tool tool = {
         .arguments = (char *const *) (uintptr_t) arguments, /* execvp(3) does not write */

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUTPUT_MOST = 64 << 20, DISK_RESERVE = 256 << 20 };
+enum { OUTPUT_MAX = 64 << 20, DISK_RESERVE = 256 << 20 };
 
 volatile sig_atomic_t tool_interrupted;
 
@@ -282,9 +282,9 @@ int tool_read(struct tool *tool, char **ret_text, error *err)
     struct stat status;
     if (fstat(output, &status) < 0)
         return fail_os(err, "keep the output of %s", tool->arguments[0]);
-    if (status.st_size > OUTPUT_MOST)
+    if (status.st_size > OUTPUT_MAX)
         return fail(err, ERR_TOO_LARGE, "%s has printed more than %d MiB", tool->arguments[0],
-                    OUTPUT_MOST >> 20);
+                    OUTPUT_MAX >> 20);
     auto_text text = malloc((size_t) status.st_size + 1);
     if (!text || pread(output, text, (size_t) status.st_size, 0) != status.st_size)
         return fail_os(err, "keep the output of %s", tool->arguments[0]);

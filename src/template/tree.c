@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { DEEPEST = 200, FILE_MOST = 256 * 1024 * 1024 };
+enum { DEEPEST = 200, FILE_MAX = 256 * 1024 * 1024 };
 
 struct level {
     int fd;
@@ -324,7 +324,7 @@ int tree_read_file(int root, const char *path, char **ret_text, size_t *ret_size
     struct stat status;
     if (fd < 0 || fstat(fd, &status) < 0)
         return fail_os(err, "read '%.150s'", path);
-    if (!S_ISREG(status.st_mode) || status.st_size > FILE_MOST)
+    if (!S_ISREG(status.st_mode) || status.st_size > FILE_MAX)
         return fail(err, ERR_TOO_LARGE, "'%.150s' is no file that can be read here", path);
     size_t size = (size_t) status.st_size, have = 0;
     auto_text text = malloc(size + 1);

@@ -30,10 +30,10 @@
 #define AT_RECURSIVE 0x8000
 #endif
 
-enum { BINDS_MOST = 24, INSTRUCTIONS_MOST = 4096 };
+enum { BINDS_MAX = 24, INSTRUCTIONS_MAX = 4096 };
 
 /* The filter of the next child; one thread. */
-static struct sock_filter filter[INSTRUCTIONS_MOST];
+static struct sock_filter filter[INSTRUCTIONS_MAX];
 static unsigned instructions;
 
 /* Where the new root is put together: a folder that every host has, seen by this process only. */
@@ -50,7 +50,7 @@ int walls_load(const struct walls *walls, error *err)
     if (size < 0)
         return fail_os(err, "load the system call filter '%s'", path);
     instructions = (unsigned) ((size_t) size / sizeof filter[0]);
-    if (instructions == 0 || instructions == INSTRUCTIONS_MOST)
+    if (instructions == 0 || instructions == INSTRUCTIONS_MAX)
         return fail(err, ERR_UNAVAILABLE, "'%s' is no system call filter; install it again", path);
     /* Nobody listens for the refusals of a build: the call fails. */
     for (unsigned i = 0; i < instructions; i++)
@@ -122,7 +122,7 @@ struct taken {
     struct {
         int place;
         const char *target;
-    } list[BINDS_MOST];
+    } list[BINDS_MAX];
 };
 
 static const char *const programs[] = {
@@ -131,7 +131,7 @@ static const char *const programs[] = {
 
 static void take(struct taken *taken, const char *path, bool writable, const char *target)
 {
-    if (taken->count == BINDS_MOST)
+    if (taken->count == BINDS_MAX)
         _exit(126);
     taken->list[taken->count].place = take_place(path, writable, false);
     taken->list[taken->count++].target = target;
@@ -280,7 +280,7 @@ static void limit_resources(bool has_group)
      * even at 0, and does not at 1 (core(5)). */
     const struct {
         __rlimit_resource_t resource;
-        rlim_t most;
+        rlim_t max;
     } rows[] = {
         { RLIMIT_CORE, 1 },           { RLIMIT_NPROC, BUILD_PROCESSES },
         { RLIMIT_NOFILE, 4096 },      { RLIMIT_AS, memory },
@@ -292,8 +292,8 @@ static void limit_resources(bool has_group)
         struct rlimit now;
         if (getrlimit(row->resource, &now) < 0)
             give_up("read resource limits", "");
-        rlim_t most = row->most < now.rlim_max ? row->most : now.rlim_max;
-        if (setrlimit(row->resource, &(struct rlimit){ .rlim_cur = most, .rlim_max = most }) < 0)
+        rlim_t max = row->max < now.rlim_max ? row->max : now.rlim_max;
+        if (setrlimit(row->resource, &(struct rlimit){ .rlim_cur = max, .rlim_max = max }) < 0)
             give_up("limit resources", "");
     }
 }

@@ -122,7 +122,7 @@ class Bench:
         for starter in {plain, bare, among} - {None}:
             atexit.register(starter.close)
         self.daemon, self.socket, self.client = self.serve('parked')
-        _, self.empty_socket, self.empty_client = self.serve('empty', '--parked-most', '0')
+        _, self.empty_socket, self.empty_client = self.serve('empty', '--pool-max', '0')
         for _, code, _, _ in PROGRAMS[:2]:  # its interpreters are warm from now on
             self.empty_client.run(code)
 

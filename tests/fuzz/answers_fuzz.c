@@ -6,13 +6,13 @@
 #include "engine/observe/log.h"
 #include "engine/sandbox/spawner_client.h"
 
-enum { BUILDS_MOST = 8 };
+enum { BUILDS_MAX = 8 };
 
 static uv_loop_t loop;
 static struct spawner_link asker;
 static struct {
     bool asked, told;
-} builds[BUILDS_MOST];
+} builds[BUILDS_MAX];
 static unsigned build_count;
 static bool gone;
 
@@ -29,7 +29,7 @@ static void on_hello(void *context)
     (void) context;
     assert(asker.hello.version == SPAWN_VERSION);
     assert((asker.hello.groups >> GROUPS) == 0 && asker.hello.slots > 0);
-    assert(asker.hello.templates > 0 && asker.hello.templates <= SPAWN_TEMPLATES_MOST);
+    assert(asker.hello.templates > 0 && asker.hello.templates <= SPAWN_TEMPLATES_MAX);
 }
 
 static void on_released(void *context, const struct spawn_released *released)
@@ -72,7 +72,7 @@ static void ask(void)
 {
     struct spawn_build build = { 0 };
     error err;
-    if (build_count == BUILDS_MOST)
+    if (build_count == BUILDS_MAX)
         return;
     void *context = (void *) (uintptr_t) build_count;
     if (spawner_build(&asker, &build, on_built, context, &err) == 0)
@@ -82,7 +82,7 @@ static void ask(void)
 static void send_built(struct dice *dice, int socket)
 {
     static const int fds[2 + GROUPS + 4];
-    struct spawn_built built = { .request = dice_byte(dice) % (BUILDS_MOST + 1), .groups = 3 };
+    struct spawn_built built = { .request = dice_byte(dice) % (BUILDS_MAX + 1), .groups = 3 };
     uint8_t how = dice_byte(dice);
     if (how % 4 == 0) {
         built.err.code = ERR_BUSY;

@@ -53,14 +53,14 @@ static inline unsigned descriptors_open(void)
 static inline void send_anything(int socket, uint32_t kind, const void *body, size_t size,
                                  const int *fds, unsigned fd_count)
 {
-    enum { FDS_MOST = PACKET_MOST_FDS + 4 };
+    enum { FDS_MAX = PACKET_MAX_FDS + 4 };
     union {
         struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int) * FDS_MOST)];
+        char space[CMSG_SPACE(sizeof(int) * FDS_MAX)];
     } control = { 0 };
     struct iovec parts[2] = { { &kind, sizeof kind }, { (void *) (uintptr_t) body, size } };
     struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
-    assert(fd_count <= FDS_MOST);
+    assert(fd_count <= FDS_MAX);
     if (fd_count > 0) {
         message.msg_control = control.space;
         message.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);

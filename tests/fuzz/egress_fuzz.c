@@ -23,7 +23,7 @@ static void check_name(const char *name)
 static void try_question(const uint8_t *data, size_t size)
 {
     struct dns_question question;
-    unsigned char answer[DNS_ANSWER_MOST];
+    unsigned char answer[DNS_ANSWER_MAX];
     struct in_addr address = { 0 };
     if (dns_read(data, size, &question) < 0)
         return;
@@ -49,20 +49,20 @@ static void try_greeting(const uint8_t *data, size_t size)
  * and Connection, and so out of the reader's own bounds. */
 static void try_head(const uint8_t *data, size_t size)
 {
-    static char written[HTTP_HEAD_MOST + 1024];
+    static char written[HTTP_HEAD_MAX + 1024];
     struct http_head head;
     struct http_head again;
     enum egress_reason reason;
     if (http_head_read((const char *) data, size, 80, &head, &reason) != HTTP_WHOLE)
         return;
-    assert(head.size <= size && head.field_count <= HTTP_FIELDS_MOST);
+    assert(head.size <= size && head.field_count <= HTTP_FIELDS_MAX);
     assert(!(head.has_length && head.is_chunked) && !head.wants_upgrade && head.port != 0);
     if (!head.is_literal)
         check_name(head.name);
     size_t length = http_head_write(&head, written, sizeof written);
     if (length == 0 || head.target == HTTP_AUTHORITY || head.is_literal)
         return;
-    if (length > HTTP_HEAD_MOST || head.field_count + 2 > HTTP_FIELDS_MOST)
+    if (length > HTTP_HEAD_MAX || head.field_count + 2 > HTTP_FIELDS_MAX)
         return;
     assert(http_head_read(written, length, 80, &again, &reason) == HTTP_WHOLE);
     assert(again.size == length && strcmp(again.name, head.name) == 0 && again.port == head.port);

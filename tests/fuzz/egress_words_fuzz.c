@@ -19,10 +19,10 @@ static struct account account;
 static struct policy policy;
 static struct network *network;
 static struct {
-    struct way *way;
+    struct egress_route *route;
     unsigned asked, told;
     bool is_ending, has_ended;
-} ways[WAYS];
+} egress_routes[WAYS];
 
 /* A glovebox-egress that is given up is no news here. */
 void log_fields(enum log_level level, const char *event, const struct log_field *fields)
@@ -35,21 +35,21 @@ void log_fields(enum log_level level, const char *event, const struct log_field 
 static void on_told(void *context)
 {
     unsigned index = (unsigned) (uintptr_t) context;
-    assert(ways[index].told < ways[index].asked);
-    ways[index].told++;
+    assert(egress_routes[index].told < egress_routes[index].asked);
+    egress_routes[index].told++;
 }
 
 static void on_ended(void *context)
 {
     unsigned index = (unsigned) (uintptr_t) context;
-    assert(ways[index].is_ending && !ways[index].has_ended);
-    ways[index].has_ended = true;
+    assert(egress_routes[index].is_ending && !egress_routes[index].has_ended);
+    egress_routes[index].has_ended = true;
 }
 
 static void on_certified(void *context, const char *certificate)
 {
     (void) context;
-    assert(!certificate || strlen(certificate) < EGRESS_AUTHORITY_MOST);
+    assert(!certificate || strlen(certificate) < EGRESS_AUTHORITY_MAX);
 }
 
 static void open_way(unsigned index)
@@ -57,62 +57,62 @@ static void open_way(unsigned index)
     error err;
     char id[16];
     (void) snprintf(id, sizeof id, "run_%u", index);
-    struct way_terms terms = { .order = { id, &account, &policy, &policy.way },
-                               .life_s = 60,
-                               .told = on_told,
-                               .certified = on_certified,
-                               .context = (void *) (uintptr_t) index };
-    if (ways[index].way)
+    struct egress_route_terms terms = { .order = { id, &account, &policy, &policy.route },
+                                        .life_s = 60,
+                                        .told = on_told,
+                                        .certified = on_certified,
+                                        .context = (void *) (uintptr_t) index };
+    if (egress_routes[index].route)
         return;
     terms.sockets.count = EGRESS_LISTEN_PORT + 1;
     for (unsigned i = 0; i < terms.sockets.count; i++)
         terms.sockets.list[i] = fcntl(0, F_DUPFD_CLOEXEC, 3);
-    int done = index < KEPT ? way_keep(network, &terms, &ways[index].way, &err)
-                            : way_open(network, &terms, &ways[index].way, &err);
-    assert(done == 0 || !ways[index].way);
-    ways[index].asked = ways[index].told = 0;
-    ways[index].is_ending = ways[index].has_ended = false;
+    int done = index < KEPT ? egress_route_keep(network, &terms, &egress_routes[index].route, &err)
+                            : egress_route_open(network, &terms, &egress_routes[index].route, &err);
+    assert(done == 0 || !egress_routes[index].route);
+    egress_routes[index].asked = egress_routes[index].told = 0;
+    egress_routes[index].is_ending = egress_routes[index].has_ended = false;
 }
 
 static void free_way(unsigned index)
 {
-    way_free(ways[index].way);
-    ways[index].way = NULL;
+    egress_route_free(egress_routes[index].route);
+    egress_routes[index].route = NULL;
 }
 
 /* What results are made of. */
-static void tell(const struct way *way)
+static void tell(const struct egress_route *route)
 {
-    struct way_story story;
-    way_tell(way, 0, &story);
+    struct connection_log story;
+    egress_route_tell(route, 0, &story);
     for (size_t i = 0; i < story.count; i++) {
         struct connection_texts texts;
         struct fact_connection fact;
         struct bytes json = { 0 };
-        connection_fact(&story.records[i], &policy.way, &texts, &fact);
+        connection_fact(&story.records[i], &policy.route, &texts, &fact);
         connection_write(&fact, story.records[i].took_ms, &json);
         assert(json.size > 0 && !json.failed);
         bytes_done(&json);
     }
-    way_story_done(&story);
+    connection_log_done(&story);
 }
 
 static void ask_something(struct dice *dice)
 {
     unsigned index = dice_byte(dice) % WAYS;
     unsigned what = dice_byte(dice) % 4;
-    if (!ways[index].way) {
+    if (!egress_routes[index].route) {
         open_way(index);
     } else if (what == 0) {
         free_way(index);
     } else if (what == 1) {
-        tell(ways[index].way);
+        tell(egress_routes[index].route);
     } else if (index < KEPT) {
-        ways[index].asked++;
-        way_ask(ways[index].way);
-    } else if (!ways[index].is_ending) {
-        ways[index].is_ending = true;
-        way_end(ways[index].way, on_ended, (void *) (uintptr_t) index);
+        egress_routes[index].asked++;
+        egress_route_ask(egress_routes[index].route);
+    } else if (!egress_routes[index].is_ending) {
+        egress_routes[index].is_ending = true;
+        egress_route_end(egress_routes[index].route, on_ended, (void *) (uintptr_t) index);
     }
 }
 
@@ -174,14 +174,14 @@ static void nothing(uv_idle_t *idle)
 static void prepare(void)
 {
     struct network_rule rule = { .port_count = 1, .ports = { 443 }, .host = "api.example.org" };
-    if (policy.way.count > 0)
+    if (policy.route.count > 0)
         return;
     if (uv_loop_init(&loop) < 0 || uv_idle_init(&loop, &alive) < 0)
         abort();
     (void) snprintf(policy.name, sizeof policy.name, "web");
     policy.network = POLICY_NETWORK_RULES;
-    policy.way.rules[policy.way.count++] = rule;
-    policy.way.connections = 4;
+    policy.route.rules[policy.route.count++] = rule;
+    policy.route.connections = 4;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -190,8 +190,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     error err;
     int pair[2];
     prepare();
-    memset(ways, 0, sizeof ways);
-    policy.way.rules[0].intercept = dice_byte(&dice) % 2;
+    memset(egress_routes, 0, sizeof egress_routes);
+    policy.route.rules[0].intercept = dice_byte(&dice) % 2;
     unsigned before = descriptors_open();
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0 ||
         network_open(&loop, pair[1], &traffic, &network, &err) < 0)
@@ -209,7 +209,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_orders(pair[0]);
     }
     for (unsigned i = 0; i < WAYS; i++)
-        if (ways[i].way)
+        if (egress_routes[i].route)
             free_way(i);
     network_close(network);
     (void) uv_idle_stop(&alive);

@@ -1,6 +1,6 @@
-/* gate_fuzz.c - what the gate reads of others: the answer of its checker, of which only one is a
- * pass; patterns; and expectations, which are refused in words or have one spelling. The first byte
- * says which. */
+/* output_check_fuzz.c - what the gate reads of others: the answer of its checker, of which only one
+ * is a pass; patterns; and expectations, which are refused in words or have one spelling. The first
+ * byte says which. */
 #include "base/utf8.h"
 #include "engine/review/output_check.h"
 #include "json/canonical_tree.h"
@@ -12,19 +12,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void read_answer(char *text)
 {
-    static struct gate_outcome outcome;
+    static struct output_check_outcome outcome;
     const uint32_t counts[2] = { 3, 2 };
     bool is_pass = strcmp(text, "end 0\n") == 0;
-    outcome = (struct gate_outcome){ 0 };
-    if (!gate_read_answer(text, counts, &outcome))
+    outcome = (struct output_check_outcome){ 0 };
+    if (!output_check_read_answer(text, counts, &outcome))
         return;
-    assert(outcome.verdict != GATE_PASSED || (is_pass && outcome.count == 0));
-    assert(outcome.verdict != GATE_FAILED || outcome.count > 0);
-    assert(outcome.count <= GATE_FINDINGS_MOST);
+    assert(outcome.verdict != OUTPUT_CHECK_PASSED || (is_pass && outcome.count == 0));
+    assert(outcome.verdict != OUTPUT_CHECK_FAILED || outcome.count > 0);
+    assert(outcome.count <= OUTPUT_CHECK_FINDINGS_MAX);
     assert(memchr(outcome.failure, '\0', sizeof outcome.failure));
     for (size_t i = 0; i < outcome.count; i++) {
-        const struct gate_finding *finding = &outcome.findings[i];
-        assert(finding->rule < GATE_RULES && finding->place < PLACES);
+        const struct output_check_finding *finding = &outcome.findings[i];
+        assert(finding->rule < OUTPUT_CHECK_RULES && finding->place < PLACES);
         assert(finding->index < 3 && memchr(finding->detail, '\0', sizeof finding->detail));
         for (const char *at = finding->detail; *at; at++)
             assert(*at >= ' ' && *at <= '~');

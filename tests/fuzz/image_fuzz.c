@@ -43,7 +43,7 @@ static void make_right(void)
 static void check_areas(void)
 {
     uint64_t last = 0;
-    assert(plan.head.areas > 0 && plan.head.areas <= IMAGE_AREAS_MOST);
+    assert(plan.head.areas > 0 && plan.head.areas <= IMAGE_AREAS_MAX);
     assert(memchr(plan.names, 0, plan.head.names) && plan.names[plan.head.names - 1] == 0);
     for (unsigned i = 0; i < plan.head.areas; i++) {
         const struct image_area *area = &plan.areas[i];
@@ -54,7 +54,7 @@ static void check_areas(void)
             assert(area->end <= plan.head.specials[k].start ||
                    area->start >= plan.head.specials[k].end);
         assert(area->kind >= IMAGE_MEMORY && area->kind <= IMAGE_OPEN);
-        assert(area->object < IMAGE_OBJECTS_MOST || area->kind != IMAGE_SHARED);
+        assert(area->object < IMAGE_OBJECTS_MAX || area->kind != IMAGE_SHARED);
         assert(area->name < plan.head.names);
         last = area->end;
     }

@@ -1,4 +1,4 @@
-/* inside_orders_fuzz.c - init's side of agent.h: any order of gloveboxd and any word of the
+/* agent_orders_fuzz.c - init's side of agent.h: any order of gloveboxd and any word of the
  * interpreter, by the real code and in a real folder. Nothing outside of that folder changes, no
  * descriptor stays, and gloveboxd understands every frame that comes back.
  *
@@ -19,11 +19,11 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-enum { IDS = 8, PIECE_MOST = 600, KINDS = INSIDE_CANCEL + 1 };
+enum { IDS = 8, PIECE_MAX = 600, KINDS = AGENT_CANCEL + 1 };
 
 static struct sandbox sandbox;
 static struct frame frame;
-static struct inside_reader reader;
+static struct frame_reader reader;
 static char home[] = "/tmp/glovebox-fuzz-XXXXXX";
 static char root[sizeof home + 5];
 static int playground; /* the folder `home` */
@@ -70,13 +70,13 @@ void report_ready(struct sandbox *stands, const error *err)
 }
 
 /* Every frame of init must be one that gloveboxd takes. */
-static int hear(void *context, const struct inside_frame *heard, const unsigned char *payload,
+static int hear(void *context, const struct agent_frame *heard, const unsigned char *payload,
                 error *err)
 {
     (void) context;
     (void) payload;
     (void) err;
-    assert(heard->kind != INSIDE_INTERPRETER_READY);
+    assert(heard->kind != AGENT_INTERPRETER_READY);
     return 0;
 }
 
@@ -85,11 +85,11 @@ static void listen_to_init(int socket)
     error err;
     for (;;) {
         size_t room;
-        unsigned char *into = inside_reader_room(&reader, &room);
+        unsigned char *into = frame_reader_room(&reader, &room);
         ssize_t got = recv(socket, into, room, MSG_DONTWAIT);
         if (got <= 0)
             return;
-        int taken = inside_reader_took(&reader, (size_t) got, hear, NULL, &err);
+        int taken = frame_reader_took(&reader, (size_t) got, hear, NULL, &err);
         if (taken != 0)
             (void) fprintf(stderr, "%s\n", err.text);
         assert(taken == 0);
@@ -99,7 +99,7 @@ static void listen_to_init(int socket)
 /* What runs over several turns of the loop. */
 static void take_turns(int socket)
 {
-    static struct pollfd watched[INSIDE_OPERATIONS_MOST];
+    static struct pollfd watched[AGENT_OPERATIONS_MAX];
     for (unsigned turns = 0; turns < 64; turns++) {
         unsigned count = operations_gather(watched);
         if (poll(watched, count, 0) <= 0 && !operations_are_busy())
@@ -139,8 +139,8 @@ static size_t make_path(struct dice *dice, char *path)
 static void send_order(struct dice *dice, int socket)
 {
     struct {
-        struct inside_frame head;
-        unsigned char payload[PIECE_MOST + 512];
+        struct agent_frame head;
+        unsigned char payload[PIECE_MAX + 512];
     } order = { .head = { .kind = dice_byte(dice) % KINDS, .id = dice_byte(dice) % IDS } };
     size_t size = dice_byte(dice) % 40; /* the struct before the path, or less, or more */
     size = size < dice->left ? size : dice->left;
@@ -148,17 +148,17 @@ static void send_order(struct dice *dice, int socket)
     dice->at += size;
     dice->left -= size;
     static const size_t heads[KINDS] = {
-        [INSIDE_PUT] = sizeof(struct inside_put),     [INSIDE_START] = sizeof(struct inside_start),
-        [INSIDE_LIST] = sizeof(struct inside_list),   [INSIDE_READ] = sizeof(struct inside_read),
-        [INSIDE_WRITE] = sizeof(struct inside_write), [INSIDE_PACK] = sizeof(struct inside_flow),
-        [INSIDE_WATCH] = sizeof(struct inside_watch)
+        [AGENT_PUT] = sizeof(struct agent_put),     [AGENT_START] = sizeof(struct agent_start),
+        [AGENT_LIST] = sizeof(struct agent_list),   [AGENT_READ] = sizeof(struct agent_read),
+        [AGENT_WRITE] = sizeof(struct agent_write), [AGENT_PACK] = sizeof(struct agent_flow),
+        [AGENT_WATCH] = sizeof(struct agent_watch)
     };
     if (heads[order.head.kind] > size)
         size = heads[order.head.kind];
     size += make_path(dice, (char *) order.payload + size);
-    if (order.head.kind == INSIDE_MOVE)
+    if (order.head.kind == AGENT_MOVE)
         size += 1 + make_path(dice, (char *) order.payload + size + 1);
-    if (order.head.kind == INSIDE_START)
+    if (order.head.kind == AGENT_START)
         size++; /* the NUL of its last string */
     order.head.size = (uint32_t) size;
     size_t cut = dice_byte(dice); /* now and then a header that promises other than what comes */
@@ -172,10 +172,10 @@ static void speak_as_interpreter(struct dice *dice, int socket)
 {
     static const int fds[8];
     struct {
-        struct inside_frame head; /* its size stands where send_anything() puts the kind */
-        unsigned char payload[PIECE_MOST];
+        struct agent_frame head; /* its size stands where send_anything() puts the kind */
+        unsigned char payload[PIECE_MAX];
     } word = { .head = { .id = dice_byte(dice) } };
-    static const uint16_t kinds[] = { INSIDE_INTERPRETER_READY, INSIDE_RESULT, INSIDE_EXECUTED, 7 };
+    static const uint16_t kinds[] = { AGENT_INTERPRETER_READY, AGENT_RESULT, AGENT_EXECUTED, 7 };
     word.head.kind = kinds[dice_byte(dice) % 4];
     size_t size = dice_byte(dice) % 64;
     size = size < dice->left ? size : dice->left;
@@ -252,7 +252,7 @@ static void begin(int inside, int interpreter)
     sandbox.listener = sandbox.report = -1;
     sandbox.root = open_folder("root");
     sandbox.workspace = open_folder("root/workspace");
-    for (unsigned i = 0; i < INSIDE_PROCESSES_MOST; i++) {
+    for (unsigned i = 0; i < AGENT_PROCESSES_MAX; i++) {
         struct program *program = &sandbox.programs[i];
         program->id = 0;
         program->pid = 0;
@@ -262,15 +262,15 @@ static void begin(int inside, int interpreter)
         program->has_spoken = program->is_driver = false;
         program->input = program->outputs[0] = program->outputs[1] = -1;
     }
-    struct inside_hello hello = { .version = INSIDE_VERSION };
-    send_frame(&sandbox, INSIDE_HELLO, 0, 0, &hello, sizeof hello, NULL, 0);
+    struct agent_hello hello = { .version = AGENT_VERSION };
+    send_frame(&sandbox, AGENT_HELLO, 0, 0, &hello, sizeof hello, NULL, 0);
 }
 
 static void end(void)
 {
     error err;
     for (uint32_t id = 0; id < IDS; id++) {
-        const struct frame cancel = { .head = { .kind = INSIDE_CANCEL, .id = id } };
+        const struct frame cancel = { .head = { .kind = AGENT_CANCEL, .id = id } };
         (void) operation_hears(&sandbox, &cancel);
         if (is_putting(id))
             (void) put_end(id, &err);

@@ -20,7 +20,7 @@ static void read_as_holder(const struct packet *packet)
         assert(packet->kind == BUILD_SANDBOX);
         assert(sandbox.groups <= GROUPS && packet->fds == 2 + 2 * sandbox.groups);
         assert(sandbox.network < SPAWN_NETWORK_KINDS && sandbox.start < SPAWN_STARTS);
-        assert(sandbox.inside_outer_id < HOST_ID_COUNT && sandbox.generation > 0);
+        assert(sandbox.agent_outer_id < HOST_ID_COUNT && sandbox.generation > 0);
     } else {
         assert(err.code == ERR_PROTOCOL && err.text[0] != '\0');
     }
@@ -45,7 +45,7 @@ static void read_as_zygote(const struct packet *packet)
 /* A message that is right but for a few bytes, or nothing but the fuzzer's bytes. */
 static void send_one(struct dice *dice, int socket)
 {
-    static const int fds[PACKET_MOST_FDS + 4]; /* standard input, many times */
+    static const int fds[PACKET_MAX_FDS + 4]; /* standard input, many times */
     static const struct build_sandbox sandbox = { .generation = 1, .groups = 2 };
     static const struct zygote_fork fork = { .groups = 1, .open_files = 64, .processes = 4 };
     static const struct build_zygote zygote = { .index = 1 };
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         send_one(&dice, pair[0]);
         if (packet_receive(pair[1], &packet, &err) != PACKET_CAME)
             continue;
-        assert(packet.size <= PACKET_MOST_BYTES && packet.fds <= PACKET_MOST_FDS);
+        assert(packet.size <= PACKET_MAX_BYTES && packet.fds <= PACKET_MAX_FDS);
         read_as_holder(&packet);
         read_as_zygote(&packet);
         packet_done(&packet);

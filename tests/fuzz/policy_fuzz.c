@@ -35,8 +35,8 @@ static void check_policy(const struct policy *policy)
     error err = { 0 };
     assert(policy_name_is_valid(policy->name));
     assert(policy_name_is_valid(policy->template));
-    assert(policy->language_count > 0 && policy->language_count <= POLICY_LANGUAGES_MOST);
-    assert(policy->variable_count <= POLICY_VARIABLES_MOST);
+    assert(policy->language_count > 0 && policy->language_count <= POLICY_LANGUAGES_MAX);
+    assert(policy->variable_count <= POLICY_VARIABLES_MAX);
     for (size_t i = 0; i < policy->variable_count; i++)
         assert(policy_check_variable(policy->variables[i].name, policy->variables[i].value, &err) ==
                0);
@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_policy(&policy);
     else {
         assert(err.code == ERR_BAD_REQUEST);
-        assert(strncmp(err.text, "f.yaml:", 7) == 0 || size > POLICY_FILE_MOST);
+        assert(strncmp(err.text, "f.yaml:", 7) == 0 || size > POLICY_FILE_MAX);
         assert(memchr(err.text, '\0', sizeof err.text));
         size_t length = strlen(err.text);
         assert(length + 4 >= sizeof err.text || text_find_unclean(err.text, length) == length);

@@ -8,11 +8,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_content(const struct content *content)
+static void check_content(const struct payload *content)
 {
     unsigned char bytes[300];
     uint64_t offset = 0;
-    for (size_t got; (got = content_read(content, offset, bytes, sizeof bytes)) > 0;)
+    for (size_t got; (got = payload_read(content, offset, bytes, sizeof bytes)) > 0;)
         offset += got;
     assert(offset == content->size);
 }
@@ -21,11 +21,11 @@ static void check_request(const struct run_request *request)
 {
     error err;
     assert(request->has_code != (request->command_count > 0));
-    assert(request->argument_count <= INSIDE_ARGUMENTS_MOST);
-    assert(request->variable_count <= INSIDE_ARGUMENTS_MOST);
-    assert(request->file_count <= REQUEST_FILES_MOST);
+    assert(request->argument_count <= AGENT_ARGUMENTS_MAX);
+    assert(request->variable_count <= AGENT_ARGUMENTS_MAX);
+    assert(request->file_count <= REQUEST_FILES_MAX);
     if (request->has_code) {
-        assert(request->code.size > 0 && request->code.size <= REQUEST_CODE_MOST);
+        assert(request->code.size > 0 && request->code.size <= REQUEST_CODE_MAX);
         assert(!memchr(request->code.text, '\0', request->code.size));
     }
     if (request->has_stdin)

@@ -24,9 +24,9 @@ int spawner_main(int count, char **arguments);
 
 enum { SLOTS = 6, REQUESTS = 256 };
 
-static int daemon_side, holder_side; /* where the fuzzer speaks */
-static int reports[SLOTS], zygote_sides[ZYGOTES_MOST];
-static int known_zygotes[ZYGOTES_MOST];
+static int daemon_side, fork_server_side; /* where the fuzzer speaks */
+static int reports[SLOTS], zygote_sides[ZYGOTES_MAX];
+static int known_zygotes[ZYGOTES_MAX];
 static unsigned answers[REQUESTS];
 
 long __wrap_syscall(long number, ...);
@@ -94,7 +94,7 @@ static void hear_root(void)
         check_answer(&packet);
         packet_done(&packet);
     }
-    while (packet_receive(holder_side, &packet, &err) == PACKET_CAME) {
+    while (packet_receive(fork_server_side, &packet, &err) == PACKET_CAME) {
         if (packet.kind == BUILD_SANDBOX) {
             struct build_sandbox order;
             memcpy(&order, packet.body, sizeof order);
@@ -103,7 +103,7 @@ static void hear_root(void)
             reports[order.slot - spawner.first_slot] = packet_take_fd(&packet, 1);
         } else {
             assert(packet.kind == BUILD_ZYGOTE && packet.fds == 1);
-            for (unsigned i = 0; i < ZYGOTES_MOST; i++)
+            for (unsigned i = 0; i < ZYGOTES_MAX; i++)
                 if (spawner.zygotes[i].socket >= 0 &&
                     spawner.zygotes[i].socket != known_zygotes[i]) {
                     forget(&zygote_sides[i]);
@@ -114,7 +114,7 @@ static void hear_root(void)
         }
         packet_done(&packet);
     }
-    for (unsigned i = 0; i < ZYGOTES_MOST; i++) {
+    for (unsigned i = 0; i < ZYGOTES_MAX; i++) {
         if (zygote_sides[i] < 0)
             continue;
         while (packet_receive(zygote_sides[i], &packet, &err) == PACKET_CAME) {
@@ -134,12 +134,12 @@ static void check_slots(void)
         assert(slot->state <= SLOT_LEAVING && slot->generation > 0);
         assert(build->template <spawner.template_count && build->network < SPAWN_NETWORK_KINDS);
         assert(build->start < SPAWN_STARTS);
-        assert(build->memory_bytes >= limit_rows[LIMIT_memory].least &&
-               build->memory_bytes <= limit_rows[LIMIT_memory].most);
-        assert(build->processes >= limit_rows[LIMIT_processes].least &&
-               build->processes <= limit_rows[LIMIT_processes].most);
-        assert(build->disk_bytes <= limit_rows[LIMIT_disk].most);
-        assert(build->open_files <= limit_rows[LIMIT_open_files].most);
+        assert(build->memory_bytes >= limit_rows[LIMIT_memory].min &&
+               build->memory_bytes <= limit_rows[LIMIT_memory].max);
+        assert(build->processes >= limit_rows[LIMIT_processes].min &&
+               build->processes <= limit_rows[LIMIT_processes].max);
+        assert(build->disk_bytes <= limit_rows[LIMIT_disk].max);
+        assert(build->open_files <= limit_rows[LIMIT_open_files].max);
         if (slot->state == SLOT_STANDING)
             assert(slot->init >= 0 && slot->inside < 0);
     }
@@ -157,7 +157,7 @@ static void turn(void)
         slots_tend(&spawner);
         zygotes_tend(&spawner);
         hear_root();
-        if (spawner.templates[0].holder_socket < 0)
+        if (spawner.templates[0].fork_server_socket < 0)
             return;
     }
     check_slots();
@@ -210,18 +210,19 @@ static void speak_as_daemon(struct dice *dice)
 static void speak_as_holder(struct dice *dice)
 {
     struct build_cloned cloned = { .slot = spawner.first_slot + dice_byte(dice) % SLOTS };
-    struct holder_ready ready = { 0 };
+    struct fork_server_ready ready = { 0 };
     int init[2] = { eventfd(0, EFD_CLOEXEC), 0 };
     cloned.generation = spawner.slots[cloned.slot - spawner.first_slot].generation;
     uint8_t what = dice_byte(dice);
     if (what % 8 == 7) {
         dice_change(dice, &ready, sizeof ready);
-        send_anything(holder_side, HOLDER_READY, &ready, sizeof ready, init, what > 200);
+        send_anything(fork_server_side, FORK_SERVER_READY, &ready, sizeof ready, init, what > 200);
     } else if (what % 8 == 6) {
-        send_anything(holder_side, what >> 3, dice->at, dice->left % 300, init, 1);
+        send_anything(fork_server_side, what >> 3, dice->at, dice->left % 300, init, 1);
     } else {
         dice_change(dice, &cloned, sizeof cloned);
-        send_anything(holder_side, BUILD_CLONED, &cloned, sizeof cloned, init, what > 240 ? 2 : 1);
+        send_anything(fork_server_side, BUILD_CLONED, &cloned, sizeof cloned, init,
+                      what > 240 ? 2 : 1);
     }
     forget(&init[0]);
 }
@@ -285,14 +286,14 @@ static void begin(void)
     spawner.epoll = epoll_create1(EPOLL_CLOEXEC);
     open_pair(&spawner.daemon, &daemon_side);
     struct template *template = &spawner.templates[0];
-    *template = (struct template){ .path = "/nowhere", .holder = -1, .set_count = 2 };
-    open_pair(&template->holder_socket, &holder_side);
-    for (unsigned i = 0; i < ZYGOTES_MOST; i++)
+    *template = (struct template){ .path = "/nowhere", .fork_server = -1, .set_count = 2 };
+    open_pair(&template->fork_server_socket, &fork_server_side);
+    for (unsigned i = 0; i < ZYGOTES_MAX; i++)
         spawner.zygotes[i].socket = zygote_sides[i] = known_zygotes[i] = -1;
     for (unsigned i = 0; i < SLOTS; i++)
         reports[i] = -1;
     if (watch(&spawner, spawner.daemon, WATCH_DAEMON, 0, &err) < 0 ||
-        watch(&spawner, template->holder_socket, WATCH_HOLDER, 0, &err) < 0)
+        watch(&spawner, template->fork_server_socket, WATCH_HOLDER, 0, &err) < 0)
         abort();
 }
 
@@ -314,14 +315,14 @@ static void end(void)
     hear_root();
     for (unsigned i = 0; i < REQUESTS; i++)
         assert(answers[i] != 1);
-    close_fd(&spawner.templates[0].holder_socket);
+    close_fd(&spawner.templates[0].fork_server_socket);
     close_fd(&spawner.daemon);
     close_fd(&spawner.epoll);
-    forget(&holder_side);
+    forget(&fork_server_side);
     forget(&daemon_side);
     for (unsigned i = 0; i < SLOTS; i++)
         forget(&reports[i]);
-    for (unsigned i = 0; i < ZYGOTES_MOST; i++)
+    for (unsigned i = 0; i < ZYGOTES_MAX; i++)
         forget(&zygote_sides[i]);
 }
 
@@ -335,11 +336,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (dice.left > 0) {
         uint8_t what = dice_byte(&dice);
         if (what == 255)
-            forget(&holder_side); /* the holder ends */
+            forget(&fork_server_side); /* the holder ends */
         else
             speak[what % 4](&dice);
         turn();
-        if (spawner.templates[0].holder_socket < 0)
+        if (spawner.templates[0].fork_server_socket < 0)
             break;
     }
     end();

@@ -12,7 +12,7 @@ static uint64_t left;
 
 static void check_path(const char *path)
 {
-    assert(path[0] != '/' && strlen(path) <= INSIDE_PATH_MOST);
+    assert(path[0] != '/' && strlen(path) <= AGENT_PATH_MAX);
     for (const char *part = path; *part;) {
         size_t length = strcspn(part, "/");
         assert(length > 0 && length <= 255);

@@ -14,12 +14,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { TEXT_MOST = 16384, WORDS_MOST = 8 };
+enum { TEXT_MAX = 16384, WORDS_MAX = 8 };
 
 /* --- scrub: the plain way to say the same, with the whole text at hand ---------------------------
  */
 
-static void cover(char *text, size_t size, const char *origin, const struct scrub_word *word)
+static void cover(char *text, size_t size, const char *origin, const struct redact_word *word)
 {
     for (size_t at = 0; at + word->size <= size; at++)
         if (memcmp(origin + at, word->at, word->size) == 0)
@@ -29,23 +29,23 @@ static void cover(char *text, size_t size, const char *origin, const struct scru
 /* "PIECE word,word\ntext": pieces of so many bytes. */
 static void try_scrub(const uint8_t *data, size_t size)
 {
-    static char expected[TEXT_MOST];
-    static char clean[2 * TEXT_MOST + SCRUB_WORD_MOST];
-    static struct scrub scrub;
-    struct scrub_word words[WORDS_MOST];
+    static char expected[TEXT_MAX];
+    static char clean[2 * TEXT_MAX + REDACT_WORD_MAX];
+    static struct redact redact;
+    struct redact_word words[WORDS_MAX];
     unsigned count = 0;
-    if (size < 2 || size > TEXT_MOST)
+    if (size < 2 || size > TEXT_MAX)
         return;
     size_t step = data[0] % 64U + 1;
     const char *at = (const char *) data + 1;
     const char *end = memchr(at, '\n', size - 1);
     if (!end)
         return;
-    while (at < end && count < WORDS_MOST) {
+    while (at < end && count < WORDS_MAX) {
         const char *comma = memchr(at, ',', (size_t) (end - at));
         const char *stop = comma ? comma : end;
         if (stop > at)
-            words[count++] = (struct scrub_word){ at, (size_t) (stop - at) };
+            words[count++] = (struct redact_word){ at, (size_t) (stop - at) };
         at = stop + 1;
     }
     const char *text = end + 1;
@@ -53,15 +53,15 @@ static void try_scrub(const uint8_t *data, size_t size)
     memcpy(expected, text, left);
     for (unsigned i = 0; i < count; i++)
         cover(expected, left, text, &words[i]);
-    scrub_init(&scrub, words, count);
+    redact_init(&redact, words, count);
     size_t got = 0;
     for (size_t from = 0; from < left; from += step) {
         size_t piece = left - from < step ? left - from : step;
-        size_t taken = scrub_take(&scrub, text + from, piece, clean + got);
-        assert(taken <= piece + SCRUB_WORD_MOST && scrub.held < SCRUB_WORD_MOST);
+        size_t taken = redact_take(&redact, text + from, piece, clean + got);
+        assert(taken <= piece + REDACT_WORD_MAX && redact.held < REDACT_WORD_MAX);
         got += taken;
     }
-    got += scrub_end(&scrub, clean + got);
+    got += redact_end(&redact, clean + got);
     assert(got == left && memcmp(clean, expected, left) == 0);
 }
 
@@ -90,7 +90,7 @@ static unsigned lines_of(const char *head, size_t size, const char *name)
 
 static void check_head(const struct answer_head *answer)
 {
-    static char head[ANSWER_HEAD_MOST];
+    static char head[ANSWER_HEAD_MAX];
     size_t size = answer_head_write(answer, &endpoint, head);
     if (size == 0)
         return;

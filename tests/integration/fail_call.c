@@ -24,12 +24,12 @@
 
 #include <linux/ptrace.h>
 
-enum { PROCESSES_MOST = 512 };
+enum { PROCESSES_MAX = 512 };
 
 static struct process {
     pid_t pid;
     bool failing; /* its call was taken away; the answer follows */
-} processes[PROCESSES_MOST];
+} processes[PROCESSES_MAX];
 
 static struct {
     unsigned long wanted, count;
@@ -44,7 +44,7 @@ static struct process *process_of(pid_t pid, bool *ret_new)
 {
     struct process *free_row = NULL;
     *ret_new = false;
-    for (struct process *row = processes; row < processes + PROCESSES_MOST; row++) {
+    for (struct process *row = processes; row < processes + PROCESSES_MAX; row++) {
         if (row->pid == pid)
             return row;
         if (row->pid == 0 && !free_row)

@@ -162,7 +162,7 @@ static void branch_a_session(glb_client *client)
     struct {
         glb_branch_options known;
         long later;
-    } wishes = { .known = { .metadata = metadata, .idle_ms = 50000, .lifetime_ms = 100000 } };
+    } overrides = { .known = { .metadata = metadata, .idle_ms = 50000, .lifetime_ms = 100000 } };
     glb_session_options options = { .policy = "minimal" };
     EXPECT(glb_session_new(client, &options, sizeof options, &json) == GLB_OK);
     read_id(json, parent);
@@ -172,7 +172,8 @@ static void branch_a_session(glb_client *client)
     EXPECT(glb_session_run(client, parent, &cell, sizeof cell, &outcome) == GLB_OK);
     EXPECT(glb_outcome_status(outcome) == GLB_STATUS_OK);
     glb_outcome_free(outcome);
-    EXPECT(glb_session_branch_with(client, parent, &wishes.known, sizeof wishes, &json) == GLB_OK);
+    EXPECT(glb_session_branch_with(client, parent, &overrides.known, sizeof overrides, &json) ==
+           GLB_OK);
     EXPECT(strstr(json, "\"metadata\":{\"try\":\"1\"}") && strstr(json, "\"idle_seconds\":50.000"));
     EXPECT(strstr(json, parent));
     read_id(json, branch);
@@ -187,12 +188,12 @@ static void branch_a_session(glb_client *client)
     EXPECT(strcmp(text, "42\n") == 0);
     glb_outcome_free(outcome);
     EXPECT(glb_session_kill(client, branch, NULL) == GLB_OK);
-    wishes.later = 1;
-    EXPECT(glb_session_branch_with(client, parent, &wishes.known, sizeof wishes, &json) ==
+    overrides.later = 1;
+    EXPECT(glb_session_branch_with(client, parent, &overrides.known, sizeof overrides, &json) ==
            GLB_E_BAD_REQUEST);
-    wishes.known.mark = "none";
-    EXPECT(glb_session_branch_with(client, parent, &wishes.known, sizeof wishes.known, &json) ==
-           GLB_E_NOT_FOUND);
+    overrides.known.checkpoint = "none";
+    EXPECT(glb_session_branch_with(client, parent, &overrides.known, sizeof overrides.known,
+                                   &json) == GLB_E_NOT_FOUND);
     EXPECT(glb_session_branch_with(client, parent, NULL, 0, &json) == GLB_OK);
     read_id(json, branch);
     glb_text_free(json);

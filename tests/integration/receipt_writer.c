@@ -73,7 +73,7 @@ static int execute(error *err)
 
 static int write_all(const char *path, unsigned long count, unsigned long sync_every, error *err)
 {
-    static const struct ledger_settings settings = { .segment_most = 256 * 1024, .reserve = 65536 };
+    static const struct ledger_settings settings = { .segment_max = 256 * 1024, .reserve = 65536 };
     unsigned lost;
     auto_fd folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)

@@ -16,9 +16,9 @@ from zygote_rig import enum_of
 
 BUILD, RELEASE = 32, 33
 HELLO, BUILT, RELEASED = 1, 2, 3
-KINDS = enum_of("agent.h", "inside_kind")
-INSIDE_START, INSIDE_DONE = KINDS["INSIDE_START"], KINDS["INSIDE_DONE"]
-INSIDE_HELLO, INSIDE_STARTED = KINDS["INSIDE_HELLO"], KINDS["INSIDE_STARTED"]
+KINDS = enum_of("agent.h", "agent_kind")
+AGENT_START, AGENT_DONE = KINDS["AGENT_START"], KINDS["AGENT_DONE"]
+AGENT_HELLO, AGENT_STARTED = KINDS["AGENT_HELLO"], KINDS["AGENT_STARTED"]
 START_MAIN = 1
 ERROR = struct.Struct("<ii232s")
 MIB = 1 << 20
@@ -206,14 +206,14 @@ class Sandbox:
         payload = struct.pack("<IHHHHI", START_MAIN, len(command), 2, 0, 0, 0)
         payload += b"".join(text.encode() + b"\0" for text in strings)
         try:
-            self.inside.sendall(struct.pack("<IHHII", len(payload), INSIDE_START, 0, 1, 0) + payload)
+            self.inside.sendall(struct.pack("<IHHII", len(payload), AGENT_START, 0, 1, 0) + payload)
         except ConnectionError as closed:
             raise Gone("init closed its stream") from closed
         while True:
             kind, _, _, body = self.read_frame()
-            if kind == INSIDE_STARTED:
+            if kind == AGENT_STARTED:
                 break
-            if kind == INSIDE_DONE and struct.unpack_from("<i", body)[0] != 0:
+            if kind == AGENT_DONE and struct.unpack_from("<i", body)[0] != 0:
                 raise Refused(body[8:].decode("utf-8", "replace"))
         end = time.monotonic() + 5
         while time.monotonic() < end:

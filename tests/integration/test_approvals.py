@@ -309,7 +309,7 @@ def test_two_who_decide_at_once_decide_once(service):
         won = next(answer.json["state"] for answer in answers if answer.status == 200)
         assert state(service, approval) == won
         said = [event["event"] for event in events(service) if event["facts"].get("approval") == approval]
-        assert said == ["approval.asked", f"approval.{won}"]
+        assert said == ["approval.requested", f"approval.{won}"]
 
 
 def test_one_approval_lets_one_of_many_run(service):
@@ -397,7 +397,7 @@ def test_every_step_is_in_the_log_and_no_code_is_kept(service):
         jsonschema.validate(event, schema)
     said = [event for event in said if event["facts"].get("tenant") == service.tenant]
     assert [event["event"] for event in said if event["event"].startswith("approval")] == [
-        "approval.asked", "approval.approved", "approval.used", "approval.asked", "approval.denied", "approval.asked",
+        "approval.requested", "approval.approved", "approval.used", "approval.requested", "approval.denied", "approval.requested",
         "approval.expired"]
     assert said[-1]["facts"]["approver"] == "nobody"
     kept = {"the log": json.dumps(records(service)).encode()}
@@ -608,7 +608,7 @@ def test_an_approval_is_taken_back_until_it_was_used(service):
     again = ask(service)
     assert again != approval and decide(service, approval, "revoke").status == 409
     told = [event for event in events(service) if event["facts"].get("approval") == approval]
-    assert [event["event"] for event in told] == ["approval.asked", "approval.approved", "approval.revoked"]
+    assert [event["event"] for event in told] == ["approval.requested", "approval.approved", "approval.revoked"]
     assert_opens(service, told[0], b"print(1)", {"code": "print(1)", "language": "python", "policy": "asked"})
     assert told[-1]["facts"]["approver"] == service.decider["id"]
     assert decide(service, again).status == 200
@@ -643,4 +643,4 @@ def test_an_approval_ends_with_the_key_that_gave_it(service, scope):
     assert named.status == 409 and "was taken back: the key that gave it" in named.json["error"]["message"]
     assert ask(service, policy="timed") != approval
     told = [event["event"] for event in events(service) if event["facts"].get("approval") == approval]
-    assert told == ["approval.asked", "approval.approved", "approval.revoked"]
+    assert told == ["approval.requested", "approval.approved", "approval.revoked"]

@@ -62,18 +62,18 @@ def test_who_governs_is_told(glovebox):
 
 
 def test_copies_of_sessions_are_told(glovebox):
-    """Who has made a mark, gone back to it and begun a branch: also with another key than the session's."""
+    """Who has made a checkpoint, gone back to it and begun a branch: also with another key than the session's."""
     state_of_its_own(glovebox)
     with Serving(glovebox, slots=4) as service:
         keys = [service.key("--tenant", "a", "--scope", "run,sessions") for _ in range(2)]
         made = service.call("POST", "/v1/sessions", {"policy": "minimal"}, key=keys[0]).json["id"]
         place = f"/v1/sessions/{made}"
-        mark = service.call("POST", f"{place}/marks", {"name": "x"}, key=keys[0])
-        assert mark.status == 201, mark.json
-        refused = service.call("POST", f"{place}/marks/x/rollback", {"name": "x"}, key=keys[1])
+        checkpoint = service.call("POST", f"{place}/checkpoints", {"name": "x"}, key=keys[0])
+        assert checkpoint.status == 201, checkpoint.json
+        refused = service.call("POST", f"{place}/checkpoints/x/rollback", {"name": "x"}, key=keys[1])
         assert refused.status == 400 and "unknown key" in refused.json["error"]["message"], refused.json
-        assert service.call("POST", f"{place}/marks/x/rollback", {}, key=keys[1]).status == 200
-        branch = service.call("POST", f"{place}/branch", {"mark": "x"}, key=keys[1])
+        assert service.call("POST", f"{place}/checkpoints/x/rollback", {}, key=keys[1]).status == 200
+        branch = service.call("POST", f"{place}/branch", {"checkpoint": "x"}, key=keys[1])
         assert branch.status == 201, branch.json
         for one in (branch.json["id"], made):
             service.call("DELETE", f"/v1/sessions/{one}", key=keys[0])
@@ -82,10 +82,10 @@ def test_copies_of_sessions_are_told(glovebox):
     for event in said:
         jsonschema.validate(event, schema)
     said = {event["event"]: event["facts"] for event in said}
-    facts = {"context": "python", "mark": mark.json["id"], "tenant": "a"}
-    marked = facts | {"bytes": mark.json["bytes"], "session": made}
-    assert said["session.marked"] == marked | {"key": keys[0]["id"]}
-    assert said["session.rolled_back"] == marked | {"key": keys[1]["id"]}
+    facts = {"context": "python", "checkpoint": checkpoint.json["id"], "tenant": "a"}
+    checkpointed = facts | {"bytes": checkpoint.json["bytes"], "session": made}
+    assert said["session.checkpointed"] == checkpointed | {"key": keys[0]["id"]}
+    assert said["session.rolled_back"] == checkpointed | {"key": keys[1]["id"]}
     assert said["session.branched"] == facts | {"key": keys[1]["id"], "parent": made, "session": branch.json["id"]}
 
 

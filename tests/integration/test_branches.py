@@ -1,4 +1,4 @@
-"""Branches, marks and the way back: what is carried, that nothing is shared, and that nothing is left (decision 0070)."""
+"""Branches, checkpoints and the way back: what is carried, that nothing is shared, and that nothing is left (decision 0070)."""
 
 import concurrent.futures
 import contextlib
@@ -38,8 +38,8 @@ def branch(daemon):
         one.call("DELETE")
 
 
-def mark(session, name=None, **more):
-    status, answer = session.call("POST", "/marks", ({"name": name} if name else {}) | more)
+def checkpoint(session, name=None, **more):
+    status, answer = session.call("POST", "/checkpoints", ({"name": name} if name else {}) | more)
     assert status == 201, answer
     return answer["id"]
 
@@ -128,7 +128,7 @@ await asyncio.sleep(0.05)
         other = branch(session)
         kept = other.get()
         assert kept["parent"] == session.get()["id"] and kept["branched_from"]["context"] == "python"
-        assert kept["branched_from"]["mark"] is None and kept["metadata"] == {"who": "a"}
+        assert kept["branched_from"]["checkpoint"] is None and kept["metadata"] == {"who": "a"}
         assert kept["idle_seconds"] == 77 and kept["policy"] == session.get()["policy"]
         assert session.get()["parent"] is None and session.get()["branched_from"] is None
         assert branch(session, metadata={"try": "2"}, idle_seconds=5).get()["metadata"] == {"try": "2"}
@@ -219,7 +219,7 @@ class TestNothingIsShared:
         import session_rig
         from conftest import Glovebox
         folder = tmp_path_factory.mktemp("many")
-        many = session_rig.Daemon(Glovebox(folder), folder, slots=26, settings=("--marks-mib", "4"))
+        many = session_rig.Daemon(Glovebox(folder), folder, slots=26, settings=("--checkpoints-mib", "4"))
         try:
             parent = many.session()
             parent.run("import numpy as np; base = np.arange(1000); open('f', 'w').write('base')")
@@ -236,9 +236,9 @@ class TestNothingIsShared:
             for n, one in enumerate(branches):
                 assert one.value("int(base[10]), open('f').read()") == f"({n * 10}, 'base {n}')"
             assert parent.value("int(base[10]), open('f').read()") == "(10, 'base')"
-            status, answer = parent.call("POST", "/marks", {})
-            assert status == 429 and "marks_mib" in answer["error"]["message"], answer
-            assert not parent.call("GET", "/marks")[1]["marks"]
+            status, answer = parent.call("POST", "/checkpoints", {})
+            assert status == 429 and "checkpoints_mib" in answer["error"]["message"], answer
+            assert not parent.call("GET", "/checkpoints")[1]["checkpoints"]
             assert parent.value("1") == "1"
             for one in [*branches, parent]:
                 one.end()
@@ -268,8 +268,8 @@ class TestRefusals:
         session.run("x=1", "bash")
         assert "python" in branch(session, 400, context="bash")["message"]
         assert branch(session, 400, what="x")["code"] == "bad_request"
-        assert branch(session, 400, context="python", mark="x")["code"] == "bad_request"
-        assert branch(session, 404, mark="none")["code"] == "not_found"
+        assert branch(session, 400, context="python", checkpoint="x")["code"] == "bad_request"
+        assert branch(session, 404, checkpoint="none")["code"] == "not_found"
         slow = session.begin("import time; time.sleep(60)")
         assert "a cell runs" in branch(session, 409)["message"]
         session.call("POST", "/contexts/python/interrupt")
@@ -286,7 +286,7 @@ class TestRefusals:
                     "at = map(ctypes.c_void_p(0x2a0000000000), ctypes.c_size_t(4096), 3, 0x32, -1, ctypes.c_long(0))")
         error = branch(session, 409)
         assert error["code"] == "conflict" and "memory lies where images are restored" in error["message"]
-        status, answer = session.call("POST", "/marks", {})
+        status, answer = session.call("POST", "/checkpoints", {})
         assert status == 409 and "memory lies where images are restored" in answer["error"]["message"]
         session.run("ctypes.CDLL(None).munmap(ctypes.c_void_p(at), ctypes.c_size_t(4096))")
         branch(session)
@@ -319,7 +319,7 @@ class TestRefusals:
         parent.end()
 
 
-KIND_OF_RESULT = enum_of("agent.h", "inside_kind")["INSIDE_RESULT"]
+KIND_OF_RESULT = enum_of("agent.h", "agent_kind")["AGENT_RESULT"]
 
 HOSTILE = {
     "no image at all": "import _glovebox_kernel, gc, types\n"
@@ -367,9 +367,9 @@ class TestBeforeItStands:
     def test_what_would_end_its_parent_waits(self, daemon, branch, what):
         parent = daemon.session()
         parent.run(self.LARGE)
-        begin = mark(parent)
+        begin = checkpoint(parent)
         ways = {"session": ("DELETE", ""), "context": ("DELETE", "/contexts/python"),
-                "restart": ("POST", "/contexts/python/restart"), "rollback": ("POST", f"/marks/{begin}/rollback")}
+                "restart": ("POST", "/contexts/python/restart"), "rollback": ("POST", f"/checkpoints/{begin}/rollback")}
         for _ in range(1 if what == "session" else 2):
             other = branch(parent)
             assert parent.call(*ways[what])[0] in (200, 204)
@@ -451,7 +451,7 @@ class TestHostileParents:
         began = time.monotonic()
         never_stood(branch, parent)
         assert time.monotonic() - began < 14
-        status, answer = parent.call("POST", "/marks", {})
+        status, answer = parent.call("POST", "/checkpoints", {})
         assert status in (409, 422, 504), answer
         parent.call("DELETE")
         daemon.idle()
@@ -534,10 +534,10 @@ class TestHostileParents:
                 else:
                     assert standing["ended"]["why"] == "failed" and lives == 409, (standing, result)
                 daemon.call("DELETE", place)
-        status, answer = parent.call("POST", "/marks", {})
+        status, answer = parent.call("POST", "/checkpoints", {})
         assert status in (201, 409), answer
         if status == 201:
-            assert parent.call("POST", f"/marks/{answer['id']}/rollback")[0] == 200
+            assert parent.call("POST", f"/checkpoints/{answer['id']}/rollback")[0] == 200
         parent.call("DELETE")
         daemon.idle()
 
@@ -545,42 +545,42 @@ class TestHostileParents:
 class TestMarks:
     def test_change_and_back_and_again(self, session):
         session.run("x = 1; open('f', 'w').write('one'); g = open('f')")
-        first = mark(session, "first")
+        first = checkpoint(session, "first")
         session.run("x = 2; open('f', 'w').write('two'); open('new', 'w').close()")
-        second = mark(session)
+        second = checkpoint(session)
         session.run("del x; import os; os.unlink('f')")
         for _ in range(2):
-            status, answer = session.call("POST", f"/marks/{first}/rollback")
+            status, answer = session.call("POST", f"/checkpoints/{first}/rollback")
             assert status == 200 and answer["id"] == session.answer["id"] and answer["state"] == "running", answer
             assert session.value("import os; x, open('f').read(), os.path.exists('new'), g.read()") == \
                 "(1, 'one', False, 'one')"
-        assert session.call("POST", f"/marks/{second}/rollback")[0] == 200
+        assert session.call("POST", f"/checkpoints/{second}/rollback")[0] == 200
         assert session.value("import os; x, open('f').read(), os.path.exists('new')") == "(2, 'two', True)"
-        marks = session.call("GET", "/marks")[1]["marks"]
-        assert [(row["id"], row["name"]) for row in marks] == [(second, None), (first, "first")]
-        assert all(row["bytes"] > 1 << 20 and row["context"] == "python" for row in marks)
-        assert session.call("POST", "/marks/first/rollback")[0] == 200, "by its name"
-        assert session.call("DELETE", f"/marks/{first}")[0] == 200
-        assert session.call("POST", f"/marks/{first}/rollback")[0] == 404
+        checkpoints = session.call("GET", "/checkpoints")[1]["checkpoints"]
+        assert [(row["id"], row["name"]) for row in checkpoints] == [(second, None), (first, "first")]
+        assert all(row["bytes"] > 1 << 20 and row["context"] == "python" for row in checkpoints)
+        assert session.call("POST", "/checkpoints/first/rollback")[0] == 200, "by its name"
+        assert session.call("DELETE", f"/checkpoints/{first}")[0] == 200
+        assert session.call("POST", f"/checkpoints/{first}/rollback")[0] == 404
 
     def test_a_mark_outlives_a_crash_and_what_else_ran_ends(self, session):
         session.run("x = 'kept'")
         session.run("v=1", "bash")
-        name = mark(session, "safe")
+        name = checkpoint(session, "safe")
         process = session.call("POST", "/processes", {"command": ["sleep", "60"]})[1]["id"]
         session.run("import os; os.kill(os.getpid(), 11)")
         assert session.run("x")["error"]["name"] == "NameError"
-        assert session.call("POST", f"/marks/{name}/rollback")[0] == 200
+        assert session.call("POST", f"/checkpoints/{name}/rollback")[0] == 200
         assert session.value("x") == "'kept'"
         assert session.run("echo $v", "bash")["stdout"] == "\n", "its names are gone"
         assert session.call("GET", f"/processes/{process}")[1]["state"] == "ended"
 
     def test_a_cell_that_runs_is_told(self, session):
         session.run("x = 1")
-        name = mark(session)
+        name = checkpoint(session)
         running = session.begin("import time\nwhile True: time.sleep(0.1)")
         time.sleep(0.3)
-        assert session.call("POST", f"/marks/{name}/rollback")[0] == 200
+        assert session.call("POST", f"/checkpoints/{name}/rollback")[0] == 200
         end = running.until("end")
         assert "rolled back" in end["error"]["value"], end["error"]
         assert session.value("x") == "1"
@@ -589,9 +589,9 @@ class TestMarks:
         """A branch would be answered for, and lose the interpreter that it is read from."""
         one = daemon.session(limits={"memory_bytes": 621 << 20})  # nothing like it is parked
         one.run("x = 1")
-        name = mark(one)
+        name = checkpoint(one)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            back = pool.submit(one.call, "POST", f"/marks/{name}/rollback")
+            back = pool.submit(one.call, "POST", f"/checkpoints/{name}/rollback")
             answers = []
             while not back.done():
                 answers.append(one.call("POST", "/branch", {}))
@@ -603,19 +603,19 @@ class TestMarks:
                 daemon.call("DELETE", f"/v1/sessions/{answer['id']}")
         one.end()
 
-    @pytest.mark.parametrize("gone", ["", "mark"])
+    @pytest.mark.parametrize("gone", ["", "checkpoint"])
     @pytest.mark.parametrize("way", ["branch", "rollback"])
     def test_a_mark_that_goes_while_its_sandbox_is_built(self, daemon, way, gone):
-        """Whoever holds a mark restores it, although nobody finds it any more."""
+        """Whoever holds a checkpoint restores it, although nobody finds it any more."""
         lives = daemon.daemon_pid()
         parent = daemon.session(limits={"memory_bytes": (600 + len(way + gone)) << 20})  # nothing like it is parked
         parent.run("x = 41")
-        name = mark(parent)
+        name = checkpoint(parent)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            path, body = ("/branch", {"mark": name}) if way == "branch" else (f"/marks/{name}/rollback", None)
+            path, body = ("/branch", {"checkpoint": name}) if way == "branch" else (f"/checkpoints/{name}/rollback", None)
             restored = pool.submit(parent.call, "POST", path, body)
             time.sleep(0.003)
-            parent.call("DELETE", f"/marks/{name}" if gone else "")
+            parent.call("DELETE", f"/checkpoints/{name}" if gone else "")
             status, answer = restored.result()
         assert status in (200, 201, 404, 409), answer
         if status == 201:
@@ -626,7 +626,7 @@ class TestMarks:
         parent.call("DELETE")
         daemon.idle()
 
-    @pytest.mark.parametrize("path", ["/marks", "/branch"])
+    @pytest.mark.parametrize("path", ["/checkpoints", "/branch"])
     def test_a_pause_stops_none_that_is_being_made(self, session, path):
         """Else its writer would be stopped with all else, and whoever waits would do so for a minute."""
         session.run("x = bytearray(b'x') * (150 << 20)")
@@ -657,15 +657,15 @@ class TestMarks:
             one.call("DELETE")
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            list(pool.map(copy, ["/marks", "/branch"]))
+            list(pool.map(copy, ["/checkpoints", "/branch"]))
 
     def test_usage_counts_on(self, session, branch):
-        name = mark(session)
+        name = checkpoint(session)
         session.run("import time\nbig = bytearray(150 << 20)\nwhile time.process_time() < 0.3: pass")
         before = session.get()["usage"]
         assert before["cpu_ms"] >= 200 and before["memory_peak_bytes"] > 150 << 20
         for _ in range(2):
-            assert session.call("POST", f"/marks/{name}/rollback")[0] == 200
+            assert session.call("POST", f"/checkpoints/{name}/rollback")[0] == 200
             after = session.get()["usage"]
             assert all(after[key] >= before[key] for key in before), (before, after)
         after = session.end()["usage"]
@@ -673,11 +673,11 @@ class TestMarks:
 
     def test_a_branch_from_a_mark(self, session, branch):
         session.run("x = 1")
-        name = mark(session, "start")
+        name = checkpoint(session, "start")
         session.run("x = 2")
-        others = [branch(session, mark="start") for _ in range(3)]
+        others = [branch(session, checkpoint="start") for _ in range(3)]
         assert [one.value("x") for one in others] == ["1"] * 3 and session.value("x") == "2"
-        assert others[0].get()["branched_from"]["mark"] == name
+        assert others[0].get()["branched_from"]["checkpoint"] == name
 
     def test_a_mark_that_is_removed_before_its_branch_has_a_sandbox(self, tmp_path):
         import session_rig
@@ -686,26 +686,26 @@ class TestMarks:
         try:
             parent, other = full.session(), full.session()
             parent.run("x = 1")
-            name = mark(parent)
+            name = checkpoint(parent)
             with concurrent.futures.ThreadPoolExecutor(1) as beside:
-                waiting = beside.submit(parent.call, "POST", "/branch", {"mark": name})
+                waiting = beside.submit(parent.call, "POST", "/branch", {"checkpoint": name})
                 while len(full.call("GET", "/v1/sessions")[1]["sessions"]) < 3:
                     time.sleep(0.01)
-                assert parent.call("DELETE", f"/marks/{name}")[0] == 200
+                assert parent.call("DELETE", f"/checkpoints/{name}")[0] == 200
                 other.end()
                 status, answer = waiting.result()
-            assert status == 201 and answer["branched_from"]["mark"] == name, answer
+            assert status == 201 and answer["branched_from"]["checkpoint"] == name, answer
             other = session_rig.Session(full, answer)
             assert other.value("x") == "1"
-            again = mark(parent)
+            again = checkpoint(parent)
             with concurrent.futures.ThreadPoolExecutor(1) as beside:
-                waiting = beside.submit(parent.call, "POST", f"/marks/{again}/rollback")
+                waiting = beside.submit(parent.call, "POST", f"/checkpoints/{again}/rollback")
                 time.sleep(0.2)
                 assert not waiting.done(), "the way back waits for a slot"
                 other.end()
                 assert waiting.result()[0] == 200, waiting.result()
             for _ in range(6):  # the slot of the one before is still being cleared
-                status, answer = parent.call("POST", f"/marks/{again}/rollback")
+                status, answer = parent.call("POST", f"/checkpoints/{again}/rollback")
                 assert status == 200, answer
         finally:
             full.stop()
@@ -714,37 +714,37 @@ class TestMarks:
         """They went with it, and that is said; not that it never had them."""
         session = daemon.session()
         session.run("x = 1")
-        made = mark(session)
+        made = checkpoint(session)
         session.end()
-        for method, path in (("POST", f"/marks/{made}/rollback"), ("DELETE", f"/marks/{made}")):
+        for method, path in (("POST", f"/checkpoints/{made}/rollback"), ("DELETE", f"/checkpoints/{made}")):
             status, answer = session.call(method, path)
             assert status == 409 and "has ended" in answer["error"]["message"], (method, answer)
 
     def test_limits_and_names(self, session):
         session.run("x = 1")
-        names = [mark(session, f"m{n}") for n in range(16)]
-        status, answer = session.call("POST", "/marks", {})
-        assert status == 429 and "16 marks" in answer["error"]["message"]
-        session.call("DELETE", f"/marks/{names[0]}")
-        assert session.call("POST", "/marks", {"name": "m1"})[0] == 409
-        for name in ("a/b", "mrk_x", "x" * 64, "\u00e4"):
-            assert session.call("POST", "/marks", {"name": name})[0] == 400, name
-        assert session.call("POST", "/marks", {"what": 1})[0] == 400
-        for wish in ({"mark": "m1\0x"}, {"context": "python\0x"}, {"mark": None}, {"mark": ""}):
+        names = [checkpoint(session, f"m{n}") for n in range(16)]
+        status, answer = session.call("POST", "/checkpoints", {})
+        assert status == 429 and "16 checkpoints" in answer["error"]["message"]
+        session.call("DELETE", f"/checkpoints/{names[0]}")
+        assert session.call("POST", "/checkpoints", {"name": "m1"})[0] == 409
+        for name in ("a/b", "ckp_x", "x" * 64, "\u00e4"):
+            assert session.call("POST", "/checkpoints", {"name": name})[0] == 400, name
+        assert session.call("POST", "/checkpoints", {"what": 1})[0] == 400
+        for wish in ({"checkpoint": "m1\0x"}, {"context": "python\0x"}, {"checkpoint": None}, {"checkpoint": ""}):
             status, answer = session.call("POST", "/branch", wish)
             assert status == 400 and f"'{[*wish][0]}' is an id" in answer["error"]["message"], answer
 
     def test_all_of_them_have_a_bound_also_while_they_are_made(self, tmp_path):
         import session_rig
         from conftest import Glovebox
-        small = session_rig.Daemon(Glovebox(tmp_path), tmp_path, slots=4, settings=("--marks-mib", "100"))
+        small = session_rig.Daemon(Glovebox(tmp_path), tmp_path, slots=4, settings=("--checkpoints-mib", "100"))
         try:
             folder = f"/proc/{small.daemon_pid()}/fd"
             one = small.session(policy="minimal")
             one.run("import os; big = bytearray(os.urandom(60 << 20))")
-            first = mark(one)
+            first = checkpoint(one)
             with concurrent.futures.ThreadPoolExecutor(4) as pool:
-                made = [pool.submit(one.call, "POST", "/marks", {}) for _ in range(4)]
+                made = [pool.submit(one.call, "POST", "/checkpoints", {}) for _ in range(4)]
                 most = 0
                 while not all(one_made.done() for one_made in made):
                     with contextlib.suppress(FileNotFoundError):  # closed between two looks
@@ -752,10 +752,10 @@ class TestMarks:
                                  if "deleted" in os.readlink(f"{folder}/{n}")]
                         most = max(most, sum({file.st_ino: file.st_blocks * 512 for file in files}.values()))
             for status, answer in (one_made.result() for one_made in made):
-                assert status == 429 and "of all sessions may have 100 MiB (setting marks_mib)" in answer["error"]["message"], answer
+                assert status == 429 and "of all sessions may have 100 MiB (setting checkpoints_mib)" in answer["error"]["message"], answer
             assert 60 << 20 < most <= 101 << 20, most
-            one.call("DELETE", f"/marks/{first}")
-            mark(one)
+            one.call("DELETE", f"/checkpoints/{first}")
+            checkpoint(one)
             one.end()
         finally:
             small.stop()
@@ -765,7 +765,7 @@ class TestMarks:
         from conftest import Glovebox
         glovebox = Glovebox(tmp_path)
         serving.state_of_its_own(glovebox)
-        with serving.Serving(glovebox, "--marks-mib", "100", slots=4) as service:
+        with serving.Serving(glovebox, "--checkpoints-mib", "100", slots=4) as service:
             def session_of(name):
                 key = service.key("--tenant", name, "--scope", "run,sessions")
                 made = service.call("POST", "/v1/sessions", {"policy": "minimal"}, key=key)
@@ -774,7 +774,7 @@ class TestMarks:
                 done = service.call("POST", f"{place}/contexts/python/run",
                                     {"code": "import os; big = bytearray(os.urandom(20 << 20))"}, key=key)
                 assert done.json["status"] == "ok", done.json
-                return lambda: service.call("POST", f"{place}/marks", {}, key=key)
+                return lambda: service.call("POST", f"{place}/checkpoints", {}, key=key)
 
             greedy, other = session_of("greedy"), session_of("other")
             answers = [greedy() for _ in range(3)]
@@ -785,7 +785,7 @@ class TestMarks:
     def test_nothing_is_left_of_them(self, daemon):
         one = daemon.session()
         one.run("x = bytes(20 << 20)")
-        mark(one), mark(one)
+        checkpoint(one), checkpoint(one)
         fds = f"/proc/{daemon.daemon_pid()}/fd"
 
         def wait_for(count):
@@ -796,7 +796,7 @@ class TestMarks:
                 time.sleep(0.02)
 
         wait_for(4)
-        one.call("POST", "/marks/" + mark(one) + "/rollback")
+        one.call("POST", "/checkpoints/" + checkpoint(one) + "/rollback")
         one.end()
         daemon.idle()
         wait_for(0)
@@ -836,7 +836,7 @@ def test_nothing_is_left(daemon):
             continue
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(daemon.path)
-        connection.sendall(f"POST {parent.place}/{'marks' if n == 5 else 'branch'} HTTP/1.1\r\nHost: x\r\n"
+        connection.sendall(f"POST {parent.place}/{'checkpoints' if n == 5 else 'branch'} HTTP/1.1\r\nHost: x\r\n"
                            "Content-Length: 2\r\n\r\n{}".encode())
         time.sleep(0.005 * n)
         connection.close()

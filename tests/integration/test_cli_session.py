@@ -195,10 +195,10 @@ def test_a_branch_that_never_stands_is_told(cli, session):
 
 def test_branches_and_marks(cli, session):
     cli("run", session, "-c", "x = 7")
-    marked = cli("mark", session, "before")
-    assert marked.returncode == 0 and marked.stdout.startswith(b"mrk_"), marked.stderr
+    checkpointed = cli("checkpoint", session, "before")
+    assert checkpointed.returncode == 0 and checkpointed.stdout.startswith(b"ckp_"), checkpointed.stderr
     cli("run", session, "-c", "x = 8")
-    now, then = (cli("branch", *more, session).stdout.decode().strip() for more in ((), ("--mark", "before")))
+    now, then = (cli("branch", *more, session).stdout.decode().strip() for more in ((), ("--checkpoint", "before")))
     try:
         assert cli("run", now, "-c", "x").stdout == b"8\n" and cli("run", then, "-c", "x").stdout == b"7\n"
     finally:
@@ -214,14 +214,14 @@ def test_branches_and_marks(cli, session):
         assert f'"parent":"{session}"' in cli("list", "--json").stdout.decode()
     finally:
         cli("kill", said["id"])
-    assert b"before" in cli("marks", session).stdout and marked.stdout.strip() in cli("marks", "--json", session).stdout
+    assert b"before" in cli("checkpoints", session).stdout and checkpointed.stdout.strip() in cli("checkpoints", "--json", session).stdout
     assert cli("rollback", session, "before").returncode == 0 and cli("run", session, "-c", "x").stdout == b"7\n"
-    assert b"no mark 'after'; it has before" in cli("rollback", session, "after").stderr
-    assert b"choose another" in cli("mark", session, "before").stderr
-    assert cli("unmark", session, "before").returncode == 0 and cli("marks", session).stdout == b""
-    assert b"no mark 'before'; it has none" in cli("rollback", session, "before").stderr
+    assert b"no checkpoint 'after'; it has before" in cli("rollback", session, "after").stderr
+    assert b"choose another" in cli("checkpoint", session, "before").stderr
+    assert cli("checkpoint-rm", session, "before").returncode == 0 and cli("checkpoints", session).stdout == b""
+    assert b"no checkpoint 'before'; it has none" in cli("rollback", session, "before").stderr
     for words in (("rollback", session, "before"), ("rollback", session, "a/b"), ("rollback", session),
-                  ("branch", "--mark", "before", session), ("branch", "--context", "bash", session)):
+                  ("branch", "--checkpoint", "before", session), ("branch", "--context", "bash", session)):
         refused = cli(*words)
         assert refused.returncode != 0 and refused.stderr.startswith(b"glovebox: ") and refused.stderr.count(b"\n") < 3, words
 
@@ -231,8 +231,8 @@ def test_branches_and_marks(cli, session):
     (("branch", "ID", "--policy", "data"), "session branch takes no --policy"),
     (("branch", "ID", "before"), "session branch takes no 'before'"),
     (("rollback", "ID", "before", "after"), "session rollback takes no 'after'"),
-    (("rollback", "ID"), "the id of a session, and a mark"),
-    (("mark", "ID", "--mark", "before"), "session mark takes no --mark"),
+    (("rollback", "ID"), "the id of a session, and a checkpoint"),
+    (("checkpoint", "ID", "--checkpoint", "before"), "session checkpoint takes no --checkpoint"),
     (("new", "python"), "session new takes no 'python'"),
     (("list", "--label", "a=b"), "session list takes no --label"),
     (("run", "ID", "--env", "A=b", "-c", "1"), "session run takes no --env"),

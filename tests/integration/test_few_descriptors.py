@@ -64,7 +64,7 @@ def test_a_packet_without_its_descriptors_costs_one_request(glovebox):
         while (answer := session(service)).status != 201:
             assert time.monotonic() < end, answer.body
             time.sleep(0.2)
-        assert "spawner.gone" not in service.log.read_text()
+        assert "spawner.exited" not in service.log.read_text()
 
 
 def test_strangers_leave_room_for_sandboxes(glovebox):
@@ -77,7 +77,7 @@ def test_strangers_leave_room_for_sandboxes(glovebox):
                 strangers[-1].sendall(b"GET / HTTP/1.1\r\n")
             sessions = [session(service) for _ in range(3)]
             assert [answer.status for answer in sessions] == [201] * 3, sessions[-1].body
-            assert "spawner.gone" not in service.log.read_text()
+            assert "spawner.exited" not in service.log.read_text()
         finally:
             for peer in strangers:
                 peer.close()

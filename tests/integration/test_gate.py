@@ -119,7 +119,7 @@ def test_each_way_not_to_be_as_expected_fails(daemon):
         assert wanted in found and len(found) == 1, (code, gate)
 
 
-# Code that plays our interpreter: INSIDE_RESULT of contract/agent.h is 76. All of them are shown as the value.
+# Code that plays our interpreter: AGENT_RESULT of contract/agent.h is 76. All of them are shown as the value.
 TWO_VALUES = """import json, os, struct
 for text in ({0!r}, {1!r}):
     body = json.dumps({{"data": {{"text/plain": text}}}}).encode()

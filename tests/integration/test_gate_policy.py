@@ -288,7 +288,7 @@ def counts(daemon):
     """What /metrics says of verdicts, and of what was withheld."""
     lines = daemon.open("GET", "/metrics").read().decode().splitlines()
     return {line.split()[0]: float(line.split()[1]) for line in lines
-            if line.startswith(("glovebox_gate_verdicts_total{", "glovebox_withheld_outputs_total ", "glovebox_artifacts_total "))}
+            if line.startswith(("glovebox_output_check_verdicts_total{", "glovebox_withheld_outputs_total ", "glovebox_artifacts_total "))}
 
 
 def test_verdicts_are_counted(daemon):

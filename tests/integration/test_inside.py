@@ -14,10 +14,10 @@ from conftest import BUILD, STATE
 from spawner_client import MIB, Gone, Spawner
 from zygote_rig import enum_of
 
-KINDS = enum_of("agent.h", "inside_kind")
+KINDS = enum_of("agent.h", "agent_kind")
 (DATA, END, START, SIGNAL, LIST, MAKE, MOVE, REMOVE, RESIZE, CREDIT, READ, WRITE, STAT, PACK, UNPACK, WATCH, CONNECT,
  CANCEL, IMAGE, SAVE, LOAD, HELLO, DONE, STARTED, OUTPUT, EXITED, STOPPED, FILE, SKIPPED, ENTRY, OPENED, CHANGE) = (
-    KINDS[f"INSIDE_{name}"] for name in (
+    KINDS[f"AGENT_{name}"] for name in (
         "DATA", "END", "START", "SIGNAL", "LIST", "MAKE", "MOVE", "REMOVE", "RESIZE", "CREDIT", "READ", "WRITE", "STAT",
         "PACK", "UNPACK", "WATCH", "CONNECT", "CANCEL", "IMAGE", "SAVE", "LOAD", "HELLO", "DONE", "STARTED", "OUTPUT",
         "EXITED", "STOPPED", "FILE", "SKIPPED", "ENTRY", "OPENED", "CHANGE"))

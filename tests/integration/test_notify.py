@@ -199,7 +199,7 @@ def test_nonsense_is_dropped_and_what_follows_is_heard(place):
     """Nothing of it counts, and it is said once; of what comes after it everything counts, of the next start too."""
     def dropped():
         [line] = [line for line in place.call("GET", "/metrics").body.decode().splitlines()
-                  if line.startswith("glovebox_notify_misshapen_total ")]
+                  if line.startswith("glovebox_notify_malformed_total ")]
         return int(line.split()[1])
 
     def heard():
@@ -211,7 +211,7 @@ def test_nonsense_is_dropped_and_what_follows_is_heard(place):
             end.send(nonsense)
     wait_for(lambda: dropped() == 6)
     heard()
-    assert place.log.read_text().count("notify.unheard") == 1
+    assert place.log.read_text().count("notify.failed") == 1
     os.kill(place.children()["glovebox-notify"], signal.SIGKILL)
     heard()
     while not place.webhook.got.empty():

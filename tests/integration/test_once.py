@@ -104,7 +104,7 @@ class TestKinds:
         assert (first.status, again.status) == (201, 201) and first.json["id"] == again.json["id"]
         assert until(lambda: (a := service.call("GET", f"{place}/files/n")).status == 200 and a.body) == b"x\n"
 
-    @pytest.mark.parametrize("path", ["contexts", "marks", "contexts/python/restart"])
+    @pytest.mark.parametrize("path", ["contexts", "checkpoints", "contexts/python/restart"])
     def test_a_key_that_nobody_would_honour_is_refused(self, service, path):
         place = f"/v1/sessions/{self.session(service).json['id']}/{path}"
         refused = service.call("POST", place, {}, headers=key())

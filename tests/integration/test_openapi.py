@@ -74,7 +74,7 @@ def session_(asked):
     asked.good("POST", S + "/contexts/{context}/run".replace("{context}", "python"), {"code": "x = 1"})
     asked.have["{context}"] = "python"
     asked.have["{process}"] = asked.good("POST", S + "/processes", "example")["id"]
-    asked.have["{mark}"] = asked.good("POST", S + "/marks", "example")["id"]
+    asked.have["{checkpoint}"] = asked.good("POST", S + "/checkpoints", "example")["id"]
     asked.have["/v1/approvals"] = asked.serving.run("1", policy="asked", key=key).json["approval"]
     yield key
     asked.have = {"/v1/sessions": asked.have["/v1/sessions"]}
@@ -130,7 +130,7 @@ def walk(asked, key):
     late = good("POST", "/v1/runs", {"code": "1", "policy": "minimal"}, headers={"Prefer": "respond-async"})
     asked.ask("GET", f"/v1/runs/{late['id']}", query="?wait=30")
     for path in ("/v1/runs", "/v1/runs/{id}", "/v1/runs/{id}/events", "/v1/runs/{id}/artifacts.zip", "/v1/artifacts/{sha256}",
-                 "/v1/sessions", S, S + "/contexts", S + "/marks", S + "/files/{path}", S + "/files:tar", S + "/processes",
+                 "/v1/sessions", S, S + "/contexts", S + "/checkpoints", S + "/files/{path}", S + "/files:tar", S + "/processes",
                  S + "/processes/{process}", S + "/ports:token", "/v1/policies", "/v1/templates", "/v1/limits", "/healthz",
                  "/openapi.json", "/metrics", "/v1/receipts/{id}", "/v1/receipts/{id}/opening", "/v1/log/key", "/v1/log/checkpoint", "/v1/approvals",
                  "/v1/approvals/{id}", "/v1/network/rules"):
@@ -166,8 +166,8 @@ def walk(asked, key):
     good("POST", S + "/pause")
     good("POST", S + "/resume")
     branch = good("POST", S + "/branch", "example")["id"]
-    good("POST", S + "/marks/{mark}/rollback")
-    good("DELETE", S + "/marks/{mark}")
+    good("POST", S + "/checkpoints/{checkpoint}/rollback")
+    good("DELETE", S + "/checkpoints/{checkpoint}")
     good("POST", S + "/contexts/{context}/restart")
     good("DELETE", S + "/contexts/{context}")
     assert asked.ask("DELETE", f"/v1/sessions/{branch}").status == 200

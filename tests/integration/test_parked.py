@@ -62,7 +62,7 @@ def service(glovebox):
         yield one
     said = one.log.read_text()
     # That one could not be parked in time is no fault where others take the processor.
-    assert "pool.sandbox_broke" not in said and "pool.cannot_rehearse" not in said, said
+    assert "pool.sandbox_failed" not in said and "pool.prewarm_failed" not in said, said
 
 
 def test_bash_starts_in_a_parked_sandbox(service):
@@ -137,9 +137,9 @@ def test_an_interpreter_that_has_been_forked_often_makes_room(glovebox):
 def test_a_reload_lets_go_what_is_parked_beyond_it(glovebox):
     state_of_its_own(glovebox)
     file = glovebox.folder / "g.yaml"
-    file.write_text("parked_least: 4\n")
+    file.write_text("pool_min: 4\n")
     with Serving(glovebox, "--config", file, slots=32) as service:
         until_count(service, lambda parked: parked >= 8)
-        file.write_text("parked_least: 1\n")
+        file.write_text("pool_min: 1\n")
         service.reload()
         until_count(service, lambda parked: parked <= LEAST_OF_ALL // 2)

@@ -164,8 +164,8 @@ def test_a_key_may_add_so_much_to_the_log(glovebox, python_template):
             return next(one["log_bytes_today"] for one in service.call("GET", "/v1/status").json["keys"] if one["id"] == key["id"])
 
         before = added()
-        assert service.call("POST", f"/v1/sessions/{session}/marks", {}, key=key).status == 201
-        assert added() > before, "events of marks count too"
+        assert service.call("POST", f"/v1/sessions/{session}/checkpoints", {}, key=key).status == 201
+        assert added() > before, "events of checkpoints count too"
         for _ in range(40):
             refused = service.call("POST", "/v1/runs", {"policy": "data", "code": MANY_LONG_NAMES}, key=key)
             if refused.status != 200:
@@ -174,7 +174,7 @@ def test_a_key_may_add_so_much_to_the_log(glovebox, python_template):
         assert "may add 1048576" in refused.json["error"]["message"] and int(refused.headers["Retry-After"]) > 0
         for path, body in (("/v1/sessions", {"policy": "data"}),
                            (f"/v1/sessions/{session}/processes", {"command": ["/bin/true"]}),
-                           (f"/v1/sessions/{session}/marks", {}),
+                           (f"/v1/sessions/{session}/checkpoints", {}),
                            (f"/v1/sessions/{session}/contexts/python/run", {"code": "1"})):
             assert service.call("POST", path, body, key=key).status == 429, path
         assert service.call("POST", "/v1/runs", {"policy": "data", "code": "1"}, key=other).status == 200

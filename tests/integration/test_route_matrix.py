@@ -33,10 +33,10 @@ MATRIX = {
     ("POST", S + "/pause"): (SESSIONS, 404, None),
     ("POST", S + "/resume"): (SESSIONS, 404, None),
     ("POST", S + "/branch"): (SESSIONS, 404, {}),
-    ("POST", S + "/marks"): (SESSIONS, 404, {}),
-    ("GET", S + "/marks"): (SESSIONS, 404, None),
-    ("POST", S + "/marks/{mark}/rollback"): (SESSIONS, 404, None),
-    ("DELETE", S + "/marks/{mark}"): (SESSIONS, 404, None),
+    ("POST", S + "/checkpoints"): (SESSIONS, 404, {}),
+    ("GET", S + "/checkpoints"): (SESSIONS, 404, None),
+    ("POST", S + "/checkpoints/{checkpoint}/rollback"): (SESSIONS, 404, None),
+    ("DELETE", S + "/checkpoints/{checkpoint}"): (SESSIONS, 404, None),
     ("DELETE", S): (SESSIONS, 404, None),
     ("POST", S + "/contexts"): (SESSIONS, 404, {}),
     ("GET", S + "/contexts"): (SESSIONS, 404, None),
@@ -110,11 +110,11 @@ def things(service, key):
     place = f"/v1/sessions/{session}"
     assert service.call("PUT", f"{place}/files/f.txt", b"x", key=key).status in (200, 201, 204)
     process = service.call("POST", f"{place}/processes", {"command": ["sleep", "60"]}, key=key).json["id"]
-    mark = service.call("POST", f"{place}/marks", {}, key=key).json["id"]
+    checkpoint = service.call("POST", f"{place}/checkpoints", {}, key=key).json["id"]
     waits = service.run("1", policy="asked", key=key).json["approval"]
     return {"/v1/runs": made["id"], "/v1/sessions": session, "/v1/receipts": made["receipt"],
             "/v1/approvals": waits, "{sha256}": made["artifacts"][0]["sha256"], "{context}": "python",
-            "{process}": process, "{mark}": mark, "{path}": "f.txt"}
+            "{process}": process, "{checkpoint}": checkpoint, "{path}": "f.txt"}
 
 
 def place_of(path, have):
@@ -184,7 +184,7 @@ def test_ones_own_is_there_for_every_key_of_the_tenant(service):
     own = [service.key("--tenant", "a", "--scope", ",".join(EVERY)) for _ in range(2)]
     have = things(service, own[0])
     last = [("DELETE", S + "/files/{path}"), ("POST", S + "/processes/{process}/signal"),
-            ("POST", S + "/marks/{mark}/rollback"), ("DELETE", S + "/marks/{mark}"),
+            ("POST", S + "/checkpoints/{checkpoint}/rollback"), ("DELETE", S + "/checkpoints/{checkpoint}"),
             ("DELETE", S + "/contexts/{context}"), ("DELETE", S)]
     skipped = {("POST", S + "/files:move"), ("PUT", S + "/files:tar"), ("POST", S + "/processes/{process}/stdin"),
                ("POST", S + "/processes/{process}/resize"), ("POST", "/v1/approvals/{id}:decide")}

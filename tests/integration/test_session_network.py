@@ -70,7 +70,7 @@ def test_each_cell_tells_its_own_connections(begin):
 def test_a_branch_and_the_way_back_have_a_way_of_their_own(begin):
     session = begin()
     session.run("x = 'kept'\n" + FETCH.format("/before"))
-    mark = session.call("POST", "/marks", {})[1]["id"]
+    checkpoint = session.call("POST", "/checkpoints", {})[1]["id"]
     answer = session.call("POST", "/branch", {})[1]
     branch = Session(session.daemon, answer)
     try:
@@ -79,7 +79,7 @@ def test_a_branch_and_the_way_back_have_a_way_of_their_own(begin):
         assert told["stdout"] == "200\n" and [row["path"] for row in told["network"]] == ["/branch"], told
     finally:
         branch.end()
-    assert session.call("POST", f"/marks/{mark}/rollback")[0] == 200
+    assert session.call("POST", f"/checkpoints/{checkpoint}/rollback")[0] == 200
     told = session.run(FETCH.format("/after"))
     assert told["stdout"] == "200\n" and [row["path"] for row in told["network"]] == ["/after"], told
     assert session.value("x") == "'kept'"
@@ -153,16 +153,16 @@ def test_bytes_are_counted_over_a_way_back_and_anew_in_a_branch(world, begin):
     code = ("import socket\ndef flood(most=1 << 30):\n  global s\n  s = socket.create_connection(('raw.example.org', 5432), 20)\n  sent = 0\n"
             "  try:\n    while sent < most: sent += s.send(bytes(65536))\n  except OSError: pass\n")
     session.run(code)
-    mark = session.call("POST", "/marks", {})[1]["id"]
+    checkpoint = session.call("POST", "/checkpoints", {})[1]["id"]
     session.run("flood(1 << 19)")  # and s stays open
-    assert session.call("POST", f"/marks/{mark}/rollback")[0] == 200
+    assert session.call("POST", f"/checkpoints/{checkpoint}/rollback")[0] == 200
     rest = session.run("flood(); s.close()")
     assert [connection["sent"] for connection in rest["network"]] == [1 << 19], rest
     os.kill(egress_of(world), signal.SIGKILL)
-    assert session.call("POST", f"/marks/{mark}/rollback")[0] == 200
+    assert session.call("POST", f"/checkpoints/{checkpoint}/rollback")[0] == 200
     none = session.run("flood(); s.close()")
     assert sum(connection["sent"] for connection in none["network"]) == 0, none
-    branch = Session(session.daemon, session.call("POST", "/branch", {"mark": mark})[1])
+    branch = Session(session.daemon, session.call("POST", "/branch", {"checkpoint": checkpoint})[1])
     try:
         own = branch.run("flood(); s.close()")
         assert [connection["sent"] for connection in own["network"]] == [1 << 20], own

@@ -224,27 +224,27 @@ class TestPolicy:
     def test_marks_are_bounded(self, started, glovebox, tmp_path):
         (tmp_path / "p").mkdir()
         head = "template: minimal\nlanguages: [python]\nlimits: {memory: 256MiB}\n"
-        for name, bounds in {"two": "marks: 2", "none": "marks: 0", "small": "marks_size: 40MiB"}.items():
+        for name, bounds in {"two": "checkpoints: 2", "none": "checkpoints: 0", "small": "checkpoints_size: 40MiB"}.items():
             (tmp_path / "p" / f"{name}.yaml").write_text(f"name: {name}\n{head}sessions: {{{bounds}}}\n")
         daemon = started(policies=str(tmp_path / "p"))
         shown = glovebox("policy", "show", "small", "--json", env={"GLOVEBOX_POLICIES": str(tmp_path / "p")}).stdout
-        assert json.loads(shown)["sessions"] == {"marks_bytes": 40 << 20}
+        assert json.loads(shown)["sessions"] == {"checkpoints_bytes": 40 << 20}
         shown = glovebox("policy", "show", "none", env={"GLOVEBOX_POLICIES": str(tmp_path / "p")}).stdout
-        assert b"sessions         marks 0\n" in shown
+        assert b"sessions         checkpoints 0\n" in shown
         two, none, small = (daemon.session(policy=name) for name in ("two", "none", "small"))
-        made = [two.call("POST", "/marks", {})[1]["id"] for _ in range(2)]
-        status, answer = two.call("POST", "/marks", {})
-        assert status == 429 and "policy two allows a session 2 marks" in answer["error"]["message"], answer
-        two.call("DELETE", f"/marks/{made[0]}")
-        assert two.call("POST", "/marks", {})[0] == 201
-        status, answer = none.call("POST", "/marks", {})
-        assert status == 422 and "policy none allows no marks" in answer["error"]["message"], answer
-        status, first = small.call("POST", "/marks", {})
+        made = [two.call("POST", "/checkpoints", {})[1]["id"] for _ in range(2)]
+        status, answer = two.call("POST", "/checkpoints", {})
+        assert status == 429 and "policy two allows a session 2 checkpoints" in answer["error"]["message"], answer
+        two.call("DELETE", f"/checkpoints/{made[0]}")
+        assert two.call("POST", "/checkpoints", {})[0] == 201
+        status, answer = none.call("POST", "/checkpoints", {})
+        assert status == 422 and "policy none allows no checkpoints" in answer["error"]["message"], answer
+        status, first = small.call("POST", "/checkpoints", {})
         assert status == 201 and first["bytes"] < 20 << 20, "the next is larger, by what it has in it"
         small.run("import os; big = os.urandom(30 << 20)")
         for _ in range(2):
-            status, answer = small.call("POST", "/marks", {})
-            assert status == 422 and "40 MiB (sessions.marks_size)" in answer["error"]["message"], answer
+            status, answer = small.call("POST", "/checkpoints", {})
+            assert status == 422 and "40 MiB (sessions.checkpoints_size)" in answer["error"]["message"], answer
         daemon.stop()
 
 

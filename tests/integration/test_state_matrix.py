@@ -1,5 +1,5 @@
 """Every route that is served, for every state of what it names: sessions that start, run, are paused, have ended, were
-an earlier daemon's, are another tenant's, never were; and runs, contexts, processes, marks, approvals, receipts,
+an earlier daemon's, are another tenant's, never were; and runs, contexts, processes, checkpoints, approvals, receipts,
 artifacts, ports and signed URLs with them. gloveboxd lives through all of it, and answers as its document says. The
 routes come from that document, their bodies from the rows of test_route_matrix.py, which fails for a new one."""
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("python_template")
 SIGNED, PORTS = "/v1/signed/{id}/{path}", S + "/ports/{port}/{path}"
 NEVER = {"/v1/runs": "run_" + "0" * 32, "/v1/sessions": "ses_" + "0" * 32, "/v1/signed": "ses_" + "0" * 32, "/v1/receipts": "rcp_" + "0" * 32,
          "/v1/approvals": "apr_" + "0" * 32, "{sha256}": "0" * 64, "{context}": "never", "{process}": "prc_0",
-         "{mark}": "mrk_" + "0" * 32, "{path}": "f.txt", "{port}": "8080"}
+         "{checkpoint}": "ckp_" + "0" * 32, "{path}": "f.txt", "{port}": "8080"}
 
 
 @pytest.fixture(name="service", scope="module")
@@ -58,8 +58,8 @@ def session_things(service, key):
     assert service.call("PUT", f"{place}/files/f.txt", b"x", key=key).status == 200
     assert service.call("POST", f"{place}/contexts/python/run", {"code": "1"}, key=key).status == 200
     process = service.call("POST", f"{place}/processes", {"command": ["sleep", "60"]}, key=key).json["id"]
-    mark = service.call("POST", f"{place}/marks", {}, key=key).json["id"]
-    return NEVER | {"/v1/sessions": made, "{context}": "python", "{process}": process, "{mark}": mark,
+    checkpoint = service.call("POST", f"{place}/checkpoints", {}, key=key).json["id"]
+    return NEVER | {"/v1/sessions": made, "{context}": "python", "{process}": process, "{checkpoint}": checkpoint,
                     "signed": signed_urls(service, key, place)}
 
 
@@ -186,7 +186,7 @@ class TestSessions:
         other = service.key("--tenant", "b", "--scope", ",".join(EVERY))
         faults(service, lambda: have, OF_SESSIONS, key=other)
 
-    @pytest.mark.parametrize("gone", [{"{context}": "gone"}, {"{process}": "gone"}, {"{mark}": "gone"}])
+    @pytest.mark.parametrize("gone", [{"{context}": "gone"}, {"{process}": "gone"}, {"{checkpoint}": "gone"}])
     def test_what_is_no_more_in_a_session_that_runs(self, service, gone):
         faults(service, lambda: self.make(service, "running") | gone, [next(iter(gone))],
                keep=lambda have: self.state_of(service, have) == "running")

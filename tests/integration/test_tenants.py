@@ -16,15 +16,15 @@ pytestmark = pytest.mark.usefixtures("python_template")
 SANDBOX_IDS = range(0x70000000 + 1024, 0x70000000 + 65536)  # model/ids.h
 ROUNDS = 24
 
-# The mark of each tenant is put together when the program runs: no source has the other's.
+# The checkpoint of each tenant is put together when the program runs: no source has the other's.
 PROGRAM = """
 import json, os, re, sys
-def mark(tenant): return bytes(byte ^ 1 for byte in tenant.encode()) * 4
-mine, others = mark({mine!r}), mark({other!r})
+def checkpoint(tenant): return bytes(byte ^ 1 for byte in tenant.encode()) * 4
+mine, others = checkpoint({mine!r}), checkpoint({other!r})
 places = ["/workspace", "/tmp", "/dev/shm", os.path.expanduser("~")]
 found = [os.path.join(place, name) for place in places for name in os.listdir(place) if not name.startswith(".")]
 for place in places:
-    with open(place + "/mark", "wb") as file: file.write(mine * 1000)
+    with open(place + "/checkpoint", "wb") as file: file.write(mine * 1000)
 kept = [mine * 100 for _ in range(200)]
 seen = own = 0
 with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:

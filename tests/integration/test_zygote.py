@@ -427,7 +427,7 @@ def test_nothing_is_left_of_many(light):
 def test_a_rehearsal_leaves_no_trace(light):
     one = light.fork(prime=1)
     payload = zygote_rig.EXECUTE.pack(3, 0, 0, 0, 0) + b"/\0\0"
-    one.control.sendall(zygote_rig.FRAME.pack(len(payload), light.inside["INSIDE_EXECUTE"], 0, 1, 0) + payload)
+    one.control.sendall(zygote_rig.FRAME.pack(len(payload), light.inside["AGENT_EXECUTE"], 0, 1, 0) + payload)
     primed = one.gather(time.perf_counter(), 10)
     assert primed["executed"]["ends"] == 0 and primed["stdout"] == b""
     outcome = one.execute("import os; print(os.listdir('/tmp'), os.listdir('/workspace'), os.listdir('/run'),"

@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(globals().get("__file__", "/")))
 SOURCE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "src")
 HOST_ID_BASE = 0x70000000
 SANDBOX_IDS = 61100  # above those of all slots: sandboxes of a daemon may run beside this test
-INSIDE_ID = 1000
+AGENT_ID = 1000
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
     0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 RDONLY, NOSUID, NODEV, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
@@ -122,7 +122,7 @@ def start_init(peer, order):
         os._exit(1)
     for name in ("uid_map", "gid_map"):
         with open(f"/proc/{pid}/{name}", "w", encoding="ascii") as file:
-            file.write(f"{INSIDE_ID} {order['id']} 1")
+            file.write(f"{AGENT_ID} {order['id']} 1")
     os.write(opener, b"g")
     pidfd = os.pidfd_open(pid)
     send(peer, b"{}", [pidfd, status])
@@ -131,8 +131,8 @@ def start_init(peer, order):
 
 
 def be_init(reporter, order):
-    os.setresgid(INSIDE_ID, INSIDE_ID, INSIDE_ID)
-    os.setresuid(INSIDE_ID, INSIDE_ID, INSIDE_ID)
+    os.setresgid(AGENT_ID, AGENT_ID, AGENT_ID)
+    os.setresuid(AGENT_ID, AGENT_ID, AGENT_ID)
     mount("tmpfs", "/run", NOSUID | NODEV, "mode=0700,size=64m")
     for place in ("/workspace", "/tmp", "/home/user", "/dev/shm"):
         if os.path.isdir(place):
@@ -164,7 +164,7 @@ class Interpreter:
         body, got = receive(self.control)
         assert body, "the interpreter died before it was ready"
         _size, kind, _, _, _ = FRAME.unpack_from(body)
-        assert kind == rig.inside["INSIDE_INTERPRETER_READY"]
+        assert kind == rig.inside["AGENT_INTERPRETER_READY"]
         self.pid, self.os_error = struct.unpack_from("<Ii", body, FRAME.size)
         self.failure = body[FRAME.size + 8:].decode()
         if got:
@@ -197,7 +197,7 @@ class Interpreter:
             if mode == "SCRIPT":
                 os.close(self.stdin)
                 self.stdin = -1
-        self.control.sendall(FRAME.pack(len(payload), self.rig.inside["INSIDE_EXECUTE"], 0, self.number, 0)
+        self.control.sendall(FRAME.pack(len(payload), self.rig.inside["AGENT_EXECUTE"], 0, self.number, 0)
                              + payload)
         return self.gather(began, timeout)
 
@@ -226,7 +226,7 @@ class Interpreter:
                 continue
             _, kind, _, number, _ = FRAME.unpack_from(body)
             body = body[FRAME.size:]
-            if kind == self.rig.inside["INSIDE_RESULT"]:
+            if kind == self.rig.inside["AGENT_RESULT"]:
                 what, last, _ = struct.unpack_from("<HHI", body)
                 pieces[what] = pieces.get(what, b"") + body[8:]
                 if last:
@@ -235,7 +235,7 @@ class Interpreter:
                         outcome["error"] = shown
                     else:
                         outcome["results"].append({"main": what == 1, **shown})
-            elif kind == self.rig.inside["INSIDE_EXECUTED"]:
+            elif kind == self.rig.inside["AGENT_EXECUTED"]:
                 code, number_of_signal, ends, count = struct.unpack("<iiII", body)
                 outcome["executed"] = {"code": code, "signal": number_of_signal, "ends": ends, "count": count}
                 outcome["took_ms"] = (time.perf_counter() - began) * 1000
@@ -284,7 +284,7 @@ class Rig:
     """A user namespace with one zygote."""
 
     def __init__(self, root, python, modules=(), filter_code=ALLOW_ALL, settings=None):
-        self.inside = enum_of("agent.h", "inside_kind")
+        self.inside = enum_of("agent.h", "agent_kind")
         self.zygote_kind = enum_of("zygote.h", "zygote_kind")
         self.execute_write = 1
         self.environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/user", "LANG": "C.UTF-8",

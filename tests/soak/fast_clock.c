@@ -70,13 +70,13 @@ static int shorter(int timeout)
     return timeout <= 0 || by <= 1 ? timeout : (int) ((timeout + by - 1) / by);
 }
 
-SEEN int epoll_pwait(int epoll, struct epoll_event *events, int most, int timeout,
+SEEN int epoll_pwait(int epoll, struct epoll_event *events, int max, int timeout,
                      const sigset_t *mask)
 {
-    return (int) syscall(SYS_epoll_pwait, epoll, events, most, shorter(timeout), mask, 8);
+    return (int) syscall(SYS_epoll_pwait, epoll, events, max, shorter(timeout), mask, 8);
 }
 
-SEEN int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout)
+SEEN int epoll_wait(int epoll, struct epoll_event *events, int max, int timeout)
 {
-    return (int) syscall(SYS_epoll_pwait, epoll, events, most, shorter(timeout), NULL, 8);
+    return (int) syscall(SYS_epoll_pwait, epoll, events, max, shorter(timeout), NULL, 8);
 }

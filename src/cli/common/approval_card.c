@@ -185,7 +185,7 @@ static void print_hidden(FILE *out, json_object *hidden)
 
 static void print_time_left(FILE *out, json_object *approval)
 {
-    char until[MOMENT_SIZE];
+    char until[TIMESTAMP_SIZE];
     bool is_pending = strcmp(answer_text(approval, "state"), "pending") == 0;
     const char *end = is_pending ? "expires_ms" : "until_ms";
     int64_t at_ms = json_object_get_int64(answer_member(approval, end));
@@ -194,7 +194,7 @@ static void print_time_left(FILE *out, json_object *approval)
     if (is_open && left_s > 0)
         (void) fprintf(out, "%-9s %" PRId64 " min %" PRId64 " s, until %s\n",
                        is_pending ? "waits" : "holds", left_s / 60, left_s % 60,
-                       moment_write(at_ms, until));
+                       timestamp_write(at_ms, until));
 }
 
 /* By its name, if it has one; the id is what the log says. */

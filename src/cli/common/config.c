@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FILE_MOST = 64 * 1024 };
+enum { FILE_MAX = 64 * 1024 };
 
 static const char *variable(const char *name)
 {
@@ -24,7 +24,7 @@ static const char *variable(const char *name)
 
 static int read_file(struct settings *settings, const char *path, error *err)
 {
-    static char text[FILE_MOST + 1];
+    static char text[FILE_MAX + 1];
     auto_fd file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return fail(err, ERR_NOT_FOUND, "cannot read '%s': %s; check the name", path,
@@ -32,8 +32,8 @@ static int read_file(struct settings *settings, const char *path, error *err)
     ssize_t size = read(file, text, sizeof text);
     if (size < 0)
         return fail_os(err, "cannot read '%s'", path);
-    if (size > FILE_MOST)
-        return fail(err, ERR_TOO_LARGE, "'%s' has more than %d bytes", path, FILE_MOST);
+    if (size > FILE_MAX)
+        return fail(err, ERR_TOO_LARGE, "'%s' has more than %d bytes", path, FILE_MAX);
     return settings_read(settings, path, text, (size_t) size, err);
 }
 

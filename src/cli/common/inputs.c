@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { INPUT_MOST = 1 << 30 }; /* of one file; larger ones do not fit into a request */
+enum { INPUT_MAX = 1 << 30 }; /* of one file; larger ones do not fit into a request */
 
 /* Endings and interpreters by which code is recognized, and the language's name in templates. */
 static const struct {
@@ -27,7 +27,7 @@ static const struct {
 int read_to_end(int fd, const char *name, char **ret_data, size_t *ret_size, error *err)
 {
     struct stat status;
-    size_t room = fstat(fd, &status) == 0 && status.st_size > 0 && status.st_size < INPUT_MOST
+    size_t room = fstat(fd, &status) == 0 && status.st_size > 0 && status.st_size < INPUT_MAX
                       ? (size_t) status.st_size + 2
                       : 65536;
     auto_text data = malloc(room);
@@ -43,7 +43,7 @@ int read_to_end(int fd, const char *name, char **ret_data, size_t *ret_size, err
         if (got == 0)
             break;
         used += (size_t) got;
-        if (used > INPUT_MOST)
+        if (used > INPUT_MAX)
             return fail(err, ERR_TOO_LARGE, "'%s' is larger than 1 GiB; give a smaller file", name);
         if (room - used > 1)
             continue;

@@ -97,13 +97,13 @@ static const struct taking {
     const struct option_table *table;
     const char *verb;
     const char *options; /* with blanks around each */
-    int operands_least, operands_most;
+    int operands_min, operands_max;
     bool is_writing; /* to the log of a state, as its user; never to a folder by its path */
 } takings[] = {
     /* clang-format off */
     { &log_table,     "verify",     " json key checkpoint witness signatures all ", 0, 0 },
     { &log_table,     "tail",       " json count ",                     0, 0 },
-    { &log_table,     "search",     " json ",                           0, OPERANDS_MOST },
+    { &log_table,     "search",     " json ",                           0, OPERANDS_MAX },
     { &log_table,     "export",     " out ",                            0, 0 },
     { &log_table,     "checkpoint", " out ",                            0, 0 },
     { &log_table,     "key",        " key pem out ",                    0, 0 },
@@ -156,11 +156,11 @@ static int check_taken(const struct taking *taking, const struct log_arguments *
                     "%s %s takes no --log: it changes the log of a state, and no copy; say which: "
                     "--state FOLDER",
                     taking->table->verb, taking->verb);
-    if (arguments->operand_count < taking->operands_least)
+    if (arguments->operand_count < taking->operands_min)
         return fail(err, ERR_BAD_REQUEST, "which receipt? give its id, or a file");
-    if (arguments->operand_count > taking->operands_most)
+    if (arguments->operand_count > taking->operands_max)
         return fail(err, ERR_BAD_REQUEST, "%s %s takes no '%.40s'; see glovebox help %s",
-                    taking->table->verb, taking->verb, arguments->operands[taking->operands_most],
+                    taking->table->verb, taking->verb, arguments->operands[taking->operands_max],
                     taking->table->verb);
     return 0;
 }
@@ -186,8 +186,8 @@ int log_arguments_read(struct log_arguments *arguments, int argc, char **argv, c
             return outcome;
         if (words.next == argc)
             break;
-        if (arguments->operand_count == OPERANDS_MOST)
-            return fail(err, ERR_BAD_REQUEST, "more than %d words", OPERANDS_MOST);
+        if (arguments->operand_count == OPERANDS_MAX)
+            return fail(err, ERR_BAD_REQUEST, "more than %d words", OPERANDS_MAX);
         arguments->operands[arguments->operand_count++] = argv[words.next++];
     }
     return check_taken(taking, arguments, err);

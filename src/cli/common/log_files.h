@@ -9,7 +9,7 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 
-enum { OPERANDS_MOST = 16, EXIT_DOES_NOT_VERIFY = 1 };
+enum { OPERANDS_MAX = 16, EXIT_DOES_NOT_VERIFY = 1 };
 
 #define KEY_IS_OF_THE_LOG                                                               \
     "not proved: who signed. The key was taken from the log itself; give the one that " \
@@ -20,7 +20,7 @@ struct log_arguments {
     const char *state, *log, *key, *checkpoint, *witness, *out, *count;
     bool json, pem, signatures, bundle, all;
     int operand_count;
-    const char *operands[OPERANDS_MOST];
+    const char *operands[OPERANDS_MAX];
 };
 
 /* Reads `argv[2]` on: flags and operands in any order. Returns as options_read().

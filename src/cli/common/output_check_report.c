@@ -14,32 +14,32 @@ static const char *text_of(json_object *object, const char *name)
     return text ? text : "";
 }
 
-void gate_tell(const glb_outcome *outcome, bool is_verbose)
+void output_check_tell(const glb_outcome *outcome, bool is_verbose)
 {
     const char *json = glb_outcome_json(outcome);
     if (!json || !strstr(json, "\"gate\":{")) /* in a text its quotes would be escaped */
         return;
     json_object *result = json_tokener_parse(json);
-    json_object *gate = answer_member(result, "gate");
-    json_object *findings = answer_member(gate, "findings");
-    const char *verdict = text_of(gate, "verdict");
+    json_object *output_check = answer_member(result, "gate");
+    json_object *findings = answer_member(output_check, "findings");
+    const char *verdict = text_of(output_check, "verdict");
     int32_t status = glb_outcome_status(outcome);
     bool has_run = status != GLB_STATUS_DENIED && status != GLB_STATUS_PENDING_APPROVAL;
     char more[64] = "";
-    const char *withheld = text_of(gate, "withheld");
+    const char *withheld = text_of(output_check, "withheld");
     if (withheld[0]) {
         (void) complain("%s", withheld);
     } else if (strcmp(verdict, "failed") == 0 && findings) {
         size_t count = json_object_array_length(findings) +
-                       (size_t) json_object_get_int64(answer_member(gate, "unlisted"));
+                       (size_t) json_object_get_int64(answer_member(output_check, "unlisted"));
         if (count > 1)
             (void) snprintf(more, sizeof more, " (and %zu more; --json lists them)", count - 1);
         (void) complain("the output is not what was expected: %s%s",
                         text_of(json_object_array_get_idx(findings, 0), "message"), more);
     } else if (strcmp(verdict, "error") == 0 && has_run) {
         (void) complain("whether the output is what was expected could not be found out: %s",
-                        text_of(gate, "failure"));
-    } else if (is_verbose && gate) {
+                        text_of(output_check, "failure"));
+    } else if (is_verbose && output_check) {
         (void) complain("the output is what was expected");
     }
     json_object_put(result);

@@ -7,4 +7,4 @@
 
 /* Says in one line why an output has not passed its gate; with is_verbose also that it has. Does
  * nothing if nothing was expected of it. */
-void gate_tell(const glb_outcome *outcome, bool is_verbose);
+void output_check_tell(const glb_outcome *outcome, bool is_verbose);

@@ -27,7 +27,7 @@ int receipt_keys_read(const struct log_arguments *arguments, struct receipt_keys
     int number = key_chain_number(&keys->chain, keys->key.id);
     if (number < 0)
         keys->chain.count = 0; /* another log's */
-    keys->chain.least = number > 0 && !keys->is_own ? (size_t) number : 0;
+    keys->chain.min = number > 0 && !keys->is_own ? (size_t) number : 0;
     return 0;
 }
 
@@ -39,7 +39,7 @@ static int check_signature(const struct found_receipt *found, const struct recei
     const struct key_chain *chain = &keys->chain;
     int number = key_chain_number(chain, found->envelope.key_id);
     standing->signer =
-        number >= (int) chain->least ? key_chain_key(chain, (size_t) number) : &keys->key;
+        number >= (int) chain->min ? key_chain_key(chain, (size_t) number) : &keys->key;
     if (envelope_check(&found->envelope, standing->signer, err) < 0)
         return -1;
     if (!payload_place(&found->envelope.payload, &standing->place))
@@ -83,8 +83,8 @@ static int check_bundle(const struct found_receipt *found, const struct receipt_
         return under(err, "checkpoint");
     size_t count = hashes && json_object_is_type(hashes, json_type_array)
                        ? json_object_array_length(hashes)
-                       : MERKLE_PROOF_MOST + 1;
-    if (count > MERKLE_PROOF_MOST || !payload_place(&found->envelope.payload, &place) ||
+                       : MERKLE_PROOF_MAX + 1;
+    if (count > MERKLE_PROOF_MAX || !payload_place(&found->envelope.payload, &place) ||
         !json_object_is_type(index, json_type_int) ||
         json_object_get_int64(index) != (int64_t) place.index)
         return fail(err, ERR_POLICY, "inclusion: no proof for the place that the receipt names");

@@ -63,7 +63,7 @@ static int try_block(error *err)
         if (unshare(CLONE_NEWUSER) < 0 || write(ready[1], &byte, 1) != 1 ||
             read(go[0], &byte, 1) != 1)
             _exit(1);
-        _exit(setresuid(0, 0, 0) < 0 || setresuid(INSIDE_ID, INSIDE_ID, INSIDE_ID) < 0);
+        _exit(setresuid(0, 0, 0) < 0 || setresuid(AGENT_ID, AGENT_ID, AGENT_ID) < 0);
     }
     char byte = 0, path[64], map[64];
     (void) close(ready[1]);

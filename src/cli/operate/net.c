@@ -16,7 +16,7 @@
 enum {
     ANSWER_MS = 10000,
     SILENCE_MS = 120000, /* the daemon says something more often than that, if only a comment */
-    ID_MOST = 36,
+    ID_MAX = 36,
 };
 
 struct net_arguments {
@@ -129,7 +129,7 @@ static int tail(const struct net_arguments *arguments, error *err)
     char path[256];
     const char *id = arguments->run ? arguments->run : "";
     const char *last = arguments->last ? arguments->last : "10";
-    if (strlen(id) > ID_MOST || strspn(id, "runse_0123456789abcdf") != strlen(id))
+    if (strlen(id) > ID_MAX || strspn(id, "runse_0123456789abcdf") != strlen(id))
         return fail(err, ERR_BAD_REQUEST, "'%.60s' is no id of a run or session", id);
     if (strlen(last) > 4 || !*last || strspn(last, "0123456789") != strlen(last))
         return fail(err, ERR_BAD_REQUEST, "--last takes a number to 512, not '%.40s'", last);

@@ -64,7 +64,7 @@ static void print_rule(json_object *rule, bool only_unused, struct tally *tally)
 {
     char sent[AMOUNT_SIZE];
     char received[AMOUNT_SIZE];
-    char moment[MOMENT_SIZE] = "never";
+    char moment[TIMESTAMP_SIZE] = "never";
     int64_t last_ms = number_of(rule, "last_ms");
     const char *set = answer_text(rule, "set");
     tally->rules++;
@@ -74,7 +74,7 @@ static void print_rule(json_object *rule, bool only_unused, struct tally *tally)
     write_amount(number_of(rule, "sent"), sent);
     write_amount(number_of(rule, "received"), received);
     if (last_ms != 0)
-        (void) moment_write(last_ms, moment);
+        (void) timestamp_write(last_ms, moment);
     (void) printf("%11" PRId64 " %8" PRId64 " %10s %10s  %-20s  %s%s%s%s\n",
                   number_of(rule, "connections"), number_of(rule, "refused"), sent, received,
                   moment, answer_text(rule, "rule"), set && *set ? " (set " : "",
@@ -86,7 +86,7 @@ void net_print_rules(json_object *answer, bool only_unused)
     json_object *policies = answer_member(answer, "policies");
     size_t count = policies ? json_object_array_length(policies) : 0;
     struct tally tally = { 0 };
-    char since[MOMENT_SIZE];
+    char since[TIMESTAMP_SIZE];
     for (size_t i = 0; i < count; i++) {
         json_object *policy = json_object_array_get_idx(policies, i);
         json_object *rules = answer_member(policy, "rules");
@@ -105,7 +105,7 @@ void net_print_rules(json_object *answer, bool only_unused)
         (void) puts("no policy of this daemon lets anything out");
     else
         (void) printf("%zu of %zu rules were not used since %s%s\n", tally.unused, tally.rules,
-                      moment_write(number_of(answer, "since_ms"), since),
+                      timestamp_write(number_of(answer, "since_ms"), since),
                       tally.unused > 0 ? "; what nobody needs is better taken out of its policy"
                                        : "");
 }
@@ -143,7 +143,7 @@ void net_print_event(json_object *event)
     char line[LINE_SIZE];
     char place[LINE_SIZE / 2];
     char more[LINE_SIZE / 4];
-    char moment[MOMENT_SIZE];
+    char moment[TIMESTAMP_SIZE];
     const char *kind = or_dash(answer_text(event, "event"));
     const char *rule = answer_text(event, "rule");
     int64_t at_ms = number_of(event, "began_ms");
@@ -157,9 +157,10 @@ void net_print_event(json_object *event)
     else
         (void) snprintf(more, sizeof more, "to %s by rule %s",
                         or_dash(answer_text(event, "address")), or_dash(rule));
-    (void) snprintf(
-        line, sizeof line, "%s %-7s %s %s  %s  %s", time_of_day(moment_write(at_ms, moment)), kind,
-        or_dash(answer_text(event, "source")), or_dash(answer_text(event, "policy")), place, more);
+    (void) snprintf(line, sizeof line, "%s %-7s %s %s  %s  %s",
+                    time_of_day(timestamp_write(at_ms, moment)), kind,
+                    or_dash(answer_text(event, "source")), or_dash(answer_text(event, "policy")),
+                    place, more);
     put_line(line);
 }
 

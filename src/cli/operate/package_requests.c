@@ -24,7 +24,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-enum { REASON_MOST = 500 };
+enum { REASON_MAX = 500 };
 
 /* What a verb works on: the folder of requests, which nobody else changes meanwhile. */
 struct desk {
@@ -62,18 +62,18 @@ static void set_text(json_object *object, const char *name, const char *text)
 static void set_who_and_when(json_object *object, const char *who, const char *when)
 {
     char text[128];
-    char moment[MOMENT_SIZE];
+    char moment[TIMESTAMP_SIZE];
     const struct passwd *user = getpwuid(getuid()); /* NOLINT(concurrency-mt-unsafe): one thread */
     (void) snprintf(text, sizeof text, "%s (%u)", user ? user->pw_name : "uid", getuid());
     set_text(object, who, text);
-    set_text(object, when, moment_write(wall_clock_ms(), moment));
+    set_text(object, when, timestamp_write(wall_clock_ms(), moment));
 }
 
 static int check_reason(const char *reason, error *err)
 {
     size_t size = reason ? strlen(reason) : 0;
-    if (size > REASON_MOST)
-        return fail(err, ERR_BAD_REQUEST, "--reason is longer than %d bytes", REASON_MOST);
+    if (size > REASON_MAX)
+        return fail(err, ERR_BAD_REQUEST, "--reason is longer than %d bytes", REASON_MAX);
     if (reason && (text_find_unclean(reason, size) < size || strpbrk(reason, "\n\t")))
         return fail(err, ERR_BAD_REQUEST, "--reason is one line of text");
     return 0;

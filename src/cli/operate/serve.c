@@ -25,7 +25,7 @@ static const struct option_row rows[OWN_ROWS + SETTINGS] = {
 #define VALUE_SETTING_COUNT  "N"
 #define VALUE_SETTING_LEVEL  "LEVEL"
 #define VALUE_SETTING_FORMAT "FORMAT"
-#define SETTING(key, flag, type, start, least, most, when, text) \
+#define SETTING(key, flag, type, start, min, max, when, text) \
     { flag, 0, VALUE_SETTING_##type, VALUES_FILE, text, store_setting, SETTING_##key },
 #include "policy/settings.def"
 };
@@ -58,13 +58,13 @@ const struct option_table *serve_option_table(void)
 }
 
 /* What the daemon is told: the settings that it may take while it runs. */
-static void write_settings(const struct settings *settings, char text[SETTINGS_TEXT_MOST])
+static void write_settings(const struct settings *settings, char text[SETTINGS_TEXT_MAX])
 {
     size_t used = 0;
     text[0] = '\0';
     for (enum setting_id id = 0; id < SETTINGS; id++)
-        if (setting_rows[id].reloads && used < SETTINGS_TEXT_MOST)
-            used += (size_t) snprintf(text + used, SETTINGS_TEXT_MOST - used, "%s=%s\n",
+        if (setting_rows[id].reloads && used < SETTINGS_TEXT_MAX)
+            used += (size_t) snprintf(text + used, SETTINGS_TEXT_MAX - used, "%s=%s\n",
                                       setting_rows[id].key, settings->list[id].text);
 }
 
@@ -74,7 +74,7 @@ struct reloading {
 };
 
 /* Everything is read and checked before anything is changed. */
-static int read_again(void *context, char text[SETTINGS_TEXT_MOST], char *ret_restart, size_t size,
+static int read_again(void *context, char text[SETTINGS_TEXT_MAX], char *ret_restart, size_t size,
                       error *err)
 {
     struct reloading *reloading = context;

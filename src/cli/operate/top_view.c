@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RUNS_LEAST = 5, OFTEN_PERCENT = 20 };
+enum { RUNS_MIN = 5, OFTEN_PERCENT = 20 };
 
 /* Lines that are left on the page; the rest is counted, not shown. */
 struct page {
@@ -124,7 +124,7 @@ static void suggest_limits(struct page *page, json_object *key)
     int64_t runs = count(key, "runs");
     json_object *hits = part(key, "limit_hits");
     const char *name = strcmp(text(key, "id"), "-") == 0 ? "the owner" : text(key, "id");
-    if (runs < RUNS_LEAST || !hits)
+    if (runs < RUNS_MIN || !hits)
         return;
     json_object_object_foreach(hits, limit, value)
     {
@@ -144,7 +144,7 @@ static void suggest_quotas(struct page *page, json_object *key)
     int64_t refused = count(key, "refused"), runs = count(key, "runs");
     int64_t asked = refused + runs;
     const char *name = strcmp(text(key, "id"), "-") == 0 ? "the owner" : text(key, "id");
-    if (refused > 0 && asked >= RUNS_LEAST && refused * 100 / asked >= OFTEN_PERCENT)
+    if (refused > 0 && asked >= RUNS_MIN && refused * 100 / asked >= OFTEN_PERCENT)
         line(page,
              "  quota of %s: %lld of %lld runs (%lld %%) were refused; it may start %lld a minute "
              "(0: no bound) and have %lld at once (0: its share of the slots)",
@@ -154,9 +154,9 @@ static void suggest_quotas(struct page *page, json_object *key)
     if (day_ms > 0 && count(key, "cpu_ms_today") * 100 / day_ms >= 80)
         line(page, "  processor time of %s: %lld of %lld s of today are used", name,
              (long long) count(key, "cpu_ms_today") / 1000, (long long) day_ms / 1000);
-    if (runs >= RUNS_LEAST && count(key, "built") * 100 / runs >= 50)
+    if (runs >= RUNS_MIN && count(key, "built") * 100 / runs >= 50)
         line(page,
-             "  pool of %s: %lld of %lld runs found no sandbox ready; raise parked_most, or slots",
+             "  pool of %s: %lld of %lld runs found no sandbox ready; raise pool_max, or slots",
              name, (long long) count(key, "built"), (long long) runs);
 }
 

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 enum {
-    POLICIES_MOST = 64,
+    POLICIES_MAX = 64,
     SHARES = 101,       /* per cent of what was granted */
-    RUNS_LEAST = 20,    /* fewer say nothing */
+    RUNS_MIN = 20,      /* fewer say nothing */
     TIGHT_SHARE = 90,   /* who used that much was near the limit */
     TIGHT_PER_CENT = 5, /* of runs, near the limit or stopped by it */
     OFTEN_PER_CENT = 5, /* of runs, that met it */
@@ -33,7 +33,7 @@ struct limit_use {
     uint64_t measured; /* runs that came to their own end, and whose use is known */
     uint64_t hits, ends;
     uint64_t shares[SHARES];
-    uint64_t most_granted;
+    uint64_t max_granted;
 };
 
 struct policy_use {
@@ -49,7 +49,7 @@ struct report {
     int64_t since_ms; /* of the clock; 0: all */
     uint64_t runs;
     size_t count;
-    struct policy_use policies[POLICIES_MOST];
+    struct policy_use policies[POLICIES_MAX];
 };
 
 /* --- reading ------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ static struct policy_use *policy_use_of(struct report *report, const char *name)
     for (size_t i = 0; i < report->count; i++)
         if (strcmp(report->policies[i].name, name) == 0)
             return &report->policies[i];
-    if (report->count == POLICIES_MOST)
+    if (report->count == POLICIES_MAX)
         return NULL;
     struct policy_use *fresh = &report->policies[report->count++];
     (void) snprintf(fresh->name, sizeof fresh->name, "%s", name);
@@ -82,8 +82,8 @@ static void count_limit(struct limit_use *use, enum limit_id id, json_object *li
     use->ends += is_end;
     if (granted <= 0 || !used)
         return;
-    if ((uint64_t) granted > use->most_granted)
-        use->most_granted = (uint64_t) granted;
+    if ((uint64_t) granted > use->max_granted)
+        use->max_granted = (uint64_t) granted;
     double share = (double) json_object_get_int64(used) * 100 / (double) granted;
     size_t place = share >= SHARES - 1 ? SHARES - 1 : share > 0 ? (size_t) share : 0;
     use->measured++;
@@ -157,7 +157,7 @@ static const char *const verdict_names[] = {
 static enum verdict judge(const struct policy_use *policy, enum limit_id id)
 {
     const struct limit_use *use = &policy->limits[id];
-    if (policy->runs < RUNS_LEAST)
+    if (policy->runs < RUNS_MIN)
         return TOO_FEW;
     if (use->hits * 100 >= policy->runs * OFTEN_PER_CENT)
         return MET_OFTEN;
@@ -181,7 +181,7 @@ static void print_words(const struct policy_use *policy, enum limit_id id)
 {
     const struct limit_use *use = &policy->limits[id];
     char granted[32];
-    limit_print(id, use->most_granted, granted, sizeof granted);
+    limit_print(id, use->max_granted, granted, sizeof granted);
     switch (judge(policy, id)) {
     case MET_OFTEN:
         (void) printf("  met by %" PRIu64 " of %" PRIu64 " runs: raise it above %s, or see which: "
@@ -210,7 +210,7 @@ static void print_policy(const struct policy_use *policy)
 {
     (void) printf("%s: %" PRIu64 " %s%s\n", policy->name, policy->runs,
                   policy->runs == 1 ? "run" : "runs",
-                  policy->runs < RUNS_LEAST ? ", too few to say more than was counted" : "");
+                  policy->runs < RUNS_MIN ? ", too few to say more than was counted" : "");
     bool has_head = false;
     for (enum limit_id id = 0; id < LIMITS; id++) {
         const struct limit_use *use = &policy->limits[id];
@@ -221,7 +221,7 @@ static void print_policy(const struct policy_use *policy)
             (void) printf("  %-16s %-10s %5s %5s %5s %6s %6s\n", "LIMIT", "GRANTED", "p50", "p95",
                           "max", "MET", "ENDED");
         has_head = true;
-        limit_print(id, use->most_granted, granted, sizeof granted);
+        limit_print(id, use->max_granted, granted, sizeof granted);
         (void) printf("  %-16s %-10s %4u%% %4u%% %4u%% %6" PRIu64 " %6" PRIu64, limit_rows[id].name,
                       granted, share_of(use, 50), share_of(use, 95), share_of(use, 100), use->hits,
                       use->ends);
@@ -245,7 +245,7 @@ static json_object *policy_json(const struct policy_use *policy)
         if (!is_worth_a_line(use))
             continue;
         json_object *row = json_object_new_object();
-        add(row, "granted_most", use->most_granted);
+        add(row, "granted_most", use->max_granted);
         add(row, "measured", use->measured);
         add(row, "used_p50_percent", share_of(use, 50));
         add(row, "used_p95_percent", share_of(use, 95));

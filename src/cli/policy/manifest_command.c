@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CODE_MOST = 10 * 1024 * 1024 };
+enum { CODE_MAX = 10 * 1024 * 1024 };
 
 static const char tool_name[] = "run_code";
 
@@ -78,13 +78,12 @@ static json_object *amount(enum limit_id id, uint64_t value)
 static json_object *limit_schema(const struct policy *policy, enum limit_id id)
 {
     const struct limit_row *row = &limit_rows[id];
-    uint64_t most = limit_get(&policy->maximum, id);
+    uint64_t max = limit_get(&policy->maximum, id);
     json_object *schema = typed(row->unit == UNIT_MILLI ? "number" : "integer", row->text);
-    bool is_off = limit_may_be_off(id) && most == 0;
+    bool is_off = limit_may_be_off(id) && max == 0;
     add(schema, "minimum",
-        row->least == 0 && limit_may_be_off(id) && !is_off ? amount(id, 1)
-                                                           : amount(id, row->least));
-    add(schema, "maximum", amount(id, is_off ? row->most : most));
+        row->min == 0 && limit_may_be_off(id) && !is_off ? amount(id, 1) : amount(id, row->min));
+    add(schema, "maximum", amount(id, is_off ? row->max : max));
     add(schema, "default", amount(id, limit_get(&policy->limits, id)));
     return schema;
 }
@@ -102,7 +101,7 @@ static json_object *parameters(const struct policy *policy)
     json_object *each = json_object_new_object();
     json_object *required = json_object_new_array();
     add(code, "minLength", json_object_new_int(1));
-    add(code, "maxLength", json_object_new_int(CODE_MOST));
+    add(code, "maxLength", json_object_new_int(CODE_MAX));
     for (size_t i = 0; i < policy->language_count; i++)
         (void) json_object_array_add(languages, json_object_new_string(policy->languages[i]));
     add(language, "enum", languages);

@@ -27,7 +27,7 @@ static answer show, validate, list, sets;
 static const struct verb {
     const char *name;
     answer *answer;
-    int least, most; /* words */
+    int min, max; /* words */
     const char *usage;
 } verbs[] = {
     { "show", show, 1, 1, "glovebox policy show data" },
@@ -102,11 +102,11 @@ static void print_sessions(const struct policy *policy)
     (void) printf("%-16s ", "sessions");
     for (unsigned i = 0; i < SESSIONS_BOUNDS; i++) {
         enum policy_session_bound bound = (enum policy_session_bound) i;
-        uint64_t most = 0;
+        uint64_t max = 0;
         char text[64];
-        if (!policy_bounds_sessions(policy, bound, &most))
+        if (!policy_bounds_sessions(policy, bound, &max))
             continue;
-        policy_bound_print(bound, most, text, sizeof text);
+        policy_bound_print(bound, max, text, sizeof text);
         (void) printf("%s%s", before, text);
         before = ", ";
     }
@@ -157,18 +157,18 @@ static void print_policy(const struct policy *policy)
                   policy->network == POLICY_NETWORK_RULES      ? "what is listed below"
                   : policy->network == POLICY_NETWORK_LOOPBACK ? "loopback"
                                                                : "none");
-    for (unsigned i = 0; policy->network == POLICY_NETWORK_RULES && i < policy->way.count; i++) {
+    for (unsigned i = 0; policy->network == POLICY_NETWORK_RULES && i < policy->route.count; i++) {
         char text[NETWORK_RULE_TEXT];
-        const struct network_rule *rule = &policy->way.rules[i];
+        const struct network_rule *rule = &policy->route.rules[i];
         network_rule_write(rule, text);
         (void) printf("  allow          %s", text);
         if (rule->from_set > 0)
-            (void) printf("  (set %s)", policy->way.sets[rule->from_set - 1]);
+            (void) printf("  (set %s)", policy->route.sets[rule->from_set - 1]);
         (void) putchar('\n');
     }
-    for (unsigned i = 0; i < policy->way.endpoint_count; i++) {
+    for (unsigned i = 0; i < policy->route.endpoint_count; i++) {
         char text[NETWORK_RULE_TEXT];
-        network_endpoint_write(&policy->way.endpoints[i], text);
+        network_endpoint_write(&policy->route.endpoints[i], text);
         (void) printf("  endpoint       %s\n", text);
     }
     for (size_t i = 0; i < policy->variable_count; i++)
@@ -250,7 +250,7 @@ static int validate(const struct request *request)
 
 static int list(const struct request *request)
 {
-    static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
+    static char names[POLICY_LIST_MAX][POLICY_NAME_SIZE];
     error err;
     auto_text path = NULL;
     size_t count = 0;
@@ -284,9 +284,9 @@ static void print_json_set(const struct network_set *set)
     json_object *object = json_object_new_object();
     json_object *rules = json_object_new_array();
     json_object *variables = json_object_new_object();
-    for (unsigned i = 0; i < set->way.count; i++) {
+    for (unsigned i = 0; i < set->route.count; i++) {
         char text[NETWORK_RULE_TEXT];
-        network_rule_write(&set->way.rules[i], text);
+        network_rule_write(&set->route.rules[i], text);
         (void) json_object_array_add(rules, json_object_new_string(text));
     }
     for (size_t i = 0; i < set->variable_count; i++)
@@ -304,9 +304,9 @@ static void print_json_set(const struct network_set *set)
 static void print_set(const struct network_set *set)
 {
     (void) printf("%-16s %s\n", set->name, set->description);
-    for (unsigned i = 0; i < set->way.count; i++) {
+    for (unsigned i = 0; i < set->route.count; i++) {
         char text[NETWORK_RULE_TEXT];
-        network_rule_write(&set->way.rules[i], text);
+        network_rule_write(&set->route.rules[i], text);
         (void) printf("  allow          %s\n", text);
     }
     for (size_t i = 0; i < set->variable_count; i++)
@@ -333,7 +333,7 @@ static int path_of_sets(const char *path, char **ret_path, error *err)
 /* Reads this host's package managers anew, as glovebox serve does when it starts. */
 static int sets(const struct request *request)
 {
-    static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
+    static char names[POLICY_LIST_MAX][POLICY_NAME_SIZE];
     static struct network_set set;
     error err;
     auto_text path = NULL;
@@ -403,11 +403,11 @@ int command_policy(int argc, char **argv)
     }
     if (!verb)
         return complain("what about policies? try glovebox policy list");
-    if (request.count < verb->least || request.count > verb->most)
+    if (request.count < verb->min || request.count > verb->max)
         return complain("%s takes %s; try %s", verb->name,
-                        verb->most == 0   ? "no name"
-                        : verb->most == 1 ? "one name"
-                                          : "files",
+                        verb->max == 0   ? "no name"
+                        : verb->max == 1 ? "one name"
+                                         : "files",
                         verb->usage);
     return verb->answer(&request);
 }

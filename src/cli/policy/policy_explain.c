@@ -127,9 +127,9 @@ static void grant_network(struct explanation *explanation)
               policy->network == POLICY_NETWORK_LOOPBACK ? "loopback" : "none", origin);
         return;
     }
-    for (unsigned i = 0; i < policy->way.count; i++) {
+    for (unsigned i = 0; i < policy->route.count; i++) {
         char text[NETWORK_RULE_TEXT];
-        network_rule_write(&policy->way.rules[i], text);
+        network_rule_write(&policy->route.rules[i], text);
         grant(explanation, "network.allow", text, origin);
     }
 }
@@ -217,7 +217,7 @@ static void explain_grants(struct explanation *explanation)
 {
     const struct policy *policy = &explanation->policy;
     const struct policy_origin *keys = explanation->origins.keys;
-    char languages[POLICY_LANGUAGES_MOST * POLICY_LANGUAGE_SIZE];
+    char languages[POLICY_LANGUAGES_MAX * POLICY_LANGUAGE_SIZE];
     list_languages(policy, languages, sizeof languages);
     grant(explanation, "template", policy->template, keys[POLICY_KEY_TEMPLATE]);
     grant(explanation, "languages", languages, keys[POLICY_KEY_LANGUAGES]);

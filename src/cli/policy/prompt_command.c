@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PACKAGES_MOST = 120 };
+enum { PACKAGES_MAX = 120 };
 
 struct prompt_arguments {
     const char *policy, *state;
@@ -61,7 +61,7 @@ static void tell_packages(json_object *manifest, bool has_network)
         return;
     size_t count = json_object_array_length(packages);
     (void) fputs("Python packages:", stdout);
-    for (size_t i = 0; i < count && i < PACKAGES_MOST; i++) {
+    for (size_t i = 0; i < count && i < PACKAGES_MAX; i++) {
         json_object *package = json_object_array_get_idx(packages, i);
         json_object *name = NULL;
         json_object *version = NULL;
@@ -72,7 +72,7 @@ static void tell_packages(json_object *manifest, bool has_network)
         (void) printf("%s %s%s%s", i > 0 ? "," : "", json_object_get_string(name),
                       is_known ? " " : "", is_known ? number : "");
     }
-    (void) printf("%s%s\n", count > PACKAGES_MOST ? " and more." : ".",
+    (void) printf("%s%s\n", count > PACKAGES_MAX ? " and more." : ".",
                   has_network ? "" : " Nothing else can be installed.");
 }
 
@@ -85,9 +85,9 @@ static void tell_network(const struct policy *policy)
         [POLICY_NETWORK_RULES] = "Network: only these destinations; all others are refused:",
     };
     (void) puts(words[policy->network]);
-    for (unsigned i = 0; policy->network == POLICY_NETWORK_RULES && i < policy->way.count; i++) {
+    for (unsigned i = 0; policy->network == POLICY_NETWORK_RULES && i < policy->route.count; i++) {
         char text[NETWORK_RULE_TEXT];
-        network_rule_write(&policy->way.rules[i], text);
+        network_rule_write(&policy->route.rules[i], text);
         (void) printf("- %s\n", text);
     }
 }
@@ -110,16 +110,16 @@ static void tell_limits(const struct policy *policy)
     for_each(row, limit_rows) {
         enum limit_id id = (enum limit_id)(row - limit_rows);
         uint64_t value = limit_get(&policy->limits, id);
-        uint64_t most = limit_get(&policy->maximum, id);
+        uint64_t max = limit_get(&policy->maximum, id);
         char texts[2][32];
         if (limit_may_be_off(id) && value == 0)
             continue;
         limit_print(id, value, texts[0], sizeof texts[0]);
-        limit_print(id, most, texts[1], sizeof texts[1]);
+        limit_print(id, max, texts[1], sizeof texts[1]);
         (void) printf("- %s: %s (%s)", row->name, texts[0], row->text);
-        if (most != value)
-            (void) printf(limit_may_be_off(id) && most == 0 ? "; more may be asked for"
-                                                            : "; up to %s may be asked for",
+        if (max != value)
+            (void) printf(limit_may_be_off(id) && max == 0 ? "; more may be asked for"
+                                                           : "; up to %s may be asked for",
                           texts[1]);
         (void) putchar('\n');
     }

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-enum { PART_MOST = 255 };
+enum { PART_MAX = 255 };
 
 static int open_beneath(int folder, const char *name, int flags, unsigned mode)
 {
@@ -51,9 +51,9 @@ static int open_parents(int folder, const char **path, int *ret_folder, error *e
     if (here < 0)
         return fail_os(err, "open the folder");
     for (const char *slash = strchr(*path, '/'); slash; slash = strchr(*path, '/')) {
-        char part[PART_MOST + 1];
+        char part[PART_MAX + 1];
         int length = snprintf(part, sizeof part, "%.*s", (int) (slash - *path), *path);
-        if (length <= 0 || length > PART_MOST || strcmp(part, ".") == 0 || strcmp(part, "..") == 0)
+        if (length <= 0 || length > PART_MAX || strcmp(part, ".") == 0 || strcmp(part, "..") == 0)
             return fail(err, ERR_PROTOCOL, "its path is not one");
         if (mkdirat(here, part, 0755) < 0 && errno != EEXIST)
             return fail_os(err, "make folder '%s'", part);
@@ -74,7 +74,7 @@ static int write_one(const struct out *out, size_t index, const char *path, erro
     const char *name = path;
     if (open_parents(out->folder, &name, &folder, err) < 0)
         return -1;
-    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strlen(name) > PART_MOST)
+    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strlen(name) > PART_MAX)
         return fail(err, ERR_PROTOCOL, "its path is not one");
 
     /* Readers never see half a file, and a link that lies there is replaced, not followed. */

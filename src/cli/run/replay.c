@@ -22,16 +22,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { EXIT_DIFFERENT = 1, WORDS_MOST = 1024, TEXTS_MOST = 64 };
+enum { EXIT_DIFFERENT = 1, WORDS_MAX = 1024, TEXTS_MAX = 64 };
 
 struct replay {
     const char *code, *expect, *state, *log, *key, *opening, *daemon;
     bool key_is_own; /* it was taken from the log itself */
     bool json, pass_stdin, private;
     int word_count; /* of the command line of `run` that this becomes */
-    char *words[WORDS_MOST];
+    char *words[WORDS_MAX];
     size_t text_count;
-    char *texts[TEXTS_MOST]; /* those of them that are ours */
+    char *texts[TEXTS_MAX]; /* those of them that are ours */
     struct run_arguments arguments;
     struct found_receipt found, again;
     unsigned matched; /* inputs that were given again */
@@ -42,8 +42,8 @@ struct replay {
 
 static int add_word(struct replay *replay, const char *word, error *err)
 {
-    if (replay->word_count == WORDS_MOST - 1)
-        return fail(err, ERR_BAD_REQUEST, "more than %d words", WORDS_MOST - 1);
+    if (replay->word_count == WORDS_MAX - 1)
+        return fail(err, ERR_BAD_REQUEST, "more than %d words", WORDS_MAX - 1);
     replay->words[replay->word_count++] = (char *) (uintptr_t) word;
     return 0;
 }
@@ -106,7 +106,7 @@ static int add_limit(struct replay *replay, enum limit_id id, uint64_t value, er
     char *flag = NULL, *text = NULL;
     if (value == 0)
         return 0; /* not limited */
-    if (replay->text_count + 2 > TEXTS_MOST || asprintf(&flag, "--%s", limit_rows[id].name) < 0)
+    if (replay->text_count + 2 > TEXTS_MAX || asprintf(&flag, "--%s", limit_rows[id].name) < 0)
         return fail(err, ERR_SYSTEM, "no memory to replay");
     for (char *letter = flag; *letter; letter++)
         if (*letter == '_')

@@ -342,7 +342,7 @@ static int finish(const struct call *call)
     else
         tell_what_happened(call->outcome);
     if (call->outcome)
-        gate_tell(call->outcome, call->arguments.verbose);
+        output_check_tell(call->outcome, call->arguments.verbose);
     return saved < 0 && status == 0 ? EXIT_OWN_FAILURE : status;
 }
 

@@ -15,8 +15,8 @@ static int take_file(void *into, const struct option_row *row, const char *value
 {
     (void) row;
     struct run_arguments *arguments = into;
-    if (arguments->file_count == RUN_FILES_MOST)
-        return fail(err, ERR_BAD_REQUEST, "more than %d files; give an archive", RUN_FILES_MOST);
+    if (arguments->file_count == RUN_FILES_MAX)
+        return fail(err, ERR_BAD_REQUEST, "more than %d files; give an archive", RUN_FILES_MAX);
     if (read_file_argument(value, &arguments->files[arguments->file_count], err) < 0)
         return -1;
     arguments->file_count++;
@@ -27,8 +27,8 @@ static int take_variable(void *into, const struct option_row *row, const char *v
 {
     (void) row;
     struct run_arguments *arguments = into;
-    if (arguments->variable_count == RUN_VARIABLES_MOST)
-        return fail(err, ERR_BAD_REQUEST, "more than %d variables", RUN_VARIABLES_MOST);
+    if (arguments->variable_count == RUN_VARIABLES_MAX)
+        return fail(err, ERR_BAD_REQUEST, "more than %d variables", RUN_VARIABLES_MAX);
     if (!strchr(value, '=') || value[0] == '=')
         return fail(err, ERR_BAD_REQUEST, "--env takes NAME=VALUE, not '%s'", value);
     arguments->variables[arguments->variable_count++] = value;
@@ -39,8 +39,8 @@ static int take_variable(void *into, const struct option_row *row, const char *v
 static bool lacks_its_unit(const struct limit_row *limit, const char *value, uint64_t number)
 {
     bool is_bare = value[strspn(value, "0123456789")] == '\0';
-    return limit->unit == UNIT_BYTES && is_bare && number > 0 && number < limit->least &&
-           number <= limit->most >> 20 && number << 20 >= limit->least;
+    return limit->unit == UNIT_BYTES && is_bare && number > 0 && number < limit->min &&
+           number <= limit->max >> 20 && number << 20 >= limit->min;
 }
 
 static int take_limit(void *into, const struct option_row *row, const char *value, error *err)
@@ -51,22 +51,22 @@ static int take_limit(void *into, const struct option_row *row, const char *valu
     uint64_t number = 0;
     if (limit_parse(id, value, &number, err) < 0)
         return under(err, "--%s", row->name);
-    if (number < limit->least || number > limit->most) {
-        char least[32], most[32];
-        limit_print(id, limit->least, least, sizeof least);
-        limit_print(id, limit->most, most, sizeof most);
+    if (number < limit->min || number > limit->max) {
+        char min[32], max[32];
+        limit_print(id, limit->min, min, sizeof min);
+        limit_print(id, limit->max, max, sizeof max);
         if (lacks_its_unit(limit, value, number))
             return fail(
                 err, ERR_LIMIT,
                 "--%s %s is %s bytes, and %s to %s can be given; write --%s %sMiB if that is "
                 "meant",
-                row->name, value, value, least, most, row->name, value);
+                row->name, value, value, min, max, row->name, value);
         return fail(err, ERR_LIMIT, "--%s %s is out of bounds; give %s to %s", row->name, value,
-                    least, most);
+                    min, max);
     }
-    arguments->limits[arguments->limit_count % RUN_LIMITS_MOST] =
+    arguments->limits[arguments->limit_count % RUN_LIMITS_MAX] =
         (glb_limit){ .name = limit->name, .value = number };
-    if (arguments->limit_count < RUN_LIMITS_MOST)
+    if (arguments->limit_count < RUN_LIMITS_MAX)
         arguments->limit_count++;
     return 0;
 }

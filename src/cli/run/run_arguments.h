@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { RUN_FILES_MOST = 256, RUN_VARIABLES_MOST = 128, RUN_LIMITS_MOST = 64 };
+enum { RUN_FILES_MAX = 256, RUN_VARIABLES_MAX = 128, RUN_LIMITS_MAX = 64 };
 
 struct run_arguments {
     const char *code_text; /* -c */
@@ -27,12 +27,12 @@ struct run_arguments {
     bool verbose;
 
     size_t limit_count;
-    glb_limit limits[RUN_LIMITS_MOST];
+    glb_limit limits[RUN_LIMITS_MAX];
     size_t variable_count;
-    const char *variables[RUN_VARIABLES_MOST + 1];
+    const char *variables[RUN_VARIABLES_MAX + 1];
 
     size_t file_count;
-    glb_file files[RUN_FILES_MOST]; /* contents and paths are owned */
+    glb_file files[RUN_FILES_MAX]; /* contents and paths are owned */
 
     /* What is to be run; owned where run_arguments_done() frees it. */
     char *code;

@@ -1,4 +1,4 @@
-/* branch.c - glovebox session branch, mark, marks, rollback. */
+/* branch.c - glovebox session branch, checkpoint, checkpoints, rollback. */
 #include "cli/session/session.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ int session_branch(struct session_arguments *arguments, error *err)
         return -1;
     const glb_branch_options options = {
         .context = arguments->in,
-        .mark = arguments->mark,
+        .checkpoint = arguments->checkpoint,
         .metadata = arguments->label_count > 0 ? arguments->labels : NULL,
         .idle_ms = arguments->idle_ms,
         .lifetime_ms = arguments->lifetime_ms,
@@ -64,57 +64,59 @@ int session_branch(struct session_arguments *arguments, error *err)
     return 0;
 }
 
-int session_mark(struct session_arguments *arguments, error *err)
+int session_checkpoint(struct session_arguments *arguments, error *err)
 {
     char name[SESSION_NAME_SIZE];
     char *json = NULL;
     if (session_named(arguments, arguments->words[0], name, err) < 0)
         return -1;
-    int32_t code =
-        glb_session_mark(arguments->client, name, arguments->count > 1 ? arguments->words[1] : NULL,
-                         arguments->in, &json);
+    int32_t code = glb_session_checkpoint(arguments->client, name,
+                                          arguments->count > 1 ? arguments->words[1] : NULL,
+                                          arguments->in, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
     print_id(arguments, json);
     return 0;
 }
 
-static void print_mark(json_object *mark)
+static void print_checkpoint(json_object *checkpoint)
 {
     json_object *bytes = NULL;
-    const char *name = text_of(mark, "name");
-    (void) json_object_object_get_ex(mark, "bytes", &bytes);
-    (void) printf("%-36s  %s  %6lld MiB  %s\n", text_of(mark, "id"), text_of(mark, "created_at"),
+    const char *name = text_of(checkpoint, "name");
+    (void) json_object_object_get_ex(checkpoint, "bytes", &bytes);
+    (void) printf("%-36s  %s  %6lld MiB  %s\n", text_of(checkpoint, "id"),
+                  text_of(checkpoint, "created_at"),
                   (long long) (json_object_get_int64(bytes) + (1 << 20) - 1) >> 20, name);
 }
 
-int session_marks(struct session_arguments *arguments, error *err)
+int session_checkpoints(struct session_arguments *arguments, error *err)
 {
     char name[SESSION_NAME_SIZE];
     char *json = NULL;
     if (session_named(arguments, arguments->words[0], name, err) < 0)
         return -1;
-    int32_t code = glb_session_marks(arguments->client, name, &json);
+    int32_t code = glb_session_checkpoints(arguments->client, name, &json);
     if (code != GLB_OK)
         return library_failed(code, err);
     json_object *root = json_tokener_parse(json);
     json_object *list = NULL;
     if (arguments->json)
         (void) puts(json);
-    else if (json_object_object_get_ex(root, "marks", &list))
+    else if (json_object_object_get_ex(root, "checkpoints", &list))
         for (size_t at = 0; at < json_object_array_length(list); at++)
-            print_mark(json_object_array_get_idx(list, at));
+            print_checkpoint(json_object_array_get_idx(list, at));
     (void) json_object_put(root);
     glb_text_free(json);
     return 0;
 }
 
-int session_unmark(struct session_arguments *arguments, error *err)
+int session_checkpoint_remove(struct session_arguments *arguments, error *err)
 {
     char name[SESSION_NAME_SIZE];
     if (session_named(arguments, arguments->words[0], name, err) < 0)
         return -1;
-    int32_t code = glb_session_unmark(arguments->client, name, arguments->words[1], NULL);
+    int32_t code =
+        glb_session_checkpoint_remove(arguments->client, name, arguments->words[1], NULL);
     return code != GLB_OK ? library_failed(code, err) : 0;
 }
 

@@ -176,7 +176,7 @@ int cell_run(const struct session_arguments *arguments, const char *session, str
              glb_outcome_limit(cell->outcome, &limit, sizeof limit) == GLB_OK)
         (void) complain("%s", limit.message);
     if (!cell->is_given_up)
-        gate_tell(cell->outcome, false);
+        output_check_tell(cell->outcome, false);
     return 0;
 }
 

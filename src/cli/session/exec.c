@@ -186,7 +186,7 @@ int session_shell(struct session_arguments *arguments, error *err)
     if (arguments->count < 2)
         arguments->words[1] = bash;
     fill_in(arguments, &options);
-    if (arguments->variable_count < SESSION_LISTS_MOST)
+    if (arguments->variable_count < SESSION_LISTS_MAX)
         arguments->variables[arguments->variable_count++] = "TERM=xterm-256color";
     if (screen_open(&shell.screen, STDIN_FILENO, STDOUT_FILENO, err) < 0)
         return -1;

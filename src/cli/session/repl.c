@@ -19,7 +19,7 @@
 
 #define FIELD(name) offsetof(struct repl, name)
 
-enum { ENTRY_MOST = 256 * 1024, STATUS_OF_SIGNAL = 128 };
+enum { ENTRY_MAX = 256 * 1024, STATUS_OF_SIGNAL = 128 };
 
 struct repl {
     struct session_arguments arguments; /* what the verbs of sessions share */
@@ -27,7 +27,7 @@ struct repl {
     struct line_reader reader;
     struct images images;
     char session[SESSION_NAME_SIZE];
-    char entry[ENTRY_MOST];
+    char entry[ENTRY_MAX];
     size_t size;
     unsigned number;
     int64_t beat_ms; /* the session is said to be in use */
@@ -87,7 +87,7 @@ static int read_lines(struct repl *repl)
             return outcome;
         size_t length = strlen(line);
         if (repl->size + length + 3 > sizeof repl->entry) {
-            (void) complain("an entry has at most %d bytes; put more into a file", ENTRY_MOST);
+            (void) complain("an entry has at most %d bytes; put more into a file", ENTRY_MAX);
             return LINE_THROWN_AWAY;
         }
         memcpy(repl->entry + repl->size, line, length);
@@ -235,13 +235,13 @@ static void touch(void *user)
 
 static void stay_in_use(struct repl *repl, json_object *session)
 {
-    enum { BEAT_MOST_MS = 60000, BEAT_LEAST_MS = 100 };
+    enum { BEAT_MAX_MS = 60000, BEAT_MIN_MS = 100 };
     json_object *idle = NULL;
     double idle_ms = 0;
     if (json_object_object_get_ex(session, "idle_seconds", &idle))
         idle_ms = json_object_get_double(idle) * 1000;
-    double beat_ms = idle_ms / 3 < BEAT_MOST_MS ? idle_ms / 3 : BEAT_MOST_MS;
-    repl->beat_ms = beat_ms > BEAT_LEAST_MS ? (int64_t) beat_ms : BEAT_LEAST_MS;
+    double beat_ms = idle_ms / 3 < BEAT_MAX_MS ? idle_ms / 3 : BEAT_MAX_MS;
+    repl->beat_ms = beat_ms > BEAT_MIN_MS ? (int64_t) beat_ms : BEAT_MIN_MS;
 }
 
 /* Before anything is typed in vain. */

@@ -37,8 +37,8 @@ static int take_limit(void *into, const struct option_row *row, const char *valu
     enum limit_id id = limit_find(name);
     if (id == LIMITS)
         return fail(err, ERR_LIMIT, "no limit is named '%s'; see glovebox run --help", name);
-    if (arguments->limit_count == SESSION_LISTS_MOST)
-        return fail(err, ERR_TOO_LARGE, "there are more than %d limits", SESSION_LISTS_MOST);
+    if (arguments->limit_count == SESSION_LISTS_MAX)
+        return fail(err, ERR_TOO_LARGE, "there are more than %d limits", SESSION_LISTS_MAX);
     glb_limit *limit = &arguments->limits[arguments->limit_count++];
     limit->name = limit_rows[id].name;
     return limit_parse(id, equals + 1, &limit->value, err);
@@ -49,9 +49,9 @@ static int take_pair(const char **list, size_t *count, const struct option_row *
 {
     if (!strchr(value, '=') || *value == '=')
         return fail(err, ERR_BAD_REQUEST, "--%s takes NAME=VALUE, not '%.40s'", row->name, value);
-    if (*count == SESSION_LISTS_MOST)
+    if (*count == SESSION_LISTS_MAX)
         return fail(err, ERR_TOO_LARGE, "--%s is given more than %d times", row->name,
-                    SESSION_LISTS_MOST);
+                    SESSION_LISTS_MAX);
     list[(*count)++] = value;
     return 0;
 }
@@ -79,8 +79,8 @@ static const struct option_row rows[] = {
     { "label",    0,   "NAME=VALUE", VALUES_NONE,   "new, branch: metadata, which list shows; default: that of the parent", take_label,    FIELD(label_count) },
     { "cwd",      0,   "FOLDER",     VALUES_NONE,   "new, exec, shell: working folder inside",                store_text,    FIELD(folder) },
     { "code",     'c', "CODE",       VALUES_NONE,   "run: this text",                                         store_text,    FIELD(code) },
-    { "context",  0,   "NAME",       VALUES_NONE,   "run, branch, mark: a language, or the id of a context; default: python", store_text,  FIELD(in) },
-    { "mark",     0,   "MARK",       VALUES_NONE,   "branch: from this mark, by its id or name",              store_text,    FIELD(mark) },
+    { "context",  0,   "NAME",       VALUES_NONE,   "run, branch, checkpoint: a language, or the id of a context; default: python", store_text,  FIELD(in) },
+    { "checkpoint",     0,   "CHECKPOINT",       VALUES_NONE,   "branch: from this checkpoint, by its id or name",              store_text,    FIELD(checkpoint) },
     { "expect",   0,   "FILE",       VALUES_FILE,   "run: compare the output with what this JSON file expects; 65 if it is something else", store_text, FIELD(expect) },
     { "no-wait",  0,   NULL,         VALUES_NONE,   "run: where a person is asked first, give the approval's id at once, and 126", store_switch, FIELD(no_wait) },
     { "attach",   'a', "PROCESS",    VALUES_NONE,   "shell, exec: one that runs already",                     store_text,    FIELD(process) },
@@ -104,25 +104,26 @@ const struct option_table *session_option_table(void)
             "  glovebox session exec $id -- wc -l in/table.csv\n"
             "  glovebox session shell $id                    a terminal inside\n"
             "  glovebox session attach $id                   what runs there already\n"
-            "  glovebox session mark $id before; glovebox session rollback $id before\n"
+            "  glovebox session checkpoint $id before; glovebox session rollback $id before\n"
             "  other=$(glovebox session branch $id)          one more, with its names and files\n"
             "  glovebox session kill $id\n",
-        .usage = "new|create [OPTIONS]\n"
-                 "       glovebox session list|ls|show [OPTIONS] [ID]\n"
-                 "       glovebox session run [OPTIONS] ID FILE|-\n"
-                 "       glovebox session exec|shell [OPTIONS] ID [-- COMMAND]\n"
-                 "       glovebox session ps ID\n"
-                 "       glovebox session attach ID [PROCESS]\n"
-                 "       glovebox session cp [--tar] ID:PATH FILE|-  or  FILE|- ID:PATH\n"
-                 "       glovebox session files ID [FOLDER]\n"
-                 "       glovebox session pause [--files-only] ID\n"
-                 "       glovebox session resume ID\n"
-                 "       glovebox session branch [--context NAME | --mark MARK] [--label "
-                 "NAME=VALUE] [--idle TIME] [--ttl TIME] ID\n"
-                 "       glovebox session mark ID [NAME]\n"
-                 "       glovebox session marks ID\n"
-                 "       glovebox session rollback|unmark ID MARK\n"
-                 "       glovebox session kill|rm ID…",
+        .usage =
+            "new|create [OPTIONS]\n"
+            "       glovebox session list|ls|show [OPTIONS] [ID]\n"
+            "       glovebox session run [OPTIONS] ID FILE|-\n"
+            "       glovebox session exec|shell [OPTIONS] ID [-- COMMAND]\n"
+            "       glovebox session ps ID\n"
+            "       glovebox session attach ID [PROCESS]\n"
+            "       glovebox session cp [--tar] ID:PATH FILE|-  or  FILE|- ID:PATH\n"
+            "       glovebox session files ID [FOLDER]\n"
+            "       glovebox session pause [--files-only] ID\n"
+            "       glovebox session resume ID\n"
+            "       glovebox session branch [--context NAME | --checkpoint CHECKPOINT] [--label "
+            "NAME=VALUE] [--idle TIME] [--ttl TIME] ID\n"
+            "       glovebox session checkpoint ID [NAME]\n"
+            "       glovebox session checkpoints ID\n"
+            "       glovebox session rollback|checkpoint-rm ID CHECKPOINT\n"
+            "       glovebox session kill|rm ID…",
         .more = "An ID may be shortened to a beginning that only one session has. Needs a daemon: "
                 "glovebox serve.\nIn a shell, Enter ~ . leaves the program running; come back with "
                 "attach.\n",
@@ -146,7 +147,7 @@ enum { WORDS_ANY = INT_MAX };
 static const struct verb {
     const char *name;
     const char *options; /* besides --json and --daemon, with blanks around each */
-    int least, most;     /* words that must and may follow */
+    int min, max;        /* words that must and may follow */
     int (*take)(struct session_arguments *arguments, error *err);
 } verbs[] = {
     /* clang-format off */
@@ -160,10 +161,10 @@ static const struct verb {
     { "attach",   " attach ",                                       1, 2,         session_attach },
     { "pause",    " files-only ",                                   1, 1,         session_pause },
     { "resume",   " ",                                              1, 1,         session_resume },
-    { "branch",   " context mark idle ttl label ",                  1, 1,         session_branch },
-    { "mark",     " context ",                                      1, 2,         session_mark },
-    { "marks",    " ",                                              1, 1,         session_marks },
-    { "unmark",   " ",                                              2, 2,         session_unmark },
+    { "branch",   " context checkpoint idle ttl label ",                  1, 1,         session_branch },
+    { "checkpoint",     " context ",                                      1, 2,         session_checkpoint },
+    { "checkpoints",    " ",                                              1, 1,         session_checkpoints },
+    { "checkpoint-rm",   " ",                                              2, 2,         session_checkpoint_remove },
     { "rollback", " ",                                              2, 2,         session_rollback },
     { "cp",       " tar ",                                          2, 2,         session_copy },
     { "files",    " ",                                              1, 2,         session_files },
@@ -217,13 +218,13 @@ static bool is_given(const struct session_arguments *arguments, const struct opt
 static int check_taken(const struct session_arguments *arguments, const struct verb *verb,
                        error *err)
 {
-    int most = arguments->code && verb->most == 2 ? 1 : verb->most;
-    if (arguments->count < verb->least)
+    int max = arguments->code && verb->max == 2 ? 1 : verb->max;
+    if (arguments->count < verb->min)
         return fail(err, ERR_BAD_REQUEST, "session %s needs %s; see glovebox session --help",
                     verb->name,
-                    verb->least == 1                ? "the id of a session"
+                    verb->min == 1                  ? "the id of a session"
                     : strcmp(verb->name, "cp") == 0 ? "two places"
-                                                    : "the id of a session, and a mark");
+                                                    : "the id of a session, and a checkpoint");
     for_each(row, rows) {
         char word[32];
         (void) snprintf(word, sizeof word, " %s ", row->name);
@@ -233,10 +234,10 @@ static int check_taken(const struct session_arguments *arguments, const struct v
                         "session %s takes no --%s; leave it out, or see glovebox session --help",
                         verb->name, row->name);
     }
-    if (arguments->count > most)
+    if (arguments->count > max)
         return fail(err, ERR_BAD_REQUEST,
                     "session %s takes no '%.40s'; see glovebox session --help", verb->name,
-                    arguments->words[most]);
+                    arguments->words[max]);
     return 0;
 }
 

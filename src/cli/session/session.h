@@ -10,14 +10,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SESSION_LISTS_MOST = 64, SESSION_NAME_SIZE = 64 };
+enum { SESSION_LISTS_MAX = 64, SESSION_NAME_SIZE = 64 };
 
 struct session_arguments {
-    const char *daemon, *policy, *template_name, *folder, *code, *in, *mark, *process, *expect;
+    const char *daemon, *policy, *template_name, *folder, *code, *in, *checkpoint, *process,
+        *expect;
     uint64_t idle_ms, lifetime_ms;
     size_t limit_count, variable_count, label_count;
-    glb_limit limits[SESSION_LISTS_MOST];
-    const char *variables[SESSION_LISTS_MOST + 1], *labels[SESSION_LISTS_MOST + 1];
+    glb_limit limits[SESSION_LISTS_MAX];
+    const char *variables[SESSION_LISTS_MAX + 1], *labels[SESSION_LISTS_MAX + 1];
     bool json, all, is_folder, files_only, no_wait;
 
     glb_client *client;
@@ -62,9 +63,9 @@ int session_pause(struct session_arguments *arguments, error *err);
 int session_resume(struct session_arguments *arguments, error *err);
 int session_kill(struct session_arguments *arguments, error *err);
 int session_branch(struct session_arguments *arguments, error *err);
-int session_mark(struct session_arguments *arguments, error *err);
-int session_marks(struct session_arguments *arguments, error *err);
-int session_unmark(struct session_arguments *arguments, error *err);
+int session_checkpoint(struct session_arguments *arguments, error *err);
+int session_checkpoints(struct session_arguments *arguments, error *err);
+int session_checkpoint_remove(struct session_arguments *arguments, error *err);
 int session_rollback(struct session_arguments *arguments, error *err);
 int session_run(struct session_arguments *arguments, error *err);
 int session_exec(struct session_arguments *arguments, error *err);

@@ -129,11 +129,11 @@ static void print_json(json_object *answer)
 
 static void print_row(json_object *approval)
 {
-    char expires[MOMENT_SIZE];
+    char expires[TIMESTAMP_SIZE];
     int64_t expires_ms = json_object_get_int64(answer_member(approval, "expires_ms"));
     (void) printf("%-37s %-8s %-16s %-16s %s\n", answer_text(approval, "id"),
                   answer_text(approval, "state"), answer_text(approval, "asker"),
-                  answer_text(approval, "policy"), moment_write(expires_ms, expires));
+                  answer_text(approval, "policy"), timestamp_write(expires_ms, expires));
 }
 
 static void print_rows(json_object *answer)

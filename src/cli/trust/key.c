@@ -170,7 +170,7 @@ static void print_json_key(const struct api_key *key, const char *text)
     add_list(object, "scopes", scopes);
     add_list(object, "policies", key->policies);
     for_each(row, moments) {
-        (void) moment_write(row->seconds * 1000, moment);
+        (void) timestamp_write(row->seconds * 1000, moment);
         add_text(object, row->name, moment);
     }
     for_each(row, numbers)
@@ -241,7 +241,7 @@ static int create_in_store(struct key_store *store, struct api_key *key,
 /* A policy may be written later than the key, so this is said and not refused. */
 static void name_unknown_policies(const struct key_arguments *arguments, const char *policies)
 {
-    static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
+    static char names[POLICY_LIST_MAX][POLICY_NAME_SIZE];
     auto_text path = NULL;
     size_t count = 0;
     error unused;
@@ -345,7 +345,7 @@ static int print_row(void *context, const struct api_key *key)
         (void) printf("%-17s %-8s %-17s %-16s %-22s %-21s %s\n", "id", "state", "tenant", "name",
                       "scopes", "expires", "policies");
     scopes_print(key->scopes, scopes, sizeof scopes);
-    (void) moment_write(key->expires_s * 1000, expires);
+    (void) timestamp_write(key->expires_s * 1000, expires);
     (void) printf("%-17s %-8s %-17s %-16s %-22s %-21s %s\n", key->id, state_of(key), key->tenant,
                   key->name[0] ? key->name : "-", scopes, expires[0] ? expires : "never",
                   key->policies[0] ? key->policies : "every one");

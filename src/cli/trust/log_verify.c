@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PROBLEMS_TOLD = 50, KINDS_MOST = 16 };
+enum { PROBLEMS_TOLD = 50, KINDS_MAX = 16 };
 
 /* What is wrong for one reason. */
 struct kind {
@@ -23,7 +23,7 @@ struct telling {
     json_object *problems; /* NULL: they are printed */
     bool tells_all;
     size_t kind_count;
-    struct kind kinds[KINDS_MOST];
+    struct kind kinds[KINDS_MAX];
 };
 
 /* The same but for numbers. */
@@ -46,7 +46,7 @@ static void count_problem(struct telling *telling, const char *what, const char 
     size_t at = 0;
     while (at < telling->kind_count && !is_alike(telling->kinds[at].why, why))
         at++;
-    if (at == KINDS_MOST)
+    if (at == KINDS_MAX)
         return;
     struct kind *kind = &telling->kinds[at];
     if (at == telling->kind_count) {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 256 };
+enum { DEPTH_MAX = 256 };
 
 /* --- python -------------------------------------------------------------------------------------
  */
@@ -107,7 +107,7 @@ struct scan {
     const struct manner *manner;
     const char *text, *at;
     size_t depth;
-    char open[DEPTH_MOST];
+    char open[DEPTH_MAX];
     int blocks;             /* of a shell */
     bool is_command;        /* the next word of a shell is one */
     const char *after_body; /* the end of the lines of a here-document; NULL: there is none */
@@ -172,7 +172,7 @@ static void pass_word(struct scan *scan)
 
 static void open_bracket(struct scan *scan)
 {
-    if (scan->depth < DEPTH_MOST)
+    if (scan->depth < DEPTH_MAX)
         scan->open[scan->depth] = *scan->at;
     scan->depth++;
     if (*scan->at == '(' && scan->expects_head && scan->head == 0)
@@ -184,7 +184,7 @@ static void close_bracket(struct scan *scan)
 {
     static const char pairs[] = "()[]{}";
     const char *pair = strchr(pairs, *scan->at);
-    if (scan->depth == 0 || (scan->depth <= DEPTH_MOST && scan->open[scan->depth - 1] != pair[-1]))
+    if (scan->depth == 0 || (scan->depth <= DEPTH_MAX && scan->open[scan->depth - 1] != pair[-1]))
         return;
     scan->wants_body = scan->head == scan->depth;
     if (scan->wants_body)

@@ -15,7 +15,7 @@
 
 enum {
     CHUNK = 4096, /* of kitty's graphics protocol */
-    PIXELS_MOST = 64 << 20,
+    PIXELS_MAX = 64 << 20,
 };
 
 static bool is_variable(const char *name, const char *value)
@@ -62,7 +62,7 @@ static const struct kind *kind_of(const char *mime, const unsigned char *data, s
             return NULL;
         bool is_png = kind == kinds;
         if (is_png && (size < kind->size + 8 ||
-                       (uint64_t) big_endian(data + 16) * big_endian(data + 20) > PIXELS_MOST))
+                       (uint64_t) big_endian(data + 16) * big_endian(data + 20) > PIXELS_MAX))
             return NULL;
         return kind;
     }

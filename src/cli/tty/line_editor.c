@@ -39,17 +39,17 @@ struct editor {
     size_t past;           /* which line of the history is shown; history_count: the new one */
 };
 
-static char line[LINE_MOST];  /* what is being typed */
-static char fresh[LINE_MOST]; /* the new line, while an old one is looked at */
+static char line[LINE_MAX];  /* what is being typed */
+static char fresh[LINE_MAX]; /* the new line, while an old one is looked at */
 
 /* --- the history --------------------------------------------------------------------------------
  */
 
 static void push(struct line_reader *reader, const char *text)
 {
-    if (reader->history_count == HISTORY_MOST) {
+    if (reader->history_count == HISTORY_MAX) {
         free(reader->history[0]);
-        memmove(reader->history, reader->history + 1, (HISTORY_MOST - 1) * sizeof *reader->history);
+        memmove(reader->history, reader->history + 1, (HISTORY_MAX - 1) * sizeof *reader->history);
         reader->history_count--;
     }
     reader->history[reader->history_count] = strdup(text);
@@ -60,7 +60,7 @@ static void push(struct line_reader *reader, const char *text)
 void line_remember(struct line_reader *reader, const char *text)
 {
     size_t count = reader->history_count;
-    if (!*text || strlen(text) >= LINE_MOST ||
+    if (!*text || strlen(text) >= LINE_MAX ||
         (count > 0 && strcmp(reader->history[count - 1], text) == 0))
         return;
     push(reader, text);
@@ -128,8 +128,8 @@ static void show_lines(const char *text, size_t size, char *shown, size_t room)
 
 static void draw(const struct editor *editor)
 {
-    static char shown[2 * LINE_MOST];
-    char out[2 * LINE_MOST];
+    static char shown[2 * LINE_MAX];
+    char out[2 * LINE_MAX];
     struct winsize size = { .ws_col = 80 };
     (void) ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
     size_t prompt = columns_of(editor->prompt, strlen(editor->prompt));
@@ -209,7 +209,7 @@ static void cut(struct editor *editor, size_t from, size_t to)
 
 static void put(struct editor *editor, char byte)
 {
-    if (editor->length + 1 >= LINE_MOST)
+    if (editor->length + 1 >= LINE_MAX)
         return;
     memmove(line + editor->cursor + 1, line + editor->cursor, editor->length - editor->cursor);
     line[editor->cursor++] = byte;
@@ -338,7 +338,7 @@ static int read_plain(struct line_reader *reader)
     size_t length = 0;
     int byte;
     while ((byte = next_byte(reader)) >= 0 && byte != '\n')
-        if (length + 1 < LINE_MOST)
+        if (length + 1 < LINE_MAX)
             line[length++] = (char) byte;
     line[length] = '\0';
     return byte < 0 && length == 0 ? LINE_ENDED : LINE_TYPED;

@@ -13,13 +13,13 @@
 #include <stdio.h>
 #include <termios.h>
 
-enum { LINE_MOST = 4096, HISTORY_MOST = 500 };
+enum { LINE_MAX = 4096, HISTORY_MAX = 500 };
 
 struct line_reader {
     bool is_terminal;
     int stop; /* as soon as it can be read, no more is typed: as after Ctrl-D; -1: none */
     struct termios before;
-    char *history[HISTORY_MOST]; /* the oldest first */
+    char *history[HISTORY_MAX]; /* the oldest first */
     size_t history_count;
     FILE *kept;       /* the file of the history, to which new lines are added; NULL: none */
     char typed[1024]; /* read, and not looked at yet */
@@ -43,5 +43,5 @@ enum { LINE_TYPED, LINE_ENDED, LINE_THROWN_AWAY };
  * entry of the history, as it was or changed. */
 int line_read(struct line_reader *reader, const char *prompt, const char **ret_line);
 
-/* Puts an entry behind the history, unless it is the last one there, or as long as LINE_MOST. */
+/* Puts an entry behind the history, unless it is the last one there, or as long as LINE_MAX. */
 void line_remember(struct line_reader *reader, const char *text);

@@ -12,7 +12,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-enum { TENANT_CONNECTIONS_MOST = 256 };
+enum { TENANT_CONNECTIONS_MAX = 256 };
 
 static const uint32_t scopes_of[] = {
     [RIGHT_OF_TABLE] = SCOPE_ADMIN,
@@ -58,12 +58,12 @@ int identity_check_share(const struct exchange *exchange, error *err)
 {
     const struct account *account = exchange->account;
     if (account->key.id[0] == '\0' ||
-        http_connection_count(exchange->http) <= TENANT_CONNECTIONS_MOST ||
-        http_count_alike(exchange, account_sees) <= TENANT_CONNECTIONS_MOST)
+        http_connection_count(exchange->http) <= TENANT_CONNECTIONS_MAX ||
+        http_count_alike(exchange, account_sees) <= TENANT_CONNECTIONS_MAX)
         return 0;
     return fail(err, ERR_BUSY,
                 "%d requests of tenant '%.40s' are under way; try again when some have ended",
-                TENANT_CONNECTIONS_MOST, account->key.tenant);
+                TENANT_CONNECTIONS_MAX, account->key.tenant);
 }
 
 int identify(struct exchange *exchange, error *err)

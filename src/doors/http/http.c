@@ -19,7 +19,7 @@
 enum {
     CONNECTION_BYTES = 32 * 1024, /* what libmicrohttpd keeps for one, the header included */
     SWEEP_MS = 1000,
-    CLOSING_MOST = 64, /* that libmicrohttpd still counts */
+    CLOSING_MAX = 64, /* that libmicrohttpd still counts */
     ACCEPTS_A_TURN = 16,
     HANDLES = 7, /* of libuv, besides those of listeners */
 };
@@ -175,7 +175,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
     (void) events;
     struct listener *listener = poll->data;
     for (int turn = 0; turn < ACCEPTS_A_TURN; turn++) {
-        if (listener->http->connection_count >= listener->http->connections_most) {
+        if (listener->http->connection_count >= listener->http->connections_max) {
             wait_for_room(listener->http);
             return;
         }
@@ -200,8 +200,8 @@ void listen_again(struct http *http)
 int http_listen(struct http *http, int socket, error *err)
 {
     auto_fd fd = socket;
-    if (http->listener_count == LISTENERS_MOST)
-        return fail(err, ERR_BAD_REQUEST, "more than %d listening sockets", LISTENERS_MOST);
+    if (http->listener_count == LISTENERS_MAX)
+        return fail(err, ERR_BAD_REQUEST, "more than %d listening sockets", LISTENERS_MAX);
     struct listener *listener = &http->listeners[http->listener_count];
     int result = uv_poll_init(http->loop, &listener->poll, fd);
     if (result < 0)
@@ -323,28 +323,28 @@ PRINTF(2, 0) static void on_log(void *context, const char *format, va_list value
     char text[256];
     (void) vsnprintf(text, sizeof text, format, values);
     text[strcspn(text, "\n")] = '\0';
-    log_event(LOG_DEBUG, "http.said", TEXT("text", text));
+    log_event(LOG_DEBUG, "http.log", TEXT("text", text));
 }
 
 static unsigned count_connections(void)
 {
     unsigned long files = open_files_raise();
-    unsigned long most = files > DESCRIPTORS_OURS ? (files - DESCRIPTORS_OURS) / 2 : 0;
-    return most < CONNECTIONS_LEAST  ? CONNECTIONS_LEAST
-           : most > CONNECTIONS_MOST ? CONNECTIONS_MOST
-                                     : (unsigned) most;
+    unsigned long max = files > DESCRIPTORS_OURS ? (files - DESCRIPTORS_OURS) / 2 : 0;
+    return max < CONNECTIONS_MIN   ? CONNECTIONS_MIN
+           : max > CONNECTIONS_MAX ? CONNECTIONS_MAX
+                                   : (unsigned) max;
 }
 
 static int start_mhd(struct http *http, error *err)
 {
-    http->connections_most = count_connections();
+    http->connections_max = count_connections();
     /* Not MHD_OPTION_STRICT_FOR_CLIENT: it would answer a request without Host by itself, and with
      * two heads (0.9.75); we look for it. */
     http->mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
             MHD_ALLOW_UPGRADE,
         0, NULL, NULL, take_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_log, http,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned) CONNECTIONS_MOST + CLOSING_MOST,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned) CONNECTIONS_MAX + CLOSING_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_BYTES, MHD_OPTION_NOTIFY_COMPLETED,
         request_completed, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
         MHD_OPTION_URI_LOG_CALLBACK, look_at_target, http, MHD_OPTION_UNESCAPE_CALLBACK,

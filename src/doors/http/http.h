@@ -40,11 +40,11 @@ struct http;
 struct parameter;
 struct upgrade;
 
-enum { REQUEST_ID_SIZE = 65, LISTENERS_MOST = 8 };
+enum { REQUEST_ID_SIZE = 65, LISTENERS_MAX = 8 };
 
 enum body {
     BODY_NONE,  /* what comes is thrown away */
-    BODY_JSON,  /* parsed as it comes, into exchange->body; at most http_settings.body_most */
+    BODY_JSON,  /* parsed as it comes, into exchange->body; at most http_settings.body_max */
     BODY_STREAM /* given to `take` piece by piece, never kept */
 };
 
@@ -86,7 +86,7 @@ struct route {
     /* BODY_STREAM: takes some of the next bytes and returns how many; 0: none now, and the peer is
      * held up until exchange_wake(); -1: *err is answered, and what follows is thrown away. */
     ssize_t (*take)(struct exchange *exchange, const char *data, size_t size, error *err);
-    uint64_t body_most; /* of a BODY_STREAM; 0: `take` bounds it */
+    uint64_t body_max; /* of a BODY_STREAM; 0: `take` bounds it */
 
     /* For the OpenAPI document; see openapi.h. */
     const struct parameter *query; /* ends with a row without a name */
@@ -119,7 +119,7 @@ struct exchange {
     char id[REQUEST_ID_SIZE]; /* the client's X-Request-Id if it is a plain word, else ours */
     char method[12];
     char *path; /* as it came, percent signs resolved, cut up at the parameters */
-    const char *parameters[ROUTE_PARAMETERS_MOST];
+    const char *parameters[ROUTE_PARAMETERS_MAX];
 
     struct json_reader body;
     uint64_t body_bytes;
@@ -158,7 +158,7 @@ struct http_patience {
 struct http_settings {
     const struct route_table *const *tables; /* ends with NULL */
     void *door;
-    uint64_t body_most;
+    uint64_t body_max;
     bool is_private;                      /* one trusted peer: no time limits */
     const struct http_patience *patience; /* it may change; NULL: endless */
     unsigned owner;                       /* user id */
@@ -210,7 +210,7 @@ void exchange_each_query(const struct exchange *exchange,
                          void *context);
 
 /* A number in the query. Gives `otherwise` if it is not there. Fails  ERR_BAD_REQUEST. */
-int exchange_query_count(const struct exchange *exchange, const char *name, uint64_t most,
+int exchange_query_count(const struct exchange *exchange, const char *name, uint64_t max,
                          uint64_t otherwise, uint64_t *ret_count, error *err);
 
 /* Is the query as the route's table says? Words and numbers are checked, and that nothing lacks.

@@ -45,16 +45,16 @@ struct http {
     bool has_stopped; /* it takes nobody any more */
     bool is_full;     /* newcomers wait at the sockets */
     unsigned handles;
-    struct listener listeners[LISTENERS_MOST];
+    struct listener listeners[LISTENERS_MAX];
     size_t listener_count;
     struct connection *connections;
-    unsigned connection_count, connections_most;
+    unsigned connection_count, connections_max;
     uint64_t bodies; /* bytes in flight */
     int64_t began_ms;
 };
 
 /* However few descriptors there are, connections leave one half of them to sandboxes. */
-enum { CONNECTIONS_MOST = 512, CONNECTIONS_LEAST = 32, DESCRIPTORS_OURS = 128 };
+enum { CONNECTIONS_MAX = 512, CONNECTIONS_MIN = 32, DESCRIPTORS_OURS = 128 };
 
 /* http.c */
 struct connection *connection_of(struct MHD_Connection *connection);

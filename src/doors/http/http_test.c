@@ -118,7 +118,7 @@ static void talk(const char *asks, size_t size, const char *last)
     error err;
     int pair[2];
     struct http_settings settings = { .tables = tables,
-                                      .body_most = 1 << 20,
+                                      .body_max = 1 << 20,
                                       .is_private = true,
                                       .is_early = early.times ? is_early : NULL };
     require(uv_loop_init(&loop) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "no loop");

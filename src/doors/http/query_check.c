@@ -28,15 +28,15 @@ static int check_count(const struct parameter *parameter, const char *value, err
 {
     const char *blank = strchr(parameter->type, ' ');
     const char *dots = blank ? strstr(blank, "..") : NULL;
-    uint64_t least = dots ? strtoull(blank, NULL, 10) : 0;
-    uint64_t most = dots ? strtoull(dots + 2, NULL, 10) : UINT64_MAX;
+    uint64_t min = dots ? strtoull(blank, NULL, 10) : 0;
+    uint64_t max = dots ? strtoull(dots + 2, NULL, 10) : UINT64_MAX;
     char *end;
     errno = 0;
     uint64_t count = strtoull(value, &end, 10);
-    if (*value >= '0' && *value <= '9' && !*end && errno == 0 && count >= least && count <= most)
+    if (*value >= '0' && *value <= '9' && !*end && errno == 0 && count >= min && count <= max)
         return 0;
     return fail(err, ERR_BAD_REQUEST, "%s=%.40s is not a number from %" PRIu64 " to %" PRIu64,
-                parameter->name, value, least, most);
+                parameter->name, value, min, max);
 }
 
 int exchange_check_query(const struct exchange *exchange, error *err)

@@ -17,14 +17,14 @@
 #include <strings.h>
 
 enum {
-    HEADER_MOST = 16 * 1024,
-    THROWN_AWAY_MOST = 64 << 20, /* of a body after it was refused; then it is answered at once */
-    REQUEST_ID_MOST = REQUEST_ID_SIZE - 1,
+    HEADER_MAX = 16 * 1024,
+    THROWN_AWAY_MAX = 64 << 20, /* of a body after it was refused; then it is answered at once */
+    REQUEST_ID_MAX = REQUEST_ID_SIZE - 1,
     HOST_SIZE = 256,
 };
 
 /* Bodies of all requests together. */
-static const uint64_t bodies_most = UINT64_C(1) << 30;
+static const uint64_t bodies_max = UINT64_C(1) << 30;
 
 /* --- what a header says -------------------------------------------------------------------------
  */
@@ -71,7 +71,7 @@ void exchange_each_query(const struct exchange *exchange,
 }
 
 /* NOLINTNEXTLINE(readability-function-size): bound and default belong in the call */
-int exchange_query_count(const struct exchange *exchange, const char *name, uint64_t most,
+int exchange_query_count(const struct exchange *exchange, const char *name, uint64_t max,
                          uint64_t otherwise, uint64_t *ret_count, error *err)
 {
     const char *text = exchange_query(exchange, name);
@@ -81,9 +81,9 @@ int exchange_query_count(const struct exchange *exchange, const char *name, uint
     char *end;
     errno = 0;
     uint64_t value = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno != 0 || value > most)
+    if (*text < '0' || *text > '9' || *end || errno != 0 || value > max)
         return fail(err, ERR_BAD_REQUEST, "%s=%.40s is not a number from 0 to %" PRIu64, name, text,
-                    most);
+                    max);
     *ret_count = value;
     return 0;
 }
@@ -125,9 +125,9 @@ static int check_header_size(const struct exchange *exchange, error *err)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    if (info && info->header_size > HEADER_MOST)
+    if (info && info->header_size > HEADER_MAX)
         return fail(err, ERR_HEADER_TOO_LARGE, "the header has %zu bytes, %d are allowed",
-                    info->header_size, HEADER_MOST);
+                    info->header_size, HEADER_MAX);
     return 0;
 }
 
@@ -185,9 +185,9 @@ static bool is_about_all(const struct exchange *exchange, const char *path)
 static int find_route(struct exchange *exchange, const char *path, error *err)
 {
     const struct http_settings *settings = &exchange->http->settings;
-    if (strlen(path) > PATH_MOST)
+    if (strlen(path) > PATH_BYTES_MAX)
         return fail(err, ERR_NOT_FOUND, "the path has %zu bytes, %d are allowed", strlen(path),
-                    PATH_MOST);
+                    PATH_BYTES_MAX);
     exchange->path = strdup(path);
     if (!exchange->path)
         return fail(err, ERR_SYSTEM, "no memory for a path");
@@ -267,21 +267,21 @@ static int check_accept(const struct exchange *exchange, error *err)
                 accept, mime);
 }
 
-static uint64_t body_most(const struct exchange *exchange)
+static uint64_t body_max(const struct exchange *exchange)
 {
     const struct route *route = exchange->route;
     if (route && route->body == BODY_STREAM)
-        return route->body_most > 0 ? route->body_most : UINT64_MAX;
-    return exchange->http->settings.body_most;
+        return route->body_max > 0 ? route->body_max : UINT64_MAX;
+    return exchange->http->settings.body_max;
 }
 
 static int check_length(const struct exchange *exchange, error *err)
 {
     const char *length = exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    uint64_t most = body_most(exchange);
-    if (length && strtoull(length, NULL, 10) > most)
+    uint64_t max = body_max(exchange);
+    if (length && strtoull(length, NULL, 10) > max)
         return fail(err, ERR_TOO_LARGE, "the body has %.20s bytes, %" PRIu64 " are allowed", length,
-                    most);
+                    max);
     return 0;
 }
 
@@ -321,7 +321,7 @@ static void name_request(struct exchange *exchange)
     static const char plain[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.";
     const char *given = exchange_header(exchange, "X-Request-Id");
     size_t length = given ? strlen(given) : 0;
-    if (length > 0 && length <= REQUEST_ID_MOST && strspn(given, plain) == length) {
+    if (length > 0 && length <= REQUEST_ID_MAX && strspn(given, plain) == length) {
         memcpy(exchange->id, given, length + 1);
         return;
     }
@@ -381,21 +381,21 @@ static struct exchange *exchange_new(struct http *http, struct MHD_Connection *m
 
 static void refuse_if_too_much(struct exchange *exchange)
 {
-    uint64_t most = body_most(exchange);
+    uint64_t max = body_max(exchange);
     if (exchange->refusal.code != ERR_NONE)
         return;
-    if (exchange->body_bytes > most)
+    if (exchange->body_bytes > max)
         (void) fail(&exchange->refusal, ERR_TOO_LARGE,
-                    "the body has more than the %" PRIu64 " bytes allowed", most);
-    else if (exchange->http->bodies > bodies_most)
+                    "the body has more than the %" PRIu64 " bytes allowed", max);
+    else if (exchange->http->bodies > bodies_max)
         (void) fail(&exchange->refusal, ERR_BUSY, "too many large requests at once; try again");
 }
 
 static enum MHD_Result throw_away(struct exchange *exchange, size_t *size)
 {
     json_reader_close(&exchange->body);
-    bool is_enough = exchange->body_bytes > THROWN_AWAY_MOST &&
-                     exchange->body_bytes > 2 * exchange->http->settings.body_most;
+    bool is_enough = exchange->body_bytes > THROWN_AWAY_MAX &&
+                     exchange->body_bytes > 2 * exchange->http->settings.body_max;
     *size = 0;
     if (exchange->lingers_until.at_ms != 0)
         return deadline_has_passed(exchange->lingers_until) ? MHD_NO : MHD_YES;

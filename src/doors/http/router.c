@@ -28,7 +28,7 @@ static bool path_matches(const char *pattern, const char *path, struct span *spa
                 return false;
             continue;
         }
-        if (*count == ROUTE_PARAMETERS_MOST)
+        if (*count == ROUTE_PARAMETERS_MAX)
             return false;
         size_t length = strlen(path);
         bool is_rest = takes_the_rest(pattern);
@@ -36,7 +36,7 @@ static bool path_matches(const char *pattern, const char *path, struct span *spa
         if (!is_rest) {
             char stops[] = { '/', *pattern, '\0' };
             length = strcspn(path, stops);
-            if (length == 0 || length > PARAMETER_MOST)
+            if (length == 0 || length > PARAMETER_MAX)
                 return false;
         }
         spans[(*count)++] = (struct span){ path, length };
@@ -68,7 +68,7 @@ int route_find(const struct route_table *const *tables, const char *method, char
     for (; *tables; tables++)
         for (size_t i = 0; i < (*tables)->count; i++) {
             const struct route *route = &(*tables)->rows[i];
-            struct span spans[ROUTE_PARAMETERS_MOST];
+            struct span spans[ROUTE_PARAMETERS_MAX];
             size_t count;
             if (!path_matches(route->path, path, spans, &count))
                 continue;
@@ -88,7 +88,7 @@ void route_methods(const struct route_table *const *tables, const char *path,
 {
     static const char *const methods[] = { "DELETE", "GET", "HEAD", "PATCH", "POST", "PUT" };
     size_t used = 0;
-    char copy[PATH_MOST + 1];
+    char copy[PATH_BYTES_MAX + 1];
     (void) snprintf(copy, sizeof copy, "%s", path);
     ret_allow[0] = '\0';
     for_each(method, methods) {

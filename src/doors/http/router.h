@@ -7,21 +7,21 @@
 struct route;
 struct route_table;
 
-enum { ROUTE_PARAMETERS_MOST = 4, PATH_MOST = 4096, PARAMETER_MOST = 128, ALLOW_SIZE = 96 };
+enum { ROUTE_PARAMETERS_MAX = 4, PATH_BYTES_MAX = 4096, PARAMETER_MAX = 128, ALLOW_SIZE = 96 };
 
 /* What stood for the parts in braces, in their order. The path is cut up in place: they point into
  * it. */
 struct route_match {
     const struct route *route;
     const struct route_table *table;
-    const char *parameters[ROUTE_PARAMETERS_MOST];
+    const char *parameters[ROUTE_PARAMETERS_MAX];
     size_t parameter_count;
 };
 
 enum { ROUTE_FOUND = 0, ROUTE_UNKNOWN = 1, ROUTE_OTHER_METHOD = 2 };
 
 /* Looks through `tables`, which end with NULL; the first row that fits is taken. A parameter is one
- * part of the path, at most PARAMETER_MOST bytes; a last one that is called {path} takes the whole
+ * part of the path, at most PARAMETER_MAX bytes; a last one that is called {path} takes the whole
  * rest with its slashes, also if it is empty. HEAD is served by the row of GET, and a row of
  * "ANY" takes every method. */
 int route_find(const struct route_table *const *tables, const char *method, char *path,

@@ -48,8 +48,8 @@ static int64_t may_owe_ms(const struct connection *connection)
 static bool owes_too_long(const struct connection *connection, int64_t now)
 {
     int64_t since = owes_since(connection);
-    int64_t most_ms = since != 0 ? may_owe_ms(connection) : 0;
-    return most_ms > 0 && now - since > most_ms;
+    int64_t max_ms = since != 0 ? may_owe_ms(connection) : 0;
+    return max_ms > 0 && now - since > max_ms;
 }
 
 static void cut(struct connection *connection)
@@ -130,7 +130,7 @@ void make_room(struct http *http)
 {
     struct connection *longest = NULL;
     int64_t longest_since = 0, now = now_ms();
-    if (http->connection_count + CROWD < http->connections_most)
+    if (http->connection_count + CROWD < http->connections_max)
         return;
     for (struct connection *connection = http->connections; connection;
          connection = connection->next) {

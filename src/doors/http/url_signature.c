@@ -32,7 +32,7 @@ static void add_part(struct bytes *text, const void *part, size_t size)
 void pass_sign(const struct pass *pass, char ret_signature[PASS_SIZE])
 {
     unsigned char code[crypto_auth_BYTES];
-    const char *const words[] = { pass->key, pass->session, pass->deed, pass->mode };
+    const char *const words[] = { pass->key, pass->session, pass->transfer, pass->mode };
     auto_bytes text = { 0 };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         add_part(&text, words[i], strlen(words[i]));
@@ -62,7 +62,7 @@ int pass_use(struct exchange *exchange, const struct pass *pass, error *err)
         return -1;
     struct session *session = sessions_find(door->sessions, account, pass->session);
     if (session)
-        session_count(session, DEED_URLS_USED, 1);
+        session_count(session, TRANSFER_URLS_USED, 1);
     exchange->account = account;
     return identity_check_share(exchange, err);
 }

@@ -11,8 +11,8 @@ enum { PASS_SIZE = 65 /* 32 bytes in hex and the end */ };
 struct pass {
     const char *key; /* id of who has signed; "": the owner of the daemon */
     const char *session;
-    const char *deed; /* "GET" or "PUT" a file, or "ports" */
-    const char *mode; /* of a file that is made, as it was given; "": none was */
+    const char *transfer; /* "GET" or "PUT" a file, or "ports" */
+    const char *mode;     /* of a file that is made, as it was given; "": none was */
     const struct bytes *path;
     uint64_t expires; /* seconds since 1970; 0: with its session */
 };

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAIT_MOST_S = 300, PAGE = 100, PAGE_MOST = 1000, UNTIL_MOST_S = 30 * 24 * 3600 };
+enum { WAIT_MAX_S = 300, PAGE = 100, PAGE_MAX = 1000, UNTIL_MAX_S = 30 * 24 * 3600 };
 
 /* What an exchange holds while nothing has been decided. */
 struct wait {
@@ -41,7 +41,7 @@ static bool waits(struct exchange *exchange)
     uint64_t seconds = 0;
     error err;
     if (!wait) {
-        if (exchange_query_count(exchange, "wait", WAIT_MOST_S, 0, &seconds, &err) < 0 ||
+        if (exchange_query_count(exchange, "wait", WAIT_MAX_S, 0, &seconds, &err) < 0 ||
             seconds == 0 || !(wait = calloc(1, sizeof *wait)))
             return false;
         wait->approvals = door->approvals;
@@ -60,7 +60,7 @@ static bool waits(struct exchange *exchange)
 static int check_wait(const struct exchange *exchange, error *err)
 {
     uint64_t unused;
-    return exchange_query_count(exchange, "wait", WAIT_MOST_S, 0, &unused, err);
+    return exchange_query_count(exchange, "wait", WAIT_MAX_S, 0, &unused, err);
 }
 
 static void answer_approval(struct exchange *exchange, const struct approval *approval)
@@ -120,7 +120,7 @@ static int read_listing(const struct exchange *exchange, struct approval_listing
                         state);
     }
     listing->after = exchange_query(exchange, "after");
-    return exchange_query_count(exchange, "limit", PAGE_MOST, PAGE, &listing->most, err);
+    return exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &listing->max, err);
 }
 
 static void get_approvals(struct exchange *exchange)
@@ -143,7 +143,7 @@ static void get_approvals(struct exchange *exchange)
         return;
     }
     json_close(&page.json, ']');
-    json_string_field(&page.json, "next", page.count == listing.most ? page.last : NULL);
+    json_string_field(&page.json, "next", page.count == listing.max ? page.last : NULL);
     json_close(&page.json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &page.json);
 }
@@ -183,7 +183,7 @@ static int decide(struct exchange *exchange, struct approval *ret_approval, erro
         { "decision", FIELD_TEXT, &word, 16 },
         { "scope", FIELD_TEXT, &scope, 16 },
         { "reason", FIELD_TEXT, &reason, APPROVAL_REASON_SIZE - 1 },
-        { "until_seconds", FIELD_COUNT, &seconds, UNTIL_MOST_S },
+        { "until_seconds", FIELD_COUNT, &seconds, UNTIL_MAX_S },
     };
     if (exchange_fields(exchange, fields, COUNT_OF(fields), err) < 0 ||
         read_scope(bytes_text(&scope), &decision.reach, err) < 0)

@@ -207,7 +207,7 @@ static ssize_t read_archive(struct exchange *exchange, char *bytes, size_t size)
         if (packing->has_ended)
             return STREAM_END;
         if (next_record(exchange, packing, &err) < 0) {
-            log_event(LOG_WARNING, "archive.broke_off", TEXT("request", exchange->id),
+            log_event(LOG_WARNING, "archive.aborted", TEXT("request", exchange->id),
                       TEXT("file", text_of(packing, packing->next, "path")),
                       TEXT("cause", err.text));
             return STREAM_BROKEN;

@@ -27,9 +27,9 @@ static void get_health(struct exchange *exchange)
     json_string_field(&json, "cause", is_well ? NULL : cause.text);
     json_string_field(&json, "version", GLOVEBOX_VERSION);
     json_count_field(&json, "slots", runs->pool->slots);
-    uint32_t ahead = runs->pool->parked + runs->pool->building;
+    uint32_t ahead = runs->pool->idle + runs->pool->building;
     json_count_field(&json, "in_use", runs->pool->in_use > ahead ? runs->pool->in_use - ahead : 0);
-    json_count_field(&json, "parked", runs->pool->parked);
+    json_count_field(&json, "parked", runs->pool->idle);
     json_count_field(&json, "active", runs->active);
     json_count_field(&json, "queued", runs->queued);
     json_close(&json, '}');
@@ -42,7 +42,7 @@ static void get_policies(struct exchange *exchange)
     struct bytes json = { 0 };
     json_open(&json, '{');
     char usual[POLICY_NAME_SIZE];
-    spec_usual_policy(exchange->account, door->policies, door->templates, usual);
+    run_plan_default_policy(exchange->account, door->policies, door->templates, usual);
     json_string_field(&json, "default", usual);
     json_key(&json, "policies");
     json_open(&json, '[');
@@ -103,8 +103,8 @@ static void get_limits(struct exchange *exchange)
         json_open(&json, '{');
         json_string_field(&json, "name", row->json_name);
         json_count_field(&json, "default", row->start / scale);
-        json_count_field(&json, "least", row->least / scale);
-        json_count_field(&json, "most", row->most / scale);
+        json_count_field(&json, "least", row->min / scale);
+        json_count_field(&json, "most", row->max / scale);
         json_string_field(&json, "text", row->text);
         json_close(&json, '}');
     }

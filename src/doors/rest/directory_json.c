@@ -9,8 +9,8 @@ static bool goes_before(const struct file_task *task, size_t one_at, size_t othe
 {
     const struct file_entry *one = &task->entries[one_at];
     const struct file_entry *other = &task->entries[other_at];
-    size_t least = one->path_size < other->path_size ? one->path_size : other->path_size;
-    int order = memcmp(task->names.data + one->path, task->names.data + other->path, least);
+    size_t min = one->path_size < other->path_size ? one->path_size : other->path_size;
+    int order = memcmp(task->names.data + one->path, task->names.data + other->path, min);
     return order != 0 ? order < 0 : one->path_size < other->path_size;
 }
 
@@ -57,7 +57,7 @@ static bool write_more(struct listing *listing)
 {
     struct bytes *out = &listing->pieces.text;
     struct file_task *task = listing->task;
-    pieces_forget(&listing->pieces);
+    chunked_text_forget(&listing->pieces);
     if (listing->has_ended)
         return false;
     if (!listing->has_begun) {
@@ -83,9 +83,9 @@ ssize_t listing_read(struct listing *listing, char *bytes, size_t size)
 {
     size_t copied = 0;
     while (copied < size) {
-        if (pieces_are_taken(&listing->pieces) && !write_more(listing))
+        if (chunked_text_are_taken(&listing->pieces) && !write_more(listing))
             break;
-        copied += pieces_take(&listing->pieces, bytes + copied, size - copied);
+        copied += chunked_text_take(&listing->pieces, bytes + copied, size - copied);
     }
     return listing->pieces.text.failed ? -1 : (ssize_t) copied;
 }

@@ -9,7 +9,7 @@ struct listing {
     struct file_task *task;
     const struct bytes *path;
     bool has_begun, has_ended;
-    struct pieces pieces;
+    struct chunked_text pieces;
 };
 
 /* Orders the entry that was added last among the others: the first by path comes first, the rest

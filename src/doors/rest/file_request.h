@@ -14,7 +14,7 @@ struct file_visit {
     struct file_task task;
     struct exchange *exchange;
     struct bytes path, to;
-    uint64_t depth, most;
+    uint64_t depth, max;
     bool knows_size, streams;
     struct byte_range range;
     struct listing listing;

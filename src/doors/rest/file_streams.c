@@ -31,21 +31,21 @@ static ssize_t read_flow(struct exchange *exchange, char *bytes, size_t size)
 static int begin_read(struct file_visit *visit, uint64_t offset, uint64_t length, uint64_t credit,
                       error *err)
 {
-    struct inside_read read = { .offset = offset, .length = length, .credit = credit };
+    struct agent_read read = { .offset = offset, .length = length, .credit = credit };
     const struct file_order order = {
-        .kind = INSIDE_READ, .head = &read, .head_size = sizeof read, .path = &visit->path
+        .kind = AGENT_READ, .head = &read, .head_size = sizeof read, .path = &visit->path
     };
     return file_visit_begin(visit, &order, err);
 }
 
 /* The size is known now: the part that was asked for is ordered anew. */
-static int begin_part(struct exchange *exchange, const struct inside_file *file, error *err)
+static int begin_part(struct exchange *exchange, const struct agent_file *file, error *err)
 {
     struct file_visit *visit = exchange->user;
     char text[96];
     int part =
         range_read(exchange_header(exchange, MHD_HTTP_HEADER_RANGE), file->size, &visit->range);
-    struct inside_file kept = *file;
+    struct agent_file kept = *file;
     if (part == RANGE_BEYOND) {
         (void) snprintf(text, sizeof text, "bytes */%" PRIu64, kept.size);
         exchange_add_header(exchange, MHD_HTTP_HEADER_CONTENT_RANGE, text);
@@ -60,7 +60,7 @@ static int begin_part(struct exchange *exchange, const struct inside_file *file,
     return begin_read(visit, visit->range.from, visit->range.size, FILE_WINDOW, err);
 }
 
-static void add_facts(struct exchange *exchange, const struct inside_file *file)
+static void add_facts(struct exchange *exchange, const struct agent_file *file)
 {
     char text[96];
     struct tm moment;
@@ -78,7 +78,7 @@ static void add_facts(struct exchange *exchange, const struct inside_file *file)
 static void send_file(struct exchange *exchange)
 {
     struct file_visit *visit = exchange->user;
-    const struct inside_file *file = &visit->task.file;
+    const struct agent_file *file = &visit->task.file;
     unsigned status = MHD_HTTP_OK;
     char text[96];
     add_facts(exchange, file);
@@ -143,7 +143,7 @@ static void flow_out(struct exchange *exchange, const struct file_order *wanted)
         exchange_fail(exchange, &visit->task.failure);
     else if (!visit->task.stands)
         exchange_wait(exchange);
-    else if (visit->task.kind == INSIDE_PACK)
+    else if (visit->task.kind == AGENT_PACK)
         exchange_stream_as(exchange, MHD_HTTP_OK, "application/x-tar", STREAM_OF_ANY_SIZE,
                            read_flow);
     else
@@ -152,21 +152,21 @@ static void flow_out(struct exchange *exchange, const struct file_order *wanted)
 
 void file_get_tar(struct exchange *exchange)
 {
-    const struct inside_flow flow = { .credit = FILE_WINDOW };
+    const struct agent_flow flow = { .credit = FILE_WINDOW };
     flow_out(exchange,
-             &(struct file_order){ .kind = INSIDE_PACK, .head = &flow, .head_size = sizeof flow });
+             &(struct file_order){ .kind = AGENT_PACK, .head = &flow, .head_size = sizeof flow });
 }
 
 void file_get_watch(struct exchange *exchange)
 {
     const char *deep = exchange_query(exchange, "recursive");
-    const struct inside_watch watch = {
+    const struct agent_watch watch = {
         .credit = WATCH_CREDIT,
         .flags =
-            deep && strcmp(deep, "0") != 0 && strcmp(deep, "false") != 0 ? INSIDE_WATCH_DEEP : 0,
+            deep && strcmp(deep, "0") != 0 && strcmp(deep, "false") != 0 ? AGENT_WATCH_DEEP : 0,
     };
     flow_out(exchange, &(struct file_order){
-                           .kind = INSIDE_WATCH, .head = &watch, .head_size = sizeof watch });
+                           .kind = AGENT_WATCH, .head = &watch, .head_size = sizeof watch });
 }
 
 /* --- in -----------------------------------------------------------------------------------------
@@ -203,12 +203,12 @@ int file_begin_put(struct exchange *exchange, error *err)
     if (!visit || (octal && file_mode_read(octal, &mode, err) < 0))
         return -1;
     bytes_add_text(&visit->path, exchange->parameters[1]);
-    const struct inside_write write = {
+    const struct agent_write write = {
         .mode = mode,
-        .flags = none && strcmp(none, "*") == 0 ? INSIDE_WRITE_NEW : 0,
+        .flags = none && strcmp(none, "*") == 0 ? AGENT_WRITE_NEW : 0,
     };
     const struct file_order order = {
-        .kind = INSIDE_WRITE, .head = &write, .head_size = sizeof write, .path = &visit->path
+        .kind = AGENT_WRITE, .head = &write, .head_size = sizeof write, .path = &visit->path
     };
     return file_visit_begin(visit, &order, err);
 }
@@ -221,7 +221,7 @@ int file_begin_put_tar(struct exchange *exchange, error *err)
         return -1;
     if (path)
         bytes_add_text(&visit->path, path);
-    const struct file_order order = { .kind = INSIDE_UNPACK, .path = &visit->path };
+    const struct file_order order = { .kind = AGENT_UNPACK, .path = &visit->path };
     return file_visit_begin(visit, &order, err);
 }
 
@@ -246,7 +246,7 @@ void file_answer_upload(struct exchange *exchange)
         json_count_field(&json, "mode", task->entries[0].facts.mode & 07777);
         json_number_field(&json, "modified_ms", task->entries[0].facts.mtime_ns / 1000000);
     }
-    if (task->kind == INSIDE_UNPACK) {
+    if (task->kind == AGENT_UNPACK) {
         json_key(&json, "skipped");
         json_open(&json, '[');
         for (size_t at = 0; at < task->skipped.size;) {

@@ -11,7 +11,7 @@
 
 enum {
     LIST_DEFAULT = 10000,
-    AT_ONCE_MOST = 200, /* entries */
+    AT_ONCE_MAX = 200, /* entries */
 };
 
 void file_visit_woken(void *context)
@@ -41,7 +41,7 @@ struct file_visit *file_visit_new(struct exchange *exchange, error *err)
     visit->task.woken = file_visit_woken;
     visit->task.context = visit;
     visit->depth = 1;
-    visit->most = LIST_DEFAULT;
+    visit->max = LIST_DEFAULT;
     exchange->user = visit;
     exchange->closed = leave;
     return visit;
@@ -83,7 +83,7 @@ static void answer_listing(struct exchange *exchange)
     struct bytes json = { 0 };
     visit->listing.task = &visit->task;
     visit->listing.path = &visit->path;
-    if (visit->task.entry_count > AT_ONCE_MOST) {
+    if (visit->task.entry_count > AT_ONCE_MAX) {
         exchange_stream_as(exchange, MHD_HTTP_OK, "application/json", STREAM_OF_ANY_SIZE,
                            read_listing);
         return;
@@ -112,48 +112,48 @@ static void answer_question(struct exchange *exchange)
         exchange_fail(exchange, &task->failure);
         return;
     }
-    if (task->kind == INSIDE_LIST) {
+    if (task->kind == AGENT_LIST) {
         answer_listing(exchange);
         return;
     }
     struct bytes json = { 0 };
-    if (task->kind == INSIDE_STAT && task->entry_count > 0) {
+    if (task->kind == AGENT_STAT && task->entry_count > 0) {
         file_entry_write(task, &task->entries[0], &json);
     } else {
         json_open(&json, '{');
         file_path_write(visit->path.data ? visit->path.data : "", visit->path.size, &json);
         json_close(&json, '}');
     }
-    exchange_answer(exchange, task->kind == INSIDE_MAKE ? MHD_HTTP_CREATED : MHD_HTTP_OK, &json);
+    exchange_answer(exchange, task->kind == AGENT_MAKE ? MHD_HTTP_CREATED : MHD_HTTP_OK, &json);
 }
 
-static int read_question(struct file_visit *visit, enum inside_kind kind, error *err)
+static int read_question(struct file_visit *visit, enum agent_kind kind, error *err)
 {
-    bool is_move = kind == INSIDE_MOVE;
+    bool is_move = kind == AGENT_MOVE;
     const struct field of_list[] = {
-        { "path", FIELD_TEXT, &visit->path, INSIDE_PATH_MOST },
-        { "path_base64", FIELD_BASE64, &visit->path, INSIDE_PATH_MOST },
+        { "path", FIELD_TEXT, &visit->path, AGENT_PATH_MAX },
+        { "path_base64", FIELD_BASE64, &visit->path, AGENT_PATH_MAX },
         { "depth", FIELD_COUNT, &visit->depth, 64 },
-        { "limit", FIELD_COUNT, &visit->most, FILE_ENTRIES_MOST },
+        { "limit", FIELD_COUNT, &visit->max, FILE_ENTRIES_MAX },
     };
     const struct field of_move[] = {
-        { "from", FIELD_TEXT, &visit->path, INSIDE_PATH_MOST },
-        { "from_base64", FIELD_BASE64, &visit->path, INSIDE_PATH_MOST },
-        { "to", FIELD_TEXT, &visit->to, INSIDE_PATH_MOST },
-        { "to_base64", FIELD_BASE64, &visit->to, INSIDE_PATH_MOST },
+        { "from", FIELD_TEXT, &visit->path, AGENT_PATH_MAX },
+        { "from_base64", FIELD_BASE64, &visit->path, AGENT_PATH_MAX },
+        { "to", FIELD_TEXT, &visit->to, AGENT_PATH_MAX },
+        { "to_base64", FIELD_BASE64, &visit->to, AGENT_PATH_MAX },
     };
     /* The others have the path alone, which stands first. */
-    size_t count = is_move || kind == INSIDE_LIST ? COUNT_OF(of_list) : 2;
+    size_t count = is_move || kind == AGENT_LIST ? COUNT_OF(of_list) : 2;
     if (exchange_fields(visit->exchange, is_move ? of_move : of_list, count, err) < 0)
         return -1;
     if (is_move && (visit->path.size == 0 || visit->to.size == 0))
         return fail(err, ERR_BAD_REQUEST, "a move has 'from' and 'to'");
-    if (kind == INSIDE_MAKE && visit->path.size == 0)
+    if (kind == AGENT_MAKE && visit->path.size == 0)
         return fail(err, ERR_BAD_REQUEST, "a new folder has a 'path'");
     return 0;
 }
 
-static void ask(struct exchange *exchange, enum inside_kind kind)
+static void ask(struct exchange *exchange, enum agent_kind kind)
 {
     error err;
     if (exchange->user) {
@@ -165,13 +165,13 @@ static void ask(struct exchange *exchange, enum inside_kind kind)
         exchange_fail(exchange, &err);
         return;
     }
-    struct inside_list list = { .depth = (uint32_t) visit->depth, .most = (uint32_t) visit->most };
-    bool is_list = kind == INSIDE_LIST;
+    struct agent_list list = { .depth = (uint32_t) visit->depth, .max = (uint32_t) visit->max };
+    bool is_list = kind == AGENT_LIST;
     const struct file_order order = { .kind = kind,
                                       .head = &list,
                                       .head_size = is_list ? sizeof list : 0,
                                       .path = &visit->path,
-                                      .to = kind == INSIDE_MOVE ? &visit->to : NULL };
+                                      .to = kind == AGENT_MOVE ? &visit->to : NULL };
     if (file_visit_begin(visit, &order, &err) < 0)
         exchange_fail(exchange, &err);
     else
@@ -180,22 +180,22 @@ static void ask(struct exchange *exchange, enum inside_kind kind)
 
 static void post_stat(struct exchange *exchange)
 {
-    ask(exchange, INSIDE_STAT);
+    ask(exchange, AGENT_STAT);
 }
 
 static void post_list(struct exchange *exchange)
 {
-    ask(exchange, INSIDE_LIST);
+    ask(exchange, AGENT_LIST);
 }
 
 static void post_mkdir(struct exchange *exchange)
 {
-    ask(exchange, INSIDE_MAKE);
+    ask(exchange, AGENT_MAKE);
 }
 
 static void post_move(struct exchange *exchange)
 {
-    ask(exchange, INSIDE_MOVE);
+    ask(exchange, AGENT_MOVE);
 }
 
 static void delete_file(struct exchange *exchange)
@@ -211,7 +211,7 @@ static void delete_file(struct exchange *exchange)
         return;
     }
     bytes_add_text(&visit->path, exchange->parameters[1]);
-    const struct file_order order = { .kind = INSIDE_REMOVE, .path = &visit->path };
+    const struct file_order order = { .kind = AGENT_REMOVE, .path = &visit->path };
     if (file_visit_begin(visit, &order, &err) < 0)
         exchange_fail(exchange, &err);
     else

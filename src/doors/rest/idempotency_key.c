@@ -10,20 +10,20 @@
 
 /* The same JSON at the same place is the same request, however it is spaced. */
 static void digest_request(const struct exchange *exchange, struct json_object *json,
-                           unsigned char digest[REPLAY_DIGEST_SIZE])
+                           unsigned char digest[IDEMPOTENCY_DIGEST_SIZE])
 {
     crypto_generichash_state state;
     size_t size = 0;
     const char *text =
         json ? json_object_to_json_string_length(json, JSON_C_TO_STRING_PLAIN, &size) : "";
     const char *place = exchange->route->path;
-    (void) crypto_generichash_init(&state, NULL, 0, REPLAY_DIGEST_SIZE);
+    (void) crypto_generichash_init(&state, NULL, 0, IDEMPOTENCY_DIGEST_SIZE);
     (void) crypto_generichash_update(&state, (const unsigned char *) place, strlen(place) + 1);
-    for (size_t i = 0; i < ROUTE_PARAMETERS_MOST && exchange->parameters[i]; i++)
+    for (size_t i = 0; i < ROUTE_PARAMETERS_MAX && exchange->parameters[i]; i++)
         (void) crypto_generichash_update(&state, (const unsigned char *) exchange->parameters[i],
                                          strlen(exchange->parameters[i]) + 1);
     (void) crypto_generichash_update(&state, (const unsigned char *) text, text ? size : 0);
-    (void) crypto_generichash_final(&state, digest, REPLAY_DIGEST_SIZE);
+    (void) crypto_generichash_final(&state, digest, IDEMPOTENCY_DIGEST_SIZE);
 }
 
 int once_find(struct exchange *exchange, struct json_object *json, struct once *once, error *err)
@@ -34,10 +34,10 @@ int once_find(struct exchange *exchange, struct json_object *json, struct once *
                                        .key = exchange_header(exchange, "Idempotency-Key") } };
     if (!once->replay.key)
         return ONCE_NEW;
-    if (replay_check_key(once->replay.key, err) < 0)
+    if (idempotency_check_key(once->replay.key, err) < 0)
         return -1;
     digest_request(exchange, json, once->replay.digest);
-    int result = replays_find(door->replays, &once->replay, &once->known, err);
+    int result = idempotency_find(door->idempotency, &once->replay, &once->known, err);
     if (result < 0 && err->code == ERR_UNAVAILABLE) {
         exchange->is_retryable = true;
         exchange_add_header(exchange, "Retry-After", "1");
@@ -52,14 +52,14 @@ int once_keep(struct exchange *exchange, struct once *once, const char *id, erro
         return 0;
     once->known = (struct replayed){ .log_size = ledger_size(receipts_ledger(door->receipts)) };
     memcpy(once->known.id, id, strnlen(id, sizeof once->known.id - 1));
-    return replays_keep(door->replays, &once->replay, &once->known, err);
+    return idempotency_keep(door->idempotency, &once->replay, &once->known, err);
 }
 
 void once_drop(struct exchange *exchange, const struct once *once)
 {
     const struct door *door = exchange->door;
     if (once->replay.key)
-        replays_drop_last(door->replays);
+        idempotency_drop_last(door->idempotency);
 }
 
 void once_say_replayed(struct exchange *exchange)
@@ -80,7 +80,7 @@ int once_fail_forgotten(const struct once *once, error *err)
 static bool never_began(const struct door *door, const struct replayed *known)
 {
     return known->is_of_earlier && known->is_of_boot &&
-           past_never_began(door->past, known->id, known->log_size);
+           lost_runs_never_began(door->lost_runs, known->id, known->log_size);
 }
 
 /* Gives  the run that this very request has begun before, or NULL: it is new, or that is answered.

@@ -8,18 +8,18 @@
 #include <json.h>
 
 struct once {
-    struct replay replay; /* key NULL: the request has none */
+    struct idempotency_entry replay; /* key NULL: the request has none */
     struct replayed known;
 };
 
 enum { ONCE_NEW = 0, ONCE_KNOWN = 1 };
 
 /* Looks the request up. Gives  once->known with ONCE_KNOWN. `json` is its body, borrowed; NULL:
- * it has none. Fails  as replay_check_key() and replays_find(). */
+ * it has none. Fails  as idempotency_check_key() and idempotency_find(). */
 int once_find(struct exchange *exchange, struct json_object *json, struct once *once, error *err);
 
 /* Notes that it is about to begin what has this id; without a key it does nothing.
- * Fails  as replays_keep(): then it must not begin. */
+ * Fails  as idempotency_keep(): then it must not begin. */
 int once_keep(struct exchange *exchange, struct once *once, const char *id, error *err);
 void once_drop(struct exchange *exchange, const struct once *once); /* it was refused */
 

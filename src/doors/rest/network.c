@@ -28,7 +28,7 @@ static void write_rule(const struct traffic *traffic, const struct policy *polic
     json_open(json, '{');
     json_string_field(json, "rule", text);
     json_key(json, "set");
-    json_string(json, rule->from_set > 0 ? policy->way.sets[rule->from_set - 1] : NULL);
+    json_string(json, rule->from_set > 0 ? policy->route.sets[rule->from_set - 1] : NULL);
     json_count_field(json, "connections", used->connections);
     json_count_field(json, "refused", used->refused);
     json_count_field(json, "sent", used->sent);
@@ -47,8 +47,8 @@ static void write_policy(const struct traffic *traffic, const struct policy *pol
     json_since_epoch_field(json, "last_refused_ms", used ? used->last_refused_ms : 0);
     json_key(json, "rules");
     json_open(json, '[');
-    for (unsigned i = 0; i < policy->way.count; i++)
-        write_rule(traffic, policy, &policy->way.rules[i], json);
+    for (unsigned i = 0; i < policy->route.count; i++)
+        write_rule(traffic, policy, &policy->route.rules[i], json);
     json_close(json, ']');
     json_close(json, '}');
 }
@@ -81,7 +81,7 @@ struct watch {
     char source[TRAFFIC_SOURCE_SIZE]; /* "": any */
     bool sees_all, follows;
     uint64_t at; /* the last event that was told, or passed over */
-    struct pieces pending;
+    struct chunked_text pending;
 };
 
 static void on_changed(void *context)
@@ -143,12 +143,12 @@ static ssize_t read_connections(struct exchange *exchange, char *bytes, size_t s
     struct watch *watch = exchange->user;
     size_t copied = 0;
     while (copied < size) {
-        if (pieces_are_taken(&watch->pending)) {
-            pieces_forget(&watch->pending);
+        if (chunked_text_are_taken(&watch->pending)) {
+            chunked_text_forget(&watch->pending);
             if (!say_next(exchange) || watch->pending.text.failed)
                 break;
         }
-        copied += pieces_take(&watch->pending, bytes + copied, size - copied);
+        copied += chunked_text_take(&watch->pending, bytes + copied, size - copied);
     }
     if (copied > 0)
         return (ssize_t) copied;

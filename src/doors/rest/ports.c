@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CHUNK_MOST = 16384 };
+enum { CHUNK_MAX = 16384 };
 
 static const char token_header[] = "X-Glovebox-Port-Token";
 
@@ -44,7 +44,7 @@ struct call {
 /* One token for all ports of a session: the id of the key that asked for it, and its signature. */
 static void write_token(const char *key, const char *session, struct bytes *out)
 {
-    const struct pass pass = { .key = key, .session = session, .deed = "ports", .mode = "" };
+    const struct pass pass = { .key = key, .session = session, .transfer = "ports", .mode = "" };
     char signature[PASS_SIZE];
     pass_sign(&pass, signature);
     bytes_print(out, "%s.%s", key, signature);
@@ -58,7 +58,7 @@ static int use_token(struct exchange *exchange, const char *token, error *err)
     if (dot && (size_t) (dot - token) < sizeof key)
         memcpy(key, token, (size_t) (dot - token));
     const struct pass pass = {
-        .key = key, .session = exchange->parameters[0], .deed = "ports", .mode = ""
+        .key = key, .session = exchange->parameters[0], .transfer = "ports", .mode = ""
     };
     if (!pass_fits(&pass, dot ? dot + 1 : NULL))
         return fail(err, ERR_UNAUTHORIZED, "%s does not fit this session", token_header);
@@ -98,7 +98,7 @@ static void get_token(struct exchange *exchange)
     auto_bytes token = { 0 };
     if (!session)
         return;
-    session_count(session, DEED_URLS_SIGNED, 1);
+    session_count(session, TRANSFER_URLS_SIGNED, 1);
     write_token(exchange->account->key.id, session_id(session), &token);
     struct bytes json = { 0 };
     bytes_print(&json, "{\"token\":\"%s\",\"header\":\"%s\"}", bytes_text(&token), token_header);

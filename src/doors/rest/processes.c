@@ -20,14 +20,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG_MOST = 128, TIMEOUT_MOST_MS = 24 * 3600 * 1000, TERMINAL_MOST = 1000 };
+enum { TAG_MAX = 128, TIMEOUT_MAX_MS = 24 * 3600 * 1000, TERMINAL_MAX = 1000 };
 
 /* What an exchange holds while it waits for, or reads from, a process. */
 struct view {
     struct process *process;
     struct process_reader reader;
     bool wants_events;
-    struct pieces event; /* on its way */
+    struct chunked_text event; /* on its way */
 };
 
 static void on_woken(void *context)
@@ -104,7 +104,7 @@ static void write_whole(struct view *view, const char *name)
 static bool next_event(struct view *view)
 {
     struct process_record record;
-    pieces_forget(&view->event);
+    chunked_text_forget(&view->event);
     if (!view->reader.was_started && view->process->state != PROCESS_STARTING) {
         view->reader.was_started = true;
         write_whole(view, "started");
@@ -135,7 +135,7 @@ static bool next_event(struct view *view)
 static ssize_t read_events(struct exchange *exchange, char *bytes, size_t size)
 {
     struct view *view = exchange->user;
-    if (pieces_are_taken(&view->event)) {
+    if (chunked_text_are_taken(&view->event)) {
         if (view->reader.is_told)
             return STREAM_END;
         if (!next_event(view))
@@ -143,7 +143,7 @@ static ssize_t read_events(struct exchange *exchange, char *bytes, size_t size)
     }
     if (view->event.text.failed)
         return STREAM_BROKEN;
-    return (ssize_t) pieces_take(&view->event, bytes, size);
+    return (ssize_t) chunked_text_take(&view->event, bytes, size);
 }
 
 /* --- starting -----------------------------------------------------------------------------------
@@ -183,8 +183,8 @@ static int read_terminal(struct json_object *terminal, struct process_request *r
     request->rows = 24;
     request->columns = 80;
     const struct field fields[] = {
-        { "rows", FIELD_COUNT, &request->rows, TERMINAL_MOST },
-        { "columns", FIELD_COUNT, &request->columns, TERMINAL_MOST },
+        { "rows", FIELD_COUNT, &request->rows, TERMINAL_MAX },
+        { "columns", FIELD_COUNT, &request->columns, TERMINAL_MAX },
     };
     request->has_terminal = terminal != NULL;
     return fields_read(terminal, fields, COUNT_OF(fields), err);
@@ -223,13 +223,13 @@ static int start(struct beginning *beginning, struct json_object *json, error *e
     struct variables variables = { 0 };
     const struct field fields[] = {
         { "command", FIELD_JSON, &request.command, 0 },
-        { "shell", FIELD_TEXT, &request.shell, INSIDE_PAYLOAD_MOST / 2 },
+        { "shell", FIELD_TEXT, &request.shell, AGENT_PAYLOAD_MAX / 2 },
         { "env", FIELD_JSON, &request.env, 0 },
-        { "cwd", FIELD_TEXT, &request.folder, INSIDE_PATH_MOST / 2 },
-        { "tag", FIELD_TEXT, &request.tag, TAG_MOST },
+        { "cwd", FIELD_TEXT, &request.folder, AGENT_PATH_MAX / 2 },
+        { "tag", FIELD_TEXT, &request.tag, TAG_MAX },
         { "stdin", FIELD_FLAG, &request.has_stdin, 0 },
         { "terminal", FIELD_JSON, &terminal, 0 },
-        { "timeout_ms", FIELD_COUNT, &request.timeout_ms, TIMEOUT_MOST_MS },
+        { "timeout_ms", FIELD_COUNT, &request.timeout_ms, TIMEOUT_MAX_MS },
     };
     int done =
         sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &session, err);
@@ -242,7 +242,7 @@ static int start(struct beginning *beginning, struct json_object *json, error *e
     if (done == 0)
         done = session_check_approval(session, exchange->account, door->approvals, err);
     if (done == 0)
-        done = spec_environment(&session->spec, session->request.place, NULL, &variables, err);
+        done = run_plan_environment(&session->plan, session->request.place, NULL, &variables, err);
     request.variables = &variables.text;
     if (done == 0)
         done = start_once(beginning, session, &request, err);
@@ -386,8 +386,8 @@ static void post_stdin(struct exchange *exchange)
     auto_bytes data = { 0 };
     bool ends = false;
     const struct field fields[] = {
-        { "data", FIELD_TEXT, &data, PROCESS_INPUT_MOST },
-        { "data_base64", FIELD_BASE64, &data, PROCESS_INPUT_MOST },
+        { "data", FIELD_TEXT, &data, PROCESS_INPUT_MAX },
+        { "data_base64", FIELD_BASE64, &data, PROCESS_INPUT_MAX },
         { "close", FIELD_FLAG, &ends, 0 },
     };
     struct process *process = exchange_process(exchange);
@@ -454,8 +454,8 @@ static void post_resize(struct exchange *exchange)
     uint64_t rows = 24;
     uint64_t columns = 80;
     const struct field fields[] = {
-        { "rows", FIELD_COUNT, &rows, TERMINAL_MOST },
-        { "columns", FIELD_COUNT, &columns, TERMINAL_MOST },
+        { "rows", FIELD_COUNT, &rows, TERMINAL_MAX },
+        { "columns", FIELD_COUNT, &columns, TERMINAL_MAX },
     };
     struct process *process = exchange_process(exchange);
     if (!process)

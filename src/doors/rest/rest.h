@@ -23,8 +23,8 @@ struct door {
     struct policies *policies;
     struct templates *templates;
     struct blob_store *blobs;
-    struct replays *replays;
-    struct past *past; /* NULL: nothing is known of daemons before */
+    struct idempotency *idempotency;
+    struct lost_runs *lost_runs; /* NULL: nothing is known of daemons before */
     struct receipts *receipts;
     struct approvals *approvals;
     struct processes *processes;
@@ -36,7 +36,7 @@ extern const struct route_table *const route_tables[];
 extern const struct route_table run_routes;
 extern const struct route_table artifact_routes;
 extern const struct route_table session_routes;
-extern const struct route_table mark_routes;
+extern const struct route_table session_checkpoint_routes;
 extern const struct route_table context_routes;
 extern const struct route_table file_routes;
 extern const struct route_table process_routes;

@@ -9,7 +9,7 @@ const struct route_table *const route_tables[] = {
     &run_routes,
     &artifact_routes,
     &session_routes,
-    &mark_routes,
+    &session_checkpoint_routes,
     &context_routes,
     &file_routes,
     &process_routes,

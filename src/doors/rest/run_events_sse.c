@@ -116,9 +116,9 @@ static bool say_output(struct event_stream *stream, unsigned index)
 {
     const struct run *run = stream->run;
     bool is_final = run->state == RUN_DONE;
-    char marker[OUTPUT_MARKER_MOST];
+    char marker[OUTPUT_MARKER_MAX];
     struct output_part parts[OUTPUT_PARTS];
-    output_parts(&run->harvest.output[index], stream_names[index], marker, parts);
+    output_parts(&run->collector.output[index], stream_names[index], marker, parts);
 
     char block[BLOCK];
     size_t size = copy_parts(parts, is_final ? OUTPUT_PARTS : 1, stream->output_at[index], block,
@@ -147,7 +147,7 @@ static bool say_output(struct event_stream *stream, unsigned index)
 
 static bool say_result(struct event_stream *stream)
 {
-    const struct bytes *results = &stream->run->harvest.results;
+    const struct bytes *results = &stream->run->collector.results;
     if (stream->result_at >= results->size)
         return false;
     const char *from = results->data + stream->result_at;
@@ -169,7 +169,7 @@ static bool say_result(struct event_stream *stream)
 
 static bool say_denial(struct event_stream *stream)
 {
-    const struct denials *denials = &stream->run->harvest.denials;
+    const struct denials *denials = &stream->run->collector.denials;
     if (stream->denial_at >= denials->count)
         return false;
     auto_bytes json = { 0 };
@@ -182,11 +182,11 @@ static bool say_denial(struct event_stream *stream)
 
 static bool say_artifact(struct event_stream *stream)
 {
-    const struct harvest *harvest = &stream->run->harvest;
-    if (stream->artifact_at >= harvest->artifact_count)
+    const struct collector *collector = &stream->run->collector;
+    if (stream->artifact_at >= collector->artifact_count)
         return false;
     auto_bytes json = { 0 };
-    result_write_artifact(&harvest->artifacts[stream->artifact_at++], &json);
+    result_write_artifact(&collector->artifacts[stream->artifact_at++], &json);
     begin(stream, "artifact");
     bytes_add(&stream->pending, json.data, json.size);
     end(stream);
@@ -195,7 +195,7 @@ static bool say_artifact(struct event_stream *stream)
 
 static bool say_error(struct event_stream *stream)
 {
-    const struct bytes *failure = &stream->run->harvest.failure;
+    const struct bytes *failure = &stream->run->collector.failure;
     if (stream->said_error || failure->size == 0)
         return false;
     stream->said_error = true;
@@ -219,7 +219,7 @@ static bool say_end(struct event_stream *stream)
 /* What the policy withholds until it has passed, no event tells before. */
 static bool say_harvest(struct event_stream *stream)
 {
-    if (gate_holds(stream->run))
+    if (output_check_holds(stream->run))
         return stream->run->state == RUN_DONE && say_denial(stream);
     return say_output(stream, 0) || say_output(stream, 1) || say_result(stream) ||
            say_denial(stream) || say_artifact(stream) || say_error(stream);

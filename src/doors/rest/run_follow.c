@@ -13,8 +13,8 @@
 #include <strings.h>
 
 enum {
-    WAIT_MOST_S = 300,
-    COPIED_MOST = 64 * 1024, /* what is larger is read from the run, at the client's own pace */
+    WAIT_MAX_S = 300,
+    COPIED_MAX = 64 * 1024, /* what is larger is read from the run, at the client's own pace */
 };
 
 struct visit {
@@ -61,7 +61,7 @@ static int begin_visit(struct exchange *exchange, struct run *run, const struct 
     *visit = *how;
     visit->run = run;
     visit->listener =
-        (struct run_listener){ .context = exchange, .changed = on_changed, .let_go = on_let_go };
+        (struct run_listener){ .context = exchange, .changed = on_changed, .release = on_let_go };
     events_open(&visit->events, run);
     run_listen(run, &visit->listener);
     exchange->user = visit;
@@ -91,7 +91,7 @@ void preference_read(const struct exchange *exchange, struct preference *ret_pre
     if (!ret_preference->is_async || !wait || *wait < '0' || *wait > '9')
         return;
     uint64_t seconds = strtoull(wait, NULL, 10);
-    ret_preference->wait_ms = 1000 * (seconds < WAIT_MOST_S ? seconds : WAIT_MOST_S);
+    ret_preference->wait_ms = 1000 * (seconds < WAIT_MAX_S ? seconds : WAIT_MAX_S);
 }
 
 int exchange_join_run(struct exchange *exchange, struct run *run, bool owns_run, error *err)
@@ -150,7 +150,7 @@ static void answer_result(struct exchange *exchange, const struct run *run)
 {
     unsigned status = run->verdict.status == RUN_PENDING_APPROVAL ? MHD_HTTP_ACCEPTED : MHD_HTTP_OK;
     struct bytes json = { 0 };
-    if (run->result.size > COPIED_MOST) {
+    if (run->result.size > COPIED_MAX) {
         exchange_stream_as(exchange, status, "application/json", run->result.size + 1, read_result);
         return;
     }
@@ -204,7 +204,7 @@ int exchange_tell_lost(struct exchange *exchange, const char *id, error *err)
     const struct door *door = exchange->door;
     const char *mime = exchange->route->mime;
     struct bytes result = { 0 };
-    int known = past_result(door->past, exchange->account, id, &result, err);
+    int known = lost_runs_result(door->lost_runs, exchange->account, id, &result, err);
     if (known == 0 && mime && strcmp(mime, "text/event-stream") != 0)
         known = fail(err, ERR_NOT_FOUND, "%.60s was lost, and what it made with it", id);
     if (known < 0) {

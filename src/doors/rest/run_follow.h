@@ -22,7 +22,7 @@ int exchange_await_run(struct exchange *exchange, struct run *run, deadline pati
 void exchange_answer_state(struct exchange *exchange, const struct run *run, unsigned status);
 
 /* Tells, as a result or as the one event that is left, that the run was lost with the daemon before
- * this one. Fails  as past_result(). */
+ * this one. Fails  as lost_runs_result(). */
 int exchange_tell_lost(struct exchange *exchange, const char *id, error *err);
 
 /* Tells the events from the beginning, or behind the event that the client saw last. */

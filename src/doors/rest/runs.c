@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAIT_MOST_S = 300, PAGE = 100, PAGE_MOST = 1000 };
+enum { WAIT_MAX_S = 300, PAGE = 100, PAGE_MAX = 1000 };
 
 /* --- beginning one ------------------------------------------------------------------------------
  */
@@ -73,7 +73,7 @@ static void get_run(struct exchange *exchange)
         struct run *run = exchange_run(exchange);
         if (!run)
             return;
-        if (exchange_query_count(exchange, "wait", WAIT_MOST_S, 0, &wait_s, &err) < 0 ||
+        if (exchange_query_count(exchange, "wait", WAIT_MAX_S, 0, &wait_s, &err) < 0 ||
             exchange_await_run(exchange, run, deadline_in((int64_t) wait_s * 1000), MHD_HTTP_OK,
                                &err) < 0) {
             exchange_fail(exchange, &err);
@@ -162,11 +162,11 @@ static void get_runs(struct exchange *exchange)
 {
     const struct door *door = exchange->door;
     const char *status = exchange_query(exchange, "status");
-    uint64_t most;
+    uint64_t max;
     uint64_t cursor;
     error err;
     if (check_status(status, &err) < 0 ||
-        exchange_query_count(exchange, "limit", PAGE_MOST, PAGE, &most, &err) < 0 ||
+        exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &max, &err) < 0 ||
         exchange_query_count(exchange, "cursor", UINT64_MAX, UINT64_MAX, &cursor, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
@@ -181,12 +181,12 @@ static void get_runs(struct exchange *exchange)
         if (run->number >= cursor || !account_sees(exchange->account, run->account) ||
             (status && strcmp(status_of(run), status) != 0))
             continue;
-        is_more = most == 0;
+        is_more = max == 0;
         if (is_more)
             break;
         write_row(run, &json);
         last = run->number;
-        most--;
+        max--;
     }
     json_close(&json, ']');
     char next[24];

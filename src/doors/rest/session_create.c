@@ -22,7 +22,7 @@ struct wait {
 /* A branch is answered for while it is still being filled: rest/early.c. */
 static bool can_be_told(const struct session *session)
 {
-    return session->state != SESSION_STARTING || branching_is_fixed(session);
+    return session->state != SESSION_STARTING || branch_is_fixed(session);
 }
 
 static void on_changed(void *context, struct session *session)
@@ -152,14 +152,14 @@ void session_post(struct exchange *exchange)
  */
 
 /* Takes a text out of the wishes: the rest is as for a change of a session. "" if there is none. */
-static int take_wish(struct json_object *wishes, const char *name, char text[CONTEXT_ID_SIZE],
-                     error *err)
+static int take_override(struct json_object *overrides, const char *name,
+                         char text[CONTEXT_ID_SIZE], error *err)
 {
     struct json_object *value = NULL;
     text[0] = '\0';
-    if (!json_object_is_type(wishes, json_type_object))
+    if (!json_object_is_type(overrides, json_type_object))
         return fail(err, ERR_BAD_REQUEST, "the body must be a JSON object");
-    if (!json_object_object_get_ex(wishes, name, &value))
+    if (!json_object_object_get_ex(overrides, name, &value))
         return 0;
     int length =
         json_object_is_type(value, json_type_string) ? json_object_get_string_len(value) : 0;
@@ -167,27 +167,28 @@ static int take_wish(struct json_object *wishes, const char *name, char text[CON
         strlen(json_object_get_string(value)) != (size_t) length)
         return fail(err, ERR_BAD_REQUEST, "'%s' is an id, as a text", name);
     (void) snprintf(text, CONTEXT_ID_SIZE, "%s", json_object_get_string(value));
-    json_object_object_del(wishes, name);
+    json_object_object_del(overrides, name);
     return 0;
 }
 
-static int choose(struct json_object *wishes, struct session_source *source, error *err)
+static int choose(struct json_object *overrides, struct session_source *source, error *err)
 {
     char context[CONTEXT_ID_SIZE];
-    char mark[CONTEXT_ID_SIZE];
-    if (take_wish(wishes, "context", context, err) < 0 || take_wish(wishes, "mark", mark, err) < 0)
+    char checkpoint[CONTEXT_ID_SIZE];
+    if (take_override(overrides, "context", context, err) < 0 ||
+        take_override(overrides, "checkpoint", checkpoint, err) < 0)
         return -1;
-    if (mark[0] && context[0])
-        return fail(err, ERR_BAD_REQUEST, "a mark is of one context already; leave 'context' out");
-    if (!mark[0])
-        return branching_choose(source->session, context[0] ? context : NULL, &source->context,
-                                err);
+    if (checkpoint[0] && context[0])
+        return fail(err, ERR_BAD_REQUEST,
+                    "a checkpoint is of one context already; leave 'context' out");
+    if (!checkpoint[0])
+        return branch_choose(source->session, context[0] ? context : NULL, &source->context, err);
     if (session_check_running(source->session, err) < 0)
         return -1;
-    return mark_find(source->session, mark, &source->mark, err);
+    return session_checkpoint_find(source->session, checkpoint, &source->checkpoint, err);
 }
 
-static int branch(struct exchange *exchange, struct json_object *wishes, struct once *once,
+static int branch(struct exchange *exchange, struct json_object *overrides, struct once *once,
                   struct session **ret_session, error *err)
 {
     const struct door *door = exchange->door;
@@ -200,9 +201,9 @@ static int branch(struct exchange *exchange, struct json_object *wishes, struct 
                                      .processes = processes_running(door->processes, parent),
                                      .id = id };
     session_choose_id(id);
-    if (choose(wishes, &source, err) < 0 || once_keep(exchange, once, id, err) < 0)
+    if (choose(overrides, &source, err) < 0 || once_keep(exchange, once, id, err) < 0)
         return -1;
-    if (session_branch(&source, exchange->account, wishes, ret_session, err) == 0)
+    if (session_branch(&source, exchange->account, overrides, ret_session, err) == 0)
         return 0;
     once_drop(exchange, once);
     return -1;
@@ -210,17 +211,17 @@ static int branch(struct exchange *exchange, struct json_object *wishes, struct 
 
 static int begin_branch(struct exchange *exchange, struct session **ret_session, error *err)
 {
-    struct json_object *wishes;
+    struct json_object *overrides;
     struct once once;
     if (exchange->body_bytes == 0)
-        wishes = json_object_new_object();
-    else if (json_reader_end(&exchange->body, &wishes, err) < 0)
+        overrides = json_object_new_object();
+    else if (json_reader_end(&exchange->body, &overrides, err) < 0)
         return -1;
     json_reader_close(&exchange->body);
-    int result = find_begun(exchange, wishes, &once, ret_session, err);
+    int result = find_begun(exchange, overrides, &once, ret_session, err);
     if (result == 0 && !*ret_session && !exchange->is_answered)
-        result = branch(exchange, wishes, &once, ret_session, err);
-    (void) json_object_put(wishes);
+        result = branch(exchange, overrides, &once, ret_session, err);
+    (void) json_object_put(overrides);
     return result;
 }
 

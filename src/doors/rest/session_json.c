@@ -83,7 +83,8 @@ static void write_origin(const struct session *session, struct bytes *out)
     json_open(out, '{');
     json_string_field(out, "session", session->parent);
     json_string_field(out, "context", session->parent_context);
-    json_string_field(out, "mark", session->parent_mark[0] ? session->parent_mark : NULL);
+    json_string_field(out, "checkpoint",
+                      session->parent_checkpoint[0] ? session->parent_checkpoint : NULL);
     json_key(out, "not_carried");
     json_texts(out, &session->not_carried);
     json_close(out, '}');
@@ -92,12 +93,12 @@ static void write_origin(const struct session *session, struct bytes *out)
 /* Which its contexts may be in. */
 static void write_languages(const struct session *session, struct bytes *out)
 {
-    const struct template *template = session->spec.template;
+    const struct template *template = session->plan.template;
     json_key(out, "languages");
     json_open(out, '[');
     for (size_t i = 0; i < template->language_count; i++) {
         const char *name = template->languages[i].name;
-        if (context_kind_of(name) && policy_allows_language(session->spec.policy, name))
+        if (context_kind_of(name) && policy_allows_language(session->plan.policy, name))
             json_string(out, name);
     }
     json_close(out, ']');
@@ -118,7 +119,7 @@ void session_write(struct session *session, struct bytes *out)
     json_open(out, '{');
     json_string_field(out, "id", session->id);
     json_string_field(out, "state",
-                      state_names[branching_is_fixed(session) ? SESSION_RUNNING : session->state]);
+                      state_names[branch_is_fixed(session) ? SESSION_RUNNING : session->state]);
     json_moment_field(out, "created_at", session->created_ms);
     json_moment_field(out, "expires_at", is_counted ? moment_of(session->age_ends) : 0);
     json_moment_field(out, "idle_at",
@@ -143,10 +144,10 @@ void session_write(struct session *session, struct bytes *out)
     json_key(out, "contexts");
     session_write_contexts(session, out);
     write_usage(session, out);
-    if (session->spec.policy)
+    if (session->plan.policy)
         write_languages(session, out);
-    if (session->spec.policy)
-        result_write_place(&session->spec, session->walls, session->degraded, out);
+    if (session->plan.policy)
+        result_write_place(&session->plan, session->walls, session->degraded, out);
     json_close(out, '}');
 }
 

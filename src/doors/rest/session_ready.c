@@ -17,7 +17,7 @@ static bool has_to_wait(const struct session *session, enum awaits awaits)
     bool is_filling = session->state == SESSION_STARTING && session->parent[0];
     bool needs_all = awaits == AWAITS_STANDING || awaits == AWAITS_BOTH;
     bool ends_it = awaits == AWAITS_COPIES || awaits == AWAITS_BOTH;
-    return (needs_all && is_filling) || (ends_it && branching_lends(session));
+    return (needs_all && is_filling) || (ends_it && branch_lends(session));
 }
 
 static void forget(struct exchange *exchange)
@@ -41,7 +41,7 @@ static void note_end(const struct exchange *exchange)
         strcmp(exchange->route->path, "/v1/sessions/{id}") == 0 &&
         sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &session,
                        &err) == 0)
-        session->is_unwanted = true;
+        session->delete_pending = true;
 }
 
 static void on_changed(void *context, struct session *session)

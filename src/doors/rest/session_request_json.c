@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FOLDER_MOST = 1024, SECONDS_MOST = 366 * 24 * 3600 };
+enum { FOLDER_MAX = 1024, SECONDS_MAX = 366 * 24 * 3600 };
 
 static int read_seconds(struct json_object *value, const char *key, uint64_t *ret_ms, error *err)
 {
     double seconds = json_object_get_double(value);
     bool is_number =
         json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
-    if (!is_number || !(seconds >= 0.001) || seconds > SECONDS_MOST)
+    if (!is_number || !(seconds >= 0.001) || seconds > SECONDS_MAX)
         return fail(err, ERR_BAD_REQUEST, "'%s' must be a number of seconds from 0.001 to %d", key,
-                    SECONDS_MOST);
+                    SECONDS_MAX);
     *ret_ms = (uint64_t) llround(seconds * 1000);
     return 0;
 }
@@ -26,11 +26,11 @@ static int read_folder(struct json_object *value, const char **ret_folder, error
 {
     const char *text = json_object_get_string(value);
     size_t size = (size_t) json_object_get_string_len(value);
-    if (!json_object_is_type(value, json_type_string) || size == 0 || size > FOLDER_MOST ||
+    if (!json_object_is_type(value, json_type_string) || size == 0 || size > FOLDER_MAX ||
         strlen(text) != size || text[0] != '/')
         return fail(err, ERR_BAD_REQUEST,
                     "'cwd' must be an absolute path of at most %d bytes, such as /workspace",
-                    FOLDER_MOST);
+                    FOLDER_MAX);
     *ret_folder = text;
     return 0;
 }
@@ -48,10 +48,10 @@ static int check_metadata(struct json_object *metadata, error *err)
         bytes += strlen(key) + (size_t) json_object_get_string_len(value);
         count++;
     }
-    if (count > METADATA_MOST || bytes > METADATA_BYTES_MOST)
+    if (count > METADATA_MAX || bytes > METADATA_BYTES_MAX)
         return fail(err, ERR_TOO_LARGE,
                     "'metadata' has %d texts of %zu bytes; %d of %d are allowed", count, bytes,
-                    METADATA_MOST, METADATA_BYTES_MOST);
+                    METADATA_MAX, METADATA_BYTES_MAX);
     return 0;
 }
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 100, PAGE_MOST = 1000 };
+enum { PAGE = 100, PAGE_MAX = 1000 };
 
 void session_answer(struct exchange *exchange, struct session *session, unsigned status)
 {
@@ -163,16 +163,16 @@ static bool is_wanted(const struct session *session, const char *state, const ch
     return (wants_all || wants_ended == is_ended) && has_metadata(session, metadata);
 }
 
-static int read_page(struct exchange *exchange, unsigned long *ret_most,
+static int read_page(struct exchange *exchange, unsigned long *ret_max,
                      struct session **ret_session, error *err)
 {
     const struct door *door = exchange->door;
     const char *limit = exchange_query(exchange, "limit");
     const char *after = exchange_query(exchange, "after");
     char *end = NULL;
-    *ret_most = limit ? strtoul(limit, &end, 10) : PAGE;
-    if (limit && (*limit < '0' || *limit > '9' || *end || *ret_most == 0 || *ret_most > PAGE_MOST))
-        return fail(err, ERR_BAD_REQUEST, "limit must be a number from 1 to %d", PAGE_MOST);
+    *ret_max = limit ? strtoul(limit, &end, 10) : PAGE;
+    if (limit && (*limit < '0' || *limit > '9' || *end || *ret_max == 0 || *ret_max > PAGE_MAX))
+        return fail(err, ERR_BAD_REQUEST, "limit must be a number from 1 to %d", PAGE_MAX);
     *ret_session = door->sessions->newest;
     if (!after)
         return 0;
@@ -188,10 +188,10 @@ static void get_sessions(struct exchange *exchange)
 {
     const char *state = exchange_query(exchange, "state");
     const char *metadata = exchange_query(exchange, "metadata");
-    unsigned long most;
+    unsigned long max;
     struct session *session = NULL;
     error err;
-    if (read_page(exchange, &most, &session, &err) < 0) {
+    if (read_page(exchange, &max, &session, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
@@ -204,11 +204,11 @@ static void get_sessions(struct exchange *exchange)
     for (; session && !next; session = session->older) {
         if (!session_is_seen(session, exchange->account) || !is_wanted(session, state, metadata))
             continue;
-        if (most == 0) {
+        if (max == 0) {
             next = last;
             break;
         }
-        most--;
+        max--;
         last = session->id;
         session_write(session, &json);
     }

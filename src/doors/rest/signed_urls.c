@@ -10,7 +10,7 @@
 #include <microhttpd.h>
 #include <string.h>
 
-enum { SIGNED_SECONDS_MOST = 7 * 24 * 3600 };
+enum { SIGNED_SECONDS_MAX = 7 * 24 * 3600 };
 
 static void write_url(struct bytes *out, const struct pass *pass)
 {
@@ -44,11 +44,11 @@ static int read_wish(struct exchange *exchange, struct file_visit *visit, struct
                      error *err)
 {
     const struct field fields[] = {
-        { "path", FIELD_TEXT, &visit->path, INSIDE_PATH_MOST },
-        { "path_base64", FIELD_BASE64, &visit->path, INSIDE_PATH_MOST },
+        { "path", FIELD_TEXT, &visit->path, AGENT_PATH_MAX },
+        { "path_base64", FIELD_BASE64, &visit->path, AGENT_PATH_MAX },
         { "method", FIELD_TEXT, &wish->method, 8 },
         { "mode", FIELD_TEXT, &wish->mode, 4 },
-        { "expires_s", FIELD_COUNT, &wish->seconds, SIGNED_SECONDS_MOST },
+        { "expires_s", FIELD_COUNT, &wish->seconds, SIGNED_SECONDS_MAX },
     };
     uint32_t mode;
     if (exchange_fields(exchange, fields, COUNT_OF(fields), err) < 0 ||
@@ -77,10 +77,10 @@ void file_sign(struct exchange *exchange)
         return;
     }
     auto_bytes url = { 0 };
-    session_count(session, DEED_URLS_SIGNED, 1);
+    session_count(session, TRANSFER_URLS_SIGNED, 1);
     const struct pass pass = { .key = exchange->account->key.id,
                                .session = session_id(session),
-                               .deed = wish.method.size > 0 ? bytes_text(&wish.method) : "GET",
+                               .transfer = wish.method.size > 0 ? bytes_text(&wish.method) : "GET",
                                .mode = bytes_text(&wish.mode),
                                .path = &visit->path,
                                .expires = (uint64_t) wall_clock_ms() / 1000 + wish.seconds };
@@ -88,7 +88,7 @@ void file_sign(struct exchange *exchange)
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_string_field(&json, "url", bytes_text(&url));
-    json_string_field(&json, "method", pass.deed);
+    json_string_field(&json, "method", pass.transfer);
     json_count_field(&json, "expires", pass.expires);
     json_close(&json, '}');
     bytes_done(&wish.method);
@@ -112,7 +112,7 @@ int file_check_permit(struct exchange *exchange, error *err)
     bytes_add_text(&path, exchange->parameters[1]);
     const struct pass pass = { .key = query_or_nothing(exchange, "key"),
                                .session = exchange->parameters[0],
-                               .deed = strcmp(exchange->method, "PUT") == 0 ? "PUT" : "GET",
+                               .transfer = strcmp(exchange->method, "PUT") == 0 ? "PUT" : "GET",
                                .mode = query_or_nothing(exchange, "mode"),
                                .path = &path,
                                .expires = expires };

@@ -13,9 +13,9 @@ static void write_pools(const struct pool *pool, const struct templates *templat
 {
     json_key(json, "pools");
     json_open(json, '[');
-    for_each(shape, pool->shapes.list) {
-        const struct spawn_build *build = &shape->build;
-        if (!shape->is_used)
+    for_each(pool_class, pool->pool_classes.list) {
+        const struct spawn_build *build = &pool_class->build;
+        if (!pool_class->is_used)
             continue;
         json_open(json, '{');
         json_string_field(json, "template",
@@ -28,10 +28,11 @@ static void write_pools(const struct pool *pool, const struct templates *templat
             json_null(json);
         json_count_field(json, "tenant", build->tenant);
         json_count_field(json, "memory_bytes", build->memory_bytes);
-        json_count_field(json, "parked", shape->parked);
-        json_count_field(json, "building", shape->building);
-        json_count_field(json, "target", shape_target(&pool->shapes, shape, (uint64_t) now_ms()));
-        json_count_field(json, "per_second", (uint64_t) (shape->rate + 0.5));
+        json_count_field(json, "parked", pool_class->idle);
+        json_count_field(json, "building", pool_class->building);
+        json_count_field(json, "target",
+                         pool_class_target(&pool->pool_classes, pool_class, (uint64_t) now_ms()));
+        json_count_field(json, "per_second", (uint64_t) (pool_class->rate + 0.5));
         json_close(json, '}');
     }
     json_close(json, ']');
@@ -48,7 +49,7 @@ static void write_account(const struct accounts *accounts, const struct account 
     json_count_field(json, "queued", account->turn.queued);
     json_count_field(json, "active", account->turn.active);
     json_count_field(json, "sessions", account->sessions);
-    json_count_field(json, "concurrency", account->turn.active_most);
+    json_count_field(json, "concurrency", account->turn.active_max);
     json_count_field(json, "runs", account->runs);
     json_count_field(json, "refused", account->refused);
     json_count_field(json, "built", account->built);
@@ -78,17 +79,17 @@ static void get_status(struct exchange *exchange)
     const struct door *door = exchange->door;
     const struct runs *runs = door->runs;
     const struct pool *pool = runs->pool;
-    uint32_t ahead = pool->parked + pool->building;
+    uint32_t ahead = pool->idle + pool->building;
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_string_field(&json, "version", GLOVEBOX_VERSION);
     json_count_field(&json, "slots", pool->slots);
     json_count_field(&json, "in_use", pool->in_use > ahead ? pool->in_use - ahead : 0);
-    json_count_field(&json, "parked", pool->parked);
+    json_count_field(&json, "parked", pool->idle);
     json_count_field(&json, "building", pool->building);
     json_count_field(&json, "active", runs->active);
     json_count_field(&json, "queued", runs->queued);
-    json_count_field(&json, "queue", runs->queued_most);
+    json_count_field(&json, "queue", runs->queued_max);
     json_count_field(&json, "sessions", door->sessions->alive);
     json_flag_field(&json, "closing", runs->is_closing);
     write_pools(pool, door->templates, &json);

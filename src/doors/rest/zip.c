@@ -18,7 +18,7 @@ enum {
 };
 
 static const uint32_t file_mode = UINT32_C(0100644) << 16;
-static const uint64_t most_32 = UINT32_MAX;
+static const uint64_t max_32 = UINT32_MAX;
 
 static void put(struct bytes *out, uint64_t value, unsigned size)
 {
@@ -28,16 +28,16 @@ static void put(struct bytes *out, uint64_t value, unsigned size)
     bytes_add(out, bytes, size);
 }
 
-static uint64_t or_most_32(uint64_t value)
+static uint64_t or_max_32(uint64_t value)
 {
-    return value < most_32 ? value : most_32;
+    return value < max_32 ? value : max_32;
 }
 
 /* Whether a row of the directory needs the long fields. A local header always has them: it is
  * written before the size is counted. */
 static bool is_long(uint64_t size, uint64_t offset)
 {
-    return size >= most_32 || offset >= most_32;
+    return size >= max_32 || offset >= max_32;
 }
 
 bool zip_name_is_safe(const char *name)
@@ -74,8 +74,8 @@ void zip_file_begin(struct zip *zip, const char *name, struct bytes *out)
     put(out, 0, 2);
     put(out, DATE_1980, 2);
     put(out, 0, 4);
-    put(out, most_32, 4); /* sizes: in the extra field, where 0 means that they follow */
-    put(out, most_32, 4);
+    put(out, max_32, 4); /* sizes: in the extra field, where 0 means that they follow */
+    put(out, max_32, 4);
     put(out, strlen(name), 2);
     put(out, LOCAL64_SIZE, 2);
     bytes_add_text(out, name);
@@ -122,15 +122,15 @@ static void add_entry(struct zip *zip, const char *name)
     put(out, 0, 2);
     put(out, DATE_1980, 2);
     put(out, zip->sum, 4);
-    put(out, has_more ? most_32 : zip->file_size, 4);
-    put(out, has_more ? most_32 : zip->file_size, 4);
+    put(out, has_more ? max_32 : zip->file_size, 4);
+    put(out, has_more ? max_32 : zip->file_size, 4);
     put(out, strlen(name), 2);
     put(out, has_more ? ENTRY64_SIZE : 0, 2);
     put(out, 0, 2); /* comment */
     put(out, 0, 2); /* disk */
     put(out, 0, 2);
     put(out, file_mode, 4);
-    put(out, has_more ? most_32 : zip->file_from, 4);
+    put(out, has_more ? max_32 : zip->file_from, 4);
     bytes_add_text(out, name);
     if (!has_more)
         return;
@@ -156,7 +156,7 @@ void zip_file_end(struct zip *zip, const char *name, struct bytes *out)
 /* Whether the end needs the long fields. */
 static bool end_is_long(uint64_t offset, uint64_t directory, uint64_t files)
 {
-    return offset >= most_32 || directory >= most_32 || files >= UINT16_MAX;
+    return offset >= max_32 || directory >= max_32 || files >= UINT16_MAX;
 }
 
 static void put_long_end(const struct zip *zip, struct bytes *out)
@@ -188,8 +188,8 @@ void zip_end(struct zip *zip, struct bytes *out)
     put(out, 0, 4); /* disks */
     put(out, files, 2);
     put(out, files, 2);
-    put(out, or_most_32(zip->directory.size), 4);
-    put(out, or_most_32(zip->offset), 4);
+    put(out, or_max_32(zip->directory.size), 4);
+    put(out, or_max_32(zip->offset), 4);
     put(out, 0, 2);
 }
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN_MOST = 256 * 1024, INPUTS_SHOWN_MOST = 256 * 1024, HIDDEN_MOST = 20 };
+enum { DISPLAY_DATA_MAX = 256 * 1024, INPUTS_SHOWN_MAX = 256 * 1024, HIDDEN_MAX = 20 };
 
 /* --- characters that show as something else, or not at all --------------------------------------
  */
@@ -27,7 +27,7 @@ static void write_hidden(const struct bytes *text, struct bytes *out)
     unsigned line = 1, count = 0;
     json_key(out, "hidden_characters");
     json_open(out, '[');
-    for (size_t i = 0; i < text->size && count < HIDDEN_MOST;) {
+    for (size_t i = 0; i < text->size && count < HIDDEN_MAX;) {
         int size = utf8_character(at + i, text->size - i);
         uint32_t point = size > 0 ? utf8_code_point(at + i, size) : 0xFFFD;
         bool is_line_end = point == '\r' && i + 1 < text->size && at[i + 1] == '\n';
@@ -49,11 +49,11 @@ static void write_hidden(const struct bytes *text, struct bytes *out)
 /* --- what goes in -------------------------------------------------------------------------------
  */
 
-static void read_whole(const struct content *content, struct bytes *out)
+static void read_whole(const struct payload *content, struct bytes *out)
 {
     unsigned char piece[3072];
     for (uint64_t at = 0; at < content->size;) {
-        size_t got = content_read(content, at, piece, sizeof piece);
+        size_t got = payload_read(content, at, piece, sizeof piece);
         if (got == 0)
             break;
         bytes_add(out, piece, got);
@@ -63,7 +63,7 @@ static void read_whole(const struct content *content, struct bytes *out)
 
 /* Its size and hash, and its text as long as there is room: `text` null is to be read as "not
  * shown". */
-static void write_content(const struct content *content, size_t *room, struct bytes *out)
+static void write_content(const struct payload *content, size_t *room, struct bytes *out)
 {
     char sha256[SHA256_TEXT_SIZE];
     auto_bytes whole = { 0 };
@@ -98,11 +98,11 @@ static int write_code(const struct run_request *request, size_t *room, struct by
         json_null_field(out, "code");
         return 0;
     }
-    if (request->code.size > SHOWN_MOST)
+    if (request->code.size > DISPLAY_DATA_MAX)
         return fail(err, ERR_POLICY,
                     "this needs approval, and code of %" PRIu64 " bytes is too long for anybody to "
                     "read; %d are allowed",
-                    request->code.size, SHOWN_MOST);
+                    request->code.size, DISPLAY_DATA_MAX);
     read_whole(&request->code, &code);
     *room -= code.size;
     json_key(out, "code");
@@ -152,12 +152,12 @@ static void write_reasons(uint32_t reasons, struct bytes *out)
 
 static void write_limits(const struct run *run, struct bytes *out)
 {
-    const struct limits *usual = &run->spec.policy->limits;
+    const struct limits *usual = &run->plan.policy->limits;
     json_key(out, "limits");
     json_open(out, '[');
     for_each(row, limit_rows) {
         enum limit_id id = (enum limit_id)(row - limit_rows);
-        uint64_t granted = limit_get(&run->spec.limits, id);
+        uint64_t granted = limit_get(&run->plan.limits, id);
         char text[32];
         json_open(out, '{');
         json_string_field(out, "name", row->name);
@@ -172,14 +172,14 @@ static void write_limits(const struct run *run, struct bytes *out)
 }
 
 /* An endpoint comes before the first rule for it: where that leads, and as whom. */
-static void write_network(const struct run_spec *spec, struct bytes *out)
+static void write_network(const struct run_spec *plan, struct bytes *out)
 {
     const struct network_endpoint *told = NULL;
     json_key(out, "network");
     json_open(out, '[');
-    for (unsigned i = 0; spec->network == POLICY_NETWORK_RULES && i < spec->way->count; i++) {
-        const struct network_rule *rule = &spec->way->rules[i];
-        const struct network_endpoint *endpoint = network_rule_endpoint(spec->way, rule);
+    for (unsigned i = 0; plan->network == POLICY_NETWORK_RULES && i < plan->route->count; i++) {
+        const struct network_rule *rule = &plan->route->rules[i];
+        const struct network_endpoint *endpoint = network_rule_endpoint(plan->route, rule);
         char text[NETWORK_RULE_TEXT];
         if (endpoint && endpoint != told) {
             network_endpoint_write(endpoint, text);
@@ -194,10 +194,10 @@ static void write_network(const struct run_spec *spec, struct bytes *out)
 
 static void write_leaves(const struct run *run, struct bytes *out)
 {
-    const struct run_spec *spec = &run->spec;
+    const struct run_spec *plan = &run->plan;
     char output[32], artifacts[32], text[256];
-    limit_print(LIMIT_output, run->spec.limits.output, output, sizeof output);
-    limit_print(LIMIT_artifacts, run->spec.limits.artifacts, artifacts, sizeof artifacts);
+    limit_print(LIMIT_output, run->plan.limits.output, output, sizeof output);
+    limit_print(LIMIT_artifacts, run->plan.limits.artifacts, artifacts, sizeof artifacts);
     json_key(out, "leaves");
     json_open(out, '[');
     (void) snprintf(
@@ -205,15 +205,15 @@ static void write_leaves(const struct run *run, struct bytes *out)
         "to the asker: what it prints (%s are kept), and files of /workspace (at most %s)", output,
         artifacts);
     json_string(out, text);
-    if (spec->network != POLICY_NETWORK_RULES) {
+    if (plan->network != POLICY_NETWORK_RULES) {
         json_string(out, "to the network: nothing");
     } else {
-        char most[32] = "any amount";
-        if (spec->way->sent > 0)
-            limit_print(LIMIT_output, spec->way->sent, most, sizeof most);
+        char max[32] = "any amount";
+        if (plan->route->sent > 0)
+            limit_print(LIMIT_output, plan->route->sent, max, sizeof max);
         (void) snprintf(text, sizeof text,
                         "to the network: whatever it can read, to the places that are listed (%s)",
-                        most);
+                        max);
         json_string(out, text);
     }
     json_close(out, ']');
@@ -222,14 +222,14 @@ static void write_leaves(const struct run *run, struct bytes *out)
 int approval_card_write(const struct run *run, const struct run_request *request, uint32_t reasons,
                         struct bytes *out, error *err)
 {
-    const struct run_spec *spec = &run->spec;
-    size_t room = SHOWN_MOST + INPUTS_SHOWN_MOST;
+    const struct run_spec *plan = &run->plan;
+    size_t room = DISPLAY_DATA_MAX + INPUTS_SHOWN_MAX;
     json_open(out, '{');
     json_string_field(out, "kind",
                       run->cell                    ? "cell"
                       : request->command_count > 0 ? "command"
                                                    : "run");
-    json_string_field(out, "language", spec->language ? spec->language->name : NULL);
+    json_string_field(out, "language", plan->language ? plan->language->name : NULL);
     if (write_code(request, &room, out, err) < 0)
         return -1;
     json_string_field(out, "filename", request->filename);
@@ -238,10 +238,10 @@ int approval_card_write(const struct run *run, const struct run_request *request
     write_inputs(request, &room, out);
     write_reasons(reasons, out);
     check_write(run->checks, out);
-    json_string_field(out, "policy", spec->policy->name);
-    json_string_field(out, "template", spec->template->name);
+    json_string_field(out, "policy", plan->policy->name);
+    json_string_field(out, "template", plan->template->name);
     write_limits(run, out);
-    write_network(spec, out);
+    write_network(plan, out);
     write_leaves(run, out);
     json_close(out, '}');
     return 0;
@@ -298,11 +298,11 @@ int approval_bind(const struct run *run, const struct run_request *request,
     crypto_generichash_state state;
     (void) crypto_generichash_init(&state, NULL, 0, 32);
     add_text(&state, "glovebox approval 1");
-    add_text(&state, run->spec.policy->digest);
-    add_text(&state, run->spec.template->digest);
+    add_text(&state, run->plan.policy->digest);
+    add_text(&state, run->plan.template->digest);
     add_text(&state, run->cell ? run->cell->session_id : NULL);
     add_text(&state, run->cell ? run->cell->context_id : NULL);
-    add_text(&state, run->spec.language ? run->spec.language->name : NULL);
+    add_text(&state, run->plan.language ? run->plan.language->name : NULL);
     if (add_request(&state, request->json, err) < 0)
         return -1;
     (void) crypto_generichash_final(&state, ret_binding, 32);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { UNTIL_MOST_DAYS = 30 };
+enum { UNTIL_MAX_DAYS = 30 };
 static const int64_t day_ms = INT64_C(24) * 3600 * 1000;
 
 bool approval_decides_for_owner(const struct api_key *key)
@@ -81,9 +81,9 @@ static int fill_decision(const struct approval_decision *decision, struct approv
                     approval->policy, approval_scope_name(approval->reach));
     if (approval->reach == REACH_SESSION && !approval->session[0])
         return fail(err, ERR_BAD_REQUEST, "this was not asked for in a session");
-    if (approval->until_ms <= now || approval->until_ms - now > UNTIL_MOST_DAYS * day_ms)
+    if (approval->until_ms <= now || approval->until_ms - now > UNTIL_MAX_DAYS * day_ms)
         return fail(err, ERR_BAD_REQUEST, "an approval ends within %d days from now",
-                    UNTIL_MOST_DAYS);
+                    UNTIL_MAX_DAYS);
     return 0;
 }
 
@@ -110,7 +110,7 @@ int approvals_decide(struct approvals *approvals, const struct approval_decision
     if (changed < 0)
         return -1;
     log_event(LOG_NOTICE, event, TEXT("approval", id), TEXT("key", account->key.id));
-    notices_approval(approvals->notices, "decided", ret_approval);
+    notify_client_approval(approvals->notify_client, "decided", ret_approval);
     approvals_tell(approvals);
     return 0;
 }
@@ -139,7 +139,7 @@ int approvals_revoke(struct approvals *approvals, const struct approval_decision
     if (changed < 0)
         return -1;
     log_event(LOG_NOTICE, "approval.revoked", TEXT("approval", decision->id), TEXT("key", by));
-    notices_approval(approvals->notices, "decided", ret_approval);
+    notify_client_approval(approvals->notify_client, "decided", ret_approval);
     approvals_tell(approvals);
     return 0;
 }

@@ -13,13 +13,13 @@
 /* Does the policy want somebody asked about this? */
 static uint32_t reasons_of(const struct run *run, uint32_t found)
 {
-    const struct policy *policy = run->spec.policy;
+    const struct policy *policy = run->plan.policy;
     uint32_t reasons = (found & ASKS_CHECK) | (policy->approval.when & (ASKS_ALWAYS | found));
-    if (run->spec.network == POLICY_NETWORK_RULES)
+    if (run->plan.network == POLICY_NETWORK_RULES)
         reasons |= policy->approval.when & ASKS_NETWORK;
     for_each(row, limit_rows) {
         enum limit_id id = (enum limit_id)(row - limit_rows);
-        if (limit_exceeds(id, limit_get(&run->spec.limits, id), limit_get(&policy->limits, id)))
+        if (limit_exceeds(id, limit_get(&run->plan.limits, id), limit_get(&policy->limits, id)))
             reasons |= policy->approval.when & ASKS_OVER_LIMITS;
     }
     return reasons;
@@ -33,7 +33,7 @@ static void copy(char *to, size_t size, const char *text)
 static int fill(const struct run *run, const struct run_request *request, struct approval *approval,
                 error *err)
 {
-    const struct policy *policy = run->spec.policy;
+    const struct policy *policy = run->plan.policy;
     const struct account *asker = request->account ? request->account : run->account;
     const struct api_key *key = &asker->key;
     *approval = (struct approval){ .reaches = approval_scopes(&policy->approval),
@@ -70,7 +70,7 @@ static void tell(struct run *run, int answer, const struct approval *approval)
 int session_check_approval(const struct session *session, const struct account *asker,
                            struct approvals *approvals, error *err)
 {
-    const struct policy *policy = session->spec.policy;
+    const struct policy *policy = session->plan.policy;
     const struct api_key *key = &asker->key;
     struct approval place = { 0 };
     copy(place.asker, sizeof place.asker, key->id);
@@ -94,8 +94,8 @@ static int ask_if(struct run *run, const struct run_request *request, uint32_t r
         return 0;
     if (!run->runs->approvals)
         return fail(err, ERR_POLICY, "policy %s asks a person first, and nobody can be asked here",
-                    run->spec.policy->name);
-    question.expires_in_ms = approval_expires_ms(&run->spec.policy->approval);
+                    run->plan.policy->name);
+    question.expires_in_ms = approval_expires_ms(&run->plan.policy->approval);
     question.card = &card;
     if (fill(run, request, &question.approval, err) < 0 ||
         approval_card_write(run, request, reasons, &card, err) < 0)

@@ -294,7 +294,7 @@ int approval_store_list(struct approval_store *store, const struct approval_page
     sqlite3_stmt *statement = database_begin(&store->database, (int) statement_of(page));
     (void) sqlite3_bind_int64(statement, 1, page->after ? page->after->asked_ms : -1);
     bind_text(statement, 2, page->after ? page->after->id : "");
-    (void) sqlite3_bind_int64(statement, 3, (sqlite3_int64) page->most);
+    (void) sqlite3_bind_int64(statement, 3, (sqlite3_int64) page->max);
     (void) sqlite3_bind_int(statement, 4, (int) page->state);
     bind_text(statement, 5, page->tenant ? page->tenant : "");
     bind_text(statement, 6, page->asker ? page->asker : "");

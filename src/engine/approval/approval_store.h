@@ -38,7 +38,7 @@ struct approval_page {
     const char *tenant, *asker;   /* only theirs; NULL: anybody's. One of the two */
     bool with_owners;             /* with `tenant`: and those of the daemon's owner */
     const struct approval *after; /* what comes after this one; NULL: the first */
-    uint64_t most;
+    uint64_t max;
     void (*each)(void *context, const struct approval *approval);
     void *context;
 };

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PENDING_MOST = 64, LOOK_MS = 500, FORGET_AFTER_DAYS = 30 };
+enum { PENDING_MAX = 64, LOOK_MS = 500, FORGET_AFTER_DAYS = 30 };
 static const int64_t day_ms = INT64_C(24) * 3600 * 1000;
 
 /* --- telling ------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ static int expire_one(struct approvals *approvals, int64_t now, error *err)
         return -1;
     if (approval_store_change(approvals->store, &due, APPROVAL_PENDING, err) < 0)
         return -1;
-    notices_approval(approvals->notices, "expired", &due);
+    notify_client_approval(approvals->notify_client, "expired", &due);
     return 1;
 }
 
@@ -133,7 +133,7 @@ int approvals_open(uv_loop_t *loop, const struct approvals_place *place,
     approvals->receipts = place->receipts;
     approvals->accounts = place->accounts;
     approvals->outlive_runs = place->state != NULL;
-    approvals->notices = place->notices;
+    approvals->notify_client = place->notify_client;
     approvals->timer.data = approvals;
     (void) uv_timer_init(loop, &approvals->timer);
     uv_unref((uv_handle_t *) &approvals->timer);
@@ -301,10 +301,10 @@ static int find_room(struct approvals *approvals, const struct approval *asked, 
     uint64_t tenants = 0, askers = 0;
     if (approval_store_count(approvals->store, asked, &tenants, &askers, err) < 0)
         return -1;
-    if (tenants >= PENDING_MOST)
+    if (tenants >= PENDING_MAX)
         return fail(err, ERR_BUSY, "%d approvals wait for a decision already; try again later",
-                    PENDING_MOST);
-    if (askers >= PENDING_MOST - tenants)
+                    PENDING_MAX);
+    if (askers >= PENDING_MAX - tenants)
         return fail(err, ERR_BUSY,
                     "%d approvals of this key wait for a decision already, the other places are "
                     "for other keys; try again later",
@@ -319,22 +319,22 @@ static int ask_anew(struct approvals *approvals, const struct approval_question 
     *ret_approval = question->approval;
     if (find_room(approvals, ret_approval, err) < 0)
         return -1;
-    if (question->card->failed || question->card->size > APPROVAL_CARD_MOST)
+    if (question->card->failed || question->card->size > APPROVAL_CARD_MAX)
         return fail(err, ERR_POLICY,
                     "this needs approval, and is too large to be shown to an approver whole (%zu "
                     "bytes, %d are shown); make code and inputs smaller",
-                    question->card->size, APPROVAL_CARD_MOST);
+                    question->card->size, APPROVAL_CARD_MAX);
     randombytes_buf(chance, sizeof chance);
     memcpy(ret_approval->id, "apr_", 5);
     (void) sodium_bin2hex(ret_approval->id + 4, sizeof ret_approval->id - 4, chance, sizeof chance);
     ret_approval->state = APPROVAL_PENDING;
     ret_approval->expires_ms = ret_approval->asked_ms + (int64_t) question->expires_in_ms;
-    if (approval_audit(approvals, "approval.asked", ret_approval, err) < 0 ||
+    if (approval_audit(approvals, "approval.requested", ret_approval, err) < 0 ||
         approval_store_add(approvals->store, ret_approval, question->card, err) < 0)
         return -1;
-    log_event(LOG_NOTICE, "approval.asked", TEXT("approval", ret_approval->id),
+    log_event(LOG_NOTICE, "approval.requested", TEXT("approval", ret_approval->id),
               TEXT("key", ret_approval->asker), TEXT("policy", ret_approval->policy));
-    notices_approval(approvals->notices, "requested", ret_approval);
+    notify_client_approval(approvals->notify_client, "requested", ret_approval);
     approvals_tell(approvals);
     return APPROVAL_PENDING;
 }
@@ -411,7 +411,7 @@ int approvals_list(struct approvals *approvals, const struct account *account,
                                         .asker = !is_owner && !is_approver ? key->id : NULL,
                                         .with_owners = approval_decides_for_owner(key),
                                         .after = listing->after ? &after : NULL,
-                                        .most = listing->most,
+                                        .max = listing->max,
                                         .each = list_if_seen,
                                         .context = &seen };
     if (listing->after && approvals_find(approvals, account, listing->after, &after, err) < 0)

@@ -24,14 +24,14 @@
 #include <uv.h>
 
 struct approvals;
-struct notices;
+struct notify_client;
 struct receipts;
 
 enum {
     APPROVAL_ID_SIZE = 37, /* "apr_", 32 hex digits and the end */
     APPROVAL_BINDING_SIZE = 32,
     APPROVAL_REASON_SIZE = 512,
-    APPROVAL_CARD_MOST = 1024 * 1024,
+    APPROVAL_CARD_MAX = 1024 * 1024,
 };
 
 enum approval_state {
@@ -68,7 +68,7 @@ struct approvals_place {
     const char *state;               /* folder where they are kept; NULL: in memory, for one run */
     const struct accounts *accounts; /* whose keys ask and decide */
     struct receipts *receipts;
-    struct notices *notices; /* hears of each step; NULL: nobody does */
+    struct notify_client *notify_client; /* hears of each step; NULL: nobody does */
 };
 
 /* Fails  ERR_SYSTEM. */
@@ -135,7 +135,7 @@ int approvals_find(struct approvals *approvals, const struct account *account, c
  * APPROVAL_STATES: whatever it is. Fails  ERR_NOT_FOUND  there is no `after`. */
 struct approval_listing {
     enum approval_state state;
-    uint64_t most;
+    uint64_t max;
     const char *after; /* id of the last one of the page before; NULL: the first page */
     void (*each)(void *context, const struct approval *approval);
     void *context;

@@ -9,7 +9,7 @@ struct approvals {
     struct approval_store *store;
     const struct accounts *accounts;
     struct receipts *receipts;
-    struct notices *notices;
+    struct notify_client *notify_client;
     struct approval_listener *listeners;
     uv_timer_t timer;
     int64_t forget_ms; /* when old ones are forgotten next */

@@ -22,10 +22,10 @@
 #include <sys/utsname.h>
 
 enum {
-    FILTER_MOST = 1024 * 1024,
-    REPORT_MOST = 64 * 1024,
-    LOCK_MOST_MS = 200,
-    FORESEEN_MOST_MS = 1,
+    FILTER_MAX = 1024 * 1024,
+    REPORT_MAX = 64 * 1024,
+    LOCK_MAX_MS = 200,
+    FORESEEN_MAX_MS = 1,
     RETRY_MS = 1000
 };
 
@@ -40,15 +40,15 @@ struct receipts {
     bool is_working;
     error work_failure;
     error trouble; /* why what was written is not on disk; ERR_NONE: it is, or on its way */
-    struct witness_link witness;
+    struct witness_output witness;
     struct fact_place machine;
     struct opening_key secret;
     struct statement_memory memory;
-    struct statement_place foreseen; /* receipt_foresee(); id "": none is */
+    struct statement_place foreseen; /* receipt_presign(); id "": none is */
     char kernel[160];
     char self_test[SHA256_TEXT_SIZE];
-    char digests[FILTERS_MOST][SHA256_TEXT_SIZE + 8];
-    char *names[FILTERS_MOST];
+    char digests[FILTERS_MAX][SHA256_TEXT_SIZE + 8];
+    char *names[FILTERS_MAX];
 };
 
 void fact_hash(const void *data, size_t size, char ret_sha256[SHA256_TEXT_SIZE])
@@ -65,8 +65,8 @@ static int hash_filter(struct receipts *receipts, const struct receipts_settings
                        size_t index, error *err)
 {
     auto_bytes text = { 0 };
-    char *place = bytes_reserve(&text, FILTER_MOST);
-    ssize_t got = place ? pread(settings->filters[index], place, FILTER_MOST, 0) : -1;
+    char *place = bytes_reserve(&text, FILTER_MAX);
+    ssize_t got = place ? pread(settings->filters[index], place, FILTER_MAX, 0) : -1;
     if (got < 0)
         return fail_os(err, "read the seccomp table '%s'", settings->filter_names[index]);
     char sha256[SHA256_TEXT_SIZE];
@@ -84,8 +84,8 @@ static void read_self_test(struct receipts *receipts, const char *state)
     (void) snprintf(path, sizeof path, "%s/self-test.json", state);
     auto_fd file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     struct stat status;
-    char *place = file < 0 ? NULL : bytes_reserve(&text, REPORT_MOST);
-    ssize_t got = place ? read(file, place, REPORT_MOST) : -1;
+    char *place = file < 0 ? NULL : bytes_reserve(&text, REPORT_MAX);
+    ssize_t got = place ? read(file, place, REPORT_MAX) : -1;
     if (got <= 0 || fstat(file, &status) < 0)
         return;
     text.size = (size_t) got;
@@ -275,7 +275,7 @@ static int read_secret(const char *state, struct opening_key *ret_secret, error 
 /* What the last daemon's death has left: a torn record, executions without an end. */
 static int settle(struct receipts *receipts, error *err)
 {
-    uint64_t torn = ledger_take_torn(receipts->ledger);
+    uint64_t torn = ledger_truncate_tail(receipts->ledger);
     const struct event_field fields[] = { { "torn_bytes", NULL, (int64_t) torn }, { 0 } };
     if (torn > 0 && audit_write(receipts, "log.recovered", fields, err) < 0)
         return -1;
@@ -296,9 +296,9 @@ int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
     receipts->is_durable = settings->sync && strcmp(settings->sync, "each") == 0;
     receipts->group.data = receipts->work.data = receipts;
     struct ledger_settings log = { .sync_each = receipts->is_durable,
-                                   .lock_most_ms = LOCK_MOST_MS,
-                                   .keep_most = settings->keep_bytes,
-                                   .witness = settings->witness ? witness_link_tell : NULL,
+                                   .lock_max_ms = LOCK_MAX_MS,
+                                   .keep_max = settings->keep_bytes,
+                                   .witness = settings->witness ? witness_output_tell : NULL,
                                    .witness_context = &receipts->witness };
     (void) uv_timer_init(loop, &receipts->group);
     uv_unref((uv_handle_t *) &receipts->group);
@@ -306,14 +306,14 @@ int receipts_open(uv_loop_t *loop, const struct receipts_settings *settings,
     if (settings->sync && !receipts->is_durable && strcmp(settings->sync, "group") != 0)
         return fail(err, ERR_BAD_REQUEST, "--log-sync is 'each' or 'group', not '%s'",
                     settings->sync);
-    if (settings->witness &&
-        witness_link_open(&receipts->witness, settings->witness, settings->notices, err) < 0)
+    if (settings->witness && witness_output_open(&receipts->witness, settings->witness,
+                                                 settings->notify_client, err) < 0)
         return -1;
     if (start_thread(receipts, loop, err) < 0 || learn_machine(receipts, settings, err) < 0 ||
         open_folder(settings->state, &receipts->folder, err) < 0 ||
         read_secret(settings->state, &receipts->secret, err) < 0 ||
         ledger_open(receipts->folder, &log, &receipts->ledger, err) < 0 ||
-        witness_link_check(&receipts->witness, receipts->folder, receipts->ledger, err) < 0)
+        witness_output_check(&receipts->witness, receipts->folder, receipts->ledger, err) < 0)
         return -1;
     return settle(receipts, err);
 }
@@ -333,7 +333,7 @@ void receipts_close(struct receipts *receipts)
     ledger_close(receipts->ledger);
     close_fd(&receipts->folder);
     close_fd(&receipts->witness.file);
-    for (size_t i = 0; i < FILTERS_MOST; i++)
+    for (size_t i = 0; i < FILTERS_MAX; i++)
         free(receipts->names[i]);
     free(receipts);
 }
@@ -431,7 +431,7 @@ static int begin_record(struct receipts *receipts, const struct matter *matter,
     place->origin = ledger_key(receipts->ledger)->name;
     bool is_its = foreseen->id[0] != '\0' && foreseen->before.size == place->before.size &&
                   place->at_ms >= foreseen->at_ms &&
-                  place->at_ms - foreseen->at_ms <= FORESEEN_MOST_MS;
+                  place->at_ms - foreseen->at_ms <= FORESEEN_MAX_MS;
     if (is_its) {
         memcpy(place->id, foreseen->id, sizeof place->id);
         place->at_ms = foreseen->at_ms;
@@ -509,7 +509,7 @@ int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, 
     return under(err, "write the receipt of %s", facts->id);
 }
 
-void receipt_foresee(struct receipts *receipts, const struct receipt_facts *facts)
+void receipt_presign(struct receipts *receipts, const struct receipt_facts *facts)
 {
     auto_bytes payload = { 0 };
     struct statement_place place;
@@ -518,7 +518,7 @@ void receipt_foresee(struct receipts *receipts, const struct receipt_facts *fact
     receipts->foreseen.id[0] = '\0';
     if (begin_record(receipts, &matter, &place, &payload, &unused) < 0)
         return;
-    ledger_foresee(receipts->ledger, matter.type, &payload);
+    ledger_presign(receipts->ledger, matter.type, &payload);
     receipts->foreseen = place;
 }
 

@@ -15,21 +15,21 @@
 #include <stdbool.h>
 #include <uv.h>
 
-struct notices;
+struct notify_client;
 struct receipts;
 
-enum { RECEIPTS_GROUP_MS = 50, FILTERS_MOST = 4 };
+enum { RECEIPTS_GROUP_MS = 50, FILTERS_MAX = 4 };
 
 struct receipts_settings {
     const char *state;   /* the log lies in its folder "log" */
     const char *sync;    /* "each": a record is on disk before the answer; "group" (NULL): within
                             50 ms of it */
     const char *witness; /* NULL, "syslog", a file that each checkpoint is appended to, or a URL */
-    struct notices *notices; /* goes to the URL */
-    uint64_t keep_bytes;     /* of segments; 0: all are kept */
-    size_t filter_count;     /* seccomp tables that the spawner loads: descriptors to be hashed */
-    int filters[FILTERS_MOST];
-    const char *filter_names[FILTERS_MOST];
+    struct notify_client *notify_client; /* goes to the URL */
+    uint64_t keep_bytes;                 /* of segments; 0: all are kept */
+    size_t filter_count; /* seccomp tables that the spawner loads: descriptors to be hashed */
+    int filters[FILTERS_MAX];
+    const char *filter_names[FILTERS_MAX];
 };
 
 /* Opens the log, writes `lost` receipts for what dead daemons have left open. Before the daemon
@@ -71,7 +71,7 @@ int receipt_write(struct receipts *receipts, const struct receipt_facts *facts, 
 
 /* Makes and signs a receipt for the case that this is what will have happened, and writes nothing.
  * If receipt_write() then has the same to say, and nothing was written between, it is at hand. */
-void receipt_foresee(struct receipts *receipts, const struct receipt_facts *facts);
+void receipt_presign(struct receipts *receipts, const struct receipt_facts *facts);
 
 /* Writes an event: audit_write(receipts, "key.created", (struct event_field[]){ { "key", id, 0 },
  * { NULL, NULL, 0 } }, &err). Never a secret, never code. */

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 /* Read at the start: the end of the file, which holds the newest checkpoints. */
-static const off_t read_most = (off_t) 64 << 20;
+static const off_t read_max = (off_t) 64 << 20;
 
-static int open_file(struct witness_link *link, error *err)
+static int open_file(struct witness_output *link, error *err)
 {
     struct stat status;
     link->file =
@@ -32,13 +32,15 @@ static int open_file(struct witness_link *link, error *err)
     return 0;
 }
 
-int witness_link_open(struct witness_link *link, const char *place, struct notices *notices,
-                      error *err)
+int witness_output_open(struct witness_output *link, const char *place,
+                        struct notify_client *notify_client, error *err)
 {
-    *link = (struct witness_link){ .place = place, .file = -1 };
+    *link = (struct witness_output){ .place = place, .file = -1 };
     if (strncmp(place, "http://", 7) == 0 || strncmp(place, "https://", 8) == 0) {
-        link->far = notices;
-        return notices ? 0 : fail(err, ERR_BAD_REQUEST, "a witness by HTTP needs glovebox-notify");
+        link->far = notify_client;
+        return notify_client
+                   ? 0
+                   : fail(err, ERR_BAD_REQUEST, "a witness by HTTP needs glovebox-notify");
     }
     link->is_syslog = strcmp(place, "syslog") == 0;
     if (!link->is_syslog)
@@ -51,7 +53,7 @@ int witness_link_open(struct witness_link *link, const char *place, struct notic
     return 0;
 }
 
-static int compare(const struct witness_link *link, int folder, struct ledger *ledger,
+static int compare(const struct witness_output *link, int folder, struct ledger *ledger,
                    const struct iovec *seen, error *err)
 {
     uint64_t count = 0;
@@ -76,12 +78,12 @@ static int compare(const struct witness_link *link, int folder, struct ledger *l
                     link->place, cause.text);
     }
     if (count == 0)
-        log_event(LOG_WARNING, "receipts.witness_knows_another_log", TEXT("witness", link->place));
+        log_event(LOG_WARNING, "witness.other_log", TEXT("witness", link->place));
     return 0;
 }
 
-int witness_link_check(const struct witness_link *link, int folder, struct ledger *ledger,
-                       error *err)
+int witness_output_check(const struct witness_output *link, int folder, struct ledger *ledger,
+                         error *err)
 {
     struct stat status;
     if (!link->is_file)
@@ -90,7 +92,7 @@ int witness_link_check(const struct witness_link *link, int folder, struct ledge
         return fail_os(err, "look at the witness '%s'", link->place);
     if (status.st_size == 0)
         return 0;
-    off_t from = status.st_size > read_most ? status.st_size - read_most : 0;
+    off_t from = status.st_size > read_max ? status.st_size - read_max : 0;
     from -= from % sysconf(_SC_PAGESIZE);
     size_t size = (size_t) (status.st_size - from);
     char *text = mmap(NULL, size, PROT_READ, MAP_PRIVATE, link->file, from);
@@ -105,13 +107,13 @@ int witness_link_check(const struct witness_link *link, int folder, struct ledge
 }
 
 /* A line to syslog says it all: the note's lines are joined by tabs, which it does not contain. */
-void witness_link_tell(void *context, const char *text, size_t size)
+void witness_output_tell(void *context, const char *text, size_t size)
 {
-    const struct witness_link *link = context;
+    const struct witness_output *link = context;
     char line[CHECKPOINT_SIZE + 48];
     int used = (int) size;
     if (link->far) {
-        notices_checkpoint(link->far, text, size);
+        notify_client_checkpoint(link->far, text, size);
         return;
     }
     if (link->is_syslog) {
@@ -122,6 +124,5 @@ void witness_link_tell(void *context, const char *text, size_t size)
         text = line;
     }
     if (write(link->file, text, (size_t) used) != used)
-        log_event(LOG_WARNING, "receipts.witness_does_not_hear",
-                  TEXT("cause", strerrordesc_np(errno)));
+        log_event(LOG_WARNING, "witness.failed", TEXT("cause", strerrordesc_np(errno)));
 }

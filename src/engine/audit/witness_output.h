@@ -3,23 +3,23 @@
 
 #include "ledger/ledger.h"
 
-struct notices;
+struct notify_client;
 
-struct witness_link {
+struct witness_output {
     const char *place; /* NULL: there is none */
     int file;          /* or the socket of syslog; -1 */
     bool is_syslog, is_file;
-    struct notices *far; /* NULL: it is near */
+    struct notify_client *far; /* NULL: it is near */
 };
 
 /* `place` must outlive the link. */
-int witness_link_open(struct witness_link *link, const char *place, struct notices *notices,
-                      error *err);
+int witness_output_open(struct witness_output *link, const char *place,
+                        struct notify_client *notify_client, error *err);
 
 /* A file that has seen more of the log than there is, or something else, is believed.
  * Fails  ERR_UNAVAILABLE  the log was put back from an older copy */
-int witness_link_check(const struct witness_link *link, int folder, struct ledger *ledger,
-                       error *err);
+int witness_output_check(const struct witness_output *link, int folder, struct ledger *ledger,
+                         error *err);
 
 /* As the witness of a ledger; `context` is the link. */
-void witness_link_tell(void *context, const char *text, size_t size);
+void witness_output_tell(void *context, const char *text, size_t size);

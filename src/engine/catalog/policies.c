@@ -24,7 +24,7 @@ static void rows_free(struct policy_row **rows, size_t count)
 /* Gives  an array of rows, each on the heap. */
 static int read_rows(const char *path, struct policy_row ***ret_rows, size_t *ret_count, error *err)
 {
-    static char names[POLICY_LIST_MOST][POLICY_NAME_SIZE];
+    static char names[POLICY_LIST_MAX][POLICY_NAME_SIZE];
     size_t count;
     if (policy_list(path, names, &count, err) < 0)
         return under(err, "policies in '%s'", path);

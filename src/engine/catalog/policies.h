@@ -10,7 +10,8 @@ struct policies {
     size_t count;
     struct policy_row **rows; /* each its own object, kept for good: granted ones are pointed to */
     struct policy_row *retired;
-    char usual[POLICY_NAME_SIZE]; /* of whoever names none: spec_usual_policy(); "": nobody said */
+    char usual[POLICY_NAME_SIZE]; /* of whoever names none: run_plan_default_policy(); "": nobody
+                                     said */
 };
 
 /* Loads every policy of a search path. One that is wrong does not stop the others: it is logged,

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MANIFEST_MOST = 4 * 1024 * 1024 };
+enum { MANIFEST_MAX = 4 * 1024 * 1024 };
 
 static int read_json(const char *path, struct json_object **ret_value, error *err)
 {
@@ -28,7 +28,7 @@ static int read_json(const char *path, struct json_object **ret_value, error *er
     static char piece[65536];
     size_t total = 0;
     ssize_t got;
-    while ((got = read(file, piece, sizeof piece)) > 0 && (total += (size_t) got) <= MANIFEST_MOST)
+    while ((got = read(file, piece, sizeof piece)) > 0 && (total += (size_t) got) <= MANIFEST_MAX)
         json_reader_take(&reader, piece, (size_t) got);
     int result = got == 0 ? json_reader_end(&reader, ret_value, err)
                           : fail(err, ERR_UNAVAILABLE, "it cannot be read, or is too long");
@@ -53,9 +53,9 @@ static int read_words(struct json_object *object, const char *key, const char **
     if (!json_object_object_get_ex(object, key, &list))
         return 0;
     if (!json_object_is_type(list, json_type_array) ||
-        json_object_array_length(list) > TEMPLATE_WORDS_MOST)
+        json_object_array_length(list) > TEMPLATE_WORDS_MAX)
         return fail(err, ERR_UNAVAILABLE, "'%s' is not a list of at most %d texts", key,
-                    TEMPLATE_WORDS_MOST);
+                    TEMPLATE_WORDS_MAX);
     size_t count = json_object_array_length(list);
     for (size_t i = 0; i < count; i++) {
         struct json_object *word = json_object_array_get_idx(list, i);
@@ -70,8 +70,8 @@ static int read_words(struct json_object *object, const char *key, const char **
 static int read_language(struct template *template, const char *name, struct json_object *value,
                          error *err)
 {
-    if (template->language_count == TEMPLATE_LANGUAGES_MOST)
-        return fail(err, ERR_UNAVAILABLE, "more than %d languages", TEMPLATE_LANGUAGES_MOST);
+    if (template->language_count == TEMPLATE_LANGUAGES_MAX)
+        return fail(err, ERR_UNAVAILABLE, "more than %d languages", TEMPLATE_LANGUAGES_MAX);
     struct language *language = &template->languages[template->language_count];
     language->name = name;
     language->file = text_of(value, "file", NULL);
@@ -107,7 +107,7 @@ static int read_manifest(struct template *template, error *err)
         json_object_object_foreach(object, set_name, modules)
         {
             (void) modules;
-            if (template->set_count == TEMPLATE_SETS_MOST)
+            if (template->set_count == TEMPLATE_SETS_MAX)
                 break;
             struct import_set *set = &template->sets[template->set_count++];
             set->name = set_name;
@@ -119,10 +119,10 @@ static int read_manifest(struct template *template, error *err)
         json_object_is_type(object, json_type_object)) {
         json_object_object_foreach(object, name, value)
         {
-            if (template->variable_count == TEMPLATE_VARIABLES_MOST ||
+            if (template->variable_count == TEMPLATE_VARIABLES_MAX ||
                 !json_object_is_type(value, json_type_string))
                 return fail(err, ERR_UNAVAILABLE, "'env' has more than %d names, or no text",
-                            TEMPLATE_VARIABLES_MOST);
+                            TEMPLATE_VARIABLES_MAX);
             template->variables[template->variable_count] = name;
             template->values[template->variable_count++] = json_object_get_string(value);
         }
@@ -152,9 +152,9 @@ static int open_trusted(const struct template *template)
 int templates_add(struct templates *templates, const char *argument, error *err)
 {
     const char *directory = strchr(argument, '=');
-    if (!directory || templates->count == SPAWN_TEMPLATES_MOST)
+    if (!directory || templates->count == SPAWN_TEMPLATES_MAX)
         return fail(err, ERR_BAD_REQUEST, "--template takes NAME=DIRECTORY, at most %d times",
-                    SPAWN_TEMPLATES_MOST);
+                    SPAWN_TEMPLATES_MAX);
     struct template *template = &templates->list[templates->count];
     auto_text name = strndup(argument, (size_t) (directory - argument));
     auto_text path = NULL;

@@ -10,25 +10,25 @@
 #include <stddef.h>
 
 enum {
-    TEMPLATE_LANGUAGES_MOST = 16,
-    TEMPLATE_WORDS_MOST = 32,
-    TEMPLATE_VARIABLES_MOST = 64,
-    TEMPLATE_SETS_MOST = 4
+    TEMPLATE_LANGUAGES_MAX = 16,
+    TEMPLATE_WORDS_MAX = 32,
+    TEMPLATE_VARIABLES_MAX = 64,
+    TEMPLATE_SETS_MAX = 4
 };
 
 struct language {
     const char *name;
-    const char *file;                         /* how the code is called: "main.py" */
-    size_t compile_count, command_count;      /* compile_count 0: nothing to compile */
-    const char *compile[TEMPLATE_WORDS_MOST]; /* "{file}" stands for the code's path */
-    const char *command[TEMPLATE_WORDS_MOST];
+    const char *file;                        /* how the code is called: "main.py" */
+    size_t compile_count, command_count;     /* compile_count 0: nothing to compile */
+    const char *compile[TEMPLATE_WORDS_MAX]; /* "{file}" stands for the code's path */
+    const char *command[TEMPLATE_WORDS_MAX];
 };
 
 /* A zygote of the template: what it has imported. */
 struct import_set {
     const char *name;
     size_t module_count;
-    const char *modules[TEMPLATE_WORDS_MOST];
+    const char *modules[TEMPLATE_WORDS_MAX];
 };
 
 struct template
@@ -37,21 +37,21 @@ struct template
     const char *digest;
     const char *description;
     size_t language_count;
-    struct language languages[TEMPLATE_LANGUAGES_MOST];
+    struct language languages[TEMPLATE_LANGUAGES_MAX];
     size_t variable_count;
-    const char *variables[TEMPLATE_VARIABLES_MOST]; /* names */
-    const char *values[TEMPLATE_VARIABLES_MOST];
+    const char *variables[TEMPLATE_VARIABLES_MAX]; /* names */
+    const char *values[TEMPLATE_VARIABLES_MAX];
     size_t set_count;
-    struct import_set sets[TEMPLATE_SETS_MOST]; /* index = as the spawner counts */
-    struct json_object *manifest;               /* owns the texts */
-    int held;                                   /* its directory, locked: it is in use */
-    int trusted;                                /* its file of certificates, -1 for none */
+    struct import_set sets[TEMPLATE_SETS_MAX]; /* index = as the spawner counts */
+    struct json_object *manifest;              /* owns the texts */
+    int held;                                  /* its directory, locked: it is in use */
+    int trusted;                               /* its file of certificates, -1 for none */
 };
 
 /* Index = order on the command line, as the spawner counts. */
 struct templates {
     size_t count;
-    struct template list[SPAWN_TEMPLATES_MOST];
+    struct template list[SPAWN_TEMPLATES_MAX];
 };
 
 /* Adds the template NAME=DIRECTORY. Fails  ERR_UNAVAILABLE  with file, cause and fix. */

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RECORDS_MOST = 256, PACKETS_A_TURN = 64 };
+enum { RECORDS_MAX = 256, PACKETS_A_TURN = 64 };
 
 static const char *const reasons[EGRESS_REASONS] = {
     [EGRESS_ALLOWED] = "allowed",
@@ -47,16 +47,16 @@ bool network_is_refused(const struct egress_record *record)
 
 static void lose_all(struct network *network, const char *why)
 {
-    while (network->ways)
-        way_lose(network->ways, why);
+    while (network->egress_routes)
+        egress_route_lose(network->egress_routes, why);
 }
 
-static struct way *find(const struct network *network, uint32_t channel)
+static struct egress_route *find(const struct network *network, uint32_t channel)
 {
-    struct way *way = network->ways;
-    while (way && way->channel != channel)
-        way = way->next;
-    return way;
+    struct egress_route *route = network->egress_routes;
+    while (route && route->channel != channel)
+        route = route->next;
+    return route;
 }
 
 static void send_watch(void *context, bool is_watched)
@@ -78,17 +78,19 @@ static int take_hello(struct network *network, const struct packet *packet, erro
     if (network->is_up)
         log_event(LOG_WARNING, "egress.restarted", TEXT("cause", "it had ended"));
     network->is_up = true;
-    for (struct way *way = network->ways, *next; way; way = next) {
-        next = way->next;
-        way_send_close(way); /* it may have been opened between the two */
-        if (way_is_reopened(way))
-            way_shut(way, "glovebox-egress ended, and with it every connection; connect again");
+    for (struct egress_route *route = network->egress_routes, *next; route; route = next) {
+        next = route->next;
+        egress_route_send_close(route); /* it may have been opened between the two */
+        if (egress_route_is_reopened(route))
+            egress_route_shut(route,
+                              "glovebox-egress ended, and with it every connection; connect again");
         else
-            way_lose(way, "glovebox-egress ended, and with it every connection; run it again");
+            egress_route_lose(route,
+                              "glovebox-egress ended, and with it every connection; run it again");
     }
     if (network->traffic->listeners)
         send_watch(network, true);
-    ways_reopen(network);
+    egress_routes_reopen(network);
     return 0;
 }
 
@@ -116,7 +118,7 @@ static void note_record(const struct egress_record *record)
 static int read_record(const struct packet *packet, struct egress_record *record, error *err)
 {
     memcpy(record, packet->body, sizeof *record);
-    if (record->reason < EGRESS_REASONS && record->way < EGRESS_WAYS &&
+    if (record->reason < EGRESS_REASONS && record->route < EGRESS_WAYS &&
         is_ended(record->name, sizeof record->name) &&
         is_ended(record->path, sizeof record->path) &&
         is_ended(record->method, sizeof record->method))
@@ -129,9 +131,9 @@ static int take_begun(struct network *network, const struct packet *packet, erro
     struct egress_record record;
     if (read_record(packet, &record, err) < 0)
         return -1;
-    const struct way *way = find(network, record.channel);
-    if (way)
-        traffic_note(network->traffic, &way->source, &record, false);
+    const struct egress_route *route = find(network, record.channel);
+    if (route)
+        traffic_note(network->traffic, &route->source, &record, false);
     return 0;
 }
 
@@ -141,26 +143,26 @@ static int take_record(struct network *network, const struct packet *packet, err
     if (read_record(packet, &record, err) < 0)
         return -1;
     note_record(&record);
-    struct way *way = find(network, record.channel);
-    if (!way)
+    struct egress_route *route = find(network, record.channel);
+    if (!route)
         return 0; /* of a way that was lost */
-    traffic_note(network->traffic, &way->source, &record, true);
-    way->used.sent += record.sent;
-    way->used.received += record.received;
-    way->used.connections++;
-    way->used.refused += network_is_refused(&record);
-    if (way->count == way->room && way->count < RECORDS_MOST) {
-        size_t room = way->room > 0 ? way->room * 2 : 8;
-        void *larger = realloc(way->records, room * sizeof record);
+    traffic_note(network->traffic, &route->source, &record, true);
+    route->used.sent += record.sent;
+    route->used.received += record.received;
+    route->used.connections++;
+    route->used.refused += network_is_refused(&record);
+    if (route->count == route->room && route->count < RECORDS_MAX) {
+        size_t room = route->room > 0 ? route->room * 2 : 8;
+        void *larger = realloc(route->records, room * sizeof record);
         if (larger) {
-            way->records = larger;
-            way->room = room;
+            route->records = larger;
+            route->room = room;
         }
     }
-    if (way->count == way->room)
-        way->unlisted++;
+    if (route->count == route->room)
+        route->unlisted++;
     else
-        way->records[way->count++] = record;
+        route->records[route->count++] = record;
     return 0;
 }
 
@@ -168,20 +170,20 @@ static int take_closed(struct network *network, const struct packet *packet, err
 {
     struct egress_closed closed;
     memcpy(&closed, packet->body, sizeof closed);
-    struct way *way = find(network, closed.channel);
+    struct egress_route *route = find(network, closed.channel);
     (void) err;
-    if (!way)
+    if (!route)
         return 0;
-    way->unlisted += closed.lost;
-    if (way_is_reopened(way)) { /* opened between two lives of glovebox-egress */
-        way_shut(way, NULL);
-        ways_reopen_later(network);
+    route->unlisted += closed.lost;
+    if (egress_route_is_reopened(route)) { /* opened between two lives of glovebox-egress */
+        egress_route_shut(route, NULL);
+        egress_routes_reopen_later(network);
         return 0;
     }
-    if (!way->is_ending)
-        way->failure = "glovebox-egress could not open the way out; run it again";
-    way_unlink(way);
-    way_conclude(way);
+    if (!route->is_ending)
+        route->failure = "glovebox-egress could not open the way out; run it again";
+    egress_route_unlink(route);
+    egress_route_conclude(route);
     return 0;
 }
 
@@ -189,14 +191,14 @@ static int take_told(struct network *network, const struct packet *packet, error
 {
     struct egress_closed told;
     memcpy(&told, packet->body, sizeof told);
-    struct way *way = find(network, told.channel);
+    struct egress_route *route = find(network, told.channel);
     (void) err;
-    if (!way || way->asked == 0)
+    if (!route || route->asked == 0)
         return 0;
-    way->unlisted += told.lost;
-    way_answer(way, way->asked);
-    if (way->questions > 0 && way->asked == 0)
-        way_send_question(way);
+    route->unlisted += told.lost;
+    egress_route_answer(route, route->asked);
+    if (route->questions > 0 && route->asked == 0)
+        egress_route_send_question(route);
     return 0;
 }
 
@@ -204,8 +206,8 @@ static int take_authority(struct network *network, const struct packet *packet, 
 {
     struct egress_authority piece;
     memcpy(&piece, packet->body, sizeof piece);
-    struct way *way = find(network, piece.channel);
-    if (way && way_hear_authority(way, &piece) < 0)
+    struct egress_route *route = find(network, piece.channel);
+    if (route && egress_route_hear_authority(route, &piece) < 0)
         return fail(err, ERR_PROTOCOL, "glovebox-egress sent a certificate that is misshapen");
     return 0;
 }
@@ -224,7 +226,7 @@ static const struct {
 
 static void go_down(struct network *network, const char *why)
 {
-    log_event(LOG_ERROR, "egress.gone", TEXT("cause", why));
+    log_event(LOG_ERROR, "egress.exited", TEXT("cause", why));
     network->is_up = false;
     (void) uv_poll_stop(&network->poll);
     lose_all(network, "glovebox-egress is gone and starts again by itself; ask again in a second");

@@ -3,25 +3,26 @@
 
 #include "engine/network/egress_client.h"
 
-struct way {
+struct egress_route {
     struct network *network; /* NULL once it cannot hear anything more */
-    struct way *next;
+    struct egress_route *next;
     uint32_t channel;
     bool is_freed; /* its end is awaited, and nobody wants to know */
     bool is_ending;
     bool is_shut; /* kept, and glovebox-egress does not know it (yet) */
     const char *failure;
-    way_ended *ended;
+    egress_route_ended *ended;
     void *context;
-    way_certified *certified; /* NULL: nothing is intercepted, or nobody waits any more */
+    egress_route_certified *certified; /* NULL: nothing is intercepted, or nobody waits any more */
     void *certified_context;
     char *certificate; /* as much of it as has come */
     size_t certificate_size;
     uint32_t life_s;
 
-    struct way_terms kept;     /* all zero: it is not, and ends with glovebox-egress */
-    unsigned questions, asked; /* of way_ask(): all that are open, those that have been sent */
-    struct way_bytes used;     /* by ways before it, too */
+    struct egress_route_terms kept; /* all zero: it is not, and ends with glovebox-egress */
+    unsigned questions,
+        asked; /* of egress_route_ask(): all that are open, those that have been sent */
+    struct egress_route_bytes used; /* by ways before it, too */
     struct traffic_source source;
 
     size_t count, room;
@@ -36,33 +37,34 @@ struct network {
     uv_timer_t reopen; /* ways that are shut, once there is room on the socket */
     uint32_t last_channel;
     struct traffic *traffic;
-    struct way *ways;
+    struct egress_route *egress_routes;
 };
 
-void way_unlink(struct way *way);
+void egress_route_unlink(struct egress_route *route);
 
 /* It is kept, and somebody wants it still. */
-bool way_is_reopened(const struct way *way);
+bool egress_route_is_reopened(const struct egress_route *route);
 
 /* The rules and endpoints of a channel that is opened next: route_rules.c. */
-int way_send_rules(const struct way *way, const struct network_policy *policy, error *err);
+int egress_route_send_rules(const struct egress_route *route, const struct network_policy *policy,
+                            error *err);
 
 /* Tells those that have waited so far; who is told may ask again, or free the way. */
-void way_answer(struct way *way, unsigned count);
+void egress_route_answer(struct egress_route *route, unsigned count);
 
 /* A piece of the certificate has come. Returns -1 if it is none. */
-int way_hear_authority(struct way *way, const struct egress_authority *piece);
+int egress_route_hear_authority(struct egress_route *route, const struct egress_authority *piece);
 
 /* It hears nothing more: nobody wants to know, or its owner is told. */
-void way_conclude(struct way *way);
+void egress_route_conclude(struct egress_route *route);
 
 /* glovebox-egress knows nothing of it: who asks from now on is answered at once. */
-void way_shut(struct way *way, const char *why);
+void egress_route_shut(struct egress_route *route, const char *why);
 
 /* Nor will it again. */
-void way_lose(struct way *way, const char *why);
+void egress_route_lose(struct egress_route *route, const char *why);
 
-void ways_reopen(struct network *network); /* those that are shut */
-void ways_reopen_later(struct network *network);
-void way_send_question(struct way *way);
-void way_send_close(const struct way *way);
+void egress_routes_reopen(struct network *network); /* those that are shut */
+void egress_routes_reopen_later(struct network *network);
+void egress_route_send_question(struct egress_route *route);
+void egress_route_send_close(const struct egress_route *route);

@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-static int send_endpoint(const struct way *way, const struct network_endpoint *endpoint, error *err)
+static int send_endpoint(const struct egress_route *route, const struct network_endpoint *endpoint,
+                         error *err)
 {
     struct egress_endpoint told = {
-        .channel = way->channel,
+        .channel = route->channel,
         .rate = endpoint->rate,
         .idle_ms = endpoint->idle_ms > 0 ? endpoint->idle_ms : ENDPOINT_IDLE_MS,
         .port = endpoint->url.port,
@@ -18,7 +19,7 @@ static int send_endpoint(const struct way *way, const struct network_endpoint *e
     memcpy(told.host, endpoint->url.host, sizeof told.host);
     memcpy(told.path, endpoint->url.path, sizeof endpoint->url.path);
     memcpy(told.headers, endpoint->headers, sizeof told.headers);
-    return packet_send(way->network->socket, EGRESS_ENDPOINT, &told, sizeof told, NULL, 0, err);
+    return packet_send(route->network->socket, EGRESS_ENDPOINT, &told, sizeof told, NULL, 0, err);
 }
 
 static uint16_t flags_of(const struct network_rule *rule)
@@ -30,13 +31,13 @@ static uint16_t flags_of(const struct network_rule *rule)
     return (uint16_t) flags;
 }
 
-static int send_rule(const struct way *way, const struct network_policy *policy, unsigned label,
-                     error *err)
+static int send_rule(const struct egress_route *route, const struct network_policy *policy,
+                     unsigned label, error *err)
 {
     const struct network_rule *rule = &policy->rules[label];
     const struct network_endpoint *endpoint = network_rule_endpoint(policy, rule);
     struct egress_rule told = {
-        .channel = way->channel,
+        .channel = route->channel,
         .label = (uint16_t) label,
         .flags = flags_of(rule),
         .methods = rule->methods,
@@ -53,16 +54,17 @@ static int send_rule(const struct way *way, const struct network_policy *policy,
         told.prefix = (uint16_t) endpoint->prefix;
         memcpy(told.network, endpoint->network, sizeof told.network);
     }
-    return packet_send(way->network->socket, EGRESS_RULE, &told, sizeof told, NULL, 0, err);
+    return packet_send(route->network->socket, EGRESS_RULE, &told, sizeof told, NULL, 0, err);
 }
 
-int way_send_rules(const struct way *way, const struct network_policy *policy, error *err)
+int egress_route_send_rules(const struct egress_route *route, const struct network_policy *policy,
+                            error *err)
 {
     for (unsigned i = 0; i < policy->endpoint_count; i++)
-        if (send_endpoint(way, &policy->endpoints[i], err) < 0)
+        if (send_endpoint(route, &policy->endpoints[i], err) < 0)
             return -1;
     for (unsigned i = 0; i < policy->count; i++)
-        if (send_rule(way, policy, i, err) < 0)
+        if (send_rule(route, policy, i, err) < 0)
             return -1;
     return 0;
 }

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_records(struct way_use *use, const struct way_story *fresh)
+static void add_records(struct route_usage *use, const struct connection_log *fresh)
 {
-    struct way_story *story = &use->story;
-    size_t room = WAY_USE_ROWS - story->count;
+    struct connection_log *story = &use->story;
+    size_t room = ROUTE_USAGE_ROWS - story->count;
     size_t count = fresh->count < room ? fresh->count : room;
     if (!story->records || !fresh->records) /* memory was missing: they are counted */
         count = 0;
@@ -21,63 +21,63 @@ static void add_records(struct way_use *use, const struct way_story *fresh)
         story->failure = fresh->failure;
 }
 
-static void take(const struct session *session, struct way_use *use)
+static void take(const struct session *session, struct route_usage *use)
 {
-    struct way_story fresh;
-    if (!session->way)
+    struct connection_log fresh;
+    if (!session->route)
         return;
-    way_tell(session->way, use->seen, &fresh);
-    size_t all = way_record_count(session->way);
+    egress_route_tell(session->route, use->seen, &fresh);
+    size_t all = egress_route_record_count(session->route);
     uint64_t unlisted = fresh.unlisted;
     if (!fresh.records && all > use->seen)
         unlisted -= all - use->seen; /* memory was missing: they are counted, once */
     add_records(use, &fresh);
     use->seen = all;
     use->unlisted_seen = unlisted;
-    way_story_done(&fresh);
+    connection_log_done(&fresh);
 }
 
-void way_use_begin(struct session *session, struct way_use *use)
+void route_usage_begin(struct session *session, struct route_usage *use)
 {
-    struct way_story past = { 0 };
-    if (session->way) {
-        way_tell(session->way, way_record_count(session->way), &past);
-        use->story.records = calloc(WAY_USE_ROWS, sizeof *use->story.records);
+    struct connection_log lost_runs = { 0 };
+    if (session->route) {
+        egress_route_tell(session->route, egress_route_record_count(session->route), &lost_runs);
+        use->story.records = calloc(ROUTE_USAGE_ROWS, sizeof *use->story.records);
     }
-    use->seen = session->way ? way_record_count(session->way) : 0;
-    use->unlisted_seen = past.unlisted;
-    use->next = session->way_uses;
-    session->way_uses = use;
+    use->seen = session->route ? egress_route_record_count(session->route) : 0;
+    use->unlisted_seen = lost_runs.unlisted;
+    use->next = session->route_usages;
+    session->route_usages = use;
 }
 
-bool way_use_ask(struct session *session, struct way_use *use)
+bool route_usage_ask(struct session *session, struct route_usage *use)
 {
-    if (!session->way || session->state == SESSION_ENDED)
+    if (!session->route || session->state == SESSION_ENDED)
         return false;
-    use->ask = ++session->way_asks;
-    way_ask(session->way);
+    use->ask = ++session->egress_route_asks;
+    egress_route_ask(session->route);
     return use->ask != 0;
 }
 
-void way_use_end(struct session *session, struct way_use *use)
+void route_usage_end(struct session *session, struct route_usage *use)
 {
     take(session, use);
     use->ask = 0;
-    for (struct way_use **at = &session->way_uses; *at; at = &(*at)->next)
+    for (struct route_usage **at = &session->route_usages; *at; at = &(*at)->next)
         if (*at == use) {
             *at = use->next;
             return;
         }
 }
 
-void way_use_done(struct way_use *use)
+void route_usage_done(struct route_usage *use)
 {
-    way_story_done(&use->story);
+    connection_log_done(&use->story);
 }
 
-void way_uses_take(struct session *session)
+void route_usages_take(struct session *session)
 {
-    for (struct way_use *use = session->way_uses; use; use = use->next) {
+    for (struct route_usage *use = session->route_usages; use; use = use->next) {
         take(session, use);
         use->seen = 0;
         use->unlisted_seen = 0;
@@ -85,26 +85,26 @@ void way_uses_take(struct session *session)
 }
 
 /* Who is told ends its use. */
-static struct way_use *next_answered(const struct session *session)
+static struct route_usage *next_answered(const struct session *session)
 {
-    struct way_use *use = session->way_uses;
-    while (use && (use->ask == 0 || use->ask > session->way_answers))
+    struct route_usage *use = session->route_usages;
+    while (use && (use->ask == 0 || use->ask > session->egress_route_answers))
         use = use->next;
     return use;
 }
 
-void way_uses_answer(struct session *session)
+void route_usages_answer(struct session *session)
 {
-    struct way_use *use;
+    struct route_usage *use;
     while ((use = next_answered(session))) {
         use->ask = 0;
         use->told(use->context);
     }
 }
 
-void way_uses_leave(struct session *session)
+void route_usages_leave(struct session *session)
 {
-    way_uses_take(session);
-    session->way_answers = session->way_asks;
-    way_uses_answer(session);
+    route_usages_take(session);
+    session->egress_route_answers = session->egress_route_asks;
+    route_usages_answer(session);
 }

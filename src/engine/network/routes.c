@@ -9,94 +9,95 @@
 
 enum { REOPEN_MS = 20 };
 
-void way_unlink(struct way *way)
+void egress_route_unlink(struct egress_route *route)
 {
-    for (struct way **place = &way->network->ways; *place; place = &(*place)->next)
-        if (*place == way) {
-            *place = way->next;
+    for (struct egress_route **place = &route->network->egress_routes; *place;
+         place = &(*place)->next)
+        if (*place == route) {
+            *place = route->next;
             break;
         }
-    way->network = NULL;
+    route->network = NULL;
 }
 
-bool way_is_reopened(const struct way *way)
+bool egress_route_is_reopened(const struct egress_route *route)
 {
-    return way->kept.order.rules && !way->is_freed && !way->is_ending;
+    return route->kept.order.rules && !route->is_freed && !route->is_ending;
 }
 
-static void close_sockets(struct way_sockets *sockets)
+static void close_sockets(struct egress_route_sockets *sockets)
 {
     for (unsigned i = 0; i < sockets->count; i++)
         (void) close(sockets->list[i]);
     sockets->count = 0;
 }
 
-static void destroy(struct way *way)
+static void destroy(struct egress_route *route)
 {
-    close_sockets(&way->kept.sockets);
-    free(way->records);
-    free(way->certificate);
-    free(way);
+    close_sockets(&route->kept.sockets);
+    free(route->records);
+    free(route->certificate);
+    free(route);
 }
 
-void way_answer(struct way *way, unsigned count)
+void egress_route_answer(struct egress_route *route, unsigned count)
 {
-    way->questions -= count;
-    way->asked = 0;
-    for (; count > 0 && !way->is_freed; count--)
-        way->kept.told(way->kept.context);
+    route->questions -= count;
+    route->asked = 0;
+    for (; count > 0 && !route->is_freed; count--)
+        route->kept.told(route->kept.context);
 }
 
-void way_conclude(struct way *way)
+void egress_route_conclude(struct egress_route *route)
 {
-    if (way->is_freed)
-        destroy(way);
-    else if (way->is_ending)
-        way->ended(way->context);
+    if (route->is_freed)
+        destroy(route);
+    else if (route->is_ending)
+        route->ended(route->context);
 }
 
-void way_shut(struct way *way, const char *why)
+void egress_route_shut(struct egress_route *route, const char *why)
 {
-    way->is_shut = true;
-    way->failure = why;
-    way_answer(way, way->questions);
+    route->is_shut = true;
+    route->failure = why;
+    egress_route_answer(route, route->questions);
 }
 
-void way_lose(struct way *way, const char *why)
+void egress_route_lose(struct egress_route *route, const char *why)
 {
-    way_shut(way, why);
-    close_sockets(&way->kept.sockets); /* nobody is going to accept there */
-    way_unlink(way);
-    way_certified *certified = way->is_freed ? NULL : way->certified;
-    way->certified = NULL;
+    egress_route_shut(route, why);
+    close_sockets(&route->kept.sockets); /* nobody is going to accept there */
+    egress_route_unlink(route);
+    egress_route_certified *certified = route->is_freed ? NULL : route->certified;
+    route->certified = NULL;
     if (certified)
-        certified(way->certified_context, NULL); /* it is known that nothing comes */
-    way_conclude(way);
+        certified(route->certified_context, NULL); /* it is known that nothing comes */
+    egress_route_conclude(route);
 }
 
 /* The pieces come one after the other, and nothing else lies between them. */
-int way_hear_authority(struct way *way, const struct egress_authority *piece)
+int egress_route_hear_authority(struct egress_route *route, const struct egress_authority *piece)
 {
-    if (piece->size > sizeof piece->text || piece->whole >= EGRESS_AUTHORITY_MOST ||
+    if (piece->size > sizeof piece->text || piece->whole >= EGRESS_AUTHORITY_MAX ||
         piece->from + piece->size > piece->whole ||
-        (piece->from != 0 && piece->from != way->certificate_size))
+        (piece->from != 0 && piece->from != route->certificate_size))
         return -1;
-    if (!way->certificate)
-        way->certificate = malloc(EGRESS_AUTHORITY_MOST);
-    if (!way->certificate)
+    if (!route->certificate)
+        route->certificate = malloc(EGRESS_AUTHORITY_MAX);
+    if (!route->certificate)
         return 0; /* the sandbox waits in vain, and is told so by its clock */
-    memcpy(way->certificate + piece->from, piece->text, piece->size);
-    way->certificate_size = (size_t) piece->from + piece->size;
-    if (way->certificate_size < piece->whole)
+    memcpy(route->certificate + piece->from, piece->text, piece->size);
+    route->certificate_size = (size_t) piece->from + piece->size;
+    if (route->certificate_size < piece->whole)
         return 0;
-    way->certificate[way->certificate_size] = '\0';
-    if (strlen(way->certificate) != way->certificate_size)
+    route->certificate[route->certificate_size] = '\0';
+    if (strlen(route->certificate) != route->certificate_size)
         return -1;
-    way_certified *certified = way->is_freed ? NULL : way->certified;
-    if (!way->kept.order.rules)
-        way->certified = NULL; /* once */
+    egress_route_certified *certified = route->is_freed ? NULL : route->certified;
+    if (!route->kept.order.rules)
+        route->certified = NULL; /* once */
     if (certified)
-        certified(way->certified_context, way->certificate);
+        certified(route->certified_context, route->certificate);
     return 0;
 }
 
@@ -104,44 +105,44 @@ int way_hear_authority(struct way *way, const struct egress_authority *piece)
  */
 
 /* Of an amount that the policy allows, 0 for any. */
-static uint64_t left_of(uint64_t most, uint64_t used)
+static uint64_t left_of(uint64_t max, uint64_t used)
 {
-    if (most == 0)
+    if (max == 0)
         return UINT64_MAX;
-    return used < most ? most - used : 0;
+    return used < max ? max - used : 0;
 }
 
-static int send_terms(const struct way *way, const struct network_policy *policy,
-                      const struct way_sockets *sockets, error *err)
+static int send_terms(const struct egress_route *route, const struct network_policy *policy,
+                      const struct egress_route_sockets *sockets, error *err)
 {
     struct egress_open terms = {
-        .channel = way->channel,
+        .channel = route->channel,
         .rules = policy->count,
         .endpoints = policy->endpoint_count,
-        .life_s = way->life_s,
-        .connections_most = policy->connections,
-        .sent_most = left_of(policy->sent, way->used.sent),
-        .received_most = left_of(policy->received, way->used.received),
+        .life_s = route->life_s,
+        .connections_max = policy->connections,
+        .sent_max = left_of(policy->sent, route->used.sent),
+        .received_max = left_of(policy->received, route->used.received),
     };
     terms.port_count = (uint16_t) network_policy_ports(policy, terms.ports);
     if (sockets->count != (unsigned) EGRESS_LISTEN_PORT + terms.port_count)
         return fail(err, ERR_PROTOCOL, "the sandbox came with %u sockets for its way out",
                     sockets->count);
-    return packet_send(way->network->socket, EGRESS_OPEN, &terms, sizeof terms, sockets->list,
+    return packet_send(route->network->socket, EGRESS_OPEN, &terms, sizeof terms, sockets->list,
                        sockets->count, err);
 }
 
-static int send_all(struct way *way, const struct network_policy *policy,
-                    const struct way_sockets *sockets, error *err)
+static int send_all(struct egress_route *route, const struct network_policy *policy,
+                    const struct egress_route_sockets *sockets, error *err)
 {
-    way->channel = ++way->network->last_channel;
-    if (way_send_rules(way, policy, err) < 0)
+    route->channel = ++route->network->last_channel;
+    if (egress_route_send_rules(route, policy, err) < 0)
         return -1;
-    return send_terms(way, policy, sockets, err);
+    return send_terms(route, policy, sockets, err);
 }
 
-static int open_channel(struct network *network, const struct way_terms *terms,
-                        struct way **ret_way, error *err)
+static int open_channel(struct network *network, const struct egress_route_terms *terms,
+                        struct egress_route **ret_way, error *err)
 {
     if (!network || !network->is_up)
         return fail(err, ERR_UNAVAILABLE,
@@ -149,34 +150,34 @@ static int open_channel(struct network *network, const struct way_terms *terms,
                         ? "glovebox-egress is not there at the moment; try again"
                         : "the policy lets something out, which needs glovebox serve; start it, "
                           "or choose a policy with network: none");
-    struct way *way = calloc(1, sizeof *way);
-    if (!way)
+    struct egress_route *route = calloc(1, sizeof *route);
+    if (!route)
         return fail(err, ERR_SYSTEM, "no memory for a way out");
-    way->network = network;
-    const struct way_order *order = &terms->order;
-    way->life_s = terms->life_s;
-    way->used = terms->used;
+    route->network = network;
+    const struct egress_route_order *order = &terms->order;
+    route->life_s = terms->life_s;
+    route->used = terms->used;
     if (network_policy_intercepts(order->rules)) {
-        way->certified = terms->certified;
-        way->certified_context = terms->context;
+        route->certified = terms->certified;
+        route->certified_context = terms->context;
     }
-    way->source.account = order->account;
-    (void) snprintf(way->source.id, sizeof way->source.id, "%s", order->id);
-    traffic_source_init(network->traffic, order->policy, order->rules, &way->source);
-    if (send_all(way, order->rules, &terms->sockets, err) < 0) {
-        free(way);
+    route->source.account = order->account;
+    (void) snprintf(route->source.id, sizeof route->source.id, "%s", order->id);
+    traffic_source_init(network->traffic, order->policy, order->rules, &route->source);
+    if (send_all(route, order->rules, &terms->sockets, err) < 0) {
+        free(route);
         return under(err, "open the way out");
     }
-    way->next = network->ways;
-    network->ways = way;
-    *ret_way = way;
+    route->next = network->egress_routes;
+    network->egress_routes = route;
+    *ret_way = route;
     return 0;
 }
 
-int way_open(struct network *network, const struct way_terms *terms, struct way **ret_way,
-             error *err)
+int egress_route_open(struct network *network, const struct egress_route_terms *terms,
+                      struct egress_route **ret_way, error *err)
 {
-    struct way_sockets ours = terms->sockets;
+    struct egress_route_sockets ours = terms->sockets;
     int done = open_channel(network, terms, ret_way, err);
     close_sockets(&ours);
     return done;
@@ -185,144 +186,145 @@ int way_open(struct network *network, const struct way_terms *terms, struct way 
 /* --- ways that are kept -------------------------------------------------------------------------
  */
 
-int way_keep(struct network *network, const struct way_terms *terms, struct way **ret_way,
-             error *err)
+int egress_route_keep(struct network *network, const struct egress_route_terms *terms,
+                      struct egress_route **ret_way, error *err)
 {
-    struct way_sockets ours = terms->sockets;
+    struct egress_route_sockets ours = terms->sockets;
     if (open_channel(network, terms, ret_way, err) < 0) {
         close_sockets(&ours);
         return -1;
     }
-    struct way *way = *ret_way;
-    way->kept = *terms;
+    struct egress_route *route = *ret_way;
+    route->kept = *terms;
     return 0;
 }
 
 static void on_reopen(uv_timer_t *timer)
 {
-    ways_reopen(timer->data);
+    egress_routes_reopen(timer->data);
 }
 
-void ways_reopen_later(struct network *network)
+void egress_routes_reopen_later(struct network *network)
 {
     (void) uv_timer_start(&network->reopen, on_reopen, REOPEN_MS, 0);
 }
 
 /* Many at once may be more than the socket takes. */
-void ways_reopen(struct network *network)
+void egress_routes_reopen(struct network *network)
 {
-    for (struct way *way = network->ways; way; way = way->next) {
+    for (struct egress_route *route = network->egress_routes; route; route = route->next) {
         error err;
-        if (!way->is_shut || !way_is_reopened(way))
+        if (!route->is_shut || !egress_route_is_reopened(route))
             continue;
-        if (send_all(way, way->kept.order.rules, &way->kept.sockets, &err) < 0) {
-            ways_reopen_later(network);
+        if (send_all(route, route->kept.order.rules, &route->kept.sockets, &err) < 0) {
+            egress_routes_reopen_later(network);
             return;
         }
-        way->is_shut = false;
+        route->is_shut = false;
     }
 }
 
-static int send_about(const struct way *way, enum egress_kind kind)
+static int send_about(const struct egress_route *route, enum egress_kind kind)
 {
-    struct egress_channel named = { .channel = way->channel };
+    struct egress_channel named = { .channel = route->channel };
     error unheard;
-    return packet_send(way->network->socket, kind, &named, sizeof named, NULL, 0, &unheard);
+    return packet_send(route->network->socket, kind, &named, sizeof named, NULL, 0, &unheard);
 }
 
-void way_send_question(struct way *way)
+void egress_route_send_question(struct egress_route *route)
 {
-    way->asked = way->questions;
-    if (send_about(way, EGRESS_TELL) < 0)
-        way_answer(way, way->questions);
+    route->asked = route->questions;
+    if (send_about(route, EGRESS_TELL) < 0)
+        egress_route_answer(route, route->questions);
 }
 
-void way_ask(struct way *way)
+void egress_route_ask(struct egress_route *route)
 {
-    way->questions++;
-    if (!way->network || way->is_shut)
-        way_answer(way, way->questions);
-    else if (way->asked == 0)
-        way_send_question(way);
+    route->questions++;
+    if (!route->network || route->is_shut)
+        egress_route_answer(route, route->questions);
+    else if (route->asked == 0)
+        egress_route_send_question(route);
 }
 
-void way_forget(struct way *way)
+void egress_route_forget(struct egress_route *route)
 {
-    free(way->records);
-    way->records = NULL;
-    way->count = way->room = 0;
-    way->unlisted = 0;
-    way->failure = way->network ? NULL : way->failure;
+    free(route->records);
+    route->records = NULL;
+    route->count = route->room = 0;
+    route->unlisted = 0;
+    route->failure = route->network ? NULL : route->failure;
 }
 
 /* --- the end of a way ---------------------------------------------------------------------------
  */
 
-void way_send_close(const struct way *way)
+void egress_route_send_close(const struct egress_route *route)
 {
-    (void) send_about(way, EGRESS_CLOSE);
+    (void) send_about(route, EGRESS_CLOSE);
 }
 
-void way_end(struct way *way, way_ended *ended, void *context)
+void egress_route_end(struct egress_route *route, egress_route_ended *ended, void *context)
 {
-    way->ended = ended;
-    way->context = context;
-    if (way->is_ending)
+    route->ended = ended;
+    route->context = context;
+    if (route->is_ending)
         return;
-    way->is_ending = true;
-    if (way->kept.order.rules)
-        way->certified = NULL;
-    if (way->network && way->is_shut) /* nobody is there who would answer */
-        way_unlink(way);
-    if (way->network)
-        way_send_close(way);
+    route->is_ending = true;
+    if (route->kept.order.rules)
+        route->certified = NULL;
+    if (route->network && route->is_shut) /* nobody is there who would answer */
+        egress_route_unlink(route);
+    if (route->network)
+        egress_route_send_close(route);
     else
         ended(context); /* glovebox-egress has ended it already */
 }
 
-struct way_bytes way_used(const struct way *way)
+struct egress_route_bytes route_used(const struct egress_route *route)
 {
-    return way->used;
+    return route->used;
 }
 
-void way_free(struct way *way)
+void egress_route_free(struct egress_route *route)
 {
-    if (!way)
+    if (!route)
         return;
-    if (!way->network) {
-        destroy(way);
+    if (!route->network) {
+        destroy(route);
         return;
     }
-    way->is_freed = true;
-    close_sockets(&way->kept.sockets);
-    if (!way->is_ending)
-        way_send_close(way);
+    route->is_freed = true;
+    close_sockets(&route->kept.sockets);
+    if (!route->is_ending)
+        egress_route_send_close(route);
 }
 
-bool way_has_ended(const struct way *way)
+bool egress_route_has_ended(const struct egress_route *route)
 {
-    return !way->network;
+    return !route->network;
 }
 
-size_t way_record_count(const struct way *way)
+size_t egress_route_record_count(const struct egress_route *route)
 {
-    return way->count;
+    return route->count;
 }
 
-void way_tell(const struct way *way, size_t told, struct way_story *ret_story)
+void egress_route_tell(const struct egress_route *route, size_t told,
+                       struct connection_log *ret_story)
 {
-    size_t count = way->count > told ? way->count - told : 0;
+    size_t count = route->count > told ? route->count - told : 0;
     struct egress_record *records = count > 0 ? calloc(count, sizeof *records) : NULL;
-    *ret_story = (struct way_story){ .records = records,
-                                     .count = records ? count : 0,
-                                     .unlisted = way->unlisted + (records ? 0 : count),
-                                     .failure = way->failure };
+    *ret_story = (struct connection_log){ .records = records,
+                                          .count = records ? count : 0,
+                                          .unlisted = route->unlisted + (records ? 0 : count),
+                                          .failure = route->failure };
     if (records)
-        memcpy(records, way->records + told, count * sizeof *records);
+        memcpy(records, route->records + told, count * sizeof *records);
 }
 
-void way_story_done(struct way_story *story)
+void connection_log_done(struct connection_log *story)
 {
     free(story->records);
-    *story = (struct way_story){ 0 };
+    *story = (struct connection_log){ 0 };
 }

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NO_RULE = UINT8_MAX, SERIES_MOST = 256 /* of one family of metrics */ };
+enum { NO_RULE = UINT8_MAX, SERIES_MAX = 256 /* of one family of metrics */ };
 
-_Static_assert((int) TRAFFIC_RULES_MOST < (int) NO_RULE, "a number of a rule is one byte");
+_Static_assert((int) TRAFFIC_RULES_MAX < (int) NO_RULE, "a number of a rule is one byte");
 
 /* --- counts -------------------------------------------------------------------------------------
  */
@@ -27,7 +27,7 @@ static struct traffic_policy *find_policy(const struct traffic *traffic, const c
 static struct traffic_policy *need_policy(struct traffic *traffic, const char *name)
 {
     struct traffic_policy *policy = find_policy(traffic, name);
-    if (policy || traffic->policy_count == TRAFFIC_POLICIES_MOST)
+    if (policy || traffic->policy_count == TRAFFIC_POLICIES_MAX)
         return policy;
     policy = calloc(1, sizeof *policy);
     if (!policy)
@@ -52,7 +52,7 @@ static unsigned need_rule(struct traffic_policy *policy, const struct network_ru
     char text[NETWORK_RULE_TEXT];
     network_rule_write(rule, text);
     unsigned number = find_rule(policy, text);
-    if (number != NO_RULE || policy->count == TRAFFIC_RULES_MOST)
+    if (number != NO_RULE || policy->count == TRAFFIC_RULES_MAX)
         return number;
     struct traffic_rule *place = &policy->rules[policy->count];
     memcpy(place->text, text, strlen(text) + 1);
@@ -62,7 +62,7 @@ static unsigned need_rule(struct traffic_policy *policy, const struct network_ru
 void traffic_source_init(struct traffic *traffic, const struct policy *policy,
                          const struct network_policy *rules, struct traffic_source *source)
 {
-    const struct network_policy *whole = &policy->way;
+    const struct network_policy *whole = &policy->route;
     source->policy = need_policy(traffic, policy->name);
     memset(source->rules, NO_RULE, sizeof source->rules);
     for (unsigned i = 0; source->policy && i < rules->count; i++) {
@@ -75,7 +75,7 @@ void traffic_source_init(struct traffic *traffic, const struct policy *policy,
 static struct traffic_rule *rule_of(const struct traffic_source *source,
                                     const struct egress_record *record)
 {
-    unsigned number = record->label < NETWORK_RULES_MOST ? source->rules[record->label] : NO_RULE;
+    unsigned number = record->label < NETWORK_RULES_MAX ? source->rules[record->label] : NO_RULE;
     return source->policy && number != NO_RULE ? &source->policy->rules[number] : NULL;
 }
 
@@ -244,7 +244,7 @@ static void write_family(const struct traffic *traffic, enum metric metric,
     unsigned series = 0;
     metric_write_head(metric, out);
     for (const struct traffic_policy *policy = traffic->policies; policy; policy = policy->next)
-        for (unsigned i = 0; i < policy->count && series < SERIES_MOST; i++, series++)
+        for (unsigned i = 0; i < policy->count && series < SERIES_MAX; i++, series++)
             bytes_print(out, "%s{policy=\"%s\",rule=\"%s\"} %" PRIu64 "\n", metric_name(metric),
                         policy->name, policy->rules[i].text, value_of(&policy->rules[i]));
 }

@@ -14,10 +14,10 @@
 struct account;
 
 enum {
-    TRAFFIC_KEPT = 512,          /* connections */
-    TRAFFIC_POLICIES_MOST = 256, /* that were used, by name */
-    TRAFFIC_RULES_MOST = 32,     /* of one of them: its rules, and those it had before */
-    TRAFFIC_SOURCE_SIZE = 40,    /* of the id of a run or session */
+    TRAFFIC_KEPT = 512,         /* connections */
+    TRAFFIC_POLICIES_MAX = 256, /* that were used, by name */
+    TRAFFIC_RULES_MAX = 32,     /* of one of them: its rules, and those it had before */
+    TRAFFIC_SOURCE_SIZE = 40,   /* of the id of a run or session */
 };
 
 struct traffic_rule {
@@ -31,7 +31,7 @@ struct traffic_rule {
 struct traffic_policy {
     char name[POLICY_NAME_SIZE];
     unsigned count;
-    struct traffic_rule rules[TRAFFIC_RULES_MOST];
+    struct traffic_rule rules[TRAFFIC_RULES_MAX];
     uint64_t refused; /* what no rule allowed */
     int64_t last_refused_ms;
     struct traffic_policy *next;
@@ -42,7 +42,7 @@ struct traffic_source {
     char id[TRAFFIC_SOURCE_SIZE];
     const struct account *account;
     struct traffic_policy *policy; /* NULL: too many */
-    uint8_t rules[NETWORK_RULES_MOST];
+    uint8_t rules[NETWORK_RULES_MAX];
 };
 
 enum traffic_kind { TRAFFIC_BEGUN, TRAFFIC_ENDED, TRAFFIC_REFUSED };

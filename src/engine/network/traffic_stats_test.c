@@ -14,19 +14,19 @@ static struct account account;
 
 static void add_rule(const char *host)
 {
-    struct network_rule *rule = &policy.way.rules[policy.way.count++];
+    struct network_rule *rule = &policy.route.rules[policy.route.count++];
     *rule = (struct network_rule){ .port_count = 1, .ports = { 443 } };
     (void) snprintf(rule->host, sizeof rule->host, "%s", host);
 }
 
 static void prepare(struct traffic *traffic, struct traffic_source *source)
 {
-    policy.way.count = 0;
+    policy.route.count = 0;
     (void) snprintf(policy.name, sizeof policy.name, "web");
     add_rule("a.example.org");
     add_rule("b.example.org");
     *source = (struct traffic_source){ .id = "run_1", .account = &account };
-    traffic_source_init(traffic, &policy, &policy.way, source);
+    traffic_source_init(traffic, &policy, &policy.route, source);
 }
 
 static struct egress_record record_of(uint16_t label, uint16_t reason, uint64_t bytes)
@@ -94,7 +94,8 @@ TEST(each_rule_counts_what_it_allowed)
         struct egress_record record = record_of(fact->label, fact->reason, fact->bytes);
         traffic_note(&traffic, &source, &record, fact->is_over);
     }
-    left.rules[0] = policy.way.rules[1]; /* what a request has left is counted where it came from */
+    left.rules[0] =
+        policy.route.rules[1]; /* what a request has left is counted where it came from */
     left.rules[0].origin = 1;
     (void) snprintf(left.rules[0].path, sizeof left.rules[0].path, "/x");
     traffic_source_init(&traffic, &policy, &left, &narrowed);
@@ -158,21 +159,21 @@ TEST(edited_policies_and_new_names_have_bounds)
     struct traffic_source source;
     char name[32];
     prepare(&traffic, &source);
-    for (unsigned i = 0; i < 2 * TRAFFIC_RULES_MOST; i++) {
-        policy.way.count = 0;
+    for (unsigned i = 0; i < 2 * TRAFFIC_RULES_MAX; i++) {
+        policy.route.count = 0;
         (void) snprintf(name, sizeof name, "n%u.example.org", i);
         add_rule(name);
-        traffic_source_init(&traffic, &policy, &policy.way, &source);
+        traffic_source_init(&traffic, &policy, &policy.route, &source);
     }
-    expect(source.policy->count == TRAFFIC_RULES_MOST, "%u", source.policy->count);
+    expect(source.policy->count == TRAFFIC_RULES_MAX, "%u", source.policy->count);
     struct egress_record record = record_of(0, EGRESS_ALLOWED, 1);
     traffic_note(&traffic, &source, &record, true); /* of a rule that has no place */
-    for (unsigned i = 0; i < TRAFFIC_POLICIES_MOST + 5; i++) {
+    for (unsigned i = 0; i < TRAFFIC_POLICIES_MAX + 5; i++) {
         (void) snprintf(policy.name, sizeof policy.name, "p%u", i);
-        traffic_source_init(&traffic, &policy, &policy.way, &source);
+        traffic_source_init(&traffic, &policy, &policy.route, &source);
         traffic_note(&traffic, &source, &record, true);
     }
-    expect(traffic.policy_count == TRAFFIC_POLICIES_MOST && !source.policy, "%u",
+    expect(traffic.policy_count == TRAFFIC_POLICIES_MAX && !source.policy, "%u",
            traffic.policy_count);
     struct bytes text = { 0 };
     traffic_write_metrics(&traffic, &text);

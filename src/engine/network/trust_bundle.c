@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-enum { TRUSTED_MOST = 4 << 20 };
+enum { TRUSTED_MAX = 4 << 20 };
 
 int certificates_write(const struct template *template, const char *own, struct bytes *out,
                        error *err)
@@ -11,7 +11,7 @@ int certificates_write(const struct template *template, const char *own, struct 
     static char piece[65536];
     ssize_t got;
     bytes_add_text(out, own);
-    for (off_t at = 0; template->trusted >= 0 && at < TRUSTED_MOST; at += got) {
+    for (off_t at = 0; template->trusted >= 0 && at < TRUSTED_MAX; at += got) {
         got = pread(template->trusted, piece, sizeof piece, at);
         if (got <= 0)
             break;

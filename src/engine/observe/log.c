@@ -14,7 +14,7 @@
 /* Of a line in JSON, before the bracket that closes it. */
 enum { ROOM = 1020 };
 
-static enum log_level most = LOG_NOTICE;
+static enum log_level max = LOG_NOTICE;
 static bool is_json;
 
 struct line {
@@ -112,7 +112,7 @@ void log_as_json(bool wanted)
 
 void log_until(enum log_level level)
 {
-    most = level;
+    max = level;
 }
 
 static void begin_line(struct line *line, enum log_level level, const char *event)
@@ -131,13 +131,13 @@ static void end_line(struct line *line)
 {
     put_text(line, is_json ? "}" : "");
     line->text[line->size++] = '\n';
-    log_out(line->text, line->size);
+    log_writer(line->text, line->size);
 }
 
 /* The reader of stderr took nothing for so long that lines are missing here. */
 static void tell_dropped(void)
 {
-    uint64_t count = log_out_take_dropped();
+    uint64_t count = log_writer_take_dropped();
     if (count == 0)
         return;
     struct line line = { 0 };
@@ -149,10 +149,10 @@ static void tell_dropped(void)
 
 void log_fields(enum log_level level, const char *event, const struct log_field *fields)
 {
-    if (level > most)
+    if (level > max)
         return;
     struct line line = { 0 };
-    log_out_flush();
+    log_writer_flush();
     tell_dropped();
     begin_line(&line, level, event);
     for (const struct log_field *field = fields; field->name; field++) {

@@ -16,11 +16,11 @@ enum { LAST_MOMENT_MS = 200 };
 
 static int own = -1; /* stderr, opened once more */
 static bool is_socket;
-static char waiting[LOG_WAITING_MOST];
+static char waiting[LOG_WAITING_MAX];
 static size_t size_waiting;
 static uint64_t dropped;
 
-void log_out_open(void)
+void log_writer_open(void)
 {
     struct stat status;
     if (fstat(STDERR_FILENO, &status) < 0)
@@ -61,7 +61,7 @@ static void forget_first(size_t size)
     memmove(waiting, waiting + size, size_waiting);
 }
 
-void log_out_flush(void)
+void log_writer_flush(void)
 {
     while (size_waiting > 0) {
         ssize_t wrote = write_now(waiting, next_size());
@@ -75,10 +75,10 @@ void log_out_flush(void)
     }
 }
 
-void log_out(const char *line, size_t size)
+void log_writer(const char *line, size_t size)
 {
     ssize_t wrote = 0;
-    log_out_flush();
+    log_writer_flush();
     if (size_waiting == 0)
         wrote = write_now(line, size);
     if (wrote == (ssize_t) size || (wrote < 0 && errno != EAGAIN && errno != EINTR))
@@ -96,17 +96,17 @@ void log_out(const char *line, size_t size)
     size_waiting += size;
 }
 
-uint64_t log_out_take_dropped(void)
+uint64_t log_writer_take_dropped(void)
 {
     uint64_t count = size_waiting < sizeof waiting / 2 ? dropped : 0;
     dropped -= count;
     return count;
 }
 
-void log_out_close(void)
+void log_writer_close(void)
 {
     struct pollfd ready = { .fd = own >= 0 ? own : STDERR_FILENO, .events = POLLOUT };
-    log_out_flush();
+    log_writer_flush();
     if (size_waiting > 0 && poll(&ready, 1, LAST_MOMENT_MS) == 1)
-        log_out_flush();
+        log_writer_flush();
 }

@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LOG_WAITING_MOST = 64 * 1024 };
+enum { LOG_WAITING_MAX = 64 * 1024 };
 
-void log_out_open(void);  /* before the daemon's filter; without it stderr is asked each time */
-void log_out_close(void); /* what waits has a moment more to go */
+void log_writer_open(void);  /* before the daemon's filter; without it stderr is asked each time */
+void log_writer_close(void); /* what waits has a moment more to go */
 
-void log_out(const char *line, size_t size); /* one line, with its newline, of at most 1 KiB */
-void log_out_flush(void);
+void log_writer(const char *line, size_t size); /* one line, with its newline, of at most 1 KiB */
+void log_writer_flush(void);
 
 /* Lines that were dropped, once there is room to say so; forgets them. */
-uint64_t log_out_take_dropped(void);
+uint64_t log_writer_take_dropped(void);

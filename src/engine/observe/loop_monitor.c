@@ -106,7 +106,7 @@ void loop_turn_ends(int64_t now)
 static void on_prepare(uv_prepare_t *handle)
 {
     (void) handle;
-    log_out_flush();
+    log_writer_flush();
     loop_turn_ends(now_us());
 }
 
@@ -117,7 +117,7 @@ static void on_check(uv_check_t *handle)
     say(CAUSE_TIMER, NULL);
 }
 
-void loop_watch_open(uv_loop_t *loop)
+void loop_monitor_open(uv_loop_t *loop)
 {
     (void) uv_prepare_init(loop, &prepare);
     (void) uv_check_init(loop, &check);
@@ -127,7 +127,7 @@ void loop_watch_open(uv_loop_t *loop)
     uv_unref((uv_handle_t *) &check);
 }
 
-void loop_watch_close(void)
+void loop_monitor_close(void)
 {
     is_closed = true;
     uv_close((uv_handle_t *) &prepare, NULL);

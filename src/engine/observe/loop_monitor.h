@@ -35,8 +35,8 @@ uint64_t loop_turn_number(void);
 
 /* Before every other handle of the loop: the turn is over when all others have had theirs (libuv
  * calls who began last first). */
-void loop_watch_open(uv_loop_t *loop);
-void loop_watch_close(void);
+void loop_monitor_open(uv_loop_t *loop);
+void loop_monitor_close(void);
 
 /* The end of a turn, at a moment. For tests, and for the handles above. */
 void loop_turn_ends(int64_t now_us);

@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { LABELS_MOST = 40, BUCKETS = 16 };
+enum { LABELS_MAX = 40, BUCKETS = 16 };
 
 enum kind { COUNTER, TIME, GAUGE, HISTOGRAM };
 
@@ -86,9 +86,9 @@ static const char *word_of_told(unsigned index)
 
 static const char *word_of_verdict(unsigned index)
 {
-    static const char *const words[] = {
-        [GATE_ERROR] = "error", [GATE_FAILED] = "failed", [GATE_PASSED] = "passed"
-    };
+    static const char *const words[] = { [OUTPUT_CHECK_ERROR] = "error",
+                                         [OUTPUT_CHECK_FAILED] = "failed",
+                                         [OUTPUT_CHECK_PASSED] = "passed" };
     return words[index];
 }
 
@@ -125,15 +125,15 @@ static const struct labels {
     [REASON] = { "reason", EGRESS_REASONS,  word_of_reason },
     [DIRECTION] = { "direction", 2,         word_of_direction },
     [TOLD]   = { "end",    NOTIFY_ENDS,     word_of_told },
-    [VERDICT] = { "verdict", GATE_VERDICTS, word_of_verdict },
+    [VERDICT] = { "verdict", OUTPUT_CHECK_VERDICTS, word_of_verdict },
     [CAUSE]  = { "cause", LOOP_CAUSES,      loop_cause_name },
     [RULE]   = { "rule",   1,               NULL }, /* counted by traffic_stats.c */
     [POLICY_LIMIT] = { "policy", 1,         NULL }, /* counted by metrics_limits.c */
     /* clang-format on */
 };
 
-_Static_assert((int) EGRESS_REASONS <= (int) LABELS_MOST && (int) LIMITS <= (int) LABELS_MOST &&
-                   (int) RUN_STATUSES <= (int) LABELS_MOST,
+_Static_assert((int) EGRESS_REASONS <= (int) LABELS_MAX && (int) LIMITS <= (int) LABELS_MAX &&
+                   (int) RUN_STATUSES <= (int) LABELS_MAX,
                "every word of a label has its place");
 
 /* --- families -----------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ static struct cell {
     uint64_t value; /* of a histogram: how many were observed */
     uint64_t sum_us;
     uint64_t buckets[BUCKETS]; /* each counts only its own */
-} cells[METRICS][LABELS_MOST];
+} cells[METRICS][LABELS_MAX];
 
 static struct cell *cell_of(enum metric metric, unsigned label)
 {

@@ -12,7 +12,7 @@
 static struct row {
     char policy[POLICY_NAME_SIZE];
     uint64_t hits[LIMITS], ends[LIMITS];
-} table[POLICY_LIST_MOST];
+} table[POLICY_LIST_MAX];
 static size_t count;
 
 static struct row *row_of(const char *policy)
@@ -20,7 +20,7 @@ static struct row *row_of(const char *policy)
     for (size_t i = 0; i < count; i++)
         if (strcmp(table[i].policy, policy) == 0)
             return &table[i];
-    if (count == POLICY_LIST_MOST)
+    if (count == POLICY_LIST_MAX)
         return NULL; /* after many reloads with other names; glovebox_limit_hits_total counts on */
     (void) snprintf(table[count].policy, sizeof table[count].policy, "%s", policy);
     return &table[count++];

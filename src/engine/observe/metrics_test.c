@@ -14,7 +14,7 @@ TEST(numbers_stand_where_their_labels_say)
         "# TYPE glovebox_runs_total counter\n",
         "\nglovebox_runs_total{status=\"limit\"} 3\n",
         "\nglovebox_runs_total{status=\"ok\"} 0\n",
-        "\nglovebox_parked 7\n",
+        "\nglovebox_pool_idle 7\n",
         "# TYPE glovebox_cpu_seconds_total counter\nglovebox_cpu_seconds_total 1.500002\n",
         "\nglovebox_queue_seconds_bucket{le=\"0.0005\"} 1\n",
         "\nglovebox_queue_seconds_bucket{le=\"0.0010\"} 2\n", /* they add up */
@@ -26,7 +26,7 @@ TEST(numbers_stand_where_their_labels_say)
         "\nglovebox_http_requests_total{class=\"5xx\"} 2\n",
     };
     metric_add(METRIC_RUNS, RUN_LIMIT, 3);
-    metric_set(METRIC_PARKED, 0, 7);
+    metric_set(METRIC_IDLE, 0, 7);
     metric_add(METRIC_CPU_TIME, 0, 1500000);
     metric_add(METRIC_CPU_TIME, 0, 2);
     metric_observe(METRIC_QUEUE_TIME, 0, 100);

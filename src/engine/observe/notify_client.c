@@ -21,10 +21,10 @@
 
 enum {
     PACKETS_A_TURN = 64,
-    UNDER_WAY_MOST = 512, /* more than glovebox-notify and the socket to it hold */
+    UNDER_WAY_MAX = 512, /* more than glovebox-notify and the socket to it hold */
 };
 
-struct notices {
+struct notify_client {
     int socket;
     uv_poll_t poll;
     bool has_webhook;
@@ -65,22 +65,23 @@ static void note_ours(enum notify_place place, enum notify_end end, const char *
     note(&outcome);
 }
 
-static int take_hello(struct notices *notices, const struct packet *packet, error *err)
+static int take_hello(struct notify_client *notify_client, const struct packet *packet, error *err)
 {
     struct notify_hello hello;
-    for (; notices->was_up && notices->under_way > 0; notices->under_way--)
+    for (; notify_client->was_up && notify_client->under_way > 0; notify_client->under_way--)
         note_ours(NOTIFY_WEBHOOK, NOTIFY_LOST, "", "glovebox-notify ended with it");
-    notices->was_up = true;
-    notices->is_heard = notices->has_warned = false;
+    notify_client->was_up = true;
+    notify_client->is_heard = notify_client->has_warned = false;
     memcpy(&hello, packet->body, sizeof hello);
     if (hello.version != NOTIFY_VERSION)
         return fail(err, ERR_PROTOCOL, "glovebox-notify speaks version %u, this is %d",
                     hello.version, NOTIFY_VERSION);
-    notices->is_heard = true;
+    notify_client->is_heard = true;
     return 0;
 }
 
-static int take_outcome(struct notices *notices, const struct packet *packet, error *err)
+static int take_outcome(struct notify_client *notify_client, const struct packet *packet,
+                        error *err)
 {
     struct notify_outcome outcome;
     memcpy(&outcome, packet->body, sizeof outcome);
@@ -88,122 +89,124 @@ static int take_outcome(struct notices *notices, const struct packet *packet, er
         !memchr(outcome.id, '\0', sizeof outcome.id) ||
         !memchr(outcome.cause, '\0', sizeof outcome.cause))
         return fail(err, ERR_PROTOCOL, "glovebox-notify sent an outcome that is misshapen");
-    if (outcome.place == NOTIFY_WEBHOOK && outcome.end != NOTIFY_FAILED && notices->under_way > 0)
-        notices->under_way--;
+    if (outcome.place == NOTIFY_WEBHOOK && outcome.end != NOTIFY_FAILED &&
+        notify_client->under_way > 0)
+        notify_client->under_way--;
     note(&outcome);
     return 0;
 }
 
-static int take_packet(struct notices *notices, const struct packet *packet, error *err)
+static int take_packet(struct notify_client *notify_client, const struct packet *packet, error *err)
 {
     if (packet->kind == NOTIFY_HELLO && packet->size == sizeof(struct notify_hello))
-        return take_hello(notices, packet, err);
+        return take_hello(notify_client, packet, err);
     if (packet->kind == NOTIFY_OUTCOME && packet->size == sizeof(struct notify_outcome) &&
-        notices->is_heard)
-        return take_outcome(notices, packet, err);
+        notify_client->is_heard)
+        return take_outcome(notify_client, packet, err);
     return fail(err, ERR_PROTOCOL, "glovebox-notify sent message %u of %zu bytes", packet->kind,
                 packet->size);
 }
 
 /* `glovebox serve` keeps the other end and gives it to whoever it starts next: one who speaks
  * nonsense is no reason not to hear the next. */
-static void drop(struct notices *notices, const error *cause)
+static void drop(struct notify_client *notify_client, const error *cause)
 {
     metric_add(METRIC_NOTIFY_MISSHAPEN, 0, 1);
-    if (!notices->has_warned)
-        log_event(LOG_ERROR, "notify.unheard", TEXT("cause", cause->text));
-    notices->has_warned = true;
+    if (!notify_client->has_warned)
+        log_event(LOG_ERROR, "notify.failed", TEXT("cause", cause->text));
+    notify_client->has_warned = true;
 }
 
 /* An empty message reads as the end does. */
-static bool has_gone(const struct notices *notices)
+static bool has_gone(const struct notify_client *notify_client)
 {
-    struct pollfd end = { .fd = notices->socket, .events = POLLRDHUP };
+    struct pollfd end = { .fd = notify_client->socket, .events = POLLRDHUP };
     return poll(&end, 1, 0) > 0;
 }
 
 static void notify_speaks(uv_poll_t *poll, int status, int events)
 {
-    struct notices *notices = poll->data;
+    struct notify_client *notify_client = poll->data;
     (void) events;
     (void) loop_enter(CAUSE_NETWORK, NULL);
     for (unsigned i = 0; i < PACKETS_A_TURN; i++) {
         struct packet packet;
         error err = { 0 };
-        int came = status < 0 ? PACKET_CLOSED : packet_receive(notices->socket, &packet, &err);
+        int came =
+            status < 0 ? PACKET_CLOSED : packet_receive(notify_client->socket, &packet, &err);
         if (came == PACKET_NONE)
             return;
-        if (came == PACKET_CLOSED && (status < 0 || has_gone(notices))) {
-            log_event(LOG_ERROR, "notify.unheard", TEXT("cause", "its socket is closed"));
+        if (came == PACKET_CLOSED && (status < 0 || has_gone(notify_client))) {
+            log_event(LOG_ERROR, "notify.failed", TEXT("cause", "its socket is closed"));
             (void) uv_poll_stop(poll); /* for good: nobody holds the other end any more */
             return;
         }
         if (came == PACKET_CLOSED)
             (void) fail(&err, ERR_PROTOCOL, "glovebox-notify sent an empty message");
         if (came == PACKET_CAME) {
-            (void) take_packet(notices, &packet, &err);
+            (void) take_packet(notify_client, &packet, &err);
             packet_done(&packet);
         }
         if (err.code != ERR_NONE)
-            drop(notices, &err);
+            drop(notify_client, &err);
     }
 }
 
-int notices_open(uv_loop_t *loop, int socket, bool has_webhook, struct notices **ret_notices,
-                 error *err)
+int notify_client_open(uv_loop_t *loop, int socket, bool has_webhook,
+                       struct notify_client **ret_notices, error *err)
 {
-    struct notices *notices = calloc(1, sizeof *notices);
-    if (!notices)
+    struct notify_client *notify_client = calloc(1, sizeof *notify_client);
+    if (!notify_client)
         return fail(err, ERR_SYSTEM, "no memory for notices");
-    notices->socket = socket;
-    notices->has_webhook = has_webhook;
-    notices->poll.data = notices;
+    notify_client->socket = socket;
+    notify_client->has_webhook = has_webhook;
+    notify_client->poll.data = notify_client;
     if (fcntl(socket, F_SETFL, O_NONBLOCK) < 0 || fcntl(socket, F_SETFD, FD_CLOEXEC) < 0 ||
-        uv_poll_init(loop, &notices->poll, socket) < 0 ||
-        uv_poll_start(&notices->poll, UV_READABLE, notify_speaks) < 0) {
-        free(notices);
+        uv_poll_init(loop, &notify_client->poll, socket) < 0 ||
+        uv_poll_start(&notify_client->poll, UV_READABLE, notify_speaks) < 0) {
+        free(notify_client);
         return fail(err, ERR_SYSTEM, "watch the socket to glovebox-notify");
     }
-    uv_unref((uv_handle_t *) &notices->poll);
-    *ret_notices = notices;
+    uv_unref((uv_handle_t *) &notify_client->poll);
+    *ret_notices = notify_client;
     return 0;
 }
 
-void notices_leave(struct notices *notices)
+void notify_client_leave(struct notify_client *notify_client)
 {
-    if (notices)
-        uv_close((uv_handle_t *) &notices->poll, NULL);
+    if (notify_client)
+        uv_close((uv_handle_t *) &notify_client->poll, NULL);
 }
 
-void notices_close(struct notices *notices)
+void notify_client_close(struct notify_client *notify_client)
 {
-    if (!notices)
+    if (!notify_client)
         return;
-    (void) close(notices->socket);
-    free(notices);
+    (void) close(notify_client->socket);
+    free(notify_client);
 }
 
 /* --- telling ------------------------------------------------------------------------------------
  */
 
-static bool hand_over(const struct notices *notices, enum notify_kind kind,
+static bool hand_over(const struct notify_client *notify_client, enum notify_kind kind,
                       const struct notify_event *event, enum notify_place place)
 {
     error err;
-    if (packet_send(notices->socket, kind, event, sizeof *event, NULL, 0, &err) == 0)
+    if (packet_send(notify_client->socket, kind, event, sizeof *event, NULL, 0, &err) == 0)
         return true;
     note_ours(place, NOTIFY_DROPPED, event->id,
               err.os == EAGAIN ? "glovebox-notify does not keep up" : err.text);
     return false;
 }
 
-void notices_checkpoint(struct notices *notices, const char *text, size_t size)
+void notify_client_checkpoint(struct notify_client *notify_client, const char *text, size_t size)
 {
     struct notify_event event = { .size = (uint32_t) size };
-    if (!notices || size > sizeof event.body)
+    if (!notify_client || size > sizeof event.body)
         return;
     memcpy(event.body, text, size);
-    (void) hand_over(notices, NOTIFY_CHECKPOINT, &event, NOTIFY_WITNESS);
+    (void) hand_over(notify_client, NOTIFY_CHECKPOINT, &event, NOTIFY_WITNESS);
 }
 
 static void write_word(struct bytes *out, const char *key, const char *text)
@@ -242,11 +245,12 @@ static void write_approval(struct bytes *out, const char *word, const struct app
     json_close(out, '}');
 }
 
-void notices_approval(struct notices *notices, const char *word, const struct approval *approval)
+void notify_client_approval(struct notify_client *notify_client, const char *word,
+                            const struct approval *approval)
 {
     auto_bytes body = { 0 };
     struct notify_event packet = { 0 };
-    if (!notices || !notices->has_webhook)
+    if (!notify_client || !notify_client->has_webhook)
         return;
     /* The same for as long as the approval lives, so that whoever is told twice can tell. No full
      * stop may be in it, since that is what divides what is signed. */
@@ -259,7 +263,7 @@ void notices_approval(struct notices *notices, const char *word, const struct ap
     }
     memcpy(packet.body, body.data, body.size);
     packet.size = (uint32_t) body.size;
-    if (hand_over(notices, NOTIFY_EVENT, &packet, NOTIFY_WEBHOOK) &&
-        notices->under_way < UNDER_WAY_MOST)
-        notices->under_way++;
+    if (hand_over(notify_client, NOTIFY_EVENT, &packet, NOTIFY_WEBHOOK) &&
+        notify_client->under_way < UNDER_WAY_MAX)
+        notify_client->under_way++;
 }

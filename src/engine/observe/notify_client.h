@@ -11,18 +11,20 @@
 #include <stddef.h>
 #include <uv.h>
 
-struct notices;
+struct notify_client;
 struct approval;
 
 /* Takes `socket`. `has_webhook`: glovebox-notify was started with one. */
-int notices_open(uv_loop_t *loop, int socket, bool has_webhook, struct notices **ret_notices,
-                 error *err);
-void notices_leave(struct notices *notices); /* the loop ends; NULL: nothing */
-void notices_close(struct notices *notices); /* after the loop, and after the last checkpoint */
+int notify_client_open(uv_loop_t *loop, int socket, bool has_webhook,
+                       struct notify_client **ret_notices, error *err);
+void notify_client_leave(struct notify_client *notify_client); /* the loop ends; NULL: nothing */
+void notify_client_close(
+    struct notify_client *notify_client); /* after the loop, and after the last checkpoint */
 
 /* It was "requested", "decided" or has "expired"; the event's type is "approval." and that word.
  * `notices` NULL: nobody is told. */
-void notices_approval(struct notices *notices, const char *word, const struct approval *approval);
+void notify_client_approval(struct notify_client *notify_client, const char *word,
+                            const struct approval *approval);
 
 /* As the witness of a ledger: `notices` may be NULL. */
-void notices_checkpoint(struct notices *notices, const char *text, size_t size);
+void notify_client_checkpoint(struct notify_client *notify_client, const char *text, size_t size);

@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CPU_MS = 5000, WALL_MS = 20000, ANSWER_MOST = 256 * 1024 };
+enum { CPU_MS = 5000, WALL_MS = 20000, ANSWER_MAX = 256 * 1024 };
 
-struct aside {
+struct helper_run {
     struct run *outer; /* NULL: nobody waits any more */
     struct run *inner;
     struct run_listener listener;
-    aside_told *told;
+    helper_run_told *told;
     char *source;
 };
 
-void aside_policy_init(struct policy *policy, const char *name)
+void helper_run_policy_init(struct policy *policy, const char *name)
 {
     limits_init(&policy->limits);
     policy->limits.wall = WALL_MS; /* a busy machine is no hostile text */
@@ -26,7 +26,7 @@ void aside_policy_init(struct policy *policy, const char *name)
     policy->limits.processes = 64; /* node has a dozen threads, and runs itself once more */
     policy->limits.disk = UINT64_C(32) << 20;
     policy->limits.inodes = 256;
-    policy->limits.output = ANSWER_MOST;
+    policy->limits.output = ANSWER_MAX;
     policy->limits.artifacts = policy->limits.artifact_files = 0;
     policy->maximum = policy->limits;
     policy->network = POLICY_NETWORK_NONE;
@@ -36,22 +36,22 @@ void aside_policy_init(struct policy *policy, const char *name)
 /* --- what it has said ---------------------------------------------------------------------------
  */
 
-static void tell(struct run *outer, const struct run *inner, aside_told *told)
+static void tell(struct run *outer, const struct run *inner, helper_run_told *told)
 {
     char why[200] = "the checker said something that is no text";
-    char marker[OUTPUT_MARKER_MOST];
+    char marker[OUTPUT_MARKER_MAX];
     struct output_part parts[OUTPUT_PARTS];
     auto_bytes text = { 0 };
-    struct aside_answer answer = { .failure = why,
-                                   .took_ms = (inner->done_us - inner->submitted_us) / 1000,
-                                   .cpu_us = inner->counters.cpu_us };
+    struct helper_run_answer answer = { .failure = why,
+                                        .took_ms = (inner->done_us - inner->submitted_us) / 1000,
+                                        .cpu_us = inner->counters.cpu_us };
     if (inner->verdict.status != RUN_OK) {
         enum limit_id limit = inner->verdict.limit;
         (void) snprintf(why, sizeof why, "the checker ended with status %s%s%s",
                         outcome_status_name(inner->verdict.status), limit < LIMITS ? ": " : "",
                         limit < LIMITS ? limit_rows[limit].name : "");
     } else {
-        output_parts(&inner->harvest.output[0], "", marker, parts);
+        output_parts(&inner->collector.output[0], "", marker, parts);
         for (unsigned i = 0; i < OUTPUT_PARTS; i++)
             bytes_add(&text, parts[i].data, parts[i].size);
         bytes_add(&text, "", 1);
@@ -66,31 +66,32 @@ static void tell(struct run *outer, const struct run *inner, aside_told *told)
 /* --- its run ------------------------------------------------------------------------------------
  */
 
-static void aside_free(struct aside *aside)
+static void helper_run_free(struct helper_run *helper_run)
 {
-    if (aside->inner)
-        run_free(aside->inner);
-    free(aside->source);
-    free(aside);
+    if (helper_run->inner)
+        run_free(helper_run->inner);
+    free(helper_run->source);
+    free(helper_run);
 }
 
 /* Whoever is told may free what the files' contents lie in: all of them are in by now. */
 static void on_changed(void *context, struct run *inner)
 {
-    struct aside *aside = context;
+    struct helper_run *helper_run = context;
     if (inner->state != RUN_DONE)
         return;
-    if (aside->outer)
-        tell(aside->outer, inner, aside->told);
-    aside_free(aside);
+    if (helper_run->outer)
+        tell(helper_run->outer, inner, helper_run->told);
+    helper_run_free(helper_run);
 }
 
-void aside_abandon(struct aside *aside)
+void helper_run_abandon(struct helper_run *helper_run)
 {
-    if (!aside)
+    if (!helper_run)
         return;
-    aside->outer = NULL;
-    run_cancel(aside->inner); /* told by on_changed() at once or later; it reads no input then */
+    helper_run->outer = NULL;
+    run_cancel(
+        helper_run->inner); /* told by on_changed() at once or later; it reads no input then */
 }
 
 static char *join_parts(const char *const *parts)
@@ -101,8 +102,8 @@ static char *join_parts(const char *const *parts)
     return text.failed ? NULL : strdup(bytes_text(&text));
 }
 
-static struct run_request *make_request(const struct run *beside, const struct aside_order *order,
-                                        const char *source)
+static struct run_request *make_request(const struct run *disk_worker,
+                                        const struct helper_run_order *order, const char *source)
 {
     struct run_request *request = calloc(1, sizeof *request);
     struct request_file *files = calloc(order->file_count + 1, sizeof *files);
@@ -112,9 +113,9 @@ static struct run_request *make_request(const struct run *beside, const struct a
         return NULL;
     }
     memcpy(files, order->files, order->file_count * sizeof *files);
-    request->account = beside->account;
+    request->account = disk_worker->account;
     request->language = order->runs_as;
-    content_from_text(&request->code, source, strlen(source));
+    payload_from_text(&request->code, source, strlen(source));
     request->has_code = true;
     request->files = files;
     request->file_count = order->file_count;
@@ -123,29 +124,29 @@ static struct run_request *make_request(const struct run *beside, const struct a
     return request;
 }
 
-int aside_begin(struct run *beside, const struct aside_order *order, struct aside **ret_aside,
-                error *err)
+int helper_run_begin(struct run *disk_worker, const struct helper_run_order *order,
+                     struct helper_run **ret_aside, error *err)
 {
-    struct aside *aside = calloc(1, sizeof *aside);
+    struct helper_run *helper_run = calloc(1, sizeof *helper_run);
     struct run_request *request = NULL;
-    if (aside)
-        aside->source = join_parts(order->parts);
-    if (aside && aside->source)
-        request = make_request(beside, order, aside->source);
+    if (helper_run)
+        helper_run->source = join_parts(order->parts);
+    if (helper_run && helper_run->source)
+        request = make_request(disk_worker, order, helper_run->source);
     if (!request) {
-        free(aside ? aside->source : NULL);
-        free(aside);
+        free(helper_run ? helper_run->source : NULL);
+        free(helper_run);
         return fail(err, ERR_SYSTEM, "no memory for a checker");
     }
-    if (run_new_checker(beside, order->place, request, &aside->inner, err) < 0) {
-        aside_free(aside);
+    if (run_new_checker(disk_worker, order->place, request, &helper_run->inner, err) < 0) {
+        helper_run_free(helper_run);
         return -1;
     }
-    aside->outer = beside;
-    aside->told = order->told;
-    aside->listener = (struct run_listener){ .context = aside, .changed = on_changed };
-    run_listen(aside->inner, &aside->listener);
-    *ret_aside = aside;
-    runs_enqueue(aside->inner);
+    helper_run->outer = disk_worker;
+    helper_run->told = order->told;
+    helper_run->listener = (struct run_listener){ .context = helper_run, .changed = on_changed };
+    run_listen(helper_run->inner, &helper_run->listener);
+    *ret_aside = helper_run;
+    runs_enqueue(helper_run->inner);
     return 0;
 }

@@ -13,12 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct aside;
+struct helper_run;
 struct run;
 struct run_spec;
 
 /* What it came to. Exactly one of `text` and `failure` is there. */
-struct aside_answer {
+struct helper_run_answer {
     char *text;          /* all that it printed, without a NUL in it; may be changed */
     const char *failure; /* why that is not to be believed: it did not end well */
     int64_t took_ms;
@@ -26,25 +26,25 @@ struct aside_answer {
 };
 
 /* Called once, unless it is abandoned before. */
-typedef void aside_told(struct run *beside, const struct aside_answer *answer);
+typedef void helper_run_told(struct run *disk_worker, const struct helper_run_answer *answer);
 
-struct aside_order {
+struct helper_run_order {
     const struct run_spec *place;     /* in which template, and under which policy of ours */
     const char *runs_as;              /* the language of the program */
     const char *const *parts;         /* NULL-ended: its text */
     const struct request_file *files; /* whose contents are borrowed until it has ended */
     size_t file_count;
     const char *arguments[2];
-    aside_told *told;
+    helper_run_told *told;
 };
 
 /* Gives  *ret_aside, which frees itself when it has told, or was abandoned. */
-int aside_begin(struct run *beside, const struct aside_order *order, struct aside **ret_aside,
-                error *err);
+int helper_run_begin(struct run *disk_worker, const struct helper_run_order *order,
+                     struct helper_run **ret_aside, error *err);
 
 /* Nobody waits for it any more. NULL is fine. */
-void aside_abandon(struct aside *aside);
+void helper_run_abandon(struct helper_run *helper_run);
 
 /* The policy of such programs: bounds that hold whatever the code's own policy says, no network,
  * nothing is kept. The caller sets what it wants otherwise. */
-void aside_policy_init(struct policy *policy, const char *name);
+void helper_run_policy_init(struct policy *policy, const char *name);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static struct gate_outcome outcome;
+static struct output_check_outcome outcome;
 static char text[64 * 1024];
 static const uint32_t counts[2] = { 2, 1 };
 
@@ -14,9 +14,9 @@ enum { UNSOUND = -1 };
 
 static int read_it(const char *answer)
 {
-    outcome = (struct gate_outcome){ 0 };
+    outcome = (struct output_check_outcome){ 0 };
     (void) snprintf(text, sizeof text, "%s", answer);
-    return gate_read_answer(text, counts, &outcome) ? (int) outcome.verdict : UNSOUND;
+    return output_check_read_answer(text, counts, &outcome) ? (int) outcome.verdict : UNSOUND;
 }
 
 TEST(only_whole_answers_are_read)
@@ -26,13 +26,13 @@ TEST(only_whole_answers_are_read)
         int verdict;
     } facts[] = {
         /* clang-format off */
-        { "end 0\n",                                      GATE_PASSED },
-        { "json stdout 0 line 1\nend 1\n",                GATE_FAILED },
-        { "cut stdout 0 \nend 1\n",                       GATE_FAILED },
-        { "type artifact.1 0 expected a/b\nend 1\n",      GATE_FAILED },
-        { "missing expected.0 0 \nend 1\n",               GATE_FAILED },
-        { "secret stderr 4294967295 jwt\nend 1\n",        GATE_FAILED },
-        { "failed no memory\n",                           GATE_ERROR  },
+        { "end 0\n",                                      OUTPUT_CHECK_PASSED },
+        { "json stdout 0 line 1\nend 1\n",                OUTPUT_CHECK_FAILED },
+        { "cut stdout 0 \nend 1\n",                       OUTPUT_CHECK_FAILED },
+        { "type artifact.1 0 expected a/b\nend 1\n",      OUTPUT_CHECK_FAILED },
+        { "missing expected.0 0 \nend 1\n",               OUTPUT_CHECK_FAILED },
+        { "secret stderr 4294967295 jwt\nend 1\n",        OUTPUT_CHECK_FAILED },
+        { "failed no memory\n",                           OUTPUT_CHECK_ERROR  },
         { "",                                             UNSOUND     },
         { "\n",                                           UNSOUND     },
         { "end 0",                                        UNSOUND     },
@@ -70,8 +70,8 @@ TEST(only_whole_answers_are_read)
         int verdict = read_it(fact->answer);
         expect(verdict == fact->verdict, "'%s' is %d", fact->answer, verdict);
     }
-    expect(read_it("secret artifact.1 7 jwt\nend 1\n") == GATE_FAILED &&
-               outcome.findings[0].rule == GATE_secret &&
+    expect(read_it("secret artifact.1 7 jwt\nend 1\n") == OUTPUT_CHECK_FAILED &&
+               outcome.findings[0].rule == OUTPUT_CHECK_secret &&
                outcome.findings[0].place == PLACE_ARTIFACT && outcome.findings[0].index == 1 &&
                outcome.findings[0].line == 7,
            "a finding is read as something else");
@@ -80,20 +80,22 @@ TEST(only_whole_answers_are_read)
 TEST(more_than_can_be_told_are_counted)
 {
     size_t at = 0;
-    for (int i = 0; i < GATE_FINDINGS_MOST; i++)
+    for (int i = 0; i < OUTPUT_CHECK_FINDINGS_MAX; i++)
         at += (size_t) snprintf(text + at, sizeof text - at, "schema stdout 0 %d\n", i);
     (void) snprintf(text + at, sizeof text - at, "end 5000\n");
-    outcome = (struct gate_outcome){ 0 };
-    expect(gate_read_answer(text, counts, &outcome) && outcome.verdict == GATE_FAILED &&
-               outcome.count == GATE_FINDINGS_MOST && outcome.unlisted == 4900,
+    outcome = (struct output_check_outcome){ 0 };
+    expect(output_check_read_answer(text, counts, &outcome) &&
+               outcome.verdict == OUTPUT_CHECK_FAILED &&
+               outcome.count == OUTPUT_CHECK_FINDINGS_MAX && outcome.unlisted == 4900,
            "it is %d, %zu and %d more", (int) outcome.verdict, outcome.count,
            (int) outcome.unlisted);
     at = 0;
-    for (int i = 0; i <= GATE_FINDINGS_MOST; i++)
+    for (int i = 0; i <= OUTPUT_CHECK_FINDINGS_MAX; i++)
         at += (size_t) snprintf(text + at, sizeof text - at, "schema stdout 0 %d\n", i);
     (void) snprintf(text + at, sizeof text - at, "end 101\n");
-    outcome = (struct gate_outcome){ 0 };
-    expect(!gate_read_answer(text, counts, &outcome), "more findings than there is room for");
+    outcome = (struct output_check_outcome){ 0 };
+    expect(!output_check_read_answer(text, counts, &outcome),
+           "more findings than there is room for");
 }
 
 TESTS(CASE(only_whole_answers_are_read), CASE(more_than_can_be_told_are_counted))

@@ -12,8 +12,8 @@
 
 static const struct {
     const char *name, *text;
-} rules[GATE_RULES] = {
-#define GATE(name, text) [GATE_##name] = { #name, text },
+} rules[OUTPUT_CHECK_RULES] = {
+#define GATE(name, text) [OUTPUT_CHECK_##name] = { #name, text },
 #include "policy/output_rules.def"
 };
 
@@ -28,44 +28,44 @@ static const char *const places[PLACES] = {
     [PLACE_EXPECTED] = "expected",
 };
 
-static const char *const verdicts[GATE_VERDICTS] = {
-    [GATE_ERROR] = "error", [GATE_FAILED] = "failed", [GATE_PASSED] = "passed"
-};
+static const char *const verdicts[OUTPUT_CHECK_VERDICTS] = { [OUTPUT_CHECK_ERROR] = "error",
+                                                             [OUTPUT_CHECK_FAILED] = "failed",
+                                                             [OUTPUT_CHECK_PASSED] = "passed" };
 
-const char *gate_verdict_name(enum gate_verdict verdict)
+const char *output_check_verdict_name(enum output_check_verdict verdict)
 {
     return verdicts[verdict];
 }
 
-const char *gate_rule_name(enum gate_rule rule)
+const char *output_check_rule_name(enum output_check_rule rule)
 {
     return rules[rule].name;
 }
 
-const char *gate_place_name(enum gate_place place)
+const char *output_check_place_name(enum output_check_place place)
 {
     return places[place];
 }
 
-const char *gate_rule_text(enum gate_rule rule)
+const char *output_check_rule_text(enum output_check_rule rule)
 {
     return rules[rule].text;
 }
 
-void gate_give_up(struct gate_outcome *outcome, const char *why)
+void output_check_give_up(struct output_check_outcome *outcome, const char *why)
 {
-    outcome->verdict = GATE_ERROR;
+    outcome->verdict = OUTPUT_CHECK_ERROR;
     outcome->count = 0;
     outcome->unlisted = 0;
     (void) snprintf(outcome->failure, sizeof outcome->failure, "%.*s",
                     (int) sizeof outcome->failure - 1, why);
 }
 
-static bool is_plain(const char *text, size_t most)
+static bool is_plain(const char *text, size_t max)
 {
     size_t length = 0;
     for (; text[length]; length++)
-        if (length >= most || text[length] < ' ' || text[length] > '~')
+        if (length >= max || text[length] < ' ' || text[length] > '~')
             return false;
     return true;
 }
@@ -83,7 +83,7 @@ static bool read_number(char **at, char sign, uint32_t *ret_number)
 }
 
 /* "stdout", "artifact.3" */
-static bool read_place(char *word, const uint32_t counts[2], struct gate_finding *finding)
+static bool read_place(char *word, const uint32_t counts[2], struct output_check_finding *finding)
 {
     char *dot = strchr(word, '.');
     if (dot)
@@ -91,7 +91,7 @@ static bool read_place(char *word, const uint32_t counts[2], struct gate_finding
     finding->place = PLACES;
     for (unsigned i = 0; i < PLACES; i++)
         if (strcmp(places[i], word) == 0)
-            finding->place = (enum gate_place) i;
+            finding->place = (enum output_check_place) i;
     bool has_index = finding->place == PLACE_ARTIFACT || finding->place == PLACE_EXPECTED;
     if (finding->place == PLACES || has_index != (dot != NULL))
         return false;
@@ -108,7 +108,7 @@ static bool is_secret(const char *name)
 }
 
 /* "RULE PLACE LINE DETAIL" */
-static bool read_finding(char *line, const uint32_t counts[2], struct gate_finding *finding)
+static bool read_finding(char *line, const uint32_t counts[2], struct output_check_finding *finding)
 {
     char *place = strchr(line, ' ');
     char *at = place ? strchr(place + 1, ' ') : NULL;
@@ -116,26 +116,26 @@ static bool read_finding(char *line, const uint32_t counts[2], struct gate_findi
         return false;
     *place++ = '\0';
     *at++ = '\0';
-    *finding = (struct gate_finding){ .rule = GATE_RULES };
-    for (unsigned i = 0; i < GATE_RULES; i++)
+    *finding = (struct output_check_finding){ .rule = OUTPUT_CHECK_RULES };
+    for (unsigned i = 0; i < OUTPUT_CHECK_RULES; i++)
         if (strcmp(rules[i].name, line) == 0)
-            finding->rule = (enum gate_rule) i;
-    if (finding->rule == GATE_RULES || !read_place(place, counts, finding) ||
-        !read_number(&at, ' ', &finding->line) || !is_plain(at, GATE_DETAIL_SIZE - 1) ||
-        (finding->rule == GATE_secret && !is_secret(at)))
+            finding->rule = (enum output_check_rule) i;
+    if (finding->rule == OUTPUT_CHECK_RULES || !read_place(place, counts, finding) ||
+        !read_number(&at, ' ', &finding->line) || !is_plain(at, OUTPUT_CHECK_DETAIL_SIZE - 1) ||
+        (finding->rule == OUTPUT_CHECK_secret && !is_secret(at)))
         return false;
     (void) snprintf(finding->detail, sizeof finding->detail, "%s", at);
     return true;
 }
 
 /* "end COUNT", or "failed WORDS": the last line, and nothing behind it. */
-static bool read_end(const char *line, struct gate_outcome *outcome)
+static bool read_end(const char *line, struct output_check_outcome *outcome)
 {
     char *behind;
     if (strncmp(line, "failed ", 7) == 0) {
         if (outcome->count > 0 || !is_plain(line + 7, 150))
             return false;
-        gate_give_up(outcome, line + 7);
+        output_check_give_up(outcome, line + 7);
         return true;
     }
     if (strncmp(line, "end ", 4) != 0 || line[4] < '0' || line[4] > '9' ||
@@ -143,14 +143,15 @@ static bool read_end(const char *line, struct gate_outcome *outcome)
         return false;
     unsigned long all = strtoul(line + 4, &behind, 10);
     if (*behind != '\0' || all < outcome->count ||
-        (all > outcome->count && outcome->count < GATE_FINDINGS_MOST))
+        (all > outcome->count && outcome->count < OUTPUT_CHECK_FINDINGS_MAX))
         return false;
     outcome->unlisted = all - outcome->count;
-    outcome->verdict = all == 0 ? GATE_PASSED : GATE_FAILED;
+    outcome->verdict = all == 0 ? OUTPUT_CHECK_PASSED : OUTPUT_CHECK_FAILED;
     return true;
 }
 
-bool gate_read_answer(char *text, const uint32_t counts[2], struct gate_outcome *outcome)
+bool output_check_read_answer(char *text, const uint32_t counts[2],
+                              struct output_check_outcome *outcome)
 {
     outcome->count = 0;
     for (char *line = text, *next; *line; line = next) {
@@ -161,7 +162,7 @@ bool gate_read_answer(char *text, const uint32_t counts[2], struct gate_outcome 
         next = end + 1;
         if (!*next)
             return read_end(line, outcome);
-        if (outcome->count >= GATE_FINDINGS_MOST ||
+        if (outcome->count >= OUTPUT_CHECK_FINDINGS_MAX ||
             !read_finding(line, counts, &outcome->findings[outcome->count]))
             return false;
         outcome->count++;

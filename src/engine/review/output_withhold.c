@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int gate_allows_session(const struct policy *policy, error *err)
+int output_check_allows_session(const struct policy *policy, error *err)
 {
     if (!policy->expect.needs.artifacts)
         return 0;
@@ -23,7 +23,7 @@ int gate_allows_session(const struct policy *policy, error *err)
                 policy->name);
 }
 
-int gate_lets_out(const struct policy *policy, const char *what, error *err)
+int output_check_lets_out(const struct policy *policy, const char *what, error *err)
 {
     if (policy->expect.on_fault != ON_FAULT_WITHHOLD || !policy->expect.text[0])
         return 0;
@@ -33,68 +33,68 @@ int gate_lets_out(const struct policy *policy, const char *what, error *err)
                 policy->name, what);
 }
 
-bool gate_holds(const struct run *run)
+bool output_check_holds(const struct run *run)
 {
-    return run->gate && run->gate->withholds && !run->gate->is_released;
+    return run->output_check && run->output_check->withholds && !run->output_check->is_released;
 }
 
-struct blob_owner gate_owner(const struct run *run)
+struct blob_owner output_check_owner(const struct run *run)
 {
     const char *payer = run->account->owner;
-    return (struct blob_owner){ gate_holds(run) ? run->gate->owner : payer, payer };
+    return (struct blob_owner){ output_check_holds(run) ? run->output_check->owner : payer, payer };
 }
 
 static void release(struct run *run)
 {
-    struct gate *gate = run->gate;
+    struct output_check *output_check = run->output_check;
     error err;
-    for (size_t i = 0; i < run->harvest.artifact_count; i++)
-        if (blob_hand_over(run->runs->blobs, gate->owner, run->harvest.artifacts[i].sha256,
-                           run->account->owner, &err) < 0) {
-            gate_give_up(&gate->outcome, err.text);
+    for (size_t i = 0; i < run->collector.artifact_count; i++)
+        if (blob_hand_over(run->runs->blobs, output_check->owner,
+                           run->collector.artifacts[i].sha256, run->account->owner, &err) < 0) {
+            output_check_give_up(&output_check->outcome, err.text);
             return;
         }
-    run->harvest.owner.name = run->account->owner;
-    gate->is_released = true;
+    run->collector.owner.name = run->account->owner;
+    output_check->is_released = true;
 }
 
 static void withhold(struct run *run)
 {
-    for (size_t i = 0; i < run->harvest.artifact_count; i++)
-        blob_forget(run->runs->blobs, run->gate->owner, run->harvest.artifacts[i].sha256);
+    for (size_t i = 0; i < run->collector.artifact_count; i++)
+        blob_forget(run->runs->blobs, run->output_check->owner, run->collector.artifacts[i].sha256);
 }
 
-void gate_settle(struct run *run)
+void output_check_settle(struct run *run)
 {
-    if (!gate_holds(run))
+    if (!output_check_holds(run))
         return;
-    if (run->gate->outcome.verdict == GATE_PASSED)
+    if (run->output_check->outcome.verdict == OUTPUT_CHECK_PASSED)
         release(run);
-    if (!run->gate->is_released)
+    if (!run->output_check->is_released)
         withhold(run);
 }
 
-bool gate_has_withheld(const struct run *run)
+bool output_check_has_withheld(const struct run *run)
 {
-    return gate_holds(run) && run->started_us != 0;
+    return output_check_holds(run) && run->started_us != 0;
 }
 
 /* Of what was lost it is told that it was, and of what its caller has cancelled: neither is the
  * program's doing. */
-void gate_blank(struct run *run)
+void output_check_blank(struct run *run)
 {
-    struct gate_outcome *outcome = &run->gate->outcome;
+    struct output_check_outcome *outcome = &run->output_check->outcome;
     bool is_told = run->evidence.lost || run->evidence.cancelled;
-    settling_free(run);
-    harvest_done(&run->harvest);
-    way_story_done(&run->story);
+    finalize_free(run);
+    collector_done(&run->collector);
+    connection_log_done(&run->story);
     /* It is charged all the same: a cell with its session, whenever that is looked at. */
     run->checks_cpu_us += run->cell ? 0 : run->counters.cpu_us;
     run->counters = (struct counters){ 0 };
     run->leftovers_are_known = false;
     run->files_are_lost = false;
     run->ended_us = 0;
-    outcome->verdict = GATE_FAILED;
+    outcome->verdict = OUTPUT_CHECK_FAILED;
     outcome->count = outcome->unlisted = 0;
     outcome->took_ms = 0;
     outcome->failure[0] = '\0';
@@ -111,7 +111,8 @@ void gate_blank(struct run *run)
 enum run_state run_state_shown(const struct run *run)
 {
     bool is_ending = run->state > RUN_RUNNING && run->state < RUN_DONE;
-    return is_ending && run->gate && run->gate->withholds ? RUN_RUNNING : run->state;
+    return is_ending && run->output_check && run->output_check->withholds ? RUN_RUNNING
+                                                                          : run->state;
 }
 
 /* --- when it is answered ------------------------------------------------------------------------
@@ -119,10 +120,10 @@ enum run_state run_state_shown(const struct run *run)
 
 enum { HELD_BEYOND_MS = 1000, HELD_STEP_MS = 10000 };
 
-struct gate_hold {
+struct output_check_hold {
     uv_timer_t timer;
     struct run *run;
-    gate_told *told;
+    output_check_told *told;
 };
 
 static void free_hold(uv_handle_t *timer)
@@ -130,19 +131,19 @@ static void free_hold(uv_handle_t *timer)
     free(timer->data);
 }
 
-void gate_hold_end(struct gate *gate)
+void output_check_hold_end(struct output_check *output_check)
 {
-    if (gate->hold)
-        uv_close((uv_handle_t *) &gate->hold->timer, free_hold);
-    gate->hold = NULL;
+    if (output_check->hold)
+        uv_close((uv_handle_t *) &output_check->hold->timer, free_hold);
+    output_check->hold = NULL;
 }
 
 static void on_moment(uv_timer_t *timer)
 {
-    const struct gate_hold *hold = timer->data;
+    const struct output_check_hold *hold = timer->data;
     struct run *run = hold->run;
-    gate_told *told = hold->told;
-    gate_hold_end(run->gate);
+    output_check_told *told = hold->told;
+    output_check_hold_end(run->output_check);
     told(run);
 }
 
@@ -150,35 +151,36 @@ static void on_moment(uv_timer_t *timer)
  * that was not enough, in steps. */
 static int64_t moment_left_ms(const struct run *run)
 {
-    int64_t most_ms = (int64_t) run->spec.limits.wall + HELD_BEYOND_MS;
+    int64_t max_ms = (int64_t) run->plan.limits.wall + HELD_BEYOND_MS;
     int64_t spent_ms = (now_us() - run->started_us) / 1000;
-    int64_t left_ms = most_ms - spent_ms;
+    int64_t left_ms = max_ms - spent_ms;
     return left_ms >= 0 ? left_ms : HELD_STEP_MS - (-left_ms % HELD_STEP_MS);
 }
 
-bool gate_hold(struct run *run, gate_told *told)
+bool output_check_hold(struct run *run, output_check_told *told)
 {
-    if (!run->gate->withholds || run->gate->outcome.verdict == GATE_PASSED || run->runs->is_closing)
+    if (!run->output_check->withholds ||
+        run->output_check->outcome.verdict == OUTPUT_CHECK_PASSED || run->runs->is_closing)
         return false;
     run_settle(run); /* its output is let go of at once */
-    struct gate_hold *hold = calloc(1, sizeof *hold);
+    struct output_check_hold *hold = calloc(1, sizeof *hold);
     if (!hold)
         return false;
     hold->run = run;
     hold->told = told;
     hold->timer.data = hold;
-    run->gate->hold = hold;
+    run->output_check->hold = hold;
     (void) uv_timer_init(run->runs->loop, &hold->timer);
     uv_update_time(run->runs->loop);
     (void) uv_timer_start(&hold->timer, on_moment, (uint64_t) moment_left_ms(run), 0);
     return true;
 }
 
-void gate_print_withheld(const struct run *run, char *text, size_t size)
+void output_check_print_withheld(const struct run *run, char *text, size_t size)
 {
     (void) snprintf(text, size,
                     "policy '%s' hands an output over only if it is what was expected; it is not, "
                     "and all that the program has a say in is withheld. A key with scope audit can "
                     "open the receipt",
-                    run->spec.policy->name);
+                    run->plan.policy->name);
 }

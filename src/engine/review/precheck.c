@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CODE_MOST = 1024 * 1024 };
+enum { CODE_MAX = 1024 * 1024 };
 
 static const char input_name[] = "checked"; /* no module can have this name: it has no suffix */
 
@@ -38,7 +38,7 @@ static const struct policy *policy_of_checkers(void)
     static struct policy policy;
     if (policy.name[0])
         return &policy;
-    aside_policy_init(&policy, "precheck");
+    helper_run_policy_init(&policy, "precheck");
     for_each(checker, checkers)
         (void) snprintf(policy.languages[policy.language_count++], POLICY_LANGUAGE_SIZE, "%s",
                         checker->runs_as);
@@ -54,7 +54,7 @@ static void add_finding(struct check_outcome *outcome, const struct check_findin
         outcome->decision = finding->decision;
     if (finding->decision == CHECK_ALLOW)
         return;
-    if (outcome->count < CHECK_FINDINGS_MOST) {
+    if (outcome->count < CHECK_FINDINGS_MAX) {
         outcome->findings[outcome->count++] = *finding;
         return;
     }
@@ -70,8 +70,8 @@ static void add_finding(struct check_outcome *outcome, const struct check_findin
 static const struct precheck *rules_of(const struct run *run)
 {
     static struct precheck usual;
-    if (run->spec.policy->precheck.is_on)
-        return &run->spec.policy->precheck;
+    if (run->plan.policy->precheck.is_on)
+        return &run->plan.policy->precheck;
     if (!usual.is_on)
         precheck_init(&usual);
     return &usual;
@@ -158,7 +158,7 @@ bool check_read_answer(char *text, const struct precheck *precheck, struct check
 /* --- the run of a checker -----------------------------------------------------------------------
  */
 
-static void on_answer(struct run *run, const struct aside_answer *answer)
+static void on_answer(struct run *run, const struct helper_run_answer *answer)
 {
     check_told *told = run->check_told;
     run->check = NULL;
@@ -173,44 +173,45 @@ static void on_answer(struct run *run, const struct aside_answer *answer)
 
 void check_abandon(struct run *run)
 {
-    aside_abandon(run->check);
+    helper_run_abandon(run->check);
     run->check = NULL;
 }
 
 static const struct checker *find_checker(const struct run *run)
 {
-    if (!run->spec.language)
+    if (!run->plan.language)
         return NULL;
     for_each(checker, checkers)
-        if (strcmp(checker->language, run->spec.language->name) == 0 &&
-            template_language(run->spec.template, checker->runs_as))
+        if (strcmp(checker->language, run->plan.language->name) == 0 &&
+            template_language(run->plan.template, checker->runs_as))
             return checker;
     return NULL;
 }
 
 /* The text lies in the request of the run that waits for this. */
-static int begin_checker(struct run *run, const struct checker *checker, const struct content *code,
+static int begin_checker(struct run *run, const struct checker *checker, const struct payload *code,
                          bool is_cell, error *err)
 {
     const struct run_spec place = { .policy = policy_of_checkers(),
-                                    .template_index = run->spec.template_index,
-                                    .template = run->spec.template };
+                                    .template_index = run->plan.template_index,
+                                    .template = run->plan.template };
     const struct request_file file = {
         .path = input_name, .content = *code, .has_content = true, .read_only = true
     };
-    const struct aside_order order = { .place = &place,
-                                       .runs_as = checker->runs_as,
-                                       .parts = checker->parts,
-                                       .files = &file,
-                                       .file_count = 1,
-                                       .arguments = { input_name, is_cell ? "cell" : "script" },
-                                       .told = on_answer };
-    return aside_begin(run, &order, &run->check, err);
+    const struct helper_run_order order = { .place = &place,
+                                            .runs_as = checker->runs_as,
+                                            .parts = checker->parts,
+                                            .files = &file,
+                                            .file_count = 1,
+                                            .arguments = { input_name,
+                                                           is_cell ? "cell" : "script" },
+                                            .told = on_answer };
+    return helper_run_begin(run, &order, &run->check, err);
 }
 
 bool check_is_wanted(const struct run *run)
 {
-    return run->check_only || run->spec.policy->precheck.is_on;
+    return run->check_only || run->plan.policy->precheck.is_on;
 }
 
 void check_begin(struct run *run, const struct run_request *given, bool is_cell, check_told *told)
@@ -224,12 +225,12 @@ void check_begin(struct run *run, const struct run_request *given, bool is_cell,
         return;
     }
     run->check_told = told;
-    if (!run->spec.language) {
+    if (!run->plan.language) {
         add_unchecked(run, "a command");
     } else if (!checker) {
-        (void) snprintf(why, sizeof why, "nothing here reads %.40s", run->spec.language->name);
+        (void) snprintf(why, sizeof why, "nothing here reads %.40s", run->plan.language->name);
         add_unchecked(run, why);
-    } else if (given->code.size > CODE_MOST) {
+    } else if (given->code.size > CODE_MAX) {
         add_unchecked(run, "it is longer than 1 MiB");
     } else if (begin_checker(run, checker, &given->code, is_cell, &err) == 0) {
         return; /* on_answer() tells */
@@ -322,7 +323,7 @@ static void tell_findings(const struct check_outcome *outcome, const char *polic
 void check_refuse(const struct run *run, struct denials *denials)
 {
     const struct check_outcome *outcome = run->checks;
-    const char *policy = run->spec.policy->name;
+    const char *policy = run->plan.policy->name;
     char message[DENIAL_MESSAGE_SIZE];
     if (!outcome || outcome->failure[0]) {
         (void) snprintf(message, sizeof message,

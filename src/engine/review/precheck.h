@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CHECK_FINDINGS_MOST = 100, CHECK_SUBJECT_SIZE = 80 };
+enum { CHECK_FINDINGS_MAX = 100, CHECK_SUBJECT_SIZE = 80 };
 
 struct check_finding {
     enum check_rule rule;
@@ -31,7 +31,7 @@ struct check_finding {
 struct check_outcome {
     enum check_decision decision; /* the strictest of all */
     size_t count;                 /* of findings that are not simply allowed, by line */
-    struct check_finding findings[CHECK_FINDINGS_MOST];
+    struct check_finding findings[CHECK_FINDINGS_MAX];
     uint64_t unlisted; /* findings beyond those */
     int64_t took_ms;
     char failure[200]; /* why the checker itself gave no answer; "": it did */

@@ -14,58 +14,58 @@
  * twice as long as it is kept), and how many times as much may be sent before it counts as a flood.
  */
 enum {
-    RESULT_BYTES_MOST = 8 * 1024 * 1024,
-    RESULT_BYTES_LOOKED = 2 * RESULT_BYTES_MOST,
+    RESULT_BYTES_MAX = 8 * 1024 * 1024,
+    RESULT_BYTES_LOOKED = 2 * RESULT_BYTES_MAX,
     RESULTS_FLOOD = 16
 };
 
-void harvest_init(struct harvest *harvest, const struct limits *limits, const char *policy,
-                  struct blob_store *blobs)
+void collector_init(struct collector *collector, const struct limits *limits, const char *policy,
+                    struct blob_store *blobs)
 {
-    *harvest = (struct harvest){ .phase = HARVEST_LOADING,
-                                 .limits = limits,
-                                 .policy = policy,
-                                 .blobs = blobs,
-                                 .owner = { "", "" } };
-    harvest->writer.fd = -1;
-    for_each(output, harvest->output)
+    *collector = (struct collector){ .phase = COLLECTOR_LOADING,
+                                     .limits = limits,
+                                     .policy = policy,
+                                     .blobs = blobs,
+                                     .owner = { "", "" } };
+    collector->writer.fd = -1;
+    for_each(output, collector->output)
         output_init(output, limits->output);
 }
 
-void harvest_done(struct harvest *harvest)
+void collector_done(struct collector *collector)
 {
-    for_each(output, harvest->output)
+    for_each(output, collector->output)
         output_done(output);
-    if (harvest->file_is_open)
-        blob_abandon(&harvest->writer);
-    free(harvest->file_path);
-    for (size_t i = 0; i < harvest->artifact_count; i++)
-        free(harvest->artifacts[i].path);
-    free(harvest->artifacts);
-    denials_done(&harvest->denials);
-    bytes_done(&harvest->results);
-    shown_done(&harvest->shown);
-    bytes_done(&harvest->failure);
-    *harvest = (struct harvest){ 0 };
+    if (collector->file_is_open)
+        blob_abandon(&collector->writer);
+    free(collector->file_path);
+    for (size_t i = 0; i < collector->artifact_count; i++)
+        free(collector->artifacts[i].path);
+    free(collector->artifacts);
+    denials_done(&collector->denials);
+    bytes_done(&collector->results);
+    display_data_done(&collector->display_data);
+    bytes_done(&collector->failure);
+    *collector = (struct collector){ 0 };
 }
 
-void harvest_discard(struct harvest *harvest)
+void collector_discard(struct collector *collector)
 {
-    for (size_t i = 0; i < harvest->artifact_count; i++)
-        if (!harvest->artifacts[i].was_known)
-            blob_forget(harvest->blobs, harvest->owner.name, harvest->artifacts[i].sha256);
-    harvest_done(harvest);
+    for (size_t i = 0; i < collector->artifact_count; i++)
+        if (!collector->artifacts[i].was_known)
+            blob_forget(collector->blobs, collector->owner.name, collector->artifacts[i].sha256);
+    collector_done(collector);
 }
 
-static int out_of_turn(const struct inside_frame *frame, error *err)
+static int out_of_turn(const struct agent_frame *frame, error *err)
 {
     return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for %u out of turn",
                 frame->kind, frame->id);
 }
 
 /* Keeps the first failure, in init's words, cut to what an error can hold. */
-static void note_failure(error *failure, const struct inside_frame *frame,
-                         const struct inside_done *done, const unsigned char *payload)
+static void note_failure(error *failure, const struct agent_frame *frame,
+                         const struct agent_done *done, const unsigned char *payload)
 {
     if (done->os == 0 || failure->code != ERR_NONE)
         return;
@@ -79,8 +79,8 @@ static void note_failure(error *failure, const struct inside_frame *frame,
 }
 
 /* What was to come is told as missing: a folder that could not be read is no empty folder. */
-static void note_collect_failure(struct harvest *harvest, const struct inside_frame *frame,
-                                 const struct inside_done *done, const unsigned char *payload)
+static void note_collect_failure(struct collector *collector, const struct agent_frame *frame,
+                                 const struct agent_done *done, const unsigned char *payload)
 {
     error cause = { 0 };
     note_failure(&cause, frame, done, payload);
@@ -89,310 +89,314 @@ static void note_collect_failure(struct harvest *harvest, const struct inside_fr
     char message[DENIAL_MESSAGE_SIZE];
     (void) snprintf(message, sizeof message, "not all files could be collected: %.*s",
                     text_head(cause.text, 180), cause.text);
-    denials_add(&harvest->denials, "artifact", "/workspace", message, 1);
+    denials_add(&collector->denials, "artifact", "/workspace", message, 1);
 }
 
-static int take_done(struct harvest *harvest, const struct inside_frame *frame,
+static int take_done(struct collector *collector, const struct agent_frame *frame,
                      const unsigned char *payload, error *err)
 {
-    struct inside_done done;
+    struct agent_done done;
     memcpy(&done, payload, sizeof done);
     bool is_load = frame->id == ID_SEAL || frame->id >= ID_FIRST_FILE;
-    if (harvest->phase != HARVEST_COLLECTING && is_load && harvest->loads_open > 0) {
-        note_failure(&harvest->load_failure, frame, &done, payload);
-        return --harvest->loads_open == 0 ? HARVEST_LOADED : HARVEST_NOTHING;
+    if (collector->phase != COLLECTOR_COLLECTING && is_load && collector->loads_open > 0) {
+        note_failure(&collector->load_failure, frame, &done, payload);
+        return --collector->loads_open == 0 ? COLLECTOR_LOADED : COLLECTOR_NOTHING;
     }
-    if (harvest->phase == HARVEST_RUNNING && harvest->running != 0 &&
-        frame->id == harvest->running && !harvest->has_started && done.os != 0) {
-        harvest->running = 0;
-        note_failure(&harvest->start_failure, frame, &done, payload);
-        return HARVEST_NOT_STARTED;
+    if (collector->phase == COLLECTOR_RUNNING && collector->running != 0 &&
+        frame->id == collector->running && !collector->has_started && done.os != 0) {
+        collector->running = 0;
+        note_failure(&collector->start_failure, frame, &done, payload);
+        return COLLECTOR_NOT_STARTED;
     }
-    if (harvest->phase == HARVEST_COLLECTING && frame->id == ID_COLLECT && !harvest->file_is_open) {
-        note_collect_failure(harvest, frame, &done, payload);
-        return HARVEST_COLLECTED;
+    if (collector->phase == COLLECTOR_COLLECTING && frame->id == ID_COLLECT &&
+        !collector->file_is_open) {
+        note_collect_failure(collector, frame, &done, payload);
+        return COLLECTOR_COLLECTED;
     }
     return out_of_turn(frame, err);
 }
 
-static int take_started(struct harvest *harvest, const struct inside_frame *frame,
+static int take_started(struct collector *collector, const struct agent_frame *frame,
                         const unsigned char *payload, error *err)
 {
     (void) payload;
-    if (frame->id != harvest->running || harvest->has_started)
+    if (frame->id != collector->running || collector->has_started)
         return out_of_turn(frame, err);
-    harvest->has_started = true;
-    return HARVEST_STARTED;
+    collector->has_started = true;
+    return COLLECTOR_STARTED;
 }
 
-static int take_output(struct harvest *harvest, const struct inside_frame *frame,
+static int take_output(struct collector *collector, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
     if (frame->id != ID_PROGRAM && frame->id != ID_COMPILER && frame->id != ID_INTERPRETER)
         return out_of_turn(frame, err);
-    if (frame->id != ID_INTERPRETER && harvest->phase == HARVEST_COLLECTING)
+    if (frame->id != ID_INTERPRETER && collector->phase == COLLECTOR_COLLECTING)
         return out_of_turn(frame, err);
-    output_add(&harvest->output[frame->stream - 1], payload, frame->size);
-    return HARVEST_PRINTED;
+    output_add(&collector->output[frame->stream - 1], payload, frame->size);
+    return COLLECTOR_PRINTED;
 }
 
-static int take_exited(struct harvest *harvest, const struct inside_frame *frame,
+static int take_exited(struct collector *collector, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
-    if (frame->id == ID_INTERPRETER && harvest->running == ID_INTERPRETER && harvest->has_exited)
-        return HARVEST_NOTHING; /* it has told its end before, by EXECUTED */
-    if (frame->id != harvest->running || !harvest->has_started || harvest->has_exited ||
-        harvest->phase != HARVEST_RUNNING)
+    if (frame->id == ID_INTERPRETER && collector->running == ID_INTERPRETER &&
+        collector->has_exited)
+        return COLLECTOR_NOTHING; /* it has told its end before, by EXECUTED */
+    if (frame->id != collector->running || !collector->has_started || collector->has_exited ||
+        collector->phase != COLLECTOR_RUNNING)
         return out_of_turn(frame, err);
-    memcpy(&harvest->exited, payload, sizeof harvest->exited);
-    const struct inside_exited *exited = &harvest->exited;
+    memcpy(&collector->exited, payload, sizeof collector->exited);
+    const struct agent_exited *exited = &collector->exited;
     if (exited->signal < 0 || exited->signal > 64 || exited->exit_code < -1 ||
         exited->exit_code > 255 || (exited->signal != 0) != (exited->exit_code == -1))
         return fail(err, ERR_PROTOCOL, "glovebox-init told of exit code %d with signal %d",
                     exited->exit_code, exited->signal);
-    harvest->has_exited = true;
-    return HARVEST_ENDED;
+    collector->has_exited = true;
+    return COLLECTOR_ENDED;
 }
 
-static void drop_result(struct harvest *harvest)
+static void drop_result(struct collector *collector)
 {
-    shown_done(&harvest->shown);
-    harvest->shown_bytes = 0;
+    display_data_done(&collector->display_data);
+    collector->display_data_bytes = 0;
 }
 
 /* The object has come whole. What was none is left out: it came from the program itself. */
-static int keep_result(struct harvest *harvest)
+static int keep_result(struct collector *collector)
 {
-    struct bytes *results = &harvest->results;
+    struct bytes *results = &collector->results;
     size_t before = results->size;
-    if (harvest->shown_as == INSIDE_RESULT_ERROR) {
+    if (collector->display_data_as == AGENT_RESULT_ERROR) {
         auto_bytes text = { 0 };
-        if (shown_write_failure(&harvest->shown, &text)) {
-            bytes_done(&harvest->failure);
-            harvest->failure = text;
+        if (display_data_write_failure(&collector->display_data, &text)) {
+            bytes_done(&collector->failure);
+            collector->failure = text;
             text = (struct bytes){ 0 };
         }
     } else {
         bytes_add_text(results, before > 0 ? ",\t" : "");
-        if (!shown_write(&harvest->shown, results, harvest->shown_as == INSIDE_RESULT_VALUE))
+        if (!display_data_write(&collector->display_data, results,
+                                collector->display_data_as == AGENT_RESULT_VALUE))
             results->size = before;
     }
-    drop_result(harvest);
-    return HARVEST_PRINTED;
+    drop_result(collector);
+    return COLLECTOR_PRINTED;
 }
 
-bool harvest_is_flood(const struct harvest *harvest)
+bool collector_is_flood(const struct collector *collector)
 {
-    return harvest->results_told > (uint64_t) RESULT_BYTES_MOST * RESULTS_FLOOD;
+    return collector->results_told > (uint64_t) RESULT_BYTES_MAX * RESULTS_FLOOD;
 }
 
 /* Too large to show, and told so; the code's output and files are not touched. */
-static int leave_result_out(struct harvest *harvest, bool is_last)
+static int leave_result_out(struct collector *collector, bool is_last)
 {
-    drop_result(harvest);
-    harvest->piece_is_cut = !is_last;
+    drop_result(collector);
+    collector->piece_is_cut = !is_last;
     if (!is_last)
-        return HARVEST_NOTHING;
-    denials_add(&harvest->denials, "output", "results",
+        return COLLECTOR_NOTHING;
+    denials_add(&collector->denials, "output", "results",
                 "values and figures of a run have 8 MiB together, and this did not fit; save large "
                 "ones as files in /workspace",
                 1);
-    return HARVEST_PRINTED;
+    return COLLECTOR_PRINTED;
 }
 
-static int take_result(struct harvest *harvest, const struct inside_frame *frame,
+static int take_result(struct collector *collector, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
-    struct inside_result result;
+    struct agent_result result;
     memcpy(&result, payload, sizeof result);
-    if (harvest->running != ID_INTERPRETER)
+    if (collector->running != ID_INTERPRETER)
         return out_of_turn(frame, err);
-    harvest->results_told += sizeof *frame + frame->size;
+    collector->results_told += sizeof *frame + frame->size;
     /* A process that the code has forked shares its socket, and may speak after its end. */
-    if (harvest->has_exited || result.what < INSIDE_RESULT_VALUE ||
-        result.what > INSIDE_RESULT_ERROR)
-        return HARVEST_NOTHING;
+    if (collector->has_exited || result.what < AGENT_RESULT_VALUE ||
+        result.what > AGENT_RESULT_ERROR)
+        return COLLECTOR_NOTHING;
     size_t size = frame->size - sizeof result;
-    if (harvest_is_flood(harvest))
-        return HARVEST_PRINTED;
-    if (harvest->piece_is_cut || harvest->results_looked + size > RESULT_BYTES_LOOKED ||
-        harvest->results.size + harvest->shown_bytes + size > RESULT_BYTES_MOST)
-        return leave_result_out(harvest, result.last);
-    if (harvest->shown_bytes == 0) {
-        harvest->shown_as = (enum inside_result_what) result.what;
-        shown_begin(&harvest->shown, result.what == INSIDE_RESULT_ERROR);
+    if (collector_is_flood(collector))
+        return COLLECTOR_PRINTED;
+    if (collector->piece_is_cut || collector->results_looked + size > RESULT_BYTES_LOOKED ||
+        collector->results.size + collector->display_data_bytes + size > RESULT_BYTES_MAX)
+        return leave_result_out(collector, result.last);
+    if (collector->display_data_bytes == 0) {
+        collector->display_data_as = (enum agent_result_what) result.what;
+        display_data_begin(&collector->display_data, result.what == AGENT_RESULT_ERROR);
     }
-    harvest->shown_bytes += size;
-    harvest->results_looked += size;
-    shown_take(&harvest->shown, (const char *) payload + sizeof result, size);
-    return result.last ? keep_result(harvest) : HARVEST_NOTHING;
+    collector->display_data_bytes += size;
+    collector->results_looked += size;
+    display_data_take(&collector->display_data, (const char *) payload + sizeof result, size);
+    return result.last ? keep_result(collector) : COLLECTOR_NOTHING;
 }
 
 /* The end of the code in a forked interpreter. It is that code's word, as an exit code always is.
  */
-static int take_executed(struct harvest *harvest, const struct inside_frame *frame,
+static int take_executed(struct collector *collector, const struct agent_frame *frame,
                          const unsigned char *payload, error *err)
 {
-    struct inside_executed executed;
+    struct agent_executed executed;
     (void) err;
     memcpy(&executed, payload, sizeof executed);
-    harvest->results_told += sizeof *frame + frame->size;
-    if (harvest->running != ID_INTERPRETER || harvest->has_exited)
-        return HARVEST_NOTHING;
-    if (!inside_is_end(&executed))
-        return HARVEST_PRINTED;
+    collector->results_told += sizeof *frame + frame->size;
+    if (collector->running != ID_INTERPRETER || collector->has_exited)
+        return COLLECTOR_NOTHING;
+    if (!agent_is_end(&executed))
+        return COLLECTOR_PRINTED;
     bool is_signal = executed.signal > 0 && executed.signal <= 64;
-    harvest->exited.exit_code = is_signal ? -1 : executed.exit_code;
-    harvest->exited.signal = is_signal ? executed.signal : 0;
-    harvest->has_exited = true;
-    return HARVEST_ENDED;
+    collector->exited.exit_code = is_signal ? -1 : executed.exit_code;
+    collector->exited.signal = is_signal ? executed.signal : 0;
+    collector->has_exited = true;
+    return COLLECTOR_ENDED;
 }
 
-static int take_credit(struct harvest *harvest, const struct inside_frame *frame,
+static int take_credit(struct collector *collector, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
-    (void) harvest;
+    (void) collector;
     (void) frame;
     (void) payload;
     (void) err;
-    return HARVEST_NOTHING; /* all of stdin was sent within the first credit */
+    return COLLECTOR_NOTHING; /* all of stdin was sent within the first credit */
 }
 
-static int take_measured(struct harvest *harvest, const struct inside_frame *frame,
+static int take_measured(struct collector *collector, const struct agent_frame *frame,
                          const unsigned char *payload, error *err)
 {
     (void) err;
-    memcpy(&harvest->measured, payload, sizeof harvest->measured);
-    harvest->has_measured = true;
-    harvest->has_stopped |= frame->kind == INSIDE_STOPPED;
-    return frame->kind == INSIDE_STOPPED ? HARVEST_STOPPED : HARVEST_NOTHING;
+    memcpy(&collector->measured, payload, sizeof collector->measured);
+    collector->has_measured = true;
+    collector->has_stopped |= frame->kind == AGENT_STOPPED;
+    return frame->kind == AGENT_STOPPED ? COLLECTOR_STOPPED : COLLECTOR_NOTHING;
 }
 
-static int take_file(struct harvest *harvest, const struct inside_frame *frame,
+static int take_file(struct collector *collector, const struct agent_frame *frame,
                      const unsigned char *payload, error *err)
 {
-    if (frame->id != ID_COLLECT || harvest->file_is_open)
+    if (frame->id != ID_COLLECT || collector->file_is_open)
         return out_of_turn(frame, err);
-    memcpy(&harvest->file, payload, sizeof harvest->file);
-    size_t length = frame->size - sizeof harvest->file;
-    char *path = strndup((const char *) payload + sizeof harvest->file, length);
+    memcpy(&collector->file, payload, sizeof collector->file);
+    size_t length = frame->size - sizeof collector->file;
+    char *path = strndup((const char *) payload + sizeof collector->file, length);
     if (!path)
         return fail(err, ERR_SYSTEM, "no memory for the name of an artifact");
-    free(harvest->file_path);
-    harvest->file_path = path;
+    free(collector->file_path);
+    collector->file_path = path;
     if (strlen(path) != length || request_check_path(path, length, err) < 0)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent an artifact with a name that is none");
-    if (harvest->artifact_count >= harvest->limits->artifact_files ||
-        harvest->file.size > harvest->limits->artifacts - harvest->file_bytes)
+    if (collector->artifact_count >= collector->limits->artifact_files ||
+        collector->file.size > collector->limits->artifacts - collector->file_bytes)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent more artifacts than the limit");
-    harvest->file_bytes += harvest->file.size;
-    if (blob_begin(harvest->blobs, &harvest->owner, &harvest->writer, err) < 0)
+    collector->file_bytes += collector->file.size;
+    if (blob_begin(collector->blobs, &collector->owner, &collector->writer, err) < 0)
         return -1;
-    harvest->file_is_open = true;
-    return HARVEST_NOTHING;
+    collector->file_is_open = true;
+    return COLLECTOR_NOTHING;
 }
 
-static int take_data(struct harvest *harvest, const struct inside_frame *frame,
+static int take_data(struct collector *collector, const struct agent_frame *frame,
                      const unsigned char *payload, error *err)
 {
-    if (frame->id != ID_COLLECT || !harvest->file_is_open)
+    if (frame->id != ID_COLLECT || !collector->file_is_open)
         return out_of_turn(frame, err);
-    if (frame->size > harvest->file.size - harvest->writer.size)
+    if (frame->size > collector->file.size - collector->writer.size)
         return fail(err, ERR_PROTOCOL,
                     "glovebox-init sent an artifact that is longer than it said");
-    return blob_add(&harvest->writer, payload, frame->size, err) < 0 ? -1 : HARVEST_NOTHING;
+    return blob_add(&collector->writer, payload, frame->size, err) < 0 ? -1 : COLLECTOR_NOTHING;
 }
 
-static struct artifact *add_artifact(struct harvest *harvest)
+static struct artifact *add_artifact(struct collector *collector)
 {
-    if (harvest->artifact_count == harvest->artifact_room) {
-        size_t room = harvest->artifact_room > 0 ? harvest->artifact_room * 2 : 8;
-        struct artifact *larger = realloc(harvest->artifacts, room * sizeof *larger);
+    if (collector->artifact_count == collector->artifact_room) {
+        size_t room = collector->artifact_room > 0 ? collector->artifact_room * 2 : 8;
+        struct artifact *larger = realloc(collector->artifacts, room * sizeof *larger);
         if (!larger)
             return NULL;
-        harvest->artifacts = larger;
-        harvest->artifact_room = room;
+        collector->artifacts = larger;
+        collector->artifact_room = room;
     }
-    return &harvest->artifacts[harvest->artifact_count];
+    return &collector->artifacts[collector->artifact_count];
 }
 
-static int take_end(struct harvest *harvest, const struct inside_frame *frame,
+static int take_end(struct collector *collector, const struct agent_frame *frame,
                     const unsigned char *payload, error *err)
 {
     (void) payload;
-    if (frame->id != ID_COLLECT || !harvest->file_is_open)
+    if (frame->id != ID_COLLECT || !collector->file_is_open)
         return out_of_turn(frame, err);
-    harvest->file_is_open = false;
-    struct artifact *artifact = add_artifact(harvest);
+    collector->file_is_open = false;
+    struct artifact *artifact = add_artifact(collector);
     if (!artifact) {
-        blob_abandon(&harvest->writer);
+        blob_abandon(&collector->writer);
         return fail(err, ERR_SYSTEM, "no memory for an artifact");
     }
-    artifact->size = harvest->writer.size;
-    artifact->mime = mime_of(harvest->file_path, harvest->writer.head, harvest->writer.head_size);
-    int kept = blob_keep(&harvest->writer, artifact->mime, artifact->sha256, err);
+    artifact->size = collector->writer.size;
+    artifact->mime =
+        mime_of(collector->file_path, collector->writer.head, collector->writer.head_size);
+    int kept = blob_keep(&collector->writer, artifact->mime, artifact->sha256, err);
     if (kept < 0)
         return -1;
     artifact->was_known = kept == BLOB_KNOWN;
-    artifact->path = harvest->file_path;
-    harvest->file_path = NULL;
-    harvest->artifact_count++;
-    return HARVEST_PRINTED;
+    artifact->path = collector->file_path;
+    collector->file_path = NULL;
+    collector->artifact_count++;
+    return COLLECTOR_PRINTED;
 }
 
-static int take_skipped(struct harvest *harvest, const struct inside_frame *frame,
+static int take_skipped(struct collector *collector, const struct agent_frame *frame,
                         const unsigned char *payload, error *err)
 {
-    if (frame->id != ID_COLLECT || harvest->file_is_open)
+    if (frame->id != ID_COLLECT || collector->file_is_open)
         return out_of_turn(frame, err);
-    struct inside_skipped skipped;
+    struct agent_skipped skipped;
     memcpy(&skipped, payload, sizeof skipped);
-    harvest->artifacts_cut |= skipped.reason == INSIDE_SKIP_BYTES;
-    harvest->artifact_files_cut |= skipped.reason == INSIDE_SKIP_COUNT;
-    denials_add_skipped(&harvest->denials, &skipped, (const char *) payload + sizeof skipped,
+    collector->artifacts_cut |= skipped.reason == AGENT_SKIP_BYTES;
+    collector->artifact_files_cut |= skipped.reason == AGENT_SKIP_COUNT;
+    denials_add_skipped(&collector->denials, &skipped, (const char *) payload + sizeof skipped,
                         frame->size - sizeof skipped);
-    return HARVEST_PRINTED;
+    return COLLECTOR_PRINTED;
 }
 
-static int take_denial(struct harvest *harvest, const struct inside_frame *frame,
+static int take_denial(struct collector *collector, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
     (void) frame;
     (void) err;
-    struct inside_denial denial;
+    struct agent_denial denial;
     memcpy(&denial, payload, sizeof denial);
-    denials_add_call(&harvest->denials, &denial, harvest->policy);
-    return HARVEST_PRINTED;
+    denials_add_call(&collector->denials, &denial, collector->policy);
+    return COLLECTOR_PRINTED;
 }
 
 /* Everything that may come during a run. What has no row was never asked for. */
 static const struct row {
     unsigned phases;
-    int (*take)(struct harvest *, const struct inside_frame *, const unsigned char *, error *);
+    int (*take)(struct collector *, const struct agent_frame *, const unsigned char *, error *);
 } rows[] = {
     /* clang-format off */
-    [INSIDE_DONE]     = { HARVEST_LOADING | HARVEST_RUNNING | HARVEST_COLLECTING, take_done },
-    [INSIDE_STARTED]  = { HARVEST_RUNNING,                        take_started },
-    [INSIDE_OUTPUT]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_output },
-    [INSIDE_RESULT]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_result },
-    [INSIDE_EXECUTED] = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_executed },
-    [INSIDE_CREDIT]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_credit },
-    [INSIDE_EXITED]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_exited },
-    [INSIDE_STOPPED]  = { HARVEST_RUNNING,                        take_measured },
-    [INSIDE_MEASURED] = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_measured },
-    [INSIDE_DENIAL]   = { HARVEST_RUNNING | HARVEST_COLLECTING,   take_denial },
-    [INSIDE_FILE]     = { HARVEST_COLLECTING,                     take_file },
-    [INSIDE_DATA]     = { HARVEST_COLLECTING,                     take_data },
-    [INSIDE_END]      = { HARVEST_COLLECTING,                     take_end },
-    [INSIDE_SKIPPED]  = { HARVEST_COLLECTING,                     take_skipped },
+    [AGENT_DONE]     = { COLLECTOR_LOADING | COLLECTOR_RUNNING | COLLECTOR_COLLECTING, take_done },
+    [AGENT_STARTED]  = { COLLECTOR_RUNNING,                        take_started },
+    [AGENT_OUTPUT]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_output },
+    [AGENT_RESULT]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_result },
+    [AGENT_EXECUTED] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_executed },
+    [AGENT_CREDIT]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_credit },
+    [AGENT_EXITED]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_exited },
+    [AGENT_STOPPED]  = { COLLECTOR_RUNNING,                        take_measured },
+    [AGENT_MEASURED] = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_measured },
+    [AGENT_DENIAL]   = { COLLECTOR_RUNNING | COLLECTOR_COLLECTING,   take_denial },
+    [AGENT_FILE]     = { COLLECTOR_COLLECTING,                     take_file },
+    [AGENT_DATA]     = { COLLECTOR_COLLECTING,                     take_data },
+    [AGENT_END]      = { COLLECTOR_COLLECTING,                     take_end },
+    [AGENT_SKIPPED]  = { COLLECTOR_COLLECTING,                     take_skipped },
     /* clang-format on */
 };
 
-int harvest_frame(struct harvest *harvest, const struct inside_frame *frame,
-                  const unsigned char *payload, error *err)
+int collector_frame(struct collector *collector, const struct agent_frame *frame,
+                    const unsigned char *payload, error *err)
 {
     if (frame->kind >= COUNT_OF(rows) || !rows[frame->kind].take ||
-        !(rows[frame->kind].phases & harvest->phase))
+        !(rows[frame->kind].phases & collector->phase))
         return out_of_turn(frame, err);
-    return rows[frame->kind].take(harvest, frame, payload, err);
+    return rows[frame->kind].take(collector, frame, payload, err);
 }

@@ -18,7 +18,7 @@
 
 /* Operations and programs of a run, by the ids that we give them. */
 enum {
-    ID_INTERPRETER = INSIDE_INTERPRETER,
+    ID_INTERPRETER = AGENT_INTERPRETER,
     ID_COMPILER = 6,
     ID_PROGRAM = 2,
     ID_SEAL = 3,
@@ -27,10 +27,10 @@ enum {
     ID_FIRST_FILE = 16
 };
 
-enum harvest_phase {
-    HARVEST_LOADING = 1,   /* inputs are on their way in */
-    HARVEST_RUNNING = 2,   /* a program runs, or is being stopped */
-    HARVEST_COLLECTING = 4 /* nothing runs; files come out */
+enum collector_phase {
+    COLLECTOR_LOADING = 1,   /* inputs are on their way in */
+    COLLECTOR_RUNNING = 2,   /* a program runs, or is being stopped */
+    COLLECTOR_COLLECTING = 4 /* nothing runs; files come out */
 };
 
 struct artifact {
@@ -41,8 +41,8 @@ struct artifact {
     bool was_known; /* its owner had the same bytes before */
 };
 
-struct harvest {
-    enum harvest_phase phase;
+struct collector {
+    enum collector_phase phase;
     const struct limits *limits; /* granted; borrowed */
     const char *policy;          /* its name; borrowed */
     struct output output[2];     /* stdout, stderr */
@@ -51,10 +51,10 @@ struct harvest {
     error load_failure;  /* the first of them that failed */
     uint32_t running;    /* id of the program that was started, 0 = none */
     bool has_started;
-    struct inside_exited exited;
+    struct agent_exited exited;
     bool has_exited;
     error start_failure; /* of a START */
-    struct inside_measured measured;
+    struct agent_measured measured;
     bool has_measured;
     bool has_stopped; /* init said that nothing runs any more */
 
@@ -62,7 +62,7 @@ struct harvest {
     struct blob_owner owner;  /* of the artifacts, borrowed */
     struct blob_writer writer;
     bool file_is_open;
-    struct inside_file file;
+    struct agent_file file;
     char *file_path;
     uint64_t file_bytes; /* of all files, announced */
     size_t artifact_count, artifact_room;
@@ -73,37 +73,37 @@ struct harvest {
 
     struct bytes
         results; /* JSON objects of results; comma and tab, which JSON escapes, stand between */
-    struct shown shown; /* the result that is coming in */
-    enum inside_result_what shown_as;
-    size_t shown_bytes;      /* of it so far; 0: none is coming in */
-    bool piece_is_cut;       /* it was too large to show: what still comes of it is left out */
-    uint64_t results_looked; /* bytes that were looked at, whether anything came of them or not */
-    uint64_t results_told;   /* bytes on the control socket, whether they were looked at or not */
-    struct bytes failure;    /* JSON object: the exception that ended the code */
+    struct display_data display_data; /* the result that is coming in */
+    enum agent_result_what display_data_as;
+    size_t display_data_bytes; /* of it so far; 0: none is coming in */
+    bool piece_is_cut;         /* it was too large to show: what still comes of it is left out */
+    uint64_t results_looked;   /* bytes that were looked at, whether anything came of them or not */
+    uint64_t results_told;     /* bytes on the control socket, whether they were looked at or not */
+    struct bytes failure;      /* JSON object: the exception that ended the code */
 };
 
-enum harvest_event {
-    HARVEST_NOTHING,
-    HARVEST_LOADED, /* every input is in its place, or load_failure says why not */
-    HARVEST_STARTED,
-    HARVEST_NOT_STARTED, /* start_failure says why */
-    HARVEST_PRINTED,     /* output or results have grown */
-    HARVEST_ENDED,       /* the program that was asked for has ended: exited */
-    HARVEST_STOPPED,     /* nothing runs any more */
-    HARVEST_COLLECTED,   /* the last artifact is in */
+enum collector_event {
+    COLLECTOR_NOTHING,
+    COLLECTOR_LOADED, /* every input is in its place, or load_failure says why not */
+    COLLECTOR_STARTED,
+    COLLECTOR_NOT_STARTED, /* start_failure says why */
+    COLLECTOR_PRINTED,     /* output or results have grown */
+    COLLECTOR_ENDED,       /* the program that was asked for has ended: exited */
+    COLLECTOR_STOPPED,     /* nothing runs any more */
+    COLLECTOR_COLLECTED,   /* the last artifact is in */
 };
 
-void harvest_init(struct harvest *harvest, const struct limits *limits, const char *policy,
-                  struct blob_store *blobs);
-void harvest_done(struct harvest *harvest);
+void collector_init(struct collector *collector, const struct limits *limits, const char *policy,
+                    struct blob_store *blobs);
+void collector_done(struct collector *collector);
 
 /* The same, and nothing of it is kept: artifacts neither, unless their owner had them before. */
-void harvest_discard(struct harvest *harvest);
+void collector_discard(struct collector *collector);
 
 /* Code that says this much on its interpreter's socket is ended, as one that prints without end. */
-bool harvest_is_flood(const struct harvest *harvest);
+bool collector_is_flood(const struct collector *collector);
 
-/* Takes one frame in. Returns enum harvest_event, or -1 with ERR_PROTOCOL (init misbehaves) or
+/* Takes one frame in. Returns enum collector_event, or -1 with ERR_PROTOCOL (init misbehaves) or
  * ERR_SYSTEM (the blob store failed). */
-int harvest_frame(struct harvest *harvest, const struct inside_frame *frame,
-                  const unsigned char *payload, error *err);
+int collector_frame(struct collector *collector, const struct agent_frame *frame,
+                    const unsigned char *payload, error *err);

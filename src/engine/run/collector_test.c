@@ -16,7 +16,7 @@ static struct limits limits;
 static size_t put(unsigned char *bytes, uint16_t kind, uint32_t id, uint16_t stream,
                   const void *payload, size_t size)
 {
-    struct inside_frame frame = {
+    struct agent_frame frame = {
         .size = (uint32_t) size, .kind = kind, .id = id, .stream = stream
     };
     memcpy(bytes, &frame, sizeof frame);
@@ -25,30 +25,30 @@ static size_t put(unsigned char *bytes, uint16_t kind, uint32_t id, uint16_t str
     return sizeof frame + size;
 }
 
-static int hear(void *context, const struct inside_frame *frame, const unsigned char *payload,
+static int hear(void *context, const struct agent_frame *frame, const unsigned char *payload,
                 error *err)
 {
-    return harvest_frame(context, frame, payload, err) < 0 ? -1 : 0;
+    return collector_frame(context, frame, payload, err) < 0 ? -1 : 0;
 }
 
 /* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
-static int feed(struct inside_reader *reader, struct harvest *harvest, const void *bytes,
+static int feed(struct frame_reader *reader, struct collector *collector, const void *bytes,
                 size_t size, size_t piece, error *err)
 {
     for (size_t at = 0; at < size;) {
         size_t room;
-        unsigned char *place = inside_reader_room(reader, &room);
+        unsigned char *place = frame_reader_room(reader, &room);
         size_t here = size - at < piece ? size - at : piece;
         here = here < room ? here : room;
         memcpy(place, (const unsigned char *) bytes + at, here);
         at += here;
-        if (inside_reader_took(reader, here, hear, harvest, err) < 0)
+        if (frame_reader_took(reader, here, hear, collector, err) < 0)
             return -1;
     }
     return 0;
 }
 
-static void begin(struct inside_reader *reader, struct harvest *harvest)
+static void begin(struct frame_reader *reader, struct collector *collector)
 {
     error err;
     limits_init(&limits);
@@ -59,41 +59,41 @@ static void begin(struct inside_reader *reader, struct harvest *harvest)
                     blobs_open(NULL, &(struct blob_bounds){ 1 << 20, 100 }, &blobs, &err) == 0,
                 "blobs");
     memset(reader, 0, sizeof *reader);
-    harvest_init(harvest, &limits, "data", blobs);
-    struct inside_hello hello = { .version = INSIDE_VERSION };
+    collector_init(collector, &limits, "data", blobs);
+    struct agent_hello hello = { .version = AGENT_VERSION };
     unsigned char bytes[64];
-    size_t size = put(bytes, INSIDE_HELLO, 0, 0, &hello, sizeof hello);
-    require(feed(reader, harvest, bytes, size, 1, &err) == 0, "hello: %s", err.text);
+    size_t size = put(bytes, AGENT_HELLO, 0, 0, &hello, sizeof hello);
+    require(feed(reader, collector, bytes, size, 1, &err) == 0, "hello: %s", err.text);
 }
 
 static size_t put_file(unsigned char *bytes, const char *path, uint64_t size)
 {
     unsigned char payload[512];
-    struct inside_file file = { .size = size, .mode = 0100644 };
+    struct agent_file file = { .size = size, .mode = 0100644 };
     memcpy(payload, &file, sizeof file);
     /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): a payload is not a text */
     memcpy(payload + sizeof file, path, strlen(path));
-    return put(bytes, INSIDE_FILE, ID_COLLECT, 0, payload, sizeof file + strlen(path));
+    return put(bytes, AGENT_FILE, ID_COLLECT, 0, payload, sizeof file + strlen(path));
 }
 
 TEST(a_file_comes_in)
 {
-    static struct inside_reader reader;
-    static struct harvest harvest;
+    static struct frame_reader reader;
+    static struct collector collector;
     error err = { 0 };
     unsigned char bytes[2000];
     for (size_t piece = 1; piece < 200; piece += 50) {
-        begin(&reader, &harvest);
-        harvest.phase = HARVEST_COLLECTING;
+        begin(&reader, &collector);
+        collector.phase = COLLECTOR_COLLECTING;
         size_t size = put_file(bytes, "a/plot.png", 6);
-        size += put(bytes + size, INSIDE_DATA, ID_COLLECT, 0, "abc", 3);
-        size += put(bytes + size, INSIDE_DATA, ID_COLLECT, 0, "def", 3);
-        size += put(bytes + size, INSIDE_END, ID_COLLECT, 0, NULL, 0);
-        expect(feed(&reader, &harvest, bytes, size, piece, &err) == 0, "%s", err.text);
-        expect(harvest.artifact_count == 1 && harvest.artifacts[0].size == 6 &&
-                   strcmp(harvest.artifacts[0].path, "a/plot.png") == 0,
-               "%zu artifacts", harvest.artifact_count);
-        harvest_done(&harvest);
+        size += put(bytes + size, AGENT_DATA, ID_COLLECT, 0, "abc", 3);
+        size += put(bytes + size, AGENT_DATA, ID_COLLECT, 0, "def", 3);
+        size += put(bytes + size, AGENT_END, ID_COLLECT, 0, NULL, 0);
+        expect(feed(&reader, &collector, bytes, size, piece, &err) == 0, "%s", err.text);
+        expect(collector.artifact_count == 1 && collector.artifacts[0].size == 6 &&
+                   strcmp(collector.artifacts[0].path, "a/plot.png") == 0,
+               "%zu artifacts", collector.artifact_count);
+        collector_done(&collector);
     }
 }
 
@@ -109,61 +109,62 @@ TEST(an_init_that_misbehaves_is_found_out)
         const char *payload;
         size_t size;
     } facts[] = {
-        { "an order of ours", HARVEST_RUNNING, INSIDE_PUT, 1, 0, "", 0 },
-        { "a kind that does not exist", HARVEST_RUNNING, 999, 1, 0, "", 0 },
-        { "a second hello", HARVEST_RUNNING, INSIDE_HELLO, 0, 0, "\1\0\0\0\0\0\0\0", 8 },
-        { "output before anything runs", HARVEST_LOADING, INSIDE_OUTPUT, ID_PROGRAM, 1, "x", 1 },
-        { "output of another process", HARVEST_RUNNING, INSIDE_OUTPUT, 77, 1, "x", 1 },
-        { "output on a third stream", HARVEST_RUNNING, INSIDE_OUTPUT, ID_PROGRAM, 3, "x", 1 },
-        { "empty output", HARVEST_RUNNING, INSIDE_OUTPUT, ID_PROGRAM, 1, "", 0 },
-        { "a file while code runs", HARVEST_RUNNING, INSIDE_DATA, ID_COLLECT, 0, "x", 1 },
-        { "data of no file", HARVEST_COLLECTING, INSIDE_DATA, ID_COLLECT, 0, "x", 1 },
-        { "an end of no file", HARVEST_COLLECTING, INSIDE_END, ID_COLLECT, 0, "", 0 },
-        { "an exit of what was not started", HARVEST_RUNNING, INSIDE_EXITED, ID_PROGRAM, 0,
+        { "an order of ours", COLLECTOR_RUNNING, AGENT_PUT, 1, 0, "", 0 },
+        { "a kind that does not exist", COLLECTOR_RUNNING, 999, 1, 0, "", 0 },
+        { "a second hello", COLLECTOR_RUNNING, AGENT_HELLO, 0, 0, "\1\0\0\0\0\0\0\0", 8 },
+        { "output before anything runs", COLLECTOR_LOADING, AGENT_OUTPUT, ID_PROGRAM, 1, "x", 1 },
+        { "output of another process", COLLECTOR_RUNNING, AGENT_OUTPUT, 77, 1, "x", 1 },
+        { "output on a third stream", COLLECTOR_RUNNING, AGENT_OUTPUT, ID_PROGRAM, 3, "x", 1 },
+        { "empty output", COLLECTOR_RUNNING, AGENT_OUTPUT, ID_PROGRAM, 1, "", 0 },
+        { "a file while code runs", COLLECTOR_RUNNING, AGENT_DATA, ID_COLLECT, 0, "x", 1 },
+        { "data of no file", COLLECTOR_COLLECTING, AGENT_DATA, ID_COLLECT, 0, "x", 1 },
+        { "an end of no file", COLLECTOR_COLLECTING, AGENT_END, ID_COLLECT, 0, "", 0 },
+        { "an exit of what was not started", COLLECTOR_RUNNING, AGENT_EXITED, ID_PROGRAM, 0,
           "\0\0\0\0\0\0\0\0", 8 },
-        { "an answer that was not asked for", HARVEST_LOADING, INSIDE_DONE, 99, 0,
+        { "an answer that was not asked for", COLLECTOR_LOADING, AGENT_DONE, 99, 0,
           "\0\0\0\0\0\0\0\0", 8 },
-        { "a short struct", HARVEST_RUNNING, INSIDE_STOPPED, ID_STOP, 0, "x", 1 },
-        { "a stray stream", HARVEST_RUNNING, INSIDE_STARTED, ID_PROGRAM, 1, "\0\0\0\0\0\0\0\0", 8 },
-        { "a listing", HARVEST_COLLECTING, INSIDE_MEASURED, ID_COLLECT, 0, "x", 1 },
+        { "a short struct", COLLECTOR_RUNNING, AGENT_STOPPED, ID_STOP, 0, "x", 1 },
+        { "a stray stream", COLLECTOR_RUNNING, AGENT_STARTED, ID_PROGRAM, 1, "\0\0\0\0\0\0\0\0",
+          8 },
+        { "a listing", COLLECTOR_COLLECTING, AGENT_MEASURED, ID_COLLECT, 0, "x", 1 },
     };
-    static struct inside_reader reader;
-    static struct harvest harvest;
+    static struct frame_reader reader;
+    static struct collector collector;
     unsigned char bytes[256];
     for_each(fact, facts) {
         error err = { 0 };
-        begin(&reader, &harvest);
-        harvest.phase = fact->phase;
+        begin(&reader, &collector);
+        collector.phase = fact->phase;
         size_t size = put(bytes, fact->kind, fact->id, fact->stream, fact->payload, fact->size);
-        expect(feed(&reader, &harvest, bytes, size, size, &err) < 0 && err.code == ERR_PROTOCOL,
+        expect(feed(&reader, &collector, bytes, size, size, &err) < 0 && err.code == ERR_PROTOCOL,
                "%s: '%s'", fact->what, err.text);
-        harvest_done(&harvest);
+        collector_done(&collector);
     }
 }
 
 /* A child that the code has left behind holds the same socket. */
 TEST(a_result_after_the_end_of_the_code_is_left_out)
 {
-    static struct inside_reader reader;
-    static struct harvest harvest;
+    static struct frame_reader reader;
+    static struct collector collector;
     unsigned char bytes[256];
-    static const unsigned phases[] = { HARVEST_RUNNING, HARVEST_COLLECTING };
+    static const unsigned phases[] = { COLLECTOR_RUNNING, COLLECTOR_COLLECTING };
     struct {
-        struct inside_result head;
+        struct agent_result head;
         char text[2];
-    } result = { { .what = INSIDE_RESULT_VALUE, .last = 1 }, { '{', '}' } };
+    } result = { { .what = AGENT_RESULT_VALUE, .last = 1 }, { '{', '}' } };
     for_each(phase, phases) {
         error err = { 0 };
-        begin(&reader, &harvest);
-        harvest.phase = *phase;
-        harvest.running = ID_INTERPRETER;
-        harvest.has_started = harvest.has_exited = true;
-        size_t size = put(bytes, INSIDE_RESULT, ID_INTERPRETER, 0, &result,
+        begin(&reader, &collector);
+        collector.phase = *phase;
+        collector.running = ID_INTERPRETER;
+        collector.has_started = collector.has_exited = true;
+        size_t size = put(bytes, AGENT_RESULT, ID_INTERPRETER, 0, &result,
                           sizeof result.head + sizeof result.text);
-        expect(feed(&reader, &harvest, bytes, size, size, &err) == 0, "phase %u: %s", *phase,
+        expect(feed(&reader, &collector, bytes, size, size, &err) == 0, "phase %u: %s", *phase,
                err.text);
-        expect(harvest.results.size == 0, "phase %u: %zu bytes", *phase, harvest.results.size);
-        harvest_done(&harvest);
+        expect(collector.results.size == 0, "phase %u: %zu bytes", *phase, collector.results.size);
+        collector_done(&collector);
     }
 }
 
@@ -178,33 +179,33 @@ TEST(artifacts_keep_to_what_was_granted)
         { "../escape", 1, -1 },     { "/absolute", 1, -1 }, { "a\nb", 1, -1 },
         { "not \xff text", 1, -1 },
     };
-    static struct inside_reader reader;
-    static struct harvest harvest;
+    static struct frame_reader reader;
+    static struct collector collector;
     unsigned char bytes[1024];
     for_each(fact, facts) {
         error err = { 0 };
-        begin(&reader, &harvest);
-        harvest.phase = HARVEST_COLLECTING;
+        begin(&reader, &collector);
+        collector.phase = COLLECTOR_COLLECTING;
         size_t size = put_file(bytes, fact->path, fact->size);
-        expect(feed(&reader, &harvest, bytes, size, size, &err) == fact->result, "%s: %s",
+        expect(feed(&reader, &collector, bytes, size, size, &err) == fact->result, "%s: %s",
                fact->path, err.text);
-        harvest_done(&harvest);
+        collector_done(&collector);
     }
 }
 
 TEST(denials_are_counted_by_target)
 {
-    static struct harvest harvest;
-    static struct inside_reader reader;
-    begin(&reader, &harvest);
-    struct inside_denial call = { .call = 41 /* socket */, .arguments = { 2, 1, 0 } };
+    static struct collector collector;
+    static struct frame_reader reader;
+    begin(&reader, &collector);
+    struct agent_denial call = { .call = 41 /* socket */, .arguments = { 2, 1, 0 } };
     for (int i = 0; i < 3; i++)
-        denials_add_call(&harvest.denials, &call, "data");
+        denials_add_call(&collector.denials, &call, "data");
     call.arguments[0] = 38; /* AF_ALG */
-    denials_add_call(&harvest.denials, &call, "data");
-    call = (struct inside_denial){ .call = 101 /* ptrace */ };
-    denials_add_call(&harvest.denials, &call, "data");
-    const struct denials *denials = &harvest.denials;
+    denials_add_call(&collector.denials, &call, "data");
+    call = (struct agent_denial){ .call = 101 /* ptrace */ };
+    denials_add_call(&collector.denials, &call, "data");
+    const struct denials *denials = &collector.denials;
     require(denials->count == 3, "%zu rows", denials->count);
     expect(denials->rows[0].count == 3 && strcmp(denials->rows[0].layer, "network") == 0,
            "network");
@@ -212,13 +213,13 @@ TEST(denials_are_counted_by_target)
            denials->rows[1].target);
     expect(strcmp(denials->rows[2].target, "ptrace") == 0, "%s", denials->rows[2].target);
     char name[16];
-    for (int i = 0; i < 2 * DENIALS_MOST; i++) {
+    for (int i = 0; i < 2 * DENIALS_MAX; i++) {
         (void) snprintf(name, sizeof name, "n%d", i);
-        denials_add(&harvest.denials, "artifact", name, "", 1);
+        denials_add(&collector.denials, "artifact", name, "", 1);
     }
-    expect(denials->count == DENIALS_MOST && denials->unlisted == DENIALS_MOST + 3,
+    expect(denials->count == DENIALS_MAX && denials->unlisted == DENIALS_MAX + 3,
            "%zu rows, %d more", denials->count, (int) denials->unlisted);
-    harvest_done(&harvest);
+    collector_done(&collector);
 }
 
 static bool is_told(const struct denials *denials, const char *layer, const char *says)
@@ -231,96 +232,96 @@ static bool is_told(const struct denials *denials, const char *layer, const char
 
 TEST(files_that_could_not_be_collected_are_told)
 {
-    static struct inside_reader reader;
-    static struct harvest harvest;
+    static struct frame_reader reader;
+    static struct collector collector;
     unsigned char bytes[256];
     error err = { 0 };
     struct {
-        struct inside_done done;
+        struct agent_done done;
         char text[16];
     } done = { { .os = 5 }, "list a folder" };
-    begin(&reader, &harvest);
-    harvest.phase = HARVEST_COLLECTING;
+    begin(&reader, &collector);
+    collector.phase = COLLECTOR_COLLECTING;
     size_t size =
-        put(bytes, INSIDE_DONE, ID_COLLECT, 0, &done, sizeof done.done + strlen(done.text));
-    expect(feed(&reader, &harvest, bytes, size, size, &err) == 0, "%s", err.text);
-    expect(is_told(&harvest.denials, "artifact", "list a folder"), "%zu denials",
-           harvest.denials.count);
-    harvest_done(&harvest);
+        put(bytes, AGENT_DONE, ID_COLLECT, 0, &done, sizeof done.done + strlen(done.text));
+    expect(feed(&reader, &collector, bytes, size, size, &err) == 0, "%s", err.text);
+    expect(is_told(&collector.denials, "artifact", "list a folder"), "%zu denials",
+           collector.denials.count);
+    collector_done(&collector);
 }
 
 TEST(a_result_that_is_too_large_to_show_is_told_once)
 {
-    static struct inside_reader reader;
-    static struct harvest harvest;
-    static unsigned char bytes[INSIDE_PAYLOAD_MOST + 64];
-    static unsigned char payload[INSIDE_PAYLOAD_MOST];
-    struct inside_result head = { .what = INSIDE_RESULT_DISPLAY };
+    static struct frame_reader reader;
+    static struct collector collector;
+    static unsigned char bytes[AGENT_PAYLOAD_MAX + 64];
+    static unsigned char payload[AGENT_PAYLOAD_MAX];
+    struct agent_result head = { .what = AGENT_RESULT_DISPLAY };
     error err = { 0 };
-    begin(&reader, &harvest);
-    harvest.phase = HARVEST_RUNNING;
-    harvest.running = ID_INTERPRETER;
-    harvest.has_started = true;
+    begin(&reader, &collector);
+    collector.phase = COLLECTOR_RUNNING;
+    collector.running = ID_INTERPRETER;
+    collector.has_started = true;
     memset(payload, 'x', sizeof payload);
     for (int piece = 0; piece < 300; piece++) { /* 18 MiB: twice what is shown */
         head.last = piece == 299;
         memcpy(payload, &head, sizeof head);
-        size_t size = put(bytes, INSIDE_RESULT, ID_INTERPRETER, 0, payload, sizeof payload);
-        require(feed(&reader, &harvest, bytes, size, size, &err) == 0, "%s", err.text);
+        size_t size = put(bytes, AGENT_RESULT, ID_INTERPRETER, 0, payload, sizeof payload);
+        require(feed(&reader, &collector, bytes, size, size, &err) == 0, "%s", err.text);
     }
-    expect(harvest.results.size == 0, "%zu bytes", harvest.results.size);
-    expect(harvest.denials.count == 1 && harvest.denials.rows[0].count == 1 &&
-               is_told(&harvest.denials, "output", "8 MiB"),
-           "%zu denials", harvest.denials.count);
-    harvest_done(&harvest);
+    expect(collector.results.size == 0, "%zu bytes", collector.results.size);
+    expect(collector.denials.count == 1 && collector.denials.rows[0].count == 1 &&
+               is_told(&collector.denials, "output", "8 MiB"),
+           "%zu denials", collector.denials.count);
+    collector_done(&collector);
 }
 
 /* Comma and tab stand between: readers of the stream find each by them. */
 TEST(results_stand_one_behind_the_other)
 {
-    static struct inside_reader reader;
-    static struct harvest harvest;
+    static struct frame_reader reader;
+    static struct collector collector;
     unsigned char bytes[256];
     struct {
-        struct inside_result head;
+        struct agent_result head;
         char text[20];
-    } result = { { .what = INSIDE_RESULT_DISPLAY, .last = 1 }, "{\"data\":{\"a/b\":[1]}}" };
+    } result = { { .what = AGENT_RESULT_DISPLAY, .last = 1 }, "{\"data\":{\"a/b\":[1]}}" };
     error err = { 0 };
-    begin(&reader, &harvest);
-    harvest.phase = HARVEST_RUNNING;
-    harvest.running = ID_INTERPRETER;
-    harvest.has_started = true;
-    size_t size = put(bytes, INSIDE_RESULT, ID_INTERPRETER, 0, &result, sizeof result);
+    begin(&reader, &collector);
+    collector.phase = COLLECTOR_RUNNING;
+    collector.running = ID_INTERPRETER;
+    collector.has_started = true;
+    size_t size = put(bytes, AGENT_RESULT, ID_INTERPRETER, 0, &result, sizeof result);
     for (int i = 0; i < 2; i++)
-        require(feed(&reader, &harvest, bytes, size, size, &err) == 0, "%s", err.text);
+        require(feed(&reader, &collector, bytes, size, size, &err) == 0, "%s", err.text);
 #define ONE "{\"main\":false,\"data\":{\"a/b\":[1]},\"chart\":null}"
-    expect(strcmp(bytes_text(&harvest.results), ONE ",\t" ONE) == 0, "%s",
-           bytes_text(&harvest.results));
-    harvest_done(&harvest);
+    expect(strcmp(bytes_text(&collector.results), ONE ",\t" ONE) == 0, "%s",
+           bytes_text(&collector.results));
+    collector_done(&collector);
 }
 
 /* What comes to nothing was looked at all the same: so much and no more of it. */
 TEST(what_is_looked_at_is_bounded)
 {
-    static struct inside_reader reader;
-    static struct harvest harvest;
-    static unsigned char bytes[INSIDE_PAYLOAD_MOST + 64];
-    static unsigned char payload[INSIDE_PAYLOAD_MOST];
-    struct inside_result head = { .what = INSIDE_RESULT_DISPLAY, .last = 1 };
+    static struct frame_reader reader;
+    static struct collector collector;
+    static unsigned char bytes[AGENT_PAYLOAD_MAX + 64];
+    static unsigned char payload[AGENT_PAYLOAD_MAX];
+    struct agent_result head = { .what = AGENT_RESULT_DISPLAY, .last = 1 };
     error err = { 0 };
-    begin(&reader, &harvest);
-    harvest.phase = HARVEST_RUNNING;
-    harvest.running = ID_INTERPRETER;
-    harvest.has_started = true;
+    begin(&reader, &collector);
+    collector.phase = COLLECTOR_RUNNING;
+    collector.running = ID_INTERPRETER;
+    collector.has_started = true;
     memset(payload, ' ', sizeof payload);
     memcpy(payload, &head, sizeof head);
-    size_t size = put(bytes, INSIDE_RESULT, ID_INTERPRETER, 0, payload, sizeof payload);
+    size_t size = put(bytes, AGENT_RESULT, ID_INTERPRETER, 0, payload, sizeof payload);
     for (int i = 0; i < 1000; i++)
-        require(feed(&reader, &harvest, bytes, size, size, &err) == 0, "%s", err.text);
-    expect(harvest.results_looked <= 16UL << 20 && harvest.results_looked > 15UL << 20, "%d bytes",
-           (int) harvest.results_looked);
-    expect(is_told(&harvest.denials, "output", "8 MiB"), "%zu denials", harvest.denials.count);
-    harvest_done(&harvest);
+        require(feed(&reader, &collector, bytes, size, size, &err) == 0, "%s", err.text);
+    expect(collector.results_looked <= 16UL << 20 && collector.results_looked > 15UL << 20,
+           "%d bytes", (int) collector.results_looked);
+    expect(is_told(&collector.denials, "output", "8 MiB"), "%zu denials", collector.denials.count);
+    collector_done(&collector);
 }
 
 TESTS(CASE(results_stand_one_behind_the_other), CASE(what_is_looked_at_is_bounded),

@@ -27,8 +27,8 @@ void denials_add(struct denials *denials, const char *layer, const char *target,
         }
     }
     if (!denials->rows)
-        denials->rows = calloc(DENIALS_MOST, sizeof *denials->rows);
-    if (!denials->rows || denials->count == DENIALS_MOST) {
+        denials->rows = calloc(DENIALS_MAX, sizeof *denials->rows);
+    if (!denials->rows || denials->count == DENIALS_MAX) {
         denials->unlisted += count;
         return;
     }
@@ -69,7 +69,7 @@ static const char *type_name(uint64_t type)
     }
 }
 
-static void add_socket(struct denials *denials, const struct inside_denial *call, const char *why,
+static void add_socket(struct denials *denials, const struct agent_denial *call, const char *why,
                        const char *policy)
 {
     char target[DENIAL_TARGET_SIZE];
@@ -91,7 +91,7 @@ static void add_socket(struct denials *denials, const struct inside_denial *call
     denials_add(denials, "syscall", target, why, 1);
 }
 
-void denials_add_call(struct denials *denials, const struct inside_denial *call, const char *policy)
+void denials_add_call(struct denials *denials, const struct agent_denial *call, const char *policy)
 {
     const struct refusal *refusal = find_refusal(call->call, call->arguments);
     const char *why = refusal ? refusal->why : "this call is refused in every sandbox";
@@ -107,18 +107,18 @@ void denials_add_call(struct denials *denials, const struct inside_denial *call,
     denials_add(denials, "syscall", target, why, 1);
 }
 
-void denials_add_skipped(struct denials *denials, const struct inside_skipped *skipped,
+void denials_add_skipped(struct denials *denials, const struct agent_skipped *skipped,
                          const char *path, size_t path_size)
 {
     static const char *const messages[] = {
-        [INSIDE_SKIP_LINK] = "a symbolic link is not returned; write the file itself",
-        [INSIDE_SKIP_SPECIAL] = "a FIFO, socket or device is not returned",
-        [INSIDE_SKIP_NAME] = "the name is not UTF-8 or has control characters; rename the file",
-        [INSIDE_SKIP_BYTES] =
+        [AGENT_SKIP_LINK] = "a symbolic link is not returned; write the file itself",
+        [AGENT_SKIP_SPECIAL] = "a FIFO, socket or device is not returned",
+        [AGENT_SKIP_NAME] = "the name is not UTF-8 or has control characters; rename the file",
+        [AGENT_SKIP_BYTES] =
             "it does not fit into limits.artifacts_bytes; ask for more or write less",
-        [INSIDE_SKIP_COUNT] = "more files than limits.artifact_files; pack them into one archive",
-        [INSIDE_SKIP_DEPTH] = "it lies deeper than 64 folders",
-        [INSIDE_SKIP_READ] = "it could not be read",
+        [AGENT_SKIP_COUNT] = "more files than limits.artifact_files; pack them into one archive",
+        [AGENT_SKIP_DEPTH] = "it lies deeper than 64 folders",
+        [AGENT_SKIP_READ] = "it could not be read",
     };
     const char *message = "it is not returned";
     if (skipped->reason < COUNT_OF(messages) && messages[skipped->reason])
@@ -134,6 +134,6 @@ void denials_add_skipped(struct denials *denials, const struct inside_skipped *s
             used += (size_t) snprintf(target + used, sizeof target - used, "\\x%02x", byte);
     }
     target[used] = '\0';
-    uint64_t count = skipped->reason == INSIDE_SKIP_COUNT && skipped->size > 0 ? skipped->size : 1;
+    uint64_t count = skipped->reason == AGENT_SKIP_COUNT && skipped->size > 0 ? skipped->size : 1;
     denials_add(denials, "artifact", target, message, count);
 }

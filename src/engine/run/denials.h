@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DENIALS_MOST = 128, DENIAL_TARGET_SIZE = 160, DENIAL_MESSAGE_SIZE = 240 };
+enum { DENIALS_MAX = 128, DENIAL_TARGET_SIZE = 160, DENIAL_MESSAGE_SIZE = 240 };
 
 struct denial {
     const char *layer; /* "syscall", "network", "artifact", "output" */
@@ -18,17 +18,16 @@ struct denial {
 struct denials {
     size_t count;
     struct denial *rows;
-    uint64_t unlisted; /* refusals beyond DENIALS_MOST different ones */
+    uint64_t unlisted; /* refusals beyond DENIALS_MAX different ones */
 };
 
 void denials_done(struct denials *denials);
 
 /* A system call that the filter refused. `policy` is named in the message. */
-void denials_add_call(struct denials *denials, const struct inside_denial *call,
-                      const char *policy);
+void denials_add_call(struct denials *denials, const struct agent_denial *call, const char *policy);
 
 /* A file that is not returned. `path` need not be UTF-8. */
-void denials_add_skipped(struct denials *denials, const struct inside_skipped *skipped,
+void denials_add_skipped(struct denials *denials, const struct agent_skipped *skipped,
                          const char *path, size_t path_size);
 
 void denials_add(struct denials *denials, const char *layer, const char *target,

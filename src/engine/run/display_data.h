@@ -7,29 +7,29 @@
 
 #include "json/stream_copy.h"
 
-enum { SHOWN_FIELDS_MOST = 6 };
+enum { DISPLAY_DATA_FIELDS_MAX = 6 };
 
-struct shown {
+struct display_data {
     struct json_copy copy;
     bool is_failure;
     unsigned types; /* MIME types so far */
     int open;       /* the field whose value is coming in; -1: none */
-    struct shown_span {
+    struct display_data_span {
         size_t at, end; /* in copy.text; none: both 0 */
         bool is_there;
-    } fields[SHOWN_FIELDS_MOST];
+    } fields[DISPLAY_DATA_FIELDS_MAX];
 };
 
 /* Begins an object that comes in pieces. It may not be moved until it is done. */
-void shown_begin(struct shown *shown, bool is_failure);
-void shown_take(struct shown *shown, const char *data, size_t size);
-void shown_done(struct shown *shown);
+void display_data_begin(struct display_data *display_data, bool is_failure);
+void display_data_take(struct display_data *display_data, const char *data, size_t size);
+void display_data_done(struct display_data *display_data);
 
 /* All of it has come. Adds {"main","data","chart"} and, where the program gave them, "metadata",
  * "id" and "update" to `out`. Returns false, and adds nothing, if it was no such object, or has no
  * data to show. */
-bool shown_write(struct shown *shown, struct bytes *out, bool is_main);
+bool display_data_write(struct display_data *display_data, struct bytes *out, bool is_main);
 
 /* Adds {"name","value","traceback","frames"} and, where there are some, "causes" and "exceptions".
  * Returns false, and adds nothing, if it was no such object, or names no exception. */
-bool shown_write_failure(struct shown *shown, struct bytes *out);
+bool display_data_write_failure(struct display_data *display_data, struct bytes *out);

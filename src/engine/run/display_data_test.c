@@ -15,19 +15,20 @@ static void check(const struct fact *fact, bool is_failure)
 {
     size_t size = strlen(fact->given);
     for (size_t piece = 1; piece <= size; piece += piece < 8 ? 1 : size) { /* however it is cut */
-        struct shown shown;
+        struct display_data display_data;
         auto_bytes out = { 0 };
-        shown_begin(&shown, is_failure);
+        display_data_begin(&display_data, is_failure);
         for (size_t at = 0; at < size; at += piece)
-            shown_take(&shown, fact->given + at, size - at < piece ? size - at : piece);
-        bool is_written =
-            is_failure ? shown_write_failure(&shown, &out) : shown_write(&shown, &out, true);
+            display_data_take(&display_data, fact->given + at,
+                              size - at < piece ? size - at : piece);
+        bool is_written = is_failure ? display_data_write_failure(&display_data, &out)
+                                     : display_data_write(&display_data, &out, true);
         expect(is_written == (fact->written != NULL), "%s", fact->given);
         if (is_written && fact->written)
             expect(strcmp(bytes_text(&out), fact->written) == 0, "%s: %s", fact->given,
                    bytes_text(&out));
         expect(is_written || out.size == 0, "%s: %zu bytes", fact->given, out.size);
-        shown_done(&shown);
+        display_data_done(&display_data);
     }
 }
 

@@ -18,7 +18,7 @@ enum {
 
 static void hash_output(const struct output *output, struct fact_output *fact)
 {
-    char marker[OUTPUT_MARKER_MOST];
+    char marker[OUTPUT_MARKER_MAX];
     struct output_part parts[OUTPUT_PARTS];
     unsigned char hash[crypto_hash_sha256_BYTES];
     crypto_hash_sha256_state state;
@@ -38,7 +38,7 @@ static void hash_output(const struct output *output, struct fact_output *fact)
 
 static void write_text(const struct output *output, unsigned index, struct bytes *out)
 {
-    char marker[OUTPUT_MARKER_MOST];
+    char marker[OUTPUT_MARKER_MAX];
     struct output_part parts[OUTPUT_PARTS];
     output_parts(output, index == 0 ? "stdout" : "stderr", marker, parts);
     if (parts[1].size + parts[2].size + parts[3].size == 0) {
@@ -53,74 +53,74 @@ static void write_text(const struct output *output, unsigned index, struct bytes
 
 static bool has_said_much(const struct run *run)
 {
-    const struct harvest *harvest = &run->harvest;
-    size_t said = harvest->results.size;
-    for_each(output, harvest->output)
+    const struct collector *collector = &run->collector;
+    size_t said = collector->results.size;
+    for_each(output, collector->output)
         said += output->head_size + output->tail_size;
     return run->has_harvest && said >= BESIDE_FROM;
 }
 
-bool settling_is_due(const struct run *run)
+bool finalize_is_due(const struct run *run)
 {
     if (run->is_settled)
         return false;
     return has_said_much(run) || (run->record && receipts_are_held(run->runs->receipts));
 }
 
-bool settling_is_under_way(const struct run *run)
+bool finalize_is_under_way(const struct run *run)
 {
-    return run->settling && !run->settling->is_done;
+    return run->finalize && !run->finalize->is_done;
 }
 
 static void work(void *user)
 {
-    struct settling *settling = user;
-    const struct harvest *harvest = &settling->run->harvest;
+    struct finalize *finalize = user;
+    const struct collector *collector = &finalize->run->collector;
     for (unsigned i = 0; i < 2; i++) {
-        hash_output(&harvest->output[i], &settling->output[i]);
-        write_text(&harvest->output[i], i, &settling->text[i]);
+        hash_output(&collector->output[i], &finalize->output[i]);
+        write_text(&collector->output[i], i, &finalize->text[i]);
     }
-    fact_hash(harvest->results.data, harvest->results.size, settling->results);
+    fact_hash(collector->results.data, collector->results.size, finalize->results);
 }
 
 static void look(uv_timer_t *timer)
 {
-    struct settling *settling = timer->data;
-    const struct run *run = settling->run;
+    struct finalize *finalize = timer->data;
+    const struct run *run = finalize->run;
     if (run->record && receipts_are_held(run->runs->receipts) &&
-        !deadline_has_passed(settling->patience)) {
+        !deadline_has_passed(finalize->patience)) {
         (void) uv_timer_start(timer, look, LOOK_MS, 0);
         return;
     }
-    settling->is_done = true;
-    settling->told(settling->run);
+    finalize->is_done = true;
+    finalize->told(finalize->run);
 }
 
 static void done(void *user)
 {
-    struct settling *settling = user;
-    settling->has_worked = true;
-    look(&settling->look);
+    struct finalize *finalize = user;
+    finalize->has_worked = true;
+    look(&finalize->look);
 }
 
-void settling_begin(struct run *run, void (*told)(struct run *run))
+void finalize_begin(struct run *run, void (*told)(struct run *run))
 {
-    struct settling *settling = calloc(1, sizeof *settling);
+    struct finalize *finalize = calloc(1, sizeof *finalize);
     run->is_settled = true;
-    if (!settling) {
+    if (!finalize) {
         told(run);
         return;
     }
-    *settling =
-        (struct settling){ .job = { work, done, settling, NULL }, .run = run, .told = told };
-    run->settling = settling;
-    settling->look.data = settling;
-    settling->patience = deadline_in(PATIENCE_MS);
-    (void) uv_timer_init(run->runs->loop, &settling->look);
+    *finalize =
+        (struct finalize){ .job = { work, done, finalize, NULL }, .run = run, .told = told };
+    run->finalize = finalize;
+    finalize->look.data = finalize;
+    finalize->patience = deadline_in(PATIENCE_MS);
+    (void) uv_timer_init(run->runs->loop, &finalize->look);
     if (has_said_much(run))
-        beside_do(run->runs->loop, &settling->job);
+        disk_worker_do(run->runs->loop, &finalize->job);
     else
-        (void) uv_timer_start(&settling->look, look, LOOK_MS, 0);
+        (void) uv_timer_start(&finalize->look, look, LOOK_MS, 0);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -128,41 +128,41 @@ static void on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-void settling_free(struct run *run)
+void finalize_free(struct run *run)
 {
-    if (!run->settling)
+    if (!run->finalize)
         return;
-    for_each(text, run->settling->text)
+    for_each(text, run->finalize->text)
         bytes_done(text);
-    uv_close((uv_handle_t *) &run->settling->look, on_closed);
-    run->settling = NULL;
+    uv_close((uv_handle_t *) &run->finalize->look, on_closed);
+    run->finalize = NULL;
 }
 
 static bool has_worked(const struct run *run)
 {
-    return run->settling && run->settling->has_worked;
+    return run->finalize && run->finalize->has_worked;
 }
 
 void settled_output(const struct run *run, unsigned index, struct fact_output *ret_fact)
 {
     if (has_worked(run))
-        *ret_fact = run->settling->output[index];
+        *ret_fact = run->finalize->output[index];
     else
-        hash_output(&run->harvest.output[index], ret_fact);
+        hash_output(&run->collector.output[index], ret_fact);
 }
 
 void settled_results(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE])
 {
     if (has_worked(run))
-        memcpy(ret_sha256, run->settling->results, SHA256_TEXT_SIZE);
+        memcpy(ret_sha256, run->finalize->results, SHA256_TEXT_SIZE);
     else
-        fact_hash(run->harvest.results.data, run->harvest.results.size, ret_sha256);
+        fact_hash(run->collector.results.data, run->collector.results.size, ret_sha256);
 }
 
 void settled_text(const struct run *run, unsigned index, struct bytes *out)
 {
     if (has_worked(run))
-        json_raw(out, run->settling->text[index].data, run->settling->text[index].size);
+        json_raw(out, run->finalize->text[index].data, run->finalize->text[index].size);
     else
-        write_text(&run->harvest.output[index], index, out);
+        write_text(&run->collector.output[index], index, out);
 }

@@ -15,8 +15,8 @@
 
 struct run;
 
-struct settling {
-    struct beside_job job;
+struct finalize {
+    struct disk_job job;
     struct run *run;
     uv_timer_t look; /* at the log */
     deadline patience;
@@ -29,13 +29,13 @@ struct settling {
 };
 
 /* Is there something to wait for, and was it not waited for yet? */
-bool settling_is_due(const struct run *run);
+bool finalize_is_due(const struct run *run);
 
 /* Nothing of what it has said changes any more. `told` is called on the loop, not from here.
  * Without memory it is done now. */
-void settling_begin(struct run *run, void (*told)(struct run *run));
-bool settling_is_under_way(const struct run *run);
-void settling_free(struct run *run);
+void finalize_begin(struct run *run, void (*told)(struct run *run));
+bool finalize_is_under_way(const struct run *run);
+void finalize_free(struct run *run);
 
 /* What was found out, or is found out now. */
 void settled_output(const struct run *run, unsigned index, struct fact_output *ret_fact);

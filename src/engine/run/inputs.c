@@ -7,40 +7,39 @@
 #include <string.h>
 
 /* A multiple of 3, so that base64 is cut between whole groups. */
-enum { PIECE = INSIDE_PAYLOAD_MOST / 3 * 3 };
+enum { PIECE = AGENT_PAYLOAD_MAX / 3 * 3 };
 
 struct input {
-    const struct content *content;
+    const struct payload *content;
     const char *path;
     uint32_t flags;
     uint32_t mode;
 };
 
 /* Inputs in order: certificates, files, then stdin, then code. Returns false after the last. */
-static bool input_at(const struct run *run, size_t index, const struct content *certificates,
+static bool input_at(const struct run *run, size_t index, const struct payload *certificates,
                      struct input *ret_input)
 {
     const struct run_request *request = run->request;
     if (run->certificates.size > 0 && index-- == 0) {
-        *ret_input = (struct input){ certificates, CERTIFICATES_PATH, INSIDE_PUT_SYSTEM, 0444 };
+        *ret_input = (struct input){ certificates, CERTIFICATES_PATH, AGENT_PUT_SYSTEM, 0444 };
         return true;
     }
     if (index < request->file_count) {
         const struct request_file *file = &request->files[index];
         *ret_input =
-            (struct input){ &file->content, file->path, file->read_only ? INSIDE_PUT_READ_ONLY : 0,
+            (struct input){ &file->content, file->path, file->read_only ? AGENT_PUT_READ_ONLY : 0,
                             file->read_only ? 0444 : 0644 };
         return true;
     }
     index -= request->file_count;
-    if (request->has_stdin && run->spec.set < 0 && index-- == 0) {
-        *ret_input =
-            (struct input){ &request->stdin_content, "run/stdin", INSIDE_PUT_SYSTEM, 0444 };
+    if (request->has_stdin && run->plan.set < 0 && index-- == 0) {
+        *ret_input = (struct input){ &request->stdin_content, "run/stdin", AGENT_PUT_SYSTEM, 0444 };
         return true;
     }
-    if (request->has_code && !run->spec.code_is_in_frame && index == 0) {
-        *ret_input = (struct input){ &request->code, run->spec.code_path,
-                                     run->spec.code_is_system ? INSIDE_PUT_SYSTEM : 0, 0644 };
+    if (request->has_code && !run->plan.code_is_in_frame && index == 0) {
+        *ret_input = (struct input){ &request->code, run->plan.code_path,
+                                     run->plan.code_is_system ? AGENT_PUT_SYSTEM : 0, 0644 };
         return true;
     }
     return false;
@@ -48,47 +47,46 @@ static bool input_at(const struct run *run, size_t index, const struct content *
 
 static void send_put(struct run *run, uint32_t id, const struct input *input)
 {
-    struct inside_put put = { .size = input->content->size,
-                              .mtime_ns = wall_clock_ms() * 1000000,
-                              .mode = input->mode,
-                              .flags = input->flags };
+    struct agent_put put = { .size = input->content->size,
+                             .mtime_ns = wall_clock_ms() * 1000000,
+                             .mode = input->mode,
+                             .flags = input->flags };
     struct iovec parts[2] = { { &put, sizeof put },
                               { (void *) (uintptr_t) input->path, strlen(input->path) } };
-    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_PUT, .id = id }, parts, 2);
-    run->harvest.loads_open++;
+    sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_PUT, .id = id }, parts, 2);
+    run->collector.loads_open++;
 }
 
 /* Returns true when the whole file has been sent. */
 static bool send_piece(struct run *run, uint32_t id, const struct input *input)
 {
     static unsigned char piece[PIECE];
-    size_t size = content_read(input->content, run->input_offset, piece, sizeof piece);
+    size_t size = payload_read(input->content, run->input_offset, piece, sizeof piece);
     if (size > 0) {
         struct iovec part = { piece, size };
-        sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_DATA, .id = id }, &part,
-                     1);
+        sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_DATA, .id = id }, &part, 1);
         run->input_offset += size;
     }
     if (run->input_offset < input->content->size)
         return false;
-    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_END, .id = id }, NULL, 0);
+    sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_END, .id = id }, NULL, 0);
     return true;
 }
 
 void run_load(struct run *run)
 {
     struct input input;
-    struct content certificates;
-    if (spec_intercepts(&run->spec) && run->certificates.size == 0)
+    struct payload certificates;
+    if (run_plan_intercepts(&run->plan) && run->certificates.size == 0)
         return; /* glovebox-egress makes them */
-    content_from_text(&certificates, bytes_text(&run->certificates), run->certificates.size);
+    payload_from_text(&certificates, bytes_text(&run->certificates), run->certificates.size);
     while (sandbox_has_room(run->sandbox) && !run->inputs_are_sent) {
         if (!input_at(run, run->next_input, &certificates, &input)) {
             run->inputs_are_sent = true;
             if (run->next_input == 0)
                 break; /* what lies in the workspace at the end is the program's, all of it */
-            run->harvest.loads_open++;
-            sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_SEAL, .id = ID_SEAL },
+            run->collector.loads_open++;
+            sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_SEAL, .id = ID_SEAL },
                          NULL, 0);
             break;
         }

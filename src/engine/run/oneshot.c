@@ -16,28 +16,28 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CPU_LOOK_LEAST_MS = 5, CPU_LOOK_MOST_MS = 1000, STOPPED_WORD_MS = 3000 };
+enum { CPU_LOOK_MIN_MS = 5, CPU_LOOK_MAX_MS = 1000, STOPPED_WORD_MS = 3000 };
 enum { LOG_LOOK_MS = 5, LOADING_LEFT_MS = 15000 }; /* so much of its time is not spent on the log */
 enum { AROUND_S = 120 }; /* the longest that a run may last before and after its code */
 enum { EXIT_NOT_FOUND = 127, EXIT_NOT_EXECUTABLE = 126 }; /* as shells tell it */
 
 static void begin_if_ready(struct run *run);
 static void finish(struct run *run);
-static void be_late(struct run *run);
-static void be_late_to_stop(struct run *run);
+static void on_state_timeout(struct run *run);
+static void on_stop_timeout(struct run *run);
 
 static const struct state_row {
     const char *name;
-    int64_t most_ms; /* 0: as long as it takes; other bounds hold there */
+    int64_t max_ms; /* 0: as long as it takes; other bounds hold there */
     void (*late)(struct run *);
 } states[RUN_STATES] = {
     /* clang-format off */
-    [RUN_QUEUED]     = { "queued",     60000, be_late },
-    [RUN_BUILDING]   = { "building",   15000, be_late },
-    [RUN_LOADING]    = { "loading",    30000, be_late },
+    [RUN_QUEUED]     = { "queued",     60000, on_state_timeout },
+    [RUN_BUILDING]   = { "building",   15000, on_state_timeout },
+    [RUN_LOADING]    = { "loading",    30000, on_state_timeout },
     [RUN_RUNNING]    = { "running",    0,     NULL },      /* the wall limit */
-    [RUN_STOPPING]   = { "stopping",   1000,  be_late_to_stop },
-    [RUN_COLLECTING] = { "collecting", 30000, be_late },
+    [RUN_STOPPING]   = { "stopping",   1000,  on_stop_timeout },
+    [RUN_COLLECTING] = { "collecting", 30000, on_state_timeout },
     [RUN_GATING]     = { "gating",     0,     NULL },      /* the bounds of the run beside it */
     [RUN_DONE]       = { "done",       0,     NULL },
     /* clang-format on */
@@ -97,14 +97,14 @@ static void become(struct run *run, enum run_state next)
     assert(may_become[run->state][next]);
     run->state = next;
     run->state_ends = (deadline){ 0 };
-    if (states[next].most_ms > 0)
-        run->state_ends = deadline_in(states[next].most_ms);
+    if (states[next].max_ms > 0)
+        run->state_ends = deadline_in(states[next].max_ms);
     set_timer(run);
 }
 
 void run_wait(struct run *run)
 {
-    run->state_ends = deadline_in(states[RUN_QUEUED].most_ms);
+    run->state_ends = deadline_in(states[RUN_QUEUED].max_ms);
     set_timer(run);
 }
 
@@ -141,26 +141,26 @@ static void give_back(struct run *run)
 /* Answers first, gives the sandbox back after: the caller does not wait for its end. */
 static void finish(struct run *run)
 {
-    if (run->state == RUN_DONE || settling_is_under_way(run))
+    if (run->state == RUN_DONE || finalize_is_under_way(run))
         return;
-    if (run->state == RUN_COLLECTING && run->is_collected && gate_is_due(run)) {
+    if (run->state == RUN_COLLECTING && run->is_collected && output_check_is_due(run)) {
         give_back(run);
-        gate_begin(run, finish);
+        output_check_begin(run, finish);
         return;
     }
-    if (run->state >= RUN_RUNNING && settling_is_due(run)) {
-        gate_close(run);
+    if (run->state >= RUN_RUNNING && finalize_is_due(run)) {
+        output_check_close(run);
         give_back(run);
-        settling_begin(run, finish);
+        finalize_begin(run, finish);
         return;
     }
     assert(may_become[run->state][RUN_DONE]);
     run_conclude(run);
     struct sandbox *sandbox = run->sandbox;
     run->sandbox = NULL;
-    if (run->ticket)
-        pool_abandon(run->ticket);
-    run->ticket = NULL;
+    if (run->pending_lease)
+        pool_abandon(run->pending_lease);
+    run->pending_lease = NULL;
     runs_ended(run->runs, run);
     if (sandbox)
         pool_return(run->runs->pool, sandbox);
@@ -180,13 +180,13 @@ static void on_way_ended(void *context)
 /* The code has ended: nothing of it is on its way any more, and what passed can be told. */
 static void end_way(struct run *run)
 {
-    if (run->way)
-        way_end(run->way, on_way_ended, run);
+    if (run->route)
+        egress_route_end(run->route, on_way_ended, run);
 }
 
 static void lose(struct run *run, const error *cause)
 {
-    if (run->state == RUN_DONE || settling_is_under_way(run))
+    if (run->state == RUN_DONE || finalize_is_under_way(run))
         return;
     if (run->evidence.stopped_for >= LIMITS && !run->evidence.cancelled)
         run->fault = *cause;
@@ -200,15 +200,15 @@ static void lose(struct run *run, const error *cause)
 }
 
 /* Every process of the sandbox is ended from outside. */
-static void be_late(struct run *run)
+static void on_state_timeout(struct run *run)
 {
     error cause;
     if (run->state == RUN_QUEUED)
         (void) fail(&cause, ERR_BUSY, "no sandbox became free in %d s; try again later",
-                    (int) (states[RUN_QUEUED].most_ms / 1000));
+                    (int) (states[RUN_QUEUED].max_ms / 1000));
     else
         (void) fail(&cause, ERR_TIMEOUT, "glovebox-init did not answer in %d ms while %s",
-                    (int) states[run->state].most_ms, states[run->state].name);
+                    (int) states[run->state].max_ms, states[run->state].name);
     if (run->sandbox)
         sandbox_kill(run->sandbox, &cause); /* told back by on_broken */
     else
@@ -217,14 +217,14 @@ static void be_late(struct run *run)
 
 /* A program that has not died is killed from outside, and its files are lost. If the kernel says
  * that all have died, only init's word is missing, and the files are worth waiting for. */
-static void be_late_to_stop(struct run *run)
+static void on_stop_timeout(struct run *run)
 {
     int64_t stopping_ms = (now_us() - run->ended_us) / 1000;
     if (counters_processes(sandbox_groups(run->sandbox)) > 0 || stopping_ms > STOPPED_WORD_MS) {
-        be_late(run);
+        on_state_timeout(run);
         return;
     }
-    run->state_ends = deadline_in(states[RUN_STOPPING].most_ms);
+    run->state_ends = deadline_in(states[RUN_STOPPING].max_ms);
     set_timer(run);
 }
 
@@ -235,8 +235,7 @@ static void stop(struct run *run)
 {
     run->ended_us = now_us();
     become(run, RUN_STOPPING);
-    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_STOP, .id = ID_STOP }, NULL,
-                 0);
+    sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_STOP, .id = ID_STOP }, NULL, 0);
     sandbox_flush(run->sandbox);
 }
 
@@ -248,18 +247,18 @@ static void stop_for(struct run *run, enum limit_id limit)
     stop(run);
 }
 
-void run_refuse(struct run *run)
+void run_reject(struct run *run)
 {
     run->evidence.denied = !run->evidence.pending;
     if (run->fault.code == ERR_NONE) /* nobody was asked: the pre-check alone has said no */
-        check_refuse(run, &run->harvest.denials);
+        check_refuse(run, &run->collector.denials);
     if (run->cell)
         cell_refuse(run);
     else
         finish(run);
 }
 
-void run_spare(struct run *run)
+void run_finish_check_only(struct run *run)
 {
     run->evidence.exited = true;
     finish(run);
@@ -271,7 +270,7 @@ void run_cancel(struct run *run)
         cell_cancel(run);
         return;
     }
-    if (run->state == RUN_DONE || run->state == RUN_STOPPING || settling_is_under_way(run))
+    if (run->state == RUN_DONE || run->state == RUN_STOPPING || finalize_is_under_way(run))
         return;
     if (run->evidence.stopped_for >= LIMITS)
         run->evidence.cancelled = true;
@@ -281,44 +280,44 @@ void run_cancel(struct run *run)
         finish(run);
 }
 
-static void put_collect(struct run *run, enum inside_kind kind)
+static void put_collect(struct run *run, enum agent_kind kind)
 {
-    struct inside_collect order = { .bytes_most = run->spec.limits.artifacts,
-                                    .files_most = (uint32_t) run->spec.limits.artifact_files };
+    struct agent_collect order = { .bytes_max = run->plan.limits.artifacts,
+                                   .files_max = (uint32_t) run->plan.limits.artifact_files };
     struct iovec part = { &order, sizeof order };
-    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = (uint16_t) kind, .id = ID_COLLECT },
+    sandbox_send(run->sandbox, &(struct agent_frame){ .kind = (uint16_t) kind, .id = ID_COLLECT },
                  &part, 1);
 }
 
 static void send_collect(struct run *run)
 {
     if (!run->is_concluding)
-        put_collect(run, INSIDE_COLLECT);
+        put_collect(run, AGENT_COLLECT);
     run->collect_is_sent = true;
     sandbox_flush(run->sandbox);
     if (run->state == RUN_DONE)
         return;
     read_counters(run); /* while init is at it */
     if (run->is_concluding)
-        run_foresee_end(run);
+        run_presign_end(run);
 }
 
 static void collect(struct run *run)
 {
     end_way(run);
     become(run, RUN_COLLECTING);
-    run->harvest.phase = HARVEST_COLLECTING;
+    run->collector.phase = COLLECTOR_COLLECTING;
     if (run->collect_is_sent)
         return;
-    if (!run->harvest.has_measured) /* STOPPED brings the figures with it */
-        sandbox_send(run->sandbox,
-                     &(struct inside_frame){ .kind = INSIDE_MEASURE, .id = ID_COLLECT }, NULL, 0);
+    if (!run->collector.has_measured) /* STOPPED brings the figures with it */
+        sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_MEASURE, .id = ID_COLLECT },
+                     NULL, 0);
     send_collect(run);
 }
 
 /* The code in an interpreter has come to its end. What it has left behind is ended before files are
  * taken: init is at it. */
-static void wind_up(struct run *run)
+static void begin_shutdown(struct run *run)
 {
     run->ended_us = now_us();
     become(run, RUN_STOPPING);
@@ -331,17 +330,17 @@ static void wind_up(struct run *run)
 /* It cannot be used up sooner than this, with every processor busy. */
 static void look_at_cpu_later(struct run *run, uint64_t left_us)
 {
-    int64_t least_ms = (int64_t) (left_us / run->runs->processors / 1000);
-    if (least_ms < CPU_LOOK_LEAST_MS)
-        least_ms = CPU_LOOK_LEAST_MS;
-    if (least_ms > CPU_LOOK_MOST_MS)
-        least_ms = CPU_LOOK_MOST_MS;
-    run->cpu_look = deadline_in(least_ms);
+    int64_t min_ms = (int64_t) (left_us / run->runs->processors / 1000);
+    if (min_ms < CPU_LOOK_MIN_MS)
+        min_ms = CPU_LOOK_MIN_MS;
+    if (min_ms > CPU_LOOK_MAX_MS)
+        min_ms = CPU_LOOK_MAX_MS;
+    run->cpu_look = deadline_in(min_ms);
 }
 
 static void look_at_cpu(struct run *run)
 {
-    uint64_t limit_us = run->spec.limits.cpu * 1000;
+    uint64_t limit_us = run->plan.limits.cpu * 1000;
     uint64_t used_us = counters_cpu_us(sandbox_groups(run->sandbox));
     used_us = used_us > run->counters_before.cpu_us ? used_us - run->counters_before.cpu_us : 0;
     if (used_us >= limit_us)
@@ -374,27 +373,27 @@ static void on_timer(uv_timer_t *timer)
 /* All of its stdin goes at once: it is no more than the interpreter's init takes without asking. */
 static void send_stdin(struct run *run, const struct run_request *request)
 {
-    static unsigned char piece[INSIDE_PAYLOAD_MOST];
-    struct inside_frame frame = { .kind = INSIDE_DATA, .id = ID_INTERPRETER };
+    static unsigned char piece[AGENT_PAYLOAD_MAX];
+    struct agent_frame frame = { .kind = AGENT_DATA, .id = ID_INTERPRETER };
     size_t size = request && request->has_stdin
-                      ? content_read(&request->stdin_content, 0, piece, sizeof piece / 3 * 3)
+                      ? payload_read(&request->stdin_content, 0, piece, sizeof piece / 3 * 3)
                       : 0;
     struct iovec part = { piece, size };
     if (size > 0)
         sandbox_send(run->sandbox, &frame, &part, 1);
-    frame.kind = INSIDE_END;
+    frame.kind = AGENT_END;
     sandbox_send(run->sandbox, &frame, NULL, 0);
 }
 
 /* The interpreter is there and warm: it gets the code, and answers when the code has ended. */
 static void execute_code(struct run *run)
 {
-    struct iovec part = { run->spec.execute.data, run->spec.execute.size };
-    run->harvest.running = ID_INTERPRETER;
-    run->harvest.has_started = true;
-    sandbox_send(run->sandbox,
-                 &(struct inside_frame){ .kind = INSIDE_EXECUTE, .id = ID_INTERPRETER }, &part, 1);
-    put_collect(run, INSIDE_CONCLUDE);
+    struct iovec part = { run->plan.execute.data, run->plan.execute.size };
+    run->collector.running = ID_INTERPRETER;
+    run->collector.has_started = true;
+    sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_EXECUTE, .id = ID_INTERPRETER },
+                 &part, 1);
+    put_collect(run, AGENT_CONCLUDE);
     run->is_concluding = true;
     send_stdin(run, run->request);
     sandbox_flush(run->sandbox);
@@ -404,17 +403,17 @@ static void execute_code(struct run *run)
 
 static void start_program(struct run *run, uint32_t id)
 {
-    struct bytes *payload = id == ID_COMPILER ? &run->spec.compile : &run->spec.program;
+    struct bytes *payload = id == ID_COMPILER ? &run->plan.compile : &run->plan.program;
     struct iovec part = { payload->data, payload->size };
-    run->harvest.running = id;
-    run->harvest.has_started = run->harvest.has_exited = false;
-    sandbox_send(run->sandbox, &(struct inside_frame){ .kind = INSIDE_START, .id = id }, &part, 1);
+    run->collector.running = id;
+    run->collector.has_started = run->collector.has_exited = false;
+    sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_START, .id = id }, &part, 1);
     sandbox_flush(run->sandbox);
 }
 
 static bool has_way(const struct run *run)
 {
-    return run->spec.network == POLICY_NETWORK_RULES;
+    return run->plan.network == POLICY_NETWORK_RULES;
 }
 
 static void begin_code(struct run *run)
@@ -424,17 +423,17 @@ static void begin_code(struct run *run)
         lose(run, &err);
         return;
     }
-    run->harvest.phase = HARVEST_RUNNING;
+    run->collector.phase = COLLECTOR_RUNNING;
     run->counters_before.cpu_us = sandbox_cpu_before_us(run->sandbox);
     run->started_us = now_us();
     run->wall_ends =
-        deadline_in((int64_t) run->spec.limits.wall + 1); /* never early by a fraction */
-    look_at_cpu_later(run, run->spec.limits.cpu * 1000);
+        deadline_in((int64_t) run->plan.limits.wall + 1); /* never early by a fraction */
+    look_at_cpu_later(run, run->plan.limits.cpu * 1000);
     become(run, RUN_RUNNING); /* before anything is sent: sending may be the end of it */
-    if (run->spec.set >= 0)
+    if (run->plan.set >= 0)
         execute_code(run);
     else
-        start_program(run, run->spec.compile.size > 0 ? ID_COMPILER : ID_PROGRAM);
+        start_program(run, run->plan.compile.size > 0 ? ID_COMPILER : ID_PROGRAM);
     request_free(run->request);
     run->request = NULL;
     bytes_done(&run->certificates);
@@ -451,7 +450,7 @@ static bool log_is_awaited(const struct run *run)
 static void begin_if_ready(struct run *run)
 {
     run->log_look = (deadline){ 0 };
-    if (run->state != RUN_LOADING || !run->inputs_are_in || (!run->way && has_way(run)))
+    if (run->state != RUN_LOADING || !run->inputs_are_in || (!run->route && has_way(run)))
         return;
     if (!log_is_awaited(run)) {
         begin_code(run);
@@ -472,7 +471,7 @@ static void on_certified(void *context, const char *certificate)
         (void) fail(&err, ERR_UNAVAILABLE,
                     "glovebox-egress ended before the code began; run it again");
     if (!certificate ||
-        certificates_write(run->spec.template, certificate, &run->certificates, &err) < 0) {
+        certificates_write(run->plan.template, certificate, &run->certificates, &err) < 0) {
         lose(run, &err);
         return;
     }
@@ -484,14 +483,16 @@ static void on_certified(void *context, const char *certificate)
 static void open_way(struct run *run)
 {
     error err;
-    struct way_terms terms = { .order = { run->id, run->account, run->spec.policy, run->spec.way },
-                               .life_s = (uint32_t) (run->spec.limits.wall / 1000) + AROUND_S,
-                               .certified = on_certified,
-                               .context = run };
+    struct egress_route_terms terms = {
+        .order = { run->id, run->account, run->plan.policy, run->plan.route },
+        .life_s = (uint32_t) (run->plan.limits.wall / 1000) + AROUND_S,
+        .certified = on_certified,
+        .context = run
+    };
     terms.sockets.count = sandbox_take_sockets(run->sandbox, terms.sockets.list);
     if (terms.sockets.count == 0)
         return;
-    if (way_open(run->runs->network, &terms, &run->way, &err) < 0)
+    if (egress_route_open(run->runs->network, &terms, &run->route, &err) < 0)
         lose(run, &err);
 }
 
@@ -507,8 +508,8 @@ static void on_loaded(struct run *run)
 {
     if (!run->inputs_are_sent)
         return; /* everything so far has arrived, more follows */
-    if (run->harvest.load_failure.code != ERR_NONE) {
-        error cause = run->harvest.load_failure;
+    if (run->collector.load_failure.code != ERR_NONE) {
+        error cause = run->collector.load_failure;
         (void) under(&cause, "an input could not be written");
         if (cause.os == ENOSPC || cause.os == EDQUOT) {
             run->evidence.stopped_for = LIMIT_disk;
@@ -526,74 +527,74 @@ static void on_loaded(struct run *run)
  */
 static void on_not_started(struct run *run)
 {
-    const error *cause = &run->harvest.start_failure;
+    const error *cause = &run->collector.start_failure;
     char line[300];
     int size = snprintf(line, sizeof line, "glovebox: %s\n", cause->text);
     if (size > 0)
-        output_add(&run->harvest.output[1], line, (size_t) size);
+        output_add(&run->collector.output[1], line, (size_t) size);
     bool is_missing = cause->os == ENOENT || cause->os == ENOTDIR;
-    run->harvest.exited.exit_code = is_missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
-    run->harvest.exited.signal = 0;
-    run->harvest.has_exited = true;
+    run->collector.exited.exit_code = is_missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+    run->collector.exited.signal = 0;
+    run->collector.has_exited = true;
     run->ended_us = now_us();
     collect(run);
 }
 
 static void on_program_ended(struct run *run)
 {
-    const struct harvest *harvest = &run->harvest;
-    bool was_compiler = harvest->running == ID_COMPILER;
+    const struct collector *collector = &run->collector;
+    bool was_compiler = collector->running == ID_COMPILER;
     if (run->state == RUN_STOPPING)
         return; /* STOPPED follows */
-    if (harvest->running == ID_INTERPRETER) {
-        wind_up(run);
+    if (collector->running == ID_INTERPRETER) {
+        begin_shutdown(run);
     } else if (!was_compiler) {
         run->ended_us = now_us();
         collect(run);
-    } else if (harvest->exited.exit_code == 0) {
+    } else if (collector->exited.exit_code == 0) {
         start_program(run, ID_PROGRAM);
     } else {
         stop(run); /* what the compiler has left behind ends before files are taken */
     }
 }
 
-static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
     struct run *run = context;
-    int event = harvest_frame(&run->harvest, frame, payload, err);
+    int event = collector_frame(&run->collector, frame, payload, err);
     if (event < 0)
         return -1;
-    switch ((enum harvest_event) event) {
-    case HARVEST_NOTHING:
+    switch ((enum collector_event) event) {
+    case COLLECTOR_NOTHING:
         break;
-    case HARVEST_LOADED:
+    case COLLECTOR_LOADED:
         on_loaded(run);
         break;
-    case HARVEST_STARTED:
+    case COLLECTOR_STARTED:
         tell(run);
         break;
-    case HARVEST_NOT_STARTED:
+    case COLLECTOR_NOT_STARTED:
         if (run->state == RUN_RUNNING)
             on_not_started(run);
         break;
-    case HARVEST_PRINTED:
-        if (output_is_flood(&run->harvest.output[0]) || output_is_flood(&run->harvest.output[1]) ||
-            harvest_is_flood(&run->harvest))
+    case COLLECTOR_PRINTED:
+        if (output_is_flood(&run->collector.output[0]) ||
+            output_is_flood(&run->collector.output[1]) || collector_is_flood(&run->collector))
             stop_for(run, LIMIT_output);
         tell(run);
         break;
-    case HARVEST_ENDED:
+    case COLLECTOR_ENDED:
         on_program_ended(run);
         break;
-    case HARVEST_STOPPED:
+    case COLLECTOR_STOPPED:
         if (run->state != RUN_STOPPING)
             return fail(err, ERR_PROTOCOL, "glovebox-init stopped unasked");
         collect(run);
         break;
-    case HARVEST_COLLECTED:
+    case COLLECTOR_COLLECTED:
         run->is_collected = true;
-        if (!run->way || way_has_ended(run->way)) {
+        if (!run->route || egress_route_has_ended(run->route)) {
             finish(run);
             return 1; /* the sandbox has been given back */
         }
@@ -623,7 +624,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
                       const error *cause)
 {
     struct run *run = context;
-    run->ticket = NULL;
+    run->pending_lease = NULL;
     if (!sandbox) {
         error told = *cause;
         (void) under(&told, "build a sandbox");
@@ -637,7 +638,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
     struct sandbox_user user = { .context = run,
                                  .frame = on_frame,
                                  .room = on_room,
-                                 .way = has_way(run) ? on_way : NULL,
+                                 .route = has_way(run) ? on_way : NULL,
                                  .broken = on_broken };
     sandbox_use(sandbox, &user);
     become(run, RUN_LOADING);
@@ -656,25 +657,25 @@ bool run_begin(struct run *run)
 {
     error err;
     struct lease lease = {
-        .template = run->spec.template_index,
-        .network = spec_network(&run->spec),
-        .way = spec_way(&run->spec),
+        .template = run->plan.template_index,
+        .network = run_plan_network(&run->plan),
+        .route = run_plan_way(&run->plan),
         .tenant = run->account->tenant,
-        .set = run->spec.set,
-        .limits = &run->spec.limits,
+        .set = run->plan.set,
+        .limits = &run->plan.limits,
         .has_queue = true,
         .told = on_leased,
         .context = run,
     };
-    struct sandbox *parked = NULL;
-    int leased = pool_lease(run->runs->pool, &lease, &run->ticket, &parked, &err);
+    struct sandbox *idle = NULL;
+    int leased = pool_lease(run->runs->pool, &lease, &run->pending_lease, &idle, &err);
     if (leased == POOL_FULL)
         return false;
     run->leased_us = now_us();
     become(run, RUN_BUILDING);
     if (leased < 0)
         lose(run, &err);
-    else if (parked)
-        on_leased(run, parked, POOL_PARKED, NULL);
+    else if (idle)
+        on_leased(run, idle, POOL_PARKED, NULL);
     return true;
 }

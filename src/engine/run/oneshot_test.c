@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-static struct sandbox *parked;
+static struct sandbox *idle;
 static bool is_starved;
 
 int __wrap_pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket **ret_ticket,
@@ -24,7 +24,7 @@ int __wrap_pool_lease(struct pool *pool, const struct lease *lease, struct pool_
     (void) lease;
     (void) ret_ticket;
     (void) err;
-    *ret_parked = parked;
+    *ret_parked = idle;
     return POOL_LEASED;
 }
 
@@ -55,10 +55,10 @@ static struct run *make_run(struct runs *runs)
     run->request = calloc(1, sizeof *run->request);
     require(run->request, "memory");
     limits_init(&policy.maximum);
-    run->spec = (struct run_spec){ .policy = &policy, .template = &template, .set = -1 };
-    limits_init(&run->spec.limits);
-    bytes_add_text(&run->spec.program, "a command");
-    harvest_init(&run->harvest, &run->spec.limits, "data", NULL);
+    run->plan = (struct run_spec){ .policy = &policy, .template = &template, .set = -1 };
+    limits_init(&run->plan.limits);
+    bytes_add_text(&run->plan.program, "a command");
+    collector_init(&run->collector, &run->plan.limits, "data", NULL);
     run->has_harvest = true;
     return run;
 }
@@ -79,7 +79,7 @@ TEST(a_run_without_memory_for_its_orders_is_lost)
             "sockets");
     require(spawner_open(&spawner, &loop, link[0], &watcher, &err) == 0, "%s", err.text);
     spawned.inside = inside[0];
-    require(sandbox_open(&spawner, &spawned, &parked, &err) == 0, "%s", err.text);
+    require(sandbox_open(&spawner, &spawned, &idle, &err) == 0, "%s", err.text);
     runs_open(&runs);
     struct run *run = make_run(&runs);
     runs_list(&runs, run);

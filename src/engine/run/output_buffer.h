@@ -12,7 +12,7 @@
 struct output {
     uint64_t limit;
     uint64_t total; /* bytes that the program wrote */
-    size_t head_most, tail_most;
+    size_t head_max, tail_max;
     char *head;
     size_t head_size, head_room;
     char *tail; /* a ring once it is full */
@@ -27,7 +27,7 @@ void output_add(struct output *output, const void *data, size_t size);
 bool output_is_truncated(const struct output *output);
 bool output_is_flood(const struct output *output); /* more than 16 times the limit */
 
-enum { OUTPUT_PARTS = 4, OUTPUT_MARKER_MOST = 200 };
+enum { OUTPUT_PARTS = 4, OUTPUT_MARKER_MAX = 200 };
 
 /* One piece of what is kept; `output_parts` gives head, marker, older tail, newer tail, in order,
  * empty ones included. The marker is written into `marker`; it is empty if nothing is missing. */
@@ -36,5 +36,5 @@ struct output_part {
     size_t size;
 };
 
-void output_parts(const struct output *output, const char *stream, char marker[OUTPUT_MARKER_MOST],
+void output_parts(const struct output *output, const char *stream, char marker[OUTPUT_MARKER_MAX],
                   struct output_part parts[OUTPUT_PARTS]);

@@ -15,7 +15,7 @@ static char printed(size_t n)
 
 static size_t join(const struct output *output, char *whole, size_t *ret_marker)
 {
-    char marker[OUTPUT_MARKER_MOST];
+    char marker[OUTPUT_MARKER_MAX];
     struct output_part parts[OUTPUT_PARTS];
     size_t size = 0;
     output_parts(output, "stdout", marker, parts);

@@ -15,12 +15,12 @@ static unsigned value_of(char digit)
     return digit == '+' ? 62 : digit == '/' ? 63 : 64;
 }
 
-void content_from_text(struct content *content, const char *text, size_t size)
+void payload_from_text(struct payload *content, const char *text, size_t size)
 {
-    *content = (struct content){ .text = text, .text_size = size, .size = size };
+    *content = (struct payload){ .text = text, .text_size = size, .size = size };
 }
 
-int content_from_base64(struct content *content, const char *text, size_t size, error *err)
+int payload_from_base64(struct payload *content, const char *text, size_t size, error *err)
 {
     if (size % 4 != 0)
         return fail(err, ERR_BAD_REQUEST, "base64 of %zu characters is cut; pad it with '='", size);
@@ -31,13 +31,13 @@ int content_from_base64(struct content *content, const char *text, size_t size, 
         if (value_of(text[i]) > 63)
             return fail(err, ERR_BAD_REQUEST,
                         "character %zu is not base64; use A-Z a-z 0-9 + / =", i);
-    *content = (struct content){
+    *content = (struct payload){
         .text = text, .text_size = size, .is_base64 = true, .size = size / 4 * 3 - padding
     };
     return 0;
 }
 
-size_t content_read(const struct content *content, uint64_t offset, unsigned char *bytes,
+size_t payload_read(const struct payload *content, uint64_t offset, unsigned char *bytes,
                     size_t size)
 {
     if (offset >= content->size)

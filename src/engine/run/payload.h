@@ -7,19 +7,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct content {
+struct payload {
     const char *text; /* borrowed from the request */
     size_t text_size;
     bool is_base64;
     uint64_t size; /* bytes that it stands for */
 };
 
-void content_from_text(struct content *content, const char *text, size_t size);
+void payload_from_text(struct payload *content, const char *text, size_t size);
 
 /* Checks the whole text. Fails  ERR_BAD_REQUEST  for what is not standard base64 with padding. */
-int content_from_base64(struct content *content, const char *text, size_t size, error *err);
+int payload_from_base64(struct payload *content, const char *text, size_t size, error *err);
 
 /* Copies bytes from `offset` on, at most `size`. Within base64 the offset must be a multiple of 3
  * and so must `size`. Returns how many; 0 at the end. */
-size_t content_read(const struct content *content, uint64_t offset, unsigned char *bytes,
+size_t payload_read(const struct payload *content, uint64_t offset, unsigned char *bytes,
                     size_t size);

@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 /* How many ended runs are remembered for GET /v1/runs/{id}, and how much of them. */
-enum { KEPT_MOST = 1000, KEPT_BYTES_MOST = 64 * 1024 * 1024 };
+enum { KEPT_MAX = 1000, KEPT_BYTES_MAX = 64 * 1024 * 1024 };
 
 /* How much of them may stay beyond that because clients have not read it yet. */
-enum { HELD_BYTES_MOST = 128 * 1024 * 1024 };
+enum { HELD_BYTES_MAX = 128 * 1024 * 1024 };
 
 /* Of how many detached runs everything that they said is kept, so that it can be streamed again. */
-enum { WHOLE_MOST = 64, WHOLE_BYTES_MOST = 64 * 1024 * 1024 };
+enum { WHOLE_MAX = 64, WHOLE_BYTES_MAX = 64 * 1024 * 1024 };
 
 /* Runs at once that keep a processor busy. */
 enum { BUSY_PER_PROCESSOR = 4 };
@@ -59,14 +59,14 @@ void runs_close(struct runs *runs)
 /* Who does not read keeps what he does not read: beyond a bound the oldest are torn from him. */
 static void let_go_old(const struct runs *runs)
 {
-    size_t over = runs->kept_bytes > HELD_BYTES_MOST ? runs->kept_bytes - HELD_BYTES_MOST : 0;
+    size_t over = runs->kept_bytes > HELD_BYTES_MAX ? runs->kept_bytes - HELD_BYTES_MAX : 0;
     for (struct run *run = runs->oldest; run && over > 0; run = run->newer) {
         if (run->state != RUN_DONE || run->result.size == 0)
             continue;
         for (struct run_listener *listener = run->listeners, *next; listener; listener = next) {
             next = listener->next;
-            if (listener->let_go)
-                listener->let_go(listener->context);
+            if (listener->release)
+                listener->release(listener->context);
         }
         over -= run->result.size < over ? run->result.size : over;
     }
@@ -75,7 +75,7 @@ static void let_go_old(const struct runs *runs)
 static void forget_old(struct runs *runs)
 {
     for (struct run *run = runs->oldest, *next; run; run = next) {
-        if (runs->kept <= KEPT_MOST && runs->kept_bytes <= KEPT_BYTES_MOST)
+        if (runs->kept <= KEPT_MAX && runs->kept_bytes <= KEPT_BYTES_MAX)
             return;
         next = run->newer;
         if (run->state == RUN_DONE && !run->listeners)
@@ -85,10 +85,10 @@ static void forget_old(struct runs *runs)
 
 static size_t said_bytes(const struct run *run)
 {
-    const struct harvest *harvest = &run->harvest;
-    size_t bytes = harvest->results.size + harvest->failure.size;
+    const struct collector *collector = &run->collector;
+    size_t bytes = collector->results.size + collector->failure.size;
     for (unsigned i = 0; i < 2; i++)
-        bytes += harvest->output[i].head_size + harvest->output[i].tail_size;
+        bytes += collector->output[i].head_size + collector->output[i].tail_size;
     return bytes;
 }
 
@@ -101,10 +101,10 @@ static void slim_old(struct runs *runs)
         if (!run->is_detached || !run->has_harvest || run->state != RUN_DONE)
             continue;
         bytes += said_bytes(run);
-        if (++count <= WHOLE_MOST && bytes <= WHOLE_BYTES_MOST)
+        if (++count <= WHOLE_MAX && bytes <= WHOLE_BYTES_MAX)
             continue;
         run->is_detached = false;
-        run_slim(run);
+        run_release_buffers(run);
     }
 }
 
@@ -138,7 +138,7 @@ void runs_enqueue(struct run *run)
     struct account *account = run->account;
     *(account->last_queued ? &account->last_queued->next_queued : &account->first_queued) = run;
     account->last_queued = run;
-    turn_joins(&account->turn, runs->accounts->clock_us);
+    fair_share_joins(&account->turn, runs->accounts->clock_us);
     runs->queued++;
     runs_proceed(runs);
 }
@@ -169,12 +169,12 @@ static int admit(struct runs *runs, struct account *account, error *err)
         return -1;
     if (account_stays_at_share(runs->accounts, account))
         return account_refuse_slot(runs->accounts, account, err);
-    bool is_full = runs->queued >= runs->queued_most;
-    if (!is_full && crowd_is_there(&runs->crowd, now_ms()))
+    bool is_full = runs->queued >= runs->queued_max;
+    if (!is_full && overload_is_there(&runs->overload, now_ms()))
         is_full = account->turn.queued >= account_share(runs->accounts, account);
     if (!is_full)
         return 0;
-    crowd_refused(&runs->crowd, now_ms());
+    overload_refused(&runs->overload, now_ms());
     account->refused++;
     account->retry_s = 1;
     return fail(err, ERR_BUSY, "%u runs wait already; try again in a second", runs->queued);
@@ -185,9 +185,9 @@ static void on_checked(struct run *run)
     bool may_run =
         run->check_only ? check_decision_of(run) < CHECK_ASK : run_ask_checked(run, run->request);
     if (!may_run)
-        run_refuse(run);
+        run_reject(run);
     else if (run->check_only)
-        run_spare(run);
+        run_finish_check_only(run);
     else
         runs_enqueue(run);
 }
@@ -214,7 +214,7 @@ int runs_submit(struct runs *runs, struct run_request *request, struct run **ret
     if (is_checked)
         check_begin(run, run->request, run->request->is_cell, on_checked);
     else if (run_is_held(run))
-        run_refuse(run);
+        run_reject(run);
     else
         runs_enqueue(run);
     return 0;
@@ -240,7 +240,7 @@ void runs_proceed(struct runs *runs)
         runs->accounts->clock_us = clock_us;
         if (!leave_queue(runs, run))
             continue; /* it has ended already */
-        run->charged_us = turn_begins(&account->turn);
+        run->charged_us = fair_share_begins(&account->turn);
         runs->active++;
     }
 }
@@ -253,7 +253,7 @@ void runs_leave(struct run *run)
     run->runs->active--;
     if (run->cell)
         return;
-    turn_ends(&account->turn, run->charged_us, (int64_t) run->counters.cpu_us);
+    fair_share_ends(&account->turn, run->charged_us, (int64_t) run->counters.cpu_us);
     account->built += run->start == POOL_BUILT;
 }
 
@@ -263,7 +263,7 @@ static void settle(struct runs *runs, struct run *run)
     struct account *account = run->account;
     uint64_t cpu_us = run->cell ? 0 : run->counters.cpu_us; /* session_charge() has charged it */
     if (!run->cell && leave_queue(runs, run))
-        turn_leaves(&account->turn); /* it was cancelled there, or could not begin */
+        fair_share_leaves(&account->turn); /* it was cancelled there, or could not begin */
     else if (!run->has_left && (run->cell || run->leased_us != 0))
         runs_leave(run);  /* else it was checked and never came there */
     if (!run->is_checker) /* whose time is charged with what it has looked at */
@@ -284,7 +284,7 @@ void runs_ended(struct runs *runs, struct run *run)
     }
     if (run->is_detached)
         slim_old(runs);
-    run_slim(run);
-    if (run->account->turn.active_most > 0 || runs->accounts->keys.are_several)
+    run_release_buffers(run);
+    if (run->account->turn.active_max > 0 || runs->accounts->keys.are_several)
         runs_proceed(runs); /* its place in the number that its key may have is free */
 }

@@ -26,8 +26,8 @@ struct run;
 struct run_listener {
     void *context;
     void (*changed)(void *context, struct run *run);
-    void (*let_go)(void *context); /* soon, not at once; NULL: it is short of it anyway */
-    struct run_listener *next;     /* the run's */
+    void (*release)(void *context); /* soon, not at once; NULL: it is short of it anyway */
+    struct run_listener *next;      /* the run's */
 };
 
 struct runs {
@@ -43,19 +43,19 @@ struct runs {
     bool is_closing; /* no new run is taken */
 
     struct accounts *accounts; /* each has a queue of its own */
-    unsigned queued_most;      /* in all of them */
+    unsigned queued_max;       /* in all of them */
     unsigned queued;
-    struct crowd crowd;          /* that queue was full */
+    struct overload overload;    /* that queue was full */
     unsigned active;             /* between queue and end */
     struct run *newest, *oldest; /* every run that is known, by age */
     size_t kept_bytes;           /* results of those that have ended */
     unsigned kept;
-    uint64_t numbers;                        /* that were given to runs so far */
-    struct inside_measured usually_measured; /* of the last one */
+    uint64_t numbers;                       /* that were given to runs so far */
+    struct agent_measured usually_measured; /* of the last one */
 };
 
 /* `loop`, `pool`, `policies`, `templates`, `blobs` and `accounts` have been set, all borrowed, and
- * `queued_most`. */
+ * `queued_max`. */
 void runs_open(struct runs *runs);
 void runs_close(struct runs *runs);
 
@@ -68,7 +68,7 @@ void runs_cancel(struct runs *runs);
  * Fails  ERR_BUSY         too many wait, or the quota of the key is used up; try again
  *        ERR_FORBIDDEN    the key may not use this policy
  *        ERR_UNAVAILABLE  the spawner is gone, or the daemon is leaving
- *        else as spec_grant() */
+ *        else as run_plan_grant() */
 int runs_submit(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
 
 /* For a door that must note the id of a run before it begins. */

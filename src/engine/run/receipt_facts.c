@@ -24,14 +24,14 @@ struct run_record {
     enum { BEGAN_UNSAID, BEGAN_SAID, BEGAN_FAILED } began; /* in the log itself */
 };
 
-static void hash_content(const struct content *content, struct fact_file *file)
+static void hash_content(const struct payload *content, struct fact_file *file)
 {
     static unsigned char piece[48 * 1024]; /* a multiple of 3: base64 is read in such pieces */
     unsigned char hash[crypto_hash_sha256_BYTES];
     crypto_hash_sha256_state state;
     (void) crypto_hash_sha256_init(&state);
     for (uint64_t offset = 0; offset < content->size;) {
-        size_t size = content_read(content, offset, piece, sizeof piece);
+        size_t size = payload_read(content, offset, piece, sizeof piece);
         if (size == 0)
             break;
         (void) crypto_hash_sha256_update(&state, piece, size);
@@ -155,7 +155,7 @@ static void begin_facts(const struct run *run, struct receipt_facts *facts)
                 : run->check_only ? "check"
                 : is_command      ? "command"
                                   : "run",
-        .language = run->spec.language ? run->spec.language->name : NULL,
+        .language = run->plan.language ? run->plan.language->name : NULL,
         .session = run->cell ? run->cell->session_id : NULL,
         .context = run->cell ? run->cell->context_id : NULL,
         .start = run->cell                         ? "session"
@@ -164,13 +164,13 @@ static void begin_facts(const struct run *run, struct receipt_facts *facts)
         .approval = run->approval[0] ? run->approval : NULL,
         .key = run->account->key.id[0] ? run->account->key.id : NULL,
         .tenant = run->account->key.id[0] ? run->account->key.tenant : NULL,
-        .policy = { run->spec.policy->name, run->spec.policy->digest },
-        .template = { run->spec.template->name, run->spec.template->digest },
+        .policy = { run->plan.policy->name, run->plan.policy->digest },
+        .template = { run->plan.template->name, run->plan.template->digest },
         .input_count = record->input_count,
         .inputs = record->inputs,
         .variable_count = record->variable_count,
         .variables = (const char *const *) record->variables,
-        .granted = run->spec.limits,
+        .granted = run->plan.limits,
     };
 }
 
@@ -202,13 +202,13 @@ static const char *target_in_receipt(const struct denial *denial)
 
 /* The lists of a receipt live as long as the arrays given back. One that memory is missing for is
  * NULL, and told by its count. */
-static void list_artifacts(const struct harvest *harvest, struct receipt_facts *facts)
+static void list_artifacts(const struct collector *collector, struct receipt_facts *facts)
 {
-    struct fact_file *artifacts = calloc(harvest->artifact_count + 1, sizeof *artifacts);
+    struct fact_file *artifacts = calloc(collector->artifact_count + 1, sizeof *artifacts);
     facts->artifacts = artifacts;
-    facts->artifact_count = harvest->artifact_count;
-    for (size_t i = 0; artifacts && i < harvest->artifact_count; i++) {
-        const struct artifact *from = &harvest->artifacts[i];
+    facts->artifact_count = collector->artifact_count;
+    for (size_t i = 0; artifacts && i < collector->artifact_count; i++) {
+        const struct artifact *from = &collector->artifacts[i];
         artifacts[i] = (struct fact_file){ .name = from->path, .bytes = from->size };
         (void) snprintf(artifacts[i].sha256, sizeof artifacts[i].sha256, "%s", from->sha256);
     }
@@ -233,7 +233,7 @@ static void list_denials(const struct denials *from, struct receipt_facts *facts
 static void list_connections(const struct run *run, struct connection_texts **ret_texts,
                              struct receipt_facts *facts)
 {
-    const struct way_story *story = &run->story;
+    const struct connection_log *story = &run->story;
     size_t count = story->count;
     struct fact_connection *connections = calloc(count + 1, sizeof *connections);
     *ret_texts = calloc(count + 1, sizeof **ret_texts);
@@ -245,7 +245,7 @@ static void list_connections(const struct run *run, struct connection_texts **re
     }
     facts->connections = connections;
     for (size_t i = 0; i < count; i++)
-        connection_fact(&story->records[i], run->spec.way, &(*ret_texts)[i], &connections[i]);
+        connection_fact(&story->records[i], run->plan.route, &(*ret_texts)[i], &connections[i]);
 }
 
 static void list_checks(const struct check_outcome *outcome, struct receipt_facts *facts)
@@ -266,21 +266,21 @@ static void list_checks(const struct check_outcome *outcome, struct receipt_fact
 
 static void list_gate(const struct run *run, struct receipt_facts *facts)
 {
-    const struct gate *gate = run->gate;
-    if (!gate)
+    const struct output_check *output_check = run->output_check;
+    if (!output_check)
         return;
-    const struct gate_outcome *outcome = &gate->outcome;
+    const struct output_check_outcome *outcome = &output_check->outcome;
     struct fact_gate *rows = calloc(outcome->count + 1, sizeof *rows);
-    facts->gate = rows;
+    facts->output_check = rows;
     for (size_t i = 0; rows && i < outcome->count; i++)
-        rows[i] = (struct fact_gate){ gate_rule_name(outcome->findings[i].rule),
-                                      gate_place_name(outcome->findings[i].place),
+        rows[i] = (struct fact_gate){ output_check_rule_name(outcome->findings[i].rule),
+                                      output_check_place_name(outcome->findings[i].place),
                                       outcome->findings[i].line };
-    facts->gate_verdict = gate_verdict_name(outcome->verdict);
-    facts->gate_expectation = gate->sha256;
-    facts->gate_count = outcome->count;
-    facts->gate_unlisted = outcome->unlisted;
-    facts->gate_withheld = gate_has_withheld(run);
+    facts->output_check_verdict = output_check_verdict_name(outcome->verdict);
+    facts->output_check_expectation = output_check->sha256;
+    facts->output_check_count = outcome->count;
+    facts->output_check_unlisted = outcome->unlisted;
+    facts->output_check_withheld = output_check_has_withheld(run);
 }
 
 /* By the clock as it was when the run was submitted: the same each time it is asked. */
@@ -291,7 +291,7 @@ static int64_t wall_clock_at(const struct run *run, int64_t moment_us)
 
 static void end_facts(const struct run *run, struct receipt_facts *facts)
 {
-    const struct harvest *harvest = &run->harvest;
+    const struct collector *collector = &run->collector;
     facts->walls = run->walls;
     facts->degraded = run->degraded;
     facts->submitted_ms = wall_clock_at(run, run->submitted_us);
@@ -299,8 +299,8 @@ static void end_facts(const struct run *run, struct receipt_facts *facts)
     facts->ended_ms = wall_clock_at(run, run->ended_us);
     settled_output(run, 0, &facts->output[0]);
     settled_output(run, 1, &facts->output[1]);
-    if (harvest->results.size > 0) {
-        facts->results.bytes = harvest->results.size;
+    if (collector->results.size > 0) {
+        facts->results.bytes = collector->results.size;
         settled_results(run, facts->results.sha256);
     }
     facts->verdict = run->verdict;
@@ -311,7 +311,7 @@ static void end_facts(const struct run *run, struct receipt_facts *facts)
         facts->used[id] = run_used(run, id);
         facts->hits[id] = run->evidence.hits[id];
     }
-    facts->was_stopped = harvest->has_stopped;
+    facts->was_stopped = collector->has_stopped;
     facts->leftovers_are_known = run->leftovers_are_known;
     facts->leftovers = run->leftovers;
     if (run->sandbox)
@@ -322,7 +322,7 @@ static void end_facts(const struct run *run, struct receipt_facts *facts)
 /* Everything that a receipt says of a run, and the lists that it points to. */
 struct gathered {
     struct receipt_facts facts;
-    struct fact_counter counters[COUNTERS_MOST];
+    struct fact_counter counters[COUNTERS_MAX];
     struct connection_texts *texts;
 };
 
@@ -333,8 +333,8 @@ static void gather(const struct run *run, struct gathered *ret)
     end_facts(run, &ret->facts);
     ret->facts.counter_count = counters_evidence(&run->counters, ret->counters);
     ret->facts.counters = ret->counters;
-    list_artifacts(&run->harvest, &ret->facts);
-    list_denials(&run->harvest.denials, &ret->facts);
+    list_artifacts(&run->collector, &ret->facts);
+    list_denials(&run->collector.denials, &ret->facts);
     list_checks(run->checks, &ret->facts);
     list_gate(run, &ret->facts);
     list_connections(run, &ret->texts, &ret->facts);
@@ -345,18 +345,18 @@ static void gathered_done(const struct gathered *gathered)
     free((void *) (uintptr_t) gathered->facts.artifacts);
     free((void *) (uintptr_t) gathered->facts.denials);
     free((void *) (uintptr_t) gathered->facts.checks);
-    free((void *) (uintptr_t) gathered->facts.gate);
+    free((void *) (uintptr_t) gathered->facts.output_check);
     free((void *) (uintptr_t) gathered->facts.connections);
     free(gathered->texts);
 }
 
-void run_foresee_receipt(const struct run *run)
+void run_presign_receipt(const struct run *run)
 {
     struct gathered gathered;
     if (!run->record)
         return;
     gather(run, &gathered);
-    receipt_foresee(run->runs->receipts, &gathered.facts);
+    receipt_presign(run->runs->receipts, &gathered.facts);
     gathered_done(&gathered);
 }
 

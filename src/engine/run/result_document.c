@@ -25,8 +25,8 @@ static uint64_t between_ms(int64_t from_us, int64_t to_us)
 
 static uint64_t output_total(const struct run *run)
 {
-    uint64_t one = run->harvest.output[0].total;
-    uint64_t other = run->harvest.output[1].total;
+    uint64_t one = run->collector.output[0].total;
+    uint64_t other = run->collector.output[1].total;
     return one > other ? one : other;
 }
 
@@ -42,15 +42,16 @@ uint64_t run_used(const struct run *run, enum limit_id limit)
     case LIMIT_processes:
         return run->counters.processes_peak;
     case LIMIT_disk:
-        return run->harvest.measured.disk_peak_bytes;
+        return run->collector.measured.disk_peak_bytes;
     case LIMIT_inodes:
-        return run->harvest.measured.inodes_peak;
+        return run->collector.measured.inodes_peak;
     case LIMIT_output:
-        return harvest_is_flood(&run->harvest) ? run->harvest.results_told : output_total(run);
+        return collector_is_flood(&run->collector) ? run->collector.results_told
+                                                   : output_total(run);
     case LIMIT_artifacts:
-        return run->harvest.file_bytes;
+        return run->collector.file_bytes;
     case LIMIT_artifact_files:
-        return run->harvest.artifact_count;
+        return run->collector.artifact_count;
     case LIMIT_cpus:
     case LIMIT_disk_read_rate:
     case LIMIT_disk_write_rate:
@@ -78,16 +79,16 @@ static void write_message(const struct run *run, enum limit_id limit, struct byt
 {
     static const char kept[] = "output so far and files in /workspace are kept";
     char text[512];
-    if (limit == LIMIT_output && harvest_is_flood(&run->harvest))
+    if (limit == LIMIT_output && collector_is_flood(&run->collector))
         (void) snprintf(text, sizeof text,
                         "values and figures that the code shows exceeded %" PRIu64
                         " bytes, a bound that no policy changes; %s; save large ones as files",
-                        run->harvest.results_told, kept);
+                        run->collector.results_told, kept);
     else
-        limit_sentence(limit, limit_get(&run->spec.limits, limit), run_used(run, limit),
-                       limit_get(&run->spec.policy->maximum, limit), text, sizeof text);
+        limit_sentence(limit, limit_get(&run->plan.limits, limit), run_used(run, limit),
+                       limit_get(&run->plan.policy->maximum, limit), text, sizeof text);
     tell_idleness(run, limit, text, sizeof text);
-    bool is_kept = !run->files_are_lost && !gate_has_withheld(run);
+    bool is_kept = !run->files_are_lost && !output_check_has_withheld(run);
     const char *claim = is_kept ? NULL : strstr(text, kept);
     if (!claim) {
         json_string_field(out, "message", text);
@@ -97,7 +98,7 @@ static void write_message(const struct run *run, enum limit_id limit, struct byt
      * them. */
     auto_bytes message = { 0 };
     bytes_add(&message, text, (size_t) (claim - text));
-    bytes_add_text(&message, gate_has_withheld(run)
+    bytes_add_text(&message, output_check_has_withheld(run)
                                  ? "output and files are withheld"
                                  : "output so far is kept, files in /workspace could not be taken");
     bytes_add_text(&message, claim + sizeof kept - 1);
@@ -114,7 +115,7 @@ static void write_limit(const struct run *run, struct bytes *out)
     }
     json_open(out, '{');
     json_string_field(out, "name", limit_rows[limit].name);
-    json_count_field(out, "granted", limit_get(&run->spec.limits, limit));
+    json_count_field(out, "granted", limit_get(&run->plan.limits, limit));
     json_string_field(out, "unit", unit_names[limit_rows[limit].unit]);
     json_count_field(out, "used", run_used(run, limit));
     write_message(run, limit, out);
@@ -139,7 +140,7 @@ static void write_hits(const struct run *run, struct bytes *out)
 static void write_output(const struct run *run, struct bytes *out, const char *name, unsigned index)
 {
     json_key(out, name);
-    if (gate_holds(run))
+    if (output_check_holds(run))
         json_text(out, "", 0);
     else
         settled_text(run, index, out);
@@ -149,8 +150,8 @@ static void write_results(const struct run *run, struct bytes *out)
 {
     json_key(out, "results");
     json_open(out, '[');
-    if (run->harvest.results.size > 0 && !gate_holds(run))
-        json_raw(out, run->harvest.results.data, run->harvest.results.size);
+    if (run->collector.results.size > 0 && !output_check_holds(run))
+        json_raw(out, run->collector.results.data, run->collector.results.size);
     json_close(out, ']');
 }
 
@@ -175,12 +176,12 @@ static void write_error(const struct run *run, struct bytes *out)
                            : run->evidence.denied ? "Denied"
                                                   : "GloveboxError",
                            run->fault.text, out);
-    } else if (gate_has_withheld(run)) {
+    } else if (output_check_has_withheld(run)) {
         char text[400];
-        gate_print_withheld(run, text, sizeof text);
+        output_check_print_withheld(run, text, sizeof text);
         result_write_error("Withheld", text, out);
-    } else if (run->harvest.failure.size > 0) {
-        json_raw(out, run->harvest.failure.data, run->harvest.failure.size);
+    } else if (run->collector.failure.size > 0) {
+        json_raw(out, run->collector.failure.data, run->collector.failure.size);
     } else {
         json_null(out);
     }
@@ -214,7 +215,7 @@ static void write_connection(const struct run *run, const struct egress_record *
 {
     struct connection_texts texts;
     struct fact_connection fact;
-    connection_fact(record, run->spec.way, &texts, &fact);
+    connection_fact(record, run->plan.route, &texts, &fact);
     json_open(out, '{');
     connection_write(&fact, record->took_ms, out);
     json_close(out, '}');
@@ -231,29 +232,29 @@ static void write_network(const struct run *run, struct bytes *out)
 
 static void write_lists(const struct run *run, struct bytes *out)
 {
-    const struct harvest *harvest = &run->harvest;
+    const struct collector *collector = &run->collector;
     json_key(out, "artifacts");
     json_open(out, '[');
-    for (size_t i = 0; i < harvest->artifact_count && !gate_holds(run); i++)
-        result_write_artifact(&harvest->artifacts[i], out);
+    for (size_t i = 0; i < collector->artifact_count && !output_check_holds(run); i++)
+        result_write_artifact(&collector->artifacts[i], out);
     json_close(out, ']');
 
     json_key(out, "denials");
     json_open(out, '[');
-    for (size_t i = 0; i < harvest->denials.count; i++)
-        result_write_denial(&harvest->denials.rows[i], out);
-    if (harvest->denials.unlisted > 0) {
+    for (size_t i = 0; i < collector->denials.count; i++)
+        result_write_denial(&collector->denials.rows[i], out);
+    if (collector->denials.unlisted > 0) {
         struct denial others = { .layer = "other",
                                  .target = "more",
                                  .message = "further refusals that are not listed one by one",
-                                 .count = harvest->denials.unlisted };
+                                 .count = collector->denials.unlisted };
         result_write_denial(&others, out);
     }
     json_close(out, ']');
 
     write_network(run, out);
     check_write(run->checks, out);
-    gate_write(run, out);
+    output_check_write(run, out);
 }
 
 static void write_usage(const struct run *run, struct bytes *out)
@@ -297,19 +298,19 @@ static void write_walls(struct bytes *out, const char *name, uint64_t walls)
     json_close(out, ']');
 }
 
-void result_write_place(const struct run_spec *spec, uint64_t walls, uint64_t degraded,
+void result_write_place(const struct run_spec *plan, uint64_t walls, uint64_t degraded,
                         struct bytes *out)
 {
-    write_limits(&spec->limits, out);
+    write_limits(&plan->limits, out);
     json_key(out, "policy");
     json_open(out, '{');
-    json_string_field(out, "name", spec->policy->name);
-    json_string_field(out, "digest", spec->policy->digest);
+    json_string_field(out, "name", plan->policy->name);
+    json_string_field(out, "digest", plan->policy->digest);
     json_close(out, '}');
     json_key(out, "template");
     json_open(out, '{');
-    json_string_field(out, "name", spec->template->name);
-    json_string_field(out, "digest", spec->template->digest);
+    json_string_field(out, "name", plan->template->name);
+    json_string_field(out, "digest", plan->template->digest);
     json_close(out, '}');
     json_key(out, "isolation");
     json_open(out, '{');
@@ -342,15 +343,15 @@ void result_write(const struct run *run, struct bytes *out)
     write_output(run, out, "stderr", 1);
     json_key(out, "truncated");
     json_open(out, '{');
-    json_count_field(out, "stdout_total_bytes", run->harvest.output[0].total);
-    json_count_field(out, "stderr_total_bytes", run->harvest.output[1].total);
+    json_count_field(out, "stdout_total_bytes", run->collector.output[0].total);
+    json_count_field(out, "stderr_total_bytes", run->collector.output[1].total);
     json_null_field(out, "full_output");
     json_close(out, '}');
     write_results(run, out);
     write_error(run, out);
     write_lists(run, out);
     write_usage(run, out);
-    result_write_place(&run->spec, run->walls, run->degraded, out);
+    result_write_place(&run->plan, run->walls, run->degraded, out);
     json_string_field(out, "approval", run->approval[0] ? run->approval : NULL);
     json_string_field(out, "receipt", run->receipt[0] ? run->receipt : NULL);
     if (run->cell)

@@ -35,18 +35,19 @@ static void fill(struct run *run, struct policy *policy, struct template *templa
     limits_init(&policy->maximum);
     template->name = "python";
     template->digest = "sha256:0";
-    run->spec.policy = policy;
-    run->spec.template = template;
-    limits_init(&run->spec.limits);
-    harvest_init(&run->harvest, &run->spec.limits, policy->name, NULL);
+    run->plan.policy = policy;
+    run->plan.template = template;
+    limits_init(&run->plan.limits);
+    collector_init(&run->collector, &run->plan.limits, policy->name, NULL);
     run->has_harvest = true;
-    output_add(&run->harvest.output[0], "printed\xff\n", 9);
-    denials_add(&run->harvest.denials, "network", "socket(AF_INET, SOCK_STREAM)", "no network", 2);
-    run->harvest.artifacts = calloc(1, sizeof *run->harvest.artifacts);
-    require(run->harvest.artifacts, "memory");
-    run->harvest.artifacts[0] =
+    output_add(&run->collector.output[0], "printed\xff\n", 9);
+    denials_add(&run->collector.denials, "network", "socket(AF_INET, SOCK_STREAM)", "no network",
+                2);
+    run->collector.artifacts = calloc(1, sizeof *run->collector.artifacts);
+    require(run->collector.artifacts, "memory");
+    run->collector.artifacts[0] =
         (struct artifact){ .path = strdup("plot.png"), .size = 5, .mime = "image/png" };
-    run->harvest.artifact_count = 1;
+    run->collector.artifact_count = 1;
     evidence_init(&run->evidence);
     run->evidence.exited = true;
     run->evidence.exit_code = -1;
@@ -99,7 +100,7 @@ TEST(every_field_has_its_name_and_place)
     expect(strstr(bytes_text(&json), "printed\xef\xbf\xbd\\n"),
            "bytes that are no text become U+FFFD");
     (void) json_object_put(value);
-    harvest_done(&run.harvest);
+    collector_done(&run.collector);
 }
 
 TEST(a_limit_says_what_to_ask_for)
@@ -108,7 +109,7 @@ TEST(a_limit_says_what_to_ask_for)
     static struct policy policy;
     static struct template template;
     fill(&run, &policy, &template);
-    run.spec.limits.wall = 5000;
+    run.plan.limits.wall = 5000;
     policy.maximum.wall = 60000;
     auto_bytes json = { 0 };
     result_write(&run, &json);
@@ -124,7 +125,7 @@ TEST(a_limit_says_what_to_ask_for)
     run.ended_us = 5000001;
     result_write(&run, &json);
     expect(strstr(bytes_text(&json), "it used 40 ms of processor time; "), "%s", bytes_text(&json));
-    harvest_done(&run.harvest);
+    collector_done(&run.collector);
 }
 
 TESTS(CASE(every_field_has_its_name_and_place), CASE(a_limit_says_what_to_ask_for))

@@ -35,8 +35,8 @@ struct run *run_make(struct runs *runs)
 static void prepare(struct run *run, struct run_request *request)
 {
     run->request = request;
-    harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, run->runs->blobs);
-    run->harvest.owner = gate_owner(run);
+    collector_init(&run->collector, &run->plan.limits, run->plan.policy->name, run->runs->blobs);
+    run->collector.owner = output_check_owner(run);
     run->has_harvest = true;
     run_wait(run);
 }
@@ -54,17 +54,17 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
         (void) snprintf(run->id, sizeof run->id, "%s", request->run);
     (void) snprintf(run->request_id, sizeof run->request_id, "%s",
                     request->request_id ? request->request_id : "");
-    if (spec_grant(&run->spec, request, runs->policies, runs->templates, err) < 0 ||
-        account_check_policy(run->account, run->spec.policy->name, err) < 0 ||
-        gate_prepare(run, request, err) < 0) {
+    if (run_plan_grant(&run->plan, request, runs->policies, runs->templates, err) < 0 ||
+        account_check_policy(run->account, run->plan.policy->name, err) < 0 ||
+        output_check_prepare(run, request, err) < 0) {
         request_free(request);
-        spec_done(&run->spec);
+        run_plan_done(&run->plan);
         run_free(run);
         return -1;
     }
     if (run_note(run, request, err) < 0) {
         request_free(request);
-        spec_done(&run->spec);
+        run_plan_done(&run->plan);
         run_free(run);
         return -1;
     }
@@ -73,17 +73,17 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
     return 0;
 }
 
-int run_new_checker(const struct run *beside, const struct run_spec *place,
+int run_new_checker(const struct run *disk_worker, const struct run_spec *place,
                     struct run_request *request, struct run **ret_run, error *err)
 {
-    struct run *run = run_make(beside->runs);
+    struct run *run = run_make(disk_worker->runs);
     if (!run) {
         request_free(request);
         return fail(err, ERR_SYSTEM, "no memory for a run");
     }
-    run->account = beside->account;
+    run->account = disk_worker->account;
     run->is_checker = true;
-    if (spec_grant_checker(&run->spec, request, place, err) < 0) {
+    if (run_plan_grant_checker(&run->plan, request, place, err) < 0) {
         request_free(request);
         run_free(run);
         return -1;
@@ -99,17 +99,17 @@ void run_drop(struct run *run)
     run_free(run);
 }
 
-void run_slim(struct run *run)
+void run_release_buffers(struct run *run)
 {
     if (run->state != RUN_DONE || run->listeners || !run->has_harvest || run->is_detached)
         return;
     run->has_harvest = false;
     free(run->checks);
     run->checks = NULL;
-    gate_free(run);
-    harvest_done(&run->harvest);
-    way_story_done(&run->story);
-    spec_done(&run->spec);
+    output_check_free(run);
+    collector_done(&run->collector);
+    connection_log_done(&run->story);
+    run_plan_done(&run->plan);
     request_free(run->request);
     run->request = NULL;
 }
@@ -127,11 +127,11 @@ void run_free(struct run *run)
 {
     run->listeners = NULL;
     run->is_detached = false;
-    run_slim(run);
-    gate_free(run);
+    run_release_buffers(run);
+    output_check_free(run);
     run_record_free(run);
-    settling_free(run);
-    way_free(run->way);
+    finalize_free(run);
+    egress_route_free(run->route);
     uv_close((uv_handle_t *) &run->timer, on_timer_closed);
 }
 
@@ -148,5 +148,5 @@ void run_unlisten(struct run *run, struct run_listener *listener)
             *at = listener->next;
             break;
         }
-    run_slim(run);
+    run_release_buffers(run);
 }

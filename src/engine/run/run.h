@@ -39,23 +39,23 @@ struct run {
     enum run_state state;
     struct runs *runs;
     struct account *account;     /* whose it is: accounts.h */
-    int64_t charged_us;          /* turn_begins() */
+    int64_t charged_us;          /* fair_share_begins() */
     char request_id[65];         /* of the request that asked for it; "": it is not known */
     struct run_request *request; /* NULL once the inputs are in */
-    struct run_spec spec;
-    struct harvest harvest;
+    struct run_spec plan;
+    struct collector collector;
     bool has_harvest;   /* until everybody has read it */
     bool is_detached;   /* and for a while longer: run_detach() */
     uint64_t number;    /* counts runs, for pages of their list */
     int64_t created_ms; /* wall clock */
 
-    struct pool_ticket *ticket; /* while building */
+    struct pool_ticket *pending_lease; /* while building */
     struct sandbox *sandbox;
     enum pool_start start;
     uint64_t walls, degraded;
-    struct way
-        *way; /* out of the sandbox, where the policy has one; a session has that of its cells */
-    struct way_story story; /* what is told of it */
+    struct egress_route
+        *route; /* out of the sandbox, where the policy has one; a session has that of its cells */
+    struct connection_log story; /* what is told of it */
     bool inputs_are_in, is_collected;
 
     uv_timer_t timer; /* for the next of these moments */
@@ -71,7 +71,7 @@ struct run {
     bool input_is_open, inputs_are_sent;
     bool collect_is_sent;
     bool is_judged;     /* run_settle() */
-    bool is_concluding; /* init stops and collects by itself, once: INSIDE_CONCLUDE */
+    bool is_concluding; /* init stops and collects by itself, once: AGENT_CONCLUDE */
 
     int64_t submitted_us, leased_us, started_us, ended_us, done_us;
     struct counters counters_before, counters;
@@ -80,16 +80,16 @@ struct run {
     error fault;         /* what glovebox itself could not do, with a run that is lost */
     bool files_are_lost; /* the sandbox had to be killed before its files were taken */
 
-    bool check_only;     /* nothing of it runs, whatever is found */
-    struct aside *check; /* under way: it does not begin before that has ended */
+    bool check_only;          /* nothing of it runs, whatever is found */
+    struct helper_run *check; /* under way: it does not begin before that has ended */
     check_told *check_told;
-    struct check_outcome *checks; /* of it */
-    uint64_t checks_cpu_us;       /* of programs of ours beside it */
-    struct gate *gate;            /* what is expected of its output; NULL: nothing */
-    struct settling *settling;    /* of what it has said; NULL: it is put together as it is told */
-    bool is_settled;              /* settling_begin() */
-    bool has_left;                /* runs_leave() */
-    bool leftovers_are_known;     /* when it gave its sandbox back before it was done */
+    struct check_outcome *checks;      /* of it */
+    uint64_t checks_cpu_us;            /* of programs of ours beside it */
+    struct output_check *output_check; /* what is expected of its output; NULL: nothing */
+    struct finalize *finalize; /* of what it has said; NULL: it is put together as it is told */
+    bool is_settled;           /* finalize_begin() */
+    bool has_left;             /* runs_leave() */
+    bool leftovers_are_known;  /* when it gave its sandbox back before it was done */
     uint64_t leftovers;
     bool is_checker;   /* of another run: nobody but that one knows it (precheck.c) */
     struct cell *cell; /* it is one of a session (contexts.h); NULL: it has a sandbox of its own */
@@ -117,21 +117,22 @@ void run_settle(struct run *run);
 int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err);
 struct run *run_make(struct runs *runs); /* NULL: no memory */
 void run_free(struct run *run);
-/* A run of our own beside another one, as spec_grant_checker() has it. As run_new(). */
-int run_new_checker(const struct run *beside, const struct run_spec *place,
+/* A run of our own beside another one, as run_plan_grant_checker() has it. As run_new(). */
+int run_new_checker(const struct run *disk_worker, const struct run_spec *place,
                     struct run_request *request, struct run **ret_run, error *err);
 void run_drop(struct run *run); /* as run_free(), of one that nobody was told of */
-void run_slim(struct run *run); /* keeps only the result, if it is done and nobody listens */
+void run_release_buffers(
+    struct run *run); /* keeps only the result, if it is done and nobody listens */
 
 /* run.c */
 void run_wait(struct run *run);  /* in the queue, from now on */
 bool run_begin(struct run *run); /* into a sandbox; false: there is no room, it stays where it is */
-void run_refuse(struct run *run); /* it waits for a person, or may not run: nothing of it does */
-void run_spare(struct run *run);  /* only the look at it was wanted */
+void run_reject(struct run *run); /* it waits for a person, or may not run: nothing of it does */
+void run_finish_check_only(struct run *run); /* only the look at it was wanted */
 
 /* verdict.c: judges it, proves it, and writes its result: it is done. */
 void run_conclude(struct run *run);
-void run_foresee_end(const struct run *run); /* its code has ended, its sandbox not yet */
+void run_presign_end(const struct run *run); /* its code has ended, its sandbox not yet */
 
 /* runs.c: the run is known from now on; it has reached its end. */
 void runs_list(struct runs *runs, struct run *run);
@@ -153,7 +154,7 @@ int run_tell_began(struct run *run, error *err);
 /* Of a run whose output is withheld: what there is to say now is said in its receipt, sealed, and
  * nothing of it openly. */
 int run_seal(struct run *run, error *err);
-void run_foresee_receipt(const struct run *run); /* as if this were how it has ended */
+void run_presign_receipt(const struct run *run); /* as if this were how it has ended */
 void run_record_free(struct run *run);           /* strikes the note, if no receipt was written */
 
 /* SHA-256 of the code or the command, as the receipt names it. */
@@ -172,7 +173,7 @@ uint64_t run_used(const struct run *run, enum limit_id limit);
 /* An error as code raises it, of what glovebox itself has to say. */
 void result_write_error(const char *name, const char *value, struct bytes *out);
 
-void result_write_place(const struct run_spec *spec, uint64_t walls, uint64_t degraded,
+void result_write_place(const struct run_spec *plan, uint64_t walls, uint64_t degraded,
                         struct bytes *out);
 void result_write(const struct run *run, struct bytes *out);
 void result_write_denial(const struct denial *denial, struct bytes *out);

@@ -16,25 +16,25 @@ static unsigned layer_of(const char *layer)
 
 static void count_gate(const struct run *run)
 {
-    if (!run->gate || run->started_us == 0)
+    if (!run->output_check || run->started_us == 0)
         return;
-    metric_add(METRIC_GATED, run->gate->outcome.verdict, 1);
-    metric_add(METRIC_WITHHELD, 0, gate_has_withheld(run));
+    metric_add(METRIC_GATED, run->output_check->outcome.verdict, 1);
+    metric_add(METRIC_WITHHELD, 0, output_check_has_withheld(run));
 }
 
 static void count_harvest(const struct run *run)
 {
-    const struct harvest *harvest = &run->harvest;
+    const struct collector *collector = &run->collector;
     for (unsigned i = 0; i < 2; i++)
-        metric_add(METRIC_OUTPUT_BYTES, i, harvest->output[i].total);
-    for (size_t i = 0; i < harvest->artifact_count && !gate_holds(run); i++) {
-        metric_add(METRIC_ARTIFACT_BYTES, 0, harvest->artifacts[i].size);
+        metric_add(METRIC_OUTPUT_BYTES, i, collector->output[i].total);
+    for (size_t i = 0; i < collector->artifact_count && !output_check_holds(run); i++) {
+        metric_add(METRIC_ARTIFACT_BYTES, 0, collector->artifacts[i].size);
         metric_add(METRIC_ARTIFACTS, 0, 1);
     }
-    for (size_t i = 0; i < harvest->denials.count; i++)
-        metric_add(METRIC_DENIALS, layer_of(harvest->denials.rows[i].layer),
-                   harvest->denials.rows[i].count);
-    metric_add(METRIC_DENIALS, LAYER_OTHER, harvest->denials.unlisted);
+    for (size_t i = 0; i < collector->denials.count; i++)
+        metric_add(METRIC_DENIALS, layer_of(collector->denials.rows[i].layer),
+                   collector->denials.rows[i].count);
+    metric_add(METRIC_DENIALS, LAYER_OTHER, collector->denials.unlisted);
 }
 
 static void count_limits(const struct run *run)
@@ -44,8 +44,8 @@ static void count_limits(const struct run *run)
         bool is_met = run->evidence.hits[limit] > 0;
         metric_add(METRIC_LIMIT_HITS, limit, is_met);
         metric_add(METRIC_LIMIT_ENDS, limit, has_ended);
-        if ((is_met || has_ended) && run->spec.policy)
-            limit_counts_add(run->spec.policy->name, limit, has_ended);
+        if ((is_met || has_ended) && run->plan.policy)
+            limit_counts_add(run->plan.policy->name, limit, has_ended);
     }
 }
 
@@ -55,7 +55,7 @@ void metrics_run_ended(const struct run *run)
     int64_t left_queue_us = run->leased_us != 0 ? run->leased_us : run->done_us;
     metric_add(METRIC_RUNS, run->verdict.status, 1);
     metric_add(METRIC_STARTS, start, 1);
-    metric_add(METRIC_FORKED, 0, !run->cell && run->spec.set >= 0 && run->leased_us != 0);
+    metric_add(METRIC_FORKED, 0, !run->cell && run->plan.set >= 0 && run->leased_us != 0);
     metric_add(METRIC_CPU_TIME, 0, run->counters.cpu_us);
     metric_observe(METRIC_RUN_TIME, start, run->done_us - run->submitted_us);
     metric_observe(METRIC_QUEUE_TIME, 0, left_queue_us - run->submitted_us);

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VARIABLES_MOST = INSIDE_ARGUMENTS_MOST };
+enum { VARIABLES_MAX = AGENT_ARGUMENTS_MAX };
 
 static const char default_language[] = "python";
 
@@ -63,7 +63,7 @@ static const struct request_variable certificate_variables[] = {
 
 struct environment {
     size_t count;
-    struct request_variable list[VARIABLES_MOST];
+    struct request_variable list[VARIABLES_MAX];
 };
 
 static int set_variable(struct environment *environment, const char *name, const char *value,
@@ -74,8 +74,8 @@ static int set_variable(struct environment *environment, const char *name, const
             environment->list[i].value = value;
             return 0;
         }
-    if (environment->count == VARIABLES_MOST)
-        return fail(err, ERR_TOO_LARGE, "the environment has more than %d names", VARIABLES_MOST);
+    if (environment->count == VARIABLES_MAX)
+        return fail(err, ERR_TOO_LARGE, "the environment has more than %d names", VARIABLES_MAX);
     environment->list[environment->count++] = (struct request_variable){ name, value };
     return 0;
 }
@@ -103,12 +103,12 @@ static int inherit_environment(struct environment *environment, error *err)
     return 0;
 }
 
-bool spec_intercepts(const struct run_spec *spec)
+bool run_plan_intercepts(const struct run_spec *plan)
 {
-    return spec->network == POLICY_NETWORK_RULES && network_policy_intercepts(spec->way);
+    return plan->network == POLICY_NETWORK_RULES && network_policy_intercepts(plan->route);
 }
 
-static int gather_environment(struct environment *environment, const struct run_spec *spec,
+static int gather_environment(struct environment *environment, const struct run_spec *plan,
                               const struct run_request *request, error *err)
 {
     if (inherit_environment(environment, err) < 0)
@@ -116,21 +116,21 @@ static int gather_environment(struct environment *environment, const struct run_
     for_each(variable, fixed_variables)
         if (set_variable(environment, variable->name, variable->value, err) < 0)
             return -1;
-    if (spec->network == POLICY_NETWORK_RULES)
+    if (plan->network == POLICY_NETWORK_RULES)
         for_each(variable, proxy_variables)
             if (set_variable(environment, variable->name, variable->value, err) < 0)
                 return -1;
-    if (spec_intercepts(spec))
+    if (run_plan_intercepts(plan))
         for_each(variable, certificate_variables)
             if (set_variable(environment, variable->name, variable->value, err) < 0)
                 return -1;
-    const struct template *template = spec->template;
+    const struct template *template = plan->template;
     for (size_t i = 0; i < template->variable_count; i++)
         if (set_variable(environment, template->variables[i], template->values[i], err) < 0)
             return -1;
-    for (size_t i = 0; i < spec->policy->variable_count; i++)
-        if (set_variable(environment, spec->policy->variables[i].name,
-                         spec->policy->variables[i].value, err) < 0)
+    for (size_t i = 0; i < plan->policy->variable_count; i++)
+        if (set_variable(environment, plan->policy->variables[i].name,
+                         plan->policy->variables[i].value, err) < 0)
             return -1;
     for (size_t i = 0; i < request->variable_count; i++)
         if (set_variable(environment, request->variables[i].name, request->variables[i].value,
@@ -145,39 +145,39 @@ struct words {
     uint32_t flags;
     size_t own;
     size_t count;
-    const char *list[INSIDE_ARGUMENTS_MOST];
+    const char *list[AGENT_ARGUMENTS_MAX];
 };
 
 static int add_words(struct words *words, const char *const *more, size_t count, error *err)
 {
-    if (count > INSIDE_ARGUMENTS_MOST - words->count)
+    if (count > AGENT_ARGUMENTS_MAX - words->count)
         return fail(err, ERR_TOO_LARGE, "the program has more than %d arguments",
-                    INSIDE_ARGUMENTS_MOST);
+                    AGENT_ARGUMENTS_MAX);
     for (size_t i = 0; i < count; i++)
         words->list[words->count++] = more[i];
     return 0;
 }
 
 /* Adds a text and its NUL; "{file}" becomes the absolute path of the code. */
-static void add_string(struct bytes *payload, const char *text, const struct run_spec *spec)
+static void add_string(struct bytes *payload, const char *text, const struct run_spec *plan)
 {
     static const char file[] = "{file}";
-    const char *found = spec && spec->code_path ? strstr(text, file) : NULL;
+    const char *found = plan && plan->code_path ? strstr(text, file) : NULL;
     if (found) {
         bytes_add(payload, text, (size_t) (found - text));
-        bytes_add_text(payload, spec->code_is_system ? "/" : "/workspace/");
-        bytes_add_text(payload, spec->code_path);
+        bytes_add_text(payload, plan->code_is_system ? "/" : "/workspace/");
+        bytes_add_text(payload, plan->code_path);
         text = found + sizeof file - 1;
     }
     bytes_add(payload, text, strlen(text) + 1);
 }
 
 /* Writes the payload of a START. */
-static int write_start(const struct run_spec *spec, const struct words *words,
+static int write_start(const struct run_spec *plan, const struct words *words,
                        struct bytes *payload, error *err)
 {
     const struct environment *environment = words->environment;
-    struct inside_start start = {
+    struct agent_start start = {
         .flags = words->flags,
         .arguments = (uint16_t) words->count,
         .variables = (uint16_t) environment->count,
@@ -185,7 +185,7 @@ static int write_start(const struct run_spec *spec, const struct words *words,
     bytes_add(payload, &start, sizeof start);
     add_string(payload, "/workspace", NULL);
     for (size_t i = 0; i < words->count; i++)
-        add_string(payload, words->list[i], i < words->own ? spec : NULL);
+        add_string(payload, words->list[i], i < words->own ? plan : NULL);
     for (size_t i = 0; i < environment->count; i++) {
         bytes_add_text(payload, environment->list[i].name);
         bytes_add_text(payload, "=");
@@ -193,30 +193,30 @@ static int write_start(const struct run_spec *spec, const struct words *words,
     }
     if (payload->failed)
         return fail(err, ERR_SYSTEM, "no memory for an argument list");
-    if (payload->size > INSIDE_PAYLOAD_MOST)
+    if (payload->size > AGENT_PAYLOAD_MAX)
         return fail(err, ERR_TOO_LARGE,
                     "arguments and environment have %zu bytes, %d are allowed; use files or stdin",
-                    payload->size, INSIDE_PAYLOAD_MOST);
+                    payload->size, AGENT_PAYLOAD_MAX);
     return 0;
 }
 
-static int write_command(struct run_spec *spec, const struct run_request *request, uint32_t flags,
+static int write_command(struct run_spec *plan, const struct run_request *request, uint32_t flags,
                          const struct environment *environment, error *err)
 {
     struct words words = { .environment = environment, .flags = flags };
     if (add_words(&words, request->command, request->command_count, err) < 0)
         return -1;
-    return write_start(spec, &words, &spec->program, err);
+    return write_start(plan, &words, &plan->program, err);
 }
 
-static int write_code(struct run_spec *spec, const struct run_request *request, uint32_t flags,
+static int write_code(struct run_spec *plan, const struct run_request *request, uint32_t flags,
                       const struct environment *environment, error *err)
 {
-    const struct language *language = spec->language;
+    const struct language *language = plan->language;
     struct words words = { .environment = environment, .own = language->compile_count };
     if (language->compile_count > 0) {
         if (add_words(&words, language->compile, language->compile_count, err) < 0 ||
-            write_start(spec, &words, &spec->compile, err) < 0)
+            write_start(plan, &words, &plan->compile, err) < 0)
             return -1;
         words.count = 0;
     }
@@ -225,48 +225,48 @@ static int write_code(struct run_spec *spec, const struct run_request *request, 
     if (add_words(&words, language->command, language->command_count, err) < 0 ||
         add_words(&words, request->arguments, request->argument_count, err) < 0)
         return -1;
-    return write_start(spec, &words, &spec->program, err);
+    return write_start(plan, &words, &plan->program, err);
 }
 
 /* For stdin of a forked interpreter: what its pipe's other end takes without waiting. */
-enum { STDIN_MOST_FORKED = 60000 };
+enum { STDIN_MAX_FORKED = 60000 };
 
 /* Decides whether the code runs in an interpreter that is warm already. */
-static int choose_set(struct run_spec *spec, const struct run_request *request, error *err)
+static int choose_set(struct run_spec *plan, const struct run_request *request, error *err)
 {
-    bool is_python = strcmp(spec->language->name, "python") == 0;
-    spec->set = -1;
-    if (is_python && !request->is_cold && request->stdin_content.size <= STDIN_MOST_FORKED)
-        spec->set = imports_choose(spec->template, request->code.text, request->code.text_size);
+    bool is_python = strcmp(plan->language->name, "python") == 0;
+    plan->set = -1;
+    if (is_python && !request->is_cold && request->stdin_content.size <= STDIN_MAX_FORKED)
+        plan->set = imports_choose(plan->template, request->code.text, request->code.text_size);
     if (request->is_cell && !is_python)
         return fail(err, ERR_BAD_REQUEST, "mode 'cell' is for python; use mode 'script' for %.40s",
-                    spec->language->name);
-    if (request->is_cell && spec->set < 0)
+                    plan->language->name);
+    if (request->is_cell && plan->set < 0)
         return fail(
             err, ERR_BAD_REQUEST,
             "mode 'cell' needs a warm interpreter: a daemon (glovebox serve), a template with "
             "zygotes, not 'cold', and at most %d bytes of stdin",
-            STDIN_MOST_FORKED);
+            STDIN_MAX_FORKED);
     return 0;
 }
 
 /* Writes the payload of an EXECUTE. The code goes along if it fits and is no file of the workspace.
  */
-static int write_execute(struct run_spec *spec, const struct run_request *request,
+static int write_execute(struct run_spec *plan, const struct run_request *request,
                          const struct environment *environment, error *err)
 {
-    struct bytes *payload = &spec->execute;
-    if (request->argument_count >= INSIDE_ARGUMENTS_MOST)
+    struct bytes *payload = &plan->execute;
+    if (request->argument_count >= AGENT_ARGUMENTS_MAX)
         return fail(err, ERR_TOO_LARGE, "the program has more than %d arguments",
-                    INSIDE_ARGUMENTS_MOST - 1);
-    struct inside_execute execute = {
-        .mode = request->is_cell ? INSIDE_MODE_CELL : INSIDE_MODE_SCRIPT,
-        .flags = request->is_cell ? INSIDE_EXECUTE_LAST : 0,
+                    AGENT_ARGUMENTS_MAX - 1);
+    struct agent_execute execute = {
+        .mode = request->is_cell ? AGENT_MODE_CELL : AGENT_MODE_SCRIPT,
+        .flags = request->is_cell ? AGENT_EXECUTE_LAST : 0,
         .arguments = (uint16_t) (request->argument_count + 1),
         .variables = (uint16_t) environment->count,
     };
     auto_bytes path = { 0 };
-    bytes_print(&path, "%s%s", spec->code_is_system ? "/" : "/workspace/", spec->code_path);
+    bytes_print(&path, "%s%s", plan->code_is_system ? "/" : "/workspace/", plan->code_path);
     bytes_add(payload, &execute, sizeof execute);
     add_string(payload, "/workspace", NULL);
     add_string(payload, request->is_cell && !request->filename ? "" : bytes_text(&path), NULL);
@@ -280,36 +280,36 @@ static int write_execute(struct run_spec *spec, const struct run_request *reques
     }
     if (payload->failed || path.failed)
         return fail(err, ERR_SYSTEM, "no memory for an argument list");
-    if (payload->size > INSIDE_PAYLOAD_MOST)
+    if (payload->size > AGENT_PAYLOAD_MAX)
         return fail(err, ERR_TOO_LARGE,
                     "arguments and environment have %zu bytes, %d are allowed; use files or stdin",
-                    payload->size, INSIDE_PAYLOAD_MOST);
-    spec->code_is_in_frame = spec->code_is_system && !request->code.is_base64 &&
-                             request->code.size <= INSIDE_PAYLOAD_MOST - payload->size;
-    if (spec->code_is_in_frame) {
+                    payload->size, AGENT_PAYLOAD_MAX);
+    plan->code_is_in_frame = plan->code_is_system && !request->code.is_base64 &&
+                             request->code.size <= AGENT_PAYLOAD_MAX - payload->size;
+    if (plan->code_is_in_frame) {
         execute.code_size = (uint32_t) request->code.size;
-        execute.flags |= INSIDE_EXECUTE_WRITE;
+        execute.flags |= AGENT_EXECUTE_WRITE;
         memcpy(payload->data, &execute, sizeof execute);
         bytes_add(payload, request->code.text, request->code.text_size);
     }
     return payload->failed ? fail(err, ERR_SYSTEM, "no memory for the code") : 0;
 }
 
-static int name_code(struct run_spec *spec, const struct run_request *request, error *err)
+static int name_code(struct run_spec *plan, const struct run_request *request, error *err)
 {
-    spec->code_path = request->filename;
+    plan->code_path = request->filename;
     if (request->filename)
         return 0;
-    spec->code_is_system = true;
-    bytes_print(&spec->code_path_text, "run/%s", spec->language->file);
-    spec->code_path = bytes_text(&spec->code_path_text);
-    return spec->code_path_text.failed ? fail(err, ERR_SYSTEM, "no memory for a path") : 0;
+    plan->code_is_system = true;
+    bytes_print(&plan->code_path_text, "run/%s", plan->language->file);
+    plan->code_path = bytes_text(&plan->code_path_text);
+    return plan->code_path_text.failed ? fail(err, ERR_SYSTEM, "no memory for a path") : 0;
 }
 
-static int find_template(struct run_spec *spec, const struct run_request *request,
+static int find_template(struct run_spec *plan, const struct run_request *request,
                          const struct templates *templates, error *err)
 {
-    const char *name = request->template ? request->template : spec->policy->template;
+    const char *name = request->template ? request->template : plan->policy->template;
     int index = templates_find(templates, name);
     if (index < 0 && request->template)
         return fail(err, ERR_NOT_FOUND,
@@ -321,24 +321,24 @@ static int find_template(struct run_spec *spec, const struct run_request *reques
             err, ERR_UNAVAILABLE,
             "policy %.40s needs template %.40s, which is not built; build it with: glovebox "
             "template build %.40s, or name another policy",
-            spec->policy->name, name, name);
-    spec->template_index = (uint32_t) index;
-    spec->template = &templates->list[index];
+            plan->policy->name, name, name);
+    plan->template_index = (uint32_t) index;
+    plan->template = &templates->list[index];
     return 0;
 }
 
-int spec_language(const struct run_spec *spec, const char *name,
-                  const struct language **ret_language, error *err)
+int run_plan_language(const struct run_spec *plan, const char *name,
+                      const struct language **ret_language, error *err)
 {
-    const struct policy *policy = spec->policy;
-    const struct language *language = template_language(spec->template, name);
+    const struct policy *policy = plan->policy;
+    const struct language *language = template_language(plan->template, name);
     if (!language) {
         char names[128] = "";
-        for (size_t i = 0, used = 0; i < spec->template->language_count && used < sizeof names; i++)
+        for (size_t i = 0, used = 0; i < plan->template->language_count && used < sizeof names; i++)
             used += (size_t) snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
-                                      spec->template->languages[i].name);
+                                      plan->template->languages[i].name);
         return fail(err, ERR_NOT_FOUND, "template %s has no language '%.40s'; it has: %s",
-                    spec->template->name, name, names);
+                    plan->template->name, name, names);
     }
     if (!policy_allows_language(policy, name))
         return fail(err, ERR_POLICY,
@@ -348,9 +348,9 @@ int spec_language(const struct run_spec *spec, const char *name,
     return 0;
 }
 
-static int find_language(struct run_spec *spec, const struct run_request *request, error *err)
+static int find_language(struct run_spec *plan, const struct run_request *request, error *err)
 {
-    const struct policy *policy = spec->policy;
+    const struct policy *policy = plan->policy;
     const char *name = request->language;
     if (!name && request->command_count > 0)
         return 0;
@@ -358,95 +358,95 @@ static int find_language(struct run_spec *spec, const struct run_request *reques
         name = policy_allows_language(policy, default_language) || policy->language_count == 0
                    ? default_language
                    : policy->languages[0];
-    return spec_language(spec, name, &spec->language, err);
+    return run_plan_language(plan, name, &plan->language, err);
 }
 
 /* What certainly does not fit is refused before anything is built. */
-static int check_sizes(const struct run_spec *spec, const struct run_request *request, error *err)
+static int check_sizes(const struct run_spec *plan, const struct run_request *request, error *err)
 {
     uint64_t bytes = request->code.size + request->stdin_content.size;
     for (size_t i = 0; i < request->file_count; i++)
         bytes += request->files[i].content.size;
-    if (bytes > spec->limits.disk)
+    if (bytes > plan->limits.disk)
         return fail(
             err, ERR_TOO_LARGE,
             "code, stdin and files have %llu bytes, limits.disk_bytes is %llu; ask for more",
-            (unsigned long long) bytes, (unsigned long long) spec->limits.disk);
-    if (request->file_count + 1 > spec->limits.inodes)
+            (unsigned long long) bytes, (unsigned long long) plan->limits.disk);
+    if (request->file_count + 1 > plan->limits.inodes)
         return fail(err, ERR_TOO_LARGE, "%zu files do not fit into limits.inodes of %llu",
-                    request->file_count, (unsigned long long) spec->limits.inodes);
+                    request->file_count, (unsigned long long) plan->limits.inodes);
     return 0;
 }
 
 /* Where it stands has been decided. */
-static int grant_there(struct run_spec *spec, const struct run_request *request, error *err)
+static int grant_there(struct run_spec *plan, const struct run_request *request, error *err)
 {
-    if (find_language(spec, request, err) < 0 || check_sizes(spec, request, err) < 0)
+    if (find_language(plan, request, err) < 0 || check_sizes(plan, request, err) < 0)
         return -1;
-    spec->set = -1; /* but for what a warm interpreter runs */
+    plan->set = -1; /* but for what a warm interpreter runs */
     struct environment environment = { 0 };
-    uint32_t flags = INSIDE_START_MAIN | (request->has_stdin ? INSIDE_START_STDIN_FILE : 0);
-    int result = gather_environment(&environment, spec, request, err);
+    uint32_t flags = AGENT_START_MAIN | (request->has_stdin ? AGENT_START_STDIN_FILE : 0);
+    int result = gather_environment(&environment, plan, request, err);
     if (result == 0 && request->command_count > 0)
-        result = write_command(spec, request, flags, &environment, err);
+        result = write_command(plan, request, flags, &environment, err);
     else if (result == 0) {
-        result = name_code(spec, request, err);
+        result = name_code(plan, request, err);
         if (result == 0)
-            result = choose_set(spec, request, err);
-        if (result == 0 && spec->set >= 0)
-            result = write_execute(spec, request, &environment, err);
+            result = choose_set(plan, request, err);
+        if (result == 0 && plan->set >= 0)
+            result = write_execute(plan, request, &environment, err);
         else if (result == 0)
-            result = write_code(spec, request, flags, &environment, err);
+            result = write_code(plan, request, flags, &environment, err);
     }
     if (result < 0)
-        spec_done(spec);
+        run_plan_done(plan);
     return result;
 }
 
-int spec_grant(struct run_spec *spec, const struct run_request *request,
-               const struct policies *policies, const struct templates *templates, error *err)
+int run_plan_grant(struct run_spec *plan, const struct run_request *request,
+                   const struct policies *policies, const struct templates *templates, error *err)
 {
-    return spec_grant_place(spec, request, policies, templates, err) < 0
+    return run_plan_grant_place(plan, request, policies, templates, err) < 0
                ? -1
-               : grant_there(spec, request, err);
+               : grant_there(plan, request, err);
 }
 
-int spec_grant_checker(struct run_spec *spec, const struct run_request *request,
-                       const struct run_spec *place, error *err)
+int run_plan_grant_checker(struct run_spec *plan, const struct run_request *request,
+                           const struct run_spec *place, error *err)
 {
     const struct policy *policy = place->policy;
-    *spec = (struct run_spec){ .set = -1,
+    *plan = (struct run_spec){ .set = -1,
                                .policy = policy,
                                .limits = policy->limits,
                                .network = policy->network,
-                               .way = &policy->way,
+                               .route = &policy->route,
                                .template_index = place->template_index,
                                .template = place->template };
-    return grant_there(spec, request, err);
+    return grant_there(plan, request, err);
 }
 
 /* Less of the network than the policy allows, if the request says so. */
-static int grant_network(struct run_spec *spec, const struct network_wish *wish, error *err)
+static int grant_network(struct run_spec *plan, const struct network_wish *wish, error *err)
 {
-    spec->network = spec->policy->network;
-    spec->way = &spec->policy->way;
+    plan->network = plan->policy->network;
+    plan->route = &plan->policy->route;
     if (!wish || !wish->is_given)
         return 0;
-    spec->narrowed = calloc(1, sizeof *spec->narrowed);
-    if (!spec->narrowed)
+    plan->narrowed = calloc(1, sizeof *plan->narrowed);
+    if (!plan->narrowed)
         return fail(err, ERR_SYSTEM, "no memory for the rules of a network");
-    if (network_narrow(spec->policy, wish, spec->narrowed, err) < 0) {
-        spec_done(spec);
+    if (network_narrow(plan->policy, wish, plan->narrowed, err) < 0) {
+        run_plan_done(plan);
         return -1;
     }
-    if (spec->narrowed->count == 0)
-        spec->network = POLICY_NETWORK_NONE;
-    spec->way = spec->narrowed;
+    if (plan->narrowed->count == 0)
+        plan->network = POLICY_NETWORK_NONE;
+    plan->route = plan->narrowed;
     return 0;
 }
 
-void spec_usual_policy(const struct account *account, const struct policies *policies,
-                       const struct templates *templates, char ret_name[POLICY_NAME_SIZE])
+void run_plan_default_policy(const struct account *account, const struct policies *policies,
+                             const struct templates *templates, char ret_name[POLICY_NAME_SIZE])
 {
     const char *allowed = account ? account->key.policies : "";
     const struct policy *data;
@@ -461,31 +461,33 @@ void spec_usual_policy(const struct account *account, const struct policies *pol
         (void) snprintf(ret_name, POLICY_NAME_SIZE, "%.*s", (int) strcspn(allowed, ","), allowed);
 }
 
-int spec_grant_place(struct run_spec *spec, const struct run_request *request,
-                     const struct policies *policies, const struct templates *templates, error *err)
+int run_plan_grant_place(struct run_spec *plan, const struct run_request *request,
+                         const struct policies *policies, const struct templates *templates,
+                         error *err)
 {
-    *spec = (struct run_spec){ .set = -1 };
+    *plan = (struct run_spec){ .set = -1 };
     char usual[POLICY_NAME_SIZE] = "";
     if (!request->policy)
-        spec_usual_policy(request->account, policies, templates, usual);
-    if (policies_find(policies, request->policy ? request->policy : usual, &spec->policy, err) <
+        run_plan_default_policy(request->account, policies, templates, usual);
+    if (policies_find(policies, request->policy ? request->policy : usual, &plan->policy, err) <
             0 ||
-        policy_narrow(spec->policy, &request->limits, &spec->limits, err) < 0 ||
-        find_template(spec, request, templates, err) < 0 ||
-        grant_network(spec, request->network, err) < 0)
+        policy_narrow(plan->policy, &request->limits, &plan->limits, err) < 0 ||
+        find_template(plan, request, templates, err) < 0 ||
+        grant_network(plan, request->network, err) < 0)
         return -1;
-    spec->set = (int) spec->template->set_count - 1; /* the richest: nobody knows what will come */
-    if (!policy_allows_language(spec->policy, default_language))
-        spec->set = -1;
+    plan->set = (int) plan->template->set_count - 1; /* the richest: nobody knows what will come */
+    if (!policy_allows_language(plan->policy, default_language))
+        plan->set = -1;
     return 0;
 }
 
-int spec_environment(const struct run_spec *spec, const struct run_request *request,
-                     const struct run_request *more, struct variables *ret_variables, error *err)
+int run_plan_environment(const struct run_spec *plan, const struct run_request *request,
+                         const struct run_request *more, struct variables *ret_variables,
+                         error *err)
 {
     struct bytes *text = &ret_variables->text;
     struct environment environment = { 0 };
-    if (gather_environment(&environment, spec, request, err) < 0)
+    if (gather_environment(&environment, plan, request, err) < 0)
         return -1;
     for (size_t i = 0; more && i < more->variable_count; i++)
         if (set_variable(&environment, more->variables[i].name, more->variables[i].value, err) < 0)
@@ -496,31 +498,31 @@ int spec_environment(const struct run_spec *spec, const struct run_request *requ
         add_string(text, environment.list[i].value, NULL);
     }
     ret_variables->count = (uint16_t) environment.count;
-    if (text->size > INSIDE_PAYLOAD_MOST / 2)
+    if (text->size > AGENT_PAYLOAD_MAX / 2)
         return fail(err, ERR_TOO_LARGE, "the environment has %zu bytes, %d are allowed", text->size,
-                    INSIDE_PAYLOAD_MOST / 2);
+                    AGENT_PAYLOAD_MAX / 2);
     return text->failed ? fail(err, ERR_SYSTEM, "no memory for an environment") : 0;
 }
 
-void spec_done(struct run_spec *spec)
+void run_plan_done(struct run_spec *plan)
 {
-    bytes_done(&spec->code_path_text);
-    bytes_done(&spec->compile);
-    bytes_done(&spec->program);
-    bytes_done(&spec->execute);
-    free(spec->narrowed);
-    spec->narrowed = NULL;
+    bytes_done(&plan->code_path_text);
+    bytes_done(&plan->compile);
+    bytes_done(&plan->program);
+    bytes_done(&plan->execute);
+    free(plan->narrowed);
+    plan->narrowed = NULL;
 }
 
-enum spawn_network spec_network(const struct run_spec *spec)
+enum spawn_network run_plan_network(const struct run_spec *plan)
 {
-    return spec->network <= POLICY_NETWORK_NONE ? SPAWN_NETWORK_NONE : SPAWN_NETWORK_LOOPBACK;
+    return plan->network <= POLICY_NETWORK_NONE ? SPAWN_NETWORK_NONE : SPAWN_NETWORK_LOOPBACK;
 }
 
-struct spawn_way spec_way(const struct run_spec *spec)
+struct spawn_route run_plan_way(const struct run_spec *plan)
 {
-    struct spawn_way way = { .is_open = spec->network == POLICY_NETWORK_RULES };
-    if (way.is_open)
-        way.port_count = (uint16_t) network_policy_ports(&spec->policy->way, way.ports);
-    return way;
+    struct spawn_route route = { .is_open = plan->network == POLICY_NETWORK_RULES };
+    if (route.is_open)
+        route.port_count = (uint16_t) network_policy_ports(&plan->policy->route, route.ports);
+    return route;
 }

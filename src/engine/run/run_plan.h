@@ -15,7 +15,7 @@ struct run_spec {
     const struct language *language; /* NULL for a command */
     struct limits limits;            /* granted */
     enum policy_network network;     /* granted; and with POLICY_NETWORK_RULES: */
-    const struct network_policy *way;
+    const struct network_policy *route;
     struct network_policy *narrowed; /* what `way` is, if the request asked for less; or NULL */
 
     bool code_is_system;   /* code_path is beneath "/", else beneath /workspace */
@@ -35,33 +35,34 @@ struct variables {
 
 /* Grants a request. Fails  ERR_NOT_FOUND  for a policy, template or language that is unknown,
  * ERR_POLICY  for a language that the policy forbids, ERR_LIMIT, ERR_TOO_LARGE. */
-int spec_grant(struct run_spec *spec, const struct run_request *request,
-               const struct policies *policies, const struct templates *templates, error *err);
+int run_plan_grant(struct run_spec *plan, const struct run_request *request,
+                   const struct policies *policies, const struct templates *templates, error *err);
 /* For a program of our own: in the template of `place`, under its policy, which the caller keeps.
- * As spec_grant. */
-int spec_grant_checker(struct run_spec *spec, const struct run_request *request,
-                       const struct run_spec *place, error *err);
+ * As run_plan_grant. */
+int run_plan_grant_checker(struct run_spec *plan, const struct run_request *request,
+                           const struct run_spec *place, error *err);
 /* The policy of whoever names none: as default_policy says, else data where its template is built,
  * else minimal; for a key that may not use that, the first that it may. */
-void spec_usual_policy(const struct account *account, const struct policies *policies,
-                       const struct templates *templates, char ret_name[POLICY_NAME_SIZE]);
+void run_plan_default_policy(const struct account *account, const struct policies *policies,
+                             const struct templates *templates, char ret_name[POLICY_NAME_SIZE]);
 
 /* For a session: where it stands and under which limits; its contexts name their language
- * themselves. As spec_grant. */
-int spec_grant_place(struct run_spec *spec, const struct run_request *request,
-                     const struct policies *policies, const struct templates *templates,
-                     error *err);
-int spec_language(const struct run_spec *spec, const char *name,
-                  const struct language **ret_language, error *err);
+ * themselves. As run_plan_grant. */
+int run_plan_grant_place(struct run_spec *plan, const struct run_request *request,
+                         const struct policies *policies, const struct templates *templates,
+                         error *err);
+int run_plan_language(const struct run_spec *plan, const char *name,
+                      const struct language **ret_language, error *err);
 
 /* Gives the whole environment; `more` (may be NULL) goes over `request`. The text is the caller's,
  * also on failure. */
-int spec_environment(const struct run_spec *spec, const struct run_request *request,
-                     const struct run_request *more, struct variables *ret_variables, error *err);
+int run_plan_environment(const struct run_spec *plan, const struct run_request *request,
+                         const struct run_request *more, struct variables *ret_variables,
+                         error *err);
 
 /* What a sandbox of this policy has of the network. */
-enum spawn_network spec_network(const struct run_spec *spec);
-struct spawn_way spec_way(const struct run_spec *spec);
-bool spec_intercepts(const struct run_spec *spec); /* its programs need trust_bundle.h */
+enum spawn_network run_plan_network(const struct run_spec *plan);
+struct spawn_route run_plan_way(const struct run_spec *plan);
+bool run_plan_intercepts(const struct run_spec *plan); /* its programs need trust_bundle.h */
 
-void spec_done(struct run_spec *spec);
+void run_plan_done(struct run_spec *plan);

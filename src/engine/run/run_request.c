@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PART_MOST = 255, DEPTH_MOST = 64, TEXT_MOST = 32768 };
+enum { PART_MAX = 255, DEPTH_MAX = 64, TEXT_MAX = 32768 };
 
 /* A text without NUL. */
 static int read_text(struct json_object *value, const char *key, const char **ret_text,
@@ -33,20 +33,20 @@ static int read_word(struct json_object *value, const char *key, const char **re
     size_t size = 0;
     if (read_text(value, key, ret_word, &size, err) < 0)
         return -1;
-    if (size > TEXT_MOST)
+    if (size > TEXT_MAX)
         return fail(err, ERR_BAD_REQUEST, "'%s' has %zu bytes; %d are allowed", key, size,
-                    TEXT_MOST);
+                    TEXT_MAX);
     return 0;
 }
 
 static int check_part(const char *path, const char *part, size_t size, error *err)
 {
-    if (size == 0 || size > PART_MOST || (size == 1 && part[0] == '.') ||
+    if (size == 0 || size > PART_MAX || (size == 1 && part[0] == '.') ||
         (size == 2 && part[0] == '.' && part[1] == '.'))
         return fail(err, ERR_BAD_REQUEST,
                     "path '%.100s' is not plain: use names of 1 to %d bytes with '/' between, "
                     "relative to /workspace, without '.' and '..'",
-                    path, PART_MOST);
+                    path, PART_MAX);
     if (memchr(part, '\t', size) || memchr(part, '\n', size))
         return fail(err, ERR_BAD_REQUEST, "path '%.100s' has a tab or line end", path);
     return 0;
@@ -55,9 +55,9 @@ static int check_part(const char *path, const char *part, size_t size, error *er
 int request_check_path(const char *path, size_t size, error *err)
 {
     static const char workspace[] = "/workspace/";
-    if (size > INSIDE_PATH_MOST || text_find_unclean(path, size) < size)
+    if (size > AGENT_PATH_MAX || text_find_unclean(path, size) < size)
         return fail(err, ERR_BAD_REQUEST, "path '%.*s' is longer than %d bytes or no plain text",
-                    text_head(path, 80), path, INSIDE_PATH_MOST);
+                    text_head(path, 80), path, AGENT_PATH_MAX);
     if (path[0] == '/')
         return fail(err, ERR_BAD_REQUEST, "path '%.100s' is absolute; %s", path,
                     strncmp(path, workspace, sizeof workspace - 1) == 0
@@ -73,9 +73,9 @@ int request_check_path(const char *path, size_t size, error *err)
             break;
         part = slash + 1;
     }
-    if (parts > DEPTH_MOST)
+    if (parts > DEPTH_MAX)
         return fail(err, ERR_BAD_REQUEST, "path '%.100s' is deeper than %d folders", path,
-                    DEPTH_MOST);
+                    DEPTH_MAX);
     return 0;
 }
 
@@ -87,14 +87,14 @@ static int read_path(struct json_object *value, const char *key, const char **re
     return request_check_path(*ret_path, size, err);
 }
 
-static int read_base64(struct json_object *value, const char *key, struct content *content,
+static int read_base64(struct json_object *value, const char *key, struct payload *content,
                        error *err)
 {
     const char *text = NULL;
     size_t size = 0;
     if (read_text(value, key, &text, &size, err) < 0)
         return -1;
-    return content_from_base64(content, text, size, err) < 0 ? under(err, "'%s'", key) : 0;
+    return payload_from_base64(content, text, size, err) < 0 ? under(err, "'%s'", key) : 0;
 }
 
 static int read_code(struct run_request *request, struct json_object *value, error *err)
@@ -105,11 +105,11 @@ static int read_code(struct run_request *request, struct json_object *value, err
         return -1;
     if (size == 0)
         return fail(err, ERR_BAD_REQUEST, "'code' is empty; send the program's text");
-    if (size > REQUEST_CODE_MOST)
+    if (size > REQUEST_CODE_MAX)
         return fail(err, ERR_TOO_LARGE,
                     "'code' has %zu bytes, %d are allowed; send data in 'files' instead", size,
-                    REQUEST_CODE_MOST);
-    content_from_text(&request->code, text, size);
+                    REQUEST_CODE_MAX);
+    payload_from_text(&request->code, text, size);
     request->has_code = true;
     return 0;
 }
@@ -169,9 +169,9 @@ static int read_words(struct json_object *value, const char *key, const char **w
     if (!json_object_is_type(value, json_type_array))
         return fail(err, ERR_BAD_REQUEST, "'%s' must be a list of texts", key);
     size_t count = json_object_array_length(value);
-    if (count > INSIDE_ARGUMENTS_MOST)
+    if (count > AGENT_ARGUMENTS_MAX)
         return fail(err, ERR_BAD_REQUEST, "'%s' has %zu texts; %d are allowed", key, count,
-                    INSIDE_ARGUMENTS_MOST);
+                    AGENT_ARGUMENTS_MAX);
     for (size_t i = 0; i < count; i++)
         if (read_word(json_object_array_get_idx(value, i), key, &words[i], err) < 0)
             return -1;
@@ -197,9 +197,8 @@ static int read_variables(struct run_request *request, struct json_object *value
 {
     if (!json_object_is_type(value, json_type_object))
         return fail(err, ERR_BAD_REQUEST, "'env' must be an object of texts");
-    if (json_object_object_length(value) > INSIDE_ARGUMENTS_MOST / 2)
-        return fail(err, ERR_BAD_REQUEST, "'env' has more than %d names",
-                    INSIDE_ARGUMENTS_MOST / 2);
+    if (json_object_object_length(value) > AGENT_ARGUMENTS_MAX / 2)
+        return fail(err, ERR_BAD_REQUEST, "'env' has more than %d names", AGENT_ARGUMENTS_MAX / 2);
     json_object_object_foreach(value, name, text)
     {
         struct request_variable *variable = &request->variables[request->variable_count];
@@ -225,7 +224,7 @@ static int read_stdin(struct run_request *request, struct json_object *value, er
         return fail(err, ERR_BAD_REQUEST, "'stdin' must be a text");
     if (one_stdin(request, err) < 0)
         return -1;
-    content_from_text(&request->stdin_content, json_object_get_string(value),
+    payload_from_text(&request->stdin_content, json_object_get_string(value),
                       (size_t) json_object_get_string_len(value));
     request->has_stdin = true;
     return 0;
@@ -322,7 +321,7 @@ static int read_file_key(struct request_file *file, const char *key, struct json
         return read_base64(value, "files.content_base64", &file->content, err);
     if (!json_object_is_type(value, json_type_string))
         return fail(err, ERR_BAD_REQUEST, "'files.content' must be a text");
-    content_from_text(&file->content, json_object_get_string(value),
+    payload_from_text(&file->content, json_object_get_string(value),
                       (size_t) json_object_get_string_len(value));
     return 0;
 }
@@ -348,9 +347,9 @@ static int read_files(struct run_request *request, struct json_object *value, er
     if (!json_object_is_type(value, json_type_array))
         return fail(err, ERR_BAD_REQUEST, "'files' must be a list");
     size_t count = json_object_array_length(value);
-    if (count > REQUEST_FILES_MOST)
+    if (count > REQUEST_FILES_MAX)
         return fail(err, ERR_BAD_REQUEST, "'files' has %zu files; %d are allowed", count,
-                    REQUEST_FILES_MOST);
+                    REQUEST_FILES_MAX);
     if (count == 0)
         return 0;
     request->files = calloc(count, sizeof *request->files);
@@ -419,7 +418,7 @@ static int compare_paths(const void *one, const void *other)
 /* Each input has a place of its own: no path is given twice, none lies in one that is a file. */
 static int check_places(const struct run_request *request, error *err)
 {
-    const char *paths[REQUEST_FILES_MOST + 1];
+    const char *paths[REQUEST_FILES_MAX + 1];
     size_t count = 0;
     for (size_t i = 0; i < request->file_count; i++)
         paths[count++] = request->files[i].path;

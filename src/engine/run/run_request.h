@@ -15,11 +15,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { REQUEST_FILES_MOST = 1024, REQUEST_CODE_MOST = 10 * 1024 * 1024 };
+enum { REQUEST_FILES_MAX = 1024, REQUEST_CODE_MAX = 10 * 1024 * 1024 };
 
 struct request_file {
     const char *path; /* beneath /workspace */
-    struct content content;
+    struct payload content;
     bool has_content;
     bool read_only;
 };
@@ -42,17 +42,17 @@ struct run_request {
     const char *approval; /* id of the one that it names */
     const char *template;
     const char *filename; /* beneath /workspace: the code is kept there */
-    struct content code;
+    struct payload code;
     bool has_code;
-    struct content stdin_content;
+    struct payload stdin_content;
     bool has_stdin;
     bool is_cell;    /* the value of the last expression is wanted */
     bool check_only; /* look at the code and run nothing */
     bool is_cold;    /* a fresh interpreter: own address layout, own hash seed */
     size_t argument_count, command_count, variable_count, file_count;
-    const char *arguments[INSIDE_ARGUMENTS_MOST];
-    const char *command[INSIDE_ARGUMENTS_MOST]; /* instead of code */
-    struct request_variable variables[INSIDE_ARGUMENTS_MOST];
+    const char *arguments[AGENT_ARGUMENTS_MAX];
+    const char *command[AGENT_ARGUMENTS_MAX]; /* instead of code */
+    struct request_variable variables[AGENT_ARGUMENTS_MAX];
     struct request_file *files;
     struct limits_asked limits;
     struct network_wish *network; /* NULL: not given */

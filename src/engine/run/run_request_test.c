@@ -155,13 +155,13 @@ TEST(paths_stay_beneath_the_workspace)
 
 TEST(base64_is_read_in_pieces)
 {
-    struct content content;
+    struct payload content;
     error err;
-    require(content_from_base64(&content, "Zm9vYmFyYmE=", 12, &err) == 0, "%s", err.text);
+    require(payload_from_base64(&content, "Zm9vYmFyYmE=", 12, &err) == 0, "%s", err.text);
     unsigned char bytes[9];
-    size_t got = content_read(&content, 0, bytes, 3);
-    got += content_read(&content, 3, bytes + got, 3);
-    got += content_read(&content, 6, bytes + got, 3);
+    size_t got = payload_read(&content, 0, bytes, 3);
+    got += payload_read(&content, 3, bytes + got, 3);
+    got += payload_read(&content, 6, bytes + got, 3);
     expect(got == 8 && memcmp(bytes, "foobarba", 8) == 0, "%zu bytes", got);
 }
 

@@ -11,9 +11,9 @@
 /* What was refused on the way out is a denial like any other. */
 static void gather_way(struct run *run)
 {
-    struct denials *denials = &run->harvest.denials;
-    if (run->way)
-        way_tell(run->way, 0, &run->story);
+    struct denials *denials = &run->collector.denials;
+    if (run->route)
+        egress_route_tell(run->route, 0, &run->story);
     for (size_t i = 0; i < run->story.count; i++) {
         const struct egress_record *record = &run->story.records[i];
         char target[DENIAL_TARGET_SIZE];
@@ -33,17 +33,17 @@ static void gather_way(struct run *run)
 static void gather_hits(struct run *run)
 {
     uint64_t *hits = run->evidence.hits;
-    const struct harvest *harvest = &run->harvest;
+    const struct collector *collector = &run->collector;
     hits[LIMIT_memory] += run->counters.memory_kills;
     hits[LIMIT_processes] += run->counters.processes_refused;
-    if (harvest->has_measured) {
-        hits[LIMIT_disk] += harvest->measured.disk_was_full != 0;
-        hits[LIMIT_inodes] += harvest->measured.inodes_were_full != 0;
+    if (collector->has_measured) {
+        hits[LIMIT_disk] += collector->measured.disk_was_full != 0;
+        hits[LIMIT_inodes] += collector->measured.inodes_were_full != 0;
     }
-    hits[LIMIT_output] += (uint64_t) output_is_truncated(&harvest->output[0]) +
-                          (uint64_t) output_is_truncated(&harvest->output[1]);
-    hits[LIMIT_artifacts] += harvest->artifacts_cut;
-    hits[LIMIT_artifact_files] += harvest->artifact_files_cut;
+    hits[LIMIT_output] += (uint64_t) output_is_truncated(&collector->output[0]) +
+                          (uint64_t) output_is_truncated(&collector->output[1]);
+    hits[LIMIT_artifacts] += collector->artifacts_cut;
+    hits[LIMIT_artifact_files] += collector->artifact_files_cut;
     if (run->evidence.stopped_for < LIMITS && hits[run->evidence.stopped_for] == 0)
         hits[run->evidence.stopped_for] = 1;
 }
@@ -66,9 +66,9 @@ static void withdraw(struct run *run, error *cause)
     run->evidence.exited = false;
     run->verdict = (struct verdict){ RUN_LOST, FAULT_GLOVEBOX, LIMITS };
     run->files_are_lost = true;
-    settling_free(run);
-    harvest_discard(&run->harvest);
-    way_story_done(&run->story);
+    finalize_free(run);
+    collector_discard(&run->collector);
+    connection_log_done(&run->story);
 }
 
 static void prove(struct run *run)
@@ -80,12 +80,12 @@ static void prove(struct run *run)
 
 static void take_exit(struct run *run)
 {
-    if (!run->harvest.has_exited)
+    if (!run->collector.has_exited)
         return;
     run->evidence.exited = true;
-    run->evidence.ends_by_kill = !run->cell && run->harvest.running != ID_COMPILER;
-    run->evidence.exit_code = run->harvest.exited.exit_code;
-    run->evidence.signal = run->harvest.exited.signal;
+    run->evidence.ends_by_kill = !run->cell && run->collector.running != ID_COMPILER;
+    run->evidence.exit_code = run->collector.exited.exit_code;
+    run->evidence.signal = run->collector.exited.signal;
 }
 
 void run_settle(struct run *run)
@@ -94,26 +94,26 @@ void run_settle(struct run *run)
     if (run->is_judged)
         return;
     run->is_judged = true;
-    gate_settle(run);
+    output_check_settle(run);
     if (run->started_us != 0 && run->ended_us == 0)
         run->ended_us = now_us();
     gather_hits(run);
     gather_way(run);
     take_exit(run);
-    if (run->harvest.has_measured)
-        run->runs->usually_measured = run->harvest.measured;
+    if (run->collector.has_measured)
+        run->runs->usually_measured = run->collector.measured;
     run->verdict = judge(run);
-    if (!gate_has_withheld(run))
+    if (!output_check_has_withheld(run))
         return;
     if (run_seal(run, &err) < 0)
         withdraw(run, &err);
-    gate_blank(run);
+    output_check_blank(run);
 }
 
 void run_conclude(struct run *run)
 {
     check_abandon(run);
-    gate_close(run);
+    output_check_close(run);
     run_settle(run);
     run->done_us = now_us();
     run->state = RUN_DONE;
@@ -121,22 +121,22 @@ void run_conclude(struct run *run)
     (void) uv_timer_stop(&run->timer);
     prove(run);
     result_write(run, &run->result);
-    settling_free(run);
+    finalize_free(run);
 }
 
 /* While init ends what is left and collects, gloveboxd has nothing to do for this run. The receipt
  * of an ordinary end is signed meanwhile; it is written if every word of it turns out to be true,
- * and if not it was for nothing (receipt_foresee()). Not while others want the processor. */
-void run_foresee_end(const struct run *run)
+ * and if not it was for nothing (receipt_presign()). Not while others want the processor. */
+void run_presign_end(const struct run *run)
 {
-    if (run->runs->active + run->runs->queued > 1 || run->gate || settling_is_due(run) ||
-        run->spec.network == POLICY_NETWORK_RULES)
+    if (run->runs->active + run->runs->queued > 1 || run->output_check || finalize_is_due(run) ||
+        run->plan.network == POLICY_NETWORK_RULES)
         return;
     struct run likely = *run; /* what is behind its pointers is only read */
-    likely.harvest.has_stopped = likely.harvest.has_measured = true;
-    likely.harvest.measured = run->runs->usually_measured;
+    likely.collector.has_stopped = likely.collector.has_measured = true;
+    likely.collector.measured = run->runs->usually_measured;
     gather_hits(&likely);
     take_exit(&likely);
     likely.verdict = judge(&likely);
-    run_foresee_receipt(&likely);
+    run_presign_receipt(&likely);
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MOST = 1024 };
+enum { TEXT_MAX = 1024 };
 
 /* COUNTER rows: where a number stands, which word precedes it (NULL: it stands alone), and how many
  * of its units make one of ours. */
@@ -90,14 +90,14 @@ void group_directories_done(struct group_directories *groups)
     groups->is_held = false;
 }
 
-static bool read_open(int file, char text[TEXT_MOST])
+static bool read_open(int file, char text[TEXT_MAX])
 {
-    ssize_t got = file < 0 ? -1 : pread(file, text, TEXT_MOST - 1, 0);
+    ssize_t got = file < 0 ? -1 : pread(file, text, TEXT_MAX - 1, 0);
     text[got > 0 ? got : 0] = '\0';
     return got > 0;
 }
 
-static bool read_row(const struct group_directories *groups, size_t row, char text[TEXT_MOST])
+static bool read_row(const struct group_directories *groups, size_t row, char text[TEXT_MAX])
 {
     int directory = groups->fd[rows[row].group];
     if (directory < 0)
@@ -134,7 +134,7 @@ static uint64_t *field_of(struct counters *counters, size_t field)
 void counters_read(const struct group_directories *groups, struct counters *ret_counters)
 {
     *ret_counters = (struct counters){ 0 };
-    char text[TEXT_MOST] = "";
+    char text[TEXT_MAX] = "";
     const struct counter_row *read = NULL; /* whose file is in `text`: two rows may share one */
     size_t found = SIZE_MAX;
     for_each(row, rows) {
@@ -158,7 +158,7 @@ void counters_read(const struct group_directories *groups, struct counters *ret_
 
 uint64_t counters_cpu_us(const struct group_directories *groups)
 {
-    char text[TEXT_MOST];
+    char text[TEXT_MAX];
     for_each(row, rows) {
         uint64_t number;
         if (row->field == offsetof(struct counters, cpu_us) &&
@@ -168,12 +168,12 @@ uint64_t counters_cpu_us(const struct group_directories *groups)
     return 0;
 }
 
-_Static_assert(offsetof(struct counters, sources) == COUNTERS_MOST * sizeof(uint64_t),
+_Static_assert(offsetof(struct counters, sources) == COUNTERS_MAX * sizeof(uint64_t),
                "the counters stand before their sources, one number each");
 
-size_t counters_evidence(const struct counters *counters, struct fact_counter ret[COUNTERS_MOST])
+size_t counters_evidence(const struct counters *counters, struct fact_counter ret[COUNTERS_MAX])
 {
-    static const char *const names[COUNTERS_MOST] = {
+    static const char *const names[COUNTERS_MAX] = {
         "cpu_us",         "memory_peak_bytes", "memory_kills", "memory_full",
         "processes_peak", "processes_refused", "throttled",    "throttled_us",
     };
@@ -183,7 +183,7 @@ size_t counters_evidence(const struct counters *counters, struct fact_counter re
         [GROUP_FREEZER] = "freezer",
     };
     size_t count = 0;
-    for (size_t i = 0; i < COUNTERS_MOST; i++) {
+    for (size_t i = 0; i < COUNTERS_MAX; i++) {
         if (counters->sources[i] == 0)
             continue;
         const struct counter_row *row = &rows[counters->sources[i] - 1];
@@ -196,7 +196,7 @@ size_t counters_evidence(const struct counters *counters, struct fact_counter re
 
 bool counters_count(const struct group_directories *groups, uint64_t *ret_count)
 {
-    char text[TEXT_MOST];
+    char text[TEXT_MAX];
     for_each(row, rows)
         if (strcmp(row->file, "pids.current") == 0 && read_row(groups, (size_t) (row - rows), text))
             return find_number(text, NULL, ret_count);
@@ -206,7 +206,7 @@ bool counters_count(const struct group_directories *groups, uint64_t *ret_count)
 /* v1 says FREEZING until the last process stands; v2 counts none that still runs as frozen. */
 enum freezer counters_freezer(const struct group_directories *groups)
 {
-    char text[TEXT_MOST];
+    char text[TEXT_MAX];
     uint64_t is_frozen = 0;
     bool is_unified = groups->fd[GROUP_UNIFIED] >= 0;
     int directory = groups->fd[is_unified ? GROUP_UNIFIED : GROUP_FREEZER];

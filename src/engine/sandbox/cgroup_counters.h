@@ -22,7 +22,7 @@ struct counters {
     unsigned char sources[8]; /* of each of them: which file it came from; 0: none was there */
 };
 
-enum { COUNTERS_MOST = 8 };
+enum { COUNTERS_MAX = 8 };
 
 /* Directories of one sandbox's groups by kind, -1 where there is none. */
 enum { COUNTER_ROWS = 20 };
@@ -57,7 +57,7 @@ uint64_t counters_processes(const struct group_directories *groups);
 bool counters_count(const struct group_directories *groups, uint64_t *ret_count);
 
 /* Every counter that could be read, with the file behind it. Returns how many. */
-size_t counters_evidence(const struct counters *counters, struct fact_counter ret[COUNTERS_MOST]);
+size_t counters_evidence(const struct counters *counters, struct fact_counter ret[COUNTERS_MAX]);
 
 /* What was added since `start`; the two peaks are taken as they are. */
 void counters_subtract(struct counters *counters, const struct counters *start);

@@ -5,45 +5,45 @@
 
 #include <string.h>
 
-enum { TEXT_MOST = 1024 };
+enum { TEXT_MAX = 1024 };
 
 static const struct saying {
-    size_t least, most;
+    size_t min, max;
     bool exists;
 } sayings[] = {
 /* clang-format off */
-#define SAYS(kind, least, most) [INSIDE_##kind] = { least, most, true }
-    SAYS(HELLO,    sizeof(struct inside_hello),    sizeof(struct inside_hello)),
-    SAYS(DONE,     sizeof(struct inside_done),     sizeof(struct inside_done) + TEXT_MOST),
-    SAYS(STARTED,  sizeof(struct inside_started),  sizeof(struct inside_started)),
-    SAYS(OUTPUT,   1,                              INSIDE_PAYLOAD_MOST),
-    SAYS(RESULT,   sizeof(struct inside_result),   INSIDE_PAYLOAD_MOST),
-    SAYS(EXECUTED, sizeof(struct inside_executed), sizeof(struct inside_executed)),
-    SAYS(CREDIT,   sizeof(struct inside_amount),   sizeof(struct inside_amount)),
-    SAYS(EXITED,   sizeof(struct inside_exited),   sizeof(struct inside_exited)),
-    SAYS(STOPPED,  sizeof(struct inside_measured), sizeof(struct inside_measured)),
-    SAYS(FILE,     sizeof(struct inside_file) + 1, sizeof(struct inside_file) + INSIDE_PATH_MOST),
-    SAYS(DATA,     1,                              INSIDE_PAYLOAD_MOST),
+#define SAYS(kind, min, max) [AGENT_##kind] = { min, max, true }
+    SAYS(HELLO,    sizeof(struct agent_hello),    sizeof(struct agent_hello)),
+    SAYS(DONE,     sizeof(struct agent_done),     sizeof(struct agent_done) + TEXT_MAX),
+    SAYS(STARTED,  sizeof(struct agent_started),  sizeof(struct agent_started)),
+    SAYS(OUTPUT,   1,                              AGENT_PAYLOAD_MAX),
+    SAYS(RESULT,   sizeof(struct agent_result),   AGENT_PAYLOAD_MAX),
+    SAYS(EXECUTED, sizeof(struct agent_executed), sizeof(struct agent_executed)),
+    SAYS(CREDIT,   sizeof(struct agent_amount),   sizeof(struct agent_amount)),
+    SAYS(EXITED,   sizeof(struct agent_exited),   sizeof(struct agent_exited)),
+    SAYS(STOPPED,  sizeof(struct agent_measured), sizeof(struct agent_measured)),
+    SAYS(FILE,     sizeof(struct agent_file) + 1, sizeof(struct agent_file) + AGENT_PATH_MAX),
+    SAYS(DATA,     1,                              AGENT_PAYLOAD_MAX),
     SAYS(END,      0,                              0),
-    SAYS(SKIPPED,  sizeof(struct inside_skipped),  sizeof(struct inside_skipped) + INSIDE_PATH_MOST),
-    SAYS(ENTRY,    sizeof(struct inside_entry),    sizeof(struct inside_entry) + 2UL * INSIDE_PATH_MOST),
+    SAYS(SKIPPED,  sizeof(struct agent_skipped),  sizeof(struct agent_skipped) + AGENT_PATH_MAX),
+    SAYS(ENTRY,    sizeof(struct agent_entry),    sizeof(struct agent_entry) + 2UL * AGENT_PATH_MAX),
     SAYS(OPENED,   0,                              0),
-    SAYS(CHANGE,   sizeof(struct inside_change),   sizeof(struct inside_change) + INSIDE_PATH_MOST),
-    SAYS(MEASURED, sizeof(struct inside_measured), sizeof(struct inside_measured)),
-    SAYS(DENIAL,   sizeof(struct inside_denial),   sizeof(struct inside_denial)),
+    SAYS(CHANGE,   sizeof(struct agent_change),   sizeof(struct agent_change) + AGENT_PATH_MAX),
+    SAYS(MEASURED, sizeof(struct agent_measured), sizeof(struct agent_measured)),
+    SAYS(DENIAL,   sizeof(struct agent_denial),   sizeof(struct agent_denial)),
 #undef SAYS
     /* clang-format on */
 };
 
-static int check_header(const struct inside_frame *frame, error *err)
+static int check_header(const struct agent_frame *frame, error *err)
 {
     if (frame->kind >= COUNT_OF(sayings) || !sayings[frame->kind].exists)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u", frame->kind);
     const struct saying *saying = &sayings[frame->kind];
-    if (frame->size < saying->least || frame->size > saying->most)
+    if (frame->size < saying->min || frame->size > saying->max)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent %u bytes in a frame of kind %u",
                     frame->size, frame->kind);
-    bool has_stream = frame->kind == INSIDE_OUTPUT;
+    bool has_stream = frame->kind == AGENT_OUTPUT;
     if (frame->reserved != 0 ||
         (has_stream ? frame->stream < 1 || frame->stream > 2 : frame->stream != 0))
         return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u with stray fields",
@@ -51,40 +51,40 @@ static int check_header(const struct inside_frame *frame, error *err)
     return 0;
 }
 
-static int hear_hello(struct inside_reader *reader, const struct inside_frame *frame,
+static int hear_hello(struct frame_reader *reader, const struct agent_frame *frame,
                       const unsigned char *payload, error *err)
 {
-    if (reader->said_hello || frame->kind != INSIDE_HELLO)
+    if (reader->said_hello || frame->kind != AGENT_HELLO)
         return fail(err, ERR_PROTOCOL, "glovebox-init did not say hello first and once");
     memcpy(&reader->hello, payload, sizeof reader->hello);
-    if (reader->hello.version != INSIDE_VERSION)
+    if (reader->hello.version != AGENT_VERSION)
         return fail(err, ERR_PROTOCOL, "glovebox-init speaks version %u, this is %d",
-                    reader->hello.version, INSIDE_VERSION);
+                    reader->hello.version, AGENT_VERSION);
     reader->said_hello = true;
     return 0;
 }
 
-unsigned char *inside_reader_room(struct inside_reader *reader, size_t *ret_room)
+unsigned char *frame_reader_room(struct frame_reader *reader, size_t *ret_room)
 {
     *ret_room = sizeof reader->data - reader->size;
     return reader->data + reader->size;
 }
 
-int inside_reader_took(struct inside_reader *reader, size_t size, inside_frame_came *came,
-                       void *context, error *err)
+int frame_reader_took(struct frame_reader *reader, size_t size, agent_frame_came *came,
+                      void *context, error *err)
 {
     reader->size += size;
     size_t at = 0;
     int result = 0;
-    while (result == 0 && reader->size - at >= sizeof(struct inside_frame)) {
-        struct inside_frame frame;
+    while (result == 0 && reader->size - at >= sizeof(struct agent_frame)) {
+        struct agent_frame frame;
         memcpy(&frame, reader->data + at, sizeof frame);
         result = check_header(&frame, err);
         if (result < 0 || reader->size - at - sizeof frame < frame.size)
             break;
         const unsigned char *payload = reader->data + at + sizeof frame;
         at += sizeof frame + frame.size;
-        if (!reader->said_hello || frame.kind == INSIDE_HELLO)
+        if (!reader->said_hello || frame.kind == AGENT_HELLO)
             result = hear_hello(reader, &frame, payload, err);
         else
             result = came(context, &frame, payload, err);

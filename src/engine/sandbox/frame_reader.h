@@ -3,7 +3,7 @@
  * From the moment user code runs every byte may be hostile: a kind that init cannot say, a size
  * outside its row, a stray field, a missing or second hello end the sandbox. What a frame means in
  * the moment is checked by collector.h. No descriptor, no clock: fuzzed as it is
- * (tests/fuzz/inside_fuzz.c). */
+ * (tests/fuzz/agent_fuzz.c). */
 #pragma once
 
 #include "base/error.h"
@@ -12,22 +12,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct inside_reader {
+struct frame_reader {
     bool said_hello;
-    struct inside_hello hello;
+    struct agent_hello hello;
     size_t size; /* bytes in `data` that are not a whole frame yet */
-    unsigned char data[2 * (sizeof(struct inside_frame) + INSIDE_PAYLOAD_MOST)];
+    unsigned char data[2 * (sizeof(struct agent_frame) + AGENT_PAYLOAD_MAX)];
 };
 
 /* Told once for each frame but the hello. The payload is borrowed for the call.
  * Returns -1 with *err if the frame may not come now, 1 to stop reading (the sandbox is given up).
  */
-typedef int inside_frame_came(void *context, const struct inside_frame *frame,
-                              const unsigned char *payload, error *err);
+typedef int agent_frame_came(void *context, const struct agent_frame *frame,
+                             const unsigned char *payload, error *err);
 
 /* Where the next bytes of the stream go, and how many fit: never none. */
-unsigned char *inside_reader_room(struct inside_reader *reader, size_t *ret_room);
+unsigned char *frame_reader_room(struct frame_reader *reader, size_t *ret_room);
 
 /* `size` bytes have been put there. Returns 0, 1 if the handler stopped, -1 with ERR_PROTOCOL. */
-int inside_reader_took(struct inside_reader *reader, size_t size, inside_frame_came *came,
-                       void *context, error *err);
+int frame_reader_took(struct frame_reader *reader, size_t size, agent_frame_came *came,
+                      void *context, error *err);

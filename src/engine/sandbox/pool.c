@@ -15,7 +15,7 @@
 /* After a run has ended, or while a long one goes on. */
 enum { REFILL_SOON_MS = 1, REFILL_LATER_MS = 20 };
 
-enum { COUNT_EVERY_MS = 1000, BUILDING_MOST = 2, REST_MS = 1000, REST_MOST_MS = 30000 };
+enum { COUNT_EVERY_MS = 1000, BUILDING_MAX = 2, REST_MS = 1000, REST_MAX_MS = 30000 };
 
 /* What is built for runs that wait, at once, for each processor: more would make each of them
  * slower and none sooner, and the queue, which is fair and bounded, would never see them. */
@@ -26,8 +26,8 @@ struct pool_ticket {
     bool is_awaited;   /* counted as such */
     pool_leased *told; /* NULL: abandoned, or to be parked */
     void *context;
-    struct shape *shape;  /* that it is to be parked for; NULL: somebody waits */
-    struct shape *wanted; /* what somebody waits for; NULL: no shape is kept of it */
+    struct pool_class *pool_class; /* that it is to be parked for; NULL: somebody waits */
+    struct pool_class *wanted;     /* what somebody waits for; NULL: no shape is kept of it */
     bool is_forked;
 };
 
@@ -45,11 +45,11 @@ static void refill_soon(struct pool *pool);
 
 static void leave_parking(struct pool *pool, struct pooled *row)
 {
-    row->shape->parked--;
-    row->shape->primed -= row->is_primed;
-    row->shape->priming = row->shape->priming && !row->is_priming;
-    pool->parked--;
-    row->is_parked = row->is_primed = row->is_priming = false;
+    row->pool_class->idle--;
+    row->pool_class->prewarmed -= row->is_prewarmed;
+    row->pool_class->priming = row->pool_class->priming && !row->is_priming;
+    pool->idle--;
+    row->is_idle = row->is_prewarmed = row->is_priming = false;
 }
 
 static void unlist(struct pool *pool, struct pooled *row)
@@ -59,7 +59,7 @@ static void unlist(struct pool *pool, struct pooled *row)
             *at = row->next;
             break;
         }
-    if (row->is_parked)
+    if (row->is_idle)
         leave_parking(pool, row);
 }
 
@@ -71,87 +71,87 @@ static struct pooled *find_row(const struct pool *pool, const struct sandbox *sa
     return NULL;
 }
 
-static void shape_failed(struct shape *shape)
+static void pool_class_failed(struct pool_class *pool_class)
 {
-    uint64_t rest = REST_MS << (shape->failures < 5 ? shape->failures : 5);
-    shape->failures++;
-    shape->rests_until_ms = (uint64_t) now_ms() + (rest < REST_MOST_MS ? rest : REST_MOST_MS);
+    uint64_t rest = REST_MS << (pool_class->failures < 5 ? pool_class->failures : 5);
+    pool_class->failures++;
+    pool_class->rests_until_ms = (uint64_t) now_ms() + (rest < REST_MAX_MS ? rest : REST_MAX_MS);
 }
 
-static void ticket_done(struct pool_ticket *ticket)
+static void pending_lease_done(struct pool_ticket *pending_lease)
 {
-    struct pool *pool = ticket->pool;
-    bool was_awaited = ticket->is_awaited;
+    struct pool *pool = pending_lease->pool;
+    bool was_awaited = pending_lease->is_awaited;
     pool->awaited -= was_awaited;
-    free(ticket);
+    free(pending_lease);
     if (was_awaited)
         pool->changed(pool->context);
 }
 
-static void ticket_fails(struct pool_ticket *ticket, const error *cause)
+static void pending_lease_fails(struct pool_ticket *pending_lease, const error *cause)
 {
-    struct pool *pool = ticket->pool;
-    pool_leased *told = ticket->told;
-    void *user = ticket->context;
-    if (ticket->shape) {
-        ticket->shape->building--;
+    struct pool *pool = pending_lease->pool;
+    pool_leased *told = pending_lease->told;
+    void *user = pending_lease->context;
+    if (pending_lease->pool_class) {
+        pending_lease->pool_class->building--;
         pool->building--;
-        shape_failed(ticket->shape);
+        pool_class_failed(pending_lease->pool_class);
         if (!pool->is_closing)
-            log_event(LOG_WARNING, "pool.cannot_park", TEXT("cause", cause->text));
+            log_event(LOG_WARNING, "pool.build_failed", TEXT("cause", cause->text));
     }
     if (told)
         told(user, NULL, POOL_BUILT, cause);
-    ticket_done(ticket);
+    pending_lease_done(pending_lease);
 }
 
 /* The sandbox is all that it will be before it is used: it goes to whoever waits, or is parked. */
 static void is_ready(struct pooled *row)
 {
     struct pool *pool = row->pool;
-    struct pool_ticket *ticket = row->ticket;
-    row->ticket = NULL;
-    if (ticket->wanted)
-        ticket->wanted->has_stood = true;
-    if (ticket->shape) {
-        ticket->shape->building--;
+    struct pool_ticket *pending_lease = row->pending_lease;
+    row->pending_lease = NULL;
+    if (pending_lease->wanted)
+        pending_lease->wanted->has_stood = true;
+    if (pending_lease->pool_class) {
+        pending_lease->pool_class->building--;
         pool->building--;
-        ticket->shape->failures = 0;
-        row->shape = ticket->shape;
-        row->is_parked = true;
-        row->shape->parked++;
-        pool->parked++;
-        free(ticket);
+        pending_lease->pool_class->failures = 0;
+        row->pool_class = pending_lease->pool_class;
+        row->is_idle = true;
+        row->pool_class->idle++;
+        pool->idle++;
+        free(pending_lease);
         refill_soon(pool);
-        rehearse_when_calm(pool, row->shape);
+        rehearse_when_calm(pool, row->pool_class);
         pool->changed(pool->context); /* a queue may wait for it */
         return;
     }
-    pool_leased *told = ticket->told;
-    void *user = ticket->context;
+    pool_leased *told = pending_lease->told;
+    void *user = pending_lease->context;
     if (told)
         told(user, row->sandbox, POOL_BUILT, NULL);
     else
         pool_return(pool, row->sandbox);
-    ticket_done(ticket);
+    pending_lease_done(pending_lease);
 }
 
 /* A sandbox that is not leased says that its interpreter stands, or that it does not, and that it
  * has rehearsed. */
-static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
     struct pooled *row = context;
-    if (rehearsal_hears(row, frame))
+    if (prewarm_on_frame(row, frame))
         return 0;
-    if (row->ticket && frame->kind == INSIDE_STARTED && frame->id == INSIDE_INTERPRETER) {
+    if (row->pending_lease && frame->kind == AGENT_STARTED && frame->id == AGENT_INTERPRETER) {
         is_ready(context);
         return 0;
     }
-    if (row->ticket && frame->kind == INSIDE_DONE && frame->id == INSIDE_INTERPRETER)
+    if (row->pending_lease && frame->kind == AGENT_DONE && frame->id == AGENT_INTERPRETER)
         return fail(err, ERR_UNAVAILABLE, "the interpreter's walls do not stand: %.*s",
-                    (int) (frame->size - sizeof(struct inside_done)),
-                    (const char *) payload + sizeof(struct inside_done));
+                    (int) (frame->size - sizeof(struct agent_done)),
+                    (const char *) payload + sizeof(struct agent_done));
     return fail(err, ERR_PROTOCOL, "a parked sandbox sent a frame of kind %u", frame->kind);
 }
 
@@ -160,15 +160,15 @@ static void on_broken(void *context, const error *cause)
     struct pooled *row = context;
     struct pool *pool = row->pool;
     struct sandbox *sandbox = row->sandbox;
-    struct pool_ticket *ticket = row->ticket;
+    struct pool_ticket *pending_lease = row->pending_lease;
     if (!pool->is_closing) /* then it ends with its spawner, and nothing has broken */
-        log_event(LOG_WARNING, "pool.sandbox_broke", TEXT("cause", cause->text));
+        log_event(LOG_WARNING, "pool.sandbox_failed", TEXT("cause", cause->text));
     unlist(pool, row);
     free(row);
-    pool->leaving++;
+    pool->draining++;
     sandbox_close(sandbox);
-    if (ticket)
-        ticket_fails(ticket, cause);
+    if (pending_lease)
+        pending_lease_fails(pending_lease, cause);
     refill_soon(pool);
 }
 
@@ -179,60 +179,60 @@ static void discard(struct pool *pool, const struct spawned *spawned)
     for (int i = 0; i < GROUPS; i++)
         if (spawned->groups[i] >= 0)
             (void) close(spawned->groups[i]);
-    pool->leaving++;
+    pool->draining++;
     spawner_release(pool->spawner, &spawned->name);
 }
 
 static void on_built(void *context, const struct spawned *spawned, const error *cause)
 {
-    struct pool_ticket *ticket = context;
-    struct pool *pool = ticket->pool;
+    struct pool_ticket *pending_lease = context;
+    struct pool *pool = pending_lease->pool;
     error err;
     if (!spawned) {
-        ticket_fails(ticket, cause);
+        pending_lease_fails(pending_lease, cause);
         free_slot(pool);
         return;
     }
-    if ((!ticket->told && !ticket->shape) || pool->is_closing) {
+    if ((!pending_lease->told && !pending_lease->pool_class) || pool->is_closing) {
         discard(pool, spawned);
-        if (ticket->shape) {
-            ticket->shape->building--;
+        if (pending_lease->pool_class) {
+            pending_lease->pool_class->building--;
             pool->building--;
         }
-        ticket_done(ticket);
+        pending_lease_done(pending_lease);
         return;
     }
     struct pooled *row = calloc(1, sizeof *row);
     if (!row) {
         discard(pool, spawned);
         (void) fail(&err, ERR_SYSTEM, "no memory for a sandbox");
-        ticket_fails(ticket, &err);
+        pending_lease_fails(pending_lease, &err);
         return;
     }
     if (sandbox_open(pool->spawner, spawned, &row->sandbox, &err) < 0) {
-        pool->leaving++;
+        pool->draining++;
         free(row);
-        ticket_fails(ticket, &err);
+        pending_lease_fails(pending_lease, &err);
         return;
     }
     row->pool = pool;
-    row->ticket = ticket;
+    row->pending_lease = pending_lease;
     row->next = pool->all;
     pool->all = row;
     struct sandbox_user user = { .context = row, .frame = on_frame, .broken = on_broken };
     sandbox_use(row->sandbox, &user);
-    if (!ticket->is_forked)
+    if (!pending_lease->is_forked)
         is_ready(row);
 }
 
-static int build(struct pool *pool, const struct spawn_build *order, struct pool_ticket *ticket,
-                 error *err)
+static int build(struct pool *pool, const struct spawn_build *order,
+                 struct pool_ticket *pending_lease, error *err)
 {
     struct spawn_build asked = *order;
-    ticket->pool = pool;
-    ticket->is_forked = order->start == SPAWN_FORKED;
-    if (spawner_build(pool->spawner, &asked, on_built, ticket, err) < 0) {
-        free(ticket);
+    pending_lease->pool = pool;
+    pending_lease->is_forked = order->start == SPAWN_FORKED;
+    if (spawner_build(pool->spawner, &asked, on_built, pending_lease, err) < 0) {
+        free(pending_lease);
         return -1;
     }
     pool->in_use++;
@@ -244,18 +244,18 @@ static int build(struct pool *pool, const struct spawn_build *order, struct pool
 
 /* The first of a shape may need an interpreter that is yet to be warmed, which takes a processor a
  * while: not while somebody waits, above all not after a restart, when many do. */
-static struct shape *neediest(struct pool *pool, uint64_t now)
+static struct pool_class *neediest(struct pool *pool, uint64_t now)
 {
-    struct shape *found = NULL;
-    uint32_t most_missing = 0;
-    for (size_t i = 0; i < SHAPES_MOST; i++) {
-        struct shape *shape = &pool->shapes.list[i];
-        uint32_t target = shape_target(&pool->shapes, shape, now);
-        uint32_t have = shape->parked + shape->building;
-        bool may_park = shape->has_stood || pool->awaited == 0;
-        if (may_park && target > have && target - have > most_missing) {
-            most_missing = target - have;
-            found = shape;
+    struct pool_class *found = NULL;
+    uint32_t max_missing = 0;
+    for (size_t i = 0; i < POOL_CLASSES_MAX; i++) {
+        struct pool_class *pool_class = &pool->pool_classes.list[i];
+        uint32_t target = pool_class_target(&pool->pool_classes, pool_class, now);
+        uint32_t have = pool_class->idle + pool_class->building;
+        bool may_park = pool_class->has_stood || pool->awaited == 0;
+        if (may_park && target > have && target - have > max_missing) {
+            max_missing = target - have;
+            found = pool_class;
         }
     }
     return found;
@@ -264,8 +264,8 @@ static struct shape *neediest(struct pool *pool, uint64_t now)
 /* Half of the slots are never taken by sandboxes that only wait. */
 static bool may_park(const struct pool *pool)
 {
-    return !pool->is_closing && pool->building < BUILDING_MOST && pool->in_use < pool->slots &&
-           pool->parked + pool->building < pool->slots / 2;
+    return !pool->is_closing && pool->building < BUILDING_MAX && pool->in_use < pool->slots &&
+           pool->idle + pool->building < pool->slots / 2;
 }
 
 static void close_returned(struct pool *pool)
@@ -289,19 +289,19 @@ static void refill(uv_timer_t *timer)
     }
     uint64_t now = (uint64_t) now_ms();
     while (may_park(pool)) {
-        struct shape *shape = neediest(pool, now);
-        if (!shape)
+        struct pool_class *pool_class = neediest(pool, now);
+        if (!pool_class)
             return;
-        struct pool_ticket *ticket = calloc(1, sizeof *ticket);
+        struct pool_ticket *pending_lease = calloc(1, sizeof *pending_lease);
         error err;
-        if (!ticket)
+        if (!pending_lease)
             return;
-        ticket->shape = ticket->wanted = shape;
-        if (build(pool, &shape->build, ticket, &err) < 0) {
-            shape_failed(shape);
+        pending_lease->pool_class = pending_lease->wanted = pool_class;
+        if (build(pool, &pool_class->build, pending_lease, &err) < 0) {
+            pool_class_failed(pool_class);
             return;
         }
-        shape->building++;
+        pool_class->building++;
         pool->building++;
     }
 }
@@ -339,22 +339,22 @@ static void refill_later(struct pool *pool)
 }
 
 /* The primed one, or else the oldest. */
-static struct pooled *next_to_take(const struct pool *pool, const struct shape *shape)
+static struct pooled *next_to_take(const struct pool *pool, const struct pool_class *pool_class)
 {
     struct pooled *found = NULL; /* rows are added in front */
     for (struct pooled *row = pool->all; row; row = row->next)
-        if (row->is_parked && !row->is_priming && row->shape == shape &&
-            (!found || row->is_primed || !found->is_primed))
+        if (row->is_idle && !row->is_priming && row->pool_class == pool_class &&
+            (!found || row->is_prewarmed || !found->is_prewarmed))
             found = row;
     return found;
 }
 
-struct pooled *pool_first_to_go(const struct pool *pool, const struct shape *shape)
+struct pooled *pool_first_to_go(const struct pool *pool, const struct pool_class *pool_class)
 {
     struct pooled *found = NULL;
     for (struct pooled *row = pool->all; row; row = row->next)
-        if (row->is_parked && (!shape || row->shape == shape) &&
-            (!found || !row->is_primed || found->is_primed))
+        if (row->is_idle && (!pool_class || row->pool_class == pool_class) &&
+            (!found || !row->is_prewarmed || found->is_prewarmed))
             found = row;
     return found;
 }
@@ -364,12 +364,12 @@ static void count(uv_timer_t *timer)
 {
     struct pool *pool = timer->data;
     uint64_t now = (uint64_t) now_ms();
-    shapes_count(&pool->shapes);
-    for (size_t i = 0; i < SHAPES_MOST; i++) {
-        struct shape *shape = &pool->shapes.list[i];
+    pool_classes_count(&pool->pool_classes);
+    for (size_t i = 0; i < POOL_CLASSES_MAX; i++) {
+        struct pool_class *pool_class = &pool->pool_classes.list[i];
         const struct pooled *row = NULL;
-        if (shape->parked > shape_target(&pool->shapes, shape, now))
-            row = pool_first_to_go(pool, shape);
+        if (pool_class->idle > pool_class_target(&pool->pool_classes, pool_class, now))
+            row = pool_first_to_go(pool, pool_class);
         if (row)
             pool_return(pool, row->sandbox);
     }
@@ -401,20 +401,20 @@ static void on_released(void *context, const struct spawn_released *released)
 {
     struct pool *pool = context;
     if (released->leftovers == SPAWN_IS_BACK) {
-        log_event(LOG_NOTICE, "sandbox.left_at_last", COUNT("slot", released->slot));
+        log_event(LOG_NOTICE, "sandbox.removed_late", COUNT("slot", released->slot));
         pool->stuck -= pool->stuck > 0;
         count_slots(pool);
         pool->changed(pool->context);
         return;
     }
     if (released->leftovers > 0) {
-        log_event(LOG_ERROR, "sandbox.left_something", COUNT("slot", released->slot),
+        log_event(LOG_ERROR, "sandbox.leftovers", COUNT("slot", released->slot),
                   COUNT("leftovers", released->leftovers));
         pool->stuck++; /* the spawner does not use this one until it is empty */
         count_slots(pool);
     }
-    if (pool->leaving > 0)
-        pool->leaving--;
+    if (pool->draining > 0)
+        pool->draining--;
     free_slot(pool);
 }
 
@@ -456,14 +456,14 @@ int pool_open(struct pool *pool, struct spawner_link *spawner, uv_loop_t *loop, 
                                        .lost = on_lost,
                                        .gone = on_gone };
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    pool->awaited_most = AWAITED_PER_PROCESSOR * (processors > 0 ? (uint32_t) processors : 1);
+    pool->awaited_max = AWAITED_PER_PROCESSOR * (processors > 0 ? (uint32_t) processors : 1);
     pool->spawner = spawner;
     pool->refill.data = pool->count.data = pool;
     (void) uv_timer_init(loop, &pool->refill);
     (void) uv_timer_init(loop, &pool->count);
     uv_unref((uv_handle_t *) &pool->refill);
     uv_unref((uv_handle_t *) &pool->count);
-    rehearsal_open(pool, loop);
+    prewarm_open(pool, loop);
     (void) uv_timer_start(&pool->count, count, COUNT_EVERY_MS, COUNT_EVERY_MS);
     return spawner_open(spawner, loop, socket, &watcher, err);
 }
@@ -491,7 +491,7 @@ static void order_of(const struct lease *lease, struct spawn_build *order)
     memset(order, 0, sizeof *order);
     order->template = lease->template;
     order->network = lease->network;
-    order->way = lease->way;
+    order->route = lease->route;
     order->start = lease->set >= 0 ? SPAWN_FORKED : SPAWN_EMPTY;
     order->zygote = lease->set >= 0 ? (uint32_t) lease->set : 0;
     order->tenant = lease->tenant;
@@ -509,15 +509,16 @@ void pool_keep(struct pool *pool, const struct lease *lease)
 {
     struct spawn_build order;
     order_of(lease, &order);
-    struct shape *shape = shapes_find(&pool->shapes, &order, (uint64_t) now_ms());
-    if (shape)
-        shape->is_kept = true;
+    struct pool_class *pool_class =
+        pool_classes_find(&pool->pool_classes, &order, (uint64_t) now_ms());
+    if (pool_class)
+        pool_class->is_kept = true;
     refill_soon(pool);
 }
 
-static struct sandbox *take_parked(struct pool *pool, const struct shape *shape)
+static struct sandbox *take_parked(struct pool *pool, const struct pool_class *pool_class)
 {
-    struct pooled *row = shape && shape->parked > 0 ? next_to_take(pool, shape) : NULL;
+    struct pooled *row = pool_class && pool_class->idle > 0 ? next_to_take(pool, pool_class) : NULL;
     if (!row)
         return NULL;
     leave_parking(pool, row);
@@ -527,7 +528,7 @@ static struct sandbox *take_parked(struct pool *pool, const struct shape *shape)
 /* One that only waits, for another shape, goes: its slot is free in a moment. */
 static void make_room(struct pool *pool)
 {
-    const struct pooled *other = pool->leaving == 0 ? pool_first_to_go(pool, NULL) : NULL;
+    const struct pooled *other = pool->draining == 0 ? pool_first_to_go(pool, NULL) : NULL;
     if (other)
         pool_return(pool, other->sandbox);
 }
@@ -538,38 +539,39 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
     struct spawn_build order;
     order_of(lease, &order);
     uint64_t now = (uint64_t) now_ms();
-    struct shape *shape = pool->shapes.most > 0 ? shapes_find(&pool->shapes, &order, now) : NULL;
-    *ret_parked = take_parked(pool, shape);
+    struct pool_class *pool_class =
+        pool->pool_classes.max > 0 ? pool_classes_find(&pool->pool_classes, &order, now) : NULL;
+    *ret_parked = take_parked(pool, pool_class);
     if (!*ret_parked && pool->in_use >= pool->slots && pool->spawner->is_open) {
         make_room(pool);
         return POOL_FULL;
     }
-    if (!*ret_parked && lease->has_queue && pool->awaited >= pool->awaited_most)
+    if (!*ret_parked && lease->has_queue && pool->awaited >= pool->awaited_max)
         return POOL_FULL;
-    if (shape) {
-        shape_leased(shape, now);
-        rehearse_when_calm(pool, shape);
+    if (pool_class) {
+        pool_class_leased(pool_class, now);
+        rehearse_when_calm(pool, pool_class);
         refill_later(pool);
     }
     if (*ret_parked)
         return POOL_LEASED;
-    struct pool_ticket *ticket = calloc(1, sizeof *ticket);
-    if (!ticket)
+    struct pool_ticket *pending_lease = calloc(1, sizeof *pending_lease);
+    if (!pending_lease)
         return fail(err, ERR_SYSTEM, "no memory for a lease");
-    ticket->told = lease->told;
-    ticket->context = lease->context;
-    ticket->wanted = shape;
-    if (build(pool, &order, ticket, err) < 0)
+    pending_lease->told = lease->told;
+    pending_lease->context = lease->context;
+    pending_lease->wanted = pool_class;
+    if (build(pool, &order, pending_lease, err) < 0)
         return -1;
-    ticket->is_awaited = true;
+    pending_lease->is_awaited = true;
     pool->awaited++;
-    *ret_ticket = ticket;
+    *ret_ticket = pending_lease;
     return POOL_LEASED;
 }
 
-void pool_abandon(struct pool_ticket *ticket)
+void pool_abandon(struct pool_ticket *pending_lease)
 {
-    ticket->told = NULL;
+    pending_lease->told = NULL;
 }
 
 void pool_return(struct pool *pool, struct sandbox *sandbox)
@@ -580,7 +582,7 @@ void pool_return(struct pool *pool, struct sandbox *sandbox)
     sandbox_ignore(sandbox);
     row->next = pool->returned;
     pool->returned = row;
-    pool->leaving++;
+    pool->draining++;
     if (pool->is_closing || sandbox_is_broken(sandbox) || pool->in_use >= pool->slots)
         close_returned(pool); /* something in it may still run, or somebody may wait for its slot */
     else

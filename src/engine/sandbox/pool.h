@@ -30,7 +30,7 @@ typedef void pool_leased(void *context, struct sandbox *sandbox, enum pool_start
 struct lease {
     uint32_t template; /* index */
     enum spawn_network network;
-    struct spawn_way way; /* with SPAWN_NETWORK_LOOPBACK */
+    struct spawn_route route; /* with SPAWN_NETWORK_LOOPBACK */
     uint32_t tenant;
     int set;                     /* of the zygote to fork from; -1: no interpreter */
     const struct limits *limits; /* borrowed for the call */
@@ -48,13 +48,13 @@ struct pool {
                           those that are stuck */
     uint32_t stuck;    /* whose processes would not go, until they do */
     uint32_t in_use;   /* being built, parked, leased, or on their way out */
-    uint32_t parked;   /* of them ready and waiting */
+    uint32_t idle;     /* of them ready and waiting */
     uint32_t building; /* of them on their way to be parked */
-    uint32_t leaving;  /* of them given back, their slots not free yet */
+    uint32_t draining; /* of them given back, their slots not free yet */
     uint32_t awaited;  /* of them being built while somebody waits */
-    uint32_t awaited_most;
+    uint32_t awaited_max;
     struct pooled *all;
-    struct shapes shapes;
+    struct pool_classes pool_classes;
     struct pooled *returned; /* given back, and closed in a moment: the answer goes first */
     uv_timer_t refill;
     bool refill_is_soon;
@@ -92,7 +92,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
                struct sandbox **ret_parked, error *err);
 
 /* Nobody waits for it any more. */
-void pool_abandon(struct pool_ticket *ticket);
+void pool_abandon(struct pool_ticket *pending_lease);
 
 /* Takes the sandbox. */
 void pool_return(struct pool *pool, struct sandbox *sandbox);

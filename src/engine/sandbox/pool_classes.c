@@ -7,53 +7,56 @@
 #include <string.h>
 
 enum { FORGOTTEN_MS = 60000, LEASES_PER_PARKED = 20 };
-enum { PRIMED_LIGHT = 4, PRIMED_RICH = 1 };
+enum { PREWARMED_LIGHT = 4, PREWARMED_RICH = 1 };
 
-struct shape *shapes_find(struct shapes *shapes, const struct spawn_build *build, uint64_t now_ms)
+struct pool_class *pool_classes_find(struct pool_classes *pool_classes,
+                                     const struct spawn_build *build, uint64_t now_ms)
 {
-    struct shape *free = NULL;
-    for_each(shape, shapes->list) {
-        if (shape->is_used && memcmp(&shape->build, build, sizeof *build) == 0)
-            return shape;
-        if (shape->is_kept || shape->parked > 0 || shape->building > 0)
+    struct pool_class *free = NULL;
+    for_each(pool_class, pool_classes->list) {
+        if (pool_class->is_used && memcmp(&pool_class->build, build, sizeof *build) == 0)
+            return pool_class;
+        if (pool_class->is_kept || pool_class->idle > 0 || pool_class->building > 0)
             continue;
-        if (!free || (free->is_used && (!shape->is_used || shape->last_ms < free->last_ms)))
-            free = shape;
+        if (!free ||
+            (free->is_used && (!pool_class->is_used || pool_class->last_ms < free->last_ms)))
+            free = pool_class;
     }
     if (free)
-        *free = (struct shape){ .build = *build, .is_used = true, .last_ms = now_ms };
+        *free = (struct pool_class){ .build = *build, .is_used = true, .last_ms = now_ms };
     return free;
 }
 
-void shape_leased(struct shape *shape, uint64_t now_ms)
+void pool_class_leased(struct pool_class *pool_class, uint64_t now_ms)
 {
-    shape->recent++;
-    shape->last_ms = now_ms;
+    pool_class->recent++;
+    pool_class->last_ms = now_ms;
 }
 
-void shapes_count(struct shapes *shapes)
+void pool_classes_count(struct pool_classes *pool_classes)
 {
-    for_each(shape, shapes->list) {
-        double now = shape->recent;
-        shape->rate = now > shape->rate ? now : shape->rate * 0.8 + now * 0.2;
-        shape->recent = 0;
+    for_each(pool_class, pool_classes->list) {
+        double now = pool_class->recent;
+        pool_class->rate = now > pool_class->rate ? now : pool_class->rate * 0.8 + now * 0.2;
+        pool_class->recent = 0;
     }
 }
 
-uint32_t shape_primed_target(const struct shape *shape)
+uint32_t pool_class_prewarm_target(const struct pool_class *pool_class)
 {
-    if (!shape->is_used || shape->build.start != SPAWN_FORKED)
+    if (!pool_class->is_used || pool_class->build.start != SPAWN_FORKED)
         return 0;
-    return shape->build.zygote == 0 ? PRIMED_LIGHT : PRIMED_RICH;
+    return pool_class->build.zygote == 0 ? PREWARMED_LIGHT : PREWARMED_RICH;
 }
 
-uint32_t shape_target(const struct shapes *shapes, const struct shape *shape, uint64_t now_ms)
+uint32_t pool_class_target(const struct pool_classes *pool_classes,
+                           const struct pool_class *pool_class, uint64_t now_ms)
 {
-    bool is_forgotten = now_ms - shape->last_ms > FORGOTTEN_MS;
-    if (!shape->is_used || shapes->most == 0 || now_ms < shape->rests_until_ms)
+    bool is_forgotten = now_ms - pool_class->last_ms > FORGOTTEN_MS;
+    if (!pool_class->is_used || pool_classes->max == 0 || now_ms < pool_class->rests_until_ms)
         return 0;
     if (is_forgotten)
-        return shape->is_kept ? shapes->least : 0;
-    uint32_t wanted = shapes->least + (uint32_t) (shape->rate / LEASES_PER_PARKED);
-    return wanted < shapes->most ? wanted : shapes->most;
+        return pool_class->is_kept ? pool_classes->min : 0;
+    uint32_t wanted = pool_classes->min + (uint32_t) (pool_class->rate / LEASES_PER_PARKED);
+    return wanted < pool_classes->max ? wanted : pool_classes->max;
 }

@@ -11,43 +11,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SHAPES_MOST = 32 };
+enum { POOL_CLASSES_MAX = 32 };
 
-struct shape {
+struct pool_class {
     struct spawn_build build; /* request is 0 */
     bool is_used;
-    bool is_kept;      /* always has a few: the operator's own choice */
-    bool has_stood;    /* one of it has been ready: its interpreter is warm */
-    uint32_t primed;   /* of the parked: have rehearsed what comes first, or do it now */
-    bool priming;      /* one of them does */
-    uint32_t parked;   /* ready now */
-    uint32_t building; /* on their way to be parked */
-    uint32_t recent;   /* leases since the last count */
-    double rate;       /* leases a second, of late */
+    bool is_kept;       /* always has a few: the operator's own choice */
+    bool has_stood;     /* one of it has been ready: its interpreter is warm */
+    uint32_t prewarmed; /* of the parked: have rehearsed what comes first, or do it now */
+    bool priming;       /* one of them does */
+    uint32_t idle;      /* ready now */
+    uint32_t building;  /* on their way to be parked */
+    uint32_t recent;    /* leases since the last count */
+    double rate;        /* leases a second, of late */
     uint64_t last_ms;
     uint32_t failures; /* builds in a row that failed: it rests */
     uint64_t rests_until_ms;
 };
 
-struct shapes {
-    struct shape list[SHAPES_MOST];
-    uint32_t least, most; /* parked sandboxes of one shape that is in use */
+struct pool_classes {
+    struct pool_class list[POOL_CLASSES_MAX];
+    uint32_t min, max; /* parked sandboxes of one shape that is in use */
 };
 
 /* Finds a shape, or takes a place for it: the one that was used longest ago and has nothing parked.
  * NULL if there is none. */
-struct shape *shapes_find(struct shapes *shapes, const struct spawn_build *build, uint64_t now_ms);
+struct pool_class *pool_classes_find(struct pool_classes *pool_classes,
+                                     const struct spawn_build *build, uint64_t now_ms);
 
 /* Counts a lease. */
-void shape_leased(struct shape *shape, uint64_t now_ms);
+void pool_class_leased(struct pool_class *pool_class, uint64_t now_ms);
 
 /* Called once a second: how much each shape was in demand. */
-void shapes_count(struct shapes *shapes);
+void pool_classes_count(struct pool_classes *pool_classes);
 
 /* How many of the parked shall have rehearsed. The first set of a template is the lightest; the
  * others bring libraries, whose first use takes memory. */
-uint32_t shape_primed_target(const struct shape *shape);
+uint32_t pool_class_prewarm_target(const struct pool_class *pool_class);
 
 /* How many should be parked: enough for a twentieth of a second of late demand; none when it was
  * not used for a minute, unless it is kept. */
-uint32_t shape_target(const struct shapes *shapes, const struct shape *shape, uint64_t now_ms);
+uint32_t pool_class_target(const struct pool_classes *pool_classes,
+                           const struct pool_class *pool_class, uint64_t now_ms);

@@ -8,19 +8,18 @@
 
 enum { CALM_MS = 6 };
 
-static void prime(struct shape *shape, struct pooled *row)
+static void prime(struct pool_class *pool_class, struct pooled *row)
 {
     static const struct {
-        struct inside_execute head;
+        struct agent_execute head;
         char texts[2]; /* no folder, no file */
-    } order = { .head = { .mode = INSIDE_MODE_PRIME } };
+    } order = { .head = { .mode = AGENT_MODE_PRIME } };
     struct iovec part = { (void *) (uintptr_t) &order, sizeof order.head + sizeof order.texts };
-    row->is_primed = row->is_priming = true;
-    shape->primed++;
-    shape->priming = true;
+    row->is_prewarmed = row->is_priming = true;
+    pool_class->prewarmed++;
+    pool_class->priming = true;
     sandbox_send(row->sandbox,
-                 &(struct inside_frame){ .kind = INSIDE_EXECUTE, .id = INSIDE_INTERPRETER }, &part,
-                 1);
+                 &(struct agent_frame){ .kind = AGENT_EXECUTE, .id = AGENT_INTERPRETER }, &part, 1);
     sandbox_flush(row->sandbox);
 }
 
@@ -31,44 +30,45 @@ static void be_calm(uv_timer_t *timer)
         (void) uv_timer_start(timer, be_calm, (uint64_t) pool_rests_ms(pool), 0);
         return;
     }
-    for (size_t i = 0; i < SHAPES_MOST; i++) {
-        struct shape *shape = &pool->shapes.list[i];
+    for (size_t i = 0; i < POOL_CLASSES_MAX; i++) {
+        struct pool_class *pool_class = &pool->pool_classes.list[i];
         struct pooled *row = NULL;
-        if (shape->primed < shape_primed_target(shape) && shape->parked > 1 && !shape->priming)
-            row = pool_first_to_go(pool, shape);
-        if (row && !row->is_primed)
-            prime(shape, row);
+        if (pool_class->prewarmed < pool_class_prewarm_target(pool_class) && pool_class->idle > 1 &&
+            !pool_class->priming)
+            row = pool_first_to_go(pool, pool_class);
+        if (row && !row->is_prewarmed)
+            prime(pool_class, row);
     }
 }
 
-void rehearse_when_calm(struct pool *pool, const struct shape *shape)
+void rehearse_when_calm(struct pool *pool, const struct pool_class *pool_class)
 {
-    if (shape->primed < shape_primed_target(shape) && !pool->is_closing)
+    if (pool_class->prewarmed < pool_class_prewarm_target(pool_class) && !pool->is_closing)
         (void) uv_timer_start(&pool->calm, be_calm, CALM_MS, 0);
 }
 
-void rehearsal_open(struct pool *pool, uv_loop_t *loop)
+void prewarm_open(struct pool *pool, uv_loop_t *loop)
 {
     pool->calm.data = pool;
     (void) uv_timer_init(loop, &pool->calm);
     uv_unref((uv_handle_t *) &pool->calm);
 }
 
-bool rehearsal_hears(struct pooled *row, const struct inside_frame *frame)
+bool prewarm_on_frame(struct pooled *row, const struct agent_frame *frame)
 {
     if (!row->is_priming)
         return false;
-    if (frame->kind == INSIDE_DENIAL)
+    if (frame->kind == AGENT_DENIAL)
         return true; /* a library that tries what the filter refuses; it will again, and be told */
-    if (frame->id != INSIDE_INTERPRETER ||
-        (frame->kind != INSIDE_EXECUTED && frame->kind != INSIDE_DONE))
+    if (frame->id != AGENT_INTERPRETER ||
+        (frame->kind != AGENT_EXECUTED && frame->kind != AGENT_DONE))
         return false;
-    if (frame->kind == INSIDE_DONE) /* refused: it is as good as one that was never asked */
-        log_event(LOG_WARNING, "pool.cannot_rehearse",
+    if (frame->kind == AGENT_DONE) /* refused: it is as good as one that was never asked */
+        log_event(LOG_WARNING, "pool.prewarm_failed",
                   COUNT("slot", sandbox_name(row->sandbox)->slot));
     row->is_priming = false;
-    row->shape->priming = false;
+    row->pool_class->priming = false;
     sandbox_rests(row->sandbox);
-    rehearse_when_calm(row->pool, row->shape);
+    rehearse_when_calm(row->pool, row->pool_class);
     return true;
 }

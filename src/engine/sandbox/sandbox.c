@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* What all sandboxes together may take of a turn of the loop before the next of them is put off. */
-enum { SANDBOXES_US = 5000, WAITING_MOST = 256 * 1024 };
+enum { SANDBOXES_US = 5000, WAITING_MAX = 256 * 1024 };
 
 struct sandbox {
     struct spawner_link *spawner;
@@ -38,10 +38,10 @@ struct sandbox {
     struct gift {
         int fd;
         size_t at;
-    } gifts[SANDBOX_GIFTS_MOST];
+    } gifts[SANDBOX_GIFTS_MAX];
     unsigned socket_count; /* of the way out */
-    int sockets[SANDBOX_SOCKETS_MOST];
-    struct inside_reader reader;
+    int sockets[SANDBOX_SOCKETS_MAX];
+    struct frame_reader reader;
 };
 
 static void on_event(uv_poll_t *poll, int status, int events);
@@ -80,18 +80,16 @@ void sandbox_freeze(struct sandbox *sandbox, bool is_frozen)
 static enum loop_cause cause_of(uint16_t kind)
 {
     static const unsigned char causes[] = {
-        [INSIDE_OUTPUT] = CAUSE_OUTPUT, [INSIDE_RESULT] = CAUSE_RESULT,
-        [INSIDE_EXECUTED] = CAUSE_END,  [INSIDE_EXITED] = CAUSE_END,
-        [INSIDE_STOPPED] = CAUSE_END,   [INSIDE_DONE] = CAUSE_END,
-        [INSIDE_FILE] = CAUSE_FILE,     [INSIDE_DATA] = CAUSE_FILE,
-        [INSIDE_END] = CAUSE_FILE,      [INSIDE_ENTRY] = CAUSE_FILE,
-        [INSIDE_CHANGE] = CAUSE_FILE,   [INSIDE_SKIPPED] = CAUSE_FILE,
-        [INSIDE_DENIAL] = CAUSE_DENIAL,
+        [AGENT_OUTPUT] = CAUSE_OUTPUT, [AGENT_RESULT] = CAUSE_RESULT, [AGENT_EXECUTED] = CAUSE_END,
+        [AGENT_EXITED] = CAUSE_END,    [AGENT_STOPPED] = CAUSE_END,   [AGENT_DONE] = CAUSE_END,
+        [AGENT_FILE] = CAUSE_FILE,     [AGENT_DATA] = CAUSE_FILE,     [AGENT_END] = CAUSE_FILE,
+        [AGENT_ENTRY] = CAUSE_FILE,    [AGENT_CHANGE] = CAUSE_FILE,   [AGENT_SKIPPED] = CAUSE_FILE,
+        [AGENT_DENIAL] = CAUSE_DENIAL,
     };
     return kind < sizeof causes && causes[kind] ? (enum loop_cause) causes[kind] : CAUSE_SANDBOX;
 }
 
-static int frame_came(void *context, const struct inside_frame *frame, const unsigned char *payload,
+static int frame_came(void *context, const struct agent_frame *frame, const unsigned char *payload,
                       error *err)
 {
     struct sandbox *sandbox = context;
@@ -108,7 +106,7 @@ static int frame_came(void *context, const struct inside_frame *frame, const uns
 /* Descriptors come with init's first word, before any code has run, and never again. */
 static void take_sockets(struct sandbox *sandbox, struct msghdr *message)
 {
-    unsigned room = SANDBOX_SOCKETS_MOST - sandbox->socket_count;
+    unsigned room = SANDBOX_SOCKETS_MAX - sandbox->socket_count;
     unsigned came = take_descriptors(message, sandbox->sockets + sandbox->socket_count, room);
     sandbox->socket_count += came < room ? came : room;
 }
@@ -132,7 +130,7 @@ static ssize_t receive(struct sandbox *sandbox, void *place, size_t room)
     return got;
 }
 
-unsigned sandbox_take_sockets(struct sandbox *sandbox, int ret_sockets[SANDBOX_SOCKETS_MOST])
+unsigned sandbox_take_sockets(struct sandbox *sandbox, int ret_sockets[SANDBOX_SOCKETS_MAX])
 {
     unsigned count = sandbox->socket_count;
     memcpy(ret_sockets, sandbox->sockets, count * sizeof sandbox->sockets[0]);
@@ -143,7 +141,7 @@ unsigned sandbox_take_sockets(struct sandbox *sandbox, int ret_sockets[SANDBOX_S
 static int read_once(struct sandbox *sandbox, error *err)
 {
     size_t room;
-    unsigned char *place = inside_reader_room(&sandbox->reader, &room);
+    unsigned char *place = frame_reader_room(&sandbox->reader, &room);
     ssize_t got = receive(sandbox, place, room);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
@@ -151,11 +149,11 @@ static int read_once(struct sandbox *sandbox, error *err)
         return fail_os(err, "read from the sandbox");
     if (got == 0)
         return fail(err, ERR_PROTOCOL, "glovebox-init ended unasked");
-    int result = inside_reader_took(&sandbox->reader, (size_t) got, frame_came, sandbox, err);
+    int result = frame_reader_took(&sandbox->reader, (size_t) got, frame_came, sandbox, err);
     if (result < 0)
         return -1;
-    if (sandbox->socket_count > 0 && sandbox->user.way && !sandbox->is_closed)
-        sandbox->user.way(sandbox->user.context);
+    if (sandbox->socket_count > 0 && sandbox->user.route && !sandbox->is_closed)
+        sandbox->user.route(sandbox->user.context);
     return 0;
 }
 
@@ -232,9 +230,9 @@ static void on_event(uv_poll_t *poll, int status, int events)
     }
     if (!(events & UV_READABLE))
         return;
-    static struct fair_turn turn;
-    fair_turn_begins(&turn, loop_turn_number());
-    if (!fair_turn_goes_on(&turn, &sandbox->round, loop_turn_us() < SANDBOXES_US))
+    static struct loop_fairness turn;
+    loop_fairness_begins(&turn, loop_turn_number());
+    if (!loop_fairness_goes_on(&turn, &sandbox->round, loop_turn_us() < SANDBOXES_US))
         return; /* the loop asks again */
     int read = read_once(sandbox, &err);
     if (sandbox->is_broken || sandbox->is_closed)
@@ -317,12 +315,12 @@ void sandbox_close(struct sandbox *sandbox)
     uv_close((uv_handle_t *) &sandbox->poll, on_closed);
 }
 
-void sandbox_send(struct sandbox *sandbox, const struct inside_frame *frame,
+void sandbox_send(struct sandbox *sandbox, const struct agent_frame *frame,
                   const struct iovec *parts, int part_count)
 {
     if (sandbox->is_broken || sandbox->is_closed)
         return;
-    struct inside_frame header = *frame;
+    struct agent_frame header = *frame;
     header.size = 0;
     header.reserved = 0;
     for (int i = 0; i < part_count; i++)
@@ -333,10 +331,10 @@ void sandbox_send(struct sandbox *sandbox, const struct inside_frame *frame,
     sandbox->wants_room = !sandbox_has_room(sandbox);
 }
 
-void sandbox_send_with(struct sandbox *sandbox, const struct inside_frame *frame,
+void sandbox_send_with(struct sandbox *sandbox, const struct agent_frame *frame,
                        const struct iovec *parts, int part_count, int descriptor)
 {
-    if (sandbox->is_broken || sandbox->is_closed || sandbox->gift_count == SANDBOX_GIFTS_MOST)
+    if (sandbox->is_broken || sandbox->is_closed || sandbox->gift_count == SANDBOX_GIFTS_MAX)
         (void) close(descriptor);
     else
         sandbox->gifts[sandbox->gift_count++] =
@@ -364,7 +362,7 @@ void sandbox_flush(struct sandbox *sandbox)
 
 bool sandbox_has_room(const struct sandbox *sandbox)
 {
-    return sandbox->waiting.size < WAITING_MOST;
+    return sandbox->waiting.size < WAITING_MAX;
 }
 
 void sandbox_rests(struct sandbox *sandbox)

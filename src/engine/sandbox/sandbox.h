@@ -16,11 +16,11 @@ struct sandbox;
 /* Who uses the sandbox now. Nothing is told any more once `broken` has been. */
 struct sandbox_user {
     void *context;
-    /* As inside_frame_came: -1 gives the sandbox up as misbehaving. */
-    int (*frame)(void *context, const struct inside_frame *frame, const unsigned char *payload,
+    /* As agent_frame_came: -1 gives the sandbox up as misbehaving. */
+    int (*frame)(void *context, const struct agent_frame *frame, const unsigned char *payload,
                  error *err);
-    void (*room)(void *context); /* more may be sent */
-    void (*way)(void *context);  /* the sockets of the way out have come; may be NULL */
+    void (*room)(void *context);  /* more may be sent */
+    void (*route)(void *context); /* the sockets of the way out have come; may be NULL */
     void (*broken)(void *context, const error *cause); /* it ended or misbehaved: close it now */
 };
 
@@ -38,13 +38,13 @@ void sandbox_ignore(struct sandbox *sandbox);
 void sandbox_close(struct sandbox *sandbox);
 
 /* Puts one frame, whose payload is in up to two parts, behind those that wait. */
-void sandbox_send(struct sandbox *sandbox, const struct inside_frame *frame,
+void sandbox_send(struct sandbox *sandbox, const struct agent_frame *frame,
                   const struct iovec *parts, int part_count);
 
 /* The same with a descriptor, which is taken: it is closed when it has been sent, or never can be.
- * At most SANDBOX_GIFTS_MOST wait; beyond that it is closed, and the order comes without it. */
-enum { SANDBOX_GIFTS_MOST = 8 };
-void sandbox_send_with(struct sandbox *sandbox, const struct inside_frame *frame,
+ * At most SANDBOX_GIFTS_MAX wait; beyond that it is closed, and the order comes without it. */
+enum { SANDBOX_GIFTS_MAX = 8 };
+void sandbox_send_with(struct sandbox *sandbox, const struct agent_frame *frame,
                        const struct iovec *parts, int part_count, int descriptor);
 
 /* Writes what waits; what does not fit goes when there is room. */
@@ -62,8 +62,8 @@ void sandbox_freeze(struct sandbox *sandbox, bool is_frozen);
 
 /* Gives the sockets that came with init's first word, which the caller owns then. Returns how many:
  * 0 if they have not come yet, or have been taken. */
-enum { SANDBOX_SOCKETS_MOST = 3 + SPAWN_PORTS_MOST };
-unsigned sandbox_take_sockets(struct sandbox *sandbox, int ret_sockets[SANDBOX_SOCKETS_MOST]);
+enum { SANDBOX_SOCKETS_MAX = 3 + SPAWN_PORTS_MAX };
+unsigned sandbox_take_sockets(struct sandbox *sandbox, int ret_sockets[SANDBOX_SOCKETS_MAX]);
 
 /* The processor time that was used in it before its run: what it was when the sandbox was last said
  * to be at rest, or else what it is now. A look costs as much as a wake-up, and a request waits: at

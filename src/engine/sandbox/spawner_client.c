@@ -51,7 +51,7 @@ static int hear_hello(struct spawner_link *link, struct packet *packet, error *e
     if (link->hello.version != SPAWN_VERSION)
         return fail(err, ERR_PROTOCOL, "it speaks version %u, this is %d", link->hello.version,
                     SPAWN_VERSION);
-    if (link->hello.templates == 0 || link->hello.templates > SPAWN_TEMPLATES_MOST ||
+    if (link->hello.templates == 0 || link->hello.templates > SPAWN_TEMPLATES_MAX ||
         link->hello.slots == 0 || (link->hello.groups >> GROUPS) != 0)
         return fail(err, ERR_PROTOCOL, "a hello with %u templates, %u slots and groups 0x%x",
                     link->hello.templates, link->hello.slots, link->hello.groups);
@@ -86,7 +86,7 @@ static int take_spawned(const struct spawn_built *built, struct packet *packet,
 static void give_back(struct spawner_link *link, const struct spawn_built *built, error *ret_cause)
 {
     const struct spawn_slot name = { .slot = built->slot, .generation = built->generation };
-    if (link->given_back_count < SPAWNER_GIVEN_BACK_MOST)
+    if (link->given_back_count < SPAWNER_GIVEN_BACK_MAX)
         link->given_back[link->given_back_count++] = name;
     spawner_release(link, &name);
     (void) fail(ret_cause, ERR_BUSY,
@@ -308,7 +308,7 @@ static void lose(struct spawner_link *link, const char *why)
 {
     if (!link->is_open)
         return;
-    log_event(LOG_ERROR, "spawner.gone", TEXT("cause", why));
+    log_event(LOG_ERROR, "spawner.exited", TEXT("cause", why));
     spawner_close(link);
     error cause;
     (void) fail(&cause, ERR_UNAVAILABLE,
@@ -347,7 +347,7 @@ static void ask_of_slot(struct spawner_link *link, uint32_t kind, const struct s
 {
     error err;
     if (ask(link, kind, name, sizeof *name, &err) < 0)
-        log_event(LOG_DEBUG, "spawner.not_asked", TEXT("cause", err.text));
+        log_event(LOG_DEBUG, "spawner.request_failed", TEXT("cause", err.text));
 }
 
 void spawner_freeze(struct spawner_link *link, const struct spawn_slot *name, bool is_frozen)

@@ -32,7 +32,7 @@ struct spawner_watcher {
     void (*gone)(void *context);
 };
 
-enum { SPAWNER_GIVEN_BACK_MOST = 32 };
+enum { SPAWNER_GIVEN_BACK_MAX = 32 };
 
 struct spawner_link {
     uv_loop_t *loop;
@@ -40,7 +40,7 @@ struct spawner_link {
     int socket;
     bool is_open;
     bool is_cut; /* the packet that is being heard has lost its descriptors */
-    struct spawn_slot given_back[SPAWNER_GIVEN_BACK_MOST]; /* that nobody was given */
+    struct spawn_slot given_back[SPAWNER_GIVEN_BACK_MAX]; /* that nobody was given */
     unsigned given_back_count;
     bool said_hello;
     struct spawn_hello hello;

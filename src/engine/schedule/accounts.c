@@ -127,7 +127,7 @@ static int take_account(struct accounts *accounts, const struct api_key *key,
     if (!account)
         return fail(err, ERR_SYSTEM, "no memory for an account");
     account->key = *key;
-    account->turn.active_most =
+    account->turn.active_max =
         key->concurrency > 0 ? key->concurrency : accounts->defaults.concurrency;
     *ret_account = account;
     return 0;
@@ -208,13 +208,13 @@ static int refuse(struct account *account, enum error_code code, unsigned retry_
 /* Is the queue of this key full? While it was a moment ago, it is shorter. */
 static bool queue_is_full(const struct accounts *accounts, const struct account *account)
 {
-    uint32_t most = accounts->defaults.queue;
-    if (account->key.id[0] == '\0' || most == 0)
+    uint32_t max = accounts->defaults.queue;
+    if (account->key.id[0] == '\0' || max == 0)
         return false;
-    if (account->turn.queued >= most)
+    if (account->turn.queued >= max)
         return true;
-    return crowd_is_there(&account->crowd, now_ms()) &&
-           account->turn.queued >= crowd_share(account->turn.active, accounts->busy, 1);
+    return overload_is_there(&account->overload, now_ms()) &&
+           account->turn.queued >= overload_share(account->turn.active, accounts->busy, 1);
 }
 
 /* --- slots --------------------------------------------------------------------------------------
@@ -259,14 +259,14 @@ static uint32_t slots_of_others(const struct accounts *accounts, const struct ac
 
 static bool has_share(const struct accounts *accounts, const struct account *account)
 {
-    return account->key.id[0] != '\0' && account->turn.active_most == 0 && accounts->slots > 0;
+    return account->key.id[0] != '\0' && account->turn.active_max == 0 && accounts->slots > 0;
 }
 
 bool account_is_at_share(struct accounts *accounts, const struct account *account)
 {
     return has_share(accounts, account) &&
            slots_of(account) >=
-               turn_slots_most(accounts->slots, slots_of_others(accounts, account)) &&
+               fair_share_slots_max(accounts->slots, slots_of_others(accounts, account)) &&
            keys_are_several(accounts);
 }
 
@@ -276,7 +276,7 @@ bool account_stays_at_share(struct accounts *accounts, const struct account *acc
     for (const struct account *each = accounts->all; each; each = each->next)
         of_others += each == account ? 0 : each->sessions;
     return has_share(accounts, account) &&
-           account->sessions >= turn_slots_most(accounts->slots, of_others) &&
+           account->sessions >= fair_share_slots_max(accounts->slots, of_others) &&
            keys_are_several(accounts);
 }
 
@@ -340,7 +340,7 @@ int account_admit(struct accounts *accounts, struct account *account, error *err
     struct rate_quota quota = account_quota(accounts, account);
     uint32_t wait_s = BUSY_RETRY_S;
     if (queue_is_full(accounts, account)) {
-        crowd_refused(&account->crowd, now_ms());
+        overload_refused(&account->overload, now_ms());
         if (account_is_at_share(accounts, account))
             return account_refuse_slot(accounts, account, err);
         (void) fail(err, ERR_BUSY, "%u runs of key %s wait already; try again in a second",
@@ -372,15 +372,15 @@ uint32_t account_share(const struct accounts *accounts, const struct account *ac
         served += each->turn.active;
         keys += each->turn.queued > 0;
     }
-    return crowd_share(served, accounts->busy, keys);
+    return overload_share(served, accounts->busy, keys);
 }
 
 struct account *accounts_next(struct accounts *accounts)
 {
-    struct account *next = turn_is_ready(&accounts->local.turn) ? &accounts->local : NULL;
+    struct account *next = fair_share_is_ready(&accounts->local.turn) ? &accounts->local : NULL;
     for (struct account *account = accounts->all; account; account = account->next)
-        if (turn_is_ready(&account->turn) &&
-            (!next || turn_is_before(&account->turn, &next->turn)) &&
+        if (fair_share_is_ready(&account->turn) &&
+            (!next || fair_share_is_before(&account->turn, &next->turn)) &&
             !account_is_at_share(accounts, account))
             next = account;
     return next;

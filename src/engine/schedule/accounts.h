@@ -23,15 +23,15 @@ struct account {
     struct api_key key; /* as it was when it was last shown; id "": the owner of the daemon */
     uint32_t tenant;    /* number of key.tenant in this daemon; 0: the owner */
     char owner[BLOB_OWNER_SIZE]; /* the same in names of files, across restarts */
-    struct turn turn;
+    struct fair_share turn;
     struct rate rate;
     struct run *first_queued, *last_queued;
-    struct crowd crowd; /* its own queue was full */
-    uint32_t sessions;  /* alive: each holds a slot, as each run under way does */
-    unsigned retry_s;   /* of the last refusal */
-    unsigned mark_count;
-    uint64_t
-        mark_bytes; /* of the marks of its sessions, those that are being made too: checkpoints.h */
+    struct overload overload; /* its own queue was full */
+    uint32_t sessions;        /* alive: each holds a slot, as each run under way does */
+    unsigned retry_s;         /* of the last refusal */
+    unsigned session_checkpoint_count;
+    uint64_t session_checkpoint_bytes; /* of the checkpoints of its sessions, those that are being
+                                          made too: checkpoints.h */
 
     /* since the daemon began */
     uint64_t runs, refused, built, cpu_ms; /* built: no sandbox was ready for them */

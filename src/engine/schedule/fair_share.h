@@ -9,31 +9,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct turn {
+struct fair_share {
     int64_t clock_us;
     int64_t usual_us; /* processor time of one run, a running mean */
     uint32_t queued, active;
-    uint32_t active_most; /* 0: as many as there is room for */
+    uint32_t active_max; /* 0: as many as there is room for */
 };
 
 /* Is there one that could begin? */
-bool turn_is_ready(const struct turn *turn);
+bool fair_share_is_ready(const struct fair_share *turn);
 
 /* Does the first of two that are ready go before the second? */
-bool turn_is_before(const struct turn *turn, const struct turn *other);
+bool fair_share_is_before(const struct fair_share *turn, const struct fair_share *other);
 
 /* Runs and sessions keep their slots as long as they like, so nobody may take all that are left:
  * how many one key may hold while there are other keys, three quarters of what those leave, and one
  * at least. However many keys take what they can get, a slot is left for whoever has none, and as
  * slots come free those who hold less get them. (Dynamic thresholds; Choudhury, Hahne 1998.) */
-uint32_t turn_slots_most(uint32_t slots, uint32_t held_by_others);
+uint32_t fair_share_slots_max(uint32_t slots, uint32_t held_by_others);
 
 /* One more waits. `now_us`: the clock of whoever began last. */
-void turn_joins(struct turn *turn, int64_t now_us);
+void fair_share_joins(struct fair_share *turn, int64_t now_us);
 
-/* One begins, or gives up waiting. Gives  what it was charged, for turn_ends(). */
-int64_t turn_begins(struct turn *turn);
-void turn_leaves(struct turn *turn);
+/* One begins, or gives up waiting. Gives  what it was charged, for fair_share_ends(). */
+int64_t fair_share_begins(struct fair_share *turn);
+void fair_share_leaves(struct fair_share *turn);
 
 /* One has ended. */
-void turn_ends(struct turn *turn, int64_t charged_us, int64_t used_us);
+void fair_share_ends(struct fair_share *turn, int64_t charged_us, int64_t used_us);

@@ -4,20 +4,20 @@
 #include "engine/schedule/fair_share.h"
 
 /* Serves `count` runs, one at a time, of two keys that always have more. */
-static void serve(struct turn *turns, const int64_t *costs, int count, int *ret_served)
+static void serve(struct fair_share *turns, const int64_t *costs, int count, int *ret_served)
 {
     for (int i = 0; i < count; i++) {
-        int next = turn_is_before(&turns[1], &turns[0]) ? 1 : 0;
-        int64_t charged = turn_begins(&turns[next]);
-        turn_ends(&turns[next], charged, costs[next]);
-        turn_joins(&turns[next], 0);
+        int next = fair_share_is_before(&turns[1], &turns[0]) ? 1 : 0;
+        int64_t charged = fair_share_begins(&turns[next]);
+        fair_share_ends(&turns[next], charged, costs[next]);
+        fair_share_joins(&turns[next], 0);
         ret_served[next]++;
     }
 }
 
 TEST(who_runs_long_runs_less_often)
 {
-    struct turn turns[2] = { { .queued = 100 }, { .queued = 100 } };
+    struct fair_share turns[2] = { { .queued = 100 }, { .queued = 100 } };
     int served[2] = { 0 };
     serve(turns, (int64_t[]){ 1000, 9000 }, 1000, served);
     expect(served[0] > 880 && served[0] < 920, "%d of 1000 were short ones", served[0]);
@@ -25,7 +25,7 @@ TEST(who_runs_long_runs_less_often)
 
 TEST(who_asks_more_gets_no_more)
 {
-    struct turn turns[2] = { { .queued = 10000 }, { .queued = 1 } };
+    struct fair_share turns[2] = { { .queued = 10000 }, { .queued = 1 } };
     int served[2] = { 0 };
     serve(turns, (int64_t[]){ 5000, 5000 }, 100, served);
     expect(served[1] >= 49, "the small one was served %d times of 100", served[1]);
@@ -33,25 +33,25 @@ TEST(who_asks_more_gets_no_more)
 
 TEST(a_pause_is_not_saved_up)
 {
-    struct turn busy = { .clock_us = 1000000, .queued = 1 };
-    struct turn idle = { 0 };
-    turn_joins(&idle, busy.clock_us);
+    struct fair_share busy = { .clock_us = 1000000, .queued = 1 };
+    struct fair_share idle = { 0 };
+    fair_share_joins(&idle, busy.clock_us);
     expect(idle.clock_us == busy.clock_us, "it starts at %lld", (long long) idle.clock_us);
     idle.clock_us += 50;
-    turn_joins(&idle, busy.clock_us + 1000);
+    fair_share_joins(&idle, busy.clock_us + 1000);
     expect(idle.clock_us == busy.clock_us + 50, "one that waits already is moved");
 }
 
 TEST(concurrency_is_held)
 {
-    struct turn turn = { .active_most = 2, .queued = 3 };
-    int64_t charged = turn_begins(&turn);
-    (void) turn_begins(&turn);
-    expect(!turn_is_ready(&turn), "a third one may begin");
-    turn_ends(&turn, charged, 10);
-    expect(turn_is_ready(&turn), "nobody follows one that has ended");
-    turn_leaves(&turn);
-    expect(!turn_is_ready(&turn), "nobody waits, somebody may begin");
+    struct fair_share turn = { .active_max = 2, .queued = 3 };
+    int64_t charged = fair_share_begins(&turn);
+    (void) fair_share_begins(&turn);
+    expect(!fair_share_is_ready(&turn), "a third one may begin");
+    fair_share_ends(&turn, charged, 10);
+    expect(fair_share_is_ready(&turn), "nobody follows one that has ended");
+    fair_share_leaves(&turn);
+    expect(!fair_share_is_ready(&turn), "nobody waits, somebody may begin");
 }
 
 /* Fills as one key after the other would that takes whatever it gets, and says what is left. */
@@ -60,7 +60,7 @@ static uint32_t fill(uint32_t slots, uint32_t keys, uint32_t *ret_first)
     uint32_t held[16] = { 0 };
     uint32_t all = 0;
     for (uint32_t i = 0; i < keys; i++)
-        while (all < slots && held[i] < turn_slots_most(slots, all - held[i])) {
+        while (all < slots && held[i] < fair_share_slots_max(slots, all - held[i])) {
             held[i]++;
             all++;
         }
@@ -85,9 +85,11 @@ TEST(the_last_slots_are_for_those_who_have_none)
 
 TEST(who_holds_less_gets_what_comes_free)
 {
-    expect(turn_slots_most(8, 1) == 5, "6 of 8 may be %u beside 1", turn_slots_most(8, 1));
-    expect(turn_slots_most(8, 3) == 3, "%u beside 3", turn_slots_most(8, 3));
-    expect(turn_slots_most(8, 20) == 1, "%u beside more than there are", turn_slots_most(8, 20));
+    expect(fair_share_slots_max(8, 1) == 5, "6 of 8 may be %u beside 1",
+           fair_share_slots_max(8, 1));
+    expect(fair_share_slots_max(8, 3) == 3, "%u beside 3", fair_share_slots_max(8, 3));
+    expect(fair_share_slots_max(8, 20) == 1, "%u beside more than there are",
+           fair_share_slots_max(8, 20));
 }
 
 TESTS(CASE(who_runs_long_runs_less_often), CASE(who_asks_more_gets_no_more),

@@ -7,14 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct fair_turn {
+struct loop_fairness {
     uint64_t number;     /* of the turn of the loop */
     uint64_t round;      /* from 1 on */
     bool somebody_waits; /* who has had no turn in this round */
 };
 
 /* A turn of the loop begins, unless it is the same as before. */
-static inline void fair_turn_begins(struct fair_turn *turn, uint64_t number)
+static inline void loop_fairness_begins(struct loop_fairness *turn, uint64_t number)
 {
     if (turn->number == number)
         return;
@@ -24,7 +24,8 @@ static inline void fair_turn_begins(struct fair_turn *turn, uint64_t number)
 }
 
 /* May one go on that asks now? *its_round is its own: 0 before its first. */
-static inline bool fair_turn_goes_on(struct fair_turn *turn, uint64_t *its_round, bool has_time)
+static inline bool loop_fairness_goes_on(struct loop_fairness *turn, uint64_t *its_round,
+                                         bool has_time)
 {
     if (*its_round == turn->round)
         return false;

@@ -11,14 +11,14 @@ enum { CROWD = 10, TURNS = 1000 };
 /* Each turn has room for `room` of them, who are asked in the same order each time. */
 static void check(unsigned room)
 {
-    struct fair_turn turn = { 0 };
+    struct loop_fairness turn = { 0 };
     uint64_t rounds[CROWD] = { 0 };
     unsigned served[CROWD] = { 0 };
     for (uint64_t number = 1; number <= TURNS; number++) {
         unsigned left = room;
-        fair_turn_begins(&turn, number);
+        loop_fairness_begins(&turn, number);
         for (unsigned i = 0; i < CROWD; i++) {
-            bool goes = fair_turn_goes_on(&turn, &rounds[i], left > 0);
+            bool goes = loop_fairness_goes_on(&turn, &rounds[i], left > 0);
             left -= goes;
             served[i] += goes;
         }
@@ -37,11 +37,11 @@ TEST(nobody_goes_before_others_for_long)
 
 TEST(one_who_is_alone_never_waits)
 {
-    struct fair_turn turn = { 0 };
+    struct loop_fairness turn = { 0 };
     uint64_t its_round = 0;
     for (uint64_t number = 1; number < 10; number++) {
-        fair_turn_begins(&turn, number);
-        expect(fair_turn_goes_on(&turn, &its_round, true), "turn %d", (int) number);
+        loop_fairness_begins(&turn, number);
+        expect(loop_fairness_goes_on(&turn, &its_round, true), "turn %d", (int) number);
     }
 }
 

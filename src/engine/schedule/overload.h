@@ -11,16 +11,16 @@
 #include <stdint.h>
 
 /* As a client that was told Retry-After: 1 is back by then: if it finds room, it is over. */
-enum { CROWD_LASTS_MS = 2000 };
+enum { OVERLOAD_LASTS_MS = 2000 };
 
-struct crowd {
+struct overload {
     int64_t until_ms; /* 0: there never was one */
 };
 
-void crowd_refused(struct crowd *crowd, int64_t at_ms);
-bool crowd_is_there(const struct crowd *crowd, int64_t at_ms);
+void overload_refused(struct overload *overload, int64_t at_ms);
+bool overload_is_there(const struct overload *overload, int64_t at_ms);
 
 /* How many runs each of `keys` that wait, or want to, may have waiting while `served` are served:
  * an equal share of half as many, and one at least, so that whoever floods takes no place from
  * anybody else. Up to `busy` together are no crowd, whoever asks again at once: so it ends. */
-uint32_t crowd_share(uint32_t served, uint32_t busy, uint32_t keys);
+uint32_t overload_share(uint32_t served, uint32_t busy, uint32_t keys);

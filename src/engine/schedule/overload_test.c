@@ -5,13 +5,15 @@
 
 TEST(it_lasts_as_long_as_somebody_is_refused)
 {
-    struct crowd crowd = { 0 };
-    expect(!crowd_is_there(&crowd, 0) && !crowd_is_there(&crowd, 5000), "there was none");
-    crowd_refused(&crowd, 5000);
-    expect(crowd_is_there(&crowd, 5000 + CROWD_LASTS_MS - 1), "it has gone early");
-    crowd_refused(&crowd, 6000);
-    expect(crowd_is_there(&crowd, 5000 + CROWD_LASTS_MS), "the second refusal was forgotten");
-    expect(!crowd_is_there(&crowd, 6000 + CROWD_LASTS_MS), "it does not go");
+    struct overload overload = { 0 };
+    expect(!overload_is_there(&overload, 0) && !overload_is_there(&overload, 5000),
+           "there was none");
+    overload_refused(&overload, 5000);
+    expect(overload_is_there(&overload, 5000 + OVERLOAD_LASTS_MS - 1), "it has gone early");
+    overload_refused(&overload, 6000);
+    expect(overload_is_there(&overload, 5000 + OVERLOAD_LASTS_MS),
+           "the second refusal was forgotten");
+    expect(!overload_is_there(&overload, 6000 + OVERLOAD_LASTS_MS), "it does not go");
 }
 
 TEST(half_as_many_wait_as_are_served_and_each_key_may_have_one)
@@ -26,9 +28,9 @@ TEST(half_as_many_wait_as_are_served_and_each_key_may_have_one)
         { 7, 8, 1, 3 },  { 0, 8, 2, 4 },
     };
     for_each(fact, facts)
-        expect(crowd_share(fact->served, fact->busy, fact->keys) == fact->share,
+        expect(overload_share(fact->served, fact->busy, fact->keys) == fact->share,
                "%u served, %u keys: %u", fact->served, fact->keys,
-               crowd_share(fact->served, fact->busy, fact->keys));
+               overload_share(fact->served, fact->busy, fact->keys));
 }
 
 TESTS(CASE(it_lasts_as_long_as_somebody_is_refused),

@@ -13,13 +13,13 @@ static void begin_day(struct rate *rate, int64_t wall_s)
 
 static void fill(struct rate *rate, const struct rate_quota *quota, int64_t now_ms)
 {
-    double most = quota->runs_per_minute;
+    double max = quota->runs_per_minute;
     if (rate->filled_ms == 0)
-        rate->runs = most;
+        rate->runs = max;
     else
-        rate->runs += (double) (now_ms - rate->filled_ms) * most / MINUTE_MS;
-    if (rate->runs > most)
-        rate->runs = most;
+        rate->runs += (double) (now_ms - rate->filled_ms) * max / MINUTE_MS;
+    if (rate->runs > max)
+        rate->runs = max;
     rate->filled_ms = now_ms;
 }
 

@@ -20,11 +20,11 @@ enum { PIPE_BYTES = 1 << 20, SOCKET_BYTES = 2 << 20 };
 struct branching {
     struct session *session; /* that begins */
     struct kept_context kept;
-    struct copy *copy; /* of the parent's context, while it is made */
-    bool is_fixed;     /* its moment is; the rest is on its way */
+    struct capture *copy; /* of the parent's context, while it is made */
+    bool is_fixed;        /* its moment is; the rest is on its way */
     bool is_filled;
-    struct fill fill;
-    struct pouring pouring; /* of a mark */
+    struct restore fill;
+    struct stream_copy stream_copy; /* of a checkpoint */
 };
 
 /* --- what it is to be ---------------------------------------------------------------------------
@@ -36,7 +36,7 @@ static int check_stays(const struct session *session, error *err)
     bool is_too_old = session->age_ends.at_ms != 0 && deadline_has_passed(session->age_ends);
     if (session_check_running(session, err) < 0)
         return -1;
-    if (session->is_unwanted || is_too_old)
+    if (session->delete_pending || is_too_old)
         return fail(err, ERR_CONFLICT, "the session is about to end: %s",
                     is_too_old ? "its time to live is over" : "somebody deleted it");
     if (session->rollback) /* its interpreters end with it, while they are read */
@@ -44,8 +44,8 @@ static int check_stays(const struct session *session, error *err)
     return 0;
 }
 
-int branching_choose(struct session *session, const char *name, struct context **ret_context,
-                     error *err)
+int branch_choose(struct session *session, const char *name, struct context **ret_context,
+                  error *err)
 {
     struct context *chosen = NULL;
     if (check_stays(session, err) < 0)
@@ -61,47 +61,47 @@ int branching_choose(struct session *session, const char *name, struct context *
     if (!chosen)
         return fail(err, ERR_NOT_FOUND,
                     "the session has no context '%.40s'; leave it out for that of python", name);
-    if (context_warm(chosen, err) < 0 || copy_check(chosen, err) < 0)
+    if (context_warm(chosen, err) < 0 || capture_check(chosen, err) < 0)
         return -1;
     *ret_context = chosen;
     return 0;
 }
 
 /* The parent's request, with what is wished otherwise. */
-static int request_of(const struct session *parent, struct json_object *wishes,
+static int request_of(const struct session *parent, struct json_object *overrides,
                       struct session_request *ret_request, error *err)
 {
     struct json_object *json = NULL;
     if (json_object_deep_copy(parent->request.place->json, &json, NULL) < 0)
         return fail(err, ERR_SYSTEM, "no memory for a session");
     (void) json_object_object_add(json, "policy",
-                                  json_object_new_string(parent->spec.policy->name));
+                                  json_object_new_string(parent->plan.policy->name));
     if (parent->metadata)
         (void) json_object_object_add(json, "metadata", json_object_get(parent->metadata));
     (void) json_object_object_add(json, "idle_seconds",
                                   json_object_new_double((double) parent->idle_ms / 1000));
-    json_object_object_foreach(wishes, name, value)(void)
+    json_object_object_foreach(overrides, name, value)(void)
         json_object_object_add(json, name, json_object_get(value));
     return session_request_read(json, true, ret_request, err);
 }
 
 int session_branch(const struct session_source *source, struct account *asker,
-                   struct json_object *wishes, struct session **ret_session, error *err)
+                   struct json_object *overrides, struct session **ret_session, error *err)
 {
     struct session_request request;
     struct session_request checked;
-    if (session_request_read(json_object_get(wishes), false, &checked, err) < 0)
+    if (session_request_read(json_object_get(overrides), false, &checked, err) < 0)
         return -1;
     session_request_done(&checked);
-    if (request_of(source->session, wishes, &request, err) < 0)
+    if (request_of(source->session, overrides, &request, err) < 0)
         return -1;
     request.place->account = asker;
     request.id = source->id;
     return session_create(source->session->sessions, &request, source, ret_session, err);
 }
 
-void branching_note_others(const struct session *session, const struct context *chosen,
-                           struct bytes *texts)
+void branch_note_others(const struct session *session, const struct context *chosen,
+                        struct bytes *texts)
 {
     for (const struct context *context = session->contexts; context; context = context->next)
         if (context != chosen && context->state != CONTEXT_COLD)
@@ -111,36 +111,39 @@ void branching_note_others(const struct session *session, const struct context *
 /* An image holds addresses of the template's files: they must be the same ones. */
 static int check_template(const struct session *session, const char *digest, error *err)
 {
-    if (strcmp(session->spec.template->digest, digest) == 0)
+    if (strcmp(session->plan.template->digest, digest) == 0)
         return 0;
     return fail(err, ERR_CONFLICT,
                 "template %s has been built again since the session began; a branch needs the old "
                 "one",
-                session->spec.template->name);
+                session->plan.template->name);
 }
 
 static int take_source(struct branching *branching, const struct session_source *source, error *err)
 {
     struct session *session = branching->session;
     const struct session *parent = source->session;
-    struct mark *mark = source->mark;
+    struct session_checkpoint *checkpoint = source->checkpoint;
     (void) snprintf(session->parent, sizeof session->parent, "%s", parent->id);
-    if (check_template(session, mark ? mark->template : parent->spec.template->digest, err) < 0)
+    if (check_template(session, checkpoint ? checkpoint->template : parent->plan.template->digest,
+                       err) < 0)
         return -1;
-    int kept = mark ? kept_context_copy(&branching->kept, &mark->kept, err)
-                    : kept_context_take(&branching->kept, source->context, err);
+    int kept = checkpoint ? kept_context_copy(&branching->kept, &checkpoint->kept, err)
+                          : kept_context_take(&branching->kept, source->context, err);
     if (kept < 0)
         return -1;
     (void) snprintf(session->parent_context, sizeof session->parent_context, "%s",
                     branching->kept.id);
-    session->last_context = mark ? mark->last_context : parent->last_context;
-    if (mark) {
-        (void) snprintf(session->parent_mark, sizeof session->parent_mark, "%s", mark->id);
-        bytes_add(&session->not_carried, mark->not_carried.data, mark->not_carried.size);
-        branching->pouring.mark = mark;
-        mark_hold(mark);
+    session->last_context = checkpoint ? checkpoint->last_context : parent->last_context;
+    if (checkpoint) {
+        (void) snprintf(session->parent_checkpoint, sizeof session->parent_checkpoint, "%s",
+                        checkpoint->id);
+        bytes_add(&session->not_carried, checkpoint->not_carried.data,
+                  checkpoint->not_carried.size);
+        branching->stream_copy.checkpoint = checkpoint;
+        checkpoint_retain(checkpoint);
     } else {
-        branching_note_others(parent, source->context, &session->not_carried);
+        branch_note_others(parent, source->context, &session->not_carried);
         if (source->processes > 0)
             bytes_print(&session->not_carried, "%u %s%c", source->processes,
                         source->processes == 1 ? "process" : "processes", 0);
@@ -148,7 +151,7 @@ static int take_source(struct branching *branching, const struct session_source 
     return 0;
 }
 
-int branching_new(struct session *session, const struct session_source *source, error *err)
+int branch_new(struct session *session, const struct session_source *source, error *err)
 {
     struct branching *branching = calloc(1, sizeof *branching);
     if (!branching)
@@ -157,7 +160,7 @@ int branching_new(struct session *session, const struct session_source *source, 
     session->branching = branching;
     if (take_source(branching, source, err) == 0)
         return 0;
-    branching_free(session);
+    branch_free(session);
     return -1;
 }
 
@@ -171,7 +174,7 @@ static void give_up(struct branching *branching, const error *cause)
     session_end(branching->session, END_FAILED, &why);
 }
 
-static void note_lost(struct session *session, const struct fill *fill)
+static void note_lost(struct session *session, const struct restore *fill)
 {
     if (fill->threads > 0)
         bytes_print(&session->not_carried, "%u %s%c", fill->threads,
@@ -201,14 +204,14 @@ static void stand_if_done(struct branching *branching)
     if (!branching->is_fixed || !branching->is_filled)
         return;
     note_lost(session, &branching->fill);
-    branching_free(session);
+    branch_free(session);
     pool_wake(session->sessions->pool);
     session_filled(session);
 }
 
-void branching_note_files(const struct copy *copy, struct bytes *texts)
+void branch_note_files(const struct capture *copy, struct bytes *texts)
 {
-    unsigned count = copy_left_out(copy);
+    unsigned count = capture_left_out(copy);
     if (count > 0)
         bytes_print(texts, "%u %s that cannot be copied%c", count, count == 1 ? "file" : "files",
                     0);
@@ -225,17 +228,18 @@ static struct session *parent_of(const struct session *session)
     return parent;
 }
 
-bool branching_is_fixed(const struct session *session)
+bool branch_is_fixed(const struct session *session)
 {
     return session->branching && session->branching->is_fixed;
 }
 
 static bool reads(const struct session *other, const struct session *session)
 {
-    return other->branching && !other->parent_mark[0] && strcmp(other->parent, session->id) == 0;
+    return other->branching && !other->parent_checkpoint[0] &&
+           strcmp(other->parent, session->id) == 0;
 }
 
-bool branching_is_source(const struct session *session)
+bool branch_is_source(const struct session *session)
 {
     for (const struct session *other = session->sessions->newest; other; other = other->older)
         if (reads(other, session))
@@ -243,10 +247,10 @@ bool branching_is_source(const struct session *session)
     return false;
 }
 
-bool branching_lends(const struct session *session)
+bool branch_lends(const struct session *session)
 {
     for (const struct session *other = session->sessions->newest; other; other = other->older)
-        if (reads(other, session) && branching_is_fixed(other))
+        if (reads(other, session) && branch_is_fixed(other))
             return true;
     return false;
 }
@@ -254,7 +258,7 @@ bool branching_lends(const struct session *session)
 static void on_copied(void *user, const error *why)
 {
     struct branching *branching = user;
-    branching_note_files(branching->copy, &branching->session->not_carried);
+    branch_note_files(branching->copy, &branching->session->not_carried);
     branching->copy = NULL;
     if (why) {
         give_up(branching, why);
@@ -317,14 +321,14 @@ static int find_parent(const struct session *session, struct context **ret_conte
 }
 
 /* Takes the write ends. */
-static int begin_copy(struct branching *branching, const struct copy_pipes *pipes, error *err)
+static int begin_copy(struct branching *branching, const struct capture_pipes *pipes, error *err)
 {
-    struct copy_pipes unused = *pipes;
-    struct mark *mark = branching->pouring.mark;
-    struct copy_order order = { .pipes = *pipes, .told = on_copied, .user = branching };
-    if (mark) {
-        int poured = pouring_begin(&branching->pouring, mark, pipes, err);
-        mark_let_go(mark); /* the pouring holds it */
+    struct capture_pipes unused = *pipes;
+    struct session_checkpoint *checkpoint = branching->stream_copy.checkpoint;
+    struct capture_order order = { .pipes = *pipes, .told = on_copied, .user = branching };
+    if (checkpoint) {
+        int poured = stream_copy_begin(&branching->stream_copy, checkpoint, pipes, err);
+        checkpoint_release(checkpoint); /* the pouring holds it */
         return poured;
     }
     if (find_parent(branching->session, &order.context, err) < 0) {
@@ -332,16 +336,16 @@ static int begin_copy(struct branching *branching, const struct copy_pipes *pipe
         close_fd(&unused.files);
         return -1;
     }
-    return copy_begin(&order, &branching->copy, err);
+    return capture_begin(&order, &branching->copy, err);
 }
 
-void branching_leased(struct session *session)
+void branch_leased(struct session *session)
 {
     struct branching *branching = session->branching;
     error why;
     auto_fd image = -1;
     auto_fd files = -1;
-    struct copy_pipes pipes = { -1, -1 };
+    struct capture_pipes pipes = { -1, -1 };
     if (pipe_make(&image, &pipes.image, &why) < 0 || socket_make(&files, &pipes.files, &why) < 0) {
         close_fd(&pipes.image);
         give_up(branching, &why);
@@ -349,36 +353,36 @@ void branching_leased(struct session *session)
     }
     pool_rest(session->sessions->pool);
     branching->fill.told = on_filled;
-    branching->fill.memory = session->spec.limits.memory;
+    branching->fill.memory = session->plan.limits.memory;
     branching->fill.user = branching;
-    branching->fill.is_secret = gate_lets_out(session->spec.policy, "words", &why) < 0;
-    fill_begin(&branching->fill, session->sandbox, take_fd(&image), take_fd(&files));
+    branching->fill.is_secret = output_check_lets_out(session->plan.policy, "words", &why) < 0;
+    restore_begin(&branching->fill, session->sandbox, take_fd(&image), take_fd(&files));
     if (session->branching != branching) { /* its sandbox broke at once: it has ended */
         close_fd(&pipes.image);
         close_fd(&pipes.files);
     } else if (begin_copy(branching, &pipes, &why) < 0) {
         give_up(branching, &why);
-    } else if (branching->pouring.mark) {
+    } else if (branching->stream_copy.checkpoint) {
         be_fixed(branching); /* since it was made */
     }
 }
 
-void branching_look(struct session *session)
+void branch_look(struct session *session)
 {
     if (session->branching)
-        fill_look(&session->branching->fill);
+        restore_look(&session->branching->fill);
 }
 
-void branching_free(struct session *session)
+void branch_free(struct session *session)
 {
     struct branching *branching = session->branching;
     if (!branching)
         return;
     session->branching = NULL;
-    fill_done(&branching->fill);
-    pouring_done(&branching->pouring);
+    restore_done(&branching->fill);
+    stream_copy_done(&branching->stream_copy);
     if (branching->copy)
-        copy_abandon(branching->copy);
+        capture_abandon(branching->copy);
     kept_context_done(&branching->kept);
     free(branching);
     struct session *parent = parent_of(session);

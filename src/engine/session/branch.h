@@ -32,43 +32,43 @@ void kept_context_done(struct kept_context *kept);
 int context_adopt(struct session *session, const struct kept_context *kept, uint32_t interpreter,
                   error *err);
 
-/* What a session begins from: a context that lives, or a mark. */
+/* What a session begins from: a context that lives, or a checkpoint. */
 struct session_source {
     struct session *session;
     struct context *context;
-    struct mark *mark;
+    struct session_checkpoint *checkpoint;
     unsigned processes; /* that run there, and are not carried */
     const char *id;     /* session_request.id */
 };
 
-/* The context that a caller means; NULL: the one that is python's. As copy_check(). */
-int branching_choose(struct session *session, const char *name, struct context **ret_context,
-                     error *err);
+/* The context that a caller means; NULL: the one that is python's. As capture_check(). */
+int branch_choose(struct session *session, const char *name, struct context **ret_context,
+                  error *err);
 
 /* Begins a session from another. `wishes` may have metadata, idle_seconds and ttl_seconds, and is
- * borrowed. Gives and fails as session_create(), and as copy_check(). */
+ * borrowed. Gives and fails as session_create(), and as capture_check(). */
 int session_branch(const struct session_source *source, struct account *asker,
-                   struct json_object *wishes, struct session **ret_session, error *err);
+                   struct json_object *overrides, struct session **ret_session, error *err);
 
 /* Adds to `texts`, each ended by NUL, what lives beside this context: it is not in its copy. */
-void branching_note_others(const struct session *session, const struct context *chosen,
-                           struct bytes *texts);
-void branching_note_files(const struct copy *copy, struct bytes *texts); /* the same of files */
+void branch_note_others(const struct session *session, const struct context *chosen,
+                        struct bytes *texts);
+void branch_note_files(const struct capture *copy, struct bytes *texts); /* the same of files */
 int pipe_make(int *ret_read, int *ret_write, error *err);
 
 /* What the branch is going to be does not change any more: it is answered for, and whoever wants
  * something of it waits until its sandbox has it all. False if the session stands or has ended. */
-bool branching_is_fixed(const struct session *session);
+bool branch_is_fixed(const struct session *session);
 
-/* Is a branch of this session being made that is not of a mark? */
-bool branching_is_source(const struct session *session);
+/* Is a branch of this session being made that is not of a checkpoint? */
+bool branch_is_source(const struct session *session);
 
 /* Is the memory of this session still being read, for a branch that is answered for? What would
  * end it has to wait. */
-bool branching_lends(const struct session *session);
+bool branch_lends(const struct session *session);
 
 /* For sessions.c and session.c, while a session starts. */
-int branching_new(struct session *session, const struct session_source *source, error *err);
-void branching_leased(struct session *session);
-void branching_look(struct session *session);
-void branching_free(struct session *session);
+int branch_new(struct session *session, const struct session_source *source, error *err);
+void branch_leased(struct session *session);
+void branch_look(struct session *session);
+void branch_free(struct session *session);

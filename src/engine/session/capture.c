@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REASON_MOST = 4096 }; /* bytes of JSON */
+enum { REASON_MAX = 4096 }; /* bytes of JSON */
 
-struct copy {
+struct capture {
     struct context *context;
-    struct copy_pipes pipes;                    /* -1 once they were given away */
+    struct capture_pipes pipes;                 /* -1 once they were given away */
     void (*told)(void *user, const error *why); /* NULL once it was, or nobody waits */
     void *user;
     bool has_begun;
@@ -27,10 +27,10 @@ struct copy {
     struct session_operation saving;
     char reason[160]; /* why there is no image, in the interpreter's words */
     deadline ends;
-    struct copy *next;
+    struct capture *next;
 };
 
-static void tell(struct copy *copy, const error *why)
+static void tell(struct capture *copy, const error *why)
 {
     void (*told)(void *user, const error *why) = copy->told;
     copy->told = NULL;
@@ -38,10 +38,10 @@ static void tell(struct copy *copy, const error *why)
         told(copy->user, why);
 }
 
-static void drop(struct copy *copy)
+static void drop(struct capture *copy)
 {
     struct context *context = copy->context;
-    for (struct copy **at = &context->copies; *at; at = &(*at)->next)
+    for (struct capture **at = &context->copies; *at; at = &(*at)->next)
         if (*at == copy) {
             *at = copy->next;
             break;
@@ -53,7 +53,7 @@ static void drop(struct copy *copy)
 }
 
 /* The context is free for what waits there. */
-static void go_on(struct copy *copy)
+static void go_on(struct capture *copy)
 {
     struct context *context = copy->context;
     if (!copy->has_forked || !copy->is_saved)
@@ -65,19 +65,19 @@ static void go_on(struct copy *copy)
     context_proceed(context);
 }
 
-static int on_frame(void *from, const struct inside_frame *frame, const unsigned char *payload,
+static int on_frame(void *from, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
-    struct copy *copy = from;
+    struct capture *copy = from;
     error why = { 0 };
-    if (frame->kind == INSIDE_SKIPPED) {
+    if (frame->kind == AGENT_SKIPPED) {
         copy->left_out++;
         return 0;
     }
-    if (frame->kind != INSIDE_DONE)
+    if (frame->kind != AGENT_DONE)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for a copy",
                     frame->kind);
-    int saved = error_of_inside(frame, payload, &why);
+    int saved = error_of_agent(frame, payload, &why);
     session_done(copy->context->session, &copy->saving);
     copy->is_saved = true;
     if (saved < 0) {
@@ -91,7 +91,7 @@ static int on_frame(void *from, const struct inside_frame *frame, const unsigned
 /* --- the line -----------------------------------------------------------------------------------
  */
 
-int copy_check(const struct context *context, error *err)
+int capture_check(const struct context *context, error *err)
 {
     if (context->kind->driver)
         return fail(err, ERR_BAD_REQUEST,
@@ -112,12 +112,12 @@ int copy_check(const struct context *context, error *err)
     return 0;
 }
 
-int copy_begin(const struct copy_order *order, struct copy **ret_copy, error *err)
+int capture_begin(const struct capture_order *order, struct capture **ret_copy, error *err)
 {
     struct context *context = order->context;
-    struct copy *copy = calloc(1, sizeof *copy);
-    if (!copy || copy_check(context, err) < 0) {
-        struct copy_pipes unused = order->pipes;
+    struct capture *copy = calloc(1, sizeof *copy);
+    if (!copy || capture_check(context, err) < 0) {
+        struct capture_pipes unused = order->pipes;
         close_fd(&unused.image);
         close_fd(&unused.files);
         if (!copy)
@@ -125,10 +125,10 @@ int copy_begin(const struct copy_order *order, struct copy **ret_copy, error *er
         free(copy);
         return -1;
     }
-    *copy = (struct copy){
+    *copy = (struct capture){
         .context = context, .pipes = order->pipes, .told = order->told, .user = order->user
     };
-    struct copy **end = &context->copies;
+    struct capture **end = &context->copies;
     while (*end)
         end = &(*end)->next;
     *end = copy;
@@ -140,7 +140,7 @@ int copy_begin(const struct copy_order *order, struct copy **ret_copy, error *er
 
 void copies_proceed(struct context *context)
 {
-    struct copy *copy = context->copies;
+    struct capture *copy = context->copies;
     struct session *session = context->session;
     error why;
     if (copy->has_begun)
@@ -155,23 +155,23 @@ void copies_proceed(struct context *context)
     copy->has_begun = true;
     copy->ends = deadline_in(COPY_MS);
     context->state = CONTEXT_BUSY;
-    session_send_with(session, &context->process, INSIDE_IMAGE, take_fd(&copy->pipes.image));
-    session_send_with(session, &copy->saving, INSIDE_SAVE, take_fd(&copy->pipes.files));
+    session_send_with(session, &context->process, AGENT_IMAGE, take_fd(&copy->pipes.image));
+    session_send_with(session, &copy->saving, AGENT_SAVE, take_fd(&copy->pipes.files));
     session_flush(session);
 }
 
-unsigned copy_left_out(const struct copy *copy)
+unsigned capture_left_out(const struct capture *copy)
 {
     return copy->left_out;
 }
 
-void copy_abandon(struct copy *copy)
+void capture_abandon(struct capture *copy)
 {
     copy->told = NULL;
     if (!copy->has_begun)
         drop(copy);
     else if (!copy->is_saved) {
-        session_send(copy->context->session, &copy->saving, INSIDE_CANCEL, NULL, 0);
+        session_send(copy->context->session, &copy->saving, AGENT_CANCEL, NULL, 0);
         session_flush(copy->context->session);
     }
 }
@@ -181,16 +181,16 @@ void copy_abandon(struct copy *copy)
 
 /* What JSON reads is UTF-8, and answers are written as JSON again. One is read: code that plays our
  * interpreter may send them as fast as it can. */
-static void hear_reason(struct copy *copy, const unsigned char *payload, size_t size)
+static void hear_reason(struct capture *copy, const unsigned char *payload, size_t size)
 {
     struct json_object *json = NULL;
     struct json_object *value = NULL;
-    const size_t head = sizeof(struct inside_result);
+    const size_t head = sizeof(struct agent_result);
     error err;
-    if (copy->has_reason || size <= head || size - head > REASON_MOST)
+    if (copy->has_reason || size <= head || size - head > REASON_MAX)
         return;
     copy->has_reason = true;
-    if (gate_lets_out(copy->context->session->spec.policy, "words", &err) < 0)
+    if (output_check_lets_out(copy->context->session->plan.policy, "words", &err) < 0)
         return;
     if (json_read((const char *) payload + head, size - head, &json, &err) == 0 &&
         json_object_object_get_ex(json, "value", &value) &&
@@ -203,7 +203,7 @@ static void hear_reason(struct copy *copy, const unsigned char *payload, size_t 
     json_object_put(json);
 }
 
-static int fault_of(const struct copy *copy, int os, error *err)
+static int fault_of(const struct capture *copy, int os, error *err)
 {
     if (os == ENOTSUP)
         return fail(err, ERR_CONFLICT, "%s",
@@ -212,23 +212,22 @@ static int fault_of(const struct copy *copy, int os, error *err)
                 strerror(os)); /* NOLINT(concurrency-mt-unsafe) */
 }
 
-bool copies_hear(struct context *context, const struct inside_frame *frame,
+bool copies_hear(struct context *context, const struct agent_frame *frame,
                  const unsigned char *payload)
 {
-    struct copy *copy = context->copies;
-    struct inside_executed executed = { 0 };
+    struct capture *copy = context->copies;
+    struct agent_executed executed = { 0 };
     error why = { 0 };
     if (!copy || !copy->has_begun || copy->has_forked ||
-        (frame->kind != INSIDE_EXECUTED && frame->kind != INSIDE_DONE &&
-         frame->kind != INSIDE_RESULT))
+        (frame->kind != AGENT_EXECUTED && frame->kind != AGENT_DONE && frame->kind != AGENT_RESULT))
         return false;
-    if (frame->kind == INSIDE_RESULT) {
+    if (frame->kind == AGENT_RESULT) {
         hear_reason(copy, payload, frame->size);
         return true;
     }
-    if (frame->kind == INSIDE_DONE && error_of_inside(frame, payload, &why) == 0)
+    if (frame->kind == AGENT_DONE && error_of_agent(frame, payload, &why) == 0)
         return true; /* of a signal */
-    if (frame->kind == INSIDE_EXECUTED)
+    if (frame->kind == AGENT_EXECUTED)
         memcpy(&executed, payload, sizeof executed);
     if (executed.exit_code != 0)
         (void) fault_of(copy, executed.exit_code, &why);
@@ -236,7 +235,7 @@ bool copies_hear(struct context *context, const struct inside_frame *frame,
     if (why.code != ERR_NONE) {
         (void) under(&why, "the interpreter could not be copied");
         tell(copy, &why);
-        copy_abandon(copy);
+        capture_abandon(copy);
     }
     go_on(copy);
     return true;
@@ -245,11 +244,11 @@ bool copies_hear(struct context *context, const struct inside_frame *frame,
 void copies_end(struct context *context, const error *why)
 {
     while (context->copies) {
-        struct copy *copy = context->copies;
+        struct capture *copy = context->copies;
         context->copies = copy->next;
         tell(copy, why);
         if (copy->has_begun && !copy->is_saved) {
-            session_send(context->session, &copy->saving, INSIDE_CANCEL, NULL, 0);
+            session_send(context->session, &copy->saving, AGENT_CANCEL, NULL, 0);
             session_flush(context->session);
         }
         drop(copy);
@@ -259,14 +258,14 @@ void copies_end(struct context *context, const error *why)
 /* An interpreter that does not fork hangs as one does whose cell heeds no interrupt. */
 void copies_look(struct context *context)
 {
-    struct copy *copy = context->copies;
+    struct capture *copy = context->copies;
     error why;
     if (!copy || !copy->has_begun || !deadline_has_passed(copy->ends))
         return;
     (void) fail(&why, ERR_TIMEOUT, "the context and its files were not copied in %d s",
                 COPY_MS / 1000);
     tell(copy, &why);
-    copy_abandon(copy);
+    capture_abandon(copy);
     if (copy->has_forked || context->is_ending)
         return;
     context->end = "it did not give its image, and was killed";

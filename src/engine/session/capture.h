@@ -11,15 +11,15 @@
 #include "base/error.h"
 
 struct context;
-struct copy;
+struct capture;
 
-struct copy_pipes {
+struct capture_pipes {
     int image, files;
 };
 
-struct copy_order {
+struct capture_order {
     struct context *context;
-    struct copy_pipes pipes; /* write ends, which are taken, also when it fails */
+    struct capture_pipes pipes; /* write ends, which are taken, also when it fails */
     /* Told once, unless it was abandoned. *why NULL: the context runs on; the rest of the image is
      * on its way. Else no more comes. */
     void (*told)(void *user, const error *why);
@@ -31,12 +31,12 @@ enum { COPY_MS = 10000 };
 /* Waits for its turn behind other copies, and for no cell.
  * Fails  ERR_CONFLICT     a cell runs or waits there, or it begins or ends
  *        ERR_BAD_REQUEST  its language has no images */
-int copy_check(const struct context *context, error *err);
-int copy_begin(const struct copy_order *order, struct copy **ret_copy, error *err);
+int capture_check(const struct context *context, error *err);
+int capture_begin(const struct capture_order *order, struct capture **ret_copy, error *err);
 
 /* While it is told: how many files of the session are not in it (FIFOs, sockets, what lies too deep
  * or could not be read). */
-unsigned copy_left_out(const struct copy *copy);
+unsigned capture_left_out(const struct capture *copy);
 
 /* Nobody waits for it any more. */
-void copy_abandon(struct copy *copy);
+void capture_abandon(struct capture *copy);

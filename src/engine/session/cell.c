@@ -15,7 +15,7 @@ enum {
     DIE_MS = 5000,   /* for a killed interpreter to be gone */
     EARLY_MS = 100,  /* so soon after its beginning a cell may not have listened yet */
     REPEAT_MS = 250, /* when it is interrupted once more for that */
-    FRAME_CODE_MOST = INSIDE_PAYLOAD_MOST - 1024,
+    FRAME_CODE_MAX = AGENT_PAYLOAD_MAX - 1024,
     EXIT_NOT_WRITTEN = 126,
     CPU_LOOK_MS = 100, /* how often the processor time is looked at */
 };
@@ -82,20 +82,20 @@ static void read_counters(struct run *run, struct session *session)
 void cell_conclude(struct run *run)
 {
     (void) uv_timer_stop(&run->timer);
-    if (run->started_us != 0 && gate_is_due(run)) {
+    if (run->started_us != 0 && output_check_is_due(run)) {
         run->state = RUN_GATING;
         run->state_ends = (deadline){ 0 };
         runs_leave(run);
-        gate_begin(run, cell_conclude);
+        output_check_begin(run, cell_conclude);
         return;
     }
-    if (settling_is_due(run)) {
-        gate_close(run);
+    if (finalize_is_due(run)) {
+        output_check_close(run);
         run->state = RUN_GATING;
         run->state_ends = (deadline){ 0 };
         if (!run->has_left)
             runs_leave(run);
-        settling_begin(run, cell_conclude);
+        finalize_begin(run, cell_conclude);
         return;
     }
     run_conclude(run);
@@ -124,7 +124,7 @@ static void finish(struct run *run)
     session_done(session, &context->file);
     run->state_ends = (deadline){ 0 };
     run->cpu_look = (deadline){ 0 };
-    if (!had_begun || session_way_ends(session, run))
+    if (!had_begun || session_route_ends(session, run))
         cell_conclude(run);
     else if (run->state == RUN_COLLECTING)
         set_timer(run);
@@ -133,8 +133,8 @@ static void finish(struct run *run)
 /* Says as an error of the code what has become of its context, if the code itself said nothing. */
 static void write_failure(struct run *run, const char *name, const char *value)
 {
-    if (run->harvest.failure.size == 0)
-        result_write_error(name, value, &run->harvest.failure);
+    if (run->collector.failure.size == 0)
+        result_write_error(name, value, &run->collector.failure);
 }
 
 void cell_lost_session(struct run *run, const error *why)
@@ -154,13 +154,13 @@ void cell_lost_session(struct run *run, const error *why)
 
 /* Its receipt may be written when its session is long forgotten: after its output was compared, or
  * the disk or the log was waited for. */
-static int keep_way(struct run_spec *spec, const struct network_policy *narrowed, error *err)
+static int keep_way(struct run_spec *plan, const struct network_policy *narrowed, error *err)
 {
-    spec->narrowed = malloc(sizeof *spec->narrowed);
-    if (!spec->narrowed)
+    plan->narrowed = malloc(sizeof *plan->narrowed);
+    if (!plan->narrowed)
         return fail(err, ERR_SYSTEM, "no memory for a cell");
-    *spec->narrowed = *narrowed;
-    spec->way = spec->narrowed;
+    *plan->narrowed = *narrowed;
+    plan->route = plan->narrowed;
     return 0;
 }
 
@@ -170,22 +170,22 @@ static int grant(struct run *run, const struct session *session, const struct ru
     static const enum limit_id of_cells[] = { LIMIT_wall, LIMIT_cpu, LIMIT_output };
     struct limits granted;
     uint64_t may = 0;
-    run->spec = (struct run_spec){ .policy = session->spec.policy,
-                                   .network = session->spec.network,
-                                   .way = session->spec.way,
-                                   .template_index = session->spec.template_index,
-                                   .template = session->spec.template,
-                                   .limits = session->spec.limits,
-                                   .set = session->spec.set };
-    if (policy_narrow(session->spec.policy, &given->limits, &granted, err) < 0)
+    run->plan = (struct run_spec){ .policy = session->plan.policy,
+                                   .network = session->plan.network,
+                                   .route = session->plan.route,
+                                   .template_index = session->plan.template_index,
+                                   .template = session->plan.template,
+                                   .limits = session->plan.limits,
+                                   .set = session->plan.set };
+    if (policy_narrow(session->plan.policy, &given->limits, &granted, err) < 0)
         return -1;
-    if (session->spec.narrowed && keep_way(&run->spec, session->spec.narrowed, err) < 0)
+    if (session->plan.narrowed && keep_way(&run->plan, session->plan.narrowed, err) < 0)
         return -1;
     for (unsigned i = 0; i < sizeof of_cells / sizeof *of_cells; i++) {
         uint64_t bit = UINT64_C(1) << of_cells[i];
         may |= bit;
         if (given->limits.given & bit)
-            (void) limit_set(&run->spec.limits, of_cells[i], limit_get(&granted, of_cells[i]), err);
+            (void) limit_set(&run->plan.limits, of_cells[i], limit_get(&granted, of_cells[i]), err);
     }
     if (given->limits.given & ~may)
         return fail(err, ERR_LIMIT,
@@ -215,10 +215,10 @@ int cell_new(struct context *context, struct context_request *request, struct ru
     (void) snprintf(cell->context_id, sizeof cell->context_id, "%s", context->id);
     run->cell = cell;
     run->account = session->account;
-    run->spec.language = context->language;
+    run->plan.language = context->language;
     if (cell->request.given->run)
         (void) snprintf(run->id, sizeof run->id, "%s", cell->request.given->run);
-    if (gate_prepare(run, cell->request.given, err) < 0 ||
+    if (output_check_prepare(run, cell->request.given, err) < 0 ||
         run_note(run, cell->request.given, err) < 0 ||
         (!check_is_wanted(run) && run_ask(run, cell->request.given, err) < 0)) {
         run_free(run); /* with its cell */
@@ -226,8 +226,8 @@ int cell_new(struct context *context, struct context_request *request, struct ru
     }
     run->walls = session->walls;
     run->degraded = session->degraded;
-    harvest_init(&run->harvest, &run->spec.limits, run->spec.policy->name, run->runs->blobs);
-    run->harvest.owner = gate_owner(run);
+    collector_init(&run->collector, &run->plan.limits, run->plan.policy->name, run->runs->blobs);
+    run->collector.owner = output_check_owner(run);
     run->has_harvest = true;
     runs_list(run->runs, run);
     *ret_run = run;
@@ -248,10 +248,10 @@ static void send_execute(struct run *run, const char *path)
     const struct run_request *given = run->cell->request.given;
     bool is_driver = context->kind->driver != NULL;
     bool is_fresh = context->is_fresh && !is_driver; /* a driver was told when it started */
-    struct inside_execute execute = { .mode = INSIDE_MODE_CELL,
-                                      .arguments = path ? 1 : 0,
-                                      .variables = is_fresh ? context->variables.count : 0,
-                                      .code_size = path ? 0 : (uint32_t) given->code.text_size };
+    struct agent_execute execute = { .mode = AGENT_MODE_CELL,
+                                     .arguments = path ? 1 : 0,
+                                     .variables = is_fresh ? context->variables.count : 0,
+                                     .code_size = path ? 0 : (uint32_t) given->code.text_size };
     const char *texts[] = { is_fresh ? context->folder : "", is_driver && path ? path : "", path };
     auto_bytes payload = { 0 };
     bytes_add(&payload, &execute, sizeof execute);
@@ -263,20 +263,20 @@ static void send_execute(struct run *run, const char *path)
         bytes_add(&payload, given->code.text, given->code.text_size);
     struct iovec part = { payload.data, payload.size };
     if (is_fresh)
-        session_send(context->session, &context->process, INSIDE_END, NULL, 0);
-    session_send(context->session, &context->process, INSIDE_EXECUTE, &part, 1);
+        session_send(context->session, &context->process, AGENT_END, NULL, 0);
+    session_send(context->session, &context->process, AGENT_EXECUTE, &part, 1);
     session_flush(context->session);
     context->is_fresh = false;
     context_request_done(&run->cell->request);
 }
 
-static int on_file(void *from, const struct inside_frame *frame, const unsigned char *payload,
+static int on_file(void *from, const struct agent_frame *frame, const unsigned char *payload,
                    error *err)
 {
     struct run *run = from;
     struct context *context = run->cell->context;
-    struct inside_done done;
-    if (frame->kind != INSIDE_DONE)
+    struct agent_done done;
+    if (frame->kind != AGENT_DONE)
         return fail(err, ERR_PROTOCOL, "glovebox-init answered a file with a frame of kind %u",
                     frame->kind);
     session_done(context->session, &context->file);
@@ -291,8 +291,8 @@ static int on_file(void *from, const struct inside_frame *frame, const unsigned 
     (void) fail(&why, ERR_SYSTEM, "the code of the cell could not be written: %.*s",
                 (int) (frame->size - sizeof done), (const char *) payload + sizeof done);
     write_failure(run, "NotStarted", why.text);
-    run->harvest.has_exited = true;
-    run->harvest.exited.exit_code = EXIT_NOT_WRITTEN;
+    run->collector.has_exited = true;
+    run->collector.exited.exit_code = EXIT_NOT_WRITTEN;
     run->evidence.hits[LIMIT_disk] += done.os == ENOSPC || done.os == EDQUOT;
     run->ended_us = now_us();
     finish(run);
@@ -303,29 +303,29 @@ static int on_file(void *from, const struct inside_frame *frame, const unsigned 
 /* What does not fit into the frame, and what a driver runs, is a file before it is run. */
 static int send_file(struct run *run, error *err)
 {
-    static unsigned char piece[INSIDE_PAYLOAD_MOST / 3 * 3];
+    static unsigned char piece[AGENT_PAYLOAD_MAX / 3 * 3];
     struct context *context = run->cell->context;
-    const struct content *code = &run->cell->request.given->code;
-    struct inside_put put = { .size = code->size,
-                              .mtime_ns = wall_clock_ms() * 1000000,
-                              .mode = 0644,
-                              .flags = INSIDE_PUT_SYSTEM };
+    const struct payload *code = &run->cell->request.given->code;
+    struct agent_put put = { .size = code->size,
+                             .mtime_ns = wall_clock_ms() * 1000000,
+                             .mode = 0644,
+                             .flags = AGENT_PUT_SYSTEM };
     char path[CONTEXT_ID_SIZE + 32];
     path_of_code(context, path, sizeof path);
     context->file = (struct session_operation){ .context = run, .frame = on_file };
     if (session_begin(context->session, &context->file, err) < 0)
         return -1;
     struct iovec parts[2] = { { &put, sizeof put }, { path + 1, strlen(path + 1) } };
-    session_send(context->session, &context->file, INSIDE_PUT, parts, 2);
+    session_send(context->session, &context->file, AGENT_PUT, parts, 2);
     for (uint64_t at = 0; at < code->size;) {
-        size_t size = content_read(code, at, piece, sizeof piece);
+        size_t size = payload_read(code, at, piece, sizeof piece);
         struct iovec part = { piece, size };
         if (size == 0)
             break;
-        session_send(context->session, &context->file, INSIDE_DATA, &part, 1);
+        session_send(context->session, &context->file, AGENT_DATA, &part, 1);
         at += size;
     }
-    session_send(context->session, &context->file, INSIDE_END, NULL, 0);
+    session_send(context->session, &context->file, AGENT_END, NULL, 0);
     session_flush(context->session);
     return 0;
 }
@@ -339,26 +339,26 @@ void cell_begin(struct run *run)
     cell->is_first = context->is_fresh;
     run->state = RUN_RUNNING;
     run->leased_us = run->started_us = now_us();
-    run->harvest.phase = HARVEST_RUNNING;
-    run->harvest.running = ID_INTERPRETER;
-    run->harvest.has_started = true;
+    run->collector.phase = COLLECTOR_RUNNING;
+    run->collector.running = ID_INTERPRETER;
+    run->collector.has_started = true;
     run->counters_before.cpu_us = counters_cpu_us(sandbox_groups(session->sandbox));
-    run->wall_ends = deadline_in((int64_t) run->spec.limits.wall + 1);
+    run->wall_ends = deadline_in((int64_t) run->plan.limits.wall + 1);
     run->cpu_look = deadline_in(CPU_LOOK_MS);
     session_hold(session);
-    session_way_begins(session, run);
+    session_route_begins(session, run);
     if (context->between.size > 0)
-        output_add(&run->harvest.output[0], context->between.data, context->between.size);
+        output_add(&run->collector.output[0], context->between.data, context->between.size);
     bytes_done(&context->between);
     error err;
     if (session_has_way(session) && run_tell_began(run, &err) < 0) {
         cell_lost_session(run, &err);
         return;
     }
-    const struct content *code = &cell->request.given->code;
+    const struct payload *code = &cell->request.given->code;
     bool fits =
         !context->kind->driver &&
-        code->text_size + context->variables.text.size + strlen(context->folder) < FRAME_CODE_MOST;
+        code->text_size + context->variables.text.size + strlen(context->folder) < FRAME_CODE_MAX;
     if (fits) {
         send_execute(run, NULL);
     } else if (send_file(run, &err) < 0) {
@@ -374,9 +374,9 @@ void cell_begin(struct run *run)
 
 static void signal_context(struct context *context, uint32_t number)
 {
-    struct inside_signal order = { .number = number, .whole_group = 1 };
+    struct agent_signal order = { .number = number, .whole_group = 1 };
     struct iovec part = { &order, sizeof order };
-    session_send(context->session, &context->process, INSIDE_SIGNAL, &part, 1);
+    session_send(context->session, &context->process, AGENT_SIGNAL, &part, 1);
     session_flush(context->session);
 }
 
@@ -422,7 +422,7 @@ void cell_refuse(struct run *run)
 void cell_cancel(struct run *run)
 {
     bool is_at_gate = run->state == RUN_GATING;
-    if ((run->state >= RUN_STOPPING && !is_at_gate) || settling_is_under_way(run))
+    if ((run->state >= RUN_STOPPING && !is_at_gate) || finalize_is_under_way(run))
         return;
     if (run->evidence.stopped_for >= LIMITS)
         run->evidence.cancelled = true;
@@ -458,7 +458,7 @@ static void look_at_cpu(struct run *run)
     const struct session *session = run->cell->context->session;
     uint64_t used_us =
         counters_cpu_us(sandbox_groups(session->sandbox)) - run->counters_before.cpu_us;
-    if (used_us >= run->spec.limits.cpu * 1000)
+    if (used_us >= run->plan.limits.cpu * 1000)
         stop_for(run, LIMIT_cpu);
     else
         run->cpu_look = deadline_in(CPU_LOOK_MS);
@@ -468,7 +468,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct run *run = timer->data;
     if (run->state == RUN_COLLECTING) {
-        session_way_is_late(run);
+        session_route_is_late(run);
         return;
     }
     if (run->state == RUN_RUNNING && deadline_has_passed(run->wall_ends)) {
@@ -510,20 +510,20 @@ static void ended(struct run *run, bool with_context)
 }
 
 /* To the harvest there is one interpreter, and it is this cell's. */
-int cell_hears(struct run *run, const struct inside_frame *frame, const unsigned char *payload,
+int cell_hears(struct run *run, const struct agent_frame *frame, const unsigned char *payload,
                error *err)
 {
-    struct inside_frame its = *frame;
+    struct agent_frame its = *frame;
     if (frame->id != 0)
         its.id = ID_INTERPRETER;
-    int event = harvest_frame(&run->harvest, &its, payload, err);
+    int event = collector_frame(&run->collector, &its, payload, err);
     if (event < 0)
         return -1;
-    if (event == HARVEST_ENDED) {
-        ended(run, frame->kind == INSIDE_EXITED);
-    } else if (event == HARVEST_PRINTED) {
-        if (output_is_flood(&run->harvest.output[0]) || output_is_flood(&run->harvest.output[1]) ||
-            harvest_is_flood(&run->harvest))
+    if (event == COLLECTOR_ENDED) {
+        ended(run, frame->kind == AGENT_EXITED);
+    } else if (event == COLLECTOR_PRINTED) {
+        if (output_is_flood(&run->collector.output[0]) ||
+            output_is_flood(&run->collector.output[1]) || collector_is_flood(&run->collector))
             stop_for(run, LIMIT_output);
         tell(run);
     }

@@ -17,111 +17,115 @@
 #include <string.h>
 #include <unistd.h>
 
-uint64_t mark_bytes(const struct mark *mark)
+uint64_t session_checkpoint_bytes(const struct session_checkpoint *checkpoint)
 {
-    return mark->image.bytes + mark->files.bytes;
+    return checkpoint->image.bytes + checkpoint->files.bytes;
 }
 
 /* --- the end ------------------------------------------------------------------------------------
  */
 
-static void forget(struct mark *mark)
+static void forget(struct session_checkpoint *checkpoint)
 {
-    kept_context_done(&mark->kept);
-    bytes_done(&mark->not_carried);
-    beside_close(mark->loop, mark->image.file);
-    beside_close(mark->loop, mark->files.file);
-    free(mark);
+    kept_context_done(&checkpoint->kept);
+    bytes_done(&checkpoint->not_carried);
+    disk_worker_close(checkpoint->loop, checkpoint->image.file);
+    disk_worker_close(checkpoint->loop, checkpoint->files.file);
+    free(checkpoint);
 }
 
-void mark_hold(struct mark *mark)
+void checkpoint_retain(struct session_checkpoint *checkpoint)
 {
-    mark->holds++;
+    checkpoint->holds++;
 }
 
-void mark_let_go(struct mark *mark)
+void checkpoint_release(struct session_checkpoint *checkpoint)
 {
-    if (--mark->holds == 0 && !mark->session)
-        forget(mark);
+    if (--checkpoint->holds == 0 && !checkpoint->session)
+        forget(checkpoint);
 }
 
-/* It is no mark of the session any more; who holds it may still read from it. */
-static void leave_session(struct mark *mark)
+/* It is no checkpoint of the session any more; who holds it may still read from it. */
+static void leave_session(struct session_checkpoint *checkpoint)
 {
-    struct session *session = mark->session;
-    for (struct mark **at = &session->marks; *at; at = &(*at)->older)
-        if (*at == mark) {
-            *at = mark->older;
+    struct session *session = checkpoint->session;
+    for (struct session_checkpoint **at = &session->checkpoints; *at; at = &(*at)->older)
+        if (*at == checkpoint) {
+            *at = checkpoint->older;
             break;
         }
-    session->mark_count--;
-    session->account->mark_count--;
-    session->account->mark_bytes -= mark_bytes(mark);
-    session->sessions->mark_count--;
-    session->sessions->mark_bytes -= mark_bytes(mark);
-    if (mark->copy)
-        copy_abandon(mark->copy);
-    pump_abandon(mark->image.pump);
-    pump_abandon(mark->files.pump);
-    mark->copy = NULL;
-    mark->image.pump = mark->files.pump = NULL;
-    mark->session = NULL;
-    mark->told = NULL;
+    session->session_checkpoint_count--;
+    session->account->session_checkpoint_count--;
+    session->account->session_checkpoint_bytes -= session_checkpoint_bytes(checkpoint);
+    session->sessions->session_checkpoint_count--;
+    session->sessions->session_checkpoint_bytes -= session_checkpoint_bytes(checkpoint);
+    if (checkpoint->copy)
+        capture_abandon(checkpoint->copy);
+    spool_abandon(checkpoint->image.spool);
+    spool_abandon(checkpoint->files.spool);
+    checkpoint->copy = NULL;
+    checkpoint->image.spool = checkpoint->files.spool = NULL;
+    checkpoint->session = NULL;
+    checkpoint->told = NULL;
 }
 
-void mark_remove(struct mark *mark)
+void session_checkpoint_remove(struct session_checkpoint *checkpoint)
 {
-    leave_session(mark);
-    if (mark->holds == 0)
-        forget(mark);
+    leave_session(checkpoint);
+    if (checkpoint->holds == 0)
+        forget(checkpoint);
 }
 
-static void break_off(struct mark *mark, const error *cause)
+static void break_off(struct session_checkpoint *checkpoint, const error *cause)
 {
     error why = *cause;
-    void (*told)(void *user, struct mark *mark, const error *why) = mark->told;
-    void *user = mark->user;
-    (void) under(&why, "mark");
-    mark_hold(mark);
-    leave_session(mark);
+    void (*told)(void *user, struct session_checkpoint *checkpoint, const error *why) =
+        checkpoint->told;
+    void *user = checkpoint->user;
+    (void) under(&why, "checkpoint");
+    checkpoint_retain(checkpoint);
+    leave_session(checkpoint);
     if (told)
-        told(user, mark, &why);
-    mark_let_go(mark);
+        told(user, checkpoint, &why);
+    checkpoint_release(checkpoint);
 }
 
-void marks_look(struct session *session)
+void checkpoints_look(struct session *session)
 {
     error why;
-    for (struct mark *mark = session->marks, *older; mark; mark = older) {
-        older = mark->older;
-        if (mark->is_ready || !deadline_has_passed(mark->ends))
+    for (struct session_checkpoint *checkpoint = session->checkpoints, *older; checkpoint;
+         checkpoint = older) {
+        older = checkpoint->older;
+        if (checkpoint->is_ready || !deadline_has_passed(checkpoint->ends))
             continue;
-        (void) fail(&why, ERR_TIMEOUT, "it was not written in %d s", MARK_MS / 1000);
-        break_off(mark, &why);
+        (void) fail(&why, ERR_TIMEOUT, "it was not written in %d s", CHECKPOINT_MS / 1000);
+        break_off(checkpoint, &why);
         return; /* the list may be another now */
     }
 }
 
-void marks_end(struct session *session, const error *why)
+void checkpoints_end(struct session *session, const error *why)
 {
-    for (struct mark *mark = session->marks; mark; mark = session->marks) {
-        session->marks = mark->older; /* the list is not asked of what is freed */
-        break_off(mark, why);
+    for (struct session_checkpoint *checkpoint = session->checkpoints; checkpoint;
+         checkpoint = session->checkpoints) {
+        session->checkpoints = checkpoint->older; /* the list is not asked of what is freed */
+        break_off(checkpoint, why);
     }
 }
 
 /* --- the making ---------------------------------------------------------------------------------
  */
 
-int mark_tell_log(const struct session *session, const struct mark *mark, const char *kind,
-                  const struct account *asker, error *err)
+int session_checkpoint_tell_log(const struct session *session,
+                                const struct session_checkpoint *checkpoint, const char *kind,
+                                const struct account *asker, error *err)
 {
     struct receipts *receipts = session->sessions->runs->receipts;
     const struct event_field fields[] = {
-        { "bytes", NULL, (int64_t) mark_bytes(mark) },
-        { "context", mark->kept.id, 0 },
+        { "bytes", NULL, (int64_t) session_checkpoint_bytes(checkpoint) },
+        { "context", checkpoint->kept.id, 0 },
         { "key", asker->key.id[0] ? asker->key.id : "owner", 0 },
-        { "mark", mark->id, 0 },
+        { "checkpoint", checkpoint->id, 0 },
         { "session", session->id, 0 },
         { "tenant", asker->key.tenant, 0 },
         { 0 },
@@ -134,7 +138,7 @@ int mark_tell_log(const struct session *session, const struct mark *mark, const 
 }
 
 /* Whoever wrote it may have been killed on the way. */
-static bool image_came_whole(const struct mark_part *part)
+static bool image_came_whole(const struct session_checkpoint_part *part)
 {
     struct image_head head;
     struct image_end end;
@@ -144,219 +148,234 @@ static bool image_came_whole(const struct mark_part *part)
            image_is_whole(&head, &end, part->bytes);
 }
 
-static void be_ready_if_done(struct mark *mark)
+static void be_ready_if_done(struct session_checkpoint *checkpoint)
 {
     error why;
-    if (!mark->is_copied || !mark->image.is_whole || !mark->files.is_whole)
+    if (!checkpoint->is_copied || !checkpoint->image.is_whole || !checkpoint->files.is_whole)
         return;
-    if (!image_came_whole(&mark->image)) {
+    if (!image_came_whole(&checkpoint->image)) {
         (void) fail(&why, ERR_CONFLICT,
                     "the interpreter cannot be copied: its image ended early; was it killed, or "
                     "its memory used up?");
-        break_off(mark, &why);
+        break_off(checkpoint, &why);
         return;
     }
-    if (mark_tell_log(mark->session, mark, "session.marked", mark->maker, &why) < 0) {
-        break_off(mark, &why);
+    if (session_checkpoint_tell_log(checkpoint->session, checkpoint, "session.checkpointed",
+                                    checkpoint->maker, &why) < 0) {
+        break_off(checkpoint, &why);
         return;
     }
-    mark->is_ready = true;
-    log_event(LOG_NOTICE, "session.marked", TEXT("session", mark->session->id),
-              TEXT("mark", mark->id), COUNT("bytes", mark_bytes(mark)));
-    void (*told)(void *user, struct mark *mark, const error *why) = mark->told;
-    mark->told = NULL;
+    checkpoint->is_ready = true;
+    log_event(LOG_NOTICE, "session.checkpointed", TEXT("session", checkpoint->session->id),
+              TEXT("checkpoint", checkpoint->id),
+              COUNT("bytes", session_checkpoint_bytes(checkpoint)));
+    void (*told)(void *user, struct session_checkpoint *checkpoint, const error *why) =
+        checkpoint->told;
+    checkpoint->told = NULL;
     if (told)
-        told(mark->user, mark, NULL);
+        told(checkpoint->user, checkpoint, NULL);
 }
 
 static void on_copied(void *user, const error *why)
 {
-    struct mark *mark = user;
-    branching_note_files(mark->copy, &mark->not_carried);
-    mark->copy = NULL;
-    mark->is_copied = true;
+    struct session_checkpoint *checkpoint = user;
+    branch_note_files(checkpoint->copy, &checkpoint->not_carried);
+    checkpoint->copy = NULL;
+    checkpoint->is_copied = true;
     if (why)
-        break_off(mark, why);
+        break_off(checkpoint, why);
     else
-        be_ready_if_done(mark);
+        be_ready_if_done(checkpoint);
 }
 
 /* One key leaves half to the others; the owner of the daemon has what all may have. */
-static uint64_t share_of(const struct account *account, uint64_t most)
+static uint64_t share_of(const struct account *account, uint64_t max)
 {
-    return account->key.id[0] ? most / 2 : most;
+    return account->key.id[0] ? max / 2 : max;
 }
 
-static bool has_room(uint64_t taken, uint64_t more, uint64_t most)
+static bool has_room(uint64_t taken, uint64_t more, uint64_t max)
 {
-    return taken <= most && more <= most - taken;
+    return taken <= max && more <= max - taken;
 }
 
 static uint64_t bytes_of_all(const struct session *session)
 {
     uint64_t bytes = 0;
-    for (const struct mark *mark = session->marks; mark; mark = mark->older)
-        bytes += mark_bytes(mark);
+    for (const struct session_checkpoint *checkpoint = session->checkpoints; checkpoint;
+         checkpoint = checkpoint->older)
+        bytes += session_checkpoint_bytes(checkpoint);
     return bytes;
 }
 
-/* Counted as it comes: marks that are never finished have no more of the disk than others. */
+/* Counted as it comes: checkpoints that are never finished have no more of the disk than others. */
 static int on_growth(void *user, uint64_t bytes, error *err)
 {
-    struct mark_part *part = user;
-    struct account *account = part->mark->session->account;
-    struct sessions *sessions = part->mark->session->sessions;
-    uint64_t most = sessions->mark_bytes_most;
-    const struct policy *policy = part->mark->session->spec.policy;
+    struct session_checkpoint_part *part = user;
+    struct account *account = part->checkpoint->session->account;
+    struct sessions *sessions = part->checkpoint->session->sessions;
+    uint64_t max = sessions->session_checkpoint_bytes_max;
+    const struct policy *policy = part->checkpoint->session->plan.policy;
     uint64_t of_session = 0;
-    if (policy_bounds_sessions(policy, SESSIONS_MARKS_SIZE, &of_session) &&
-        bytes_of_all(part->mark->session) + bytes > of_session)
+    if (policy_bounds_sessions(policy, SESSIONS_CHECKPOINTS_SIZE, &of_session) &&
+        bytes_of_all(part->checkpoint->session) + bytes > of_session)
         return fail(err, ERR_LIMIT,
-                    "policy %s gives the marks of a session %llu MiB (sessions.marks_size); remove "
+                    "policy %s gives the checkpoints of a session %llu MiB "
+                    "(sessions.checkpoints_size); remove "
                     "some, or keep less in the session",
                     policy->name, (unsigned long long) (of_session >> 20));
-    uint64_t share = share_of(account, most);
-    if (!has_room(sessions->mark_bytes, bytes, most))
+    uint64_t share = share_of(account, max);
+    if (!has_room(sessions->session_checkpoint_bytes, bytes, max))
+        return fail(
+            err, ERR_BUSY,
+            "checkpoints of all sessions may have %llu MiB (setting checkpoints_mib); remove some",
+            (unsigned long long) (max >> 20));
+    if (!has_room(account->session_checkpoint_bytes, bytes, share))
         return fail(err, ERR_BUSY,
-                    "marks of all sessions may have %llu MiB (setting marks_mib); remove some",
-                    (unsigned long long) (most >> 20));
-    if (!has_room(account->mark_bytes, bytes, share))
-        return fail(err, ERR_BUSY,
-                    "marks of one key may have %llu MiB (half of setting marks_mib); remove some",
+                    "checkpoints of one key may have %llu MiB (half of setting checkpoints_mib); "
+                    "remove some",
                     (unsigned long long) (share >> 20));
     part->bytes += bytes;
-    account->mark_bytes += bytes;
-    sessions->mark_bytes += bytes;
+    account->session_checkpoint_bytes += bytes;
+    sessions->session_checkpoint_bytes += bytes;
     return 0;
 }
 
 static void on_pumped(void *user, uint64_t moved, const error *why)
 {
-    struct mark_part *part = user;
-    struct mark *mark = part->mark;
+    struct session_checkpoint_part *part = user;
+    struct session_checkpoint *checkpoint = part->checkpoint;
     (void) moved;
-    part->pump = NULL;
+    part->spool = NULL;
     part->is_whole = true;
     if (why) {
-        break_off(mark, why);
+        break_off(checkpoint, why);
         return;
     }
-    be_ready_if_done(mark);
+    be_ready_if_done(checkpoint);
 }
 
 /* The pipe's write end goes into the copy. It may be there also when it fails. */
-static int open_part(struct mark *mark, struct mark_part *part, int *ret_pipe, error *err)
+static int open_part(struct session_checkpoint *checkpoint, struct session_checkpoint_part *part,
+                     int *ret_pipe, error *err)
 {
-    struct session *session = mark->session;
+    struct session *session = checkpoint->session;
     struct sessions *sessions = session->sessions;
-    struct pump_order order = { .loop = sessions->loop,
-                                .most = session->spec.limits.memory + session->spec.limits.disk +
-                                        MARK_OURS,
-                                .grows = on_growth,
-                                .told = on_pumped,
-                                .user = part };
-    part->mark = mark;
+    struct spool_order order = { .loop = sessions->loop,
+                                 .max = session->plan.limits.memory + session->plan.limits.disk +
+                                        CHECKPOINT_OURS,
+                                 .grows = on_growth,
+                                 .told = on_pumped,
+                                 .user = part };
+    part->checkpoint = checkpoint;
     part->file = blobs_scratch(sessions->runs->blobs, err);
     if (part->file < 0 || pipe_make(&order.pipe, ret_pipe, err) < 0)
         return -1;
     order.file = part->file;
-    return pump_out(&order, &part->pump, err);
+    return spool_out(&order, &part->spool, err);
 }
 
 static int check_policy(const struct session *session, error *err)
 {
-    const struct policy *policy = session->spec.policy;
-    uint64_t most = 0;
-    if (!policy_bounds_sessions(policy, SESSIONS_MARKS, &most) || session->mark_count < most)
+    const struct policy *policy = session->plan.policy;
+    uint64_t max = 0;
+    if (!policy_bounds_sessions(policy, SESSIONS_CHECKPOINTS, &max) ||
+        session->session_checkpoint_count < max)
         return 0;
-    if (most == 0)
-        return fail(err, ERR_LIMIT, "policy %s allows no marks", policy->name);
-    return fail(err, ERR_BUSY, "policy %s allows a session %llu marks; remove one", policy->name,
-                (unsigned long long) most);
+    if (max == 0)
+        return fail(err, ERR_LIMIT, "policy %s allows no checkpoints", policy->name);
+    return fail(err, ERR_BUSY, "policy %s allows a session %llu checkpoints; remove one",
+                policy->name, (unsigned long long) max);
 }
 
 static int check_room(const struct session *session, const char *name, error *err)
 {
     if (check_policy(session, err) < 0)
         return -1;
-    if (session->mark_count >= MARKS_MOST)
-        return fail(err, ERR_BUSY, "the session has %u marks, and may have no more; remove one",
-                    session->mark_count);
-    if (session->sessions->mark_count >= MARKS_ALL_MOST)
-        return fail(err, ERR_BUSY, "all sessions together have %d marks already; remove some",
-                    MARKS_ALL_MOST);
-    if (session->account->mark_count >= share_of(session->account, MARKS_ALL_MOST))
-        return fail(err, ERR_BUSY, "the sessions of this key have %u marks; remove some",
-                    session->account->mark_count);
-    for (const struct mark *mark = session->marks; name[0] && mark; mark = mark->older)
-        if (strcmp(mark->name, name) == 0)
-            return fail(
-                err, ERR_CONFLICT,
-                "the session has a mark of the name '%s' already; choose another, or delete it",
-                name);
+    if (session->session_checkpoint_count >= CHECKPOINTS_MAX)
+        return fail(err, ERR_BUSY,
+                    "the session has %u checkpoints, and may have no more; remove one",
+                    session->session_checkpoint_count);
+    if (session->sessions->session_checkpoint_count >= CHECKPOINTS_ALL_MAX)
+        return fail(err, ERR_BUSY, "all sessions together have %d checkpoints already; remove some",
+                    CHECKPOINTS_ALL_MAX);
+    if (session->account->session_checkpoint_count >=
+        share_of(session->account, CHECKPOINTS_ALL_MAX))
+        return fail(err, ERR_BUSY, "the sessions of this key have %u checkpoints; remove some",
+                    session->account->session_checkpoint_count);
+    for (const struct session_checkpoint *checkpoint = session->checkpoints; name[0] && checkpoint;
+         checkpoint = checkpoint->older)
+        if (strcmp(checkpoint->name, name) == 0)
+            return fail(err, ERR_CONFLICT,
+                        "the session has a checkpoint of the name '%s' already; choose another, or "
+                        "delete it",
+                        name);
     return 0;
 }
 
-static struct mark *mark_new(struct session *session, const struct mark_order *order, error *err)
+static struct session_checkpoint *
+session_checkpoint_new(struct session *session, const struct session_checkpoint_order *order,
+                       error *err)
 {
     unsigned char random[16];
-    struct mark *mark = calloc(1, sizeof *mark);
-    if (!mark || kept_context_take(&mark->kept, order->context, err) < 0) {
-        (void) fail(err, ERR_SYSTEM, "no memory for a mark");
-        free(mark);
+    struct session_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
+    if (!checkpoint || kept_context_take(&checkpoint->kept, order->context, err) < 0) {
+        (void) fail(err, ERR_SYSTEM, "no memory for a checkpoint");
+        free(checkpoint);
         return NULL;
     }
     randombytes_buf(random, sizeof random);
-    (void) snprintf(mark->id, sizeof mark->id, "mrk_");
-    (void) sodium_bin2hex(mark->id + 4, sizeof mark->id - 4, random, sizeof random);
-    (void) snprintf(mark->name, sizeof mark->name, "%s", order->name);
-    (void) snprintf(mark->template, sizeof mark->template, "%s", session->spec.template->digest);
-    mark->session = session;
-    mark->loop = session->sessions->loop;
-    mark->maker = order->asker;
-    mark->image.file = mark->files.file = -1;
-    mark->created_ms = wall_clock_ms();
-    mark->last_context = session->last_context;
-    mark->ends = deadline_in(MARK_MS);
-    mark->older = session->marks;
-    session->marks = mark;
-    session->mark_count++;
-    session->account->mark_count++;
-    session->sessions->mark_count++;
-    branching_note_others(session, order->context, &mark->not_carried);
-    return mark;
+    (void) snprintf(checkpoint->id, sizeof checkpoint->id, "ckp_");
+    (void) sodium_bin2hex(checkpoint->id + 4, sizeof checkpoint->id - 4, random, sizeof random);
+    (void) snprintf(checkpoint->name, sizeof checkpoint->name, "%s", order->name);
+    (void) snprintf(checkpoint->template, sizeof checkpoint->template, "%s",
+                    session->plan.template->digest);
+    checkpoint->session = session;
+    checkpoint->loop = session->sessions->loop;
+    checkpoint->maker = order->asker;
+    checkpoint->image.file = checkpoint->files.file = -1;
+    checkpoint->created_ms = wall_clock_ms();
+    checkpoint->last_context = session->last_context;
+    checkpoint->ends = deadline_in(CHECKPOINT_MS);
+    checkpoint->older = session->checkpoints;
+    session->checkpoints = checkpoint;
+    session->session_checkpoint_count++;
+    session->account->session_checkpoint_count++;
+    session->sessions->session_checkpoint_count++;
+    branch_note_others(session, order->context, &checkpoint->not_carried);
+    return checkpoint;
 }
 
-int mark_make(struct session *session, const struct mark_order *order, struct mark **ret_mark,
-              error *err)
+int session_checkpoint_make(struct session *session, const struct session_checkpoint_order *order,
+                            struct session_checkpoint **ret_checkpoint, error *err)
 {
-    struct copy_order copied = { .context = order->context,
-                                 .pipes = { -1, -1 },
-                                 .told = on_copied };
+    struct capture_order copied = { .context = order->context,
+                                    .pipes = { -1, -1 },
+                                    .told = on_copied };
     if (account_check_log(session->sessions->runs->accounts, session->account, err) < 0 ||
         check_room(session, order->name, err) < 0)
         return -1;
-    struct mark *mark = mark_new(session, order, err);
-    if (!mark)
+    struct session_checkpoint *checkpoint = session_checkpoint_new(session, order, err);
+    if (!checkpoint)
         return -1;
-    int result = open_part(mark, &mark->image, &copied.pipes.image, err);
+    int result = open_part(checkpoint, &checkpoint->image, &copied.pipes.image, err);
     if (result == 0)
-        result = open_part(mark, &mark->files, &copied.pipes.files, err);
+        result = open_part(checkpoint, &checkpoint->files, &copied.pipes.files, err);
     if (result < 0) {
         close_fd(&copied.pipes.image);
         close_fd(&copied.pipes.files);
-        mark_remove(mark);
+        session_checkpoint_remove(checkpoint);
         return -1;
     }
-    mark->told = order->told;
-    mark->user = order->user;
-    mark_hold(mark); /* it may break off at once, and that is told */
-    copied.user = mark;
-    result = copy_begin(&copied, &mark->copy, err);
-    if (result < 0 && mark->session)
-        leave_session(mark);
-    *ret_mark = mark->session ? mark : NULL;
-    mark_let_go(mark);
+    checkpoint->told = order->told;
+    checkpoint->user = order->user;
+    checkpoint_retain(checkpoint); /* it may break off at once, and that is told */
+    copied.user = checkpoint;
+    result = capture_begin(&copied, &checkpoint->copy, err);
+    if (result < 0 && checkpoint->session)
+        leave_session(checkpoint);
+    *ret_checkpoint = checkpoint->session ? checkpoint : NULL;
+    checkpoint_release(checkpoint);
     return result;
 }
 
@@ -367,54 +386,59 @@ static int no_such_mark(const struct session *session, const char *name, error *
 {
     char names[110] = "";
     size_t size = 0;
-    if (session->state == SESSION_ENDED) /* its marks went with it */
+    if (session->state == SESSION_ENDED) /* its checkpoints went with it */
         return session_check_running(session, err);
-    for (const struct mark *mark = session->marks; mark; mark = mark->older) {
+    for (const struct session_checkpoint *checkpoint = session->checkpoints; checkpoint;
+         checkpoint = checkpoint->older) {
         int more = snprintf(names + size, sizeof names - size, "%s%s", size > 0 ? ", " : "",
-                            mark->name[0] ? mark->name : mark->id);
+                            checkpoint->name[0] ? checkpoint->name : checkpoint->id);
         if (more < 0 || (size_t) more >= sizeof names - size) {
             names[size] = '\0'; /* the newest are enough */
             break;
         }
         size += (size_t) more;
     }
-    return fail(err, ERR_NOT_FOUND, "the session has no mark '%.60s'; it has %s", name,
+    return fail(err, ERR_NOT_FOUND, "the session has no checkpoint '%.60s'; it has %s", name,
                 size > 0 ? names : "none");
 }
 
-int mark_find(const struct session *session, const char *name, struct mark **ret_mark, error *err)
+int session_checkpoint_find(const struct session *session, const char *name,
+                            struct session_checkpoint **ret_checkpoint, error *err)
 {
-    struct mark *mark = session->marks;
-    while (mark && strcmp(mark->id, name) != 0 && (!name[0] || strcmp(mark->name, name) != 0))
-        mark = mark->older;
-    if (!mark)
+    struct session_checkpoint *checkpoint = session->checkpoints;
+    while (checkpoint && strcmp(checkpoint->id, name) != 0 &&
+           (!name[0] || strcmp(checkpoint->name, name) != 0))
+        checkpoint = checkpoint->older;
+    if (!checkpoint)
         return no_such_mark(session, name, err);
-    if (!mark->is_ready)
-        return fail(err, ERR_CONFLICT, "mark '%.60s' is being made; try again in a moment", name);
-    *ret_mark = mark;
+    if (!checkpoint->is_ready)
+        return fail(err, ERR_CONFLICT, "checkpoint '%.60s' is being made; try again in a moment",
+                    name);
+    *ret_checkpoint = checkpoint;
     return 0;
 }
 
-void mark_write(const struct mark *mark, struct bytes *out)
+void session_checkpoint_write(const struct session_checkpoint *checkpoint, struct bytes *out)
 {
     json_open(out, '{');
-    json_string_field(out, "id", mark->id);
-    json_string_field(out, "name", mark->name[0] ? mark->name : NULL);
-    json_string_field(out, "session", mark->session ? mark->session->id : NULL);
-    json_string_field(out, "context", mark->kept.id);
-    json_moment_field(out, "created_at", mark->created_ms);
-    json_count_field(out, "bytes", mark_bytes(mark));
+    json_string_field(out, "id", checkpoint->id);
+    json_string_field(out, "name", checkpoint->name[0] ? checkpoint->name : NULL);
+    json_string_field(out, "session", checkpoint->session ? checkpoint->session->id : NULL);
+    json_string_field(out, "context", checkpoint->kept.id);
+    json_moment_field(out, "created_at", checkpoint->created_ms);
+    json_count_field(out, "bytes", session_checkpoint_bytes(checkpoint));
     json_key(out, "not_carried");
-    json_texts(out, &mark->not_carried);
+    json_texts(out, &checkpoint->not_carried);
     json_close(out, '}');
 }
 
-void marks_write(const struct session *session, struct bytes *out)
+void checkpoints_write(const struct session *session, struct bytes *out)
 {
     json_open(out, '[');
-    for (const struct mark *mark = session->marks; mark; mark = mark->older)
-        if (mark->is_ready)
-            mark_write(mark, out);
+    for (const struct session_checkpoint *checkpoint = session->checkpoints; checkpoint;
+         checkpoint = checkpoint->older)
+        if (checkpoint->is_ready)
+            session_checkpoint_write(checkpoint, out);
     json_close(out, ']');
 }
 
@@ -423,46 +447,46 @@ void marks_write(const struct session *session, struct bytes *out)
 
 static void image_is_poured(void *user, uint64_t moved, const error *why)
 {
-    struct pouring *pouring = user;
+    struct stream_copy *stream_copy = user;
     (void) moved;
     (void) why;
-    pouring->image = NULL;
+    stream_copy->image = NULL;
 }
 
 static void files_are_poured(void *user, uint64_t moved, const error *why)
 {
-    struct pouring *pouring = user;
+    struct stream_copy *stream_copy = user;
     (void) moved;
     (void) why;
-    pouring->files = NULL;
+    stream_copy->files = NULL;
 }
 
-int pouring_begin(struct pouring *pouring, struct mark *mark, const struct copy_pipes *pipes,
-                  error *err)
+int stream_copy_begin(struct stream_copy *stream_copy, struct session_checkpoint *checkpoint,
+                      const struct capture_pipes *pipes, error *err)
 {
-    struct pump_order image = { .loop = mark->loop,
-                                .pipe = pipes->image,
-                                .file = mark->image.file,
-                                .most = mark->image.bytes,
-                                .told = image_is_poured,
-                                .user = pouring };
-    struct pump_order files = image;
+    struct spool_order image = { .loop = checkpoint->loop,
+                                 .pipe = pipes->image,
+                                 .file = checkpoint->image.file,
+                                 .max = checkpoint->image.bytes,
+                                 .told = image_is_poured,
+                                 .user = stream_copy };
+    struct spool_order files = image;
     files.pipe = pipes->files;
-    files.file = mark->files.file;
-    files.most = mark->files.bytes;
+    files.file = checkpoint->files.file;
+    files.max = checkpoint->files.bytes;
     files.told = files_are_poured;
-    mark_hold(mark);
-    pouring->mark = mark;
-    int image_result = pump_in(&image, &pouring->image, err);
-    int files_result = pump_in(&files, &pouring->files, err);
+    checkpoint_retain(checkpoint);
+    stream_copy->checkpoint = checkpoint;
+    int image_result = spool_in(&image, &stream_copy->image, err);
+    int files_result = spool_in(&files, &stream_copy->files, err);
     return image_result < 0 || files_result < 0 ? -1 : 0;
 }
 
-void pouring_done(struct pouring *pouring)
+void stream_copy_done(struct stream_copy *stream_copy)
 {
-    pump_abandon(pouring->image);
-    pump_abandon(pouring->files);
-    if (pouring->mark)
-        mark_let_go(pouring->mark);
-    *pouring = (struct pouring){ 0 };
+    spool_abandon(stream_copy->image);
+    spool_abandon(stream_copy->files);
+    if (stream_copy->checkpoint)
+        checkpoint_release(stream_copy->checkpoint);
+    *stream_copy = (struct stream_copy){ 0 };
 }

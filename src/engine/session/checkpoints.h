@@ -1,10 +1,11 @@
 /* checkpoints.h - moments of a session that one can come back to: a copy (capture.h) on disk, in
- * two files without a name, which end with their mark and with gloveboxd.
+ * two files without a name, which end with their checkpoint and with gloveboxd.
  *
- *  making --> ready --> gone      A mark that is removed, or whose session ends, is gone when the
- *                                 last that is restored from it has been.
+ *  making --> ready --> gone      A checkpoint that is removed, or whose session ends, is gone when
+ * the last that is restored from it has been.
  *
- * Whoever restores one holds it (mark_hold) and pours it into the pipes of a fill (restore.h). */
+ * Whoever restores one holds it (checkpoint_retain) and pours it into the pipes of a fill
+ * (restore.h). */
 #pragma once
 
 #include "base/bytes.h"
@@ -15,16 +16,16 @@
 #include <stdint.h>
 
 enum {
-    MARK_ID_SIZE = 37, /* "mrk_", 32 hex digits and the end */
-    MARK_NAME_SIZE = 64,
-    MARKS_MOST = 16,      /* of one session */
-    MARKS_ALL_MOST = 256, /* each holds two descriptors of gloveboxd */
-    MARK_MS = 60000,      /* for the disk to have it */
-    MARK_OURS = 64 << 20, /* bytes that it may have beyond the session's memory and disk */
+    CHECKPOINT_ID_SIZE = 37, /* "ckp_", 32 hex digits and the end */
+    CHECKPOINT_NAME_SIZE = 64,
+    CHECKPOINTS_MAX = 16,       /* of one session */
+    CHECKPOINTS_ALL_MAX = 256,  /* each holds two descriptors of gloveboxd */
+    CHECKPOINT_MS = 60000,      /* for the disk to have it */
+    CHECKPOINT_OURS = 64 << 20, /* bytes that it may have beyond the session's memory and disk */
 };
 
-struct mark {
-    char id[MARK_ID_SIZE], name[MARK_NAME_SIZE];
+struct session_checkpoint {
+    char id[CHECKPOINT_ID_SIZE], name[CHECKPOINT_NAME_SIZE];
     struct session *session; /* NULL: it is removed, and was held */
     uv_loop_t *loop;         /* who holds it may begin to pour when its session is gone */
     struct kept_context kept;
@@ -36,58 +37,60 @@ struct mark {
     unsigned holds;
     deadline ends; /* while it is made */
 
-    struct copy *copy;
+    struct capture *copy;
     bool is_copied, is_ready;
-    struct mark_part {
-        struct mark *mark;
+    struct session_checkpoint_part {
+        struct session_checkpoint *checkpoint;
         int file;
         uint64_t bytes;
-        struct pump *pump;
+        struct spool *spool;
         bool is_whole;
     } image, files;
 
     /* Whoever waits for it; told once. */
-    void (*told)(void *user, struct mark *mark, const error *why);
+    void (*told)(void *user, struct session_checkpoint *checkpoint, const error *why);
     void *user;
-    struct mark *older;
+    struct session_checkpoint *older;
 };
 
 /* Begins one. `told` hears that it is ready, or not: then it is gone already.
- * Fails  ERR_BUSY  there are as many as may be; else as copy_begin(). */
-struct mark_order {
+ * Fails  ERR_BUSY  there are as many as may be; else as capture_begin(). */
+struct session_checkpoint_order {
     struct context *context;
     const char *name; /* "": none */
     const struct account *asker;
-    void (*told)(void *user, struct mark *mark, const error *why);
+    void (*told)(void *user, struct session_checkpoint *checkpoint, const error *why);
     void *user;
 };
-int mark_make(struct session *session, const struct mark_order *order, struct mark **ret_mark,
-              error *err);
+int session_checkpoint_make(struct session *session, const struct session_checkpoint_order *order,
+                            struct session_checkpoint **ret_checkpoint, error *err);
 
 /* By id or name. Fails  ERR_NOT_FOUND; ERR_CONFLICT  it is not ready. */
-int mark_find(const struct session *session, const char *name, struct mark **ret_mark, error *err);
-void mark_remove(struct mark *mark); /* it is told to nobody */
-void marks_look(struct session *session);
-void marks_end(struct session *session, const error *why);
-uint64_t mark_bytes(const struct mark *mark);
+int session_checkpoint_find(const struct session *session, const char *name,
+                            struct session_checkpoint **ret_checkpoint, error *err);
+void session_checkpoint_remove(struct session_checkpoint *checkpoint); /* it is told to nobody */
+void checkpoints_look(struct session *session);
+void checkpoints_end(struct session *session, const error *why);
+uint64_t session_checkpoint_bytes(const struct session_checkpoint *checkpoint);
 
 /* Somebody has made it, or gone back to it: an event of the log of this kind. The session may have
  * it no more. */
-int mark_tell_log(const struct session *session, const struct mark *mark, const char *kind,
-                  const struct account *asker, error *err);
-void mark_write(const struct mark *mark, struct bytes *out);
-void marks_write(const struct session *session, struct bytes *out);
+int session_checkpoint_tell_log(const struct session *session,
+                                const struct session_checkpoint *checkpoint, const char *kind,
+                                const struct account *asker, error *err);
+void session_checkpoint_write(const struct session_checkpoint *checkpoint, struct bytes *out);
+void checkpoints_write(const struct session *session, struct bytes *out);
 
-void mark_hold(struct mark *mark);
-void mark_let_go(struct mark *mark);
+void checkpoint_retain(struct session_checkpoint *checkpoint);
+void checkpoint_release(struct session_checkpoint *checkpoint);
 
-/* What carries a mark into a fill. Zero-filled it carries nothing. */
-struct pouring {
-    struct mark *mark; /* held */
-    struct pump *image, *files;
+/* What carries a checkpoint into a fill. Zero-filled it carries nothing. */
+struct stream_copy {
+    struct session_checkpoint *checkpoint; /* held */
+    struct spool *image, *files;
 };
 
 /* The write ends of two pipes, which are taken. What breaks off is seen by who reads there. */
-int pouring_begin(struct pouring *pouring, struct mark *mark, const struct copy_pipes *pipes,
-                  error *err);
-void pouring_done(struct pouring *pouring);
+int stream_copy_begin(struct stream_copy *stream_copy, struct session_checkpoint *checkpoint,
+                      const struct capture_pipes *pipes, error *err);
+void stream_copy_done(struct stream_copy *stream_copy);

@@ -60,7 +60,7 @@ int context_adopt(struct session *session, const struct kept_context *kept, uint
     bytes_add(&context->variables.text, kept->variables.text.data, kept->variables.text.size);
     if (!context->kind || !context->folder || context->variables.text.failed)
         (void) fail(err, ERR_SYSTEM, "no memory for a context");
-    else if (spec_language(&session->spec, kept->language, &context->language, err) == 0) {
+    else if (run_plan_language(&session->plan, kept->language, &context->language, err) == 0) {
         context->state = CONTEXT_IDLE;
         context->next = session->contexts;
         session->contexts = context;

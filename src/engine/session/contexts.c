@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BETWEEN_MOST = 64 * 1024, START_MS = 60000 };
+enum { BETWEEN_MAX = 64 * 1024, START_MS = 60000 };
 
 static void on_session_ended(void *from, const error *why)
 {
@@ -17,7 +17,7 @@ static void on_session_ended(void *from, const error *why)
     (void) why;
 }
 
-static int on_frame(void *from, const struct inside_frame *frame, const unsigned char *payload,
+static int on_frame(void *from, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
     return context_hears(from, frame, payload, err);
@@ -34,7 +34,7 @@ struct session *context_session(const struct context *context)
 /* The one that came with the sandbox is there and warm. */
 static int take_parked_interpreter(struct context *context, error *err)
 {
-    context->process.id = INSIDE_INTERPRETER;
+    context->process.id = AGENT_INTERPRETER;
     if (session_begin(context->session, &context->process, err) < 0)
         return -1;
     context->session->has_parked_interpreter = false;
@@ -47,7 +47,7 @@ static int take_parked_interpreter(struct context *context, error *err)
 static int fork_interpreter(struct context *context, error *err)
 {
     struct session *session = context->session;
-    if (session->spec.set < 0)
+    if (session->plan.set < 0)
         return fail(err, ERR_UNAVAILABLE, "this session has no warm interpreter to fork from");
     if (session->injected)
         return 0;
@@ -68,8 +68,8 @@ static int fork_interpreter(struct context *context, error *err)
 static int start_driver(struct context *context, error *err)
 {
     struct session *session = context->session;
-    struct inside_start order = { .flags = INSIDE_START_CELLS,
-                                  .variables = context->variables.count };
+    struct agent_start order = { .flags = AGENT_START_CELLS,
+                                 .variables = context->variables.count };
     auto_bytes payload = { 0 };
     bytes_add(&payload, &order, sizeof order);
     bytes_add(&payload, context->folder, strlen(context->folder) + 1);
@@ -80,13 +80,13 @@ static int start_driver(struct context *context, error *err)
     bytes_add(&payload, context->kind->driver, strlen(context->kind->driver) + 1);
     order.arguments++;
     bytes_add(&payload, context->variables.text.data, context->variables.text.size);
-    if (payload.failed || payload.size > INSIDE_PAYLOAD_MOST)
+    if (payload.failed || payload.size > AGENT_PAYLOAD_MAX)
         return fail(err, ERR_TOO_LARGE, "the environment of the context is too large");
     memcpy(payload.data, &order, sizeof order);
     if (session_begin(session, &context->process, err) < 0)
         return -1;
     struct iovec part = { payload.data, payload.size };
-    session_send(session, &context->process, INSIDE_START, &part, 1);
+    session_send(session, &context->process, AGENT_START, &part, 1);
     session_flush(session);
     context->state = CONTEXT_STARTING;
     context->start_ends = deadline_in(START_MS);
@@ -164,10 +164,10 @@ void context_proceed(struct context *context)
  */
 
 /* A background thread or a child that prints on: the next cell tells it, as a notebook would. */
-static void keep_between(struct context *context, const struct inside_frame *frame,
+static void keep_between(struct context *context, const struct agent_frame *frame,
                          const unsigned char *payload)
 {
-    size_t room = BETWEEN_MOST - context->between.size;
+    size_t room = BETWEEN_MAX - context->between.size;
     size_t size = frame->size < room ? frame->size : room;
     bytes_add(&context->between, payload, size);
 }
@@ -186,7 +186,7 @@ static void fork_is_over(struct context *context)
         }
 }
 
-static const char *describe_end(struct context *context, const struct inside_exited *exited)
+static const char *describe_end(struct context *context, const struct agent_exited *exited)
 {
     struct counters now;
     counters_read(sandbox_groups(context->session->sandbox), &now);
@@ -198,10 +198,10 @@ static const char *describe_end(struct context *context, const struct inside_exi
     return exited->signal != 0 ? "a signal ended it" : "it ended by itself";
 }
 
-static int interpreter_ended(struct context *context, const struct inside_frame *frame,
+static int interpreter_ended(struct context *context, const struct agent_frame *frame,
                              const unsigned char *payload, error *err)
 {
-    struct inside_exited exited;
+    struct agent_exited exited;
     memcpy(&exited, payload, sizeof exited);
     struct run *run = context->running;
     session_done(context->session, &context->process);
@@ -226,13 +226,13 @@ static int interpreter_ended(struct context *context, const struct inside_frame 
     return 0;
 }
 
-static void start_failed(struct context *context, const struct inside_frame *frame,
+static void start_failed(struct context *context, const struct agent_frame *frame,
                          const unsigned char *payload)
 {
     error why;
     (void) fail(&why, ERR_UNAVAILABLE, "the interpreter could not be started: %.*s",
-                (int) (frame->size - sizeof(struct inside_done)),
-                (const char *) payload + sizeof(struct inside_done));
+                (int) (frame->size - sizeof(struct agent_done)),
+                (const char *) payload + sizeof(struct agent_done));
     session_done(context->session, &context->process);
     context->state = CONTEXT_COLD;
     context->end = "it could not be started";
@@ -256,13 +256,13 @@ void contexts_look(struct session *session)
     }
 }
 
-int context_hears(struct context *context, const struct inside_frame *frame,
+int context_hears(struct context *context, const struct agent_frame *frame,
                   const unsigned char *payload, error *err)
 {
     if (copies_hear(context, frame, payload))
         return 0;
     switch (frame->kind) {
-    case INSIDE_STARTED:
+    case AGENT_STARTED:
         if (context->state == CONTEXT_STARTING)
             context->state = CONTEXT_IDLE;
         fork_is_over(context);
@@ -270,15 +270,15 @@ int context_hears(struct context *context, const struct inside_frame *frame,
             context_kill(context);
         context_proceed(context);
         return 0;
-    case INSIDE_DONE: /* of a START that failed, else of a signal */
+    case AGENT_DONE: /* of a START that failed, else of a signal */
         if (context->state == CONTEXT_STARTING)
             start_failed(context, frame, payload);
         return 0;
-    case INSIDE_CREDIT:
+    case AGENT_CREDIT:
         return 0;
-    case INSIDE_EXITED:
+    case AGENT_EXITED:
         return interpreter_ended(context, frame, payload, err);
-    case INSIDE_OUTPUT:
+    case AGENT_OUTPUT:
         if (!context->running) {
             keep_between(context, frame, payload);
             return 0;
@@ -292,12 +292,12 @@ int context_hears(struct context *context, const struct inside_frame *frame,
 
 void context_kill(struct context *context)
 {
-    struct inside_signal order = { .number = 9, .whole_group = 1 };
+    struct agent_signal order = { .number = 9, .whole_group = 1 };
     struct iovec part = { &order, sizeof order };
     if (context->process.id == 0)
         return;
     context->is_ending = true;
-    session_send(context->session, &context->process, INSIDE_SIGNAL, &part, 1);
+    session_send(context->session, &context->process, AGENT_SIGNAL, &part, 1);
     session_flush(context->session);
 }
 
@@ -331,7 +331,7 @@ int context_restart(struct context *context, error *err)
 static struct context *context_new(struct session *session, const char *id,
                                    const struct context_request *request, error *err)
 {
-    if (session->context_count >= CONTEXTS_MOST) {
+    if (session->context_count >= CONTEXTS_MAX) {
         (void) fail(err, ERR_BUSY, "the session has %u contexts already; remove one",
                     session->context_count);
         return NULL;
@@ -345,7 +345,7 @@ static struct context *context_new(struct session *session, const char *id,
     (void) snprintf(context->id, sizeof context->id, "%s", id);
     const char *name =
         request->given && request->given->language ? request->given->language : "python";
-    name = context_language(session->spec.template, name);
+    name = context_language(session->plan.template, name);
     const char *folder = request->folder           ? request->folder
                          : session->request.folder ? session->request.folder
                                                    : "/workspace";
@@ -356,9 +356,9 @@ static struct context *context_new(struct session *session, const char *id,
                     "language '%.40s' has no contexts; python, bash, javascript and r have", name);
     else if (!context->folder)
         (void) fail(err, ERR_SYSTEM, "no memory for a context");
-    else if (spec_language(&session->spec, name, &context->language, err) == 0 &&
-             spec_environment(&session->spec, session->request.place, request->given,
-                              &context->variables, err) == 0) {
+    else if (run_plan_language(&session->plan, name, &context->language, err) == 0 &&
+             run_plan_environment(&session->plan, session->request.place, request->given,
+                                  &context->variables, err) == 0) {
         struct context **end = &session->contexts;
         while (*end)
             end = &(*end)->next;
@@ -410,7 +410,7 @@ int context_find(struct session *session, const char *id, struct context **ret_c
         }
     if (session_check_running(session, err) < 0)
         return -1;
-    if (!template_language(session->spec.template, context_language(session->spec.template, id)))
+    if (!template_language(session->plan.template, context_language(session->plan.template, id)))
         return fail(err, ERR_NOT_FOUND,
                     "the session has no context '%.40s'; make one, or name a language", id);
     struct run_request given = { .language = id };
@@ -424,7 +424,7 @@ static void on_checked(struct run *run)
     if (run_ask_checked(run, run->cell->request.given))
         context_proceed(run->cell->context);
     else
-        run_refuse(run);
+        run_reject(run);
 }
 
 int context_run(struct context *context, struct context_request *request, struct run **ret_run,
@@ -434,7 +434,7 @@ int context_run(struct context *context, struct context_request *request, struct
     int result = -1;
     if (session_check_running(session, err) < 0)
         result = -1;
-    else if (context->queued >= CELLS_WAITING_MOST)
+    else if (context->queued >= CELLS_WAITING_MAX)
         (void) fail(err, ERR_BUSY, "%u cells wait in this context already; try again later",
                     context->queued);
     else if (account_admit(session->sessions->runs->accounts, session->account, err) == 0)
@@ -451,7 +451,7 @@ int context_run(struct context *context, struct context_request *request, struct
     if (check_is_wanted(*ret_run))
         check_begin(*ret_run, (*ret_run)->cell->request.given, true, on_checked);
     else if (run_is_held(*ret_run))
-        run_refuse(*ret_run);
+        run_reject(*ret_run);
     else
         context_proceed(context);
     return 0;

@@ -34,7 +34,7 @@ struct context {
     const char *end;                  /* why the last interpreter has ended; NULL: none has */
     bool end_is_ours;                 /* it is known before the end itself comes */
 
-    struct copy *copies; /* that are made of it, and that wait: capture.h */
+    struct capture *copies; /* that are made of it, and that wait: capture.h */
     struct run *running;
     struct run *first_queued, *last_queued;
     unsigned queued;
@@ -64,11 +64,11 @@ struct cell {
     struct context_request request; /* until it has begun */
     bool is_first; /* of its interpreter, which may not listen for interrupts yet */
     bool is_interrupted;
-    bool is_killed;          /* it did not heed that */
-    const char *context_end; /* NULL: the interpreter lives on with its names */
-    struct session *session; /* whose way out it uses, until that has been told; else NULL */
-    size_t records_told;     /* of that way, before it began */
-    uint64_t way_ask;        /* number of the question that it waits for */
+    bool is_killed;            /* it did not heed that */
+    const char *context_end;   /* NULL: the interpreter lives on with its names */
+    struct session *session;   /* whose way out it uses, until that has been told; else NULL */
+    size_t records_told;       /* of that way, before it began */
+    uint64_t egress_route_ask; /* number of the question that it waits for */
 };
 
 /* contexts.c */
@@ -78,13 +78,13 @@ int context_warm(struct context *context, error *err);               /* if that 
 struct session_operation context_operation(struct context *context); /* of its interpreter */
 void contexts_look(struct session *session);                         /* at those that start */
 void contexts_session_ended(struct session *session, const error *why);
-int context_hears(struct context *context, const struct inside_frame *frame,
+int context_hears(struct context *context, const struct agent_frame *frame,
                   const unsigned char *payload, error *err);
 void context_free(struct context *context);
 
 /* copy.c: copies go before cells. */
 void copies_proceed(struct context *context); /* it is idle, and there is one */
-bool copies_hear(struct context *context, const struct inside_frame *frame,
+bool copies_hear(struct context *context, const struct agent_frame *frame,
                  const unsigned char *payload); /* false: it is not for them */
 void copies_end(struct context *context, const error *why);
 void copies_look(struct context *context); /* now and then */
@@ -97,7 +97,7 @@ int session_check_approval(const struct session *session, const struct account *
 int cell_new(struct context *context, struct context_request *request, struct run **ret_run,
              error *err);
 void cell_begin(struct run *run);
-int cell_hears(struct run *run, const struct inside_frame *frame, const unsigned char *payload,
+int cell_hears(struct run *run, const struct agent_frame *frame, const unsigned char *payload,
                error *err);
 void cell_cancel(struct run *run);
 void cell_refuse(struct run *run); /* what was found in it is not allowed */
@@ -111,14 +111,14 @@ void cell_free(struct cell *cell);
 
 /* session_route.c: the way out of a session, which its cells tell of. */
 bool session_has_way(const struct session *session);
-enum { WAY_IS_AWAITED = 1 };
+enum { EGRESS_ROUTE_IS_AWAITED = 1 };
 int session_open_way(struct session *session, error *err); /* 0, -1, or more comes later */
-void session_stand(struct session *session);   /* session.c: what was awaited has come */
-void session_try_way(struct session *session); /* session.c: opens it if it can be */
+void session_ready(struct session *session);       /* session.c: what was awaited has come */
+void session_open_egress(struct session *session); /* session.c: opens it if it can be */
 void session_close_way(struct session *session);
 void session_leave_way(struct session *session); /* its sandbox goes; the next has what is left */
-void session_way_begins(struct session *session, struct run *run);
+void session_route_begins(struct session *session, struct run *run);
 
 /* Returns whether the cell may conclude now; else it will be, by cell_conclude(). */
-bool session_way_ends(struct session *session, struct run *run);
-void session_way_is_late(struct run *run); /* it concludes with what is known */
+bool session_route_ends(struct session *session, struct run *run);
+void session_route_is_late(struct run *run); /* it concludes with what is known */

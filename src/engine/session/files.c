@@ -15,16 +15,16 @@
 #include <sys/stat.h>
 
 enum {
-    SKIPPED_MOST = 64 * 1024,
+    SKIPPED_MAX = 64 * 1024,
     CREDIT_STEP = 128 * 1024,
-    NAMES_MOST = 32 << 20,
-    CHANGES_MOST = 1 << 20,
-    LISTINGS_MOST = 256 << 20, /* bytes of all listings that have not been read yet */
+    NAMES_MAX = 32 << 20,
+    CHANGES_MAX = 1 << 20,
+    LISTINGS_MAX = 256 << 20, /* bytes of all listings that have not been read yet */
 };
 
 static size_t listings_bytes;
 
-int error_of_inside(const struct inside_frame *frame, const unsigned char *payload, error *err)
+int error_of_agent(const struct agent_frame *frame, const unsigned char *payload, error *err)
 {
     static const struct {
         int os;
@@ -53,7 +53,7 @@ int error_of_inside(const struct inside_frame *frame, const unsigned char *paylo
         { ECONNRESET, ERR_UNREACHED },
         { ESRCH, ERR_NOT_FOUND },
     };
-    struct inside_done done;
+    struct agent_done done;
     memcpy(&done, payload, sizeof done);
     if (done.os == 0)
         return 0;
@@ -73,17 +73,17 @@ static void wake(struct file_task *task)
         task->woken(task->context);
 }
 
-static int keep_entry(struct file_task *task, const struct inside_frame *frame,
+static int keep_entry(struct file_task *task, const struct agent_frame *frame,
                       const unsigned char *payload, error *err)
 {
-    struct inside_entry facts;
+    struct agent_entry facts;
     memcpy(&facts, payload, sizeof facts);
     size_t texts = frame->size - sizeof facts;
-    if (facts.path_size > texts || facts.path_size > INSIDE_PATH_MOST ||
-        task->entry_count >= FILE_ENTRIES_MOST || task->names.size > NAMES_MOST)
+    if (facts.path_size > texts || facts.path_size > AGENT_PATH_MAX ||
+        task->entry_count >= FILE_ENTRIES_MAX || task->names.size > NAMES_MAX)
         return fail(err, ERR_PROTOCOL, "glovebox-init listed what cannot be");
     size_t bytes = texts + sizeof *task->entries;
-    if (listings_bytes + bytes > LISTINGS_MOST)
+    if (listings_bytes + bytes > LISTINGS_MAX)
         task->names.failed = true;
     if (task->names.failed)
         return 0;
@@ -110,11 +110,11 @@ static int keep_entry(struct file_task *task, const struct inside_frame *frame,
     return 0;
 }
 
-static void keep_skipped(struct file_task *task, const struct inside_frame *frame,
+static void keep_skipped(struct file_task *task, const struct agent_frame *frame,
                          const unsigned char *payload)
 {
-    size_t head = sizeof(struct inside_skipped);
-    if (task->skipped.size > SKIPPED_MOST || frame->size <= head)
+    size_t head = sizeof(struct agent_skipped);
+    if (task->skipped.size > SKIPPED_MAX || frame->size <= head)
         return;
     size_t size = strnlen((const char *) payload + head, frame->size - head);
     bytes_add(&task->skipped, payload + head, size);
@@ -122,20 +122,20 @@ static void keep_skipped(struct file_task *task, const struct inside_frame *fram
 }
 
 /* A change becomes an event at once: as text it is taken like the bytes of a file. */
-static int keep_change(struct file_task *task, const struct inside_frame *frame,
+static int keep_change(struct file_task *task, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
     static const char *const names[] = {
-        [INSIDE_CHANGE_CREATE] = "create", [INSIDE_CHANGE_WRITE] = "write",
-        [INSIDE_CHANGE_REMOVE] = "remove", [INSIDE_CHANGE_RENAME] = "rename",
-        [INSIDE_CHANGE_MODE] = "mode",     [INSIDE_CHANGE_LOST] = "lost"
+        [AGENT_CHANGE_CREATE] = "create", [AGENT_CHANGE_WRITE] = "write",
+        [AGENT_CHANGE_REMOVE] = "remove", [AGENT_CHANGE_RENAME] = "rename",
+        [AGENT_CHANGE_MODE] = "mode",     [AGENT_CHANGE_LOST] = "lost"
     };
-    struct inside_change change;
+    struct agent_change change;
     memcpy(&change, payload, sizeof change);
     if (change.what == 0 || change.what >= COUNT_OF(names))
         return fail(err, ERR_PROTOCOL, "glovebox-init told a change of no kind");
     task->change_bytes += frame->size;
-    if (task->bytes.size > CHANGES_MOST) { /* a folder of any size moved in is one turn of init's */
+    if (task->bytes.size > CHANGES_MAX) { /* a folder of any size moved in is one turn of init's */
         if (!task->loses_changes)
             bytes_add_text(&task->bytes, "event: lost\ndata: {\"path\":\"\"}\n\n");
         task->loses_changes = true;
@@ -163,17 +163,17 @@ static int keep_change(struct file_task *task, const struct inside_frame *frame,
     return 0;
 }
 
-static int keep_data(struct file_task *task, const struct inside_frame *frame,
+static int keep_data(struct file_task *task, const struct agent_frame *frame,
                      const unsigned char *payload, error *err)
 {
-    if (task->bytes.size - task->taken + frame->size > FILE_WINDOW + INSIDE_PAYLOAD_MOST)
+    if (task->bytes.size - task->taken + frame->size > FILE_WINDOW + AGENT_PAYLOAD_MAX)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent more of a file than was asked for");
     if (task->taken > 0 && task->taken >= task->bytes.size / 2) {
         bytes_drop(&task->bytes, task->taken);
         task->taken = 0;
     }
     bytes_add(&task->bytes, payload, frame->size);
-    session_count(task->session, DEED_FILE_BYTES_OUT, frame->size);
+    session_count(task->session, TRANSFER_FILE_BYTES_OUT, frame->size);
     return 0;
 }
 
@@ -187,35 +187,35 @@ static void end_task(struct file_task *task)
     task->is_ended = true;
 }
 
-static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
     struct file_task *task = context;
     int result = 0;
     switch (frame->kind) {
-    case INSIDE_OPENED:
+    case AGENT_OPENED:
         task->stands = true;
         break;
-    case INSIDE_FILE:
+    case AGENT_FILE:
         memcpy(&task->file, payload, sizeof task->file);
         task->stands = true;
         break;
-    case INSIDE_ENTRY:
+    case AGENT_ENTRY:
         return keep_entry(task, frame, payload, err);
-    case INSIDE_DATA:
+    case AGENT_DATA:
         result = keep_data(task, frame, payload, err);
         break;
-    case INSIDE_CHANGE:
+    case AGENT_CHANGE:
         result = keep_change(task, frame, payload, err);
         break;
-    case INSIDE_SKIPPED:
+    case AGENT_SKIPPED:
         keep_skipped(task, frame, payload);
         return 0;
-    case INSIDE_END:
+    case AGENT_END:
         task->has_ended = true;
         break;
-    case INSIDE_DONE:
-        if (error_of_inside(frame, payload, &task->failure) < 0 && task->failure.os == E2BIG) {
+    case AGENT_DONE:
+        if (error_of_agent(frame, payload, &task->failure) < 0 && task->failure.os == E2BIG) {
             task->is_cut = true;
             task->failure = (error){ 0 };
         }
@@ -251,9 +251,9 @@ int session_path_check(struct bytes *path, error *err)
         path->size--;
     const char *at = path->data;
     const char *end = at + path->size;
-    if (path->size > INSIDE_PATH_MOST)
+    if (path->size > AGENT_PATH_MAX)
         return fail(err, ERR_BAD_REQUEST, "a path has %zu bytes, %d are allowed", path->size,
-                    INSIDE_PATH_MOST);
+                    AGENT_PATH_MAX);
     if (path->size > 0 && memchr(at, '\0', path->size))
         return fail(err, ERR_BAD_REQUEST, "a path has a NUL byte in it");
     if (at < end && *at == '/')
@@ -270,20 +270,20 @@ int session_path_check(struct bytes *path, error *err)
 }
 
 /* Does it tell something of what lies in the session? */
-static bool tells(enum inside_kind kind)
+static bool tells(enum agent_kind kind)
 {
-    return kind == INSIDE_READ || kind == INSIDE_PACK || kind == INSIDE_WATCH ||
-           kind == INSIDE_LIST || kind == INSIDE_STAT;
+    return kind == AGENT_READ || kind == AGENT_PACK || kind == AGENT_WATCH || kind == AGENT_LIST ||
+           kind == AGENT_STAT;
 }
 
-static void count_task(struct session *session, enum inside_kind kind)
+static void count_task(struct session *session, enum agent_kind kind)
 {
-    if (kind == INSIDE_READ || kind == INSIDE_PACK)
-        session_count(session, DEED_FILES_OUT, 1);
-    else if (kind == INSIDE_WRITE || kind == INSIDE_UNPACK)
-        session_count(session, DEED_FILES_IN, 1);
-    else if (kind == INSIDE_MAKE || kind == INSIDE_MOVE || kind == INSIDE_REMOVE)
-        session_count(session, DEED_CHANGES, 1);
+    if (kind == AGENT_READ || kind == AGENT_PACK)
+        session_count(session, TRANSFER_FILES_OUT, 1);
+    else if (kind == AGENT_WRITE || kind == AGENT_UNPACK)
+        session_count(session, TRANSFER_FILES_IN, 1);
+    else if (kind == AGENT_MAKE || kind == AGENT_MOVE || kind == AGENT_REMOVE)
+        session_count(session, TRANSFER_CHANGES, 1);
 }
 
 int file_task_begin(struct file_task *task, struct session *session, const struct file_order *order,
@@ -293,7 +293,7 @@ int file_task_begin(struct file_task *task, struct session *session, const struc
         .context = task, .frame = on_frame, .room = on_room, .ended = on_ended
     };
     task->kind = order->kind;
-    if (tells(order->kind) && gate_lets_out(session->spec.policy, "files", err) < 0)
+    if (tells(order->kind) && output_check_lets_out(session->plan.policy, "files", err) < 0)
         return -1;
     auto_bytes paths = { 0 };
     bytes_add(&paths, order->path->data, order->path->size);
@@ -321,7 +321,7 @@ void file_task_close(struct file_task *task)
 {
     task->woken = NULL;
     if (task->session) {
-        session_send(task->session, &task->operation, INSIDE_CANCEL, NULL, 0);
+        session_send(task->session, &task->operation, AGENT_CANCEL, NULL, 0);
         session_flush(task->session);
         end_task(task);
     }
@@ -337,11 +337,11 @@ void file_task_close(struct file_task *task)
 
 static void give_credit(struct file_task *task, uint64_t bytes)
 {
-    struct inside_amount more = { .bytes = bytes };
+    struct agent_amount more = { .bytes = bytes };
     struct iovec part = { &more, sizeof more };
     if (!task->session)
         return;
-    session_send(task->session, &task->operation, INSIDE_CREDIT, &part, 1);
+    session_send(task->session, &task->operation, AGENT_CREDIT, &part, 1);
     session_flush(task->session);
 }
 
@@ -355,7 +355,7 @@ size_t file_task_take(struct file_task *task, char *bytes, size_t size)
     task->taken += part;
     if (task->taken == task->bytes.size)
         task->bytes.size = task->taken = 0;
-    if (task->kind == INSIDE_WATCH) {
+    if (task->kind == AGENT_WATCH) {
         if (task->bytes.size == 0) {
             give_credit(task, task->change_bytes);
             task->change_bytes = 0;
@@ -376,13 +376,13 @@ size_t file_task_give(struct file_task *task, const char *bytes, size_t size)
     if (!task->session || !session_has_room(task->session))
         return 0;
     while (given < size) {
-        size_t part = size - given < INSIDE_PAYLOAD_MOST ? size - given : INSIDE_PAYLOAD_MOST;
+        size_t part = size - given < AGENT_PAYLOAD_MAX ? size - given : AGENT_PAYLOAD_MAX;
         struct iovec piece = { (void *) (uintptr_t) (bytes + given), part };
-        session_send(task->session, &task->operation, INSIDE_DATA, &piece, 1);
+        session_send(task->session, &task->operation, AGENT_DATA, &piece, 1);
         given += part;
     }
     session_flush(task->session);
-    session_count(task->session, DEED_FILE_BYTES_IN, given);
+    session_count(task->session, TRANSFER_FILE_BYTES_IN, given);
     return given;
 }
 
@@ -391,7 +391,7 @@ void file_task_end_input(struct file_task *task)
     if (task->input_has_ended || !task->session)
         return;
     task->input_has_ended = true;
-    session_send(task->session, &task->operation, INSIDE_END, NULL, 0);
+    session_send(task->session, &task->operation, AGENT_END, NULL, 0);
     session_flush(task->session);
 }
 

@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { FILE_WINDOW = 1 << 20, FILE_ENTRIES_MOST = 100000 };
+enum { FILE_WINDOW = 1 << 20, FILE_ENTRIES_MAX = 100000 };
 
 struct file_entry {
-    struct inside_entry facts;
+    struct agent_entry facts;
     size_t path, path_size; /* in file_task.names; the target of a link follows it */
     size_t target_size;
 };
@@ -23,7 +23,7 @@ struct file_task {
     struct session_operation operation;
     void (*woken)(void *context); /* something came, or may go */
     void *context;
-    enum inside_kind kind;
+    enum agent_kind kind;
 
     bool stands;    /* OPENED or FILE has come */
     bool is_ended;  /* DONE has come, or the session has ended: `failure` says how */
@@ -32,7 +32,7 @@ struct file_task {
     bool input_has_ended;
     error failure; /* code ERR_NONE: well */
 
-    struct inside_file file;    /* of READ */
+    struct agent_file file;     /* of READ */
     struct file_entry *entries; /* of STAT, LIST, WRITE */
     size_t entry_count, entry_room;
     struct bytes names;
@@ -48,7 +48,7 @@ struct file_task {
 
 /* What is asked: the order's own struct, a path, and a second one for MOVE. */
 struct file_order {
-    enum inside_kind kind;
+    enum agent_kind kind;
     const void *head;
     size_t head_size;
     const struct bytes *path, *to;
@@ -80,4 +80,4 @@ void file_entry_write(const struct file_task *task, const struct file_entry *ent
 void file_path_write(const char *path, size_t size, struct bytes *out);
 
 /* What init's errno means to a client. */
-int error_of_inside(const struct inside_frame *frame, const unsigned char *payload, error *err);
+int error_of_agent(const struct agent_frame *frame, const unsigned char *payload, error *err);

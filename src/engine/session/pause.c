@@ -10,27 +10,28 @@
 #include <signal.h>
 
 enum {
-    PAUSE_MOST_MS = 7 * 24 * 60 * 60 * 1000, /* where the policy states no age */
-    CPU_MOST_US = 300000,                    /* nothing that is stopped uses as much */
-    FREEZE_MS = 900,                         /* after which the freezer must have frozen all */
+    PAUSE_MAX_MS = 7 * 24 * 60 * 60 * 1000, /* where the policy states no age */
+    CPU_MAX_US = 300000,                    /* nothing that is stopped uses as much */
+    FREEZE_MS = 900,                        /* after which the freezer must have frozen all */
 };
 
 /* For everything inside but init. */
 static void send_signal(struct session *session, uint32_t number)
 {
-    struct inside_signal wanted = { .number = number, .whole_group = 1 };
+    struct agent_signal wanted = { .number = number, .whole_group = 1 };
     struct session_operation everything = { .id = 0 };
     struct iovec part = { &wanted, sizeof wanted };
-    session_send(session, &everything, INSIDE_SIGNAL, &part, 1);
+    session_send(session, &everything, AGENT_SIGNAL, &part, 1);
     session_flush(session);
 }
 
 bool session_is_copied(const struct session *session)
 {
-    for (const struct mark *mark = session->marks; mark; mark = mark->older)
-        if (!mark->is_ready)
+    for (const struct session_checkpoint *checkpoint = session->checkpoints; checkpoint;
+         checkpoint = checkpoint->older)
+        if (!checkpoint->is_ready)
             return true;
-    return branching_is_source(session);
+    return branch_is_source(session);
 }
 
 static int check_rests(const struct session *session, error *err)
@@ -41,7 +42,7 @@ static int check_rests(const struct session *session, error *err)
         return fail(err, ERR_CONFLICT, "the session is being rolled back; try again in a moment");
     if (session_is_copied(session)) /* whoever writes it would be stopped as well */
         return fail(err, ERR_CONFLICT,
-                    "a mark or a branch of the session is being made; try again in a moment");
+                    "a checkpoint or a branch of the session is being made; try again in a moment");
     for (const struct context *context = session->contexts; context; context = context->next) {
         if (context->running || context->first_queued)
             return fail(err, ERR_CONFLICT,
@@ -103,11 +104,11 @@ int session_pause(struct session *session, bool files_only, error *err)
         else
             stop(session);
     }
-    uint64_t most_ms = session->spec.policy->sessions.values[SESSIONS_AGE];
+    uint64_t max_ms = session->plan.policy->sessions.values[SESSIONS_AGE];
     session->state = SESSION_PAUSED;
     session->paused_ms = wall_clock_ms();
     session->paused_at = now_ms();
-    session->pause_ends = deadline_in(most_ms != 0 ? (int64_t) most_ms : PAUSE_MOST_MS);
+    session->pause_ends = deadline_in(max_ms != 0 ? (int64_t) max_ms : PAUSE_MAX_MS);
     session->cpu_when_paused_us = UINT64_MAX;
     for (const struct session_operation *operation = session->operations, *next; operation;
          operation = next) {
@@ -187,7 +188,7 @@ void session_look_at_pause(struct session *session)
     if (deadline_has_passed(session->pause_ends)) {
         (void) fail(&why, ERR_TIMEOUT, "it was paused for longer than a session may live");
         session_end(session, END_AGE, &why);
-    } else if (used_us > session->cpu_when_paused_us + CPU_MOST_US) {
+    } else if (used_us > session->cpu_when_paused_us + CPU_MAX_US) {
         (void) fail(&why, ERR_PROTOCOL, "it used processor time while it was paused");
         session_end(session, END_LOST, &why);
     } else if (session->is_held) {

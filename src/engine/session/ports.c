@@ -9,7 +9,7 @@
 
 enum { CREDIT_STEP = 64 * 1024 };
 
-static void order(struct port_link *link, enum inside_kind kind, const void *payload, size_t size)
+static void order(struct port_link *link, enum agent_kind kind, const void *payload, size_t size)
 {
     struct iovec part = { (void *) (uintptr_t) payload, size };
     if (!link->session)
@@ -33,29 +33,29 @@ static void send_on(struct port_link *link)
 {
     while (link->session && link->window > 0 && link->out.size > 0) {
         size_t part = link->out.size < link->window ? link->out.size : link->window;
-        if (part > INSIDE_PAYLOAD_MOST)
-            part = INSIDE_PAYLOAD_MOST;
+        if (part > AGENT_PAYLOAD_MAX)
+            part = AGENT_PAYLOAD_MAX;
         link->window -= part;
-        order(link, INSIDE_DATA, link->out.data, part);
-        session_count(link->session, DEED_PORT_BYTES_IN, part);
+        order(link, AGENT_DATA, link->out.data, part);
+        session_count(link->session, TRANSFER_PORT_BYTES_IN, part);
         bytes_drop(&link->out, part);
     }
     if (link->out.size == 0 && link->input_ends && !link->input_has_ended) {
         link->input_has_ended = true;
-        order(link, INSIDE_END, NULL, 0);
+        order(link, AGENT_END, NULL, 0);
     }
 }
 
-static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
     struct port_link *link = context;
-    struct inside_amount taken;
+    struct agent_amount taken;
     switch (frame->kind) {
-    case INSIDE_OPENED:
+    case AGENT_OPENED:
         link->stands = true;
         break;
-    case INSIDE_DATA:
+    case AGENT_DATA:
         if (link->in.size - link->taken + frame->size > PORT_WINDOW)
             return fail(err, ERR_PROTOCOL, "glovebox-init sent more than was asked for");
         if (link->taken > 0 && link->taken >= link->in.size / 2) { /* each byte moves once */
@@ -63,20 +63,20 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
             link->taken = 0;
         }
         bytes_add(&link->in, payload, frame->size);
-        session_count(link->session, DEED_PORT_BYTES_OUT, frame->size);
+        session_count(link->session, TRANSFER_PORT_BYTES_OUT, frame->size);
         break;
-    case INSIDE_CREDIT:
+    case AGENT_CREDIT:
         memcpy(&taken, payload, sizeof taken);
-        if (taken.bytes > INSIDE_WINDOW - link->window)
+        if (taken.bytes > AGENT_WINDOW - link->window)
             return fail(err, ERR_PROTOCOL, "glovebox-init took more than it was given");
         link->window += (size_t) taken.bytes;
         send_on(link);
         break;
-    case INSIDE_END:
+    case AGENT_END:
         link->has_ended = true;
         break;
-    case INSIDE_DONE:
-        if (error_of_inside(frame, payload, &link->failure) < 0 && link->failure.code == ERR_POLICY)
+    case AGENT_DONE:
+        if (error_of_agent(frame, payload, &link->failure) < 0 && link->failure.code == ERR_POLICY)
             (void) fail(&link->failure, ERR_POLICY,
                         "this session has no loopback; begin it under a policy with network: "
                         "loopback, such as server");
@@ -108,25 +108,25 @@ static void on_ended(void *context, const error *why)
 
 int port_link_begin(struct port_link *link, struct session *session, uint16_t port, error *err)
 {
-    struct inside_connect connect = { .credit = PORT_WINDOW, .port = port };
+    struct agent_connect connect = { .credit = PORT_WINDOW, .port = port };
     link->operation = (struct session_operation){
         .context = link, .frame = on_frame, .room = on_room, .ended = on_ended
     };
-    link->window = INSIDE_WINDOW;
-    if (gate_lets_out(session->spec.policy, "ports", err) < 0 ||
+    link->window = AGENT_WINDOW;
+    if (output_check_lets_out(session->plan.policy, "ports", err) < 0 ||
         session_begin(session, &link->operation, err) < 0)
         return -1;
     session_hold(session);
-    session_count(session, DEED_PORTS, 1);
+    session_count(session, TRANSFER_PORTS, 1);
     link->session = session;
-    order(link, INSIDE_CONNECT, &connect, sizeof connect);
+    order(link, AGENT_CONNECT, &connect, sizeof connect);
     return 0;
 }
 
 void port_link_close(struct port_link *link)
 {
     link->woken = NULL;
-    order(link, INSIDE_CANCEL, NULL, 0);
+    order(link, AGENT_CANCEL, NULL, 0);
     end_link(link);
     bytes_done(&link->in);
     bytes_done(&link->out);
@@ -143,16 +143,16 @@ size_t port_link_take(struct port_link *link, char *bytes, size_t size)
     link->taken += part;
     link->owed += part;
     if (link->owed >= CREDIT_STEP) {
-        struct inside_amount more = { .bytes = link->owed };
+        struct agent_amount more = { .bytes = link->owed };
         link->owed = 0;
-        order(link, INSIDE_CREDIT, &more, sizeof more);
+        order(link, AGENT_CREDIT, &more, sizeof more);
     }
     return part;
 }
 
 bool port_link_has_room(const struct port_link *link)
 {
-    return link->out.size < INSIDE_WINDOW;
+    return link->out.size < AGENT_WINDOW;
 }
 
 void port_link_give(struct port_link *link, const void *bytes, size_t size)

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PORT_WINDOW = 256 * 1024, PORT_HEAD_MOST = 64 * 1024 };
+enum { PORT_WINDOW = 256 * 1024, PORT_HEAD_MAX = 64 * 1024 };
 
 struct port_link {
     struct session *session; /* NULL once it has ended */

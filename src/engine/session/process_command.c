@@ -16,7 +16,7 @@ static int add_text(struct bytes *out, struct json_object *text, const char *wha
     return 0;
 }
 
-static int add_command(const struct process_request *request, struct inside_start *start,
+static int add_command(const struct process_request *request, struct agent_start *start,
                        struct bytes *out, error *err)
 {
     if (request->shell.size > 0) {
@@ -28,10 +28,10 @@ static int add_command(const struct process_request *request, struct inside_star
     }
     if (!json_object_is_type(request->command, json_type_array) ||
         json_object_array_length(request->command) == 0 ||
-        json_object_array_length(request->command) > INSIDE_ARGUMENTS_MOST)
+        json_object_array_length(request->command) > AGENT_ARGUMENTS_MAX)
         return fail(err, ERR_BAD_REQUEST,
                     "'command' is a list of 1 to %d texts; or give 'shell', a line for bash",
-                    INSIDE_ARGUMENTS_MOST);
+                    AGENT_ARGUMENTS_MAX);
     start->arguments = (uint16_t) json_object_array_length(request->command);
     for (unsigned i = 0; i < start->arguments; i++)
         if (add_text(out, json_object_array_get_idx(request->command, i), "command", err) < 0)
@@ -40,7 +40,7 @@ static int add_command(const struct process_request *request, struct inside_star
 }
 
 /* The session's variables, with those of the request over them. */
-static int add_variables(const struct process_request *request, struct inside_start *start,
+static int add_variables(const struct process_request *request, struct agent_start *start,
                          struct bytes *out, error *err)
 {
     const struct bytes *own = request->variables;
@@ -73,23 +73,23 @@ static int add_variables(const struct process_request *request, struct inside_st
             return -1;
         start->variables++;
     }
-    if (start->variables > INSIDE_ARGUMENTS_MOST)
+    if (start->variables > AGENT_ARGUMENTS_MAX)
         return fail(err, ERR_BAD_REQUEST, "%u variables, %d are allowed", start->variables,
-                    INSIDE_ARGUMENTS_MOST);
+                    AGENT_ARGUMENTS_MAX);
     return 0;
 }
 
 int process_write_start(const struct process_request *request, struct bytes *out, error *err)
 {
-    struct inside_start start = {
-        .flags = INSIDE_START_CREDIT,
+    struct agent_start start = {
+        .flags = AGENT_START_CREDIT,
         .rows = (uint16_t) request->rows,
         .columns = (uint16_t) request->columns,
     };
     if (request->has_terminal)
-        start.flags |= INSIDE_START_TERMINAL;
+        start.flags |= AGENT_START_TERMINAL;
     else if (request->has_stdin)
-        start.flags |= INSIDE_START_STDIN_PIPE;
+        start.flags |= AGENT_START_STDIN_PIPE;
     bytes_add(out, &start, sizeof start);
     if (request->folder.size > 0 && request->folder.data[0] != '/')
         bytes_add_text(out, "/workspace/");
@@ -99,10 +99,10 @@ int process_write_start(const struct process_request *request, struct bytes *out
     bytes_add(out, "", 1);
     if (add_command(request, &start, out, err) < 0 || add_variables(request, &start, out, err) < 0)
         return -1;
-    if (out->failed || out->size > INSIDE_PAYLOAD_MOST)
+    if (out->failed || out->size > AGENT_PAYLOAD_MAX)
         return fail(err, ERR_TOO_LARGE,
                     "a command and its environment have %zu bytes, %d are allowed", out->size,
-                    INSIDE_PAYLOAD_MOST);
+                    AGENT_PAYLOAD_MAX);
     memcpy(out->data, &start, sizeof start);
     return 0;
 }

@@ -40,7 +40,7 @@ static void hash_words(const char *words, size_t size, const char *name, struct 
 /* The order that starts it says all of it: see process_write_start(). */
 static void read_order(struct process_proof *proof, const struct bytes *order)
 {
-    struct inside_start start;
+    struct agent_start start;
     memcpy(&start, order->data, sizeof start);
     const char *folder = order->data + sizeof start;
     const char *words = folder + strlen(folder) + 1;
@@ -70,13 +70,13 @@ static void begin_facts(const struct process_proof *proof, const struct session 
         .start = "session",
         .key = key->id[0] ? key->id : NULL,
         .tenant = key->id[0] ? key->tenant : NULL,
-        .policy = { session->spec.policy->name, session->spec.policy->digest },
-        .template = { session->spec.template->name, session->spec.template->digest },
+        .policy = { session->plan.policy->name, session->plan.policy->digest },
+        .template = { session->plan.template->name, session->plan.template->digest },
         .walls = session->walls,
         .degraded = session->degraded,
         .input_count = INPUTS,
         .inputs = proof->inputs,
-        .granted = session->spec.limits,
+        .granted = session->plan.limits,
     };
 }
 
@@ -112,7 +112,7 @@ int process_proof_begin(struct process *process, struct account *account, const 
     if (receipts)
         account_charge_log(account, receipts_last_size(receipts));
     process->proof = proof;
-    way_use_begin(session, &process->way);
+    route_usage_begin(session, &process->route);
     return 0;
 }
 
@@ -166,7 +166,7 @@ static struct connection_texts *list_connections(const struct process *process,
                                                  const struct network_policy *rules,
                                                  struct receipt_facts *facts)
 {
-    const struct way_story *story = &process->way.story;
+    const struct connection_log *story = &process->route.story;
     struct fact_connection *rows = calloc(story->count + 1, sizeof *rows);
     struct connection_texts *texts = calloc(story->count + 1, sizeof *texts);
     facts->connections = texts ? rows : NULL;
@@ -211,7 +211,7 @@ int process_proof_end(struct process *process, struct session *session, error *e
     struct receipt_facts facts;
     if (!proof || proof->receipt[0])
         return 0;
-    way_use_end(session, &process->way);
+    route_usage_end(session, &process->route);
     if (!receipts)
         return 0;
     begin_facts(proof, session, &facts);
@@ -219,7 +219,7 @@ int process_proof_end(struct process *process, struct session *session, error *e
     const char **names = list_names(proof);
     facts.variables = names;
     facts.variable_count = proof->name_count;
-    struct connection_texts *texts = list_connections(process, session->spec.way, &facts);
+    struct connection_texts *texts = list_connections(process, session->plan.route, &facts);
     int result = receipt_write(receipts, &facts, proof->note, proof->receipt, err);
     if (result == 0)
         account_charge_log(proof->account, receipts_last_size(receipts));
@@ -231,7 +231,7 @@ int process_proof_end(struct process *process, struct session *session, error *e
 
 void process_proof_free(struct process *process)
 {
-    way_use_done(&process->way);
+    route_usage_done(&process->route);
     if (process->proof)
         bytes_done(&process->proof->names);
     free(process->proof);

@@ -17,10 +17,10 @@
 
 enum {
     RECORD_HEAD = 5,
-    RECORD_MOST = 16384,
+    RECORD_MAX = 16384,
     TELL_MS = 2000, /* for the last word of glovebox-egress */
-    UNREAD_MOST = PROCESS_OUTPUT_KEPT / 2,
-    ENDED_BYTES_MOST = 64 << 20, /* of output, of ended processes of all sessions */
+    UNREAD_MAX = PROCESS_OUTPUT_KEPT / 2,
+    ENDED_BYTES_MAX = 64 << 20, /* of output, of ended processes of all sessions */
 };
 
 static void on_timer(uv_timer_t *timer);
@@ -33,7 +33,7 @@ static void tell(struct process *process)
     }
 }
 
-static void order(struct process *process, enum inside_kind kind, const void *payload, size_t size)
+static void order(struct process *process, enum agent_kind kind, const void *payload, size_t size)
 {
     struct iovec part = { (void *) (uintptr_t) payload, size };
     if (!process->session)
@@ -74,7 +74,7 @@ static void add_output(struct process *process, unsigned stream, const unsigned 
                        size_t size)
 {
     while (size > 0) {
-        uint32_t part = size < RECORD_MOST ? (uint32_t) size : RECORD_MOST;
+        uint32_t part = size < RECORD_MAX ? (uint32_t) size : RECORD_MAX;
         unsigned char head[RECORD_HEAD] = { (unsigned char) stream };
         memcpy(head + 1, &part, sizeof part);
         bytes_add(&process->log, head, sizeof head);
@@ -97,11 +97,11 @@ static void settle(struct process *process)
     for (const struct process_reader *reader = process->readers; reader; reader = reader->next)
         if (!is_stalled(reader) && reader->at < slowest)
             slowest = reader->at;
-    if (process->debt == 0 || log_end(process) - slowest > UNREAD_MOST)
+    if (process->debt == 0 || log_end(process) - slowest > UNREAD_MAX)
         return;
-    struct inside_amount more = { .bytes = process->debt };
+    struct agent_amount more = { .bytes = process->debt };
     process->debt = 0;
-    order(process, INSIDE_CREDIT, &more, sizeof more);
+    order(process, AGENT_CREDIT, &more, sizeof more);
 }
 
 bool process_read(struct process *process, struct process_reader *reader,
@@ -284,15 +284,15 @@ static void feed_on(struct process *process)
 {
     while (process->session && process->input.size > 0 && process->window > 0) {
         size_t part = process->input.size < process->window ? process->input.size : process->window;
-        if (part > INSIDE_PAYLOAD_MOST)
-            part = INSIDE_PAYLOAD_MOST;
+        if (part > AGENT_PAYLOAD_MAX)
+            part = AGENT_PAYLOAD_MAX;
         process->window -= part;
-        order(process, INSIDE_DATA, process->input.data, part);
+        order(process, AGENT_DATA, process->input.data, part);
         bytes_drop(&process->input, part);
     }
     if (process->input.size == 0 && process->input_ends && !process->input_has_ended) {
         process->input_has_ended = true;
-        order(process, INSIDE_END, NULL, 0);
+        order(process, AGENT_END, NULL, 0);
     }
 }
 
@@ -314,7 +314,7 @@ static void on_resumed(void *context, int64_t paused_ms)
  * forbidden around it, such as its folder, the request has named. */
 static enum error_code why_not_started(const unsigned char *payload, enum error_code code)
 {
-    struct inside_done done;
+    struct agent_done done;
     memcpy(&done, payload, sizeof done);
     if (done.is_of_the_program)
         return done.os == ENOENT || done.os == ENOTDIR ? ERR_NO_PROGRAM : ERR_NOT_EXECUTABLE;
@@ -333,28 +333,28 @@ static void end(struct process *process)
 {
     process->is_ending = true;
     process->told_by = deadline_in(TELL_MS);
-    if (!way_use_ask(process->session, &process->way)) {
+    if (!route_usage_ask(process->session, &process->route)) {
         on_way_told(process);
         return;
     }
     set_timer(process);
 }
 
-static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
     struct process *process = context;
-    struct inside_started started;
-    struct inside_exited exited;
-    struct inside_amount taken;
+    struct agent_started started;
+    struct agent_exited exited;
+    struct agent_amount taken;
     switch (frame->kind) {
-    case INSIDE_STARTED:
+    case AGENT_STARTED:
         memcpy(&started, payload, sizeof started);
         process->pid = started.pid;
         process->state = PROCESS_RUNNING;
         feed_on(process);
         break;
-    case INSIDE_OUTPUT:
+    case AGENT_OUTPUT:
         add_output(process, frame->stream, payload, frame->size);
         process_proof_printed(process, frame->stream, frame->size);
         process->debt += frame->size;
@@ -363,24 +363,24 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
         settle(process);
         set_timer(process);
         break;
-    case INSIDE_CREDIT:
+    case AGENT_CREDIT:
         memcpy(&taken, payload, sizeof taken);
-        if (taken.bytes > INSIDE_WINDOW - process->window)
+        if (taken.bytes > AGENT_WINDOW - process->window)
             return fail(err, ERR_PROTOCOL, "glovebox-init took more input than it was given");
         process->window += (size_t) taken.bytes;
         feed_on(process);
         return 0;
-    case INSIDE_EXITED:
+    case AGENT_EXITED:
         memcpy(&exited, payload, sizeof exited);
         process->exit_code = exited.exit_code;
         process->signal = exited.signal;
         if (!process->is_ending)
             end(process);
         return 0;
-    case INSIDE_DONE: /* of a signal or a resize; or it could not be started */
+    case AGENT_DONE: /* of a signal or a resize; or it could not be started */
         if (process->state != PROCESS_STARTING)
             return 0;
-        if (error_of_inside(frame, payload, &process->failure) == 0)
+        if (error_of_agent(frame, payload, &process->failure) == 0)
             return fail(err, ERR_PROTOCOL, "glovebox-init started a process and did not say so");
         process->failure.code = why_not_started(payload, process->failure.code);
         become_ended(process, process->session);
@@ -427,7 +427,7 @@ static struct process *process_new(struct processes *processes, struct session *
     process->session = session;
     process->has_terminal = request->has_terminal;
     process->has_stdin = request->has_stdin || request->has_terminal;
-    process->window = INSIDE_WINDOW;
+    process->window = AGENT_WINDOW;
     process->started_ms = wall_clock_ms();
     if (request->tag.size > 0)
         process->tag = strndup(request->tag.data, request->tag.size);
@@ -443,7 +443,7 @@ static struct process *process_new(struct processes *processes, struct session *
 }
 
 /* Room for one that begins: of its session the oldest that has ended is forgotten before its time
- * once there are PROCESSES_MOST, and of all sessions' once their output is too much. */
+ * once there are PROCESSES_MAX, and of all sessions' once their output is too much. */
 static void make_room(const struct processes *processes, const struct session *session)
 {
     unsigned count = 0;
@@ -454,9 +454,9 @@ static void make_room(const struct processes *processes, const struct session *s
         if (process->state != PROCESS_ENDED)
             continue;
         bool is_last =
-            count >= PROCESSES_MOST && strcmp(process->session_id, session_id(session)) == 0;
+            count >= PROCESSES_MAX && strcmp(process->session_id, session_id(session)) == 0;
         bytes += process->log.size;
-        if (process->uses == 0 && (is_last || bytes > ENDED_BYTES_MOST))
+        if (process->uses == 0 && (is_last || bytes > ENDED_BYTES_MAX))
             forget(process);
     }
 }
@@ -472,7 +472,7 @@ unsigned processes_running(const struct processes *processes, const struct sessi
 static int check_count(const struct processes *processes, const struct session *session, error *err)
 {
     unsigned count = processes_running(processes, session);
-    if (count >= PROCESSES_MOST)
+    if (count >= PROCESSES_MAX)
         return fail(err, ERR_BUSY, "%u processes run in this session; end some", count);
     return 0;
 }
@@ -493,8 +493,8 @@ int process_start(struct processes *processes, struct session *session,
                   const struct process_request *request, struct process **ret_process, error *err)
 {
     auto_bytes wanted = { 0 };
-    if (check_policy(session->spec.policy, err) < 0 ||
-        gate_lets_out(session->spec.policy, "programs", err) < 0 ||
+    if (check_policy(session->plan.policy, err) < 0 ||
+        output_check_lets_out(session->plan.policy, "programs", err) < 0 ||
         account_check_log(session->sessions->runs->accounts, request->account, err) < 0 ||
         process_write_start(request, &wanted, err) < 0 || check_count(processes, session, err) < 0)
         return -1;
@@ -507,8 +507,8 @@ int process_start(struct processes *processes, struct session *session,
                                                      .paused = on_paused,
                                                      .resumed = on_resumed,
                                                      .ended = on_session_ended };
-    process->way.context = process;
-    process->way.told = on_way_told;
+    process->route.context = process;
+    process->route.told = on_way_told;
     if (session_begin(session, &process->operation, err) < 0 ||
         process_proof_begin(process, request->account, &wanted, err) < 0) {
         session_done(session, &process->operation);
@@ -519,7 +519,7 @@ int process_start(struct processes *processes, struct session *session,
     session->processes++;
     if (request->timeout_ms > 0)
         process->dies = deadline_in((int64_t) request->timeout_ms);
-    order(process, INSIDE_START, wanted.data, wanted.size);
+    order(process, AGENT_START, wanted.data, wanted.size);
     set_timer(process);
     *ret_process = process;
     return 0;
@@ -560,7 +560,7 @@ int process_feed(struct process *process, const void *bytes, size_t size, error 
         return -1;
     if (!process->has_stdin || process->input_ends)
         return fail(err, ERR_CONFLICT, "the input of process %s is not open", process->id);
-    if (process->input.size + size > PROCESS_INPUT_MOST)
+    if (process->input.size + size > PROCESS_INPUT_MAX)
         return fail(err, ERR_BUSY, "process %s has not read the last %zu bytes yet; try again",
                     process->id, process->input.size);
     bytes_add(&process->input, bytes, size);
@@ -582,21 +582,21 @@ void process_end_input(struct process *process)
 
 int process_signal(struct process *process, unsigned number, bool whole_group, error *err)
 {
-    struct inside_signal wanted = { .number = number, .whole_group = whole_group };
+    struct agent_signal wanted = { .number = number, .whole_group = whole_group };
     if (check_runs(process, err) < 0 || session_check_running(process->session, err) < 0)
         return -1;
-    order(process, INSIDE_SIGNAL, &wanted, sizeof wanted);
+    order(process, AGENT_SIGNAL, &wanted, sizeof wanted);
     return 0;
 }
 
 int process_resize(struct process *process, uint64_t rows, uint64_t columns, error *err)
 {
-    struct inside_size size = { .rows = (uint16_t) rows, .columns = (uint16_t) columns };
+    struct agent_size size = { .rows = (uint16_t) rows, .columns = (uint16_t) columns };
     if (check_runs(process, err) < 0)
         return -1;
     if (!process->has_terminal)
         return fail(err, ERR_CONFLICT, "process %s has no terminal", process->id);
-    order(process, INSIDE_RESIZE, &size, sizeof size);
+    order(process, AGENT_RESIZE, &size, sizeof size);
     return 0;
 }
 

@@ -22,9 +22,9 @@
 
 enum {
     PROCESS_ID_SIZE = 24,
-    PROCESSES_MOST = 48, /* of one session, ended ones too */
+    PROCESSES_MAX = 48, /* of one session, ended ones too */
     PROCESS_OUTPUT_KEPT = 1 << 20,
-    PROCESS_INPUT_MOST = 1 << 20, /* bytes that wait for the program to read */
+    PROCESS_INPUT_MAX = 1 << 20, /* bytes that wait for the program to read */
     PROCESS_STALL_MS = 10000,
     PROCESS_ENDED_MS = 60000,
 };
@@ -58,7 +58,7 @@ struct process {
     error failure; /* it could not be started, or its session has ended */
     int64_t started_ms, ended_ms;
     struct process_proof *proof; /* what its receipt will say: process_receipt.c */
-    struct way_use way;
+    struct route_usage route;
     bool is_ending; /* it has exited; what has passed on the way out is still being told */
     deadline told_by;
 

@@ -18,11 +18,11 @@ enum { LEASE_MS = 10000 };
 struct rollback {
     struct session *session;
     bool waits_for_room;
-    struct pool_ticket *ticket;
+    struct pool_ticket *pending_lease;
     struct sandbox *sandbox; /* that the session is going to have */
     enum pool_start start;
-    struct fill fill;
-    struct pouring pouring;
+    struct restore fill;
+    struct stream_copy stream_copy;
     const struct account *asker;
     deadline ends;
     struct session_listener stands; /* listens once the session has moved */
@@ -39,10 +39,10 @@ static void finish(struct rollback *rollback, const error *why)
     void *user = rollback->user;
     session->rollback = NULL;
     session_unlisten(session, &rollback->stands);
-    fill_done(&rollback->fill);
-    pouring_done(&rollback->pouring);
-    if (rollback->ticket)
-        pool_abandon(rollback->ticket);
+    restore_done(&rollback->fill);
+    stream_copy_done(&rollback->stream_copy);
+    if (rollback->pending_lease)
+        pool_abandon(rollback->pending_lease);
     if (rollback->sandbox)
         pool_return(session->sessions->pool, rollback->sandbox);
     free(rollback);
@@ -73,23 +73,24 @@ static void on_filled(void *user, const error *why)
 {
     struct rollback *rollback = user;
     struct session *session = rollback->session;
-    const struct mark *mark = rollback->pouring.mark;
+    const struct session_checkpoint *checkpoint = rollback->stream_copy.checkpoint;
     error cause;
-    int told =
-        why ? -1 : mark_tell_log(session, mark, "session.rolled_back", rollback->asker, &cause);
+    int told = why ? -1
+                   : session_checkpoint_tell_log(session, checkpoint, "session.rolled_back",
+                                                 rollback->asker, &cause);
     if (told < 0) {
         cause = why ? *why : cause;
-        (void) under(&cause, "roll back to mark %s", mark->id);
+        (void) under(&cause, "roll back to checkpoint %s", checkpoint->id);
         finish(rollback, &cause);
         return;
     }
-    (void) fail(&cause, ERR_CONFLICT, "the session was rolled back to mark %s",
-                mark->name[0] ? mark->name : mark->id);
+    (void) fail(&cause, ERR_CONFLICT, "the session was rolled back to checkpoint %s",
+                checkpoint->name[0] ? checkpoint->name : checkpoint->id);
     log_event(LOG_NOTICE, "session.rolled_back", TEXT("session", session->id),
-              TEXT("mark", mark->id));
+              TEXT("checkpoint", checkpoint->id));
     struct sandbox *sandbox = rollback->sandbox;
     rollback->sandbox = NULL;
-    int moved = session_move(session, sandbox, rollback->start, &mark->kept, &cause);
+    int moved = session_move(session, sandbox, rollback->start, &checkpoint->kept, &cause);
     if (!session->rollback)
         return;
     rollback->has_moved = true;
@@ -105,26 +106,26 @@ static void fill_it(struct rollback *rollback)
     error why;
     auto_fd image = -1;
     auto_fd files = -1;
-    struct copy_pipes pipes = { -1, -1 };
+    struct capture_pipes pipes = { -1, -1 };
     struct session *session = rollback->session;
-    struct mark *mark = rollback->pouring.mark;
+    struct session_checkpoint *checkpoint = rollback->stream_copy.checkpoint;
     if (pipe_make(&image, &pipes.image, &why) < 0 || pipe_make(&files, &pipes.files, &why) < 0) {
         close_fd(&pipes.image);
         finish(rollback, &why);
         return;
     }
     rollback->fill.told = on_filled;
-    rollback->fill.memory = session->spec.limits.memory;
+    rollback->fill.memory = session->plan.limits.memory;
     rollback->fill.user = rollback;
-    rollback->fill.is_secret = gate_lets_out(session->spec.policy, "words", &why) < 0;
-    fill_begin(&rollback->fill, rollback->sandbox, take_fd(&image), take_fd(&files));
+    rollback->fill.is_secret = output_check_lets_out(session->plan.policy, "words", &why) < 0;
+    restore_begin(&rollback->fill, rollback->sandbox, take_fd(&image), take_fd(&files));
     if (session->rollback != rollback) { /* its sandbox broke at once: it is over */
         close_fd(&pipes.image);
         close_fd(&pipes.files);
         return;
     }
-    int poured = pouring_begin(&rollback->pouring, mark, &pipes, &why);
-    mark_let_go(mark); /* the pouring holds it */
+    int poured = stream_copy_begin(&rollback->stream_copy, checkpoint, &pipes, &why);
+    checkpoint_release(checkpoint); /* the pouring holds it */
     if (poured < 0)
         finish(rollback, &why);
 }
@@ -133,7 +134,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
                       const error *cause)
 {
     struct rollback *rollback = context;
-    rollback->ticket = NULL;
+    rollback->pending_lease = NULL;
     if (!sandbox) {
         error told = *cause;
         (void) under(&told, "build a sandbox");
@@ -148,15 +149,15 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
 /* As pool_lease(). May end it: then it is told. */
 static int lease(struct rollback *rollback, error *err)
 {
-    struct sandbox *parked = NULL;
+    struct sandbox *idle = NULL;
     struct session *session = rollback->session;
     struct lease wanted = session_lease_of(session);
     wanted.told = on_leased;
     wanted.context = rollback;
-    int leased = pool_lease(session->sessions->pool, &wanted, &rollback->ticket, &parked, err);
+    int leased = pool_lease(session->sessions->pool, &wanted, &rollback->pending_lease, &idle, err);
     rollback->waits_for_room = leased == POOL_FULL;
-    if (leased == POOL_LEASED && parked)
-        on_leased(rollback, parked, POOL_PARKED, NULL);
+    if (leased == POOL_LEASED && idle)
+        on_leased(rollback, idle, POOL_PARKED, NULL);
     return leased;
 }
 
@@ -178,19 +179,19 @@ int session_roll_back(struct session *session, const struct rollback_order *orde
         return -1;
     if (session->rollback)
         return fail(err, ERR_CONFLICT, "the session is being rolled back already");
-    if (branching_is_source(session)) /* it would be answered for, and lose what it is read from */
+    if (branch_is_source(session)) /* it would be answered for, and lose what it is read from */
         return fail(err, ERR_CONFLICT,
                     "a branch of the session is being made; try again in a moment");
     struct rollback *rollback = calloc(1, sizeof *rollback);
     if (!rollback)
         return fail(err, ERR_SYSTEM, "no memory for the way back");
     *rollback = (struct rollback){ .session = session,
-                                   .pouring = { .mark = order->mark },
+                                   .stream_copy = { .checkpoint = order->checkpoint },
                                    .asker = order->asker,
                                    .ends = deadline_in(LEASE_MS),
                                    .told = order->told,
                                    .user = order->user };
-    mark_hold(order->mark);
+    checkpoint_retain(order->checkpoint);
     session->rollback = rollback;
     session_touch(session);
     if (lease(rollback, err) >= 0)
@@ -207,7 +208,7 @@ void rollback_look(struct session *session)
     if (!rollback || rollback->has_moved)
         return;
     if (rollback->sandbox) {
-        fill_look(&rollback->fill);
+        restore_look(&rollback->fill);
     } else if (deadline_has_passed(rollback->ends)) {
         (void) (rollback->waits_for_room
                     ? fail(&why, ERR_BUSY,

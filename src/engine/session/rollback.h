@@ -1,5 +1,6 @@
-/* rollback.h - a session becomes again what it was at one of its marks: it keeps its id, its
- * deadlines and its marks, and gets another sandbox. Until that stands the session is as it was. */
+/* rollback.h - a session becomes again what it was at one of its checkpoints: it keeps its id, its
+ * deadlines and its checkpoints, and gets another sandbox. Until that stands the session is as it
+ * was. */
 #pragma once
 
 #include "base/error.h"
@@ -7,12 +8,12 @@
 #include <stdbool.h>
 
 struct account;
-struct mark;
+struct session_checkpoint;
 struct session;
 struct rollback;
 
 struct rollback_order {
-    struct mark *mark;
+    struct session_checkpoint *checkpoint;
     const struct account *asker;
     void (*told)(void *user, const error *why); /* the end; *why NULL: it is done */
     void *user;

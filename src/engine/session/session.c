@@ -65,7 +65,7 @@ int session_begin(struct session *session, struct session_operation *operation, 
 {
     if (session_check_running(session, err) < 0)
         return -1;
-    if (session->operation_count >= SESSION_OPERATIONS_MOST)
+    if (session->operation_count >= SESSION_OPERATIONS_MAX)
         return fail(err, ERR_BUSY, "%u operations are under way in this session; wait for some",
                     session->operation_count);
     if (operation->id == 0)
@@ -100,18 +100,18 @@ static bool stands(const struct session *session)
 }
 
 void session_send(struct session *session, const struct session_operation *operation,
-                  enum inside_kind kind, const struct iovec *parts, int part_count)
+                  enum agent_kind kind, const struct iovec *parts, int part_count)
 {
     if (stands(session))
         sandbox_send(session->sandbox,
-                     &(struct inside_frame){ .kind = (uint16_t) kind, .id = operation->id }, parts,
+                     &(struct agent_frame){ .kind = (uint16_t) kind, .id = operation->id }, parts,
                      part_count);
 }
 
 void session_send_with(struct session *session, const struct session_operation *operation,
-                       enum inside_kind kind, int descriptor)
+                       enum agent_kind kind, int descriptor)
 {
-    struct inside_frame frame = { .kind = (uint16_t) kind, .id = operation->id };
+    struct agent_frame frame = { .kind = (uint16_t) kind, .id = operation->id };
     if (stands(session))
         sandbox_send_with(session->sandbox, &frame, NULL, 0, descriptor);
     else
@@ -130,7 +130,7 @@ bool session_has_room(const struct session *session)
 }
 
 /* Refused calls carry no id: they belong to whatever runs. */
-static int hear_denial(struct session *session, const struct inside_frame *frame,
+static int hear_denial(struct session *session, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
     for (struct context *context = session->contexts; context; context = context->next)
@@ -139,12 +139,12 @@ static int hear_denial(struct session *session, const struct inside_frame *frame
     return 0;
 }
 
-static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
     struct session *session = context;
     int result = 0;
-    if (frame->kind == INSIDE_DENIAL && frame->id == 0) {
+    if (frame->kind == AGENT_DENIAL && frame->id == 0) {
         result = hear_denial(session, frame, payload, err);
     } else {
         struct session_operation *operation = operation_of(session, frame->id);
@@ -160,7 +160,7 @@ static int on_frame(void *context, const struct inside_frame *frame, const unsig
 static void on_room(void *context)
 {
     const struct session *session = context;
-    uint32_t told[SESSION_OPERATIONS_MOST];
+    uint32_t told[SESSION_OPERATIONS_MAX];
     unsigned count = 0;
     for (const struct session_operation *operation = session->operations; operation;
          operation = operation->next)
@@ -229,7 +229,7 @@ void session_unlisten(struct session *session, struct session_listener *listener
 /* --- life ---------------------------------------------------------------------------------------
  */
 
-void session_stand(struct session *session)
+void session_ready(struct session *session)
 {
     session->state = SESSION_RUNNING;
     session_touch(session);
@@ -237,20 +237,20 @@ void session_stand(struct session *session)
 }
 
 /* A session stands when its way out is open, as the code of a run begins when it is. */
-void session_try_way(struct session *session)
+void session_open_egress(struct session *session)
 {
     error err;
-    int opened =
-        session->state == SESSION_STARTING ? session_open_way(session, &err) : WAY_IS_AWAITED;
+    int opened = session->state == SESSION_STARTING ? session_open_way(session, &err)
+                                                    : EGRESS_ROUTE_IS_AWAITED;
     if (opened < 0)
         session_end(session, END_FAILED, &err);
     else if (opened == 0)
-        session_stand(session);
+        session_ready(session);
 }
 
 static void on_way(void *context)
 {
-    session_try_way(context);
+    session_open_egress(context);
 }
 
 /* From now on what happens in its sandbox is its own. */
@@ -259,14 +259,14 @@ static void use_sandbox(struct session *session)
     struct sandbox_user user = { .context = session,
                                  .frame = on_frame,
                                  .room = on_room,
-                                 .way = session_has_way(session) ? on_way : NULL,
+                                 .route = session_has_way(session) ? on_way : NULL,
                                  .broken = on_broken };
     sandbox_use(session->sandbox, &user);
     sandbox_rests(session->sandbox); /* each cell will read its counters twice */
     if (session_has_way(session))
-        session_try_way(session);
+        session_open_egress(session);
     else
-        session_stand(session);
+        session_ready(session);
 }
 
 void session_filled(struct session *session)
@@ -278,7 +278,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
                       const error *cause)
 {
     struct session *session = context;
-    session->ticket = NULL;
+    session->pending_lease = NULL;
     if (!sandbox) {
         error told = *cause;
         (void) under(&told, "build a sandbox");
@@ -290,24 +290,24 @@ static void on_leased(void *context, struct sandbox *sandbox, enum pool_start st
     session->walls = sandbox_walls(sandbox);
     session->degraded = sandbox_degraded(sandbox);
     session->charged_us = sandbox_cpu_before_us(sandbox);
-    session->has_parked_interpreter = session->spec.set >= 0;
+    session->has_parked_interpreter = session->plan.set >= 0;
     if (session->branching) {
-        branching_leased(session);
+        branch_leased(session);
         return;
     }
-    sandbox_send(sandbox, &(struct inside_frame){ .kind = INSIDE_KEEP }, NULL, 0);
+    sandbox_send(sandbox, &(struct agent_frame){ .kind = AGENT_KEEP }, NULL, 0);
     use_sandbox(session);
 }
 
 struct lease session_lease_of(const struct session *session)
 {
     return (struct lease){
-        .template = session->spec.template_index,
-        .network = spec_network(&session->spec),
-        .way = spec_way(&session->spec),
+        .template = session->plan.template_index,
+        .network = run_plan_network(&session->plan),
+        .route = run_plan_way(&session->plan),
         .tenant = session->account->tenant,
-        .set = session->spec.set,
-        .limits = &session->spec.limits,
+        .set = session->plan.set,
+        .limits = &session->plan.limits,
     };
 }
 
@@ -316,13 +316,13 @@ int session_lease(struct session *session, error *err)
     struct lease lease = session_lease_of(session);
     lease.told = on_leased;
     lease.context = session;
-    struct sandbox *parked = NULL;
-    int leased = pool_lease(session->sessions->pool, &lease, &session->ticket, &parked, err);
+    struct sandbox *idle = NULL;
+    int leased = pool_lease(session->sessions->pool, &lease, &session->pending_lease, &idle, err);
     session->waits_for_room = leased == POOL_FULL;
     if (leased == POOL_FULL)
         return 0;
-    if (leased == POOL_LEASED && parked)
-        on_leased(session, parked, POOL_PARKED, NULL);
+    if (leased == POOL_LEASED && idle)
+        on_leased(session, idle, POOL_PARKED, NULL);
     return leased;
 }
 
@@ -391,7 +391,7 @@ int session_move(struct session *session, struct sandbox *sandbox, enum pool_sta
     session->start = start;
     session->walls = sandbox_walls(sandbox);
     session->degraded = sandbox_degraded(sandbox);
-    session->has_parked_interpreter = session->spec.set >= 0;
+    session->has_parked_interpreter = session->plan.set >= 0;
     pool_return(session->sessions->pool, old);
     if (context_adopt(session, kept, FILL_INTERPRETER, cause) < 0) {
         session_end(session, END_LOST, cause);
@@ -415,12 +415,12 @@ void session_end(struct session *session, enum session_end end, const error *why
     contexts_session_ended(session, why);
     session_close_way(session);
     end_operations(session, why);
-    branching_free(session);
+    branch_free(session);
     rollback_end(session, why);
-    marks_end(session, why);
-    if (session->ticket)
-        pool_abandon(session->ticket);
-    session->ticket = NULL;
+    checkpoints_end(session, why);
+    if (session->pending_lease)
+        pool_abandon(session->pending_lease);
+    session->pending_lease = NULL;
     struct sandbox *sandbox = session->sandbox;
     session->sandbox = NULL;
     log_event(end == END_LOST || end == END_FAILED ? LOG_WARNING : LOG_NOTICE, "session.ended",

@@ -32,7 +32,7 @@ struct session_operation {
      * What comes has to be taken at once: one stream carries everything of a session, and nobody
      * may hold it up. Who cannot take more does not order more: a file is ordered in pieces, a
      * program's output by CREDIT. */
-    int (*frame)(void *context, const struct inside_frame *frame, const unsigned char *payload,
+    int (*frame)(void *context, const struct agent_frame *frame, const unsigned char *payload,
                  error *err);
     void (*room)(void *context); /* session_has_room() is true again; NULL: never mind */
 
@@ -48,11 +48,11 @@ struct session_operation {
     struct session_operation *next;
 };
 
-enum { SESSION_OPERATIONS_MOST = 256 };
+enum { SESSION_OPERATIONS_MAX = 256 };
 
 /* Begins an operation, and counts as use of the session.
  * Fails  ERR_CONFLICT  the session does not run, is paused, or has ended: why
- *        ERR_BUSY      SESSION_OPERATIONS_MOST are under way */
+ *        ERR_BUSY      SESSION_OPERATIONS_MAX are under way */
 int session_begin(struct session *session, struct session_operation *operation, error *err);
 
 /* Forgets the operation; does nothing if it is none (any more). Frames that still come for it are
@@ -62,10 +62,10 @@ void session_done(struct session *session, struct session_operation *operation);
 /* Puts one frame under the operation's id behind those that wait; it goes out with the next
  * session_flush(). `size`, `id` and `reserved` of the frame are set here. */
 void session_send(struct session *session, const struct session_operation *operation,
-                  enum inside_kind kind, const struct iovec *parts, int part_count);
+                  enum agent_kind kind, const struct iovec *parts, int part_count);
 /* The same with a descriptor, which is taken. */
 void session_send_with(struct session *session, const struct session_operation *operation,
-                       enum inside_kind kind, int descriptor);
+                       enum agent_kind kind, int descriptor);
 void session_flush(struct session *session);
 
 /* False while so much waits that more would only pile up; `room` is told when that changes. */

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TOMBSTONES_MOST = 1000, START_MS = 20000 };
+enum { TOMBSTONES_MAX = 1000, START_MS = 20000 };
 
 static void set_timer(struct sessions *sessions);
 
@@ -48,7 +48,7 @@ static void look_at_deadlines(struct session *session)
         session_end(session, END_FAILED, &why);
     }
     if (session->state == SESSION_STARTING)
-        branching_look(session);
+        branch_look(session);
     if (session->state != SESSION_ENDED)
         session_charge(session);
     if (session->state == SESSION_PAUSED)
@@ -57,13 +57,13 @@ static void look_at_deadlines(struct session *session)
         session_look_at_day(session);
     if (session->state == SESSION_RUNNING)
         contexts_look(session);
-    marks_look(session);
+    checkpoints_look(session);
     rollback_look(session);
     if (session->state != SESSION_ENDED)
         session_tell_deeds(session, false);
-    if (session->state == SESSION_ENDED || branching_lends(session))
+    if (session->state == SESSION_ENDED || branch_lends(session))
         return;
-    if (session->is_unwanted) { /* paused, too: nobody comes back to it */
+    if (session->delete_pending) { /* paused, too: nobody comes back to it */
         (void) fail(&why, ERR_CONFLICT, "somebody deleted it");
         session_end(session, END_DELETED, &why);
     } else if (session->state != SESSION_RUNNING) {
@@ -108,7 +108,7 @@ static void set_timer(struct sessions *sessions)
     }
     int64_t left_ms = LOOK_MS;
     for (const struct session *session = sessions->newest; session; session = session->older) {
-        if (session->state != SESSION_RUNNING || branching_lends(session))
+        if (session->state != SESSION_RUNNING || branch_lends(session))
             continue; /* what is lent does not end before that is over */
         int64_t age_ms = session->age_ends.at_ms ? deadline_left_ms(session->age_ends) : LOOK_MS;
         int64_t idle_ms = session->holds == 0 && session->idle_ends.at_ms
@@ -127,10 +127,10 @@ static void forget(struct sessions *sessions, struct session *session)
 {
     *(session->older ? &session->older->newer : &sessions->oldest) = session->newer;
     *(session->newer ? &session->newer->older : &sessions->newest) = session->older;
-    branching_free(session);
+    branch_free(session);
     (void) json_object_put(session->metadata);
     session_request_done(&session->request);
-    spec_done(&session->spec);
+    run_plan_done(&session->plan);
     bytes_done(&session->not_carried);
     free(session);
 }
@@ -138,7 +138,7 @@ static void forget(struct sessions *sessions, struct session *session)
 static void forget_old(struct sessions *sessions)
 {
     for (struct session *session = sessions->oldest, *next;
-         session && sessions->ended > TOMBSTONES_MOST; session = next) {
+         session && sessions->ended > TOMBSTONES_MAX; session = next) {
         next = session->newer;
         if (session->state != SESSION_ENDED || session->listeners)
             continue;
@@ -156,9 +156,9 @@ static int tell_log(const struct session *session, const char *kind, error *err)
     struct event_field fields[SESSION_SUMMARY + 7] = {
         { "end", has_ended ? session_end_name(session->end) : "", 0 },
         { "key", key->id[0] ? key->id : "owner", 0 },
-        { "policy", session->spec.policy ? session->spec.policy->digest : "", 0 },
+        { "policy", session->plan.policy ? session->plan.policy->digest : "", 0 },
         { "session", session->id, 0 },
-        { "template", session->spec.template ? session->spec.template->digest : "", 0 },
+        { "template", session->plan.template ? session->plan.template->digest : "", 0 },
         { "tenant", key->tenant, 0 },
     };
     if (has_ended)
@@ -179,9 +179,9 @@ void sessions_ended(struct sessions *sessions, struct session *session)
         session->account->sessions--;
     session_tell_deeds(session, true);
     if (session->account && tell_log(session, "session.ended", &err) < 0)
-        log_event(LOG_WARNING, "session.not_in_log", TEXT("session", session->id),
+        log_event(LOG_WARNING, "audit.write_failed", TEXT("session", session->id),
                   TEXT("cause", err.text));
-    graveyard_note_end(&sessions->graveyard, session);
+    tombstones_note_end(&sessions->tombstones, session);
 }
 
 bool session_is_seen(const struct session *session, const struct account *account)
@@ -209,7 +209,7 @@ int sessions_look(const struct sessions *sessions, const struct account *account
     *ret_session = session;
     return session->state == SESSION_ENDED
                ? 0
-               : account_check_policy(account, session->spec.policy->name, err);
+               : account_check_policy(account, session->plan.policy->name, err);
 }
 
 int sessions_enter(const struct sessions *sessions, const struct account *account, const char *id,
@@ -239,25 +239,25 @@ void session_choose_id(char id[SESSION_ID_SIZE])
 /* What the policy allows; 0: no file states it. */
 static uint64_t bound_of(const struct session *session, enum policy_session_bound bound)
 {
-    return session->spec.policy->sessions.values[bound];
+    return session->plan.policy->sessions.values[bound];
 }
 
 static int grant_ms(const struct session *session, const char *name, uint64_t asked_ms,
                     enum policy_session_bound bound, error *err)
 {
-    uint64_t most_ms = bound_of(session, bound);
-    if (most_ms == 0 || asked_ms <= most_ms)
+    uint64_t max_ms = bound_of(session, bound);
+    if (max_ms == 0 || asked_ms <= max_ms)
         return 0;
     return fail(err, ERR_LIMIT, "%s %llu is more than the %llu that policy %s allows; ask for less",
-                name, (unsigned long long) (asked_ms / 1000), (unsigned long long) (most_ms / 1000),
-                session->spec.policy->name);
+                name, (unsigned long long) (asked_ms / 1000), (unsigned long long) (max_ms / 1000),
+                session->plan.policy->name);
 }
 
 static uint64_t usual_ms(const struct session *session, uint64_t usual,
                          enum policy_session_bound bound)
 {
-    uint64_t most_ms = bound_of(session, bound);
-    return most_ms != 0 && most_ms < usual ? most_ms : usual;
+    uint64_t max_ms = bound_of(session, bound);
+    return max_ms != 0 && max_ms < usual ? max_ms : usual;
 }
 
 /* A time to live counts from now, and never leads beyond the age that the policy allows. */
@@ -279,16 +279,16 @@ static int grant_time(struct session *session, const struct session_request *req
 
 static int grant_memory(struct session *session, const struct session_request *request, error *err)
 {
-    uint64_t most = bound_of(session, SESSIONS_MEMORY);
-    uint64_t asked = session->spec.limits.memory;
-    if (most == 0 || asked <= most)
+    uint64_t max = bound_of(session, SESSIONS_MEMORY);
+    uint64_t asked = session->plan.limits.memory;
+    if (max == 0 || asked <= max)
         return 0;
     if (request->place->limits.given & (UINT64_C(1) << LIMIT_memory))
         return fail(err, ERR_LIMIT,
                     "limits.memory_bytes %llu is more than the %llu that policy %s gives sessions",
-                    (unsigned long long) asked, (unsigned long long) most,
-                    session->spec.policy->name);
-    session->spec.limits.memory = most;
+                    (unsigned long long) asked, (unsigned long long) max,
+                    session->plan.policy->name);
+    session->plan.limits.memory = max;
     return 0;
 }
 
@@ -308,21 +308,21 @@ static int check_number(const struct session *session, error *err)
     struct account *account = session->account;
     struct accounts *accounts = session->sessions->runs->accounts;
     uint32_t of_policy = 0;
-    uint64_t most = bound_of(session, SESSIONS_MOST);
+    uint64_t max = bound_of(session, SESSIONS_MAX);
     for (const struct session *other = session->sessions->newest; other; other = other->older) {
         if (other->state == SESSION_ENDED)
             continue;
-        of_policy += strcmp(other->spec.policy->name, session->spec.policy->name) == 0;
+        of_policy += strcmp(other->plan.policy->name, session->plan.policy->name) == 0;
     }
-    if (most != 0 && of_policy >= most)
+    if (max != 0 && of_policy >= max)
         return fail(err, ERR_BUSY, "policy %s allows %llu sessions, and as many are alive; end one",
-                    session->spec.policy->name, (unsigned long long) most);
+                    session->plan.policy->name, (unsigned long long) max);
     if (account_check_day(accounts, account, err) < 0)
         return -1;
     accounts->slots = session->sessions->pool->slots;
     if (account_is_at_share(accounts, account))
         return account_refuse_slot(accounts, account, err);
-    if (account->turn.active_most == 0 || account->sessions < account->turn.active_most)
+    if (account->turn.active_max == 0 || account->sessions < account->turn.active_max)
         return 0;
     return fail(err, ERR_BUSY, "key %s has %u sessions, and may have no more; end one of them",
                 account->key.id, account->sessions);
@@ -331,10 +331,11 @@ static int check_number(const struct session *session, error *err)
 static int fill_in(struct session *session, struct session_request *request, error *err)
 {
     const struct sessions *sessions = session->sessions;
-    if (spec_grant_place(&session->spec, request->place, sessions->policies, sessions->templates,
-                         err) < 0 ||
-        account_check_policy(session->account, session->spec.policy->name, err) < 0 ||
-        gate_allows_session(session->spec.policy, err) < 0 || check_number(session, err) < 0)
+    if (run_plan_grant_place(&session->plan, request->place, sessions->policies,
+                             sessions->templates, err) < 0 ||
+        account_check_policy(session->account, session->plan.policy->name, err) < 0 ||
+        output_check_allows_session(session->plan.policy, err) < 0 ||
+        check_number(session, err) < 0)
         return -1;
     session->created_ms = wall_clock_ms();
     session->idle_ms = usual_ms(session, UINT64_C(10) * 60 * 1000, SESSIONS_IDLE);
@@ -358,7 +359,7 @@ static int tell_begin(const struct session *session, error *err)
     const struct event_field fields[] = {
         { "context", session->parent_context, 0 },
         { "key", key->id[0] ? key->id : "owner", 0 },
-        { "mark", session->parent_mark, 0 },
+        { "checkpoint", session->parent_checkpoint, 0 },
         { "parent", session->parent, 0 },
         { "session", session->id, 0 },
         { "tenant", key->tenant, 0 },
@@ -400,14 +401,14 @@ int session_create(struct sessions *sessions, struct session_request *request,
     else if ((!sessions->runs->receipts ||
               receipts_have_room(sessions->runs->receipts, err) == 0) &&
              fill_in(session, &session->request, err) == 0 &&
-             (!source || branching_new(session, source, err) == 0)) {
+             (!source || branch_new(session, source, err) == 0)) {
         list(sessions, session);
         session->start_ends = deadline_in(START_MS);
         if (tell_begin(session, err) == 0 && session_lease(session, err) == 0) {
             log_event(LOG_NOTICE, "session.created", TEXT("session", session->id),
-                      TEXT("policy", session->spec.policy->name));
+                      TEXT("policy", session->plan.policy->name));
             set_timer(sessions);
-            graveyard_note_begin(&sessions->graveyard, session);
+            tombstones_note_begin(&sessions->tombstones, session);
             *ret_session = session;
             return 0;
         }
@@ -418,7 +419,7 @@ int session_create(struct sessions *sessions, struct session_request *request,
     }
     (void) json_object_put(session->metadata);
     session_request_done(&session->request);
-    spec_done(&session->spec);
+    run_plan_done(&session->plan);
     free(session);
     return -1;
 }
@@ -445,7 +446,7 @@ int session_change(struct session *session, struct session_request *request, err
  */
 
 /* What an earlier daemon left. */
-static void remember(void *context, const struct grave *grave)
+static void remember(void *context, const struct tombstone *tombstone)
 {
     struct sessions *sessions = context;
     struct session *session = calloc(1, sizeof *session);
@@ -453,12 +454,12 @@ static void remember(void *context, const struct grave *grave)
         return;
     session->sessions = sessions;
     session->state = SESSION_ENDED;
-    session->end = session_end_of(grave->end);
-    session->why = grave->why;
-    session->created_ms = grave->created_ms;
-    session->ended_ms = grave->ended_ms;
-    memcpy(session->id, grave->id, sizeof session->id);
-    memcpy(session->owner, grave->owner, sizeof session->owner);
+    session->end = session_end_of(tombstone->end);
+    session->why = tombstone->why;
+    session->created_ms = tombstone->created_ms;
+    session->ended_ms = tombstone->ended_ms;
+    memcpy(session->id, tombstone->id, sizeof session->id);
+    memcpy(session->owner, tombstone->owner, sizeof session->owner);
     list(sessions, session);
     sessions->alive--;
     sessions->ended++;
@@ -489,7 +490,7 @@ static int tell_found_dead(const struct sessions *sessions, int64_t since_ms, er
 int sessions_open(struct sessions *sessions, const char *state, error *err)
 {
     int64_t now = wall_clock_ms();
-    if (graveyard_open(state, remember, sessions, &sessions->graveyard, err) < 0 ||
+    if (tombstones_open(state, remember, sessions, &sessions->tombstones, err) < 0 ||
         tell_found_dead(sessions, now, err) < 0)
         return -1;
     sessions->timer.data = sessions;
@@ -499,18 +500,18 @@ int sessions_open(struct sessions *sessions, const char *state, error *err)
 
 int sessions_take_over(struct sessions *sessions, error *err)
 {
-    struct graveyard *graveyard = &sessions->graveyard;
+    struct tombstones *tombstones = &sessions->tombstones;
     int64_t now = wall_clock_ms();
-    if (graveyard->folder < 0 || graveyard->file >= 0)
+    if (tombstones->folder < 0 || tombstones->file >= 0)
         return 0;
-    int taken = graveyard_take_over(graveyard, remember, sessions, err);
+    int taken = tombstones_take_over(tombstones, remember, sessions, err);
     if (taken != 0)
         return taken;
     for (const struct session *session = sessions->oldest; session; session = session->newer) {
         if (session->account) /* ours, of the time before */
-            graveyard_note_begin(graveyard, session);
+            tombstones_note_begin(tombstones, session);
         if (session->account && session->state == SESSION_ENDED)
-            graveyard_note_end(graveyard, session);
+            tombstones_note_end(tombstones, session);
     }
     return tell_found_dead(sessions, now, err);
 }
@@ -518,7 +519,7 @@ int sessions_take_over(struct sessions *sessions, error *err)
 void sessions_leave(struct sessions *sessions)
 {
     sessions_end(sessions, END_STOPPED);
-    graveyard_close(&sessions->graveyard);
+    tombstones_close(&sessions->tombstones);
 }
 
 void sessions_proceed(struct sessions *sessions)
@@ -555,6 +556,6 @@ void sessions_close(struct sessions *sessions)
         if (!session->listeners)
             forget(sessions, session);
     }
-    graveyard_close(&sessions->graveyard);
+    tombstones_close(&sessions->tombstones);
     uv_close((uv_handle_t *) &sessions->timer, NULL);
 }

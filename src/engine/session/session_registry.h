@@ -22,10 +22,10 @@
 enum {
     SESSION_ID_SIZE = 37, /* "ses_", 32 hex digits and the end */
     CONTEXT_ID_SIZE = 64,
-    CONTEXTS_MOST = 16,      /* in one session */
-    CELLS_WAITING_MOST = 32, /* in one context */
-    METADATA_MOST = 64,      /* keys */
-    METADATA_BYTES_MOST = 16 * 1024,
+    CONTEXTS_MAX = 16,      /* in one session */
+    CELLS_WAITING_MAX = 32, /* in one context */
+    METADATA_MAX = 64,      /* keys */
+    METADATA_BYTES_MAX = 16 * 1024,
 };
 
 enum session_state {
@@ -83,14 +83,14 @@ struct session {
     enum session_state state;
     struct sessions *sessions;
     struct session_request request; /* until it has ended */
-    struct run_spec spec;
+    struct run_spec plan;
     struct json_object *metadata; /* an object of texts */
 
     char owner[BLOB_OWNER_SIZE]; /* of the account; what an earlier daemon left has no other */
     bool waits_for_room;         /* while starting: every slot is taken */
-    bool is_unwanted;            /* it ends as soon as no branch reads it any more */
+    bool delete_pending;         /* it ends as soon as no branch reads it any more */
     deadline start_ends;
-    struct pool_ticket *ticket;
+    struct pool_ticket *pending_lease;
     struct sandbox *sandbox;
     enum pool_start start;
     uint64_t walls, degraded;
@@ -116,13 +116,14 @@ struct session {
     bool is_held;    /* what runs in it is to stand still: not where its files alone are kept */
     bool is_stopped; /* by signals: there is no freezer, or it has not frozen all */
 
-    struct way *way;      /* out of the sandbox, where the policy has one */
-    struct way *past_way; /* of the sandbox before this, until it is known what has passed there */
+    struct egress_route *route; /* out of the sandbox, where the policy has one */
+    struct egress_route
+        *past_way; /* of the sandbox before this, until it is known what has passed there */
     bool waits_for_past;
-    struct way_bytes way_used; /* by ways before this one */
-    size_t records_told;       /* of it, by cells that have ended */
-    struct way_use *way_uses;  /* programs that tell what passed there: route_usage.h */
-    uint64_t way_asks, way_answers;
+    struct egress_route_bytes route_used; /* by ways before this one */
+    size_t records_told;                  /* of it, by cells that have ended */
+    struct route_usage *route_usages;     /* programs that tell what passed there: route_usage.h */
+    uint64_t egress_route_asks, egress_route_answers;
     struct run
         *first_untold; /* cells that have ended, in order; glovebox-egress has the last word */
     unsigned cells_running;
@@ -134,15 +135,15 @@ struct session {
     uint32_t last_context;
     uint64_t cells;     /* that have ended */
     uint64_t processes; /* that clients have started */
-    struct session_deeds deeds;
+    struct session_deeds transfer_counts;
 
     char parent[SESSION_ID_SIZE]; /* that it began from; "": it began empty */
     char parent_context[CONTEXT_ID_SIZE];
-    char parent_mark[SESSION_ID_SIZE]; /* "": it was alive */
+    char parent_checkpoint[SESSION_ID_SIZE]; /* "": it was alive */
     struct bytes not_carried;    /* texts, each ended by NUL: what lived there and does not here */
     struct branching *branching; /* while it is made */
-    struct mark *marks;          /* the newest first: checkpoints.h */
-    unsigned mark_count;
+    struct session_checkpoint *checkpoints; /* the newest first: checkpoints.h */
+    unsigned session_checkpoint_count;
     struct rollback *rollback; /* to one of them, while it is on its way */
 
     enum session_end end;
@@ -152,7 +153,7 @@ struct session {
 };
 
 /* The files of session_tombstones.h, their lock and folder; -1: none. */
-struct graveyard {
+struct tombstones {
     int file, other, lock, folder;
     unsigned lines;  /* in `file` */
     bool is_turning; /* `file` is on its way to the disk, then `other` is emptied */
@@ -167,9 +168,10 @@ struct sessions {
     unsigned alive, ended;
     struct session *newest, *oldest;
     uv_timer_t timer; /* for the next deadline */
-    struct graveyard graveyard;
-    uint64_t mark_bytes, mark_bytes_most; /* of marks of all sessions */
-    unsigned mark_count;
+    struct tombstones tombstones;
+    uint64_t session_checkpoint_bytes,
+        session_checkpoint_bytes_max; /* of checkpoints of all sessions */
+    unsigned session_checkpoint_count;
 };
 
 /* The first five have been set, all borrowed. `state` is the daemon's folder, NULL for none. */
@@ -198,7 +200,8 @@ void session_request_done(struct session_request *request);
 /* Begins a session, empty with `source` NULL, else as a branch (branch.h has more of it). Takes
  * what is in the request, also when it fails.
  * Gives  *ret_session, borrowed; it runs at once, or when its listeners are told.
- * Fails  ERR_BUSY  as many as the policy or this machine allows are alive; else as spec_grant(). */
+ * Fails  ERR_BUSY  as many as the policy or this machine allows are alive; else as
+ * run_plan_grant(). */
 struct session_source;
 void session_choose_id(char ret_id[SESSION_ID_SIZE]);
 int session_create(struct sessions *sessions, struct session_request *request,
@@ -236,7 +239,7 @@ void session_look_at_day(struct session *session);   /* it is paused where its k
 void session_look_at_pause(struct session *session); /* now and then, while it is paused */
 /* "freezer" or "signals"; NULL: it is not paused, or has no programs. */
 const char *session_held_by(const struct session *session);
-bool session_is_copied(const struct session *session); /* a mark or a branch of it is made */
+bool session_is_copied(const struct session *session); /* a checkpoint or a branch of it is made */
 
 /* session.c, for sessions.c: takes a sandbox from the pool; and the other way round. */
 int session_lease(struct session *session, error *err);

@@ -12,12 +12,12 @@ enum {
     TELL_MS = 2000,      /* for the last word of glovebox-egress */
     ID_CERTIFICATES = 8, /* of the write that nobody waits for: all that comes after it finds it */
     LIFE_S = 30 * 24 * 3600, /* of certificates, beyond the policy's bound for sessions */
-    BOUND_MOST_S = 365 * 24 * 3600,
+    BOUND_MAX_S = 365 * 24 * 3600,
 };
 
 bool session_has_way(const struct session *session)
 {
-    return session->spec.network == POLICY_NETWORK_RULES;
+    return session->plan.network == POLICY_NETWORK_RULES;
 }
 
 static void forget(struct session *session, const struct run *run)
@@ -34,11 +34,11 @@ static void conclude(struct session *session, struct run *run)
     forget(session, run);
     run->next_queued = NULL;
     run->cell->session = NULL;
-    way_tell(session->way, run->cell->records_told, &run->story);
-    session->records_told = way_record_count(session->way);
+    egress_route_tell(session->route, run->cell->records_told, &run->story);
+    session->records_told = egress_route_record_count(session->route);
     if (--session->cells_running == 0) {
-        way_uses_take(session);
-        way_forget(session->way);
+        route_usages_take(session);
+        egress_route_forget(session->route);
         session->records_told = 0;
     }
     cell_conclude(run);
@@ -47,31 +47,31 @@ static void conclude(struct session *session, struct run *run)
 static void on_told(void *context)
 {
     struct session *session = context;
-    session->way_answers++;
-    if (session->first_untold && session->first_untold->cell->way_ask <= session->way_answers)
+    session->egress_route_answers++;
+    if (session->first_untold &&
+        session->first_untold->cell->egress_route_ask <= session->egress_route_answers)
         conclude(session, session->first_untold);
-    way_uses_answer(session);
+    route_usages_answer(session);
 }
 
 static int write_certificates(struct session *session, const char *own, error *err)
 {
     static const char path[] = "/" CERTIFICATES_PATH;
     auto_bytes text = { 0 };
-    struct inside_frame frame = { .kind = INSIDE_WRITE, .id = ID_CERTIFICATES };
-    struct inside_write write = { .mode = 0444 };
+    struct agent_frame frame = { .kind = AGENT_WRITE, .id = ID_CERTIFICATES };
+    struct agent_write write = { .mode = 0444 };
     struct iovec head[2] = { { &write, sizeof write },
                              { (void *) (uintptr_t) path, sizeof path - 1 } };
-    if (certificates_write(session->spec.template, own, &text, err) < 0)
+    if (certificates_write(session->plan.template, own, &text, err) < 0)
         return -1;
     sandbox_send(session->sandbox, &frame, head, 2);
-    frame.kind = INSIDE_DATA;
-    for (size_t at = 0; at < text.size; at += INSIDE_PAYLOAD_MOST) {
+    frame.kind = AGENT_DATA;
+    for (size_t at = 0; at < text.size; at += AGENT_PAYLOAD_MAX) {
         size_t left = text.size - at;
-        struct iovec part = { text.data + at,
-                              left < INSIDE_PAYLOAD_MOST ? left : INSIDE_PAYLOAD_MOST };
+        struct iovec part = { text.data + at, left < AGENT_PAYLOAD_MAX ? left : AGENT_PAYLOAD_MAX };
         sandbox_send(session->sandbox, &frame, &part, 1);
     }
-    frame.kind = INSIDE_END;
+    frame.kind = AGENT_END;
     sandbox_send(session->sandbox, &frame, NULL, 0);
     sandbox_flush(session->sandbox);
     return 0;
@@ -92,14 +92,14 @@ static void on_certified(void *context, const char *certificate)
     if (!certificate || write_certificates(session, certificate, &err) < 0)
         session_end(session, END_FAILED, &err);
     else if (is_new)
-        session_stand(session);
+        session_ready(session);
 }
 
 /* As long as the policy lets it live, and more, since it does not age while it is paused. */
 static uint32_t life_s(const struct session *session)
 {
-    uint64_t bound_ms = session->spec.policy->sessions.values[SESSIONS_AGE];
-    uint64_t bound_s = bound_ms / 1000 < BOUND_MOST_S ? bound_ms / 1000 : BOUND_MOST_S;
+    uint64_t bound_ms = session->plan.policy->sessions.values[SESSIONS_AGE];
+    uint64_t bound_s = bound_ms / 1000 < BOUND_MAX_S ? bound_ms / 1000 : BOUND_MAX_S;
     return (uint32_t) bound_s + LIFE_S;
 }
 
@@ -107,67 +107,67 @@ int session_open_way(struct session *session, error *err)
 {
     session->waits_for_past = session->past_way != NULL;
     if (session->past_way)
-        return WAY_IS_AWAITED;
-    struct way_terms terms = { .order = { session->id, session->account, session->spec.policy,
-                                          session->spec.way },
-                               .life_s = life_s(session),
-                               .told = on_told,
-                               .certified = on_certified,
-                               .context = session,
-                               .used = session->way_used };
+        return EGRESS_ROUTE_IS_AWAITED;
+    struct egress_route_terms terms = { .order = { session->id, session->account,
+                                                   session->plan.policy, session->plan.route },
+                                        .life_s = life_s(session),
+                                        .told = on_told,
+                                        .certified = on_certified,
+                                        .context = session,
+                                        .used = session->route_used };
     terms.sockets.count = sandbox_take_sockets(session->sandbox, terms.sockets.list);
     if (terms.sockets.count == 0)
-        return WAY_IS_AWAITED;
-    if (way_keep(session->sessions->runs->network, &terms, &session->way, err) < 0)
+        return EGRESS_ROUTE_IS_AWAITED;
+    if (egress_route_keep(session->sessions->runs->network, &terms, &session->route, err) < 0)
         return -1;
-    return spec_intercepts(&session->spec) ? WAY_IS_AWAITED : 0;
+    return run_plan_intercepts(&session->plan) ? EGRESS_ROUTE_IS_AWAITED : 0;
 }
 
 void session_close_way(struct session *session)
 {
     while (session->first_untold)
         conclude(session, session->first_untold);
-    way_uses_leave(session);
-    if (session->way || session->past_way)
-        session->way_used = way_used(session->way ? session->way : session->past_way);
-    way_free(session->way);
-    way_free(session->past_way);
-    session->way = session->past_way = NULL;
+    route_usages_leave(session);
+    if (session->route || session->past_way)
+        session->route_used = route_used(session->route ? session->route : session->past_way);
+    egress_route_free(session->route);
+    egress_route_free(session->past_way);
+    session->route = session->past_way = NULL;
 }
 
 /* glovebox-egress has said all that passed there: only now is it known what is left. */
 static void on_past_ended(void *context)
 {
     struct session *session = context;
-    session->way_used = way_used(session->past_way);
-    way_free(session->past_way);
+    session->route_used = route_used(session->past_way);
+    egress_route_free(session->past_way);
     session->past_way = NULL;
     if (session->waits_for_past)
-        session_try_way(session);
+        session_open_egress(session);
 }
 
 void session_leave_way(struct session *session)
 {
     while (session->first_untold)
         conclude(session, session->first_untold);
-    way_uses_leave(session);
+    route_usages_leave(session);
     session->waits_for_past = false;
-    session->past_way = session->way;
-    session->way = NULL;
+    session->past_way = session->route;
+    session->route = NULL;
     if (session->past_way)
-        way_end(session->past_way, on_past_ended, session);
+        egress_route_end(session->past_way, on_past_ended, session);
 }
 
-void session_way_begins(struct session *session, struct run *run)
+void session_route_begins(struct session *session, struct run *run)
 {
-    if (!session->way)
+    if (!session->route)
         return;
     session->cells_running++;
     run->cell->session = session;
     run->cell->records_told = session->records_told;
 }
 
-bool session_way_ends(struct session *session, struct run *run)
+bool session_route_ends(struct session *session, struct run *run)
 {
     if (run->cell->session != session)
         return true;
@@ -181,12 +181,12 @@ bool session_way_ends(struct session *session, struct run *run)
     *end = run;
     run->state = RUN_COLLECTING;
     run->state_ends = deadline_in(TELL_MS);
-    run->cell->way_ask = ++session->way_asks;
-    way_ask(session->way);
+    run->cell->egress_route_ask = ++session->egress_route_asks;
+    egress_route_ask(session->route);
     return false;
 }
 
-void session_way_is_late(struct run *run)
+void session_route_is_late(struct run *run)
 {
     conclude(run->cell->session, run);
 }

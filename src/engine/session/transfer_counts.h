@@ -10,25 +10,25 @@
 #include <stdint.h>
 
 enum session_deed {
-#define DEED(name, word) DEED_##name,
+#define TRANSFER(name, word) TRANSFER_##name,
 #include "engine/session/transfer_counts.def"
-    DEEDS
+    TRANSFERS
 };
 
 struct session_deeds {
-    uint64_t done[DEEDS];
-    uint64_t told[DEEDS];
+    uint64_t done[TRANSFERS];
+    uint64_t told[TRANSFERS];
     deadline next; /* not told before */
 };
 
 struct session;
 
-void session_count(struct session *session, enum session_deed deed, uint64_t count);
+void session_count(struct session *session, enum session_deed transfer, uint64_t count);
 
 /* Tells what is untold: now, at its end, or when it is time for it. */
 void session_tell_deeds(struct session *session, bool now);
 
 /* Adds the totals, and what its cells and programs used, to the fields of an event: at most
  * SESSION_SUMMARY of them. Returns how many. */
-enum { SESSION_SUMMARY = DEEDS + 10 };
+enum { SESSION_SUMMARY = TRANSFERS + 10 };
 unsigned session_summary(const struct session *session, struct event_field fields[SESSION_SUMMARY]);

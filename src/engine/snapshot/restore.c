@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILL_FILES = 9, SAID_MOST = 400, LOST_MOST = 4096 };
+enum { FILL_FILES = 9, SAID_MAX = 400, LOST_MAX = 4096 };
 
 static const char restorer[] = "/usr/lib/glovebox/glovebox-restore";
 
 /* Returns 1: the sandbox is nobody's affair any more. */
-static int over(struct fill *fill, const error *why)
+static int over(struct restore *fill, const error *why)
 {
     if (fill->is_lost)
         return 1;
@@ -27,9 +27,9 @@ static int over(struct fill *fill, const error *why)
     return why ? 1 : 0;
 }
 
-static void start_restorer(struct fill *fill)
+static void start_restorer(struct restore *fill)
 {
-    struct inside_start start = { .flags = INSIDE_START_RESTORE, .arguments = 1 };
+    struct agent_start start = { .flags = AGENT_START_RESTORE, .arguments = 1 };
     static const char folder[] = "/workspace";
     auto_bytes payload = { 0 };
     bytes_add(&payload, &start, sizeof start);
@@ -38,18 +38,18 @@ static void start_restorer(struct fill *fill)
     struct iovec part = { payload.data, payload.size };
     fill->ends = deadline_in(FILL_MS);
     sandbox_send_with(fill->sandbox,
-                      &(struct inside_frame){ .kind = INSIDE_START, .id = FILL_INTERPRETER }, &part,
+                      &(struct agent_frame){ .kind = AGENT_START, .id = FILL_INTERPRETER }, &part,
                       1, take_fd(&fill->image));
     sandbox_flush(fill->sandbox);
 }
 
-static int files_are_there(struct fill *fill, const struct inside_frame *frame,
+static int files_are_there(struct restore *fill, const struct agent_frame *frame,
                            const unsigned char *payload)
 {
     error why;
-    if (frame->kind != INSIDE_DONE)
+    if (frame->kind != AGENT_DONE)
         return 0; /* what could not be made is told */
-    if (error_of_inside(frame, payload, &why) == 0) {
+    if (error_of_agent(frame, payload, &why) == 0) {
         start_restorer(fill);
         return 0;
     }
@@ -57,9 +57,9 @@ static int files_are_there(struct fill *fill, const struct inside_frame *frame,
     return over(fill, &why);
 }
 
-static int interpreter_is_gone(struct fill *fill, const unsigned char *payload)
+static int interpreter_is_gone(struct restore *fill, const unsigned char *payload)
 {
-    struct inside_exited exited;
+    struct agent_exited exited;
     struct counters now;
     error why;
     memcpy(&exited, payload, sizeof exited);
@@ -88,19 +88,19 @@ static int interpreter_is_gone(struct fill *fill, const unsigned char *payload)
 static uint32_t count_of(struct json_object *json, const char *name)
 {
     struct json_object *value = NULL;
-    enum { COUNT_MOST = 100000 };
+    enum { COUNT_MAX = 100000 };
     if (!json_object_object_get_ex(json, name, &value) ||
         !json_object_is_type(value, json_type_int))
         return 0;
     int64_t count = json_object_get_int64(value);
-    return count < 0 ? 0 : count > COUNT_MOST ? COUNT_MOST : (uint32_t) count;
+    return count < 0 ? 0 : count > COUNT_MAX ? COUNT_MAX : (uint32_t) count;
 }
 
-static void hear_lost(struct fill *fill, const struct inside_frame *frame,
+static void hear_lost(struct restore *fill, const struct agent_frame *frame,
                       const unsigned char *payload)
 {
     struct json_object *json = NULL;
-    const size_t head = sizeof(struct inside_result);
+    const size_t head = sizeof(struct agent_result);
     error err;
     fill->has_lost = true; /* once: it may send them as fast as it can */
     if (json_read((const char *) payload + head, frame->size - head, &json, &err) == 0 &&
@@ -111,32 +111,31 @@ static void hear_lost(struct fill *fill, const struct inside_frame *frame,
     json_object_put(json);
 }
 
-static int hear_interpreter(struct fill *fill, const struct inside_frame *frame,
+static int hear_interpreter(struct restore *fill, const struct agent_frame *frame,
                             const unsigned char *payload)
 {
-    struct inside_started started;
+    struct agent_started started;
     error why;
-    size_t room = SAID_MOST - fill->said.size;
+    size_t room = SAID_MAX - fill->said.size;
     switch (frame->kind) {
-    case INSIDE_STARTED:
+    case AGENT_STARTED:
         memcpy(&started, payload, sizeof started);
         fill->pid = started.pid;
         return 0;
-    case INSIDE_OUTPUT:
+    case AGENT_OUTPUT:
         if (!fill->is_secret)
             bytes_add(&fill->said, payload, frame->size < room ? frame->size : room);
         return 0;
-    case INSIDE_RESULT:
-        if (!fill->has_lost && frame->size > sizeof(struct inside_result) &&
-            frame->size <= LOST_MOST)
+    case AGENT_RESULT:
+        if (!fill->has_lost && frame->size > sizeof(struct agent_result) && frame->size <= LOST_MAX)
             hear_lost(fill, frame, payload);
         return 0;
-    case INSIDE_EXECUTED:
+    case AGENT_EXECUTED:
         return over(fill, NULL);
-    case INSIDE_EXITED:
+    case AGENT_EXITED:
         return interpreter_is_gone(fill, payload);
-    case INSIDE_DONE:
-        if (error_of_inside(frame, payload, &why) == 0)
+    case AGENT_DONE:
+        if (error_of_agent(frame, payload, &why) == 0)
             return 0;
         why.code = ERR_UNAVAILABLE;
         (void) under(&why, "the interpreter could not be started");
@@ -148,10 +147,10 @@ static int hear_interpreter(struct fill *fill, const struct inside_frame *frame,
 
 /* Before it is over nothing else is used in the sandbox: the rest is an interpreter's that came
  * with it. */
-static int on_frame(void *context, const struct inside_frame *frame, const unsigned char *payload,
+static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
-    struct fill *fill = context;
+    struct restore *fill = context;
     (void) err;
     if (frame->id == FILL_FILES)
         return files_are_there(fill, frame, payload);
@@ -163,30 +162,30 @@ static void on_broken(void *context, const error *cause)
     (void) over(context, cause);
 }
 
-void fill_begin(struct fill *fill, struct sandbox *sandbox, int image, int files)
+void restore_begin(struct restore *fill, struct sandbox *sandbox, int image, int files)
 {
     struct sandbox_user user = { .context = fill, .frame = on_frame, .broken = on_broken };
     fill->sandbox = sandbox;
     fill->image = image;
-    fill->ends = deadline_in(FILL_MOST_MS);
+    fill->ends = deadline_in(FILL_MAX_MS);
     sandbox_use(sandbox, &user);
-    sandbox_send(sandbox, &(struct inside_frame){ .kind = INSIDE_KEEP }, NULL, 0);
-    sandbox_send_with(sandbox, &(struct inside_frame){ .kind = INSIDE_LOAD, .id = FILL_FILES },
-                      NULL, 0, files);
+    sandbox_send(sandbox, &(struct agent_frame){ .kind = AGENT_KEEP }, NULL, 0);
+    sandbox_send_with(sandbox, &(struct agent_frame){ .kind = AGENT_LOAD, .id = FILL_FILES }, NULL,
+                      0, files);
     sandbox_flush(sandbox);
 }
 
-void fill_look(struct fill *fill)
+void restore_look(struct restore *fill)
 {
     error why;
     if (!fill->sandbox || fill->is_over || !deadline_has_passed(fill->ends))
         return;
     (void) fail(&why, ERR_TIMEOUT, "the copy did not live in %d s",
-                (fill->image < 0 ? FILL_MS : FILL_MOST_MS) / 1000);
+                (fill->image < 0 ? FILL_MS : FILL_MAX_MS) / 1000);
     (void) over(fill, &why);
 }
 
-void fill_done(struct fill *fill)
+void restore_done(struct restore *fill)
 {
     if (!fill->sandbox)
         return;

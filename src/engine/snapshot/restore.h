@@ -15,11 +15,11 @@
 /* The number of the interpreter, whatever came with the sandbox itself. */
 enum {
     FILL_INTERPRETER = 16,
-    FILL_MS = 20000,      /* for the interpreter, from its beginning */
-    FILL_MOST_MS = 60000, /* for all, with what is waited for */
+    FILL_MS = 20000,     /* for the interpreter, from its beginning */
+    FILL_MAX_MS = 60000, /* for all, with what is waited for */
 };
 
-struct fill {
+struct restore {
     struct sandbox *sandbox;
     int image;     /* -1 once it was given away */
     deadline ends; /* the copy may wait for its turn before it is sent: it has a deadline itself */
@@ -39,10 +39,10 @@ struct fill {
 
 /* Takes both read ends; borrows the sandbox, which has been used by nobody. `told`, `user`
  * and `memory` have been set, the rest is zero. */
-void fill_begin(struct fill *fill, struct sandbox *sandbox, int image, int files);
+void restore_begin(struct restore *fill, struct sandbox *sandbox, int image, int files);
 
 /* Now and then: its time may be over, and that is told. */
-void fill_look(struct fill *fill);
+void restore_look(struct restore *fill);
 
 /* Nothing is told any more. Does nothing if it was not begun. */
-void fill_done(struct fill *fill);
+void restore_done(struct restore *fill);

@@ -94,7 +94,7 @@ static void on_time(uv_timer_t *timer)
     store->under_way = store->waiting;
     store->waiting = (struct bytes){ 0 };
     store->is_syncing = true;
-    beside_do(store->loop, &store->job);
+    disk_worker_do(store->loop, &store->job);
 }
 
 static void sync_next(struct blob_store *store)
@@ -118,7 +118,7 @@ void blob_sync_soon(struct blob_store *store, const struct blob *blob)
 void blobs_sync_on(struct blob_store *store, uv_loop_t *loop)
 {
     store->loop = loop;
-    store->job = (struct beside_job){ sync_files, files_are_synced, store, NULL };
+    store->job = (struct disk_job){ sync_files, files_are_synced, store, NULL };
     (void) uv_timer_init(loop, &store->timer);
     store->timer.data = store;
     uv_unref((uv_handle_t *) &store->timer);
@@ -136,7 +136,7 @@ void blobs_leave(struct blob_store *store)
 struct blob_check {
     struct blob_store *store;
     char owner[BLOB_OWNER_SIZE], name[BLOB_NAME_SIZE];
-    struct beside_job job;
+    struct disk_job job;
     int fd;
     crypto_hash_sha256_state hash;
     uint64_t size;
@@ -193,7 +193,7 @@ static void part_is_hashed(void *user)
     struct blob *blob = blob_find(check->store, check->owner, check->name);
     bool is_needed = check->done && blob && !blob->is_checked;
     if (is_needed && !check->is_at_end && check->failure.code == ERR_NONE)
-        beside_do(check->store->loop, &check->job);
+        disk_worker_do(check->store->loop, &check->job);
     else
         conclude(check, check->is_at_end ? blob : NULL);
 }
@@ -214,9 +214,9 @@ int blob_check(struct blob_store *store, const char *owner, const char *name,
     memcpy(check->owner, blob->owner, sizeof check->owner);
     memcpy(check->name, blob->name, sizeof check->name);
     check->fd = take_fd(&fd);
-    check->job = (struct beside_job){ hash_part, part_is_hashed, check, NULL };
+    check->job = (struct disk_job){ hash_part, part_is_hashed, check, NULL };
     (void) crypto_hash_sha256_init(&check->hash);
-    beside_do(store->loop, &check->job);
+    disk_worker_do(store->loop, &check->job);
     *ret_check = check;
     return 1;
 }

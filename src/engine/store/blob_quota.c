@@ -80,11 +80,11 @@ void blob_share_renew(struct blob *blob)
 
 static struct blob_share *largest(const struct blob_store *store, bool by_count)
 {
-    struct blob_share *most = store->shares;
+    struct blob_share *max = store->shares;
     for (struct blob_share *share = store->shares; share; share = share->next)
-        if (by_count ? share->count > most->count : share->bytes > most->bytes)
-            most = share;
-    return most;
+        if (by_count ? share->count > max->count : share->bytes > max->bytes)
+            max = share;
+    return max;
 }
 
 /* Where the largest share is the fresh blob alone, the store stays above its bound by that one. */

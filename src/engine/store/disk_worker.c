@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static struct beside_job *first, **end = &first; /* the first is under way */
+static struct disk_job *first, **end = &first; /* the first is under way */
 static uv_work_t thread;
 
 struct closing {
-    struct beside_job job;
+    struct disk_job job;
     int fd;
 };
 
@@ -24,7 +24,7 @@ static void work(uv_work_t *unused)
 
 static void done(uv_work_t *worked, int status)
 {
-    struct beside_job *job = first;
+    struct disk_job *job = first;
     (void) status; /* nobody cancels it */
     (void) loop_enter(CAUSE_BESIDE, NULL);
     first = job->next;
@@ -40,7 +40,7 @@ static void begin(uv_loop_t *loop)
     (void) uv_queue_work(loop, &thread, work, done); /* fails without a `work` only */
 }
 
-void beside_do(uv_loop_t *loop, struct beside_job *job)
+void disk_worker_do(uv_loop_t *loop, struct disk_job *job)
 {
     job->next = NULL;
     *end = job;
@@ -55,7 +55,7 @@ static void close_it(void *user)
     (void) close(closing->fd);
 }
 
-void beside_close(uv_loop_t *loop, int fd)
+void disk_worker_close(uv_loop_t *loop, int fd)
 {
     struct closing *closing = fd < 0 ? NULL : calloc(1, sizeof *closing);
     if (!closing) {
@@ -64,5 +64,5 @@ void beside_close(uv_loop_t *loop, int fd)
         return;
     }
     *closing = (struct closing){ .job = { close_it, free, closing, NULL }, .fd = fd };
-    beside_do(loop, &closing->job);
+    disk_worker_do(loop, &closing->job);
 }

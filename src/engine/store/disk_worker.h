@@ -9,15 +9,15 @@
 #include <uv.h>
 
 /* Lies in the caller's own storage until `done`. */
-struct beside_job {
+struct disk_job {
     void (*work)(void *user); /* beside the loop */
     void (*done)(void *user); /* on the loop again; may free it */
     void *user;
-    struct beside_job *next;
+    struct disk_job *next;
 };
 
-void beside_do(uv_loop_t *loop, struct beside_job *job);
+void disk_worker_do(uv_loop_t *loop, struct disk_job *job);
 
 /* Closes what may be the last descriptor of a file without a name: to give its pages back takes as
  * long as a part of its writing did. Behind all that is in line. -1 is none. */
-void beside_close(uv_loop_t *loop, int fd);
+void disk_worker_close(uv_loop_t *loop, int fd);

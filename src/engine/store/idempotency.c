@@ -19,8 +19,9 @@ static const int64_t kept_ms = INT64_C(24) * 3600 * 1000, head_every_ms = INT64_
 /* As it lies in the file, behind the head at its index. Each is within one sector. */
 struct entry {
     unsigned char name[NAME_SIZE]; /* hash of caller and key */
-    unsigned char digest[REPLAY_DIGEST_SIZE];
-    char id[REPLAY_ID_SIZE]; /* "": another of this name came later, and is the one that counts */
+    unsigned char digest[IDEMPOTENCY_DIGEST_SIZE];
+    char id[IDEMPOTENCY_ID_SIZE]; /* "": another of this name came later, and is the one that counts
+                                   */
     uint8_t reserved[3];
     uint32_t tenant, boot; /* hashes */
     int64_t born_ms;       /* on the clock of keys, never twice; 0: an empty entry */
@@ -38,8 +39,8 @@ _Static_assert(sizeof(struct entry) == 128 && sizeof(struct head) == sizeof(stru
 
 static const char magic[8] = "gbkeys2";
 
-struct replays {
-    struct replays_file file;
+struct idempotency {
+    struct idempotency_file file;
     bool sync_each;
     uint32_t oldest, used; /* of the ring: what is used begins with the oldest */
     uint32_t boot;
@@ -48,14 +49,14 @@ struct replays {
     int64_t last_born_ms, head_at;
     uint32_t held[TENANTS];    /* keys of each; two tenants with one hash share */
     uint32_t buckets[BUCKETS]; /* index + 1; 0: nobody */
-    uint32_t behind[REPLAYS_MOST];
-    bool is_of_earlier[REPLAYS_MOST];
-    struct entry entries[REPLAYS_MOST];
+    uint32_t behind[IDEMPOTENCY_MAX];
+    bool is_of_earlier[IDEMPOTENCY_MAX];
+    struct entry entries[IDEMPOTENCY_MAX];
 };
 
-static int64_t clock_of(const struct replays *replays)
+static int64_t clock_of(const struct idempotency *idempotency)
 {
-    return replays->clock_ms + (now_ms() - replays->began_at);
+    return idempotency->clock_ms + (now_ms() - idempotency->began_at);
 }
 
 static uint32_t hash_of(const char *text, size_t size)
@@ -70,64 +71,65 @@ static uint32_t hash_of(const char *text, size_t size)
 /* --- the table ----------------------------------------------------------------------------------
  */
 
-static uint32_t *bucket_of(struct replays *replays, const unsigned char name[NAME_SIZE])
+static uint32_t *bucket_of(struct idempotency *idempotency, const unsigned char name[NAME_SIZE])
 {
     uint64_t hash;
-    (void) crypto_shorthash((unsigned char *) &hash, name, NAME_SIZE, replays->salt);
-    return &replays->buckets[hash % BUCKETS];
+    (void) crypto_shorthash((unsigned char *) &hash, name, NAME_SIZE, idempotency->salt);
+    return &idempotency->buckets[hash % BUCKETS];
 }
 
-static void link_entry(struct replays *replays, uint32_t index)
+static void link_entry(struct idempotency *idempotency, uint32_t index)
 {
-    const struct entry *entry = &replays->entries[index];
+    const struct entry *entry = &idempotency->entries[index];
     if (entry->id[0]) {
-        uint32_t *bucket = bucket_of(replays, entry->name);
-        replays->behind[index] = *bucket;
+        uint32_t *bucket = bucket_of(idempotency, entry->name);
+        idempotency->behind[index] = *bucket;
         *bucket = index + 1;
     }
-    replays->held[entry->tenant % TENANTS]++;
+    idempotency->held[entry->tenant % TENANTS]++;
 }
 
 /* It is found no more. Its place is its tenant's until its day is over: a key that is kept again
  * takes another one. */
-static void leave_table(struct replays *replays, uint32_t index)
+static void leave_table(struct idempotency *idempotency, uint32_t index)
 {
-    struct entry *entry = &replays->entries[index];
-    uint32_t *at = bucket_of(replays, entry->name);
+    struct entry *entry = &idempotency->entries[index];
+    uint32_t *at = bucket_of(idempotency, entry->name);
     while (*at != index + 1)
-        at = &replays->behind[*at - 1];
-    *at = replays->behind[index];
+        at = &idempotency->behind[*at - 1];
+    *at = idempotency->behind[index];
     entry->id[0] = '\0';
 }
 
-static void unlink_entry(struct replays *replays, uint32_t index)
+static void unlink_entry(struct idempotency *idempotency, uint32_t index)
 {
-    struct entry *entry = &replays->entries[index];
+    struct entry *entry = &idempotency->entries[index];
     if (entry->id[0])
-        leave_table(replays, index);
-    replays->held[entry->tenant % TENANTS]--;
+        leave_table(idempotency, index);
+    idempotency->held[entry->tenant % TENANTS]--;
     *entry = (struct entry){ .born_ms = 0 };
-    replays->is_of_earlier[index] = false;
+    idempotency->is_of_earlier[index] = false;
 }
 
-static bool is_alive(const struct replays *replays, const struct entry *entry)
+static bool is_alive(const struct idempotency *idempotency, const struct entry *entry)
 {
-    return entry->born_ms > 0 && clock_of(replays) - entry->born_ms < kept_ms;
+    return entry->born_ms > 0 && clock_of(idempotency) - entry->born_ms < kept_ms;
 }
 
-static uint32_t next_of(const struct replays *replays)
+static uint32_t next_of(const struct idempotency *idempotency)
 {
-    return (replays->oldest + replays->used) % REPLAYS_MOST;
+    return (idempotency->oldest + idempotency->used) % IDEMPOTENCY_MAX;
 }
 
 /* From the oldest on: what is a day old, and places that were given back. */
-static void forget_old(struct replays *replays)
+static void forget_old(struct idempotency *idempotency)
 {
-    while (replays->used > 0 && !is_alive(replays, &replays->entries[replays->oldest])) {
-        if (replays->entries[replays->oldest].born_ms > 0)
-            unlink_entry(replays, replays->oldest);
-        replays->oldest = (replays->oldest + 1) % REPLAYS_MOST;
-        replays->used--;
+    while (idempotency->used > 0 &&
+           !is_alive(idempotency, &idempotency->entries[idempotency->oldest])) {
+        if (idempotency->entries[idempotency->oldest].born_ms > 0)
+            unlink_entry(idempotency, idempotency->oldest);
+        idempotency->oldest = (idempotency->oldest + 1) % IDEMPOTENCY_MAX;
+        idempotency->used--;
     }
 }
 
@@ -139,35 +141,35 @@ static off_t place_of(uint32_t index)
     return (off_t) (index + 1) * (off_t) sizeof(struct entry);
 }
 
-static int write_head(struct replays *replays, error *err)
+static int write_head(struct idempotency *idempotency, error *err)
 {
-    struct head head = { .clock_ms = clock_of(replays) };
+    struct head head = { .clock_ms = clock_of(idempotency) };
     memcpy(head.magic, magic, sizeof magic);
-    replays->head_at = now_ms();
-    return replays_file_write(&replays->file, &head, sizeof head, 0, err);
+    idempotency->head_at = now_ms();
+    return idempotency_file_write(&idempotency->file, &head, sizeof head, 0, err);
 }
 
-static int write_entry(struct replays *replays, uint32_t index, error *err)
+static int write_entry(struct idempotency *idempotency, uint32_t index, error *err)
 {
-    return replays_file_write(&replays->file, &replays->entries[index], sizeof(struct entry),
-                              place_of(index), err);
+    return idempotency_file_write(&idempotency->file, &idempotency->entries[index],
+                                  sizeof(struct entry), place_of(index), err);
 }
 
 static int write_all(void *context, error *err)
 {
-    struct replays *replays = context;
-    for (uint32_t i = 0; i < replays->used; i++)
-        if (write_entry(replays, (replays->oldest + i) % REPLAYS_MOST, err) < 0)
+    struct idempotency *idempotency = context;
+    for (uint32_t i = 0; i < idempotency->used; i++)
+        if (write_entry(idempotency, (idempotency->oldest + i) % IDEMPOTENCY_MAX, err) < 0)
             return -1;
-    return write_head(replays, err);
+    return write_head(idempotency, err);
 }
 
 /* Gives  how many entries there are. A file of another kind is one without any. */
-static uint32_t read_file(struct replays *replays, struct head *ret_head)
+static uint32_t read_file(struct idempotency *idempotency, struct head *ret_head)
 {
-    char *to = (char *) replays->entries;
-    size_t room = sizeof replays->entries, got = 0;
-    int fd = replays->file.fd;
+    char *to = (char *) idempotency->entries;
+    size_t room = sizeof idempotency->entries, got = 0;
+    int fd = idempotency->file.fd;
     if (pread(fd, ret_head, sizeof *ret_head, 0) != sizeof *ret_head ||
         memcmp(ret_head->magic, magic, sizeof magic) != 0) {
         *ret_head = (struct head){ .clock_ms = 1 };
@@ -187,31 +189,31 @@ static uint32_t read_file(struct replays *replays, struct head *ret_head)
 
 /* What is torn is left out. The clock goes on where the newest of them was born, or the head has
  * seen it later: what lies between a daemon's end and the next one's beginning is not counted. */
-static void read_entries(struct replays *replays)
+static void read_entries(struct idempotency *idempotency)
 {
     struct head head;
-    uint32_t count = read_file(replays, &head), newest = 0;
-    replays->last_born_ms = 0;
+    uint32_t count = read_file(idempotency, &head), newest = 0;
+    idempotency->last_born_ms = 0;
     for (uint32_t index = 0; index < count; index++) {
-        struct entry *entry = &replays->entries[index];
+        struct entry *entry = &idempotency->entries[index];
         if (entry->born_ms <= 0 || !memchr(entry->id, '\0', sizeof entry->id)) {
             *entry = (struct entry){ .born_ms = 0 };
             continue;
         }
-        if (entry->born_ms > replays->last_born_ms) {
-            replays->last_born_ms = entry->born_ms;
+        if (entry->born_ms > idempotency->last_born_ms) {
+            idempotency->last_born_ms = entry->born_ms;
             newest = index;
         }
-        replays->is_of_earlier[index] = true;
-        link_entry(replays, index);
+        idempotency->is_of_earlier[index] = true;
+        link_entry(idempotency, index);
     }
-    bool is_round = replays->last_born_ms > 0 && newest + 1 != count;
-    replays->oldest = is_round ? (newest + 1) % REPLAYS_MOST : 0;
-    replays->used = is_round ? REPLAYS_MOST : count;
-    replays->clock_ms =
-        head.clock_ms > replays->last_born_ms ? head.clock_ms : replays->last_born_ms;
-    replays->began_at = now_ms();
-    forget_old(replays);
+    bool is_round = idempotency->last_born_ms > 0 && newest + 1 != count;
+    idempotency->oldest = is_round ? (newest + 1) % IDEMPOTENCY_MAX : 0;
+    idempotency->used = is_round ? IDEMPOTENCY_MAX : count;
+    idempotency->clock_ms =
+        head.clock_ms > idempotency->last_born_ms ? head.clock_ms : idempotency->last_born_ms;
+    idempotency->began_at = now_ms();
+    forget_old(idempotency);
 }
 
 static uint32_t read_boot(void)
@@ -224,90 +226,92 @@ static uint32_t read_boot(void)
     return hash_of(text, got > 0 ? (size_t) got : 0);
 }
 
-int replays_open(const struct replays_settings *settings, struct replays **ret_replays, error *err)
+int idempotency_open(const struct idempotency_settings *settings, struct idempotency **ret_replays,
+                     error *err)
 {
-    struct replays *replays = calloc(1, sizeof *replays); /* pages that nobody uses take no place */
-    if (!replays)
+    struct idempotency *idempotency =
+        calloc(1, sizeof *idempotency); /* pages that nobody uses take no place */
+    if (!idempotency)
         return fail(err, ERR_SYSTEM, "no memory for the keys of requests");
-    replays->file = (struct replays_file){
-        .fd = -1, .loop = settings->loop, .rewrite = write_all, .context = replays
+    idempotency->file = (struct idempotency_file){
+        .fd = -1, .loop = settings->loop, .rewrite = write_all, .context = idempotency
     };
-    replays->sync_each = settings->sync_each;
-    replays->clock_ms = 1;
-    replays->began_at = now_ms();
-    replays->boot = read_boot();
-    crypto_shorthash_keygen(replays->salt);
-    if (settings->state && (replays_file_open(&replays->file, settings->state, err) < 0 ||
-                            replays_take_over(replays, err) < 0)) {
-        replays_file_leave(&replays->file);
-        replays_free(replays);
+    idempotency->sync_each = settings->sync_each;
+    idempotency->clock_ms = 1;
+    idempotency->began_at = now_ms();
+    idempotency->boot = read_boot();
+    crypto_shorthash_keygen(idempotency->salt);
+    if (settings->state && (idempotency_file_open(&idempotency->file, settings->state, err) < 0 ||
+                            idempotency_take_over(idempotency, err) < 0)) {
+        idempotency_file_leave(&idempotency->file);
+        idempotency_free(idempotency);
         return -1;
     }
-    *ret_replays = replays;
+    *ret_replays = idempotency;
     return 0;
 }
 
-void replays_leave(struct replays *replays)
+void idempotency_leave(struct idempotency *idempotency)
 {
-    if (replays)
-        replays_file_leave(&replays->file);
+    if (idempotency)
+        idempotency_file_leave(&idempotency->file);
 }
 
-void replays_free(struct replays *replays)
+void idempotency_free(struct idempotency *idempotency)
 {
     error err;
-    if (!replays)
+    if (!idempotency)
         return;
-    if (replays->file.is_ours)
-        (void) write_head(replays, &err);
-    replays_file_close(&replays->file);
-    free(replays);
+    if (idempotency->file.is_ours)
+        (void) write_head(idempotency, &err);
+    idempotency_file_close(&idempotency->file);
+    free(idempotency);
 }
 
-bool replays_are_elsewhere(const struct replays *replays)
+bool idempotency_are_elsewhere(const struct idempotency *idempotency)
 {
-    return replays->file.fd >= 0 && !replays->file.is_ours;
+    return idempotency->file.fd >= 0 && !idempotency->file.is_ours;
 }
 
-int replays_take_over(struct replays *replays, error *err)
+int idempotency_take_over(struct idempotency *idempotency, error *err)
 {
-    if (replays_file_lock(&replays->file) == FILE_IS_ELSEWHERE)
-        return REPLAYS_ELSEWHERE;
-    read_entries(replays);
-    if (write_head(replays, err) == 0)
+    if (idempotency_file_lock(&idempotency->file) == FILE_IS_ELSEWHERE)
+        return IDEMPOTENCY_ELSEWHERE;
+    read_entries(idempotency);
+    if (write_head(idempotency, err) == 0)
         return 0;
-    replays_give_back(replays);
+    idempotency_give_back(idempotency);
     return -1;
 }
 
-void replays_give_back(struct replays *replays)
+void idempotency_give_back(struct idempotency *idempotency)
 {
-    for (uint32_t i = 0; i < replays->used; i++) {
-        uint32_t index = (replays->oldest + i) % REPLAYS_MOST;
-        if (replays->entries[index].born_ms > 0)
-            unlink_entry(replays, index);
+    for (uint32_t i = 0; i < idempotency->used; i++) {
+        uint32_t index = (idempotency->oldest + i) % IDEMPOTENCY_MAX;
+        if (idempotency->entries[index].born_ms > 0)
+            unlink_entry(idempotency, index);
     }
-    replays->used = 0;
-    replays_file_unlock(&replays->file);
+    idempotency->used = 0;
+    idempotency_file_unlock(&idempotency->file);
 }
 
 /* --- keys ---------------------------------------------------------------------------------------
  */
 
-int replay_check_key(const char *key, error *err)
+int idempotency_check_key(const char *key, error *err)
 {
     size_t length = strlen(key);
     for (size_t i = 0; i < length; i++)
         if (key[i] < 0x21 || key[i] > 0x7E)
             return fail(err, ERR_BAD_REQUEST,
                         "an Idempotency-Key is plain ASCII without blanks, such as a UUID");
-    if (length == 0 || length > REPLAY_KEY_MOST)
+    if (length == 0 || length > IDEMPOTENCY_KEY_MAX)
         return fail(err, ERR_BAD_REQUEST, "an Idempotency-Key has 1 to %d characters",
-                    REPLAY_KEY_MOST);
+                    IDEMPOTENCY_KEY_MAX);
     return 0;
 }
 
-static void name_of(const struct replay *replay, unsigned char name[NAME_SIZE])
+static void name_of(const struct idempotency_entry *replay, unsigned char name[NAME_SIZE])
 {
     crypto_generichash_state state;
     (void) crypto_generichash_init(&state, NULL, 0, NAME_SIZE);
@@ -319,65 +323,65 @@ static void name_of(const struct replay *replay, unsigned char name[NAME_SIZE])
 }
 
 /* Gives  index + 1, or 0. */
-static uint32_t find_entry(struct replays *replays, const struct replay *replay)
+static uint32_t find_entry(struct idempotency *idempotency, const struct idempotency_entry *replay)
 {
     unsigned char name[NAME_SIZE];
     name_of(replay, name);
-    uint32_t at = *bucket_of(replays, name);
-    while (at != 0 && memcmp(replays->entries[at - 1].name, name, NAME_SIZE) != 0)
-        at = replays->behind[at - 1];
+    uint32_t at = *bucket_of(idempotency, name);
+    while (at != 0 && memcmp(idempotency->entries[at - 1].name, name, NAME_SIZE) != 0)
+        at = idempotency->behind[at - 1];
     return at;
 }
 
 /* Says why no key can be looked up or kept now. */
-static int check_file(const struct replays *replays, error *err)
+static int check_file(const struct idempotency *idempotency, error *err)
 {
-    if (replays_are_elsewhere(replays))
+    if (idempotency_are_elsewhere(idempotency))
         return fail(err, ERR_UNAVAILABLE,
                     "another gloveboxd with this state folder has the Idempotency-Keys: one that "
                     "is leaving gives them up when its runs have ended; ask again in a second");
-    if (replays->file.failure != 0)
+    if (idempotency->file.failure != 0)
         return fail(err, ERR_UNAVAILABLE,
                     "the disk of the Idempotency-Keys fails: %s; it is tried again each second",
-                    strerrordesc_np(replays->file.failure));
+                    strerrordesc_np(idempotency->file.failure));
     return 0;
 }
 
 /* Restarts of gloveboxd while no key comes do not stop the clock. */
-static void save_clock(struct replays *replays)
+static void save_clock(struct idempotency *idempotency)
 {
     error unwritten;
-    if (replays->file.is_ours && now_ms() - replays->head_at >= head_every_ms)
-        (void) write_head(replays, &unwritten);
+    if (idempotency->file.is_ours && now_ms() - idempotency->head_at >= head_every_ms)
+        (void) write_head(idempotency, &unwritten);
 }
 
-int replays_find(struct replays *replays, const struct replay *replay,
-                 struct replayed *ret_replayed, error *err)
+int idempotency_find(struct idempotency *idempotency, const struct idempotency_entry *replay,
+                     struct replayed *ret_replayed, error *err)
 {
-    if (check_file(replays, err) < 0)
+    if (check_file(idempotency, err) < 0)
         return -1;
-    save_clock(replays);
-    uint32_t at = find_entry(replays, replay);
-    if (at == 0 || !is_alive(replays, &replays->entries[at - 1]))
-        return REPLAY_NEW;
-    const struct entry *entry = &replays->entries[at - 1];
-    if (memcmp(entry->digest, replay->digest, REPLAY_DIGEST_SIZE) != 0)
+    save_clock(idempotency);
+    uint32_t at = find_entry(idempotency, replay);
+    if (at == 0 || !is_alive(idempotency, &idempotency->entries[at - 1]))
+        return IDEMPOTENCY_NEW;
+    const struct entry *entry = &idempotency->entries[at - 1];
+    if (memcmp(entry->digest, replay->digest, IDEMPOTENCY_DIGEST_SIZE) != 0)
         return fail(err, ERR_CONFLICT,
                     "Idempotency-Key '%.40s' came with another body, or to another place, before; "
                     "use a new key for a new request",
                     replay->key);
-    *ret_replayed = (struct replayed){ .is_of_earlier = replays->is_of_earlier[at - 1],
-                                       .is_of_boot = entry->boot == replays->boot,
+    *ret_replayed = (struct replayed){ .is_of_earlier = idempotency->is_of_earlier[at - 1],
+                                       .is_of_boot = entry->boot == idempotency->boot,
                                        .log_size = entry->log_size };
-    memcpy(ret_replayed->id, entry->id, REPLAY_ID_SIZE);
-    return REPLAY_KNOWN;
+    memcpy(ret_replayed->id, entry->id, IDEMPOTENCY_ID_SIZE);
+    return IDEMPOTENCY_KNOWN;
 }
 
 /* A tenant may have as many keys as are free for all: alone it gets one half of them, with another
  * one a third each, and there is always some room for one more. */
-static int check_share(const struct replays *replays, uint32_t tenant, error *err)
+static int check_share(const struct idempotency *idempotency, uint32_t tenant, error *err)
 {
-    uint32_t held = replays->held[tenant % TENANTS], left = REPLAYS_MOST - replays->used;
+    uint32_t held = idempotency->held[tenant % TENANTS], left = IDEMPOTENCY_MAX - idempotency->used;
     if (held < left)
         return 0;
     return fail(err, ERR_QUOTA,
@@ -386,52 +390,54 @@ static int check_share(const struct replays *replays, uint32_t tenant, error *er
                 held, left);
 }
 
-static int replace_entry(struct replays *replays, uint32_t index, error *err)
+static int replace_entry(struct idempotency *idempotency, uint32_t index, error *err)
 {
-    leave_table(replays, index);
-    return write_entry(replays, index, err);
+    leave_table(idempotency, index);
+    return write_entry(idempotency, index, err);
 }
 
-static int bring_to_disk(struct replays *replays, error *err)
+static int bring_to_disk(struct idempotency *idempotency, error *err)
 {
-    if (replays->sync_each)
-        return replays_file_sync(&replays->file, err);
-    replays_file_sync_soon(&replays->file);
+    if (idempotency->sync_each)
+        return idempotency_file_sync(&idempotency->file, err);
+    idempotency_file_sync_soon(&idempotency->file);
     return 0;
 }
 
-int replays_keep(struct replays *replays, const struct replay *replay,
-                 const struct replayed *replayed, error *err)
+int idempotency_keep(struct idempotency *idempotency, const struct idempotency_entry *replay,
+                     const struct replayed *replayed, error *err)
 {
     uint32_t tenant = hash_of(replay->tenant, strlen(replay->tenant));
-    forget_old(replays);
-    uint32_t old = find_entry(replays, replay);
-    if (check_file(replays, err) < 0 || check_share(replays, tenant, err) < 0 ||
-        (old != 0 && replace_entry(replays, old - 1, err) < 0))
+    forget_old(idempotency);
+    uint32_t old = find_entry(idempotency, replay);
+    if (check_file(idempotency, err) < 0 || check_share(idempotency, tenant, err) < 0 ||
+        (old != 0 && replace_entry(idempotency, old - 1, err) < 0))
         return -1;
-    uint32_t index = next_of(replays);
-    struct entry *entry = &replays->entries[index];
-    int64_t clock_ms = clock_of(replays);
-    replays->last_born_ms = clock_ms > replays->last_born_ms ? clock_ms : replays->last_born_ms + 1;
+    uint32_t index = next_of(idempotency);
+    struct entry *entry = &idempotency->entries[index];
+    int64_t clock_ms = clock_of(idempotency);
+    idempotency->last_born_ms =
+        clock_ms > idempotency->last_born_ms ? clock_ms : idempotency->last_born_ms + 1;
     *entry = (struct entry){ .tenant = tenant,
-                             .boot = replays->boot,
-                             .born_ms = replays->last_born_ms,
+                             .boot = idempotency->boot,
+                             .born_ms = idempotency->last_born_ms,
                              .log_size = replayed->log_size };
     name_of(replay, entry->name);
-    memcpy(entry->digest, replay->digest, REPLAY_DIGEST_SIZE);
-    memcpy(entry->id, replayed->id, strnlen(replayed->id, REPLAY_ID_SIZE - 1));
-    link_entry(replays, index);
-    replays->used++;
-    if (write_entry(replays, index, err) == 0 && bring_to_disk(replays, err) == 0)
+    memcpy(entry->digest, replay->digest, IDEMPOTENCY_DIGEST_SIZE);
+    memcpy(entry->id, replayed->id, strnlen(replayed->id, IDEMPOTENCY_ID_SIZE - 1));
+    link_entry(idempotency, index);
+    idempotency->used++;
+    if (write_entry(idempotency, index, err) == 0 && bring_to_disk(idempotency, err) == 0)
         return 0;
-    replays_drop_last(replays);
+    idempotency_drop_last(idempotency);
     return -1;
 }
 
-void replays_drop_last(struct replays *replays)
+void idempotency_drop_last(struct idempotency *idempotency)
 {
     error unwritten;
-    replays->used--;
-    unlink_entry(replays, next_of(replays));
-    (void) write_entry(replays, next_of(replays), &unwritten); /* else: it is found nowhere */
+    idempotency->used--;
+    unlink_entry(idempotency, next_of(idempotency));
+    (void) write_entry(idempotency, next_of(idempotency),
+                       &unwritten); /* else: it is found nowhere */
 }

@@ -4,8 +4,8 @@
  *
  * A key is kept for a day on a clock that only grows: it counts while a daemon runs, and whatever
  * the wall clock does changes nothing. None is forgotten sooner: whose tenant has its share of
- * REPLAYS_MOST in use is refused new ones. A key belongs to its caller: two callers with the same
- * key do not meet.
+ * IDEMPOTENCY_MAX in use is refused new ones. A key belongs to its caller: two callers with the
+ * same key do not meet.
  *
  *   See  docs/decisions/0098 */
 #pragma once
@@ -18,64 +18,65 @@
 #include <uv.h>
 
 enum {
-    REPLAYS_MOST = 1 << 18,
-    REPLAY_DIGEST_SIZE = 32,
-    REPLAY_KEY_MOST = 255,
-    REPLAY_ID_SIZE = 37, /* of a run or a session, and the end */
+    IDEMPOTENCY_MAX = 1 << 18,
+    IDEMPOTENCY_DIGEST_SIZE = 32,
+    IDEMPOTENCY_KEY_MAX = 255,
+    IDEMPOTENCY_ID_SIZE = 37, /* of a run or a session, and the end */
 };
 
-struct replays;
+struct idempotency;
 
-struct replays_settings {
+struct idempotency_settings {
     uv_loop_t *loop;   /* brings keys to disk within 50 ms; NULL: the kernel does some day */
     const char *state; /* the folder of the file `replays`; NULL: keys live in memory only */
-    bool sync_each;    /* a key is on disk before replays_keep() returns */
+    bool sync_each;    /* a key is on disk before idempotency_keep() returns */
 };
 
 /* Reads what the daemons before have kept. While another daemon has the file nothing is known, and
- * nothing is kept: replays_are_elsewhere(). */
-int replays_open(const struct replays_settings *settings, struct replays **ret_replays, error *err);
-void replays_leave(struct replays *replays); /* the loop ends: gives its timer back */
-void replays_free(struct replays *replays);  /* after the loop */
+ * nothing is kept: idempotency_are_elsewhere(). */
+int idempotency_open(const struct idempotency_settings *settings, struct idempotency **ret_replays,
+                     error *err);
+void idempotency_leave(struct idempotency *idempotency); /* the loop ends: gives its timer back */
+void idempotency_free(struct idempotency *idempotency);  /* after the loop */
 
 /* A daemon before this one still serves what it has begun, or two were started on one state. */
-bool replays_are_elsewhere(const struct replays *replays);
+bool idempotency_are_elsewhere(const struct idempotency *idempotency);
 
-enum { REPLAYS_ELSEWHERE = 1 };
+enum { IDEMPOTENCY_ELSEWHERE = 1 };
 
-/* Tries to become the one who has the file. Returns 0, or REPLAYS_ELSEWHERE. */
-int replays_take_over(struct replays *replays, error *err);
-void replays_give_back(struct replays *replays);
+/* Tries to become the one who has the file. Returns 0, or IDEMPOTENCY_ELSEWHERE. */
+int idempotency_take_over(struct idempotency *idempotency, error *err);
+void idempotency_give_back(struct idempotency *idempotency);
 
 /* What makes two requests the same. */
-struct replay {
+struct idempotency_entry {
     const char *caller, *tenant, *key;
-    unsigned char digest[REPLAY_DIGEST_SIZE]; /* of place and body */
+    unsigned char digest[IDEMPOTENCY_DIGEST_SIZE]; /* of place and body */
 };
 
 /* Fails  ERR_BAD_REQUEST  if the key is empty, too long, or not plain ASCII. */
-int replay_check_key(const char *key, error *err);
+int idempotency_check_key(const char *key, error *err);
 
 struct replayed {
-    char id[REPLAY_ID_SIZE];
+    char id[IDEMPOTENCY_ID_SIZE];
     bool is_of_earlier; /* a daemon before this one was to begin it */
     bool is_of_boot;    /* the machine has not been started again since */
     uint64_t log_size;  /* records that the log of receipts had then */
 };
 
-enum { REPLAY_NEW = 0, REPLAY_KNOWN = 1 };
+enum { IDEMPOTENCY_NEW = 0, IDEMPOTENCY_KNOWN = 1 };
 
-/* Gives  *ret_replayed with REPLAY_KNOWN.
+/* Gives  *ret_replayed with IDEMPOTENCY_KNOWN.
  * Fails  ERR_CONFLICT     the key came before with another body: use another key
  *        ERR_UNAVAILABLE  the keys are elsewhere, or their disk fails: ask again in a second */
-int replays_find(struct replays *replays, const struct replay *replay,
-                 struct replayed *ret_replayed, error *err);
+int idempotency_find(struct idempotency *idempotency, const struct idempotency_entry *replay,
+                     struct replayed *ret_replayed, error *err);
 
 /* To be called before what it names begins, so that no death of the daemon comes between.
  * Fails  ERR_QUOTA                    the tenant has its share of keys in use
  *        ERR_SYSTEM, ERR_UNAVAILABLE  it cannot be kept: then it must not begin */
-int replays_keep(struct replays *replays, const struct replay *replay,
-                 const struct replayed *replayed, error *err);
+int idempotency_keep(struct idempotency *idempotency, const struct idempotency_entry *replay,
+                     const struct replayed *replayed, error *err);
 
-/* What the last replays_keep() named was refused. */
-void replays_drop_last(struct replays *replays);
+/* What the last idempotency_keep() named was refused. */
+void idempotency_drop_last(struct idempotency *idempotency);

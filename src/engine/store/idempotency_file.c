@@ -13,7 +13,7 @@
 
 enum { GROUP_MS = 50, AGAIN_MS = 1000 };
 
-int replays_file_open(struct replays_file *file, const char *state, error *err)
+int idempotency_file_open(struct idempotency_file *file, const char *state, error *err)
 {
     char path[4096];
     if (snprintf(path, sizeof path, "%s/replays", state) >= (int) sizeof path)
@@ -29,22 +29,22 @@ int replays_file_open(struct replays_file *file, const char *state, error *err)
     return 0;
 }
 
-void replays_file_leave(struct replays_file *file)
+void idempotency_file_leave(struct idempotency_file *file)
 {
     if (file->loop && !file->is_closing && file->fd >= 0)
         uv_close((uv_handle_t *) &file->timer, NULL);
     file->is_closing = true;
 }
 
-void replays_file_close(struct replays_file *file)
+void idempotency_file_close(struct idempotency_file *file)
 {
     error err;
     if (file->fd >= 0 && file->is_ours && file->is_dirty)
-        (void) replays_file_sync(file, &err);
+        (void) idempotency_file_sync(file, &err);
     close_fd(&file->fd);
 }
 
-int replays_file_lock(struct replays_file *file)
+int idempotency_file_lock(struct idempotency_file *file)
 {
     if (!file->is_ours && flock(file->fd, LOCK_EX | LOCK_NB) < 0)
         return FILE_IS_ELSEWHERE;
@@ -52,14 +52,14 @@ int replays_file_lock(struct replays_file *file)
     return 0;
 }
 
-void replays_file_unlock(struct replays_file *file)
+void idempotency_file_unlock(struct idempotency_file *file)
 {
     file->is_ours = false;
     (void) flock(file->fd, LOCK_UN);
 }
 
-int replays_file_write(struct replays_file *file, const void *bytes, size_t size, off_t at,
-                       error *err)
+int idempotency_file_write(struct idempotency_file *file, const void *bytes, size_t size, off_t at,
+                           error *err)
 {
     errno = ENOSPC; /* a short write says no more */
     if (file->fd >= 0 && pwrite(file->fd, bytes, size, at) != (ssize_t) size)
@@ -67,7 +67,7 @@ int replays_file_write(struct replays_file *file, const void *bytes, size_t size
     return 0;
 }
 
-int replays_file_sync(struct replays_file *file, error *err)
+int idempotency_file_sync(struct idempotency_file *file, error *err)
 {
     return file->fd < 0 || fdatasync(file->fd) == 0
                ? 0
@@ -76,29 +76,29 @@ int replays_file_sync(struct replays_file *file, error *err)
 
 static void sync_beside(uv_work_t *work)
 {
-    struct replays_file *file = work->data;
+    struct idempotency_file *file = work->data;
     file->work_failure = fdatasync(file->fd) == 0 ? 0 : errno;
 }
 
-static void begin_timer(struct replays_file *file);
+static void begin_timer(struct idempotency_file *file);
 
 static void is_synced(uv_work_t *work, int status)
 {
-    struct replays_file *file = work->data;
+    struct idempotency_file *file = work->data;
     bool had_failed = file->failure != 0;
     file->is_working = false;
     file->failure = status < 0 ? EAGAIN : file->work_failure;
     if (file->failure != 0 && !had_failed)
-        log_event(LOG_WARNING, "replays.not_on_disk",
+        log_event(LOG_WARNING, "idempotency.not_on_disk",
                   TEXT("cause", strerrordesc_np(file->failure)));
     else if (file->failure == 0 && had_failed)
-        log_event(LOG_NOTICE, "replays.on_disk", TEXT("cause", "the disk answers again"));
+        log_event(LOG_NOTICE, "idempotency.on_disk", TEXT("cause", "the disk answers again"));
     begin_timer(file);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct replays_file *file = timer->data;
+    struct idempotency_file *file = timer->data;
     error err;
     if (file->failure != 0 && file->rewrite(file->context, &err) < 0) {
         begin_timer(file);
@@ -108,14 +108,14 @@ static void on_timer(uv_timer_t *timer)
     file->is_working = uv_queue_work(file->loop, &file->work, sync_beside, is_synced) == 0;
 }
 
-static void begin_timer(struct replays_file *file)
+static void begin_timer(struct idempotency_file *file)
 {
     if ((file->is_dirty || file->failure != 0) && !file->is_working && !file->is_closing &&
         !uv_is_active((const uv_handle_t *) &file->timer))
         (void) uv_timer_start(&file->timer, on_timer, file->failure != 0 ? AGAIN_MS : GROUP_MS, 0);
 }
 
-void replays_file_sync_soon(struct replays_file *file)
+void idempotency_file_sync_soon(struct idempotency_file *file)
 {
     file->is_dirty = true;
     if (file->fd >= 0 && file->loop)

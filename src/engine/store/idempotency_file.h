@@ -10,7 +10,7 @@
 #include <sys/types.h>
 #include <uv.h>
 
-struct replays_file {
+struct idempotency_file {
     int fd; /* -1: there is none */
     bool is_ours;
     uv_loop_t *loop; /* NULL: nothing is brought to disk in groups */
@@ -26,15 +26,15 @@ struct replays_file {
     void *context;
 };
 
-int replays_file_open(struct replays_file *file, const char *state, error *err);
-void replays_file_leave(struct replays_file *file);
-void replays_file_close(struct replays_file *file);
+int idempotency_file_open(struct idempotency_file *file, const char *state, error *err);
+void idempotency_file_leave(struct idempotency_file *file);
+void idempotency_file_close(struct idempotency_file *file);
 
 enum { FILE_IS_ELSEWHERE = 1 };
-int replays_file_lock(struct replays_file *file);
-void replays_file_unlock(struct replays_file *file);
+int idempotency_file_lock(struct idempotency_file *file);
+void idempotency_file_unlock(struct idempotency_file *file);
 
-int replays_file_write(struct replays_file *file, const void *bytes, size_t size, off_t at,
-                       error *err);
-int replays_file_sync(struct replays_file *file, error *err); /* waits for the disk */
-void replays_file_sync_soon(struct replays_file *file);
+int idempotency_file_write(struct idempotency_file *file, const void *bytes, size_t size, off_t at,
+                           error *err);
+int idempotency_file_sync(struct idempotency_file *file, error *err); /* waits for the disk */
+void idempotency_file_sync_soon(struct idempotency_file *file);

@@ -16,22 +16,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECORDS_MOST = 1000 }; /* as many as runs are remembered by a daemon that lives */
+enum { RECORDS_MAX = 1000 }; /* as many as runs are remembered by a daemon that lives */
 
-struct past_run {
+struct lost_run {
     char id[RUN_ID_SIZE];
     uint64_t index; /* of its receipt */
 };
 
-struct past {
+struct lost_runs {
     struct receipts *receipts; /* borrowed */
     uint64_t first;            /* record from which on everything is known */
     size_t count;
-    struct past_run runs[RECORDS_MOST];
+    struct lost_run runs[RECORDS_MAX];
 };
 
 /* Quotes within texts are escaped in JSON, so these words are a member's. */
-static void note_run(struct past *past, const struct bytes *payload, uint64_t index)
+static void note_run(struct lost_runs *lost_runs, const struct bytes *payload, uint64_t index)
 {
     static const char words[] = "\"id\":\"run_";
     static const char hex[] = "0123456789abcdef";
@@ -39,65 +39,65 @@ static void note_run(struct past *past, const struct bytes *payload, uint64_t in
     const char *id = found ? found + sizeof words - 1 - strlen("run_") : NULL;
     if (!id || payload->data + payload->size - id < RUN_ID_SIZE)
         return;
-    struct past_run *run = &past->runs[past->count];
+    struct lost_run *run = &lost_runs->runs[lost_runs->count];
     memcpy(run->id, id, RUN_ID_SIZE - 1);
     run->id[RUN_ID_SIZE - 1] = '\0';
     run->index = index;
-    past->count += strspn(run->id + strlen("run_"), hex) == RUN_ID_SIZE - 1 - strlen("run_");
+    lost_runs->count += strspn(run->id + strlen("run_"), hex) == RUN_ID_SIZE - 1 - strlen("run_");
 }
 
 /* What cannot be read is no reason not to start; from behind it on everything is known. */
 static int note_record(void *context, const struct record *record, error *err)
 {
-    struct past *past = context;
+    struct lost_runs *lost_runs = context;
     struct envelope envelope;
     if (envelope_read(record->data, record->size, &envelope, err) < 0) {
         log_event(LOG_WARNING, "receipts.not_read", COUNT("index", (int64_t) record->index),
                   TEXT("cause", err->text));
-        past->count = 0;
-        past->first = record->index + 1;
+        lost_runs->count = 0;
+        lost_runs->first = record->index + 1;
         return 0;
     }
-    note_run(past, &envelope.payload, record->index);
+    note_run(lost_runs, &envelope.payload, record->index);
     envelope_done(&envelope);
-    return past->count < RECORDS_MOST ? 0 : 1;
+    return lost_runs->count < RECORDS_MAX ? 0 : 1;
 }
 
-int past_open(struct receipts *receipts, struct past **ret_past, error *err)
+int lost_runs_open(struct receipts *receipts, struct lost_runs **ret_past, error *err)
 {
     struct ledger *ledger = receipts_ledger(receipts);
     uint64_t size = ledger_size(ledger), first;
     if (ledger_first(ledger, &first, err) < 0)
         return -1;
-    struct past *past = calloc(1, sizeof *past);
-    if (!past)
+    struct lost_runs *lost_runs = calloc(1, sizeof *lost_runs);
+    if (!lost_runs)
         return fail(err, ERR_SYSTEM, "no memory for the runs of daemons before");
-    past->receipts = receipts;
-    past->first = size > first + RECORDS_MOST ? size - RECORDS_MOST : first;
-    if (ledger_each(ledger, past->first, note_record, past, err) < 0) {
-        free(past);
+    lost_runs->receipts = receipts;
+    lost_runs->first = size > first + RECORDS_MAX ? size - RECORDS_MAX : first;
+    if (ledger_each(ledger, lost_runs->first, note_record, lost_runs, err) < 0) {
+        free(lost_runs);
         return -1;
     }
-    *ret_past = past;
+    *ret_past = lost_runs;
     return 0;
 }
 
-void past_free(struct past *past)
+void lost_runs_free(struct lost_runs *lost_runs)
 {
-    free(past);
+    free(lost_runs);
 }
 
-static const struct past_run *find(const struct past *past, const char *id)
+static const struct lost_run *find(const struct lost_runs *lost_runs, const char *id)
 {
-    for (size_t i = 0; past && i < past->count; i++)
-        if (strcmp(past->runs[i].id, id) == 0)
-            return &past->runs[i];
+    for (size_t i = 0; lost_runs && i < lost_runs->count; i++)
+        if (strcmp(lost_runs->runs[i].id, id) == 0)
+            return &lost_runs->runs[i];
     return NULL;
 }
 
-bool past_never_began(const struct past *past, const char *id, uint64_t log_size)
+bool lost_runs_never_began(const struct lost_runs *lost_runs, const char *id, uint64_t log_size)
 {
-    return past && log_size >= past->first && !find(past, id);
+    return lost_runs && log_size >= lost_runs->first && !find(lost_runs, id);
 }
 
 /* --- what a record says -------------------------------------------------------------------------
@@ -227,17 +227,17 @@ static int tell(const struct account *account, const char *id, struct json_objec
                 id, status ? status : "", receipt ? receipt : "");
 }
 
-int past_result(const struct past *past, const struct account *account, const char *id,
-                struct bytes *out, error *err)
+int lost_runs_result(const struct lost_runs *lost_runs, const struct account *account,
+                     const char *id, struct bytes *out, error *err)
 {
-    const struct past_run *run = find(past, id);
+    const struct lost_run *run = find(lost_runs, id);
     struct envelope envelope;
     auto_bytes record = { 0 };
     if (!run)
         return fail(err, ERR_NOT_FOUND,
                     "no run has the id '%.60s'; results are kept for the last thousand runs only",
                     id);
-    if (ledger_read(receipts_ledger(past->receipts), run->index, &record, err) < 0 ||
+    if (ledger_read(receipts_ledger(lost_runs->receipts), run->index, &record, err) < 0 ||
         envelope_read(record.data, record.size, &envelope, err) < 0)
         return -1;
     struct json_tokener *tokener = json_tokener_new();

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINES_MOST = 4 * GRAVES_MOST };
+enum { LINES_MAX = 4 * GRAVES_MAX };
 
 static bool add_line(int fd, struct bytes *line)
 {
@@ -31,31 +31,31 @@ static bool add_line(int fd, struct bytes *line)
 
 static void say_not_noted(void)
 {
-    log_event(LOG_WARNING, "sessions.not_noted", TEXT("cause", strerrordesc_np(errno)));
+    log_event(LOG_WARNING, "sessions.journal_failed", TEXT("cause", strerrordesc_np(errno)));
 }
 
-static void write_grave(const struct grave *grave, struct bytes *out)
+static void write_grave(const struct tombstone *tombstone, struct bytes *out)
 {
     json_open(out, '{');
-    json_string_field(out, "id", grave->id);
-    json_string_field(out, "owner", grave->owner);
-    json_number_field(out, "created_ms", grave->created_ms);
-    json_number_field(out, "ended_ms", grave->ended_ms);
-    json_string_field(out, "end", grave->end);
-    json_string_field(out, "why", grave->why.text);
+    json_string_field(out, "id", tombstone->id);
+    json_string_field(out, "owner", tombstone->owner);
+    json_number_field(out, "created_ms", tombstone->created_ms);
+    json_number_field(out, "ended_ms", tombstone->ended_ms);
+    json_string_field(out, "end", tombstone->end);
+    json_string_field(out, "why", tombstone->why.text);
     json_close(out, '}');
 }
 
 static bool note(int fd, const struct session *session, bool has_ended)
 {
-    struct grave grave = { .created_ms = session->created_ms,
-                           .ended_ms = has_ended ? session->ended_ms : 0,
-                           .why = has_ended ? session->why : (error){ 0 } };
-    (void) snprintf(grave.id, sizeof grave.id, "%s", session->id);
-    (void) snprintf(grave.owner, sizeof grave.owner, "%s", session->owner);
-    (void) snprintf(grave.end, sizeof grave.end, "%s", session_end_name(session->end));
+    struct tombstone tombstone = { .created_ms = session->created_ms,
+                                   .ended_ms = has_ended ? session->ended_ms : 0,
+                                   .why = has_ended ? session->why : (error){ 0 } };
+    (void) snprintf(tombstone.id, sizeof tombstone.id, "%s", session->id);
+    (void) snprintf(tombstone.owner, sizeof tombstone.owner, "%s", session->owner);
+    (void) snprintf(tombstone.end, sizeof tombstone.end, "%s", session_end_name(session->end));
     auto_bytes line = { 0 };
-    write_grave(&grave, &line);
+    write_grave(&tombstone, &line);
     return add_line(fd, &line);
 }
 
@@ -65,8 +65,8 @@ static bool note(int fd, const struct session *session, bool has_ended)
 /* The file that was written anew is brought to disk beside the loop; then the old one is emptied.
  */
 struct turn_over {
-    struct beside_job job;
-    struct graveyard *graveyard;
+    struct disk_job job;
+    struct tombstones *tombstones;
     int fresh, emptied;
     bool is_on_disk;
 };
@@ -80,8 +80,8 @@ static void bring_to_disk(void *user)
 static void empty_other(void *user)
 {
     struct turn_over *turn = user;
-    turn->graveyard->is_turning = false;
-    if (!turn->is_on_disk || (turn->graveyard->other >= 0 && ftruncate(turn->emptied, 0) < 0))
+    turn->tombstones->is_turning = false;
+    if (!turn->is_on_disk || (turn->tombstones->other >= 0 && ftruncate(turn->emptied, 0) < 0))
         say_not_noted();
     close_fd(&turn->fresh);
     close_fd(&turn->emptied);
@@ -89,23 +89,23 @@ static void empty_other(void *user)
 }
 
 /* What cannot be begun is left out: then both files say the same. */
-static void turn_over(struct graveyard *graveyard, uv_loop_t *loop)
+static void turn_over(struct tombstones *tombstones, uv_loop_t *loop)
 {
     struct turn_over *turn = calloc(1, sizeof *turn);
     if (!turn)
         return;
     *turn = (struct turn_over){ .job = { bring_to_disk, empty_other, turn, NULL },
-                                .graveyard = graveyard,
-                                .fresh = fcntl(graveyard->file, F_DUPFD_CLOEXEC, 0),
-                                .emptied = fcntl(graveyard->other, F_DUPFD_CLOEXEC, 0) };
-    graveyard->is_turning = true;
-    beside_do(loop, &turn->job);
+                                .tombstones = tombstones,
+                                .fresh = fcntl(tombstones->file, F_DUPFD_CLOEXEC, 0),
+                                .emptied = fcntl(tombstones->other, F_DUPFD_CLOEXEC, 0) };
+    tombstones->is_turning = true;
+    disk_worker_do(loop, &turn->job);
 }
 
 /* Gives  *ret_lines. False: the disk has no room; the file that there is goes on. */
 static bool write_other(int file, const struct sessions *sessions, unsigned *ret_lines)
 {
-    unsigned left_out = sessions->ended > GRAVES_MOST ? sessions->ended - GRAVES_MOST : 0;
+    unsigned left_out = sessions->ended > GRAVES_MAX ? sessions->ended - GRAVES_MAX : 0;
     *ret_lines = 0;
     if (ftruncate(file, 0) < 0)
         return false;
@@ -123,41 +123,41 @@ static bool write_other(int file, const struct sessions *sessions, unsigned *ret
 }
 
 /* If we are killed on the way, both files say the same of whatever is in both. */
-static void begin_anew(struct graveyard *graveyard, const struct sessions *sessions)
+static void begin_anew(struct tombstones *tombstones, const struct sessions *sessions)
 {
     unsigned lines;
-    if (graveyard->is_turning)
+    if (tombstones->is_turning)
         return;
-    if (!write_other(graveyard->other, sessions, &lines)) {
+    if (!write_other(tombstones->other, sessions, &lines)) {
         say_not_noted();
-        graveyard->lines = LINES_MOST / 2; /* tried again after so many */
+        tombstones->lines = LINES_MAX / 2; /* tried again after so many */
         return;
     }
-    int emptied = graveyard->file;
-    graveyard->file = graveyard->other;
-    graveyard->other = emptied;
-    graveyard->lines = lines;
-    turn_over(graveyard, sessions->loop);
+    int emptied = tombstones->file;
+    tombstones->file = tombstones->other;
+    tombstones->other = emptied;
+    tombstones->lines = lines;
+    turn_over(tombstones, sessions->loop);
 }
 
-static void note_next(struct graveyard *graveyard, const struct session *session, bool has_ended)
+static void note_next(struct tombstones *tombstones, const struct session *session, bool has_ended)
 {
-    if (graveyard->file < 0)
+    if (tombstones->file < 0)
         return;
-    if (!note(graveyard->file, session, has_ended))
+    if (!note(tombstones->file, session, has_ended))
         say_not_noted();
-    if (++graveyard->lines >= LINES_MOST)
-        begin_anew(graveyard, session->sessions);
+    if (++tombstones->lines >= LINES_MAX)
+        begin_anew(tombstones, session->sessions);
 }
 
-void graveyard_note_begin(struct graveyard *graveyard, const struct session *session)
+void tombstones_note_begin(struct tombstones *tombstones, const struct session *session)
 {
-    note_next(graveyard, session, false);
+    note_next(tombstones, session, false);
 }
 
-void graveyard_note_end(struct graveyard *graveyard, const struct session *session)
+void tombstones_note_end(struct tombstones *tombstones, const struct session *session)
 {
-    note_next(graveyard, session, true);
+    note_next(tombstones, session, true);
 }
 
 static void read_word(struct json_object *line, const char *key, char *text, size_t size)
@@ -177,55 +177,55 @@ static int64_t read_count(struct json_object *line, const char *key)
 }
 
 /* A line that cannot be read, such as the last one of a daemon that was killed, is left out. */
-static bool read_grave(const char *text, struct grave *grave)
+static bool read_grave(const char *text, struct tombstone *tombstone)
 {
     struct json_object *line = json_tokener_parse(text);
-    *grave = (struct grave){ 0 };
+    *tombstone = (struct tombstone){ 0 };
     if (json_object_is_type(line, json_type_object)) {
-        read_word(line, "id", grave->id, sizeof grave->id);
-        read_word(line, "owner", grave->owner, sizeof grave->owner);
-        read_word(line, "end", grave->end, sizeof grave->end);
-        read_word(line, "why", grave->why.text, sizeof grave->why.text);
-        grave->created_ms = read_count(line, "created_ms");
-        grave->ended_ms = read_count(line, "ended_ms");
+        read_word(line, "id", tombstone->id, sizeof tombstone->id);
+        read_word(line, "owner", tombstone->owner, sizeof tombstone->owner);
+        read_word(line, "end", tombstone->end, sizeof tombstone->end);
+        read_word(line, "why", tombstone->why.text, sizeof tombstone->why.text);
+        tombstone->created_ms = read_count(line, "created_ms");
+        tombstone->ended_ms = read_count(line, "ended_ms");
     }
     (void) json_object_put(line);
-    return grave->id[0] != '\0';
+    return tombstone->id[0] != '\0';
 }
 
 struct graves {
     size_t count;
-    struct grave list[2 * GRAVES_MOST];
+    struct tombstone list[2 * GRAVES_MAX];
 };
 
-static void keep_grave(struct graves *graves, const struct grave *grave)
+static void keep_grave(struct graves *graves, const struct tombstone *tombstone)
 {
     for (size_t i = graves->count; i-- > 0;)
-        if (strcmp(graves->list[i].id, grave->id) == 0) {
+        if (strcmp(graves->list[i].id, tombstone->id) == 0) {
             if (graves->list[i].ended_ms == 0)
-                graves->list[i] = *grave;
+                graves->list[i] = *tombstone;
             return;
         }
     if (graves->count == COUNT_OF(graves->list)) {
-        memmove(graves->list, graves->list + GRAVES_MOST, GRAVES_MOST * sizeof *graves->list);
-        graves->count = GRAVES_MOST;
+        memmove(graves->list, graves->list + GRAVES_MAX, GRAVES_MAX * sizeof *graves->list);
+        graves->count = GRAVES_MAX;
     }
-    graves->list[graves->count++] = *grave;
+    graves->list[graves->count++] = *tombstone;
 }
 
 static void read_graves(int folder, const char *name, struct graves *graves)
 {
     char *line = NULL;
     size_t room = 0;
-    struct grave grave;
+    struct tombstone tombstone;
     auto_fd old = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     FILE *file = old < 0 ? NULL : fdopen(old, "r");
     if (!file)
         return;
     (void) take_fd(&old);
     while (getline(&line, &room, file) > 0)
-        if (read_grave(line, &grave))
-            keep_grave(graves, &grave);
+        if (read_grave(line, &tombstone))
+            keep_grave(graves, &tombstone);
     free(line);
     (void) fclose(file);
 }
@@ -267,48 +267,49 @@ static int write_graves(int folder, const struct graves *graves, size_t first, e
 static void settle(struct graves *graves)
 {
     for (size_t i = 0; i < graves->count; i++) {
-        struct grave *grave = &graves->list[i];
-        if (grave->ended_ms != 0)
+        struct tombstone *tombstone = &graves->list[i];
+        if (tombstone->ended_ms != 0)
             continue;
-        grave->ended_ms = wall_clock_ms();
-        (void) snprintf(grave->end, sizeof grave->end, "%s", session_end_name(END_DAEMON));
-        (void) fail(&grave->why, ERR_UNAVAILABLE,
+        tombstone->ended_ms = wall_clock_ms();
+        (void) snprintf(tombstone->end, sizeof tombstone->end, "%s", session_end_name(END_DAEMON));
+        (void) fail(&tombstone->why, ERR_UNAVAILABLE,
                     "the glovebox that served it ended without ending its sessions");
     }
 }
 
-int graveyard_take_over(struct graveyard *graveyard, grave_found *found, void *context, error *err)
+int tombstones_take_over(struct tombstones *tombstones, tombstone_found *found, void *context,
+                         error *err)
 {
-    if (graveyard->folder < 0 || graveyard->file >= 0)
+    if (tombstones->folder < 0 || tombstones->file >= 0)
         return 0;
-    if (flock(graveyard->lock, LOCK_EX | LOCK_NB) < 0)
-        return GRAVEYARD_ELSEWHERE;
+    if (flock(tombstones->lock, LOCK_EX | LOCK_NB) < 0)
+        return TOMBSTONES_ELSEWHERE;
     struct graves *graves = calloc(1, sizeof *graves);
     if (!graves)
         return fail(err, ERR_SYSTEM, "no memory for the list of sessions");
-    read_both(graveyard->folder, graves);
-    size_t first = graves->count > GRAVES_MOST ? graves->count - GRAVES_MOST : 0;
+    read_both(tombstones->folder, graves);
+    size_t first = graves->count > GRAVES_MAX ? graves->count - GRAVES_MAX : 0;
     settle(graves);
-    auto_fd file = write_graves(graveyard->folder, graves, first, err);
+    auto_fd file = write_graves(tombstones->folder, graves, first, err);
     auto_fd other =
         file < 0 ? -1
-                 : openat(graveyard->folder, "sessions.more.log",
+                 : openat(tombstones->folder, "sessions.more.log",
                           O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     for (size_t i = first; other >= 0 && i < graves->count; i++)
         found(context, &graves->list[i]);
-    graveyard->lines = (unsigned) (graves->count - first);
+    tombstones->lines = (unsigned) (graves->count - first);
     free(graves);
     if (other < 0)
         return file < 0 ? -1 : fail_os(err, "write the list of sessions");
-    graveyard->file = take_fd(&file);
-    graveyard->other = take_fd(&other);
+    tombstones->file = take_fd(&file);
+    tombstones->other = take_fd(&other);
     return 0;
 }
 
-int graveyard_open(const char *state, grave_found *found, void *context,
-                   struct graveyard *ret_graveyard, error *err)
+int tombstones_open(const char *state, tombstone_found *found, void *context,
+                    struct tombstones *ret_graveyard, error *err)
 {
-    *ret_graveyard = (struct graveyard){ .file = -1, .other = -1, .lock = -1, .folder = -1 };
+    *ret_graveyard = (struct tombstones){ .file = -1, .other = -1, .lock = -1, .folder = -1 };
     if (!state)
         return 0;
     ret_graveyard->folder = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -318,18 +319,18 @@ int graveyard_open(const char *state, grave_found *found, void *context,
                                  O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (ret_graveyard->lock < 0)
         return fail_os(err, "open the lock of the list of sessions");
-    int result = graveyard_take_over(ret_graveyard, found, context, err);
-    if (result == GRAVEYARD_ELSEWHERE)
+    int result = tombstones_take_over(ret_graveyard, found, context, err);
+    if (result == TOMBSTONES_ELSEWHERE)
         log_event(LOG_NOTICE, "sessions.shared_state",
                   TEXT("cause", "another daemon notes its sessions in this state folder"));
     return result < 0 ? -1 : 0;
 }
 
-void graveyard_close(struct graveyard *graveyard)
+void tombstones_close(struct tombstones *tombstones)
 {
-    close_fd(&graveyard->file);
-    close_fd(&graveyard->other);
-    close_fd(&graveyard->lock);
-    close_fd(&graveyard->folder);
-    *graveyard = (struct graveyard){ .file = -1, .other = -1, .lock = -1, .folder = -1 };
+    close_fd(&tombstones->file);
+    close_fd(&tombstones->other);
+    close_fd(&tombstones->lock);
+    close_fd(&tombstones->folder);
+    *tombstones = (struct tombstones){ .file = -1, .other = -1, .lock = -1, .folder = -1 };
 }

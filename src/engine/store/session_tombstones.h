@@ -11,9 +11,9 @@
 #include "engine/session/session_registry.h"
 
 /* Opens the list in the folder `state`, and takes it over if nobody else has it. */
-enum { GRAVES_MOST = 1000 };
+enum { GRAVES_MAX = 1000 };
 
-struct grave {
+struct tombstone {
     char id[SESSION_ID_SIZE];
     char owner[BLOB_OWNER_SIZE];
     int64_t created_ms, ended_ms; /* ended_ms 0: it did not end before its daemon did */
@@ -21,17 +21,18 @@ struct grave {
     error why;
 };
 
-typedef void grave_found(void *context, const struct grave *grave);
-int graveyard_open(const char *state, grave_found *found, void *context,
-                   struct graveyard *ret_graveyard, error *err);
+typedef void tombstone_found(void *context, const struct tombstone *tombstone);
+int tombstones_open(const char *state, tombstone_found *found, void *context,
+                    struct tombstones *ret_graveyard, error *err);
 
 /* Reads what earlier daemons left and tells `found` of each, the oldest first; what is older than
- * the last GRAVES_MOST is forgotten. Returns 0, also if it is ours already, or
- * GRAVEYARD_ELSEWHERE: another daemon still writes there. */
-enum { GRAVEYARD_ELSEWHERE = 1 };
-int graveyard_take_over(struct graveyard *graveyard, grave_found *found, void *context, error *err);
-void graveyard_close(struct graveyard *graveyard); /* the next daemon may have it */
+ * the last GRAVES_MAX is forgotten. Returns 0, also if it is ours already, or
+ * TOMBSTONES_ELSEWHERE: another daemon still writes there. */
+enum { TOMBSTONES_ELSEWHERE = 1 };
+int tombstones_take_over(struct tombstones *tombstones, tombstone_found *found, void *context,
+                         error *err);
+void tombstones_close(struct tombstones *tombstones); /* the next daemon may have it */
 
 /* A failure is logged: a session does not end for it. */
-void graveyard_note_begin(struct graveyard *graveyard, const struct session *session);
-void graveyard_note_end(struct graveyard *graveyard, const struct session *session);
+void tombstones_note_begin(struct tombstones *tombstones, const struct session *session);
+void tombstones_note_end(struct tombstones *tombstones, const struct session *session);

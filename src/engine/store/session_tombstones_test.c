@@ -34,7 +34,7 @@ static struct session *begin(struct sessions *sessions, unsigned number)
     session->created_ms = number + 1;
     *(sessions->newest ? &sessions->newest->newer : &sessions->oldest) = session;
     sessions->newest = session;
-    graveyard_note_begin(&sessions->graveyard, session);
+    tombstones_note_begin(&sessions->tombstones, session);
     return session;
 }
 
@@ -45,8 +45,8 @@ static void end(struct sessions *sessions, struct session *session)
     session->ended_ms = session->created_ms + 1;
     (void) fail(&session->why, ERR_CONFLICT, "somebody deleted it");
     sessions->ended++;
-    graveyard_note_end(&sessions->graveyard, session);
-    if (sessions->ended > GRAVES_MOST && sessions->oldest->state == SESSION_ENDED)
+    tombstones_note_end(&sessions->tombstones, session);
+    if (sessions->ended > GRAVES_MAX && sessions->oldest->state == SESSION_ENDED)
         forget_oldest(sessions);
 }
 
@@ -55,19 +55,19 @@ struct memory {
     char last[SESSION_ID_SIZE], last_end[16];
 };
 
-static void remember(void *context, const struct grave *grave)
+static void remember(void *context, const struct tombstone *tombstone)
 {
     struct memory *memory = context;
     memory->count++;
-    memory->alive += strcmp(grave->end, "daemon") == 0;
-    (void) snprintf(memory->last, sizeof memory->last, "%s", grave->id);
-    (void) snprintf(memory->last_end, sizeof memory->last_end, "%s", grave->end);
+    memory->alive += strcmp(tombstone->end, "daemon") == 0;
+    (void) snprintf(memory->last, sizeof memory->last, "%s", tombstone->id);
+    (void) snprintf(memory->last_end, sizeof memory->last_end, "%s", tombstone->end);
 }
 
 static void close_files(struct sessions *sessions)
 {
     (void) uv_run(&loop, UV_RUN_DEFAULT);
-    graveyard_close(&sessions->graveyard);
+    tombstones_close(&sessions->tombstones);
 }
 
 static void remove_folder(const char *folder)
@@ -92,31 +92,31 @@ static off_t size_of(const char *folder, const char *name)
 
 TEST(the_list_says_what_happened_and_does_not_grow)
 {
-    enum { MANY = 9000, LINE_MOST = 300 };
+    enum { MANY = 9000, ROW_MAX = 300 };
     char folder[] = "/tmp/graveyard-XXXXXX";
     struct sessions sessions = { .loop = &loop };
     struct memory memory = { 0 };
     error err;
     require(mkdtemp(folder) != NULL && uv_loop_init(&loop) == 0, "a folder");
-    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "%s",
+    require(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) == 0, "%s",
             err.text);
     expect(memory.count == 0, "%u sessions in an empty folder", memory.count);
-    off_t most = 0;
+    off_t max = 0;
     for (unsigned number = 0; number < MANY; number++) {
         struct session *session = begin(&sessions, number);
         if (number < MANY - 1)
             end(&sessions, session);
         (void) uv_run(&loop, UV_RUN_DEFAULT);
         off_t size = size_of(folder, "sessions.log") + size_of(folder, "sessions.more.log");
-        most = size > most ? size : most;
+        max = size > max ? size : max;
     }
-    expect(most < (off_t) 5 * GRAVES_MOST * LINE_MOST, "%lld bytes", (long long) most);
+    expect(max < (off_t) 5 * GRAVES_MAX * ROW_MAX, "%lld bytes", (long long) max);
     close_files(&sessions);
-    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "%s",
+    require(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) == 0, "%s",
             err.text);
     char last[SESSION_ID_SIZE];
     (void) snprintf(last, sizeof last, "ses_%032x", MANY - 1U);
-    expect(memory.count == GRAVES_MOST && memory.alive == 1, "%u, %u of them alive", memory.count,
+    expect(memory.count == GRAVES_MAX && memory.alive == 1, "%u, %u of them alive", memory.count,
            memory.alive);
     expect(strcmp(memory.last, last) == 0 && strcmp(memory.last_end, "daemon") == 0,
            "%s ended by %s", memory.last, memory.last_end);
@@ -127,11 +127,11 @@ TEST(the_list_says_what_happened_and_does_not_grow)
 }
 
 /* A file may be so long: what is above does not fit, as on a full disk. */
-static void bound_files(rlim_t most)
+static void bound_files(rlim_t max)
 {
     struct rlimit limit;
     require(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &limit) == 0, "limit");
-    limit.rlim_cur = most < limit.rlim_max ? most : limit.rlim_max;
+    limit.rlim_cur = max < limit.rlim_max ? max : limit.rlim_max;
     require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "limit");
 }
 
@@ -142,7 +142,7 @@ TEST(a_full_disk_empties_no_list)
     struct memory memory = { 0 };
     error err;
     require(mkdtemp(folder) != NULL, "a folder");
-    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "open");
+    require(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) == 0, "open");
     for (unsigned number = 0; number < 20; number++)
         (void) begin(&sessions, number);
     close_files(&sessions);
@@ -150,22 +150,22 @@ TEST(a_full_disk_empties_no_list)
 
     bound_files(1000);
     memory = (struct memory){ 0 };
-    expect(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) < 0,
+    expect(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) < 0,
            "it does not start with a list that it cannot write");
     close_files(&sessions);
     expect(size_of(folder, "sessions.log") == size, "the list is what it was");
     bound_files(RLIM_INFINITY);
 
     memory = (struct memory){ 0 };
-    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "open");
+    require(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) == 0, "open");
     expect(memory.count == 20, "%u sessions are told of", memory.count);
     bound_files(1); /* while it runs: what is there stays */
-    sessions.graveyard.lines = 4 * GRAVES_MOST;
-    graveyard_note_end(&sessions.graveyard, sessions.oldest);
+    sessions.tombstones.lines = 4 * GRAVES_MAX;
+    tombstones_note_end(&sessions.tombstones, sessions.oldest);
     bound_files(RLIM_INFINITY);
     close_files(&sessions);
     memory = (struct memory){ 0 };
-    require(graveyard_open(folder, remember, &memory, &sessions.graveyard, &err) == 0, "open");
+    require(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) == 0, "open");
     expect(memory.count == 20, "%u sessions are told of", memory.count);
     close_files(&sessions);
     while (sessions.oldest)

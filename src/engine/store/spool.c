@@ -14,12 +14,12 @@
 
 enum { PIECE = 256 * 1024, TURN = 1024 * 1024 };
 
-struct pump {
-    struct pump_order order; /* its file is our own descriptor */
+struct spool {
+    struct spool_order order; /* its file is our own descriptor */
     uv_poll_t poll;
     uint64_t moved;
-    void (*ready)(struct pump *pump);
-    struct beside_job job;
+    void (*ready)(struct spool *spool);
+    struct disk_job job;
     size_t wanted, got; /* of a turn */
     error failure;      /* of a turn; code ERR_NONE: none */
     bool is_working, is_over;
@@ -29,40 +29,40 @@ static unsigned char piece[PIECE]; /* whose turn it is */
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct pump *pump = handle->data;
-    (void) close(pump->order.pipe);
-    beside_close(pump->order.loop, pump->order.file);
-    free(pump);
+    struct spool *spool = handle->data;
+    (void) close(spool->order.pipe);
+    disk_worker_close(spool->order.loop, spool->order.file);
+    free(spool);
 }
 
-static void end(struct pump *pump, const error *why)
+static void end(struct spool *spool, const error *why)
 {
-    void (*told)(void *user, uint64_t moved, const error *why) = pump->order.told;
-    void *user = pump->order.user;
-    uint64_t moved = pump->moved;
-    pump->is_over = true;
-    if (!pump->is_working)
-        uv_close((uv_handle_t *) &pump->poll, on_closed);
+    void (*told)(void *user, uint64_t moved, const error *why) = spool->order.told;
+    void *user = spool->order.user;
+    uint64_t moved = spool->moved;
+    spool->is_over = true;
+    if (!spool->is_working)
+        uv_close((uv_handle_t *) &spool->poll, on_closed);
     if (told)
         told(user, moved, why);
 }
 
-void pump_abandon(struct pump *pump)
+void spool_abandon(struct spool *spool)
 {
-    if (!pump)
+    if (!spool)
         return;
-    pump->order.told = NULL;
-    end(pump, NULL);
+    spool->order.told = NULL;
+    end(spool, NULL);
 }
 
 /* --- beside the loop ----------------------------------------------------------------------------
  */
 
-static int write_piece(const struct pump *pump, size_t size, error *err)
+static int write_piece(const struct spool *spool, size_t size, error *err)
 {
-    uint64_t from = pump->moved + pump->got;
+    uint64_t from = spool->moved + spool->got;
     for (size_t at = 0; at < size;) {
-        ssize_t put = pwrite(pump->order.file, piece + at, size - at, (off_t) (from + at));
+        ssize_t put = pwrite(spool->order.file, piece + at, size - at, (off_t) (from + at));
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
@@ -73,161 +73,161 @@ static int write_piece(const struct pump *pump, size_t size, error *err)
     return 0;
 }
 
-static size_t piece_of(const struct pump *pump)
+static size_t piece_of(const struct spool *spool)
 {
-    size_t left = pump->wanted - pump->got;
+    size_t left = spool->wanted - spool->got;
     return left < sizeof piece ? left : sizeof piece;
 }
 
 /* What is wanted lies in the pipe, and nobody else reads there. */
 static void move_out(void *user)
 {
-    struct pump *pump = user;
-    while (pump->got < pump->wanted) {
-        ssize_t got = read(pump->order.pipe, piece, piece_of(pump));
+    struct spool *spool = user;
+    while (spool->got < spool->wanted) {
+        ssize_t got = read(spool->order.pipe, piece, piece_of(spool));
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0) {
-            (void) fail_os(&pump->failure, "read what is kept");
+            (void) fail_os(&spool->failure, "read what is kept");
             return;
         }
-        if (write_piece(pump, (size_t) got, &pump->failure) < 0)
+        if (write_piece(spool, (size_t) got, &spool->failure) < 0)
             return;
-        pump->got += (size_t) got;
+        spool->got += (size_t) got;
     }
 }
 
 static void move_in(void *user)
 {
-    struct pump *pump = user;
-    while (pump->got < pump->wanted) {
-        uint64_t from = pump->moved + pump->got;
-        ssize_t got = pread(pump->order.file, piece, piece_of(pump), (off_t) from);
+    struct spool *spool = user;
+    while (spool->got < spool->wanted) {
+        uint64_t from = spool->moved + spool->got;
+        ssize_t got = pread(spool->order.file, piece, piece_of(spool), (off_t) from);
         if (got < 0)
-            (void) fail_os(&pump->failure, "read what was kept");
+            (void) fail_os(&spool->failure, "read what was kept");
         else if (got == 0)
-            (void) fail(&pump->failure, ERR_SYSTEM, "what was kept ends after %llu bytes",
+            (void) fail(&spool->failure, ERR_SYSTEM, "what was kept ends after %llu bytes",
                         (unsigned long long) from);
         if (got <= 0)
             return;
-        ssize_t put = write(pump->order.pipe, piece, (size_t) got);
+        ssize_t put = write(spool->order.pipe, piece, (size_t) got);
         if (put < 0 && errno != EAGAIN && errno != EINTR)
-            (void) fail_os(&pump->failure, "nobody takes what was kept");
+            (void) fail_os(&spool->failure, "nobody takes what was kept");
         if (put < 0)
             return;
-        pump->got += (size_t) put;
+        spool->got += (size_t) put;
     }
 }
 
 /* --- on the loop --------------------------------------------------------------------------------
  */
 
-static void wait_for_pipe(struct pump *pump);
+static void wait_for_pipe(struct spool *spool);
 
 static void on_moved(void *user)
 {
-    struct pump *pump = user;
-    pump->is_working = false;
-    pump->moved += pump->got;
-    if (pump->is_over)
-        uv_close((uv_handle_t *) &pump->poll, on_closed);
-    else if (pump->failure.code != ERR_NONE)
-        end(pump, &pump->failure);
+    struct spool *spool = user;
+    spool->is_working = false;
+    spool->moved += spool->got;
+    if (spool->is_over)
+        uv_close((uv_handle_t *) &spool->poll, on_closed);
+    else if (spool->failure.code != ERR_NONE)
+        end(spool, &spool->failure);
     else
-        wait_for_pipe(pump);
+        wait_for_pipe(spool);
 }
 
-static void take_turn(struct pump *pump, size_t wanted, void (*work)(void *user))
+static void take_turn(struct spool *spool, size_t wanted, void (*work)(void *user))
 {
-    pump->wanted = wanted;
-    pump->got = 0;
-    pump->is_working = true;
-    pump->job = (struct beside_job){ .work = work, .done = on_moved, .user = pump };
-    beside_do(pump->order.loop, &pump->job);
+    spool->wanted = wanted;
+    spool->got = 0;
+    spool->is_working = true;
+    spool->job = (struct disk_job){ .work = work, .done = on_moved, .user = spool };
+    disk_worker_do(spool->order.loop, &spool->job);
 }
 
 /* The loop has found it ready a moment ago, and nobody else reads there: when nothing lies in it,
  * its writers are gone. */
-static void ready_out(struct pump *pump)
+static void ready_out(struct spool *spool)
 {
     int waiting = 0;
     error err;
-    if (ioctl(pump->order.pipe, FIONREAD, &waiting) < 0) {
+    if (ioctl(spool->order.pipe, FIONREAD, &waiting) < 0) {
         (void) fail_os(&err, "read what is kept");
-        end(pump, &err);
+        end(spool, &err);
         return;
     }
     if (waiting == 0) {
-        end(pump, NULL);
+        end(spool, NULL);
         return;
     }
     size_t wanted = waiting < TURN ? (size_t) waiting : TURN;
-    if (wanted > pump->order.most - pump->moved)
+    if (wanted > spool->order.max - spool->moved)
         (void) fail(&err, ERR_LIMIT, "it has more than %llu bytes, which are allowed",
-                    (unsigned long long) pump->order.most);
-    else if (!pump->order.grows || pump->order.grows(pump->order.user, wanted, &err) == 0) {
-        take_turn(pump, wanted, move_out);
+                    (unsigned long long) spool->order.max);
+    else if (!spool->order.grows || spool->order.grows(spool->order.user, wanted, &err) == 0) {
+        take_turn(spool, wanted, move_out);
         return;
     }
-    end(pump, &err);
+    end(spool, &err);
 }
 
-static void ready_in(struct pump *pump)
+static void ready_in(struct spool *spool)
 {
-    uint64_t left = pump->order.most - pump->moved;
+    uint64_t left = spool->order.max - spool->moved;
     if (left == 0)
-        end(pump, NULL);
+        end(spool, NULL);
     else
-        take_turn(pump, left < TURN ? (size_t) left : TURN, move_in);
+        take_turn(spool, left < TURN ? (size_t) left : TURN, move_in);
 }
 
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
-    struct pump *pump = poll->data;
+    struct spool *spool = poll->data;
     error err;
     (void) events;
     (void) uv_poll_stop(poll);
-    if (status == 0 || pump->ready == ready_out) {
-        pump->ready(pump);
+    if (status == 0 || spool->ready == ready_out) {
+        spool->ready(spool);
         return;
     }
     (void) fail(&err, ERR_CONFLICT,
                 "nobody takes what was kept"); /* the pipe's other end is gone */
-    end(pump, &err);
+    end(spool, &err);
 }
 
-static void wait_for_pipe(struct pump *pump)
+static void wait_for_pipe(struct spool *spool)
 {
-    (void) uv_poll_start(&pump->poll, pump->ready == ready_out ? UV_READABLE : UV_WRITABLE,
+    (void) uv_poll_start(&spool->poll, spool->ready == ready_out ? UV_READABLE : UV_WRITABLE,
                          on_ready);
 }
 
-static int begin(const struct pump_order *order, void (*ready)(struct pump *pump),
-                 struct pump **ret_pump, error *err)
+static int begin(const struct spool_order *order, void (*ready)(struct spool *spool),
+                 struct spool **ret_pump, error *err)
 {
-    struct pump *pump = calloc(1, sizeof *pump);
+    struct spool *spool = calloc(1, sizeof *spool);
     auto_fd file = fcntl(order->file, F_DUPFD_CLOEXEC, 0);
-    if (!pump || file < 0 || fcntl(order->pipe, F_SETFL, O_NONBLOCK) < 0 ||
-        uv_poll_init(order->loop, &pump->poll, order->pipe) < 0) {
+    if (!spool || file < 0 || fcntl(order->pipe, F_SETFL, O_NONBLOCK) < 0 ||
+        uv_poll_init(order->loop, &spool->poll, order->pipe) < 0) {
         (void) close(order->pipe);
-        free(pump);
+        free(spool);
         return fail(err, ERR_SYSTEM, "no memory to carry bytes");
     }
-    pump->order = *order;
-    pump->order.file = take_fd(&file);
-    pump->ready = ready;
-    pump->poll.data = pump;
-    wait_for_pipe(pump);
-    *ret_pump = pump;
+    spool->order = *order;
+    spool->order.file = take_fd(&file);
+    spool->ready = ready;
+    spool->poll.data = spool;
+    wait_for_pipe(spool);
+    *ret_pump = spool;
     return 0;
 }
 
-int pump_out(const struct pump_order *order, struct pump **ret_pump, error *err)
+int spool_out(const struct spool_order *order, struct spool **ret_pump, error *err)
 {
     return begin(order, ready_out, ret_pump, err);
 }
 
-int pump_in(const struct pump_order *order, struct pump **ret_pump, error *err)
+int spool_in(const struct spool_order *order, struct spool **ret_pump, error *err)
 {
     return begin(order, ready_in, ret_pump, err);
 }

@@ -10,13 +10,13 @@
 #include <stdint.h>
 #include <uv.h>
 
-struct pump;
+struct spool;
 
-struct pump_order {
+struct spool_order {
     uv_loop_t *loop;
-    int pipe;      /* taken, also when it fails */
-    int file;      /* borrowed for the call; of several pumps at once */
-    uint64_t most; /* bytes; into a pipe: all that the file has */
+    int pipe;     /* taken, also when it fails */
+    int file;     /* borrowed for the call; of several pumps at once */
+    uint64_t max; /* bytes; into a pipe: all that the file has */
     /* Out of a pipe: asked, on the loop, before so many more bytes are written. Fails as it likes,
      * and that is told. NULL: nobody is asked. */
     int (*grows)(void *user, uint64_t bytes, error *err);
@@ -26,9 +26,9 @@ struct pump_order {
 };
 
 /* From the pipe into the file, up to its end. Fails  ERR_SYSTEM; later ERR_LIMIT, ERR_FULL. */
-int pump_out(const struct pump_order *order, struct pump **ret_pump, error *err);
+int spool_out(const struct spool_order *order, struct spool **ret_pump, error *err);
 /* The first `most` bytes of the file into the pipe. */
-int pump_in(const struct pump_order *order, struct pump **ret_pump, error *err);
+int spool_in(const struct spool_order *order, struct spool **ret_pump, error *err);
 
 /* Nothing is told any more. NULL is none. */
-void pump_abandon(struct pump *pump);
+void spool_abandon(struct spool *spool);

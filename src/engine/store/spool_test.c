@@ -18,7 +18,7 @@ enum { BYTES = 5 * 1024 * 1024 + 123, PIECE = 10000 };
 
 struct heard {
     unsigned times;
-    uint64_t moved, granted, most;
+    uint64_t moved, granted, max;
     error why;
 };
 
@@ -34,7 +34,7 @@ static void hear(void *user, uint64_t moved, const error *why)
 static int grant(void *user, uint64_t bytes, error *err)
 {
     struct heard *heard = user;
-    if (heard->most > 0 && heard->granted + bytes > heard->most)
+    if (heard->max > 0 && heard->granted + bytes > heard->max)
         return fail(err, ERR_BUSY, "no more");
     heard->granted += bytes;
     return 0;
@@ -107,30 +107,30 @@ TEST(several_at_once_carry_all_of_it_there_and_back)
     enum { PUMPS = 3 };
     struct heard out[PUMPS] = { 0 };
     struct heard in[PUMPS] = { 0 };
-    struct pump *pump = NULL;
+    struct spool *spool = NULL;
     int files[PUMPS];
     pid_t children[PUMPS];
     uv_loop_t loop;
     error err;
     expect(uv_loop_init(&loop) == 0, "no loop");
     for (int i = 0; i < PUMPS; i++) {
-        struct pump_order order = {
-            .loop = &loop, .most = BYTES, .grows = grant, .told = hear, .user = &out[i]
+        struct spool_order order = {
+            .loop = &loop, .max = BYTES, .grows = grant, .told = hear, .user = &out[i]
         };
         order.file = files[i] = memfd_create("kept", MFD_CLOEXEC);
         children[i] = start(&order.pipe, true, i, BYTES);
-        expect(pump_out(&order, &pump, &err) == 0, "%s", err.text);
+        expect(spool_out(&order, &spool, &err) == 0, "%s", err.text);
     }
     expect(uv_run(&loop, UV_RUN_DEFAULT) == 0, "something is left in the loop");
     for (int i = 0; i < PUMPS; i++) {
-        struct pump_order order = { .loop = &loop, .most = BYTES, .told = hear, .user = &in[i] };
+        struct spool_order order = { .loop = &loop, .max = BYTES, .told = hear, .user = &in[i] };
         expect(status_of(children[i]) == 0 && out[i].times == 1 && out[i].moved == BYTES &&
                    out[i].granted == BYTES && out[i].why.code == ERR_NONE,
                "%d: %llu moved, %s", i, (unsigned long long) out[i].moved, out[i].why.text);
         order.file = files[i];
         children[i] = start(&order.pipe, false, i, BYTES);
-        expect(pump_in(&order, &pump, &err) == 0, "%s", err.text);
-        beside_close(&loop, files[i]); /* a pump has its own */
+        expect(spool_in(&order, &spool, &err) == 0, "%s", err.text);
+        disk_worker_close(&loop, files[i]); /* a pump has its own */
     }
     finish(&loop);
     for (int i = 0; i < PUMPS; i++)
@@ -141,25 +141,25 @@ TEST(several_at_once_carry_all_of_it_there_and_back)
 TEST(no_more_than_is_allowed_or_granted)
 {
     static const struct {
-        uint64_t most, granted;
+        uint64_t max, granted;
         int32_t code;
     } facts[] = {
         { BYTES - 1, 0, ERR_LIMIT },
         { BYTES, 1 << 20, ERR_BUSY },
     };
     for_each(fact, facts) {
-        struct heard heard = { .most = fact->granted };
-        struct pump *pump = NULL;
+        struct heard heard = { .max = fact->granted };
+        struct spool *spool = NULL;
         struct stat kept;
         uv_loop_t loop;
         error err;
-        struct pump_order order = {
-            .loop = &loop, .most = fact->most, .grows = grant, .told = hear, .user = &heard
+        struct spool_order order = {
+            .loop = &loop, .max = fact->max, .grows = grant, .told = hear, .user = &heard
         };
         expect(uv_loop_init(&loop) == 0, "no loop");
         int file = order.file = memfd_create("kept", MFD_CLOEXEC);
         pid_t child = start(&order.pipe, true, 0, BYTES);
-        expect(pump_out(&order, &pump, &err) == 0, "%s", err.text);
+        expect(spool_out(&order, &spool, &err) == 0, "%s", err.text);
         finish(&loop);
         expect(heard.times == 1 && heard.why.code == fact->code, "it was told %s", heard.why.text);
         expect(fstat(file, &kept) == 0 && (uint64_t) kept.st_size <= heard.granted,
@@ -173,19 +173,19 @@ TEST(one_that_is_abandoned_in_the_middle_is_told_to_nobody)
 {
     for (int turns = 0; turns < 8; turns++) {
         struct heard heard = { 0 };
-        struct pump *pump = NULL;
+        struct spool *spool = NULL;
         uv_loop_t loop;
         error err;
-        struct pump_order order = { .loop = &loop, .most = UINT64_MAX, .told = hear };
+        struct spool_order order = { .loop = &loop, .max = UINT64_MAX, .told = hear };
         order.user = &heard;
         expect(uv_loop_init(&loop) == 0, "no loop");
         int file = order.file = memfd_create("kept", MFD_CLOEXEC);
         pid_t child = start(&order.pipe, true, 0, (size_t) 1 << 40);
-        expect(pump_out(&order, &pump, &err) == 0, "%s", err.text);
+        expect(spool_out(&order, &spool, &err) == 0, "%s", err.text);
         for (int turn = 0; turn < turns; turn++)
             (void) uv_run(&loop, turn % 2 ? UV_RUN_ONCE : UV_RUN_NOWAIT);
-        pump_abandon(pump);
-        beside_close(&loop, file);
+        spool_abandon(spool);
+        disk_worker_close(&loop, file);
         finish(&loop);
         expect(heard.times == 0, "it was told after %d turns", turns);
         expect(status_of(child) == 3, "its writer does not hear that nobody reads");

@@ -11,19 +11,20 @@ enum { LOOK_MS = 200, AFTER_FAILURE_MS = 5000 };
 /* What the other daemon has left open is told in the log before any of its keys is answered for. */
 static int read_past(struct door *door, error *err)
 {
-    struct past *past;
-    if (receipts_recover(door->receipts, err) < 0 || past_open(door->receipts, &past, err) < 0)
+    struct lost_runs *lost_runs;
+    if (receipts_recover(door->receipts, err) < 0 ||
+        lost_runs_open(door->receipts, &lost_runs, err) < 0)
         return -1;
-    past_free(door->past);
-    door->past = past;
+    lost_runs_free(door->lost_runs);
+    door->lost_runs = lost_runs;
     return 0;
 }
 
 static int take_keys(struct door *door, error *err)
 {
-    int taken = replays_take_over(door->replays, err);
+    int taken = idempotency_take_over(door->idempotency, err);
     if (taken == 0 && (taken = read_past(door, err)) < 0)
-        replays_give_back(door->replays);
+        idempotency_give_back(door->idempotency);
     return taken;
 }
 
@@ -32,16 +33,16 @@ static void on_timer(uv_timer_t *timer)
     struct takeover *takeover = timer->data;
     struct door *door = takeover->door;
     error err;
-    bool had_keys = !replays_are_elsewhere(door->replays);
+    bool had_keys = !idempotency_are_elsewhere(door->idempotency);
     int keys = had_keys ? 0 : take_keys(door, &err);
     if (keys < 0)
-        log_event(LOG_WARNING, "state.not_taken_over", TEXT("cause", err.text));
+        log_event(LOG_WARNING, "state.takeover_failed", TEXT("cause", err.text));
     else if (keys == 0 && !had_keys)
         log_event(LOG_NOTICE, "state.taken_over",
                   TEXT("cause", "the other daemon of this state folder has ended"));
     int sessions = sessions_take_over(door->sessions, &err);
     if (sessions < 0)
-        log_event(LOG_WARNING, "sessions.not_taken_over", TEXT("cause", err.text));
+        log_event(LOG_WARNING, "sessions.takeover_failed", TEXT("cause", err.text));
     if (keys < 0 || sessions < 0)
         (void) uv_timer_start(timer, on_timer, AFTER_FAILURE_MS, LOOK_MS);
     if (keys == 0 && sessions == 0)

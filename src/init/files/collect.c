@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { INPUTS_MOST = 4096, DEPTH_MOST = 64, SKIPPED_MOST = 64 };
+enum { INPUTS_MAX = 4096, DEPTH_MAX = 64, SKIPPED_MAX = 64 };
 
 /* An input as it was sealed. A change in place shows in mtime or, if the program has set that back,
  * in ctime, which it cannot set. */
@@ -29,7 +29,7 @@ struct input {
     struct timespec modified; /* mtime */
 };
 
-static struct input inputs[INPUTS_MOST];
+static struct input inputs[INPUTS_MAX];
 static unsigned input_count;
 
 struct walk {
@@ -40,7 +40,7 @@ struct walk {
     uint32_t files_left;
     uint64_t over_count;
     uint32_t skipped; /* told so far; the rest is only counted by gloveboxd's totals */
-    char path[INSIDE_PATH_MOST + 1];
+    char path[AGENT_PATH_MAX + 1];
 };
 
 static bool same_time(const struct timespec *one, const struct timespec *other)
@@ -63,7 +63,7 @@ static bool is_unchanged_input(const struct stat *status)
 static size_t utf8_length(const unsigned char *at)
 {
     static const struct {
-        unsigned char first_least, first_most, second_least, second_most;
+        unsigned char first_min, first_max, second_min, second_max;
         size_t length;
     } forms[] = {
         { 0xC2, 0xDF, 0x80, 0xBF, 2 }, { 0xE0, 0xE0, 0xA0, 0xBF, 3 }, { 0xE1, 0xEC, 0x80, 0xBF, 3 },
@@ -73,9 +73,9 @@ static size_t utf8_length(const unsigned char *at)
     if (at[0] < 0x80)
         return 1;
     for_each(form, forms) {
-        if (at[0] < form->first_least || at[0] > form->first_most)
+        if (at[0] < form->first_min || at[0] > form->first_max)
             continue;
-        if (at[1] < form->second_least || at[1] > form->second_most)
+        if (at[1] < form->second_min || at[1] > form->second_max)
             return 0;
         for (size_t i = 2; i < form->length; i++)
             if ((at[i] & 0xC0) != 0x80)
@@ -97,13 +97,12 @@ static bool is_plain_name(const char *name)
     return true;
 }
 
-static void skip(struct walk *walk, enum inside_skip reason, int os, uint64_t size,
-                 const char *path)
+static void skip(struct walk *walk, enum agent_skip reason, int os, uint64_t size, const char *path)
 {
-    struct inside_skipped skipped = { .reason = (uint32_t) reason, .os = os, .size = size };
-    if (walk->skipped++ >= SKIPPED_MOST && reason != INSIDE_SKIP_COUNT)
+    struct agent_skipped skipped = { .reason = (uint32_t) reason, .os = os, .size = size };
+    if (walk->skipped++ >= SKIPPED_MAX && reason != AGENT_SKIP_COUNT)
         return;
-    send_frame(walk->sandbox, INSIDE_SKIPPED, 0, walk->id, &skipped, sizeof skipped, path,
+    send_frame(walk->sandbox, AGENT_SKIPPED, 0, walk->id, &skipped, sizeof skipped, path,
                strlen(path));
 }
 
@@ -112,7 +111,7 @@ static int take_file(struct walk *walk, int folder, const char *name, const stru
 {
     uint64_t size = (uint64_t) status->st_size;
     if (!is_plain_name(walk->path)) {
-        skip(walk, INSIDE_SKIP_NAME, 0, size, walk->path);
+        skip(walk, AGENT_SKIP_NAME, 0, size, walk->path);
         return 0;
     }
     if (walk->files_left == 0) {
@@ -120,32 +119,32 @@ static int take_file(struct walk *walk, int folder, const char *name, const stru
         return 0;
     }
     if (size > walk->bytes_left) {
-        skip(walk, INSIDE_SKIP_BYTES, 0, size, walk->path);
+        skip(walk, AGENT_SKIP_BYTES, 0, size, walk->path);
         return 0;
     }
     auto_fd file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0 && errno == EACCES && fchmodat(folder, name, 0600, 0) == 0)
         file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) {
-        skip(walk, INSIDE_SKIP_READ, errno, size, walk->path);
+        skip(walk, AGENT_SKIP_READ, errno, size, walk->path);
         return 0;
     }
-    struct inside_file head = {
+    struct agent_file head = {
         .size = size,
         .mtime_ns = nanoseconds_of(&status->st_mtim),
         .mode = status->st_mode,
     };
     walk->files_left--;
     walk->bytes_left -= size;
-    send_frame(walk->sandbox, INSIDE_FILE, 0, walk->id, &head, sizeof head, walk->path,
+    send_frame(walk->sandbox, AGENT_FILE, 0, walk->id, &head, sizeof head, walk->path,
                strlen(walk->path));
     return send_file(walk->sandbox, walk->id, file, walk->path, size, err);
 }
 
 static int seal_file(const struct stat *status, error *err)
 {
-    if (input_count == INPUTS_MOST)
-        return fail(err, ERR_LIMIT, "more than %d input files", INPUTS_MOST);
+    if (input_count == INPUTS_MAX)
+        return fail(err, ERR_LIMIT, "more than %d input files", INPUTS_MAX);
     inputs[input_count++] =
         (struct input){ status->st_ino, status->st_size, status->st_ctim, status->st_mtim };
     return 0;
@@ -159,9 +158,9 @@ static int visit(struct walk *walk, int folder, const char *name, size_t length,
 {
     struct stat status;
     size_t size = strlen(name);
-    if (length + size + 1 > INSIDE_PATH_MOST) {
+    if (length + size + 1 > AGENT_PATH_MAX) {
         walk->path[length] = '\0'; /* the folder is named instead */
-        skip(walk, INSIDE_SKIP_DEPTH, 0, 0, walk->path);
+        skip(walk, AGENT_SKIP_DEPTH, 0, 0, walk->path);
         return 0;
     }
     if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
@@ -175,19 +174,19 @@ static int visit(struct walk *walk, int folder, const char *name, size_t length,
     if (walk->sealing && !S_ISDIR(status.st_mode))
         return 0;
     if (!S_ISDIR(status.st_mode)) {
-        skip(walk, S_ISLNK(status.st_mode) ? INSIDE_SKIP_LINK : INSIDE_SKIP_SPECIAL, 0, 0,
+        skip(walk, S_ISLNK(status.st_mode) ? AGENT_SKIP_LINK : AGENT_SKIP_SPECIAL, 0, 0,
              walk->path);
         return 0;
     }
     if (depth == 0) {
-        skip(walk, INSIDE_SKIP_DEPTH, 0, 0, walk->path);
+        skip(walk, AGENT_SKIP_DEPTH, 0, 0, walk->path);
         return 0;
     }
     auto_fd inner = open_inner(folder, name, O_RDONLY);
     if (inner < 0 && errno == EACCES && fchmodat(folder, name, 0700, 0) == 0)
         inner = open_inner(folder, name, O_RDONLY);
     if (inner < 0) {
-        skip(walk, INSIDE_SKIP_READ, errno, 0, walk->path);
+        skip(walk, AGENT_SKIP_READ, errno, 0, walk->path);
         return 0;
     }
     walk->path[length + size] = '/';
@@ -219,7 +218,7 @@ static int walk_workspace(struct walk *walk, error *err)
         folder = open_beneath(walk->sandbox->workspace, ".", O_RDONLY | O_DIRECTORY, 0, err);
     if (folder < 0)
         return -1;
-    return visit_folder(walk, folder, 0, DEPTH_MOST, err);
+    return visit_folder(walk, folder, 0, DEPTH_MAX, err);
 }
 
 static struct walk walk; /* one at a time; too large for the stack */
@@ -231,18 +230,18 @@ int seal_inputs(struct sandbox *sandbox, error *err)
     return walk_workspace(&walk, err);
 }
 
-int collect_artifacts(struct sandbox *sandbox, uint32_t id, const struct inside_collect *order,
+int collect_artifacts(struct sandbox *sandbox, uint32_t id, const struct agent_collect *order,
                       error *err)
 {
     walk = (struct walk){
         .sandbox = sandbox,
         .id = id,
-        .bytes_left = order->bytes_most,
-        .files_left = order->files_most,
+        .bytes_left = order->bytes_max,
+        .files_left = order->files_max,
     };
     if (walk_workspace(&walk, err) < 0)
         return -1;
     if (walk.over_count > 0)
-        skip(&walk, INSIDE_SKIP_COUNT, 0, walk.over_count, "");
+        skip(&walk, AGENT_SKIP_COUNT, 0, walk.over_count, "");
     return 0;
 }

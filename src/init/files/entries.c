@@ -13,17 +13,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { DEPTH_MOST = 64, EMPTY_MS = 10000 };
+enum { DEPTH_MAX = 64, EMPTY_MS = 10000 };
 
 /* NOLINTNEXTLINE(readability-function-size): each parameter is a fact of its own */
 void send_entry(const struct sandbox *sandbox, uint32_t id, int folder, const char *name,
                 const char *path, uint32_t depth)
 {
-    static char texts[2 * INSIDE_PATH_MOST];
+    static char texts[2 * AGENT_PATH_MAX];
     struct stat status;
     if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return; /* gone since it was listed */
-    struct inside_entry entry = {
+    struct agent_entry entry = {
         .size = (uint64_t) status.st_size,
         .mtime_ns = nanoseconds_of(&status.st_mtim),
         .mode = status.st_mode,
@@ -33,10 +33,10 @@ void send_entry(const struct sandbox *sandbox, uint32_t id, int folder, const ch
     ssize_t link = 0;
     memcpy(texts, path, entry.path_size);
     if (S_ISLNK(status.st_mode)) {
-        link = readlinkat(folder, name, texts + entry.path_size, INSIDE_PATH_MOST);
+        link = readlinkat(folder, name, texts + entry.path_size, AGENT_PATH_MAX);
         entry.target_mode = mode_of_target(folder, name);
     }
-    send_frame(sandbox, INSIDE_ENTRY, 0, id, &entry, sizeof entry, texts,
+    send_frame(sandbox, AGENT_ENTRY, 0, id, &entry, sizeof entry, texts,
                entry.path_size + (size_t) (link > 0 ? link : 0));
 }
 
@@ -121,7 +121,7 @@ static int remove_entry(const int *folders, unsigned depth, const char *name, in
         return 0;
     if (errno != ENOTEMPTY)
         return -1;
-    if (depth == DEPTH_MOST)
+    if (depth == DEPTH_MAX)
         return hoist(folder, name, folders[0]);
     *ret_inner = open_inner(folder, name, O_RDONLY);
     return *ret_inner < 0 ? -1 : 1;
@@ -158,7 +158,7 @@ static int remove_entries(const int *folders, unsigned depth, deadline end, int 
 
 int empty_folder(int folder, error *err)
 {
-    int folders[DEPTH_MOST + 1] = { folder };
+    int folders[DEPTH_MAX + 1] = { folder };
     deadline end = deadline_in(EMPTY_MS);
     unsigned depth = 1;
     int done = 0;
@@ -199,9 +199,9 @@ struct listing {
     struct sandbox *sandbox;
     uint32_t id;
     uint32_t left;
-    uint32_t depth_most;
+    uint32_t depth_max;
     bool is_cut;
-    char path[INSIDE_PATH_MOST + 1];
+    char path[AGENT_PATH_MAX + 1];
 };
 
 /* NOLINTNEXTLINE(misc-no-recursion): depth is bounded */
@@ -214,7 +214,7 @@ static void list_into(struct listing *listing, int folder, size_t length, uint32
             const struct listed *entry = (const struct listed *) (entries + at);
             at += entry->length;
             size_t name = strlen(entry->name);
-            if (is_dots(entry->name) || length + name + 1 > INSIDE_PATH_MOST)
+            if (is_dots(entry->name) || length + name + 1 > AGENT_PATH_MAX)
                 continue;
             if (listing->left == 0) {
                 listing->is_cut = true;
@@ -223,8 +223,7 @@ static void list_into(struct listing *listing, int folder, size_t length, uint32
             listing->left--;
             memcpy(listing->path + length, entry->name, name + 1);
             send_entry(listing->sandbox, listing->id, folder, entry->name, listing->path, depth);
-            if (depth >= listing->depth_most ||
-                (entry->type != DT_DIR && entry->type != DT_UNKNOWN))
+            if (depth >= listing->depth_max || (entry->type != DT_DIR && entry->type != DT_UNKNOWN))
                 continue;
             auto_fd inner = open_inner(folder, entry->name, O_RDONLY);
             if (inner < 0)
@@ -235,7 +234,7 @@ static void list_into(struct listing *listing, int folder, size_t length, uint32
     }
 }
 
-int list_folder(struct sandbox *sandbox, uint32_t id, const struct inside_list *order,
+int list_folder(struct sandbox *sandbox, uint32_t id, const struct agent_list *order,
                 const char *path, error *err)
 {
     static struct listing listing;
@@ -243,8 +242,8 @@ int list_folder(struct sandbox *sandbox, uint32_t id, const struct inside_list *
     if (folder < 0)
         return -1;
     uint32_t depth = order->depth == 0 ? 1 : order->depth;
-    listing = (struct listing){ .sandbox = sandbox, .id = id, .left = order->most };
-    listing.depth_most = depth < DEPTH_MOST ? depth : DEPTH_MOST;
+    listing = (struct listing){ .sandbox = sandbox, .id = id, .left = order->max };
+    listing.depth_max = depth < DEPTH_MAX ? depth : DEPTH_MAX;
     list_into(&listing, folder, 0, 1);
     errno = E2BIG;
     return listing.is_cut ? fail_os(err, "list '%.100s'", path) : 0;

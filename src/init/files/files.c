@@ -87,20 +87,20 @@ static void stop_putting(void)
 int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload, size_t size,
               error *err)
 {
-    struct inside_put put;
+    struct agent_put put;
     memcpy(&put, payload, sizeof put);
     const char *path = (const char *) payload + sizeof put;
     if (putting.open)
         return fail(err, ERR_PROTOCOL, "file %u is not complete yet", putting.id);
     putting.open = true; /* what follows belongs to it, even if it cannot be created */
     putting.id = id;
-    if (strlen(path) != size - sizeof put || strlen(path) > INSIDE_PATH_MOST)
+    if (strlen(path) != size - sizeof put || strlen(path) > AGENT_PATH_MAX)
         return fail(err, ERR_BAD_REQUEST, "a path holds a NUL byte or is longer than %d bytes",
-                    INSIDE_PATH_MOST);
+                    AGENT_PATH_MAX);
 
     auto_fd parent = -1;
     const char *name = NULL;
-    int folder = put.flags & INSIDE_PUT_SYSTEM ? sandbox->root : sandbox->workspace;
+    int folder = put.flags & AGENT_PUT_SYSTEM ? sandbox->root : sandbox->workspace;
     if (open_parent(folder, path, true, &parent, &name, err) < 0 || !name)
         return -1;
     /* A new file beside the old one's name: what was there (a link, a FIFO) is never opened. */
@@ -109,7 +109,7 @@ int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload
     putting.file = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (putting.file < 0)
         return fail_os(err, "create '%.100s'", path);
-    putting.mode = put.flags & INSIDE_PUT_READ_ONLY ? put.mode & 0555 : put.mode & 0777;
+    putting.mode = put.flags & AGENT_PUT_READ_ONLY ? put.mode & 0555 : put.mode & 0777;
     putting.mtime_ns = put.mtime_ns;
     putting.left = put.size;
     return 0;
@@ -165,7 +165,7 @@ int put_end(uint32_t id, error *err)
 int send_file(const struct sandbox *sandbox, uint32_t id, int file, const char *path, uint64_t size,
               error *err)
 {
-    static char block[INSIDE_PAYLOAD_MOST];
+    static char block[AGENT_PAYLOAD_MAX];
     uint64_t left = size;
     while (left > 0) {
         size_t wanted = left < sizeof block ? (size_t) left : sizeof block;
@@ -174,9 +174,9 @@ int send_file(const struct sandbox *sandbox, uint32_t id, int file, const char *
             return fail_os(err, "read '%.100s'", path);
         if (got == 0)
             break;
-        send_frame(sandbox, INSIDE_DATA, 0, id, block, (size_t) got, NULL, 0);
+        send_frame(sandbox, AGENT_DATA, 0, id, block, (size_t) got, NULL, 0);
         left -= (uint64_t) got;
     }
-    send_frame(sandbox, INSIDE_END, 0, id, NULL, 0, NULL, 0);
+    send_frame(sandbox, AGENT_END, 0, id, NULL, 0, NULL, 0);
     return 0;
 }

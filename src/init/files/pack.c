@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-    LEVELS_MOST = 64,
+    LEVELS_MAX = 64,
     ENTRIES_SIZE = 2048,
     BLOCK_SIZE = 65536,
     ROOM_FOR_HEADERS = 16384, /* a long name, a long link, and the header itself */
@@ -40,9 +40,9 @@ struct packing {
     bool has_ended;
     unsigned place; /* of a SAVE: the next of scratch_places */
     size_t size;    /* bytes in block */
-    char path[INSIDE_PATH_MOST + 1];
+    char path[AGENT_PATH_MAX + 1];
     char block[BLOCK_SIZE + ROOM_FOR_HEADERS];
-    struct level levels[LEVELS_MOST];
+    struct level levels[LEVELS_MAX];
 };
 
 static struct packing packings[2];
@@ -114,10 +114,10 @@ static void put_member(struct packing *packing, const char *name, char type,
 /* --- the walk --- */
 
 static void skip(const struct sandbox *sandbox, const struct packing *packing,
-                 enum inside_skip reason, int os)
+                 enum agent_skip reason, int os)
 {
-    struct inside_skipped skipped = { .reason = reason, .os = os };
-    send_frame(sandbox, INSIDE_SKIPPED, 0, packing->id, &skipped, sizeof skipped, packing->path,
+    struct agent_skipped skipped = { .reason = reason, .os = os };
+    send_frame(sandbox, AGENT_SKIPPED, 0, packing->id, &skipped, sizeof skipped, packing->path,
                strlen(packing->path));
 }
 
@@ -126,8 +126,8 @@ static void enter_folder(const struct sandbox *sandbox, struct packing *packing,
 {
     size_t length = strlen(packing->path);
     auto_fd inner = open_inner(folder, name, O_RDONLY);
-    if (inner < 0 || packing->depth == LEVELS_MOST || length + 2 > sizeof packing->path) {
-        skip(sandbox, packing, inner < 0 ? INSIDE_SKIP_READ : INSIDE_SKIP_DEPTH,
+    if (inner < 0 || packing->depth == LEVELS_MAX || length + 2 > sizeof packing->path) {
+        skip(sandbox, packing, inner < 0 ? AGENT_SKIP_READ : AGENT_SKIP_DEPTH,
              inner < 0 ? errno : 0);
         return;
     }
@@ -146,7 +146,7 @@ static void enter_file(const struct sandbox *sandbox, struct packing *packing, i
     struct stat status;
     auto_fd file = openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
     if (file < 0 || fstat(file, &status) < 0 || !S_ISREG(status.st_mode)) {
-        skip(sandbox, packing, INSIDE_SKIP_READ, file < 0 ? errno : EINVAL);
+        skip(sandbox, packing, AGENT_SKIP_READ, file < 0 ? errno : EINVAL);
         return;
     }
     put_member(packing, packing->path, '0', &status, "");
@@ -158,14 +158,14 @@ static void enter_file(const struct sandbox *sandbox, struct packing *packing, i
 static void enter_entry(const struct sandbox *sandbox, struct packing *packing, const char *name)
 {
     const struct level *level = &packing->levels[packing->depth - 1];
-    static char link[INSIDE_PATH_MOST + 1];
+    static char link[AGENT_PATH_MAX + 1];
     struct stat status;
     size_t length = strlen(name);
     packing->path[level->path_length] = '\0';
     if (fstatat(level->folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return; /* it was removed meanwhile */
     if (level->path_length + length >= sizeof packing->path) {
-        skip(sandbox, packing, INSIDE_SKIP_DEPTH, 0);
+        skip(sandbox, packing, AGENT_SKIP_DEPTH, 0);
         return;
     }
     memcpy(packing->path + level->path_length, name, length + 1);
@@ -178,7 +178,7 @@ static void enter_entry(const struct sandbox *sandbox, struct packing *packing, 
         link[got > 0 ? got : 0] = '\0';
         put_member(packing, packing->path, '2', &status, link);
     } else {
-        skip(sandbox, packing, INSIDE_SKIP_SPECIAL, 0);
+        skip(sandbox, packing, AGENT_SKIP_SPECIAL, 0);
     }
 }
 
@@ -200,7 +200,7 @@ static bool enter_place(const struct sandbox *sandbox, struct packing *packing)
         int folder = open_path(sandbox, packing->path, O_RDONLY | O_DIRECTORY, &err);
         (void) snprintf(packing->path, sizeof packing->path, "%s/", name);
         if (folder < 0) {
-            skip(sandbox, packing, INSIDE_SKIP_READ, err.os);
+            skip(sandbox, packing, AGENT_SKIP_READ, err.os);
             continue;
         }
         begin_walk(packing, folder);
@@ -276,12 +276,12 @@ static int step_pack(struct sandbox *sandbox, struct operation *operation, error
     fill_block(sandbox, packing, wanted);
     size_t part = packing->size < wanted ? packing->size : wanted;
     if (part > 0)
-        operation_send(sandbox, operation, INSIDE_DATA, packing->block, part);
+        operation_send(sandbox, operation, AGENT_DATA, packing->block, part);
     packing->size -= part;
     memmove(packing->block, packing->block + part, packing->size);
     if (!packing->has_ended || packing->size > 0)
         return OPERATION_GOES_ON;
-    operation_send(sandbox, operation, INSIDE_END, NULL, 0);
+    operation_send(sandbox, operation, AGENT_END, NULL, 0);
     return OPERATION_ENDS;
 }
 
@@ -316,7 +316,7 @@ static struct packing *take_packing(error *err)
 
 int begin_pack(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    struct inside_flow order;
+    struct agent_flow order;
     struct operation *operation;
     memcpy(&order, in->payload, sizeof order);
     auto_fd folder =
@@ -330,7 +330,7 @@ int begin_pack(struct sandbox *sandbox, const struct frame *in, error *err)
     begin_walk(packing, take_fd(&folder));
     operation->room = packing;
     operation->credit = order.credit;
-    send_frame(sandbox, INSIDE_OPENED, 0, in->head.id, NULL, 0, NULL, 0);
+    send_frame(sandbox, AGENT_OPENED, 0, in->head.id, NULL, 0, NULL, 0);
     return 0;
 }
 

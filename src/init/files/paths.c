@@ -19,7 +19,7 @@
 static const char workspace[] = "workspace";
 
 struct whole_path {
-    char text[INSIDE_PATH_MOST + sizeof workspace + 2]; /* relative to the root */
+    char text[AGENT_PATH_MAX + sizeof workspace + 2]; /* relative to the root */
 };
 
 static int refuse(error *err, int os, const char *path)
@@ -32,7 +32,7 @@ static int refuse(error *err, int os, const char *path)
 static int whole_path_of(const char *path, struct whole_path *whole, error *err)
 {
     size_t length = strlen(path);
-    if (length > INSIDE_PATH_MOST)
+    if (length > AGENT_PATH_MAX)
         return refuse(err, ENAMETOOLONG, path);
     for (const char *part = *path == '/' ? path + 1 : path; *part;) {
         size_t size = strcspn(part, "/");

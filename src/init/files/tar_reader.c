@@ -24,7 +24,7 @@ enum {
     PREFIX_SIZE = 155,
 };
 
-static const uint64_t size_most = UINT64_C(1) << 50;
+static const uint64_t size_max = UINT64_C(1) << 50;
 
 void tar_reader_open(struct tar_reader *reader)
 {
@@ -199,16 +199,16 @@ static int take_header(struct tar_reader *reader, const struct tar_user *user, e
     bool is_extension = type == 'x' || type == 'g' || type == 'L' || type == 'K';
     if (reader->has_size && !is_extension)
         size = reader->next_size;
-    if (size > size_most)
+    if (size > size_max)
         return fail(err, ERR_BAD_REQUEST, "the tar has a member of %llu bytes",
                     (unsigned long long) size);
     if (type == 'S')
         return fail(err, ERR_BAD_REQUEST, "the tar has a sparse file; write it without --sparse");
     if (!is_extension)
         return read_member(reader, size, user, err);
-    if (size > TAR_EXTENSION_MOST)
+    if (size > TAR_EXTENSION_MAX)
         return fail(err, ERR_BAD_REQUEST, "the tar has an extension of %llu bytes, %d are taken",
-                    (unsigned long long) size, TAR_EXTENSION_MOST);
+                    (unsigned long long) size, TAR_EXTENSION_MAX);
     reader->extension_type = type;
     reader->extension_size = 0;
     reader->left = size;
@@ -221,7 +221,7 @@ static int keep_path(char *to, bool *ret_has, const char *text, size_t size, err
 {
     while (size > 0 && text[size - 1] == '\0')
         size--;
-    if (size == 0 || size > INSIDE_PATH_MOST || memchr(text, '\0', size))
+    if (size == 0 || size > AGENT_PATH_MAX || memchr(text, '\0', size))
         return fail(err, ERR_BAD_REQUEST, "the tar has a name of %zu bytes, or with a NUL in it",
                     size);
     memcpy(to, text, size);
@@ -247,7 +247,7 @@ static int read_record(struct tar_reader *reader, const char *record, size_t siz
         return 0;
     uint64_t number = 0;
     for (size_t i = 0; i < length; i++) {
-        if (value[i] < '0' || value[i] > '9' || number > size_most)
+        if (value[i] < '0' || value[i] > '9' || number > size_max)
             return fail(err, ERR_BAD_REQUEST, "the tar has a number that is none");
         number = number * 10 + (uint64_t) (value[i] - '0');
     }
@@ -263,8 +263,7 @@ static int read_records(struct tar_reader *reader, error *err)
     while (at < end && *at != '\0') {
         size_t length = 0;
         const char *digit = at;
-        for (; digit < end && *digit >= '0' && *digit <= '9' && length < TAR_EXTENSION_MOST;
-             digit++)
+        for (; digit < end && *digit >= '0' && *digit <= '9' && length < TAR_EXTENSION_MAX; digit++)
             length = length * 10 + (size_t) (*digit - '0');
         size_t said = (size_t) (digit - at) + 1; /* the number and a blank */
         if (digit == at || digit == end || *digit != ' ' || length <= said ||

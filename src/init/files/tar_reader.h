@@ -10,18 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TAR_BLOCK = 512, TAR_EXTENSION_MOST = 65536 };
+enum { TAR_BLOCK = 512, TAR_EXTENSION_MAX = 65536 };
 
 enum tar_type { TAR_FILE, TAR_FOLDER, TAR_LINK, TAR_HARD_LINK, TAR_SPECIAL };
 
 struct tar_member {
     enum tar_type type;
-    uint32_t mode; /* permission bits */
-    uint64_t size; /* of what follows: 0 unless it is a file */
-    int64_t mtime; /* seconds since 1970 */
-    char
-        path[INSIDE_PATH_MOST + 1]; /* without leading "/" or "./"; no part is empty, "." or ".." */
-    char link[INSIDE_PATH_MOST + 1]; /* as it stands; of a hard link: a path as above */
+    uint32_t mode;                 /* permission bits */
+    uint64_t size;                 /* of what follows: 0 unless it is a file */
+    int64_t mtime;                 /* seconds since 1970 */
+    char path[AGENT_PATH_MAX + 1]; /* without leading "/" or "./"; no part is empty, "." or ".." */
+    char link[AGENT_PATH_MAX + 1]; /* as it stands; of a hard link: a path as above */
 };
 
 /* Who wants the members. Each returns 0, or -1 with *err, which ends the reading. */
@@ -43,7 +42,7 @@ struct tar_reader {
     uint32_t extension_size;
     uint64_t next_size;
     unsigned char header[TAR_BLOCK];
-    char extension[TAR_EXTENSION_MOST + 1];
+    char extension[TAR_EXTENSION_MAX + 1];
     struct tar_member member;
 };
 

@@ -18,7 +18,7 @@
 
 static int step_read(struct sandbox *sandbox, struct operation *operation, error *err)
 {
-    static char block[INSIDE_PAYLOAD_MOST];
+    static char block[AGENT_PAYLOAD_MAX];
     uint64_t wanted = operation->left < sizeof block ? operation->left : sizeof block;
     if (wanted > operation->credit)
         wanted = operation->credit;
@@ -26,12 +26,12 @@ static int step_read(struct sandbox *sandbox, struct operation *operation, error
     if (got < 0)
         return fail_os(err, "read the file");
     if (got > 0) {
-        operation_send(sandbox, operation, INSIDE_DATA, block, (size_t) got);
+        operation_send(sandbox, operation, AGENT_DATA, block, (size_t) got);
         operation->left -= (uint64_t) got;
     }
     if (got > 0 && operation->left > 0)
         return OPERATION_GOES_ON;
-    operation_send(sandbox, operation, INSIDE_END, NULL, 0); /* early, if it has become shorter */
+    operation_send(sandbox, operation, AGENT_END, NULL, 0); /* early, if it has become shorter */
     return OPERATION_ENDS;
 }
 
@@ -49,7 +49,7 @@ static int check_is_file(int file, const char *path, struct stat *status, error 
 
 int begin_read(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    struct inside_read order;
+    struct agent_read order;
     struct stat status;
     struct operation *operation;
     memcpy(&order, in->payload, sizeof order);
@@ -72,12 +72,12 @@ int begin_read(struct sandbox *sandbox, const struct frame *in, error *err)
     operation->fd = take_fd(&file);
     operation->left = size - order.offset < order.length ? size - order.offset : order.length;
     operation->credit = order.credit;
-    struct inside_file head = {
+    struct agent_file head = {
         .size = size,
         .mtime_ns = nanoseconds_of(&status.st_mtim),
         .mode = status.st_mode,
     };
-    send_frame(sandbox, INSIDE_FILE, 0, in->head.id, &head, sizeof head, path, strlen(path));
+    send_frame(sandbox, AGENT_FILE, 0, in->head.id, &head, sizeof head, path, strlen(path));
     return 0;
 }
 
@@ -148,11 +148,11 @@ static const struct operation_kind being_written = { .data = write_data,
                                                      .close = close_write };
 
 /* Looks at what has the name now. */
-static int prepare_write(struct writing *writing, const struct inside_write *order, error *err)
+static int prepare_write(struct writing *writing, const struct agent_write *order, error *err)
 {
     struct stat old;
     bool exists = fstatat(writing->folder, writing->name, &old, AT_SYMLINK_NOFOLLOW) == 0;
-    writing->is_new = order->flags & INSIDE_WRITE_NEW;
+    writing->is_new = order->flags & AGENT_WRITE_NEW;
     writing->mode = order->mode & 0777;
     if (writing->mode == 0)
         writing->mode = exists && S_ISREG(old.st_mode) ? old.st_mode & 0777 : 0644;
@@ -176,7 +176,7 @@ static int create_write(struct operation *operation, uint32_t id, error *err)
 
 int begin_write(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    struct inside_write order;
+    struct agent_write order;
     struct operation *operation;
     const char *name;
     memcpy(&order, in->payload, sizeof order);
@@ -201,6 +201,6 @@ int begin_write(struct sandbox *sandbox, const struct frame *in, error *err)
     (void) take_fd(&folder);
     operation->room = writing;
     operation->fd = begun.fd;
-    send_frame(sandbox, INSIDE_OPENED, 0, in->head.id, NULL, 0, NULL, 0);
+    send_frame(sandbox, AGENT_OPENED, 0, in->head.id, NULL, 0, NULL, 0);
     return 0;
 }

@@ -67,8 +67,8 @@ static int make_inner_folder(int parent, const char *name, const struct tar_memb
 
 static void tell_skipped(const struct unpacking *unpacking, const struct tar_member *member)
 {
-    struct inside_skipped skipped = { .reason = INSIDE_SKIP_SPECIAL };
-    send_frame(unpacking->sandbox, INSIDE_SKIPPED, 0, unpacking->id, &skipped, sizeof skipped,
+    struct agent_skipped skipped = { .reason = AGENT_SKIP_SPECIAL };
+    send_frame(unpacking->sandbox, AGENT_SKIPPED, 0, unpacking->id, &skipped, sizeof skipped,
                member->path, strlen(member->path));
 }
 
@@ -226,7 +226,7 @@ int begin_unpack(struct sandbox *sandbox, const struct frame *in, error *err)
     }
     operation->room = unpacking;
     unpacking->folder = take_fd(&folder);
-    send_frame(sandbox, INSIDE_OPENED, 0, in->head.id, NULL, 0, NULL, 0);
+    send_frame(sandbox, AGENT_OPENED, 0, in->head.id, NULL, 0, NULL, 0);
     return 0;
 }
 
@@ -242,7 +242,7 @@ static short wants_bytes(const struct operation *operation)
 static int drain_pipe(struct sandbox *sandbox, struct operation *operation, short events,
                       error *err)
 {
-    static char block[INSIDE_PAYLOAD_MOST];
+    static char block[AGENT_PAYLOAD_MAX];
     enum { PIPE_TURN = 16 };
     (void) events;
     for (unsigned turn = 0; turn < PIPE_TURN; turn++) {

@@ -1,6 +1,6 @@
 /* watch.c - changes below a folder, as inotify(7) tells them. A deep watch follows the folders that
  * are made, moved in and moved away. Everything is bounded: folders, by the places here; events
- * that wait, by the kernel's queue. What is lost is told as INSIDE_CHANGE_LOST, never silently:
+ * that wait, by the kernel's queue. What is lost is told as AGENT_CHANGE_LOST, never silently:
  * whoever hears it looks again. */
 #include "init/operations.h"
 
@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 enum {
-    FOLDERS_MOST = 1024, /* of one watch */
-    DEPTH_MOST = 64,
+    FOLDERS_MAX = 1024, /* of one watch */
+    DEPTH_MAX = 64,
     EVENTS = IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB |
              IN_DELETE_SELF | IN_MOVE_SELF,
 };
@@ -37,16 +37,16 @@ struct watching {
     uint32_t id; /* 0: the place is free */
     bool is_deep;
     unsigned count; /* places that have been used */
-    struct watched_folder folders[FOLDERS_MOST];
+    struct watched_folder folders[FOLDERS_MAX];
 };
 
 static struct watching watchings[2];
 
 static void tell_change(const struct sandbox *sandbox, struct operation *operation,
-                        const struct watched_folder *folder, enum inside_change_what what,
+                        const struct watched_folder *folder, enum agent_change_what what,
                         const char *path)
 {
-    struct inside_change change = { .what = what };
+    struct agent_change change = { .what = what };
     struct stat status;
     const char *name = strrchr(path, '/');
     name = name ? name + 1 : path;
@@ -58,7 +58,7 @@ static void tell_change(const struct sandbox *sandbox, struct operation *operati
     size_t size = strlen(path);
     uint64_t cost = sizeof change + size;
     operation->credit -= cost < operation->credit ? cost : operation->credit;
-    send_frame(sandbox, INSIDE_CHANGE, 0, operation->id, &change, sizeof change, path, size);
+    send_frame(sandbox, AGENT_CHANGE, 0, operation->id, &change, sizeof change, path, size);
 }
 
 static struct watched_folder *free_folder(struct watching *watching)
@@ -66,7 +66,7 @@ static struct watched_folder *free_folder(struct watching *watching)
     for (unsigned i = 0; i < watching->count; i++)
         if (watching->folders[i].number < 0)
             return &watching->folders[i];
-    return watching->count < FOLDERS_MOST ? &watching->folders[watching->count++] : NULL;
+    return watching->count < FOLDERS_MAX ? &watching->folders[watching->count++] : NULL;
 }
 
 /* Takes the descriptor. inotify_add_watch(2) wants a path: that of the descriptor is exact. */
@@ -113,12 +113,12 @@ static bool add_below(const struct sandbox *sandbox, struct operation *operation
 static void path_of(const struct watching *watching, const struct watched_folder *folder,
                     const char *name, char *path)
 {
-    char *at = path + INSIDE_PATH_MOST;
+    char *at = path + AGENT_PATH_MAX;
     size_t length = strlen(name);
     *at = '\0';
     at -= length;
     memcpy(at, name, length);
-    for (unsigned levels = 0; folder != watching->folders && levels <= DEPTH_MOST; levels++) {
+    for (unsigned levels = 0; folder != watching->folders && levels <= DEPTH_MAX; levels++) {
         size_t size = strlen(folder->name);
         if ((size_t) (at - path) < size + 1)
             break;
@@ -135,7 +135,7 @@ static bool look_below(const struct sandbox *sandbox, struct operation *operatio
                        const struct watched_folder *place, int depth, bool tell)
 {
     _Alignas(struct listed) char entries[2048];
-    static char path[INSIDE_PATH_MOST + 1];
+    static char path[AGENT_PATH_MAX + 1];
     const struct watching *watching = operation->room;
     bool all = true;
     long got;
@@ -148,7 +148,7 @@ static bool look_below(const struct sandbox *sandbox, struct operation *operatio
                 continue;
             if (tell) {
                 path_of(watching, place, entry->name, path);
-                tell_change(sandbox, operation, place, INSIDE_CHANGE_CREATE, path);
+                tell_change(sandbox, operation, place, AGENT_CHANGE_CREATE, path);
             }
             if (entry->type != DT_DIR)
                 continue;
@@ -187,7 +187,7 @@ static void forget_folder(const struct operation *operation, struct watched_fold
 static void forget_below(const struct operation *operation, unsigned parent, const char *name)
 {
     struct watching *watching = operation->room;
-    bool gone[FOLDERS_MOST] = { false };
+    bool gone[FOLDERS_MAX] = { false };
     bool more = true;
     for (unsigned i = 1; i < watching->count; i++)
         gone[i] = watching->folders[i].number >= 0 && watching->folders[i].parent == parent &&
@@ -203,17 +203,17 @@ static void forget_below(const struct operation *operation, unsigned parent, con
             forget_folder(operation, &watching->folders[i]);
 }
 
-static enum inside_change_what change_of(uint32_t mask)
+static enum agent_change_what change_of(uint32_t mask)
 {
     static const struct {
         uint32_t mask;
-        enum inside_change_what what;
+        enum agent_change_what what;
     } rows[] = {
-        { IN_CREATE | IN_MOVED_TO, INSIDE_CHANGE_CREATE },
-        { IN_MODIFY, INSIDE_CHANGE_WRITE },
-        { IN_DELETE, INSIDE_CHANGE_REMOVE },
-        { IN_MOVED_FROM, INSIDE_CHANGE_RENAME },
-        { IN_ATTRIB, INSIDE_CHANGE_MODE },
+        { IN_CREATE | IN_MOVED_TO, AGENT_CHANGE_CREATE },
+        { IN_MODIFY, AGENT_CHANGE_WRITE },
+        { IN_DELETE, AGENT_CHANGE_REMOVE },
+        { IN_MOVED_FROM, AGENT_CHANGE_RENAME },
+        { IN_ATTRIB, AGENT_CHANGE_MODE },
     };
     for_each(row, rows)
         if (mask & row->mask)
@@ -234,18 +234,18 @@ static void follow(const struct sandbox *sandbox, struct operation *operation,
     if (!(event->mask & (IN_CREATE | IN_MOVED_TO)))
         return;
     int folder = open_inner(place->folder, event->name, O_PATH);
-    if (folder >= 0 && !add_below(sandbox, operation, folder, own, event->name, DEPTH_MOST, true))
-        tell_change(sandbox, operation, NULL, INSIDE_CHANGE_LOST, "");
+    if (folder >= 0 && !add_below(sandbox, operation, folder, own, event->name, DEPTH_MAX, true))
+        tell_change(sandbox, operation, NULL, AGENT_CHANGE_LOST, "");
 }
 
 static int hear_event(const struct sandbox *sandbox, struct operation *operation,
                       const struct inotify_event *event, error *err)
 {
-    static char path[INSIDE_PATH_MOST + 1];
+    static char path[AGENT_PATH_MAX + 1];
     struct watching *watching = operation->room;
     const struct watched_folder *place = NULL;
     if (event->mask & IN_Q_OVERFLOW) {
-        tell_change(sandbox, operation, NULL, INSIDE_CHANGE_LOST, "");
+        tell_change(sandbox, operation, NULL, AGENT_CHANGE_LOST, "");
         return OPERATION_GOES_ON;
     }
     for (unsigned i = 0; i < watching->count; i++)
@@ -259,7 +259,7 @@ static int hear_event(const struct sandbox *sandbox, struct operation *operation
         errno = ENOENT;
         return fail_os(err, "the watched folder is gone");
     }
-    enum inside_change_what what = event->len > 0 ? change_of(event->mask) : 0;
+    enum agent_change_what what = event->len > 0 ? change_of(event->mask) : 0;
     if (what == 0)
         return OPERATION_GOES_ON;
     path_of(watching, place, event->name, path);
@@ -308,7 +308,7 @@ static const struct operation_kind watched = { .wants = watch_wants,
 
 int begin_watch(struct sandbox *sandbox, const struct frame *in, error *err)
 {
-    struct inside_watch order;
+    struct agent_watch order;
     struct operation *operation;
     memcpy(&order, in->payload, sizeof order);
     auto_fd folder =
@@ -327,10 +327,10 @@ int begin_watch(struct sandbox *sandbox, const struct frame *in, error *err)
     if (queue < 0)
         return fail_os(err, "watch a folder");
     watching->id = in->head.id;
-    watching->is_deep = order.flags & INSIDE_WATCH_DEEP;
+    watching->is_deep = order.flags & AGENT_WATCH_DEEP;
     watching->count = 0;
     struct operation begun = { .id = in->head.id, .fd = queue, .room = watching };
-    bool all = add_below(sandbox, &begun, take_fd(&folder), 0, "", DEPTH_MOST, false);
+    bool all = add_below(sandbox, &begun, take_fd(&folder), 0, "", DEPTH_MAX, false);
     if (watching->count == 0 || operation_begin(in->head.id, &watched, &operation, err) < 0) {
         int os = watching->count == 0 ? errno : EAGAIN;
         close_watch(&begun);
@@ -340,8 +340,8 @@ int begin_watch(struct sandbox *sandbox, const struct frame *in, error *err)
     operation->room = watching;
     operation->fd = take_fd(&queue);
     operation->credit = order.credit;
-    send_frame(sandbox, INSIDE_OPENED, 0, in->head.id, NULL, 0, NULL, 0);
+    send_frame(sandbox, AGENT_OPENED, 0, in->head.id, NULL, 0, NULL, 0);
     if (!all)
-        tell_change(sandbox, operation, NULL, INSIDE_CHANGE_LOST, "");
+        tell_change(sandbox, operation, NULL, AGENT_CHANGE_LOST, "");
     return 0;
 }

@@ -107,8 +107,8 @@ static int note_one(struct descriptors *all, const struct stream *streams, int n
     char own[32];
     if (fstat(number, &now) < 0)
         return fail_os(err, "look at descriptor %d", number);
-    if (all->count == DESCRIPTORS_MOST)
-        return fail(err, ERR_UNAVAILABLE, "more than %d descriptors are open", DESCRIPTORS_MOST);
+    if (all->count == DESCRIPTORS_MAX)
+        return fail(err, ERR_UNAVAILABLE, "more than %d descriptors are open", DESCRIPTORS_MAX);
     struct descriptor *one = &all->table[all->count++];
     *one = (struct descriptor){ .number = number,
                                 .kind = DESCRIPTOR_LOST,
@@ -254,7 +254,7 @@ static int open_end(const struct descriptor *one, error *err)
 struct given {
     int streams[3];
     int control;
-    int objects[IMAGE_OBJECTS_MOST];
+    int objects[IMAGE_OBJECTS_MAX];
 };
 
 static bool is_taken(const struct descriptors *all, int control, int number)
@@ -284,7 +284,7 @@ static int put_all_aside(const struct descriptors *all, int control, struct give
     for (int i = 0; i < 3; i++)
         if (put_aside(all, control, &given->streams[i], err) < 0)
             return -1;
-    for (int i = 0; i < IMAGE_OBJECTS_MOST; i++)
+    for (int i = 0; i < IMAGE_OBJECTS_MAX; i++)
         if (given->objects[i] >= 0 && put_aside(all, control, &given->objects[i], err) < 0)
             return -1;
     return put_aside(all, control, &given->control, err);
@@ -341,7 +341,7 @@ int descriptors_put_back(const struct descriptors *all, int control, const int32
         (void) dup3(given.streams[2], 2, 0);
     for (int i = 0; i < 3; i++)
         (void) close(given.streams[i]);
-    for (int i = 0; i < IMAGE_OBJECTS_MOST; i++)
+    for (int i = 0; i < IMAGE_OBJECTS_MAX; i++)
         close_fd(&given.objects[i]);
     (void) close(given.control);
     return result;

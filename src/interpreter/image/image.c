@@ -37,7 +37,7 @@ struct taking {
     struct place place;
     struct state state;
     struct descriptors descriptors;
-    int32_t objects[IMAGE_OBJECTS_MOST];
+    int32_t objects[IMAGE_OBJECTS_MAX];
     volatile pid_t pid;
     volatile int os;
     char stack[STACK_BYTES] __attribute__((aligned(64)));
@@ -117,7 +117,7 @@ static int prepare(struct space **ret_space, error *err)
 
 /* What the process changes while it is written down is there twice, and memory may run out. Where
  * the kernel then ends one process and not the whole group (control groups v1), it is the copy. */
-static void volunteer_for_oom(void)
+static void set_oom_score(void)
 {
     auto_fd score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     ssize_t done = write(score, "1000", 4);
@@ -135,7 +135,7 @@ static void write_none(const error *why)
 /* The child: nobody waits for it, and its end says nothing. The original waits for the verdict. */
 static _Noreturn void write_down(void)
 {
-    volunteer_for_oom();
+    set_oom_score();
     struct space *space = NULL;
     error err = { 0 };
     bool can = prepare(&space, &err) == 0;

@@ -14,8 +14,8 @@
 
 enum {
     STATE_SIGNALS = 64,
-    STATE_PATH_MOST = 4096,
-    DESCRIPTORS_MOST = 1024,
+    STATE_PATH_MAX = 4096,
+    DESCRIPTORS_MAX = 1024,
     DESCRIPTOR_NAMES = 256 << 10,
 };
 
@@ -32,7 +32,7 @@ struct state {
     struct rlimit limits[RLIM_NLIMITS];
     mode_t umask;
     char name[16];
-    char folder[STATE_PATH_MOST]; /* empty: it is gone */
+    char folder[STATE_PATH_MAX]; /* empty: it is gone */
     unsigned threads;
 };
 
@@ -73,7 +73,7 @@ struct descriptor {
 struct descriptors {
     unsigned count;
     unsigned lost;
-    struct descriptor table[DESCRIPTORS_MOST];
+    struct descriptor table[DESCRIPTORS_MAX];
     size_t names_size;
     char names[DESCRIPTOR_NAMES];
 };
@@ -99,13 +99,13 @@ int descriptors_put_back(const struct descriptors *all, int control, const int32
 /* The memory of this process. Made in memory of its own, which is in no image. */
 struct space {
     struct image_head head;
-    struct image_area areas[IMAGE_AREAS_MOST];
-    char names[IMAGE_NAMES_MOST];
+    struct image_area areas[IMAGE_AREAS_MAX];
+    char names[IMAGE_NAMES_MAX];
     struct {
         uint64_t device, inode, size;
-    } objects[IMAGE_OBJECTS_MOST];
+    } objects[IMAGE_OBJECTS_MAX];
     unsigned objects_count;
-    uint64_t whole[IMAGE_AREAS_MOST]; /* bytes that are taken as they are; 0: its own pages */
+    uint64_t whole[IMAGE_AREAS_MAX]; /* bytes that are taken as they are; 0: its own pages */
     char maps[4 << 20];
     uint64_t pagemap[8192];
     struct image_run runs[1 << 20];

@@ -25,10 +25,10 @@
 #define PAGE_OF_FILE (UINT64_C(1) << 61)
 #define PAGE_GUARD   (UINT64_C(1) << 58)
 
-enum { SHARED_MOST = 1 << 30 };
+enum { SHARED_MAX = 1 << 30 };
 
 /* Beyond this the list of pages alone would take seconds. */
-#define SPACE_MOST (UINT64_C(1) << 40)
+#define SPACE_MAX (UINT64_C(1) << 40)
 
 /* What lies here nobody can change, but it is not the same file elsewhere. */
 static const char our_place[] = "/usr/lib/glovebox/";
@@ -136,7 +136,7 @@ static int name_file(struct look *look, struct image_area *area, error *err)
     struct space *space = look->space;
     if (look->last_name == 0) {
         size_t size = strlen(look->last_path) + 1;
-        if (size > IMAGE_NAMES_MOST - space->head.names)
+        if (size > IMAGE_NAMES_MAX - space->head.names)
             return fail(err, ERR_UNAVAILABLE, "the names of mapped files are too long");
         memcpy(space->names + space->head.names, look->last_path, size);
         look->last_name = (uint32_t) space->head.names;
@@ -219,7 +219,7 @@ static uint32_t object_of(struct space *space, const struct mapping *mapping)
     while (i < space->objects_count &&
            (space->objects[i].device != device || space->objects[i].inode != mapping->inode))
         i++;
-    if (i == IMAGE_OBJECTS_MOST)
+    if (i == IMAGE_OBJECTS_MAX)
         return i;
     if (i == space->objects_count) {
         space->objects[i].device = device;
@@ -239,9 +239,9 @@ static int add_object(struct look *look, const struct mapping *mapping, struct i
     area->offset = mapping->offset;
     uint64_t end = end_of_file(look, mapping);
     area->size = mapping->offset + (end - mapping->start);
-    if (area->object == IMAGE_OBJECTS_MOST || look->shared > SHARED_MOST)
+    if (area->object == IMAGE_OBJECTS_MAX || look->shared > SHARED_MAX)
         return fail(err, ERR_UNAVAILABLE, "more than 1 GiB or %d pieces of memory are shared",
-                    IMAGE_OBJECTS_MOST);
+                    IMAGE_OBJECTS_MAX);
     return take_whole(look, mapping, err);
 }
 
@@ -301,12 +301,12 @@ static int add_mapping(struct look *look, const struct mapping *mapping, error *
     struct space *space = look->space;
     if (is_left_out(look, mapping))
         return 0;
-    if (space->head.areas == IMAGE_AREAS_MOST)
+    if (space->head.areas == IMAGE_AREAS_MAX)
         return fail(err, ERR_UNAVAILABLE, "there are more than %d pieces of memory",
-                    IMAGE_AREAS_MOST);
+                    IMAGE_AREAS_MAX);
     if (overlaps(mapping, IMAGE_RESTORE_FROM, IMAGE_RESTORE_TO))
         return fail(err, ERR_UNAVAILABLE, "memory lies where images are restored");
-    if (mapping->end - mapping->start > SPACE_MOST)
+    if (mapping->end - mapping->start > SPACE_MAX)
         return fail(err, ERR_UNAVAILABLE, "more than 1 TiB of memory is set aside in one piece");
     struct image_area *area = &space->areas[space->head.areas];
     *area = (struct image_area){ .start = mapping->start,

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TYPE_MOST = 160 };
+enum { TYPE_MAX = 160 };
 
 /* --- types --------------------------------------------------------------------------------------
  */
@@ -26,15 +26,15 @@ void schema_reference_write(struct bytes *out, const char *name)
 }
 
 /* " 1..255" behind a simple type: the numbers as they stand there. */
-static void write_bounds(struct bytes *out, const char *type, const char *least, const char *most)
+static void write_bounds(struct bytes *out, const char *type, const char *min, const char *max)
 {
     const char *blank = strchr(type, ' ');
     const char *dots = blank ? strstr(blank, "..") : NULL;
     if (!dots)
         return;
-    json_key(out, least);
+    json_key(out, min);
     json_raw(out, blank + 1, (size_t) (dots - blank - 1));
-    json_key(out, most);
+    json_key(out, max);
     json_raw(out, dots + 2, strlen(dots + 2));
 }
 
@@ -163,7 +163,7 @@ static void write_union(struct bytes *out, const char *types, bool may_be_null)
     json_key(out, "anyOf");
     json_open(out, '[');
     while (*types) {
-        char type[TYPE_MOST];
+        char type[TYPE_MAX];
         size_t length = strcspn(types, "|");
         (void) snprintf(type, sizeof type, "%.*s", (int) length, types);
         if (isupper((unsigned char) *type))
@@ -188,7 +188,7 @@ static void write_inner(struct bytes *out, const char *type, bool may_be_null)
 
 void schema_type_write(struct bytes *out, const char *type, const char *text)
 {
-    char plain[TYPE_MOST];
+    char plain[TYPE_MAX];
     (void) snprintf(plain, sizeof plain, "%s", type);
     size_t length = strlen(plain);
     bool may_be_null = length > 0 && plain[length - 1] == '?';
@@ -272,8 +272,8 @@ static void write_limits(struct bytes *out)
         json_key(out, row->json_name);
         json_open(out, '{');
         json_string_field(out, "type", scale > 1 ? "number" : "integer");
-        json_count_field(out, "minimum", row->least / scale);
-        json_count_field(out, "maximum", row->most / scale);
+        json_count_field(out, "minimum", row->min / scale);
+        json_count_field(out, "maximum", row->max / scale);
         json_string_field(out, "description", row->text);
         json_close(out, '}');
     }

@@ -59,7 +59,7 @@ static const struct property truncated[] = {
     { "full_output",        "string?", "not in this version" },
     { 0 },
 };
-static const struct property shown[] = {
+static const struct property display_data[] = {
     { "main",     "boolean", "the value of the last expression" },
     { "data",     "{}any",   "one value by MIME type" },
     { "chart",    "object?", "the numbers of a matplotlib figure: docs/cells.md" },
@@ -154,7 +154,7 @@ static const struct property expectation[] = {
     { "secrets",   "=allow,forbid",      "what looks like one, anywhere in what is handed over", true },
     { 0 },
 };
-static const struct property gate_found[] = {
+static const struct property output_check_found[] = {
     { "rule",    "string",  "docs/reference/gate.md lists them" },
     { "where",   "=stdout,stderr,result,error,artifacts,artifact,expected", "in what; expected: what is not there" },
     { "path",    "string?", "of the artifact, or as it was expected" },
@@ -163,7 +163,7 @@ static const struct property gate_found[] = {
     { "message", "string",  "the same in words" },
     { 0 },
 };
-static const struct property gate[] = {
+static const struct property output_check[] = {
     { "verdict",     "=passed,failed,error", "error: it could not be found out, which is no pass" },
     { "expectation", "string",  "SHA-256 of `expect` in canonical JSON (RFC 8785); with a policy's, of the list of all" },
     { "findings",    "[]GateFound", "up to 100" },
@@ -425,15 +425,15 @@ static const struct schema common[] = {
     { "LimitEnded", "The limit that ended a run", limit_ended },
     { "LimitHit", "A limit that was met", limit_hit },
     { "Truncated", "How much was printed in all", truncated },
-    { "Shown", "A value that a cell showed", shown },
+    { "Shown", "A value that a cell showed", display_data },
     { "Exception", "What ended the code", exception },
     { "Artifact", "A file that a run made", artifact },
     { "Denial", "Something that was tried and refused", denial },
     { "Connection", "A connection out of a sandbox", connection },
     { "CheckFound", "Something that a look at code found", check_found },
     { "Checks", "A look at code before it ran: a lint, the sandbox is the boundary", checks },
-    { "GateFound", "Where an output is not what was expected", gate_found },
-    { "Gate", "Whether an output was what was expected of it", gate },
+    { "GateFound", "Where an output is not what was expected", output_check_found },
+    { "Gate", "Whether an output was what was expected of it", output_check },
     { "Usage", "What a run used", usage },
     { "Named", "A name and the digest of what it stood for", named },
     { "Isolation", "The walls around a run", isolation },

@@ -1,5 +1,5 @@
-/* schemas_sessions.c - bodies of sessions, their contexts, marks, processes and ports, field by
- * field. Types are written as openapi.h says. */
+/* schemas_sessions.c - bodies of sessions, their contexts, checkpoints, processes and ports, field
+ * by field. Types are written as openapi.h says. */
 #include "doors/rest/openapi/openapi.h"
 
 #include <stddef.h>
@@ -25,7 +25,7 @@ static const struct property session_change[] = {
 };
 static const struct property branch_request[] = {
     { "context", "string 1..63?", "whose variables the branch has; the one there is, if it is left out", true },
-    { "mark",    "string 1..63?", "id or name: as it was then", true },
+    { "checkpoint",    "string 1..63?", "id or name: as it was then", true },
     { 0 },
 };
 static const struct property session_end[] = {
@@ -38,7 +38,7 @@ static const struct property session_end[] = {
 static const struct property session_origin[] = {
     { "session",     "string",   "that it is a branch of" },
     { "context",     "string",   "whose variables it has; empty: only the files" },
-    { "mark",        "string?",  "of which moment; null: as it was when it was branched" },
+    { "checkpoint",        "string?",  "of which moment; null: as it was when it was branched" },
     { "not_carried", "[]string", "what of it a copy cannot have" },
     { 0 },
 };
@@ -114,23 +114,23 @@ static const struct property cell[] = {
 };
 static const struct property cell_result[] = { { "cell", "Cell", "which it was" }, { 0 } };
 
-static const struct property mark_request[] = {
-    { "name",    "string /^[A-Za-z0-9_-]{0,63}$/", "not of another mark, and not mrk_…", true },
+static const struct property session_checkpoint_request[] = {
+    { "name",    "string /^[A-Za-z0-9_-]{0,63}$/", "not of another checkpoint, and not ckp_…", true },
     { "context", "string 0..63", "whose variables it holds; the one there is, if it is left out", true },
     { 0 },
 };
 static const struct property rollback_request[] = { { 0 } };
-static const struct property mark[] = {
-    { "id",          "string /^mrk_[0-9a-f]{32}$/", "" },
+static const struct property checkpoint[] = {
+    { "id",          "string /^ckp_[0-9a-f]{32}$/", "" },
     { "name",        "string?",  "" },
     { "session",     "string?",  "" },
     { "context",     "string",   "whose variables it holds; empty: only the files" },
     { "created_at",  "moment?",  "" },
     { "bytes",       "count",    "what it takes" },
-    { "not_carried", "[]string", "what of the session a mark cannot hold" },
+    { "not_carried", "[]string", "what of the session a checkpoint cannot hold" },
     { 0 },
 };
-static const struct property mark_list[] = { { "marks", "[]Mark", "the newest first" }, { 0 } };
+static const struct property session_checkpoint_list[] = { { "checkpoints", "[]Checkpoint", "the newest first" }, { 0 } };
 
 static const struct property terminal_size[] = {
     { "rows",    "count 0..1000", "24 if it is left out", true },
@@ -188,7 +188,7 @@ const struct schema session_schemas[] = {
     { "SessionRequest", "How a session shall be", session_request,
       .example = "{\"policy\":\"minimal\",\"metadata\":{\"user\":\"ada\"},\"idle_seconds\":300,\"env\":{\"LANG\":\"C.UTF-8\"}}" },
     { "SessionChange", "What shall be different", session_change, .example = "{\"idle_seconds\":600,\"metadata\":{\"user\":\"ada\",\"step\":\"2\"}}" },
-    { "BranchRequest", "Of which context or mark, and how the branch shall be", branch_request, .first = session_change,
+    { "BranchRequest", "Of which context or checkpoint, and how the branch shall be", branch_request, .first = session_change,
       .example = "{\"context\":\"python\",\"metadata\":{\"try\":\"1\"}}" },
     { "SessionEnd", "When and why a session ended", session_end },
     { "SessionOrigin", "What a branch was branched from", session_origin },
@@ -204,10 +204,10 @@ const struct schema session_schemas[] = {
     { "CellRequest", "Code for a context", cell_request, .example = "{\"code\":\"x = 6 * 7\\nx\",\"limits\":{\"wall_ms\":5000}}" },
     { "Cell", "Which cell of which context", cell },
     { "CellResult", "How a cell ended and what came of it", cell_result, .first = run_result },
-    { "MarkRequest", "How a mark shall be called, and of which context it is", mark_request, .example = "{\"name\":\"cleaned\",\"context\":\"python\"}" },
-    { "RollbackRequest", "Nothing: the mark stands in the path", rollback_request, .example = "{}" },
-    { "Mark", "A moment of a session", mark },
-    { "MarkList", "The marks of a session", mark_list },
+    { "CheckpointRequest", "How a checkpoint shall be called, and of which context it is", session_checkpoint_request, .example = "{\"name\":\"cleaned\",\"context\":\"python\"}" },
+    { "RollbackRequest", "Nothing: the checkpoint stands in the path", rollback_request, .example = "{}" },
+    { "Checkpoint", "A moment of a session", checkpoint },
+    { "CheckpointList", "The checkpoints of a session", session_checkpoint_list },
     { "TerminalSize", "How large a terminal is", terminal_size, .example = "{\"rows\":24,\"columns\":80}" },
     { "ProcessRequest", "A program and what it is given", process_request,
       .example = "{\"command\":[\"sleep\",\"30\"],\"tag\":\"waiter\",\"cwd\":\"/workspace\",\"terminal\":{\"rows\":24,\"columns\":80},\"timeout_ms\":60000}" },
