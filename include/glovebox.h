@@ -149,9 +149,10 @@ typedef struct glb_run_options {
     size_t file_size;         /* sizeof(glb_file) */
     glb_on_output *on_output; /* NULL: only in the outcome */
     glb_on_event *on_event;
-    void *context;           /* handed to both */
-    const char *expectation; /* of the output: a JSON object (docs/gate.md), whose verdict stands in
-                                glb_outcome_json() as "gate"; NULL: none. Since 1.1 */
+    void *context; /* handed to both */
+    const char
+        *expectation; /* of the output: a JSON object (docs/output-validation.md), whose verdict
+                         stands in glb_outcome_json() as "gate"; NULL: none. Since 1.1 */
 } glb_run_options;
 
 /* Runs code in a sandbox of its own and waits for its end.

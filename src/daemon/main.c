@@ -1,4 +1,4 @@
-/* gloveboxd - serves runs over HTTP. Unprivileged, one thread, one event loop.
+/* gloveboxd - serves runs over HTTP. Unprivileged; one event loop, and three threads for the disk.
  *
  *     gloveboxd --spawner FD [--connection FD]… [--listen-fd FD]… --policies PATH
  *               --template NAME=DIRECTORY… --state DIRECTORY [--private] [--verbose]
@@ -423,7 +423,7 @@ static int begin(error *err)
     signals_outlive();
     (void) open_files_raise();
     log_writer_open();
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has begun yet */
     (void) mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): the threads beside the loop rarely allocate */
     (void) mallopt(M_ARENA_MAX, 1);

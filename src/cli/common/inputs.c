@@ -81,7 +81,8 @@ int read_expectation(const char *path, char **ret_json, error *err)
     if (read_input_file(path, ret_json, &size, err) < 0)
         return under(err, "--expect");
     if (size == 0 || memchr(*ret_json, '\0', size))
-        return fail(err, ERR_BAD_REQUEST, "--expect: '%s' is no JSON text; see docs/gate.md", path);
+        return fail(err, ERR_BAD_REQUEST,
+                    "--expect: '%s' is no JSON text; see docs/output-validation.md", path);
     return 0;
 }
 
