@@ -25,8 +25,8 @@
 #include "engine/observe/loop_monitor.h"
 #include "engine/observe/notify_client.h"
 #include "engine/schedule/accounts.h"
+#include "engine/service/takeover.h"
 #include "engine/session/processes.h"
-#include "engine/store/takeover.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -84,7 +84,7 @@ static struct daemon {
     struct http *http;
     struct http_patience patience;
     struct processes processes;
-    struct door door;
+    struct service service;
     struct takeover takeover;
     uv_signal_t terminated, interrupted;
     uv_timer_t drained;
@@ -211,7 +211,7 @@ static void end(void)
     network_close(daemon_.network);
     approvals_leave(daemon_.approvals);
     takeover_close(&daemon_.takeover);
-    idempotency_leave(daemon_.door.idempotency);
+    idempotency_leave(daemon_.service.idempotency);
     receipts_leave(daemon_.receipts);
     blobs_leave(daemon_.blobs);
     notify_client_leave(daemon_.notify_client);
@@ -250,9 +250,9 @@ static void on_signal(uv_signal_t *handle, int number)
     (void) uv_timer_start(&daemon_.drained, look_if_drained, 0, DRAIN_LOOK_MS);
 }
 
-static void on_last_closed(void *door)
+static void on_last_closed(struct service *service)
 {
-    (void) door;
+    (void) service;
     if (settings.is_private)
         uv_stop(&daemon_.loop); /* not from within libmicrohttpd: main ends it */
 }
@@ -290,27 +290,27 @@ static int open_loop(error *err)
 static int open_doors(error *err)
 {
     daemon_.processes.loop = &daemon_.loop;
-    daemon_.door = (struct door){ .accounts = &daemon_.accounts,
-                                  .tcp_needs_no_key = settings.tcp_needs_no_key,
-                                  .runs = &daemon_.runs,
-                                  .sessions = &daemon_.sessions,
-                                  .policies = &daemon_.policies,
-                                  .templates = &daemon_.templates,
-                                  .blobs = daemon_.blobs,
-                                  .receipts = daemon_.receipts,
-                                  .approvals = daemon_.approvals,
-                                  .processes = &daemon_.processes,
-                                  .traffic = &daemon_.traffic };
+    daemon_.service = (struct service){ .accounts = &daemon_.accounts,
+                                        .tcp_needs_no_key = settings.tcp_needs_no_key,
+                                        .runs = &daemon_.runs,
+                                        .sessions = &daemon_.sessions,
+                                        .policies = &daemon_.policies,
+                                        .templates = &daemon_.templates,
+                                        .blobs = daemon_.blobs,
+                                        .receipts = daemon_.receipts,
+                                        .approvals = daemon_.approvals,
+                                        .processes = &daemon_.processes,
+                                        .traffic = &daemon_.traffic };
     const struct idempotency_settings keys = { .loop = &daemon_.loop,
                                                .state = settings.is_private ? NULL : settings.state,
                                                .sync_each = receipts_sync_each(daemon_.receipts) };
-    if (idempotency_open(&keys, &daemon_.door.idempotency, err) < 0 ||
+    if (idempotency_open(&keys, &daemon_.service.idempotency, err) < 0 ||
         (!settings.is_private &&
-         lost_runs_open(daemon_.receipts, &daemon_.door.lost_runs, err) < 0))
+         lost_runs_open(daemon_.receipts, &daemon_.service.lost_runs, err) < 0))
         return -1;
-    takeover_open(&daemon_.takeover, &daemon_.loop, &daemon_.door);
+    takeover_open(&daemon_.takeover, &daemon_.loop, &daemon_.service);
     struct http_settings http = { .tables = route_tables,
-                                  .door = &daemon_.door,
+                                  .service = &daemon_.service,
                                   .body_max = settings.is_private ? body_max_private : body_max,
                                   .owner = settings.owner,
                                   .admit = identify,
@@ -492,8 +492,8 @@ int main(int argc, char **argv)
     (void) uv_loop_close(&daemon_.loop);
     accounts_done(&daemon_.accounts);
     traffic_done(&daemon_.traffic);
-    idempotency_free(daemon_.door.idempotency);
-    lost_runs_free(daemon_.door.lost_runs);
+    idempotency_free(daemon_.service.idempotency);
+    lost_runs_free(daemon_.service.lost_runs);
     blobs_close(daemon_.blobs);
     approvals_close(daemon_.approvals);
     receipts_close(daemon_.receipts);

@@ -56,7 +56,7 @@ static int find_key(const struct exchange *exchange, const char **ret_key, error
 
 int identity_check_share(const struct exchange *exchange, error *err)
 {
-    const struct account *account = exchange->account;
+    const struct account *account = exchange->caller.account;
     if (account->key.id[0] == '\0' ||
         http_connection_count(exchange->http) <= TENANT_CONNECTIONS_MAX ||
         http_count_alike(exchange, account_sees) <= TENANT_CONNECTIONS_MAX)
@@ -68,17 +68,17 @@ int identity_check_share(const struct exchange *exchange, error *err)
 
 int identify(struct exchange *exchange, error *err)
 {
-    struct door *door = exchange->door;
+    struct service *service = exchange->service;
     const char *key;
-    bool needs_no_key = exchange->is_owner || (exchange->is_remote && door->tcp_needs_no_key);
+    bool needs_no_key = exchange->is_owner || (exchange->is_remote && service->tcp_needs_no_key);
     if (find_key(exchange, &key, err) < 0 || once_check_place(exchange, err) < 0)
         return -1;
     if (key) {
-        if (accounts_identify(door->accounts, key, &exchange->account, err) < 0 ||
+        if (accounts_identify(service->accounts, key, &exchange->caller.account, err) < 0 ||
             identity_check_share(exchange, err) < 0)
             return -1;
     } else if (needs_no_key) {
-        exchange->account = &door->accounts->local;
+        exchange->caller.account = &service->accounts->local;
     } else if (exchange->right != RIGHT_NONE) {
         return fail(err, ERR_UNAUTHORIZED,
                     "a key is needed: send Authorization: Bearer glb_…; make one with: glovebox "
@@ -86,7 +86,7 @@ int identify(struct exchange *exchange, error *err)
     }
     if (exchange->right == RIGHT_NONE)
         return 0;
-    return account_check_scope(exchange->account, scopes_of[exchange->right], err);
+    return account_check_scope(exchange->caller.account, scopes_of[exchange->right], err);
 }
 
 /* The number of the quota that is nearer to its end stands in the older headers. */
@@ -103,9 +103,9 @@ static void add_older(struct exchange *exchange, uint64_t limit, uint64_t left, 
 
 static void add_rates(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
-    const struct account *account = exchange->account;
-    struct rate_quota quota = account_quota(door->accounts, account);
+    const struct service *service = exchange->service;
+    const struct account *account = exchange->caller.account;
+    struct rate_quota quota = account_quota(service->accounts, account);
     struct rate_left left;
     char policy[128] = "", state[128] = "";
     bool has_runs = quota.runs_per_minute > 0;
@@ -134,7 +134,7 @@ static void add_rates(struct exchange *exchange)
 
 void add_identity_headers(struct exchange *exchange, unsigned status)
 {
-    struct account *account = exchange->account;
+    struct account *account = exchange->caller.account;
     char text[16];
     if (status == MHD_HTTP_UNAUTHORIZED)
         exchange_add_header(exchange, MHD_HTTP_HEADER_WWW_AUTHENTICATE,

@@ -7,7 +7,7 @@
 /* Is the peer of this Unix socket root, or the user `owner`? */
 bool peer_is_owner(int socket, unsigned owner);
 
-/* http_settings.admit: sets exchange->account and holds it against the route.
+/* http_settings.admit: sets exchange->caller.account and holds it against the route.
  * Fails  ERR_UNAUTHORIZED  no key, or none that is good; ERR_FORBIDDEN  it lacks the scope;
  *        ERR_BUSY  its tenant holds half of all connections. */
 int identify(struct exchange *exchange, error *err);

@@ -135,7 +135,7 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
     if (http->is_full)
         listen_again(http);
     if (!http->connections && http->settings.last_closed && !http->is_closing)
-        http->settings.last_closed(http->settings.door);
+        http->settings.last_closed(http->settings.service);
 }
 
 int http_serve(struct http *http, int socket, error *err)
@@ -426,7 +426,8 @@ unsigned http_count_alike(const struct exchange *exchange,
     for (const struct connection *connection = exchange->http->connections; connection;
          connection = connection->next) {
         const struct exchange *other = connection->exchange;
-        count += other && other->account && is_alike(exchange->account, other->account);
+        count += other && other->caller.account &&
+                 is_alike(exchange->caller.account, other->caller.account);
     }
     return count;
 }

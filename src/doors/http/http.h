@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "doors/http/router.h"
+#include "engine/service/service.h"
 #include "json/reader.h"
 
 #include <stdbool.h>
@@ -111,8 +112,8 @@ struct route_table {
 /* What one request has with it; `user` is the handler's. */
 struct exchange {
     struct http *http;
-    void *door;              /* as given to http_open */
-    struct account *account; /* who calls; NULL only with RIGHT_NONE */
+    struct service *service; /* as given to http_open */
+    struct caller caller;    /* who asks; without an account only with RIGHT_NONE */
     struct MHD_Connection *connection;
     const struct route *route;
     enum right right;         /* of the route */
@@ -157,7 +158,7 @@ struct http_patience {
 
 struct http_settings {
     const struct route_table *const *tables; /* ends with NULL */
-    void *door;
+    struct service *service;
     uint64_t body_max;
     bool is_private;                      /* one trusted peer: no time limits */
     const struct http_patience *patience; /* it may change; NULL: endless */
@@ -173,7 +174,7 @@ struct http_settings {
     /* Adds headers to an answer that is about to leave. May be NULL. */
     void (*answering)(struct exchange *exchange, unsigned status);
     void (*ended)(const struct exchange *exchange); /* for logs and counters; may be NULL */
-    void (*last_closed)(void *door);                /* the last connection has gone */
+    void (*last_closed)(struct service *service);   /* the last connection has gone */
 };
 
 /* Gives *ret_http, closed with http_close(). */

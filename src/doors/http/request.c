@@ -360,7 +360,7 @@ static struct exchange *exchange_new(struct http *http, struct MHD_Connection *m
     if (!exchange)
         return NULL;
     exchange->http = http;
-    exchange->door = http->settings.door;
+    exchange->service = http->settings.service;
     exchange->connection = mhd;
     exchange->began_ms = now_ms();
     exchange->body_is_open = true;
@@ -368,6 +368,7 @@ static struct exchange *exchange_new(struct http *http, struct MHD_Connection *m
     exchange->needs_host = strcmp(version, "HTTP/1.0") != 0;
     (void) snprintf(exchange->method, sizeof exchange->method, "%s", method);
     name_request(exchange);
+    exchange->caller.request_id = exchange->id;
 
     struct connection *connection = connection_of(mhd);
     if (connection) {

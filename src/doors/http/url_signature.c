@@ -55,14 +55,14 @@ bool pass_fits(const struct pass *pass, const char *signature)
 
 int pass_use(struct exchange *exchange, const struct pass *pass, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct account *account;
-    if (accounts_of_key(door->accounts, pass->key, &account, err) < 0 ||
+    if (accounts_of_key(service->accounts, pass->key, &account, err) < 0 ||
         account_check_scope(account, SCOPE_SESSIONS, err) < 0)
         return -1;
-    struct session *session = sessions_find(door->sessions, account, pass->session);
+    struct session *session = sessions_find(service->sessions, account, pass->session);
     if (session)
         session_count(session, TRANSFER_URLS_USED, 1);
-    exchange->account = account;
+    exchange->caller.account = account;
     return identity_check_share(exchange, err);
 }

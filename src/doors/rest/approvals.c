@@ -36,7 +36,7 @@ static void leave(struct exchange *exchange)
 /* Is there patience left? Then it waits: `serve` is called again when something has changed. */
 static bool waits(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct wait *wait = exchange->user;
     uint64_t seconds = 0;
     error err;
@@ -44,14 +44,14 @@ static bool waits(struct exchange *exchange)
         if (exchange_query_count(exchange, "wait", WAIT_MAX_S, 0, &seconds, &err) < 0 ||
             seconds == 0 || !(wait = calloc(1, sizeof *wait)))
             return false;
-        wait->approvals = door->approvals;
+        wait->approvals = service->approvals;
         wait->listener = (struct approval_listener){ exchange, on_changed, NULL };
         wait->patience = deadline_in((int64_t) seconds * 1000);
         approvals_listen(wait->approvals, &wait->listener);
         exchange->user = wait;
         exchange->closed = leave;
     }
-    if (deadline_has_passed(wait->patience) || door->runs->is_closing)
+    if (deadline_has_passed(wait->patience) || service->runs->is_closing)
         return false;
     exchange_wait_until(exchange, wait->patience);
     return true;
@@ -65,10 +65,10 @@ static int check_wait(const struct exchange *exchange, error *err)
 
 static void answer_approval(struct exchange *exchange, const struct approval *approval)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct bytes json = { 0 };
     error err;
-    if (approval_write(door->approvals, approval, true, &json, &err) < 0) {
+    if (approval_write(service->approvals, approval, true, &json, &err) < 0) {
         bytes_done(&json);
         exchange_fail(exchange, &err);
         return;
@@ -78,12 +78,12 @@ static void answer_approval(struct exchange *exchange, const struct approval *ap
 
 static void get_approval(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct approval approval;
     error err;
     if (check_wait(exchange, &err) < 0 ||
-        approvals_find(door->approvals, exchange->account, exchange->parameters[0], &approval,
-                       &err) < 0)
+        approvals_find(service->approvals, exchange->caller.account, exchange->parameters[0],
+                       &approval, &err) < 0)
         exchange_fail(exchange, &err);
     else if (approval.state != APPROVAL_PENDING || !waits(exchange))
         answer_approval(exchange, &approval);
@@ -125,14 +125,14 @@ static int read_listing(const struct exchange *exchange, struct approval_listing
 
 static void get_approvals(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
-    struct page page = { .approvals = door->approvals };
+    const struct service *service = exchange->service;
+    struct page page = { .approvals = service->approvals };
     struct approval_listing listing = { .each = add_row, .context = &page };
     json_open(&page.json, '{');
     json_key(&page.json, "approvals");
     json_open(&page.json, '[');
     if (check_wait(exchange, &page.err) < 0 || read_listing(exchange, &listing, &page.err) < 0 ||
-        approvals_list(door->approvals, exchange->account, &listing, &page.err) < 0 ||
+        approvals_list(service->approvals, exchange->caller.account, &listing, &page.err) < 0 ||
         page.err.code != ERR_NONE) {
         bytes_done(&page.json);
         exchange_fail(exchange, &page.err);
@@ -173,8 +173,8 @@ static int read_scope(const char *name, uint32_t *ret_reach, error *err)
 
 static int decide(struct exchange *exchange, struct approval *ret_approval, error *err)
 {
-    const struct door *door = exchange->door;
-    struct approval_decision decision = { exchange->account, exchange->parameters[0] };
+    const struct service *service = exchange->service;
+    struct approval_decision decision = { exchange->caller.account, exchange->parameters[0] };
     auto_bytes word = { 0 };
     auto_bytes scope = { 0 };
     auto_bytes reason = { 0 };
@@ -190,7 +190,7 @@ static int decide(struct exchange *exchange, struct approval *ret_approval, erro
         return -1;
     decision.until_ms = seconds > 0 ? wall_clock_ms() + (int64_t) seconds * 1000 : 0;
     decision.reason = bytes_text(&reason);
-    return take_decision(door->approvals, bytes_text(&word), &decision, ret_approval, err);
+    return take_decision(service->approvals, bytes_text(&word), &decision, ret_approval, err);
 }
 
 static void post_decision(struct exchange *exchange)

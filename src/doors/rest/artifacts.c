@@ -46,7 +46,7 @@ static void look_away(struct exchange *exchange)
 /* Returns 1 if it is waited for. */
 static int check_first(struct exchange *exchange, const char *name, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct look *look = exchange->user;
     if (look && look->failure.code != ERR_NONE) {
         *err = look->failure;
@@ -55,7 +55,7 @@ static int check_first(struct exchange *exchange, const char *name, error *err)
     if (look)
         return look->check != NULL;
     struct blob_check *check;
-    int result = blob_check(door->blobs, exchange->account->owner, name, &check, err);
+    int result = blob_check(service->blobs, exchange->caller.account->owner, name, &check, err);
     if (result <= 0)
         return result;
     look = exchange->user = calloc(1, sizeof *look);
@@ -72,7 +72,7 @@ static int check_first(struct exchange *exchange, const char *name, error *err)
 static void get_artifact(struct exchange *exchange)
 {
     static const char prefix[] = "sha256:";
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     const char *name = exchange->parameters[0];
     if (strncmp(name, prefix, sizeof prefix - 1) == 0)
         name += sizeof prefix - 1;
@@ -83,7 +83,8 @@ static void get_artifact(struct exchange *exchange)
         exchange_wait(exchange);
         return;
     }
-    if (result < 0 || blob_open(door->blobs, exchange->account->owner, name, &view, &err) < 0) {
+    if (result < 0 ||
+        blob_open(service->blobs, exchange->caller.account->owner, name, &view, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
@@ -136,10 +137,10 @@ static void packing_free(struct exchange *exchange)
 
 static int open_next(struct exchange *exchange, struct packing *packing, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct blob_view view;
-    if (blob_open(door->blobs, exchange->account->owner, text_of(packing, packing->next, "sha256"),
-                  &view, err) < 0)
+    if (blob_open(service->blobs, exchange->caller.account->owner,
+                  text_of(packing, packing->next, "sha256"), &view, err) < 0)
         return -1;
     packing->fd = view.fd;
     packing->left = view.size;

@@ -13,8 +13,8 @@
 
 static void get_health(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
-    const struct runs *runs = door->runs;
+    const struct service *service = exchange->service;
+    const struct runs *runs = service->runs;
     error cause = { 0 };
     bool is_well = runs->pool->spawner->is_open && runs->pool->slots > 0;
     if (!is_well)
@@ -38,16 +38,16 @@ static void get_health(struct exchange *exchange)
 
 static void get_policies(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct bytes json = { 0 };
     json_open(&json, '{');
     char usual[POLICY_NAME_SIZE];
-    run_plan_default_policy(exchange->account, door->policies, door->templates, usual);
+    run_plan_default_policy(exchange->caller.account, service->policies, service->templates, usual);
     json_string_field(&json, "default", usual);
     json_key(&json, "policies");
     json_open(&json, '[');
-    for (size_t i = 0; i < door->policies->count; i++) {
-        const struct policy *policy = policies_at(door->policies, i);
+    for (size_t i = 0; i < service->policies->count; i++) {
+        const struct policy *policy = policies_at(service->policies, i);
         char *text;
         error err;
         if (!policy || policy_render(policy, &text, &err) < 0)
@@ -68,13 +68,13 @@ static void get_policies(struct exchange *exchange)
 
 static void get_templates(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_key(&json, "templates");
     json_open(&json, '[');
-    for (size_t i = 0; i < door->templates->count; i++) {
-        const struct template *template = &door->templates->list[i];
+    for (size_t i = 0; i < service->templates->count; i++) {
+        const struct template *template = &service->templates->list[i];
         json_open(&json, '{');
         json_string_field(&json, "name", template->name);
         json_string_field(&json, "digest", template->digest);

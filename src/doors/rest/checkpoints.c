@@ -87,7 +87,7 @@ static int make(struct exchange *exchange, struct session *session, struct wait 
         { "context", FIELD_TEXT, &context, CONTEXT_ID_SIZE - 1 },
     };
     struct session_checkpoint_order order = {
-        .name = name, .asker = exchange->account, .told = on_checkpoint, .user = wait
+        .name = name, .asker = exchange->caller.account, .told = on_checkpoint, .user = wait
     };
     if (exchange_fields(exchange, fields, COUNT_OF(fields), err) < 0)
         return -1;
@@ -182,7 +182,7 @@ static void post_rollback(struct exchange *exchange)
             return;
         wait = wait_new(exchange, &err);
         const struct rollback_order order = { .checkpoint = checkpoint,
-                                              .asker = exchange->account,
+                                              .asker = exchange->caller.account,
                                               .told = on_rolled_back,
                                               .user = wait };
         if (!wait || exchange_fields(exchange, NULL, 0, &err) < 0 ||

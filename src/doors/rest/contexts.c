@@ -83,16 +83,17 @@ static void delete_context(struct exchange *exchange)
 static int begin_cell(struct exchange *exchange, struct json_object *json, const char *id,
                       struct run **ret_run, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct session *session = NULL;
     struct context *context = NULL;
     struct context_request request;
     if (context_request_read(json, true, &request, err) < 0)
         return -1;
-    request.given->account = exchange->account; /* who may be another than whose session it is */
+    request.given->account =
+        exchange->caller.account; /* who may be another than whose session it is */
     request.given->run = id;
-    if (sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &session, err) ==
-            0 &&
+    if (sessions_enter(service->sessions, exchange->caller.account, exchange->parameters[0],
+                       &session, err) == 0 &&
         context_find(session, exchange->parameters[1], &context, err) == 0)
         return context_run(context, &request, ret_run, err);
     context_request_done(&request);

@@ -49,10 +49,10 @@ struct file_visit *file_visit_new(struct exchange *exchange, error *err)
 
 struct session *file_visit_session(struct exchange *exchange, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct session *session = NULL;
-    int entered =
-        sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &session, err);
+    int entered = sessions_enter(service->sessions, exchange->caller.account,
+                                 exchange->parameters[0], &session, err);
     return entered == 0 ? session : NULL;
 }
 

@@ -28,16 +28,16 @@ static void digest_request(const struct exchange *exchange, struct json_object *
 
 int once_find(struct exchange *exchange, struct json_object *json, struct once *once, error *err)
 {
-    const struct door *door = exchange->door;
-    *once = (struct once){ .replay = { .caller = exchange->account->key.id,
-                                       .tenant = exchange->account->key.tenant,
+    const struct service *service = exchange->service;
+    *once = (struct once){ .replay = { .caller = exchange->caller.account->key.id,
+                                       .tenant = exchange->caller.account->key.tenant,
                                        .key = exchange_header(exchange, "Idempotency-Key") } };
     if (!once->replay.key)
         return ONCE_NEW;
     if (idempotency_check_key(once->replay.key, err) < 0)
         return -1;
     digest_request(exchange, json, once->replay.digest);
-    int result = idempotency_find(door->idempotency, &once->replay, &once->known, err);
+    int result = idempotency_find(service->idempotency, &once->replay, &once->known, err);
     if (result < 0 && err->code == ERR_UNAVAILABLE) {
         exchange->is_retryable = true;
         exchange_add_header(exchange, "Retry-After", "1");
@@ -47,19 +47,19 @@ int once_find(struct exchange *exchange, struct json_object *json, struct once *
 
 int once_keep(struct exchange *exchange, struct once *once, const char *id, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     if (!once->replay.key)
         return 0;
-    once->known = (struct replayed){ .log_size = ledger_size(receipts_ledger(door->receipts)) };
+    once->known = (struct replayed){ .log_size = ledger_size(receipts_ledger(service->receipts)) };
     memcpy(once->known.id, id, strnlen(id, sizeof once->known.id - 1));
-    return idempotency_keep(door->idempotency, &once->replay, &once->known, err);
+    return idempotency_keep(service->idempotency, &once->replay, &once->known, err);
 }
 
 void once_drop(struct exchange *exchange, const struct once *once)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     if (once->replay.key)
-        idempotency_drop_last(door->idempotency);
+        idempotency_drop_last(service->idempotency);
 }
 
 void once_say_replayed(struct exchange *exchange)
@@ -77,10 +77,10 @@ int once_fail_forgotten(const struct once *once, error *err)
 
 /* After a power cut nobody knows what of the last moments reached the disk: what is not found then
  * may have run. */
-static bool never_began(const struct door *door, const struct replayed *known)
+static bool never_began(const struct service *service, const struct replayed *known)
 {
     return known->is_of_earlier && known->is_of_boot &&
-           lost_runs_never_began(door->lost_runs, known->id, known->log_size);
+           lost_runs_never_began(service->lost_runs, known->id, known->log_size);
 }
 
 /* Gives  the run that this very request has begun before, or NULL: it is new, or that is answered.
@@ -88,12 +88,12 @@ static bool never_began(const struct door *door, const struct replayed *known)
 static int find_run(struct exchange *exchange, const struct once *once, struct run **ret_run,
                     error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     error unknown;
-    struct run *run = runs_find(door->runs, exchange->account, once->known.id);
+    struct run *run = runs_find(service->runs, exchange->caller.account, once->known.id);
     if (run && run->verdict.status == RUN_PENDING_APPROVAL)
         return 0; /* that one has not begun: it is asked again */
-    if (!run && never_began(door, &once->known))
+    if (!run && never_began(service, &once->known))
         return 0;
     once_say_replayed(exchange);
     *ret_run = run;

@@ -18,16 +18,16 @@ void metrics_request_ended(const struct exchange *exchange)
 
 static void look(const struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
-    const struct runs *runs = door->runs;
+    const struct service *service = exchange->service;
+    const struct runs *runs = service->runs;
     const struct pool *pool = runs->pool;
-    const struct blob_usage *blobs = blobs_usage(door->blobs);
+    const struct blob_usage *blobs = blobs_usage(service->blobs);
     static int64_t began_ms;
     uint64_t sets = 0;
     if (began_ms == 0)
         began_ms = wall_clock_ms() - (now_ms() - http_began_ms(exchange->http));
-    for (size_t i = 0; i < door->templates->count; i++)
-        sets += door->templates->list[i].set_count;
+    for (size_t i = 0; i < service->templates->count; i++)
+        sets += service->templates->list[i].set_count;
     const struct {
         enum metric metric;
         uint64_t value;
@@ -61,7 +61,7 @@ static void get_metrics(struct exchange *exchange)
     look(exchange);
     metrics_write(&text);
     limit_counts_write(&text);
-    traffic_write_metrics(((const struct door *) exchange->door)->traffic, &text);
+    traffic_write_metrics(((const struct service *) exchange->service)->traffic, &text);
     exchange_answer_as(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", &text);
 }
 

@@ -55,17 +55,17 @@ static void write_policy(const struct traffic *traffic, const struct policy *pol
 
 static void get_rules(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_number_field(&json, "since_ms",
                       wall_clock_ms() - (now_ms() - http_began_ms(exchange->http)));
     json_key(&json, "policies");
     json_open(&json, '[');
-    for (size_t i = 0; i < door->policies->count; i++) {
-        const struct policy *policy = policies_at(door->policies, i);
+    for (size_t i = 0; i < service->policies->count; i++) {
+        const struct policy *policy = policies_at(service->policies, i);
         if (policy && policy->network == POLICY_NETWORK_RULES)
-            write_policy(door->traffic, policy, &json);
+            write_policy(service->traffic, policy, &json);
     }
     json_close(&json, ']');
     json_close(&json, '}');
@@ -100,7 +100,7 @@ static void leave(struct exchange *exchange)
 static bool is_wanted(const struct exchange *exchange, const struct traffic_event *event)
 {
     const struct watch *watch = exchange->user;
-    return event && (watch->sees_all || account_sees(exchange->account, event->account)) &&
+    return event && (watch->sees_all || account_sees(exchange->caller.account, event->account)) &&
            (!watch->source[0] || strcmp(watch->source, event->source) == 0);
 }
 
@@ -152,8 +152,8 @@ static ssize_t read_connections(struct exchange *exchange, char *bytes, size_t s
     }
     if (copied > 0)
         return (ssize_t) copied;
-    const struct door *door = exchange->door;
-    bool goes_on = watch->follows && !watch->pending.text.failed && !door->runs->is_closing;
+    const struct service *service = exchange->service;
+    bool goes_on = watch->follows && !watch->pending.text.failed && !service->runs->is_closing;
     return goes_on ? STREAM_LATER : STREAM_END;
 }
 
@@ -187,20 +187,20 @@ static bool is_set(const struct exchange *exchange, const char *name, bool other
 
 static int begin_watch(struct exchange *exchange, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     const char *source = exchange_query(exchange, "source");
     const char *seen = exchange_header(exchange, "Last-Event-ID");
     uint64_t count;
     bool sees_all = is_set(exchange, "all", false);
     if (exchange_query_count(exchange, "last", TRAFFIC_KEPT, TRAFFIC_KEPT, &count, err) < 0 ||
-        (sees_all && account_check_scope(exchange->account, SCOPE_ADMIN, err) < 0))
+        (sees_all && account_check_scope(exchange->caller.account, SCOPE_ADMIN, err) < 0))
         return -1;
     if (source && strlen(source) >= TRAFFIC_SOURCE_SIZE)
         return fail(err, ERR_BAD_REQUEST, "source is the id of a run or session: run_… or ses_…");
     struct watch *watch = calloc(1, sizeof *watch);
     if (!watch)
         return fail(err, ERR_SYSTEM, "no memory to watch connections");
-    watch->traffic = door->traffic;
+    watch->traffic = service->traffic;
     watch->sees_all = sees_all;
     watch->follows = is_set(exchange, "follow", true);
     if (source)

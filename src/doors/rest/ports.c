@@ -67,14 +67,14 @@ static int use_token(struct exchange *exchange, const char *token, error *err)
 
 static int enter_by_key(const struct exchange *exchange, struct session **ret_session, error *err)
 {
-    const struct door *door = exchange->door;
-    if (!exchange->account)
+    const struct service *service = exchange->service;
+    if (!exchange->caller.account)
         return fail(err, ERR_UNAUTHORIZED, "a key, or %s, is needed for the ports of a session",
                     token_header);
-    return account_check_scope(exchange->account, SCOPE_SESSIONS, err) < 0
+    return account_check_scope(exchange->caller.account, SCOPE_SESSIONS, err) < 0
                ? -1
-               : sessions_enter(door->sessions, exchange->account, exchange->parameters[0],
-                                ret_session, err);
+               : sessions_enter(service->sessions, exchange->caller.account,
+                                exchange->parameters[0], ret_session, err);
 }
 
 /* By the caller's own key, or by the token of the session's ports. */
@@ -99,7 +99,7 @@ static void get_token(struct exchange *exchange)
     if (!session)
         return;
     session_count(session, TRANSFER_URLS_SIGNED, 1);
-    write_token(exchange->account->key.id, session_id(session), &token);
+    write_token(exchange->caller.account->key.id, session_id(session), &token);
     struct bytes json = { 0 };
     bytes_print(&json, "{\"token\":\"%s\",\"header\":\"%s\"}", bytes_text(&token), token_header);
     exchange_answer(exchange, MHD_HTTP_OK, &json);
@@ -425,8 +425,8 @@ static void relay_opened(struct exchange *exchange, int socket, const char *earl
     struct call *call = exchange->user;
     call->socket = socket;
     call->poll = calloc(1, sizeof *call->poll);
-    const struct door *door = exchange->door;
-    if (!call->poll || uv_poll_init(door->processes->loop, call->poll, socket) < 0) {
+    const struct service *service = exchange->service;
+    if (!call->poll || uv_poll_init(service->processes->loop, call->poll, socket) < 0) {
         free(call->poll);
         call->poll = NULL;
         exchange_downgrade(exchange);

@@ -201,12 +201,12 @@ struct beginning {
 static int start_once(struct beginning *beginning, struct session *session,
                       const struct process_request *request, error *err)
 {
-    const struct door *door = beginning->exchange->door;
+    const struct service *service = beginning->exchange->service;
     char id[PROCESS_ID_SIZE];
-    process_next_id(door->processes, id);
+    process_next_id(service->processes, id);
     if (once_keep(beginning->exchange, &beginning->once, id, err) < 0)
         return -1;
-    if (process_start(door->processes, session, request, &beginning->process, err) == 0)
+    if (process_start(service->processes, session, request, &beginning->process, err) == 0)
         return 0;
     once_drop(beginning->exchange, &beginning->once);
     return -1;
@@ -216,10 +216,10 @@ static int start_once(struct beginning *beginning, struct session *session,
 static int start(struct beginning *beginning, struct json_object *json, error *err)
 {
     struct exchange *exchange = beginning->exchange;
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct session *session = NULL;
     struct json_object *terminal = NULL;
-    struct process_request request = { .account = exchange->account };
+    struct process_request request = { .account = exchange->caller.account };
     struct variables variables = { 0 };
     const struct field fields[] = {
         { "command", FIELD_JSON, &request.command, 0 },
@@ -231,8 +231,8 @@ static int start(struct beginning *beginning, struct json_object *json, error *e
         { "terminal", FIELD_JSON, &terminal, 0 },
         { "timeout_ms", FIELD_COUNT, &request.timeout_ms, TIMEOUT_MAX_MS },
     };
-    int done =
-        sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &session, err);
+    int done = sessions_enter(service->sessions, exchange->caller.account, exchange->parameters[0],
+                              &session, err);
     if (done == 0)
         done = fields_read(json, fields, COUNT_OF(fields), err);
     if (done == 0)
@@ -240,7 +240,7 @@ static int start(struct beginning *beginning, struct json_object *json, error *e
     if (done == 0)
         done = session_check_running(session, err);
     if (done == 0)
-        done = session_check_approval(session, exchange->account, door->approvals, err);
+        done = session_check_approval(session, exchange->caller.account, service->approvals, err);
     if (done == 0)
         done = run_plan_environment(&session->plan, session->request.place, NULL, &variables, err);
     request.variables = &variables.text;
@@ -257,13 +257,13 @@ static int start(struct beginning *beginning, struct json_object *json, error *e
 static int find_begun(struct beginning *beginning, const struct session *session,
                       struct json_object *json, error *err)
 {
-    const struct door *door = beginning->exchange->door;
+    const struct service *service = beginning->exchange->service;
     struct once *once = &beginning->once;
     int found = once_find(beginning->exchange, json, once, err);
     if (found != ONCE_KNOWN)
         return found;
     if (!once->known.is_of_earlier) /* else another may be called so */
-        beginning->process = process_find(door->processes, session, once->known.id);
+        beginning->process = process_find(service->processes, session, once->known.id);
     if (!beginning->process)
         return once_fail_forgotten(once, err);
     once_say_replayed(beginning->exchange);
@@ -314,10 +314,10 @@ static void post_process(struct exchange *exchange)
 
 static struct process *exchange_process(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     const struct session *session = exchange_tombstone(exchange);
     struct process *process =
-        session ? process_find(door->processes, session, exchange->parameters[1]) : NULL;
+        session ? process_find(service->processes, session, exchange->parameters[1]) : NULL;
     if (session && !process) {
         error err;
         (void) fail(&err, ERR_NOT_FOUND, "no process of this session is called '%.60s'",
@@ -336,7 +336,7 @@ static void get_process(struct exchange *exchange)
 
 static void get_processes(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     const struct session *session = exchange_tombstone(exchange);
     const char *all = exchange_query(exchange, "all");
     if (!session)
@@ -345,7 +345,7 @@ static void get_processes(struct exchange *exchange)
     json_open(&json, '{');
     json_key(&json, "processes");
     json_open(&json, '[');
-    for (const struct process *each = door->processes->first; each; each = each->next)
+    for (const struct process *each = service->processes->first; each; each = each->next)
         if (strcmp(each->session_id, session_id(session)) == 0 &&
             (each->state == PROCESS_RUNNING || (all && strcmp(all, "1") == 0)))
             process_write(each, &json);

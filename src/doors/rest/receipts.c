@@ -54,16 +54,16 @@ static int write_bundle(struct receipts *receipts, const char *id, const struct 
 
 static void get_receipt(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
-    const struct api_key *key = &exchange->account->key;
+    const struct service *service = exchange->service;
+    const struct api_key *key = &exchange->caller.account->key;
     const char *tenant = key->id[0] ? key->tenant : NULL; /* the daemon's owner sees all */
     const char *id = exchange->parameters[0], *proof = exchange_query(exchange, "proof");
     struct bytes envelope = { 0 };
     struct bytes bundle = { 0 };
     error err;
     bool wants_proof = proof && strcmp(proof, "1") == 0;
-    if (receipt_read(door->receipts, id, tenant, &envelope, &err) < 0 ||
-        (wants_proof && write_bundle(door->receipts, id, &envelope, &bundle, &err) < 0)) {
+    if (receipt_read(service->receipts, id, tenant, &envelope, &err) < 0 ||
+        (wants_proof && write_bundle(service->receipts, id, &envelope, &bundle, &err) < 0)) {
         bytes_done(&envelope);
         exchange_fail(exchange, &err);
         return;
@@ -78,11 +78,11 @@ static void get_receipt(struct exchange *exchange)
 
 static void get_opening(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct bytes json = { 0 };
     error err;
-    if (opening_write(door->receipts, exchange->account, exchange->parameters[0], &json, &err) <
-        0) {
+    if (opening_write(service->receipts, exchange->caller.account, exchange->parameters[0], &json,
+                      &err) < 0) {
         bytes_done(&json);
         exchange_fail(exchange, &err);
         return;
@@ -92,11 +92,11 @@ static void get_opening(struct exchange *exchange)
 
 static void get_checkpoint(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct merkle_head head;
     char text[CHECKPOINT_SIZE];
     error err;
-    if (ledger_checkpoint(receipts_ledger(door->receipts), text, &head, &err) < 0) {
+    if (ledger_checkpoint(receipts_ledger(service->receipts), text, &head, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
@@ -107,8 +107,8 @@ static void get_checkpoint(struct exchange *exchange)
 
 static void get_key(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
-    const struct public_key *key = ledger_key(receipts_ledger(door->receipts));
+    const struct service *service = exchange->service;
+    const struct public_key *key = ledger_key(receipts_ledger(service->receipts));
     char line[KEY_TEXT_SIZE], pem[KEY_TEXT_SIZE];
     struct bytes json = { 0 };
     public_key_print(key, line);
@@ -130,10 +130,10 @@ struct range {
 static int read_range(struct exchange *exchange, const char *from, const char *to,
                       struct range *ret_range, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct merkle_head head;
     char text[CHECKPOINT_SIZE];
-    if (ledger_checkpoint(receipts_ledger(door->receipts), text, &head, err) < 0)
+    if (ledger_checkpoint(receipts_ledger(service->receipts), text, &head, err) < 0)
         return -1;
     return exchange_query_count(exchange, from, head.size, 0, &ret_range->from, err) < 0
                ? -1
@@ -142,8 +142,8 @@ static int read_range(struct exchange *exchange, const char *from, const char *t
 
 static void get_inclusion(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
-    const struct merkle_tree *tree = ledger_tree(receipts_ledger(door->receipts));
+    const struct service *service = exchange->service;
+    const struct merkle_tree *tree = ledger_tree(receipts_ledger(service->receipts));
     struct merkle_proof proof;
     struct merkle_hash leaf, root;
     struct range range = { 0 }; /* from the leaf to the size of the tree */
@@ -170,8 +170,8 @@ static void get_inclusion(struct exchange *exchange)
 
 static void get_consistency(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
-    const struct merkle_tree *tree = ledger_tree(receipts_ledger(door->receipts));
+    const struct service *service = exchange->service;
+    const struct merkle_tree *tree = ledger_tree(receipts_ledger(service->receipts));
     struct merkle_proof proof;
     struct merkle_hash old, new;
     struct range range = { 0 };

@@ -6,6 +6,7 @@
 #include "engine/catalog/templates.h"
 #include "engine/network/traffic_stats.h"
 #include "engine/run/queue.h"
+#include "engine/service/service.h"
 #include "engine/session/session_registry.h"
 #include "engine/store/blobs.h"
 #include "engine/store/idempotency.h"
@@ -13,23 +14,6 @@
 #include "json/field_table.h"
 
 #include <stddef.h>
-
-/* What every door is given. */
-struct door {
-    struct accounts *accounts;
-    bool tcp_needs_no_key; /* the operator said so */
-    struct runs *runs;
-    struct sessions *sessions;
-    struct policies *policies;
-    struct templates *templates;
-    struct blob_store *blobs;
-    struct idempotency *idempotency;
-    struct lost_runs *lost_runs; /* NULL: nothing is known of daemons before */
-    struct receipts *receipts;
-    struct approvals *approvals;
-    struct processes *processes;
-    struct traffic *traffic;
-};
 
 /* Every table of routes, NULL at the end; each stands at the end of the file that its name says. */
 extern const struct route_table *const route_tables[];

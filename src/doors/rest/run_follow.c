@@ -201,10 +201,10 @@ static bool wants_events(const struct exchange *exchange)
 
 int exchange_tell_lost(struct exchange *exchange, const char *id, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     const char *mime = exchange->route->mime;
     struct bytes result = { 0 };
-    int known = lost_runs_result(door->lost_runs, exchange->account, id, &result, err);
+    int known = lost_runs_result(service->lost_runs, exchange->caller.account, id, &result, err);
     if (known == 0 && mime && strcmp(mime, "text/event-stream") != 0)
         known = fail(err, ERR_NOT_FOUND, "%.60s was lost, and what it made with it", id);
     if (known < 0) {

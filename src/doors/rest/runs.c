@@ -22,14 +22,14 @@ enum { WAIT_MAX_S = 300, PAGE = 100, PAGE_MAX = 1000 };
 static int submit_new(struct exchange *exchange, struct json_object *json, const char *id,
                       struct run **ret_run, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct run_request *request;
     if (request_read(json, &request, err) < 0)
         return -1;
     request->run = id;
-    request->account = exchange->account;
+    request->account = exchange->caller.account;
     request->request_id = exchange->id;
-    return runs_submit(door->runs, request, ret_run, err);
+    return runs_submit(service->runs, request, ret_run, err);
 }
 
 static int submit(struct exchange *exchange, error *err)
@@ -57,8 +57,8 @@ static void post_run(struct exchange *exchange)
 
 struct run *exchange_run(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
-    struct run *run = runs_find(door->runs, exchange->account, exchange->parameters[0]);
+    const struct service *service = exchange->service;
+    struct run *run = runs_find(service->runs, exchange->caller.account, exchange->parameters[0]);
     error err;
     if (!run && exchange_tell_lost(exchange, exchange->parameters[0], &err) < 0)
         exchange_fail(exchange, &err);
@@ -160,7 +160,7 @@ static void write_row(const struct run *run, struct bytes *json)
  * neither shift a page nor spoil it. */
 static void get_runs(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     const char *status = exchange_query(exchange, "status");
     uint64_t max;
     uint64_t cursor;
@@ -177,8 +177,8 @@ static void get_runs(struct exchange *exchange)
     json_open(&json, '{');
     json_key(&json, "runs");
     json_open(&json, '[');
-    for (const struct run *run = door->runs->newest; run && !is_more; run = run->older) {
-        if (run->number >= cursor || !account_sees(exchange->account, run->account) ||
+    for (const struct run *run = service->runs->newest; run && !is_more; run = run->older) {
+        if (run->number >= cursor || !account_sees(exchange->caller.account, run->account) ||
             (status && strcmp(status_of(run), status) != 0))
             continue;
         is_more = max == 0;

@@ -48,19 +48,19 @@ static void leave(struct exchange *exchange)
 static int create(struct exchange *exchange, struct json_object *json, struct once *once,
                   struct session **ret_session, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     char id[SESSION_ID_SIZE];
     struct session_request request;
     session_choose_id(id);
     if (session_request_read(json, true, &request, err) < 0)
         return -1;
-    request.place->account = exchange->account;
+    request.place->account = exchange->caller.account;
     request.id = id;
     if (once_keep(exchange, once, id, err) < 0) {
         session_request_done(&request);
         return -1;
     }
-    if (session_create(door->sessions, &request, NULL, ret_session, err) == 0)
+    if (session_create(service->sessions, &request, NULL, ret_session, err) == 0)
         return 0;
     once_drop(exchange, once);
     return -1;
@@ -103,12 +103,13 @@ static void await_session(struct exchange *exchange, struct session *session)
 static int find_begun(struct exchange *exchange, struct json_object *json, struct once *once,
                       struct session **ret_session, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     int found = once_find(exchange, json, once, err);
     *ret_session = NULL;
     if (found != ONCE_KNOWN)
         return found;
-    struct session *session = sessions_find(door->sessions, exchange->account, once->known.id);
+    struct session *session =
+        sessions_find(service->sessions, exchange->caller.account, once->known.id);
     if (!session)
         return once_fail_forgotten(once, err);
     if (session->state == SESSION_ENDED && session->end == END_FAILED)
@@ -191,19 +192,19 @@ static int choose(struct json_object *overrides, struct session_source *source, 
 static int branch(struct exchange *exchange, struct json_object *overrides, struct once *once,
                   struct session **ret_session, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     char id[SESSION_ID_SIZE];
     struct session *parent = NULL;
-    if (sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &parent, err) <
-        0)
+    if (sessions_enter(service->sessions, exchange->caller.account, exchange->parameters[0],
+                       &parent, err) < 0)
         return -1;
     struct session_source source = { .session = parent,
-                                     .processes = processes_running(door->processes, parent),
+                                     .processes = processes_running(service->processes, parent),
                                      .id = id };
     session_choose_id(id);
     if (choose(overrides, &source, err) < 0 || once_keep(exchange, once, id, err) < 0)
         return -1;
-    if (session_branch(&source, exchange->account, overrides, ret_session, err) == 0)
+    if (session_branch(&source, exchange->caller.account, overrides, ret_session, err) == 0)
         return 0;
     once_drop(exchange, once);
     return -1;

@@ -34,13 +34,13 @@ static void forget(struct exchange *exchange)
  * as done, and many do not stay for the answer. Only of who may end it. */
 static void note_end(const struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct session *session;
     error err;
     if (strcmp(exchange->method, "DELETE") == 0 &&
         strcmp(exchange->route->path, "/v1/sessions/{id}") == 0 &&
-        sessions_enter(door->sessions, exchange->account, exchange->parameters[0], &session,
-                       &err) == 0)
+        sessions_enter(service->sessions, exchange->caller.account, exchange->parameters[0],
+                       &session, &err) == 0)
         session->delete_pending = true;
 }
 
@@ -63,13 +63,13 @@ static bool is_of_session(const struct route *route)
 
 bool session_is_early(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
-    if (!exchange->account || !is_of_session(exchange->route))
+    const struct service *service = exchange->service;
+    if (!exchange->caller.account || !is_of_session(exchange->route))
         return false; /* who has no key comes by a token, which its route looks at */
     if (exchange->user)
         forget(exchange);
     struct session *session =
-        sessions_find(door->sessions, exchange->account, exchange->parameters[0]);
+        sessions_find(service->sessions, exchange->caller.account, exchange->parameters[0]);
     if (!session || !has_to_wait(session, exchange->route->awaits))
         return false;
     struct early *early = calloc(1, sizeof *early);

@@ -37,10 +37,11 @@ int exchange_fields(struct exchange *exchange, const struct field *fields, size_
 
 static struct session *find(struct exchange *exchange, __typeof__(sessions_enter) *enter)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     struct session *session = NULL;
     error err;
-    if (enter(door->sessions, exchange->account, exchange->parameters[0], &session, &err) == 0)
+    if (enter(service->sessions, exchange->caller.account, exchange->parameters[0], &session,
+              &err) == 0)
         return session;
     exchange_fail(exchange, &err);
     return NULL;
@@ -166,17 +167,17 @@ static bool is_wanted(const struct session *session, const char *state, const ch
 static int read_page(struct exchange *exchange, unsigned long *ret_max,
                      struct session **ret_session, error *err)
 {
-    const struct door *door = exchange->door;
+    const struct service *service = exchange->service;
     const char *limit = exchange_query(exchange, "limit");
     const char *after = exchange_query(exchange, "after");
     char *end = NULL;
     *ret_max = limit ? strtoul(limit, &end, 10) : PAGE;
     if (limit && (*limit < '0' || *limit > '9' || *end || *ret_max == 0 || *ret_max > PAGE_MAX))
         return fail(err, ERR_BAD_REQUEST, "limit must be a number from 1 to %d", PAGE_MAX);
-    *ret_session = door->sessions->newest;
+    *ret_session = service->sessions->newest;
     if (!after)
         return 0;
-    const struct session *last = sessions_find(door->sessions, exchange->account, after);
+    const struct session *last = sessions_find(service->sessions, exchange->caller.account, after);
     if (!last)
         return fail(err, ERR_NOT_FOUND, "after names the unknown session '%.60s'; begin anew",
                     after);
@@ -202,7 +203,8 @@ static void get_sessions(struct exchange *exchange)
     json_key(&json, "sessions");
     json_open(&json, '[');
     for (; session && !next; session = session->older) {
-        if (!session_is_seen(session, exchange->account) || !is_wanted(session, state, metadata))
+        if (!session_is_seen(session, exchange->caller.account) ||
+            !is_wanted(session, state, metadata))
             continue;
         if (max == 0) {
             next = last;

@@ -78,7 +78,7 @@ void file_sign(struct exchange *exchange)
     }
     auto_bytes url = { 0 };
     session_count(session, TRANSFER_URLS_SIGNED, 1);
-    const struct pass pass = { .key = exchange->account->key.id,
+    const struct pass pass = { .key = exchange->caller.account->key.id,
                                .session = session_id(session),
                                .transfer = wish.method.size > 0 ? bytes_text(&wish.method) : "GET",
                                .mode = bytes_text(&wish.mode),

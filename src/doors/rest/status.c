@@ -76,8 +76,8 @@ static void write_account(const struct accounts *accounts, const struct account 
 
 static void get_status(struct exchange *exchange)
 {
-    const struct door *door = exchange->door;
-    const struct runs *runs = door->runs;
+    const struct service *service = exchange->service;
+    const struct runs *runs = service->runs;
     const struct pool *pool = runs->pool;
     uint32_t ahead = pool->idle + pool->building;
     struct bytes json = { 0 };
@@ -90,14 +90,14 @@ static void get_status(struct exchange *exchange)
     json_count_field(&json, "active", runs->active);
     json_count_field(&json, "queued", runs->queued);
     json_count_field(&json, "queue", runs->queued_max);
-    json_count_field(&json, "sessions", door->sessions->alive);
+    json_count_field(&json, "sessions", service->sessions->alive);
     json_flag_field(&json, "closing", runs->is_closing);
-    write_pools(pool, door->templates, &json);
+    write_pools(pool, service->templates, &json);
     json_key(&json, "keys");
     json_open(&json, '[');
-    write_account(door->accounts, &door->accounts->local, &json);
-    for (const struct account *account = door->accounts->all; account; account = account->next)
-        write_account(door->accounts, account, &json);
+    write_account(service->accounts, &service->accounts->local, &json);
+    for (const struct account *account = service->accounts->all; account; account = account->next)
+        write_account(service->accounts, account, &json);
     json_close(&json, ']');
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);

@@ -1,46 +1,49 @@
 /* takeover.c - see takeover.h. The kernel gives a lock up with the last breath of its owner, and
  * tells nobody: it is asked for now and then. */
-#include "engine/store/takeover.h"
+#include "engine/service/takeover.h"
 
-#include "doors/rest/rest.h"
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
+#include "engine/service/service.h"
+#include "engine/session/session_registry.h"
+#include "engine/store/idempotency.h"
+#include "engine/store/lost_runs.h"
 
 enum { LOOK_MS = 200, AFTER_FAILURE_MS = 5000 };
 
 /* What the other daemon has left open is told in the log before any of its keys is answered for. */
-static int read_past(struct door *door, error *err)
+static int read_past(struct service *service, error *err)
 {
     struct lost_runs *lost_runs;
-    if (receipts_recover(door->receipts, err) < 0 ||
-        lost_runs_open(door->receipts, &lost_runs, err) < 0)
+    if (receipts_recover(service->receipts, err) < 0 ||
+        lost_runs_open(service->receipts, &lost_runs, err) < 0)
         return -1;
-    lost_runs_free(door->lost_runs);
-    door->lost_runs = lost_runs;
+    lost_runs_free(service->lost_runs);
+    service->lost_runs = lost_runs;
     return 0;
 }
 
-static int take_keys(struct door *door, error *err)
+static int take_keys(struct service *service, error *err)
 {
-    int taken = idempotency_take_over(door->idempotency, err);
-    if (taken == 0 && (taken = read_past(door, err)) < 0)
-        idempotency_give_back(door->idempotency);
+    int taken = idempotency_take_over(service->idempotency, err);
+    if (taken == 0 && (taken = read_past(service, err)) < 0)
+        idempotency_give_back(service->idempotency);
     return taken;
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct takeover *takeover = timer->data;
-    struct door *door = takeover->door;
+    struct service *service = takeover->service;
     error err;
-    bool had_keys = !idempotency_are_elsewhere(door->idempotency);
-    int keys = had_keys ? 0 : take_keys(door, &err);
+    bool had_keys = !idempotency_are_elsewhere(service->idempotency);
+    int keys = had_keys ? 0 : take_keys(service, &err);
     if (keys < 0)
         log_event(LOG_WARNING, "state.takeover_failed", TEXT("cause", err.text));
     else if (keys == 0 && !had_keys)
         log_event(LOG_NOTICE, "state.taken_over",
                   TEXT("cause", "the other daemon of this state folder has ended"));
-    int sessions = sessions_take_over(door->sessions, &err);
+    int sessions = sessions_take_over(service->sessions, &err);
     if (sessions < 0)
         log_event(LOG_WARNING, "sessions.takeover_failed", TEXT("cause", err.text));
     if (keys < 0 || sessions < 0)
@@ -49,9 +52,9 @@ static void on_timer(uv_timer_t *timer)
         (void) uv_timer_stop(timer);
 }
 
-void takeover_open(struct takeover *takeover, uv_loop_t *loop, struct door *door)
+void takeover_open(struct takeover *takeover, uv_loop_t *loop, struct service *service)
 {
-    takeover->door = door;
+    takeover->service = service;
     takeover->timer.data = takeover;
     (void) uv_timer_init(loop, &takeover->timer);
     uv_unref((uv_handle_t *) &takeover->timer);
@@ -60,6 +63,6 @@ void takeover_open(struct takeover *takeover, uv_loop_t *loop, struct door *door
 
 void takeover_close(struct takeover *takeover)
 {
-    if (takeover->door)
+    if (takeover->service)
         uv_close((uv_handle_t *) &takeover->timer, NULL);
 }

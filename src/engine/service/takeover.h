@@ -5,12 +5,12 @@
 
 #include <uv.h>
 
-struct door;
+struct service;
 
 struct takeover {
-    struct door *door; /* borrowed */
-    uv_timer_t timer;  /* runs while something is elsewhere */
+    struct service *service; /* borrowed */
+    uv_timer_t timer;        /* runs while something is elsewhere */
 };
 
-void takeover_open(struct takeover *takeover, uv_loop_t *loop, struct door *door);
+void takeover_open(struct takeover *takeover, uv_loop_t *loop, struct service *service);
 void takeover_close(struct takeover *takeover);

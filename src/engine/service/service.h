@@ -1,0 +1,31 @@
+/* service.h - everything that a door may ask of glovebox: a door translates its protocol into the
+ * calls of engine/service and their answers back, and decides nothing. Nothing here knows HTTP or
+ * JSON on a wire. */
+#pragma once
+
+#include <stdbool.h>
+
+struct account;
+
+/* Who asks, whatever the protocol. */
+struct caller {
+    struct account *account; /* NULL: nobody has been identified, and nothing needs it */
+    const char *request_id;  /* of logs, results and receipts; borrowed for the call */
+};
+
+/* The parts of gloveboxd. daemon/main.c fills it in before the first door opens. */
+struct service {
+    struct accounts *accounts;
+    bool tcp_needs_no_key; /* the operator said so */
+    struct runs *runs;
+    struct sessions *sessions;
+    struct policies *policies;
+    struct templates *templates;
+    struct blob_store *blobs;
+    struct idempotency *idempotency;
+    struct lost_runs *lost_runs; /* NULL: nothing is known of daemons before */
+    struct receipts *receipts;
+    struct approvals *approvals;
+    struct processes *processes;
+    struct traffic *traffic;
+};
