@@ -86,7 +86,7 @@ def test_a_reload_changes_what_can_change_and_names_the_rest(glovebox, request_p
         key = service.key()
         assert service.run("print(1)", key=key, policy="mine").headers["RateLimit-Limit"] == "100"
 
-        file.write_text("key_runs_per_minute: 7\nqueue: 99\nparked_most: 3\n")
+        file.write_text("key_runs_per_minute: 7\nqueue: 99\npool_max: 3\n")
         (policies / "mine.yaml").write_text("name: mine\nextends: minimal\ndescription: two\nlimits: {wall: 3s}\n")
         (policies / "new.yaml").write_text("name: new\nextends: minimal\ndescription: new\n")
         said = service.reload()
