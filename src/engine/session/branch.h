@@ -3,7 +3,7 @@
  *
  *     its sandbox is there --> its moment is fixed --> it is filled --> it runs
  *
- *   See  docs/sessions.md, docs/decisions/0070-a-branch-is-an-image.md */
+ *   See  docs/sessions.md, docs/decisions/0070-branches-from-memory-images.md */
 #pragma once
 
 #include "engine/run/run_plan.h"

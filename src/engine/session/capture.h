@@ -5,7 +5,7 @@
  *  waiting --> under way --> over       While it is under way the context is busy: cells wait until
  *                                       its child has been forked and the files are read.
  *
- * See  docs/decisions/0070-a-branch-is-an-image.md */
+ * See  docs/decisions/0070-branches-from-memory-images.md */
 #pragma once
 
 #include "base/error.h"
