@@ -139,7 +139,7 @@ static void write_sessions(FILE *out, const struct policy_sessions *sessions)
                    { SESSIONS_CHECKPOINTS, "checkpoints" },
                    { SESSIONS_CHECKPOINTS_SIZE, "checkpoints_bytes" },
                    { SESSIONS_MEMORY, "memory_bytes" },
-                   { SESSIONS_MAX, "most" } };
+                   { SESSIONS_MAX, "max" } };
     const char *before = ",\"sessions\":{";
     for_each(row, sorted) {
         if (!(sessions->given & (UINT64_C(1) << row->bound)))

@@ -209,7 +209,7 @@ static const struct session_bound {
     enum limit_id written_as;
     uint64_t min, max;
 } session_bounds[SESSIONS_BOUNDS] = {
-    [SESSIONS_MAX] = { "most", LIMIT_processes, 1, 4096 },
+    [SESSIONS_MAX] = { "max", LIMIT_processes, 1, 4096 },
     [SESSIONS_IDLE] = { "idle", LIMIT_wall, 1000, UINT64_C(366) * 24 * 3600 * 1000 },
     [SESSIONS_AGE] = { "age", LIMIT_wall, 1000, UINT64_C(366) * 24 * 3600 * 1000 },
     [SESSIONS_MEMORY] = { "memory", LIMIT_memory, UINT64_C(16) << 20, UINT64_C(1) << 40 },
@@ -242,7 +242,7 @@ static int read_session_bound(const struct yaml *yaml, const struct yaml_node *k
             sessions->values[i] < bound->min || sessions->values[i] > bound->max)
             return yaml_fail(
                 yaml, value, err,
-                "sessions.%s cannot be '%.20s'; write a number for most and checkpoints, 10m "
+                "sessions.%s cannot be '%.20s'; write a number for max and checkpoints, 10m "
                 "for idle and age, 1GiB for memory and checkpoints_size, within bounds",
                 bound->name, text);
         sessions->given |= UINT64_C(1) << i;
@@ -250,14 +250,14 @@ static int read_session_bound(const struct yaml *yaml, const struct yaml_node *k
     }
     return yaml_fail(
         yaml, key, err,
-        "sessions has most, idle, age, memory, checkpoints, checkpoints_size; remove the others");
+        "sessions has max, idle, age, memory, checkpoints, checkpoints_size; remove the others");
 }
 
 static int read_sessions(const struct yaml *yaml, const struct yaml_node *value,
                          struct policy_file *file, error *err)
 {
     if (value->kind != YAML_MAPPING)
-        return yaml_fail(yaml, value, err, "sessions is a mapping; write {most: 16, idle: 10m}");
+        return yaml_fail(yaml, value, err, "sessions is a mapping; write {max: 16, idle: 10m}");
     file->sessions_place = (struct place){ value->line, value->column };
     for (const struct yaml_node *key = yaml_first(yaml, value); key;) {
         const struct yaml_node *bound = yaml_next(yaml, key);

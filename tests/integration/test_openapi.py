@@ -58,7 +58,7 @@ def asked_(tmp_path_factory):
     policies.mkdir()
     policies.chmod(0o755)
     (policies / "asked.yaml").write_text("name: asked\nextends: minimal\napproval: {when: [always]}\n"
-                                         "sessions: {most: 50}\nprecheck: {}\n")
+                                         "sessions: {max: 50}\nprecheck: {}\n")
     with Serving(glovebox, slots=16, env={"GLOVEBOX_POLICIES": f"{policies}:{TOP / 'policies'}"}) as serving:
         yield Asked(serving)
 

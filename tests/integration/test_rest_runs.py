@@ -383,7 +383,7 @@ class TestDocuments:
         assert len(names) == len(set(names)) and "postRuns" in names
         limits = {row["name"]: row for row in serving.call("GET", "/v1/limits").json["limits"]}
         described = document["components"]["schemas"]["Limits"]["properties"]
-        assert {name: (row["least"], row["most"]) for name, row in limits.items()} == \
+        assert {name: (row["min"], row["max"]) for name, row in limits.items()} == \
             {name: (row["minimum"], row["maximum"]) for name, row in described.items()}
         result = serving.run("print(1)").json
         assert set(document["components"]["schemas"]["RunResult"]["required"]) == set(result)

@@ -207,7 +207,7 @@ class TestPolicy:
         (tmp_path / "p").mkdir()
         (tmp_path / "p" / "few.yaml").write_text(
             "name: few\ntemplate: minimal\nlanguages: [python]\nlimits: {memory: 128MiB}\nmaximum: {memory: 1GiB}\n"
-            "sessions: {most: 1, idle: 5s, age: 60s, memory: 96MiB}\n")
+            "sessions: {max: 1, idle: 5s, age: 60s, memory: 96MiB}\n")
         daemon = started(policies=str(tmp_path / "p"))
         session = daemon.session(policy="few")
         assert session.answer["idle_seconds"] == 5 and session.answer["limits"]["memory_bytes"] == 96 << 20

@@ -103,8 +103,8 @@ static void get_limits(struct exchange *exchange)
         json_open(&json, '{');
         json_string_field(&json, "name", row->json_name);
         json_count_field(&json, "default", row->start / scale);
-        json_count_field(&json, "least", row->min / scale);
-        json_count_field(&json, "most", row->max / scale);
+        json_count_field(&json, "min", row->min / scale);
+        json_count_field(&json, "max", row->max / scale);
         json_string_field(&json, "text", row->text);
         json_close(&json, '}');
     }

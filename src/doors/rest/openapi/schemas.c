@@ -280,7 +280,7 @@ static const struct property session_values[] = {
     { "age_ms",       "count", "", true },
     { "idle_ms",      "count", "", true },
     { "memory_bytes", "count", "of all that are alive", true },
-    { "most",         "count", "alive at once", true },
+    { "max",          "count", "alive at once", true },
     { 0 },
 };
 static const struct property approval_values[] = {
@@ -320,7 +320,7 @@ static const struct property template_row[] = {
 };
 static const struct property template_list[] = { { "templates", "[]TemplateRow", "" }, { 0 } };
 static const struct property limit_row[] = {
-    { "name", "string", "" }, { "default", "number", "" }, { "least", "number", "" }, { "most", "number", "" }, { "text", "string", "" },
+    { "name", "string", "" }, { "default", "number", "" }, { "min", "number", "" }, { "max", "number", "" }, { "text", "string", "" },
     { 0 },
 };
 static const struct property limit_list[] = { { "limits", "[]LimitRow", "" }, { 0 } };
