@@ -1,11 +1,11 @@
 /* authenticate.c - Authorization: Bearer KEY, or X-API-Key: KEY. */
 #include "doors/http/authenticate.h"
 
-#include "base/clock.h"
-#include "doors/rest/idempotency_key.h"
-#include "doors/rest/rest.h"
-#include "engine/schedule/accounts.h"
+#include "base/bytes.h"
+#include "base/table.h"
+#include "engine/service/service_callers.h"
 
+#include <inttypes.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,18 +13,6 @@
 #include <sys/socket.h>
 
 enum { TENANT_CONNECTIONS_MAX = 256 };
-
-static const uint32_t scopes_of[] = {
-    [RIGHT_OF_TABLE] = SCOPE_ADMIN,
-    [RIGHT_ADMIN] = SCOPE_ADMIN,
-    [RIGHT_RUN] = SCOPE_RUN,
-    [RIGHT_SESSIONS] = SCOPE_SESSIONS,
-    [RIGHT_RESULTS] = SCOPE_RUN | SCOPE_SESSIONS,
-    [RIGHT_APPROVE] = SCOPE_APPROVE,
-    [RIGHT_ASKER] = SCOPE_RUN | SCOPE_SESSIONS | SCOPE_APPROVE,
-    [RIGHT_AUDIT] = SCOPE_AUDIT,
-    [RIGHT_ANY] = SCOPE_EVERY,
-};
 
 bool peer_is_owner(int socket, unsigned owner)
 {
@@ -56,96 +44,93 @@ static int find_key(const struct exchange *exchange, const char **ret_key, error
 
 int identity_check_share(const struct exchange *exchange, error *err)
 {
-    const struct account *account = exchange->caller.account;
-    if (account->key.id[0] == '\0' ||
+    if (service_is_owner(&exchange->caller) ||
         http_connection_count(exchange->http) <= TENANT_CONNECTIONS_MAX ||
-        http_count_alike(exchange, account_sees) <= TENANT_CONNECTIONS_MAX)
+        http_count_of_tenant(exchange) <= TENANT_CONNECTIONS_MAX)
         return 0;
     return fail(err, ERR_BUSY,
                 "%d requests of tenant '%.40s' are under way; try again when some have ended",
-                TENANT_CONNECTIONS_MAX, account->key.tenant);
+                TENANT_CONNECTIONS_MAX, service_tenant(&exchange->caller));
+}
+
+/* A key at a place that would do the same thing twice all the same is refused. */
+static int check_idempotency_key(const struct exchange *exchange, error *err)
+{
+    const struct route *route = exchange->route;
+    if (route->is_once || route->is_repeatable || strcmp(route->method, "POST") != 0 ||
+        !exchange_header(exchange, "Idempotency-Key"))
+        return 0;
+    return fail(err, ERR_BAD_REQUEST,
+                "an Idempotency-Key is not honoured here: sent again, this request would be done "
+                "again; leave the header out");
 }
 
 int identify(struct exchange *exchange, error *err)
 {
-    struct service *service = exchange->service;
-    const char *key;
-    bool needs_no_key = exchange->is_owner || (exchange->is_remote && service->tcp_needs_no_key);
-    if (find_key(exchange, &key, err) < 0 || once_check_place(exchange, err) < 0)
+    struct credentials credentials = { .is_owner = exchange->is_owner,
+                                       .is_remote = exchange->is_remote };
+    if (find_key(exchange, &credentials.key, err) < 0 || check_idempotency_key(exchange, err) < 0 ||
+        service_identify(exchange->service, &credentials, &exchange->caller, err) < 0 ||
+        (credentials.key && identity_check_share(exchange, err) < 0))
         return -1;
-    if (key) {
-        if (accounts_identify(service->accounts, key, &exchange->caller.account, err) < 0 ||
-            identity_check_share(exchange, err) < 0)
-            return -1;
-    } else if (needs_no_key) {
-        exchange->caller.account = &service->accounts->local;
-    } else if (exchange->right != RIGHT_NONE) {
+    if (!exchange->caller.account && exchange->right != RIGHT_NONE)
         return fail(err, ERR_UNAUTHORIZED,
                     "a key is needed: send Authorization: Bearer glb_…; make one with: glovebox "
                     "key create");
-    }
-    if (exchange->right == RIGHT_NONE)
-        return 0;
-    return account_check_scope(exchange->caller.account, scopes_of[exchange->right], err);
+    return service_check_right(&exchange->caller, exchange->right, err);
 }
 
-/* The number of the quota that is nearer to its end stands in the older headers. */
-static void add_older(struct exchange *exchange, uint64_t limit, uint64_t left, uint32_t reset_s)
+/* The quota that is nearer to its end stands in the older headers. */
+static void add_older(struct exchange *exchange, const struct quota_left *quota)
 {
     char text[32];
-    (void) snprintf(text, sizeof text, "%llu", (unsigned long long) limit);
+    (void) snprintf(text, sizeof text, "%llu", (unsigned long long) quota->limit);
     exchange_add_header(exchange, "RateLimit-Limit", text);
-    (void) snprintf(text, sizeof text, "%llu", (unsigned long long) left);
+    (void) snprintf(text, sizeof text, "%llu", (unsigned long long) quota->left);
     exchange_add_header(exchange, "RateLimit-Remaining", text);
-    (void) snprintf(text, sizeof text, "%u", reset_s);
+    (void) snprintf(text, sizeof text, "%u", quota->reset_s);
     exchange_add_header(exchange, "RateLimit-Reset", text);
 }
 
 static void add_rates(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
-    const struct account *account = exchange->caller.account;
-    struct rate_quota quota = account_quota(service->accounts, account);
-    struct rate_left left;
-    char policy[128] = "", state[128] = "";
-    bool has_runs = quota.runs_per_minute > 0;
-    bool has_cpu = quota.cpu_seconds_per_day > 0;
-    if (!has_runs && !has_cpu)
+    struct quota_left runs, cpu_s;
+    auto_bytes policy = { 0 };
+    auto_bytes state = { 0 };
+    service_quotas(exchange->service, &exchange->caller, &runs, &cpu_s);
+    const struct {
+        const char *name;
+        const struct quota_left *quota;
+        unsigned window_s;
+    } rows[] = { { "runs", &runs, 60 }, { "cpu-seconds", &cpu_s, 24 * 3600 } };
+    for_each(row, rows) {
+        if (row->quota->limit == 0)
+            continue;
+        const char *comma = policy.size > 0 ? ", " : "";
+        bytes_print(&policy, "%s\"%s\";q=%" PRIu64 ";w=%u", comma, row->name, row->quota->limit,
+                    row->window_s);
+        bytes_print(&state, "%s\"%s\";r=%" PRIu64 ";t=%u", comma, row->name, row->quota->left,
+                    row->quota->reset_s);
+    }
+    if (policy.size == 0)
         return;
-    rate_look(&account->rate, &quota, wall_clock_ms() / 1000, &left);
-    if (has_runs) {
-        (void) snprintf(policy, sizeof policy, "\"runs\";q=%u;w=60", quota.runs_per_minute);
-        (void) snprintf(state, sizeof state, "\"runs\";r=%u;t=%u", left.runs, left.runs_reset_s);
-    }
-    if (has_cpu) {
-        size_t used = strlen(policy), stated = strlen(state);
-        (void) snprintf(policy + used, sizeof policy - used, "%s\"cpu-seconds\";q=%u;w=86400",
-                        has_runs ? ", " : "", quota.cpu_seconds_per_day);
-        (void) snprintf(state + stated, sizeof state - stated, "%s\"cpu-seconds\";r=%llu;t=%u",
-                        has_runs ? ", " : "", (unsigned long long) left.cpu_s, left.cpu_reset_s);
-    }
-    exchange_add_header(exchange, "RateLimit-Policy", policy);
-    exchange_add_header(exchange, "RateLimit", state);
-    if (has_runs && (!has_cpu || left.cpu_s > 0))
-        add_older(exchange, quota.runs_per_minute, left.runs, left.runs_reset_s);
-    else
-        add_older(exchange, quota.cpu_seconds_per_day, left.cpu_s, left.cpu_reset_s);
+    exchange_add_header(exchange, "RateLimit-Policy", bytes_text(&policy));
+    exchange_add_header(exchange, "RateLimit", bytes_text(&state));
+    add_older(exchange, runs.limit > 0 && (cpu_s.limit == 0 || cpu_s.left > 0) ? &runs : &cpu_s);
 }
 
 void add_identity_headers(struct exchange *exchange, unsigned status)
 {
-    struct account *account = exchange->caller.account;
+    bool is_known = exchange->caller.account != NULL;
     char text[16];
     if (status == MHD_HTTP_UNAUTHORIZED)
         exchange_add_header(exchange, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
                             "Bearer realm=\"glovebox\"");
     if (status == MHD_HTTP_TOO_MANY_REQUESTS) {
-        unsigned wait_s = account && account->retry_s > 0 ? account->retry_s : 1;
-        (void) snprintf(text, sizeof text, "%u", wait_s);
+        unsigned wait_s = is_known ? service_take_retry_s(&exchange->caller) : 0;
+        (void) snprintf(text, sizeof text, "%u", wait_s > 0 ? wait_s : 1);
         exchange_add_header(exchange, MHD_HTTP_HEADER_RETRY_AFTER, text);
-        if (account)
-            account->retry_s = 0; /* it was for this refusal */
     }
-    if (account && account->key.id[0] != '\0')
+    if (is_known && !service_is_owner(&exchange->caller))
         add_rates(exchange);
 }

@@ -5,8 +5,7 @@
 #include "base/open_files.h"
 #include "doors/http/authenticate.h"
 #include "doors/http/http_internal.h"
-#include "engine/observe/log.h"
-#include "engine/observe/loop_monitor.h"
+#include "engine/service/service_observe.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -33,9 +32,9 @@ static void on_idle(uv_idle_t *idle);
 static void run_mhd(struct http *http)
 {
     http->is_woken = false;
-    struct loop_place place = loop_enter(CAUSE_HTTP, NULL);
+    struct service_work_before before = service_work_enter(WORK_HTTP, NULL);
     (void) MHD_run(http->mhd);
-    loop_leave(place);
+    service_work_leave(before);
     MHD_UNSIGNED_LONG_LONG left_ms;
     bool wants_time = MHD_get_timeout(http->mhd, &left_ms) == MHD_YES;
     if (http->is_woken || (wants_time && left_ms == 0)) {
@@ -185,7 +184,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
         error err;
         make_room(listener->http);
         if (http_serve(listener->http, fd, &err) < 0)
-            log_event(LOG_DEBUG, "connection.refused", TEXT("cause", err.text));
+            service_log_debug("connection.refused", "cause", err.text);
     }
 }
 
@@ -323,7 +322,7 @@ PRINTF(2, 0) static void on_log(void *context, const char *format, va_list value
     char text[256];
     (void) vsnprintf(text, sizeof text, format, values);
     text[strcspn(text, "\n")] = '\0';
-    log_event(LOG_DEBUG, "http.log", TEXT("text", text));
+    service_log_debug("http.log", "text", text);
 }
 
 static unsigned count_connections(void)
@@ -419,15 +418,13 @@ unsigned http_connection_count(const struct http *http)
     return http->connection_count;
 }
 
-unsigned http_count_alike(const struct exchange *exchange,
-                          bool (*is_alike)(const struct account *, const struct account *))
+unsigned http_count_of_tenant(const struct exchange *exchange)
 {
     unsigned count = 0;
     for (const struct connection *connection = exchange->http->connections; connection;
          connection = connection->next) {
         const struct exchange *other = connection->exchange;
-        count += other && other->caller.account &&
-                 is_alike(exchange->caller.account, other->caller.account);
+        count += other && other->caller.account && service_sees(&exchange->caller, &other->caller);
     }
     return count;
 }

@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "doors/http/router.h"
-#include "engine/service/service.h"
+#include "engine/service/service_callers.h"
 #include "json/reader.h"
 
 #include <stdbool.h>
@@ -35,10 +35,8 @@
 
 struct MHD_Connection;
 struct MHD_UpgradeResponseHandle;
-struct account;
 struct exchange;
 struct http;
-struct parameter;
 struct upgrade;
 
 enum { REQUEST_ID_SIZE = 65, LISTENERS_MAX = 8 };
@@ -49,26 +47,22 @@ enum body {
     BODY_STREAM /* given to `take` piece by piece, never kept */
 };
 
-/* What a key must be good for. Whatever it is, a handler shows only what account_sees() lets it. */
-enum right {
-    RIGHT_OF_TABLE, /* of a row: what its table says; of a table: RIGHT_ADMIN, the careful choice */
-    RIGHT_ADMIN,
-    RIGHT_RUN,
-    RIGHT_SESSIONS,
-    RIGHT_RESULTS, /* run or sessions: a cell is a run, too */
-    RIGHT_APPROVE,
-    RIGHT_ASKER, /* run, sessions or approve: who asks and who decides */
-    RIGHT_AUDIT,
-    RIGHT_ANY, /* any good key */
-    RIGHT_NONE /* no key is needed: nothing is told that is worth one */
-};
-
 /* What a request about a session waits for before anything of it is done (session_ready.h). */
 enum awaits {
     AWAITS_STANDING = 0, /* a branch has all that it begins with */
     AWAITS_COPIES,       /* nothing of it is still being read for a branch */
     AWAITS_BOTH,
     AWAITS_NOTHING
+};
+
+/* What a route reads of its query and of its header. Types are written as in openapi/openapi.h. */
+enum place { IN_QUERY, IN_HEADER };
+struct parameter {
+    const char *name; /* NULL ends a list */
+    enum place place;
+    const char *type;
+    const char *text;
+    bool is_required; /* in the query */
 };
 
 /* One row of a route table. What stands below `text` may be left out. */
@@ -187,9 +181,8 @@ void http_stop_listening(struct http *http);
 
 unsigned http_connection_count(const struct http *http);
 
-/* How many exchanges are under way, this one included, whose callers are alike. */
-unsigned http_count_alike(const struct exchange *exchange,
-                          bool (*is_alike)(const struct account *, const struct account *));
+/* How many exchanges of its tenant are under way, this one included. */
+unsigned http_count_of_tenant(const struct exchange *exchange);
 int64_t http_began_ms(const struct http *http); /* now_ms() when it was opened */
 
 /* True if no request is being answered. */

@@ -2,7 +2,6 @@
  * what requests are checked with. */
 #include "base/table.h"
 #include "doors/http/http.h"
-#include "doors/rest/openapi/openapi.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -5,8 +5,7 @@
 #include "base/table.h"
 #include "doors/http/http_internal.h"
 #include "doors/http/request_guard.h"
-#include "engine/observe/log.h"
-#include "engine/observe/loop_monitor.h"
+#include "engine/service/service_observe.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -443,15 +442,15 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *data, si
 
 static void serve(struct exchange *exchange)
 {
-    struct loop_place place =
-        loop_enter(CAUSE_REQUEST, exchange->route ? exchange->route->path : NULL);
+    struct service_work_before before =
+        service_work_enter(WORK_REQUEST, exchange->route ? exchange->route->path : NULL);
     if (exchange->refusal.code != ERR_NONE)
         exchange_fail(exchange, &exchange->refusal);
     else if (exchange->route)
         exchange->route->serve(exchange);
     else
         exchange_answer_nothing(exchange, MHD_HTTP_NO_CONTENT);
-    loop_leave(place);
+    service_work_leave(before);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's own signature */

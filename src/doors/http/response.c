@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "doors/http/http_internal.h"
-#include "engine/observe/log.h"
+#include "engine/service/service_observe.h"
 #include "model/errors.h"
 #include "json/writer.h"
 
@@ -122,8 +122,7 @@ static const struct error_row *write_failure(const struct exchange *exchange, co
     json_close(json, '}');
     bytes_add_text(json, "\n");
     if (row->http_status >= 500)
-        log_event(LOG_WARNING, "request.failed", TEXT("request", exchange->id),
-                  TEXT("cause", cause->text));
+        service_log_warning(&exchange->caller, "request.failed", NULL, NULL, cause->text);
     return row;
 }
 

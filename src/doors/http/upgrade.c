@@ -1,6 +1,5 @@
 /* upgrade.c - a connection that leaves HTTP, for servers and terminals inside a session. */
 #include "doors/http/http_internal.h"
-#include "engine/observe/log.h"
 
 #include <stdlib.h>
 

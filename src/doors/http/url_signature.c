@@ -2,8 +2,6 @@
 #include "doors/http/url_signature.h"
 
 #include "doors/http/authenticate.h"
-#include "doors/rest/rest.h"
-#include "engine/schedule/accounts.h"
 
 #include <inttypes.h>
 #include <sodium.h>
@@ -55,14 +53,8 @@ bool pass_fits(const struct pass *pass, const char *signature)
 
 int pass_use(struct exchange *exchange, const struct pass *pass, error *err)
 {
-    const struct service *service = exchange->service;
-    struct account *account;
-    if (accounts_of_key(service->accounts, pass->key, &account, err) < 0 ||
-        account_check_scope(account, SCOPE_SESSIONS, err) < 0)
+    if (service_identify_signer(exchange->service, pass->key, pass->session, &exchange->caller,
+                                err) < 0)
         return -1;
-    struct session *session = sessions_find(service->sessions, account, pass->session);
-    if (session)
-        session_count(session, TRANSFER_URLS_USED, 1);
-    exchange->caller.account = account;
     return identity_check_share(exchange, err);
 }

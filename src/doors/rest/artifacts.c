@@ -5,8 +5,8 @@
 #include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
 #include "doors/rest/zip.h"
-#include "engine/observe/log.h"
 #include "engine/run/run.h"
+#include "engine/service/service_observe.h"
 #include "json/writer.h"
 
 #include <inttypes.h>
@@ -208,9 +208,8 @@ static ssize_t read_archive(struct exchange *exchange, char *bytes, size_t size)
         if (packing->has_ended)
             return STREAM_END;
         if (next_record(exchange, packing, &err) < 0) {
-            log_event(LOG_WARNING, "archive.aborted", TEXT("request", exchange->id),
-                      TEXT("file", text_of(packing, packing->next, "path")),
-                      TEXT("cause", err.text));
+            service_log_warning(&exchange->caller, "archive.aborted", "file",
+                                text_of(packing, packing->next, "path"), err.text);
             return STREAM_BROKEN;
         }
     }

@@ -123,14 +123,3 @@ int once_run(struct exchange *exchange, struct json_object *json, once_begin_run
         once_drop(exchange, &once); /* it has not begun */
     return result;
 }
-
-int once_check_place(const struct exchange *exchange, error *err)
-{
-    const struct route *route = exchange->route;
-    if (route->is_once || route->is_repeatable || strcmp(route->method, "POST") != 0 ||
-        !exchange_header(exchange, "Idempotency-Key"))
-        return 0;
-    return fail(err, ERR_BAD_REQUEST,
-                "an Idempotency-Key is not honoured here: sent again, this request would be done "
-                "again; leave the header out");
-}

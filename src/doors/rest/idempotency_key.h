@@ -34,7 +34,3 @@ typedef int once_begin_run(struct exchange *exchange, struct json_object *json, 
                            struct run **ret_run, error *err);
 int once_run(struct exchange *exchange, struct json_object *json, once_begin_run *begin,
              struct run **ret_run, error *err);
-
-/* http_settings.admit asks it: a key at a place that would do the same thing twice all the same is
- * refused. */
-int once_check_place(const struct exchange *exchange, error *err);

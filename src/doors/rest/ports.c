@@ -10,7 +10,7 @@
 #include "base/table.h"
 #include "doors/http/url_signature.h"
 #include "doors/rest/rest.h"
-#include "engine/observe/loop_monitor.h"
+#include "engine/service/service_observe.h"
 #include "engine/session/processes.h"
 
 #include <errno.h>
@@ -394,7 +394,7 @@ static void on_relay(uv_poll_t *poll, int status, int events)
     struct call *call = poll->data;
     if (!call)
         return;
-    (void) loop_enter(CAUSE_NETWORK, NULL);
+    (void) service_work_enter(WORK_PORT, NULL);
     if (status < 0 || (events & UV_PRIORITIZED) ||
         ((events & UV_READABLE) && !call->peer_ended && !receive(call))) {
         hang_up(call);

@@ -14,26 +14,15 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "doors/http/http.h"
 
 #include <stdbool.h>
-
-struct route_table;
-
-enum place { IN_QUERY, IN_HEADER };
 
 /* Of routes that are `is_once`. */
 #define KEY_TYPE "string 1..255"
 #define KEY_TEXT                                                                                   \
     "the same key with the same body gets the same answer for a day, and nothing is begun twice; " \
     "what was begun goes on when the connection ends"
-
-struct parameter {
-    const char *name; /* NULL ends a list */
-    enum place place;
-    const char *type;
-    const char *text;
-    bool is_required; /* in the query */
-};
 
 /* One field of an object. */
 struct property {

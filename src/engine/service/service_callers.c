@@ -1,0 +1,81 @@
+/* service_callers.c - see service_callers.h; keys and quotas are those of engine/schedule/accounts.
+ */
+#include "engine/service/service_callers.h"
+
+#include "base/clock.h"
+#include "engine/schedule/accounts.h"
+#include "engine/session/session_registry.h"
+
+static const uint32_t scopes_of[] = {
+    [RIGHT_OF_TABLE] = SCOPE_ADMIN,
+    [RIGHT_ADMIN] = SCOPE_ADMIN,
+    [RIGHT_RUN] = SCOPE_RUN,
+    [RIGHT_SESSIONS] = SCOPE_SESSIONS,
+    [RIGHT_RESULTS] = SCOPE_RUN | SCOPE_SESSIONS,
+    [RIGHT_APPROVE] = SCOPE_APPROVE,
+    [RIGHT_ASKER] = SCOPE_RUN | SCOPE_SESSIONS | SCOPE_APPROVE,
+    [RIGHT_AUDIT] = SCOPE_AUDIT,
+    [RIGHT_ANY] = SCOPE_EVERY,
+};
+
+int service_identify(struct service *service, const struct credentials *credentials,
+                     struct caller *caller, error *err)
+{
+    if (credentials->key)
+        return accounts_identify(service->accounts, credentials->key, &caller->account, err);
+    bool needs_no_key =
+        credentials->is_owner || (credentials->is_remote && service->tcp_needs_no_key);
+    caller->account = needs_no_key ? &service->accounts->local : NULL;
+    return 0;
+}
+
+int service_identify_signer(struct service *service, const char *key, const char *session_id,
+                            struct caller *caller, error *err)
+{
+    struct account *account;
+    if (accounts_of_key(service->accounts, key, &account, err) < 0 ||
+        account_check_scope(account, SCOPE_SESSIONS, err) < 0)
+        return -1;
+    struct session *session = sessions_find(service->sessions, account, session_id);
+    if (session)
+        session_count(session, TRANSFER_URLS_USED, 1);
+    caller->account = account;
+    return 0;
+}
+
+int service_check_right(const struct caller *caller, enum right right, error *err)
+{
+    return right == RIGHT_NONE ? 0 : account_check_scope(caller->account, scopes_of[right], err);
+}
+
+bool service_is_owner(const struct caller *caller)
+{
+    return caller->account->key.id[0] == '\0';
+}
+
+const char *service_tenant(const struct caller *caller)
+{
+    return caller->account->key.tenant;
+}
+
+bool service_sees(const struct caller *caller, const struct caller *other)
+{
+    return account_sees(caller->account, other->account);
+}
+
+void service_quotas(const struct service *service, const struct caller *caller,
+                    struct quota_left *ret_runs, struct quota_left *ret_cpu_s)
+{
+    struct rate_quota quota = account_quota(service->accounts, caller->account);
+    struct rate_left left;
+    rate_look(&caller->account->rate, &quota, wall_clock_ms() / 1000, &left);
+    *ret_runs = (struct quota_left){ quota.runs_per_minute, left.runs, left.runs_reset_s };
+    *ret_cpu_s = (struct quota_left){ quota.cpu_seconds_per_day, left.cpu_s, left.cpu_reset_s };
+}
+
+unsigned service_take_retry_s(const struct caller *caller)
+{
+    unsigned wait_s = caller->account->retry_s;
+    caller->account->retry_s = 0;
+    return wait_s;
+}

@@ -1,0 +1,21 @@
+/* service_observe.h - what a door has for the log, and its turns of the event loop. */
+#pragma once
+
+#include "engine/service/service.h"
+
+/* One line of the log: of whose request, one fact more (`name` NULL: none), the cause. */
+void service_log_warning(const struct caller *caller, const char *event, const char *name,
+                         const char *value, const char *cause);
+void service_log_debug(const char *event, const char *name, const char *value);
+
+/* What a door makes the event loop do. */
+enum service_work { WORK_HTTP, WORK_REQUEST, WORK_PORT };
+struct service_work_before {
+    unsigned cause;
+    const char *what;
+};
+
+/* From here on the loop's time is spent on it: engine/observe/loop_monitor.h. `what`, which may be
+ * NULL, must not go away. */
+struct service_work_before service_work_enter(enum service_work work, const char *what);
+void service_work_leave(struct service_work_before before);
