@@ -30,6 +30,17 @@ enum run_fault {
     FAULTS
 };
 
+/* Where a run's sandbox came from: `usage.start` of its result. */
+enum run_start { START_BUILT, START_PARKED, START_SESSION, START_KINDS };
+
+/* Of the output check (`gate` of its result). */
+enum output_check_verdict {
+    OUTPUT_CHECK_ERROR,
+    OUTPUT_CHECK_FAILED,
+    OUTPUT_CHECK_PASSED,
+    OUTPUT_CHECK_VERDICTS
+};
+
 /* What is known when a run is over. Zero-fill it, then evidence_init(). */
 struct evidence {
     bool denied;               /* refused before it began */

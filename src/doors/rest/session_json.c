@@ -9,34 +9,6 @@
 
 static const char *const state_names[SESSION_STATES] = { "starting", "running", "paused", "ended" };
 
-static const struct {
-    const char *name, *kept;
-} ends[SESSION_ENDS] = {
-    /* clang-format off */
-    [END_NONE]    = { "",         "" },
-    [END_DELETED] = { "deleted",  "nothing: variables, files and processes went with the session" },
-    [END_IDLE]    = { "idle",     "nothing: variables, files and processes went with the session" },
-    [END_AGE]     = { "expired",  "nothing: variables, files and processes went with the session" },
-    [END_LOST]    = { "lost",     "nothing: the sandbox broke" },
-    [END_FAILED]  = { "failed",   "nothing: it never ran" },
-    [END_STOPPED] = { "stopped",  "nothing: sessions end with the glovebox that serves them" },
-    [END_DAEMON]  = { "daemon",   "nothing: sessions end with the glovebox that serves them" },
-    /* clang-format on */
-};
-
-const char *session_end_name(enum session_end end)
-{
-    return ends[end].name;
-}
-
-enum session_end session_end_of(const char *name)
-{
-    for (enum session_end end = END_DELETED; end < SESSION_ENDS; end++)
-        if (strcmp(ends[end].name, name) == 0)
-            return end;
-    return END_DAEMON;
-}
-
 static int64_t moment_of(deadline end)
 {
     return end.at_ms ? wall_clock_ms() + deadline_left_ms(end) : 0;
@@ -50,10 +22,10 @@ static void write_end(const struct session *session, struct bytes *out)
         return;
     }
     json_open(out, '{');
-    json_string_field(out, "why", ends[session->end].name);
+    json_string_field(out, "why", session_end_name(session->end));
     json_string_field(out, "message", session->why.text);
     json_moment_field(out, "at", session->ended_ms);
-    json_string_field(out, "kept", ends[session->end].kept);
+    json_string_field(out, "kept", session_end_kept(session->end));
     json_close(out, '}');
 }
 

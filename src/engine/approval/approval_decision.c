@@ -110,7 +110,7 @@ int approvals_decide(struct approvals *approvals, const struct approval_decision
     if (changed < 0)
         return -1;
     log_event(LOG_NOTICE, event, TEXT("approval", id), TEXT("key", account->key.id));
-    notify_client_approval(approvals->notify_client, "decided", ret_approval);
+    approval_notify(approvals, "decided", ret_approval);
     approvals_tell(approvals);
     return 0;
 }
@@ -139,7 +139,7 @@ int approvals_revoke(struct approvals *approvals, const struct approval_decision
     if (changed < 0)
         return -1;
     log_event(LOG_NOTICE, "approval.revoked", TEXT("approval", decision->id), TEXT("key", by));
-    notify_client_approval(approvals->notify_client, "decided", ret_approval);
+    approval_notify(approvals, "decided", ret_approval);
     approvals_tell(approvals);
     return 0;
 }

@@ -1,8 +1,11 @@
 /* approval_document.c - an approval as callers read it, and the names of its states. */
-#include "engine/approval/approvals.h"
+#include "engine/approval/approvals_internal.h"
 
+#include "base/clock.h"
+#include "engine/observe/notify_client.h"
 #include "json/writer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const state_names[APPROVAL_STATES] = {
@@ -86,4 +89,49 @@ int approval_write(struct approvals *approvals, const struct approval *approval,
     }
     json_close(out, '}');
     return 0;
+}
+
+static void write_if_any(struct bytes *out, const char *key, const char *text)
+{
+    if (text[0])
+        json_string_field(out, key, text);
+}
+
+/* The fields of the webhook event: never code, never the reason that a person gave. */
+static void write_event(struct bytes *out, const char *word, const struct approval *approval)
+{
+    char type[32];
+    bool is_decided = approval->decided_ms > 0;
+    (void) snprintf(type, sizeof type, "approval.%s", word);
+    json_open(out, '{');
+    json_string_field(out, "type", type);
+    json_moment_field(out, "timestamp", wall_clock_ms());
+    json_key(out, "data");
+    json_open(out, '{');
+    json_string_field(out, "approval", approval->id);
+    json_string_field(out, "state", approval_state_name(approval->state));
+    json_string_field(out, "asker", approval->asker[0] ? approval->asker : "owner");
+    write_if_any(out, "tenant", approval->tenant);
+    json_string_field(out, "policy", approval->policy);
+    write_if_any(out, "session", approval->session);
+    json_string_field(out, "sha256", approval->sha256);
+    json_moment_field(out, "expires", approval->expires_ms);
+    if (is_decided) {
+        json_string_field(out, "approver", approval->approver[0] ? approval->approver : "owner");
+        json_moment_field(out, "until", approval->until_ms);
+        if (approval->reach)
+            json_string_field(out, "scope", approval_scope_name(approval->reach));
+    }
+    json_close(out, '}');
+    json_close(out, '}');
+}
+
+void approval_notify(const struct approvals *approvals, const char *word,
+                     const struct approval *approval)
+{
+    auto_bytes body = { 0 };
+    char id[64];
+    (void) snprintf(id, sizeof id, "msg_%s_%s", word, approval->id + sizeof "apr_" - 1);
+    write_event(&body, word, approval);
+    notify_client_event(approvals->notify_client, id, &body);
 }

@@ -90,7 +90,7 @@ static int expire_one(struct approvals *approvals, int64_t now, error *err)
         return -1;
     if (approval_store_change(approvals->store, &due, APPROVAL_PENDING, err) < 0)
         return -1;
-    notify_client_approval(approvals->notify_client, "expired", &due);
+    approval_notify(approvals, "expired", &due);
     return 1;
 }
 
@@ -334,7 +334,7 @@ static int ask_anew(struct approvals *approvals, const struct approval_question 
         return -1;
     log_event(LOG_NOTICE, "approval.requested", TEXT("approval", ret_approval->id),
               TEXT("key", ret_approval->asker), TEXT("policy", ret_approval->policy));
-    notify_client_approval(approvals->notify_client, "requested", ret_approval);
+    approval_notify(approvals, "requested", ret_approval);
     approvals_tell(approvals);
     return APPROVAL_PENDING;
 }

@@ -31,3 +31,7 @@ void approval_show_lapsed(const struct approvals *approvals, struct approval *ap
 /* May this key decide on what the owner of the daemon asks, who is of no tenant? */
 bool approval_decides_for_owner(const struct api_key *key);
 bool approval_is_seen(const struct account *account, const struct approval *approval);
+
+/* It was "requested", "decided" or has "expired": told to the webhook, if there is one. */
+void approval_notify(const struct approvals *approvals, const char *word,
+                     const struct approval *approval);

@@ -5,8 +5,6 @@
 #include "contract/egress.h"
 #include "contract/notify.h"
 #include "engine/observe/loop_monitor.h"
-#include "engine/review/output_check.h"
-#include "engine/sandbox/pool.h"
 #include "model/limits.h"
 #include "model/outcome.h"
 
@@ -33,7 +31,7 @@ static const char *word_of_limit(unsigned index)
 static const char *word_of_start(unsigned index)
 {
     static const char *const words[] = {
-        [POOL_BUILT] = "built", [POOL_PARKED] = "parked", [POOL_PARKED + 1] = "session"
+        [START_BUILT] = "built", [START_PARKED] = "parked", [START_SESSION] = "session"
     };
     return words[index];
 }
@@ -117,7 +115,7 @@ static const struct labels {
     /* clang-format off */
     [NONE]   = { NULL,     1,               NULL },
     [STATUS] = { "status", RUN_STATUSES,    word_of_status },
-    [START]  = { "start",  POOL_PARKED + 2, word_of_start },
+    [START]  = { "start",  START_KINDS, word_of_start },
     [LIMIT]  = { "limit",  LIMITS,          word_of_limit },
     [LAYER]  = { "layer",  LAYER_OTHER + 1, word_of_layer },
     [STREAM] = { "stream", 2,               word_of_stream },

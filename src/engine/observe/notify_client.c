@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/packet.h"
 #include "contract/notify.h"
-#include "engine/approval/approvals.h"
 #include "engine/observe/log.h"
 #include "engine/observe/loop_monitor.h"
 #include "engine/observe/metrics.h"
@@ -209,60 +208,19 @@ void notify_client_checkpoint(struct notify_client *notify_client, const char *t
     (void) hand_over(notify_client, NOTIFY_CHECKPOINT, &event, NOTIFY_WITNESS);
 }
 
-static void write_word(struct bytes *out, const char *key, const char *text)
+void notify_client_event(struct notify_client *notify_client, const char *id,
+                         const struct bytes *body)
 {
-    if (text[0])
-        json_string_field(out, key, text);
-}
-
-/* Who, what hash, until when: never code, never the words of a person. Whoever wants more asks for
- * it with a key. */
-static void write_approval(struct bytes *out, const char *word, const struct approval *approval)
-{
-    char type[32];
-    bool is_decided = approval->decided_ms > 0;
-    (void) snprintf(type, sizeof type, "approval.%s", word);
-    json_open(out, '{');
-    json_string_field(out, "type", type);
-    json_moment_field(out, "timestamp", wall_clock_ms());
-    json_key(out, "data");
-    json_open(out, '{');
-    json_string_field(out, "approval", approval->id);
-    json_string_field(out, "state", approval_state_name(approval->state));
-    json_string_field(out, "asker", approval->asker[0] ? approval->asker : "owner");
-    write_word(out, "tenant", approval->tenant);
-    json_string_field(out, "policy", approval->policy);
-    write_word(out, "session", approval->session);
-    json_string_field(out, "sha256", approval->sha256);
-    json_moment_field(out, "expires", approval->expires_ms);
-    if (is_decided) {
-        json_string_field(out, "approver", approval->approver[0] ? approval->approver : "owner");
-        json_moment_field(out, "until", approval->until_ms);
-        if (approval->reach)
-            json_string_field(out, "scope", approval_scope_name(approval->reach));
-    }
-    json_close(out, '}');
-    json_close(out, '}');
-}
-
-void notify_client_approval(struct notify_client *notify_client, const char *word,
-                            const struct approval *approval)
-{
-    auto_bytes body = { 0 };
     struct notify_event packet = { 0 };
     if (!notify_client || !notify_client->has_webhook)
         return;
-    /* The same for as long as the approval lives, so that whoever is told twice can tell. No full
-     * stop may be in it, since that is what divides what is signed. */
-    (void) snprintf(packet.id, sizeof packet.id, "msg_%s_%s", word,
-                    approval->id + sizeof "apr_" - 1);
-    write_approval(&body, word, approval);
-    if (body.failed || body.size > sizeof packet.body) {
+    (void) snprintf(packet.id, sizeof packet.id, "%s", id);
+    if (body->failed || body->size > sizeof packet.body) {
         note_ours(NOTIFY_WEBHOOK, NOTIFY_DROPPED, packet.id, "it is too long");
         return;
     }
-    memcpy(packet.body, body.data, body.size);
-    packet.size = (uint32_t) body.size;
+    memcpy(packet.body, body->data, body->size);
+    packet.size = (uint32_t) body->size;
     if (hand_over(notify_client, NOTIFY_EVENT, &packet, NOTIFY_WEBHOOK) &&
         notify_client->under_way < UNDER_WAY_MAX)
         notify_client->under_way++;

@@ -5,6 +5,7 @@
  * stands in the service's log. */
 #pragma once
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 #include <stdbool.h>
@@ -12,7 +13,6 @@
 #include <uv.h>
 
 struct notify_client;
-struct approval;
 
 /* Takes `socket`. `has_webhook`: glovebox-notify was started with one. */
 int notify_client_open(uv_loop_t *loop, int socket, bool has_webhook,
@@ -21,10 +21,10 @@ void notify_client_leave(struct notify_client *notify_client); /* the loop ends;
 void notify_client_close(
     struct notify_client *notify_client); /* after the loop, and after the last checkpoint */
 
-/* It was "requested", "decided" or has "expired"; the event's type is "approval." and that word.
- * `notices` NULL: nobody is told. */
-void notify_client_approval(struct notify_client *notify_client, const char *word,
-                            const struct approval *approval);
+/* Sends one event to the webhook: JSON with "type", "timestamp" and "data". `id` is the same for an
+ * event that is sent twice, and has no full stop in it: that divides what is signed. */
+void notify_client_event(struct notify_client *notify_client, const char *id,
+                         const struct bytes *body);
 
 /* As the witness of a ledger: `notices` may be NULL. */
 void notify_client_checkpoint(struct notify_client *notify_client, const char *text, size_t size);

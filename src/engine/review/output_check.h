@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "engine/store/blobs.h"
 #include "ledger/facts.h"
+#include "model/outcome.h"
 #include "policy/expect.h"
 
 #include <stdbool.h>
@@ -22,13 +23,6 @@ enum output_check_rule {
 #define GATE(name, text) OUTPUT_CHECK_##name,
 #include "policy/output_rules.def"
     OUTPUT_CHECK_RULES
-};
-
-enum output_check_verdict {
-    OUTPUT_CHECK_ERROR,
-    OUTPUT_CHECK_FAILED,
-    OUTPUT_CHECK_PASSED,
-    OUTPUT_CHECK_VERDICTS
 };
 
 enum output_check_place {

@@ -620,7 +620,7 @@ static void on_broken(void *context, const error *cause)
 /* --- the beginning ------------------------------------------------------------------------------
  */
 
-static void on_leased(void *context, struct sandbox *sandbox, enum pool_start start,
+static void on_leased(void *context, struct sandbox *sandbox, enum run_start start,
                       const error *cause)
 {
     struct run *run = context;
@@ -676,6 +676,6 @@ bool run_begin(struct run *run)
     if (leased < 0)
         lose(run, &err);
     else if (idle)
-        on_leased(run, idle, POOL_PARKED, NULL);
+        on_leased(run, idle, START_PARKED, NULL);
     return true;
 }

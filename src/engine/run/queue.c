@@ -254,7 +254,7 @@ void runs_leave(struct run *run)
     if (run->cell)
         return;
     fair_share_ends(&account->turn, run->charged_us, (int64_t) run->counters.cpu_us);
-    account->built += run->start == POOL_BUILT;
+    account->built += run->start == START_BUILT;
 }
 
 /* Its account gets its turn back. A cell waits for its context, not in our queue. */

@@ -145,7 +145,7 @@ void run_code_hash(const struct run *run, char ret_sha256[SHA256_TEXT_SIZE])
 /* What is known from the beginning. */
 static void begin_facts(const struct run *run, struct receipt_facts *facts)
 {
-    static const char *const starts[] = { [POOL_BUILT] = "built", [POOL_PARKED] = "parked" };
+    static const char *const starts[] = { [START_BUILT] = "built", [START_PARKED] = "parked" };
     const struct run_record *record = run->record;
     bool is_command = record->input_count > 0 && strcmp(record->inputs[0].name, "command") == 0;
     *facts = (struct receipt_facts){

@@ -259,7 +259,7 @@ static void write_lists(const struct run *run, struct bytes *out)
 
 static void write_usage(const struct run *run, struct bytes *out)
 {
-    static const char *const starts[] = { [POOL_BUILT] = "built", [POOL_PARKED] = "parked" };
+    static const char *const starts[] = { [START_BUILT] = "built", [START_PARKED] = "parked" };
     int64_t left_queue_us = run->leased_us != 0 ? run->leased_us : run->done_us;
     json_key(out, "usage");
     json_open(out, '{');

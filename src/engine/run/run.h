@@ -51,7 +51,7 @@ struct run {
 
     struct pool_ticket *pending_lease; /* while building */
     struct sandbox *sandbox;
-    enum pool_start start;
+    enum run_start start;
     uint64_t walls, degraded;
     struct egress_route
         *route; /* out of the sandbox, where the policy has one; a session has that of its cells */

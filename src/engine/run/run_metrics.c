@@ -51,7 +51,7 @@ static void count_limits(const struct run *run)
 
 void metrics_run_ended(const struct run *run)
 {
-    unsigned start = run->cell ? POOL_PARKED + 1U : (unsigned) run->start;
+    unsigned start = run->cell ? START_SESSION : (unsigned) run->start;
     int64_t left_queue_us = run->leased_us != 0 ? run->leased_us : run->done_us;
     metric_add(METRIC_RUNS, run->verdict.status, 1);
     metric_add(METRIC_STARTS, start, 1);

@@ -101,7 +101,7 @@ static void pending_lease_fails(struct pool_ticket *pending_lease, const error *
             log_event(LOG_WARNING, "pool.build_failed", TEXT("cause", cause->text));
     }
     if (told)
-        told(user, NULL, POOL_BUILT, cause);
+        told(user, NULL, START_BUILT, cause);
     pending_lease_done(pending_lease);
 }
 
@@ -130,7 +130,7 @@ static void is_ready(struct pooled *row)
     pool_leased *told = pending_lease->told;
     void *user = pending_lease->context;
     if (told)
-        told(user, row->sandbox, POOL_BUILT, NULL);
+        told(user, row->sandbox, START_BUILT, NULL);
     else
         pool_return(pool, row->sandbox);
     pending_lease_done(pending_lease);

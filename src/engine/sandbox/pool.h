@@ -20,11 +20,9 @@
 #include <stdbool.h>
 
 /* What the caller needs to know of how it came into being; the word in `usage.start`. */
-enum pool_start { POOL_BUILT, POOL_PARKED };
-
 /* Told once: `sandbox` is NULL if there is none, and *cause says why. The caller ends it with
  * pool_return(). */
-typedef void pool_leased(void *context, struct sandbox *sandbox, enum pool_start start,
+typedef void pool_leased(void *context, struct sandbox *sandbox, enum run_start start,
                          const error *cause);
 
 struct lease {

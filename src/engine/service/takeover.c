@@ -4,10 +4,10 @@
 
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
+#include "engine/run/lost_runs.h"
 #include "engine/service/service.h"
 #include "engine/session/session_registry.h"
 #include "engine/store/idempotency.h"
-#include "engine/store/lost_runs.h"
 
 enum { LOOK_MS = 200, AFTER_FAILURE_MS = 5000 };
 

@@ -1,5 +1,6 @@
 /* capture.c - one context gives one copy at a time; who comes meanwhile waits in line. */
 #include "engine/session/capture.h"
+#include "engine/sandbox/agent_error.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -78,6 +78,3 @@ void file_entry_write(const struct file_task *task, const struct file_entry *ent
                       struct bytes *out);
 /* "path", and "path_base64" if it is not UTF-8. */
 void file_path_write(const char *path, size_t size, struct bytes *out);
-
-/* What init's errno means to a client. */
-int error_of_agent(const struct agent_frame *frame, const unsigned char *payload, error *err);

@@ -1,5 +1,6 @@
 /* ports.c - one connection's bytes, in windows. */
 #include "engine/session/ports.h"
+#include "engine/sandbox/agent_error.h"
 
 #include "engine/review/output_check.h"
 #include "engine/session/files.h"

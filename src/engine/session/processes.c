@@ -1,6 +1,7 @@
 /* processes.c - see processes.h. Whoever reads holds a position; what all of them have read, or
  * nobody wants, is given back to init as credit. */
 #include "engine/session/processes.h"
+#include "engine/sandbox/agent_error.h"
 
 #include "base/clock.h"
 #include "engine/review/output_check.h"

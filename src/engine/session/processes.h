@@ -12,8 +12,8 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "engine/network/route_usage.h"
 #include "engine/schedule/accounts.h"
+#include "engine/session/route_usage.h"
 #include "engine/session/session.h"
 
 #include <json.h>

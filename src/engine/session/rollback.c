@@ -20,7 +20,7 @@ struct rollback {
     bool waits_for_room;
     struct pool_ticket *pending_lease;
     struct sandbox *sandbox; /* that the session is going to have */
-    enum pool_start start;
+    enum run_start start;
     struct restore fill;
     struct stream_copy stream_copy;
     const struct account *asker;
@@ -130,7 +130,7 @@ static void fill_it(struct rollback *rollback)
         finish(rollback, &why);
 }
 
-static void on_leased(void *context, struct sandbox *sandbox, enum pool_start start,
+static void on_leased(void *context, struct sandbox *sandbox, enum run_start start,
                       const error *cause)
 {
     struct rollback *rollback = context;
@@ -157,7 +157,7 @@ static int lease(struct rollback *rollback, error *err)
     int leased = pool_lease(session->sessions->pool, &wanted, &rollback->pending_lease, &idle, err);
     rollback->waits_for_room = leased == POOL_FULL;
     if (leased == POOL_LEASED && idle)
-        on_leased(rollback, idle, POOL_PARKED, NULL);
+        on_leased(rollback, idle, START_PARKED, NULL);
     return leased;
 }
 

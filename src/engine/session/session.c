@@ -274,7 +274,7 @@ void session_filled(struct session *session)
     use_sandbox(session);
 }
 
-static void on_leased(void *context, struct sandbox *sandbox, enum pool_start start,
+static void on_leased(void *context, struct sandbox *sandbox, enum run_start start,
                       const error *cause)
 {
     struct session *session = context;
@@ -322,7 +322,7 @@ int session_lease(struct session *session, error *err)
     if (leased == POOL_FULL)
         return 0;
     if (leased == POOL_LEASED && idle)
-        on_leased(session, idle, POOL_PARKED, NULL);
+        on_leased(session, idle, START_PARKED, NULL);
     return leased;
 }
 
@@ -374,7 +374,7 @@ static void keep_usage(struct session *session)
     session->counters = (struct counters){ 0 };
 }
 
-int session_move(struct session *session, struct sandbox *sandbox, enum pool_start start,
+int session_move(struct session *session, struct sandbox *sandbox, enum run_start start,
                  const struct kept_context *kept, error *cause)
 {
     struct sandbox *old = session->sandbox;

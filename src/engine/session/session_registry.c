@@ -9,7 +9,7 @@
 #include "engine/session/checkpoints.h"
 #include "engine/session/contexts.h"
 #include "engine/session/rollback.h"
-#include "engine/store/session_tombstones.h"
+#include "engine/session/session_tombstones.h"
 
 #include <assert.h>
 #include <sodium.h>

@@ -92,7 +92,7 @@ struct session {
     deadline start_ends;
     struct pool_ticket *pending_lease;
     struct sandbox *sandbox;
-    enum pool_start start;
+    enum run_start start;
     uint64_t walls, degraded;
     struct counters counters;    /* as they were read last, of this sandbox */
     struct session_usage before; /* of the sandboxes before it: ways back */
@@ -249,7 +249,7 @@ struct lease session_lease_of(const struct session *session);
 /* rollback.c: everything in it ends, for this cause, and it goes on in another sandbox, which it
  * takes, with the interpreter of `kept`. Fails: then it has ended. */
 struct kept_context;
-int session_move(struct session *session, struct sandbox *sandbox, enum pool_start start,
+int session_move(struct session *session, struct sandbox *sandbox, enum run_start start,
                  const struct kept_context *kept, error *cause);
 void session_list(struct session *session, struct session_operation *operation);
 void sessions_ended(struct sessions *sessions, struct session *session);
@@ -271,6 +271,7 @@ bool session_is_seen(const struct session *session, const struct account *accoun
 void session_write(struct session *session, struct bytes *out);
 void session_write_contexts(const struct session *session, struct bytes *out);
 const char *session_end_name(enum session_end end);
+const char *session_end_kept(enum session_end end); /* what is left of it, in a sentence */
 enum session_end session_end_of(const char *name);
 
 /* --- contexts: contexts.h has the inside view ----------------------------------------------------

@@ -1,10 +1,10 @@
 /* session_route.c - the way out of a session: one for its whole life, and for all that runs in it.
  * What passes while a cell runs is told by that cell, and by each that runs beside it, since nobody
  * can say whose it was; what passes in between is told by the next. */
-#include "engine/network/route_usage.h"
 #include "engine/network/trust_bundle.h"
 #include "engine/observe/log.h"
 #include "engine/session/contexts.h"
+#include "engine/session/route_usage.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* restore.c - see restore.h. */
 #include "engine/snapshot/restore.h"
+#include "engine/sandbox/agent_error.h"
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "engine/session/files.h"
 #include "model/limits.h"
 #include "json/reader.h"
 

@@ -1,5 +1,5 @@
 /* session_tombstones_test.c - the list of sessions says what happened, and does not grow. */
-#include "engine/store/session_tombstones.h"
+#include "engine/session/session_tombstones.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"

@@ -1,5 +1,5 @@
 /* route_usage.c - see route_usage.h. */
-#include "engine/network/route_usage.h"
+#include "engine/session/route_usage.h"
 
 #include "engine/session/session_registry.h"
 

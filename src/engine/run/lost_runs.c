@@ -1,6 +1,6 @@
 /* lost_runs.c - a list of ids out of the last records of the log; what they say is read when it is
  * asked for. */
-#include "engine/store/lost_runs.h"
+#include "engine/run/lost_runs.h"
 
 #include "base/cleanup.h"
 #include "engine/audit/audit_log.h"

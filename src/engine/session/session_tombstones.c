@@ -1,6 +1,6 @@
 /* session_tombstones.c - reads the files once, before the daemon is confined; then only adds lines,
  * and now and then writes the other file anew. */
-#include "engine/store/session_tombstones.h"
+#include "engine/session/session_tombstones.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"
