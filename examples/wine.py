@@ -42,7 +42,7 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5))
 for one, group in wines.groupby(grape):
     left.scatter(group[best], group[second], label=one, alpha=0.7)
 left.set(xlabel=best, ylabel=second, title="The two measurements that separate best")
-left.legend()
+left.legend(loc="upper left")
 table["F"].sort_values().plot.barh(ax=right, color="tab:red")
 right.set(xlabel="F (variance between grapes / within)", ylabel="", title="Separation by measurement")
 figure.tight_layout()
