@@ -3,63 +3,64 @@
 #include "doors/rest/idempotency_key.h"
 
 #include "doors/rest/run_follow.h"
-#include "engine/audit/audit_log.h"
 
 #include <sodium.h>
 #include <string.h>
 
 /* The same JSON at the same place is the same request, however it is spaced. */
 static void digest_request(const struct exchange *exchange, struct json_object *json,
-                           unsigned char digest[IDEMPOTENCY_DIGEST_SIZE])
+                           unsigned char digest[ORDER_DIGEST_SIZE])
 {
     crypto_generichash_state state;
     size_t size = 0;
     const char *text =
         json ? json_object_to_json_string_length(json, JSON_C_TO_STRING_PLAIN, &size) : "";
     const char *place = exchange->route->path;
-    (void) crypto_generichash_init(&state, NULL, 0, IDEMPOTENCY_DIGEST_SIZE);
+    (void) crypto_generichash_init(&state, NULL, 0, ORDER_DIGEST_SIZE);
     (void) crypto_generichash_update(&state, (const unsigned char *) place, strlen(place) + 1);
     for (size_t i = 0; i < ROUTE_PARAMETERS_MAX && exchange->parameters[i]; i++)
         (void) crypto_generichash_update(&state, (const unsigned char *) exchange->parameters[i],
                                          strlen(exchange->parameters[i]) + 1);
     (void) crypto_generichash_update(&state, (const unsigned char *) text, text ? size : 0);
-    (void) crypto_generichash_final(&state, digest, IDEMPOTENCY_DIGEST_SIZE);
+    (void) crypto_generichash_final(&state, digest, ORDER_DIGEST_SIZE);
+}
+
+void exchange_order(const struct exchange *exchange, struct json_object *json,
+                    struct order *ret_order)
+{
+    *ret_order = (struct order){ .key = exchange_header(exchange, "Idempotency-Key") };
+    if (ret_order->key)
+        digest_request(exchange, json, ret_order->digest);
+}
+
+void exchange_answer_order(struct exchange *exchange, const struct order *order)
+{
+    if (order->is_replayed)
+        exchange_add_header(exchange, "Idempotency-Replayed", "true");
+    if (order->is_elsewhere) {
+        exchange->is_retryable = true;
+        exchange_add_header(exchange, "Retry-After", "1");
+    }
 }
 
 int once_find(struct exchange *exchange, struct json_object *json, struct once *once, error *err)
 {
-    const struct service *service = exchange->service;
-    *once = (struct once){ .replay = { .caller = exchange->caller.account->key.id,
-                                       .tenant = exchange->caller.account->key.tenant,
-                                       .key = exchange_header(exchange, "Idempotency-Key") } };
-    if (!once->replay.key)
-        return ONCE_NEW;
-    if (idempotency_check_key(once->replay.key, err) < 0)
-        return -1;
-    digest_request(exchange, json, once->replay.digest);
-    int result = idempotency_find(service->idempotency, &once->replay, &once->known, err);
-    if (result < 0 && err->code == ERR_UNAVAILABLE) {
-        exchange->is_retryable = true;
-        exchange_add_header(exchange, "Retry-After", "1");
-    }
+    exchange_order(exchange, json, &once->order);
+    int result = service_order_find(exchange->service, &exchange->caller, &once->order, err);
+    memcpy(once->known.id, once->order.id, sizeof once->known.id);
+    once->known.is_of_earlier = once->order.is_of_earlier;
+    exchange_answer_order(exchange, &once->order);
     return result;
 }
 
 int once_keep(struct exchange *exchange, struct once *once, const char *id, error *err)
 {
-    const struct service *service = exchange->service;
-    if (!once->replay.key)
-        return 0;
-    once->known = (struct replayed){ .log_size = ledger_size(receipts_ledger(service->receipts)) };
-    memcpy(once->known.id, id, strnlen(id, sizeof once->known.id - 1));
-    return idempotency_keep(service->idempotency, &once->replay, &once->known, err);
+    return service_order_keep(exchange->service, &exchange->caller, &once->order, id, err);
 }
 
 void once_drop(struct exchange *exchange, const struct once *once)
 {
-    const struct service *service = exchange->service;
-    if (once->replay.key)
-        idempotency_drop_last(service->idempotency);
+    service_order_drop(exchange->service, &once->order);
 }
 
 void once_say_replayed(struct exchange *exchange)
@@ -69,18 +70,7 @@ void once_say_replayed(struct exchange *exchange)
 
 int once_fail_forgotten(const struct once *once, error *err)
 {
-    return fail(err, ERR_CONFLICT,
-                "%s, which this Idempotency-Key has begun, is over and its result forgotten; "
-                "use a new key to run it again",
-                once->known.id);
-}
-
-/* After a power cut nobody knows what of the last moments reached the disk: what is not found then
- * may have run. */
-static bool never_began(const struct service *service, const struct replayed *known)
-{
-    return known->is_of_earlier && known->is_of_boot &&
-           lost_runs_never_began(service->lost_runs, known->id, known->log_size);
+    return order_fail_forgotten(&once->order, err);
 }
 
 /* Gives  the run that this very request has begun before, or NULL: it is new, or that is answered.
@@ -93,7 +83,7 @@ static int find_run(struct exchange *exchange, const struct once *once, struct r
     struct run *run = runs_find(service->runs, exchange->caller.account, once->known.id);
     if (run && run->verdict.status == RUN_PENDING_APPROVAL)
         return 0; /* that one has not begun: it is asked again */
-    if (!run && never_began(service, &once->known))
+    if (!run && service_order_never_began(service, &once->order))
         return 0;
     once_say_replayed(exchange);
     *ret_run = run;
@@ -109,7 +99,7 @@ int once_run(struct exchange *exchange, struct json_object *json, once_begin_run
     char id[RUN_ID_SIZE];
     *ret_run = NULL;
     int result = once_find(exchange, json, &once, err);
-    if (result == ONCE_KNOWN)
+    if (result == ORDER_KNOWN)
         result = find_run(exchange, &once, ret_run, err);
     run_choose_id(id);
     if (result == 0 && !*ret_run && !exchange->is_answered)

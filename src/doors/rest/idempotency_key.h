@@ -3,16 +3,26 @@
 #pragma once
 
 #include "doors/rest/rest.h"
-#include "engine/store/idempotency.h"
+#include "engine/service/service_orders.h"
 
 #include <json.h>
 
+/* The order that a request is; `json` is its body, borrowed; NULL: it has none. */
+void exchange_order(const struct exchange *exchange, struct json_object *json,
+                    struct order *ret_order);
+
+/* Says in the header of the answer that it is that of the request before, or when to ask again. */
+void exchange_answer_order(struct exchange *exchange, const struct order *order);
+
 struct once {
-    struct idempotency_entry replay; /* key NULL: the request has none */
-    struct replayed known;
+    struct order order;
+    struct {
+        char id[ORDER_ID_SIZE];
+        bool is_of_earlier;
+    } known;
 };
 
-enum { ONCE_NEW = 0, ONCE_KNOWN = 1 };
+enum { ONCE_NEW = ORDER_NEW, ONCE_KNOWN = ORDER_KNOWN };
 
 /* Looks the request up. Gives  once->known with ONCE_KNOWN. `json` is its body, borrowed; NULL:
  * it has none. Fails  as idempotency_check_key() and idempotency_find(). */
