@@ -136,18 +136,3 @@ void context_write(const struct context *context, struct bytes *out)
     json_string_field(out, "last_end", context->end);
     json_close(out, '}');
 }
-
-/* Beside what every run's result has: which cell it was, and what has become of its context. */
-void cell_write(const struct run *run, struct bytes *out)
-{
-    const struct cell *cell = run->cell;
-    json_key(out, "cell");
-    json_open(out, '{');
-    json_string_field(out, "session", cell->session_id);
-    json_string_field(out, "context", cell->context_id);
-    json_count_field(out, "number", cell->number);
-    json_flag_field(out, "interrupted", cell->is_interrupted);
-    json_string_field(out, "context_state", cell->context_end ? "lost" : "kept");
-    json_string_field(out, "context_end", cell->context_end);
-    json_close(out, '}');
-}

@@ -226,7 +226,7 @@ int approval_card_write(const struct run *run, const struct run_request *request
     size_t room = DISPLAY_DATA_MAX + INPUTS_SHOWN_MAX;
     json_open(out, '{');
     json_string_field(out, "kind",
-                      run->cell                    ? "cell"
+                      run->kind->is_cell           ? "cell"
                       : request->command_count > 0 ? "command"
                                                    : "run");
     json_string_field(out, "language", plan->language ? plan->language->name : NULL);
@@ -300,8 +300,8 @@ int approval_bind(const struct run *run, const struct run_request *request,
     add_text(&state, "glovebox approval 1");
     add_text(&state, run->plan.policy->digest);
     add_text(&state, run->plan.template->digest);
-    add_text(&state, run->cell ? run->cell->session_id : NULL);
-    add_text(&state, run->cell ? run->cell->context_id : NULL);
+    add_text(&state, run->session);
+    add_text(&state, run->context);
     add_text(&state, run->plan.language ? run->plan.language->name : NULL);
     if (add_request(&state, request->json, err) < 0)
         return -1;

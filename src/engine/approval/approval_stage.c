@@ -42,7 +42,7 @@ static int fill(const struct run *run, const struct run_request *request, struct
     copy(approval->tenant, sizeof approval->tenant, key->tenant);
     copy(approval->policy, sizeof approval->policy, policy->name);
     copy(approval->policy_digest, sizeof approval->policy_digest, policy->digest);
-    copy(approval->session, sizeof approval->session, run->cell ? run->cell->session_id : NULL);
+    copy(approval->session, sizeof approval->session, run->session);
     run_code_hash(run, approval->sha256);
     return approval_bind(run, request, approval->binding, err);
 }

@@ -98,12 +98,12 @@ static int hash_expectations(struct output_check *output_check, error *err)
 static int check_kind(const struct run *run, const struct run_request *request, error *err)
 {
     const struct policy *policy = run->plan.policy;
-    if (policy->expect.needs.result && !run->cell && !request->is_cell)
+    if (policy->expect.needs.result && !run->kind->is_cell && !request->is_cell)
         return fail(err, ERR_BAD_REQUEST,
                     "policy '%s' expects a value (expect.result), and only a cell has one; send "
                     "\"mode\": \"cell\" or choose another policy",
                     policy->name);
-    return run->cell ? output_check_allows_session(policy, err) : 0;
+    return run->kind->is_cell ? output_check_allows_session(policy, err) : 0;
 }
 
 bool output_check_is_wanted(const struct policy *policy, const struct run_request *request)

@@ -89,7 +89,7 @@ void output_check_blank(struct run *run)
     collector_done(&run->collector);
     connection_log_done(&run->story);
     /* It is charged all the same: a cell with its session, whenever that is looked at. */
-    run->checks_cpu_us += run->cell ? 0 : run->counters.cpu_us;
+    run->checks_cpu_us += run->kind->is_cell ? 0 : run->counters.cpu_us;
     run->counters = (struct counters){ 0 };
     run->leftovers_are_known = false;
     run->files_are_lost = false;

@@ -1,120 +1,21 @@
-/* oneshot.c - the life of a run. Each event of its sandbox, its clock or its caller meets it in a
- * state; what a state means and how long it may last stands in the table below the picture in
- * run.h. */
+/* oneshot.c - a run with a sandbox of its own. Each event of the sandbox, the clock or the caller
+ * meets it in a state (run_states.def). */
 #include "engine/run/run.h"
 
 #include "base/clock.h"
-#include "base/table.h"
 #include "engine/audit/audit_log.h"
 #include "engine/network/egress_client.h"
 #include "engine/network/trust_bundle.h"
 #include "engine/observe/log.h"
-#include "engine/session/contexts.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { CPU_LOOK_MIN_MS = 5, CPU_LOOK_MAX_MS = 1000, STOPPED_WORD_MS = 3000 };
+enum { STOPPED_WORD_MS = 3000 };
 enum { LOG_LOOK_MS = 5, LOADING_LEFT_MS = 15000 }; /* so much of its time is not spent on the log */
 enum { AROUND_S = 120 }; /* the longest that a run may last before and after its code */
 enum { EXIT_NOT_FOUND = 127, EXIT_NOT_EXECUTABLE = 126 }; /* as shells tell it */
-
-static void begin_if_ready(struct run *run);
-static void finish(struct run *run);
-static void on_state_timeout(struct run *run);
-static void on_stop_timeout(struct run *run);
-
-static const struct state_row {
-    const char *name;
-    int64_t max_ms; /* 0: as long as it takes; other bounds hold there */
-    void (*late)(struct run *);
-} states[RUN_STATES] = {
-    /* clang-format off */
-    [RUN_QUEUED]     = { "queued",     60000, on_state_timeout },
-    [RUN_BUILDING]   = { "building",   15000, on_state_timeout },
-    [RUN_LOADING]    = { "loading",    30000, on_state_timeout },
-    [RUN_RUNNING]    = { "running",    0,     NULL },      /* the wall limit */
-    [RUN_STOPPING]   = { "stopping",   1000,  on_stop_timeout },
-    [RUN_COLLECTING] = { "collecting", 30000, on_state_timeout },
-    [RUN_GATING]     = { "gating",     0,     NULL },      /* the bounds of the run beside it */
-    [RUN_DONE]       = { "done",       0,     NULL },
-    /* clang-format on */
-};
-
-static const bool may_become[RUN_STATES][RUN_STATES] = {
-    [RUN_QUEUED] = { [RUN_BUILDING] = true, [RUN_DONE] = true },
-    [RUN_BUILDING] = { [RUN_LOADING] = true, [RUN_DONE] = true },
-    [RUN_LOADING] = { [RUN_RUNNING] = true, [RUN_DONE] = true },
-    [RUN_RUNNING] = { [RUN_STOPPING] = true,
-                      [RUN_COLLECTING] = true,
-                      [RUN_GATING] = true,
-                      [RUN_DONE] = true },
-    [RUN_STOPPING] = { [RUN_COLLECTING] = true, [RUN_GATING] = true, [RUN_DONE] = true },
-    [RUN_COLLECTING] = { [RUN_GATING] = true, [RUN_DONE] = true },
-    [RUN_GATING] = { [RUN_DONE] = true },
-};
-
-const char *run_state_name(enum run_state state)
-{
-    return states[state].name;
-}
-
-/* --- the clock ----------------------------------------------------------------------------------
- */
-
-static void on_timer(uv_timer_t *timer);
-
-static void sooner(int64_t *left_ms, deadline end)
-{
-    if (end.at_ms == 0)
-        return;
-    int64_t its = deadline_left_ms(end);
-    if (*left_ms < 0 || its < *left_ms)
-        *left_ms = its;
-}
-
-static void set_timer(struct run *run)
-{
-    int64_t left_ms = -1;
-    sooner(&left_ms, run->state_ends);
-    if (run->state == RUN_LOADING)
-        sooner(&left_ms, run->log_look);
-    if (run->state == RUN_RUNNING) {
-        sooner(&left_ms, run->wall_ends);
-        sooner(&left_ms, run->cpu_look);
-    }
-    uv_update_time(run->runs->loop);
-    if (left_ms < 0)
-        (void) uv_timer_stop(&run->timer);
-    else
-        (void) uv_timer_start(&run->timer, on_timer, (uint64_t) left_ms, 0);
-}
-
-static void become(struct run *run, enum run_state next)
-{
-    assert(may_become[run->state][next]);
-    run->state = next;
-    run->state_ends = (deadline){ 0 };
-    if (states[next].max_ms > 0)
-        run->state_ends = deadline_in(states[next].max_ms);
-    set_timer(run);
-}
-
-void run_wait(struct run *run)
-{
-    run->state_ends = deadline_in(states[RUN_QUEUED].max_ms);
-    set_timer(run);
-}
-
-static void tell(struct run *run)
-{
-    for (struct run_listener *listener = run->listeners, *next; listener; listener = next) {
-        next = listener->next;
-        listener->changed(listener->context, run);
-    }
-}
 
 /* --- the end ------------------------------------------------------------------------------------
  */
@@ -125,56 +26,11 @@ static void read_counters(struct run *run)
     counters_subtract(&run->counters, &run->counters_before);
 }
 
-/* What comes next needs no sandbox of its, and may need its place: nothing is held meanwhile. */
-static void give_back(struct run *run)
-{
-    struct sandbox *sandbox = run->sandbox;
-    if (run->state == RUN_GATING)
-        return;
-    become(run, RUN_GATING);
-    run->leftovers_are_known = counters_count(sandbox_groups(sandbox), &run->leftovers);
-    run->sandbox = NULL;
-    runs_leave(run);
-    pool_return(run->runs->pool, sandbox);
-}
-
-/* Answers first, gives the sandbox back after: the caller does not wait for its end. */
-static void finish(struct run *run)
-{
-    if (run->state == RUN_DONE || finalize_is_under_way(run))
-        return;
-    if (run->state == RUN_COLLECTING && run->is_collected && output_check_is_due(run)) {
-        give_back(run);
-        output_check_begin(run, finish);
-        return;
-    }
-    if (run->state >= RUN_RUNNING && finalize_is_due(run)) {
-        output_check_close(run);
-        give_back(run);
-        finalize_begin(run, finish);
-        return;
-    }
-    assert(may_become[run->state][RUN_DONE]);
-    run_conclude(run);
-    struct sandbox *sandbox = run->sandbox;
-    run->sandbox = NULL;
-    if (run->pending_lease)
-        pool_abandon(run->pending_lease);
-    run->pending_lease = NULL;
-    runs_ended(run->runs, run);
-    if (sandbox)
-        pool_return(run->runs->pool, sandbox);
-    log_event(LOG_DEBUG, "run.ended", TEXT("run", run->id), TEXT("request", run->request_id),
-              TEXT("key", run->account->key.id),
-              TEXT("status", outcome_status_name(run->verdict.status)),
-              COUNT("took_us", run->done_us - run->submitted_us));
-}
-
 static void on_way_ended(void *context)
 {
     struct run *run = context;
     if (run->is_collected)
-        finish(run);
+        run_finish(run);
 }
 
 /* The code has ended: nothing of it is on its way any more, and what passed can be told. */
@@ -191,24 +47,25 @@ static void lose(struct run *run, const error *cause)
     if (run->evidence.stopped_for >= LIMITS && !run->evidence.cancelled)
         run->fault = *cause;
     log_event(LOG_WARNING, "run.lost", TEXT("run", run->id), TEXT("request", run->request_id),
-              TEXT("state", states[run->state].name), TEXT("cause", cause->text));
+              TEXT("state", run_state_name(run->state)), TEXT("cause", cause->text));
     run->evidence.lost = true;
     run->files_are_lost = run->state >= RUN_RUNNING;
     if (run->sandbox && run->started_us != 0 && run->state != RUN_COLLECTING)
         read_counters(run);
-    finish(run);
+    run_finish(run);
 }
 
 /* Every process of the sandbox is ended from outside. */
-static void on_state_timeout(struct run *run)
+static void lose_late(struct run *run)
 {
     error cause;
+    int max_ms = (int) run_state_max_ms(STATES_OF_ONESHOT, run->state);
     if (run->state == RUN_QUEUED)
         (void) fail(&cause, ERR_BUSY, "no sandbox became free in %d s; try again later",
-                    (int) (states[RUN_QUEUED].max_ms / 1000));
+                    max_ms / 1000);
     else
-        (void) fail(&cause, ERR_TIMEOUT, "glovebox-init did not answer in %d ms while %s",
-                    (int) states[run->state].max_ms, states[run->state].name);
+        (void) fail(&cause, ERR_TIMEOUT, "glovebox-init did not answer in %d ms while %s", max_ms,
+                    run_state_name(run->state));
     if (run->sandbox)
         sandbox_kill(run->sandbox, &cause); /* told back by on_broken */
     else
@@ -217,15 +74,14 @@ static void on_state_timeout(struct run *run)
 
 /* A program that has not died is killed from outside, and its files are lost. If the kernel says
  * that all have died, only init's word is missing, and the files are worth waiting for. */
-static void on_stop_timeout(struct run *run)
+static void on_timed_out(struct run *run)
 {
     int64_t stopping_ms = (now_us() - run->ended_us) / 1000;
-    if (counters_processes(sandbox_groups(run->sandbox)) > 0 || stopping_ms > STOPPED_WORD_MS) {
-        on_state_timeout(run);
-        return;
-    }
-    run->state_ends = deadline_in(states[RUN_STOPPING].max_ms);
-    set_timer(run);
+    if (run->state != RUN_STOPPING || stopping_ms > STOPPED_WORD_MS ||
+        counters_processes(sandbox_groups(run->sandbox)) > 0)
+        lose_late(run);
+    else
+        run_bound_state(run);
 }
 
 /* --- ending a program ---------------------------------------------------------------------------
@@ -234,42 +90,13 @@ static void on_stop_timeout(struct run *run)
 static void stop(struct run *run)
 {
     run->ended_us = now_us();
-    become(run, RUN_STOPPING);
+    run_set_state(run, RUN_STOPPING);
     sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_STOP, .id = ID_STOP }, NULL, 0);
     sandbox_flush(run->sandbox);
 }
 
-static void stop_for(struct run *run, enum limit_id limit)
+static void cancel(struct run *run)
 {
-    if (run->state != RUN_RUNNING)
-        return;
-    run->evidence.stopped_for = limit;
-    stop(run);
-}
-
-void run_reject(struct run *run)
-{
-    run->evidence.denied = !run->evidence.pending;
-    if (run->fault.code == ERR_NONE) /* nobody was asked: the pre-check alone has said no */
-        check_refuse(run, &run->collector.denials);
-    if (run->cell)
-        cell_refuse(run);
-    else
-        finish(run);
-}
-
-void run_finish_check_only(struct run *run)
-{
-    run->evidence.exited = true;
-    finish(run);
-}
-
-void run_cancel(struct run *run)
-{
-    if (run->cell) {
-        cell_cancel(run);
-        return;
-    }
     if (run->state == RUN_DONE || run->state == RUN_STOPPING || finalize_is_under_way(run))
         return;
     if (run->evidence.stopped_for >= LIMITS)
@@ -277,7 +104,12 @@ void run_cancel(struct run *run)
     if (run->state == RUN_RUNNING)
         stop(run);
     else
-        finish(run);
+        run_finish(run);
+}
+
+static const struct group_directories *groups_of(const struct run *run)
+{
+    return sandbox_groups(run->sandbox);
 }
 
 static void put_collect(struct run *run, enum agent_kind kind)
@@ -305,7 +137,7 @@ static void send_collect(struct run *run)
 static void collect(struct run *run)
 {
     end_way(run);
-    become(run, RUN_COLLECTING);
+    run_set_state(run, RUN_COLLECTING);
     run->collector.phase = COLLECTOR_COLLECTING;
     if (run->collect_is_sent)
         return;
@@ -320,51 +152,8 @@ static void collect(struct run *run)
 static void begin_shutdown(struct run *run)
 {
     run->ended_us = now_us();
-    become(run, RUN_STOPPING);
+    run_set_state(run, RUN_STOPPING);
     send_collect(run);
-}
-
-/* --- limits that gloveboxd itself holds ---------------------------------------------------------
- */
-
-/* It cannot be used up sooner than this, with every processor busy. */
-static void look_at_cpu_later(struct run *run, uint64_t left_us)
-{
-    int64_t min_ms = (int64_t) (left_us / run->runs->processors / 1000);
-    if (min_ms < CPU_LOOK_MIN_MS)
-        min_ms = CPU_LOOK_MIN_MS;
-    if (min_ms > CPU_LOOK_MAX_MS)
-        min_ms = CPU_LOOK_MAX_MS;
-    run->cpu_look = deadline_in(min_ms);
-}
-
-static void look_at_cpu(struct run *run)
-{
-    uint64_t limit_us = run->plan.limits.cpu * 1000;
-    uint64_t used_us = counters_cpu_us(sandbox_groups(run->sandbox));
-    used_us = used_us > run->counters_before.cpu_us ? used_us - run->counters_before.cpu_us : 0;
-    if (used_us >= limit_us)
-        stop_for(run, LIMIT_cpu);
-    else
-        look_at_cpu_later(run, limit_us - used_us);
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-    struct run *run = timer->data;
-    if (run->state == RUN_RUNNING && deadline_has_passed(run->wall_ends))
-        stop_for(run, LIMIT_wall);
-    else if (run->state == RUN_RUNNING && deadline_has_passed(run->cpu_look))
-        look_at_cpu(run);
-    else if (run->state == RUN_LOADING && run->log_look.at_ms != 0 &&
-             deadline_has_passed(run->log_look))
-        begin_if_ready(run);
-    else if (run->state_ends.at_ms != 0 && deadline_has_passed(run->state_ends)) {
-        states[run->state].late(run);
-        return;
-    }
-    if (run->state != RUN_DONE)
-        set_timer(run);
 }
 
 /* --- what the sandbox says ----------------------------------------------------------------------
@@ -398,7 +187,7 @@ static void execute_code(struct run *run)
     send_stdin(run, run->request);
     sandbox_flush(run->sandbox);
     if (run->state != RUN_DONE)
-        tell(run);
+        run_notify(run);
 }
 
 static void start_program(struct run *run, uint32_t id)
@@ -426,10 +215,7 @@ static void begin_code(struct run *run)
     run->collector.phase = COLLECTOR_RUNNING;
     run->counters_before.cpu_us = sandbox_cpu_before_us(run->sandbox);
     run->started_us = now_us();
-    run->wall_ends =
-        deadline_in((int64_t) run->plan.limits.wall + 1); /* never early by a fraction */
-    look_at_cpu_later(run, run->plan.limits.cpu * 1000);
-    become(run, RUN_RUNNING); /* before anything is sent: sending may be the end of it */
+    run_start_clock(run); /* before anything is sent: sending may be the end of it */
     if (run->plan.set >= 0)
         execute_code(run);
     else
@@ -449,15 +235,14 @@ static bool log_is_awaited(const struct run *run)
 /* Everything that the code may count on is there before its first line. */
 static void begin_if_ready(struct run *run)
 {
-    run->log_look = (deadline){ 0 };
     if (run->state != RUN_LOADING || !run->inputs_are_in || (!run->route && has_way(run)))
         return;
     if (!log_is_awaited(run)) {
         begin_code(run);
         return;
     }
-    run->log_look = deadline_in(LOG_LOOK_MS);
-    set_timer(run);
+    run->look = deadline_in(LOG_LOOK_MS);
+    run_set_timer(run);
 }
 
 /* What its programs are to trust goes in before everything else. */
@@ -513,7 +298,7 @@ static void on_loaded(struct run *run)
         (void) under(&cause, "an input could not be written");
         if (cause.os == ENOSPC || cause.os == EDQUOT) {
             run->evidence.stopped_for = LIMIT_disk;
-            finish(run);
+            run_finish(run);
         } else {
             lose(run, &cause);
         }
@@ -572,17 +357,14 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
         on_loaded(run);
         break;
     case COLLECTOR_STARTED:
-        tell(run);
+        run_notify(run);
         break;
     case COLLECTOR_NOT_STARTED:
         if (run->state == RUN_RUNNING)
             on_not_started(run);
         break;
     case COLLECTOR_PRINTED:
-        if (output_is_flood(&run->collector.output[0]) ||
-            output_is_flood(&run->collector.output[1]) || collector_is_flood(&run->collector))
-            stop_for(run, LIMIT_output);
-        tell(run);
+        run_printed(run);
         break;
     case COLLECTOR_ENDED:
         on_program_ended(run);
@@ -595,7 +377,7 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
     case COLLECTOR_COLLECTED:
         run->is_collected = true;
         if (!run->route || egress_route_has_ended(run->route)) {
-            finish(run);
+            run_finish(run);
             return 1; /* the sandbox has been given back */
         }
         break; /* glovebox-egress has the last word */
@@ -641,7 +423,7 @@ static void on_leased(void *context, struct sandbox *sandbox, enum run_start sta
                                  .route = has_way(run) ? on_way : NULL,
                                  .broken = on_broken };
     sandbox_use(sandbox, &user);
-    become(run, RUN_LOADING);
+    run_set_state(run, RUN_LOADING);
     if (has_way(run))
         open_way(run);
     if (run->state == RUN_DONE)
@@ -672,10 +454,20 @@ bool run_begin(struct run *run)
     if (leased == POOL_FULL)
         return false;
     run->leased_us = now_us();
-    become(run, RUN_BUILDING);
+    run_set_state(run, RUN_BUILDING);
     if (leased < 0)
         lose(run, &err);
     else if (idle)
         on_leased(run, idle, START_PARKED, NULL);
     return true;
 }
+
+const struct run_kind run_kind_oneshot = {
+    .states = STATES_OF_ONESHOT,
+    .groups = groups_of,
+    .stop = stop,
+    .look = begin_if_ready,
+    .timed_out = on_timed_out,
+    .cancel = cancel,
+    .leave_queue = run_finish,
+};

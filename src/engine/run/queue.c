@@ -151,7 +151,7 @@ void runs_list(struct runs *runs, struct run *run)
     run->older = runs->newest;
     *(runs->newest ? &runs->newest->newer : &runs->oldest) = run;
     runs->newest = run;
-    runs->active += run->cell != NULL; /* it waits for its context, not in our queue */
+    runs->active += run->kind->is_cell; /* it waits for its context, not in our queue */
 }
 
 /* What can be said without looking at the request. */
@@ -178,6 +178,25 @@ static int admit(struct runs *runs, struct account *account, error *err)
     account->refused++;
     account->retry_s = 1;
     return fail(err, ERR_BUSY, "%u runs wait already; try again in a second", runs->queued);
+}
+
+void run_cancel(struct run *run)
+{
+    run->kind->cancel(run);
+}
+
+void run_reject(struct run *run)
+{
+    run->evidence.denied = !run->evidence.pending;
+    if (run->fault.code == ERR_NONE) /* nobody was asked: the pre-check alone has said no */
+        check_refuse(run, &run->collector.denials);
+    run->kind->leave_queue(run);
+}
+
+void run_finish_check_only(struct run *run)
+{
+    run->evidence.exited = true;
+    run->kind->leave_queue(run);
 }
 
 static void on_checked(struct run *run)
@@ -251,7 +270,7 @@ void runs_leave(struct run *run)
     struct account *account = run->account;
     run->has_left = true;
     run->runs->active--;
-    if (run->cell)
+    if (run->kind->is_cell)
         return;
     fair_share_ends(&account->turn, run->charged_us, (int64_t) run->counters.cpu_us);
     account->built += run->start == START_BUILT;
@@ -261,10 +280,11 @@ void runs_leave(struct run *run)
 static void settle(struct runs *runs, struct run *run)
 {
     struct account *account = run->account;
-    uint64_t cpu_us = run->cell ? 0 : run->counters.cpu_us; /* session_charge() has charged it */
-    if (!run->cell && leave_queue(runs, run))
+    uint64_t cpu_us =
+        run->kind->is_cell ? 0 : run->counters.cpu_us; /* session_charge() has charged it */
+    if (!run->kind->is_cell && leave_queue(runs, run))
         fair_share_leaves(&account->turn); /* it was cancelled there, or could not begin */
-    else if (!run->has_left && (run->cell || run->leased_us != 0))
+    else if (!run->has_left && (run->kind->is_cell || run->leased_us != 0))
         runs_leave(run);  /* else it was checked and never came there */
     if (!run->is_checker) /* whose time is charged with what it has looked at */
         account_charge(account, cpu_us + run->checks_cpu_us, &run->verdict, run->evidence.hits);
@@ -278,10 +298,7 @@ void runs_ended(struct runs *runs, struct run *run)
         runs->kept++;
         runs->kept_bytes += run->result.size;
     }
-    for (struct run_listener *listener = run->listeners, *next; listener; listener = next) {
-        next = listener->next;
-        listener->changed(listener->context, run);
-    }
+    run_notify(run);
     if (run->is_detached)
         slim_old(runs);
     run_release_buffers(run);

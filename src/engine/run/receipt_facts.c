@@ -6,7 +6,6 @@
 #include "base/table.h"
 #include "engine/audit/audit_log.h"
 #include "engine/network/connection_document.h"
-#include "engine/session/contexts.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -151,14 +150,14 @@ static void begin_facts(const struct run *run, struct receipt_facts *facts)
     *facts = (struct receipt_facts){
         .sealed = record->sealed.size > 0 ? record->sealed.data : NULL,
         .id = run->id,
-        .kind = run->cell         ? "cell"
-                : run->check_only ? "check"
-                : is_command      ? "command"
-                                  : "run",
+        .kind = run->kind->is_cell ? "cell"
+                : run->check_only  ? "check"
+                : is_command       ? "command"
+                                   : "run",
         .language = run->plan.language ? run->plan.language->name : NULL,
-        .session = run->cell ? run->cell->session_id : NULL,
-        .context = run->cell ? run->cell->context_id : NULL,
-        .start = run->cell                         ? "session"
+        .session = run->session,
+        .context = run->context,
+        .start = run->kind->start                  ? run->kind->start
                  : run->sandbox || run->started_us ? starts[run->start]
                                                    : NULL,
         .approval = run->approval[0] ? run->approval : NULL,

@@ -4,7 +4,6 @@
 #include "engine/network/connection_document.h"
 #include "engine/network/egress_client.h"
 #include "engine/run/run.h"
-#include "engine/session/contexts.h"
 #include "model/errors.h"
 #include "model/walls.h"
 #include "policy/address.h"
@@ -269,7 +268,7 @@ static void write_usage(const struct run *run, struct bytes *out)
     json_count_field(out, "disk_peak_bytes", run_used(run, LIMIT_disk));
     json_count_field(out, "processes_peak", run_used(run, LIMIT_processes));
     json_count_field(out, "queued_ms", between_ms(run->submitted_us, left_queue_us));
-    json_string_field(out, "start", run->cell ? "session" : starts[run->start]);
+    json_string_field(out, "start", run->kind->start ? run->kind->start : starts[run->start]);
     json_close(out, '}');
 }
 
@@ -354,7 +353,7 @@ void result_write(const struct run *run, struct bytes *out)
     result_write_place(&run->plan, run->walls, run->degraded, out);
     json_string_field(out, "approval", run->approval[0] ? run->approval : NULL);
     json_string_field(out, "receipt", run->receipt[0] ? run->receipt : NULL);
-    if (run->cell)
-        cell_write(run, out);
+    if (run->kind->write)
+        run->kind->write(run, out);
     json_close(out, '}');
 }

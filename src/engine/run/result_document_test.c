@@ -30,7 +30,7 @@ static void list_names(struct json_object *value, const char *prefix, struct byt
 /* A run in which everything has happened. */
 static void fill(struct run *run, struct policy *policy, struct template *template)
 {
-    *run = (struct run){ .id = "run_0", .state = RUN_DONE };
+    *run = (struct run){ .id = "run_0", .kind = &run_kind_oneshot, .state = RUN_DONE };
     (void) snprintf(policy->name, sizeof policy->name, "data");
     limits_init(&policy->maximum);
     template->name = "python";

@@ -2,7 +2,6 @@
 #include "engine/run/run.h"
 
 #include "base/clock.h"
-#include "engine/session/contexts.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -22,6 +21,7 @@ struct run *run_make(struct runs *runs)
     if (!run)
         return NULL;
     run->runs = runs;
+    run->kind = &run_kind_oneshot;
     run->submitted_us = now_us();
     run->created_ms = wall_clock_ms();
     run_choose_id(run->id);
@@ -38,7 +38,7 @@ static void prepare(struct run *run, struct run_request *request)
     collector_init(&run->collector, &run->plan.limits, run->plan.policy->name, run->runs->blobs);
     run->collector.owner = output_check_owner(run);
     run->has_harvest = true;
-    run_wait(run);
+    run_bound_state(run);
 }
 
 int run_new(struct runs *runs, struct run_request *request, struct run **ret_run, error *err)
@@ -95,7 +95,7 @@ int run_new_checker(const struct run *disk_worker, const struct run_spec *place,
 
 void run_drop(struct run *run)
 {
-    run->state = RUN_DONE;
+    run_set_state(run, RUN_DONE);
     run_free(run);
 }
 
@@ -119,7 +119,8 @@ static void on_timer_closed(uv_handle_t *handle)
     struct run *run = handle->data;
     bytes_done(&run->result);
     bytes_done(&run->certificates);
-    cell_free(run->cell);
+    if (run->kind->free)
+        run->kind->free(run);
     free(run);
 }
 
@@ -149,4 +150,21 @@ void run_unlisten(struct run *run, struct run_listener *listener)
             break;
         }
     run_release_buffers(run);
+}
+
+void run_notify(struct run *run)
+{
+    for (struct run_listener *listener = run->listeners, *next; listener; listener = next) {
+        next = listener->next;
+        listener->changed(listener->context, run);
+    }
+}
+
+void run_printed(struct run *run)
+{
+    const struct collector *collector = &run->collector;
+    if (output_is_flood(&collector->output[0]) || output_is_flood(&collector->output[1]) ||
+        collector_is_flood(collector))
+        run_stop_for(run, LIMIT_output);
+    run_notify(run);
 }

@@ -1,12 +1,5 @@
-/* run.h - one run, as the parts of gloveboxd see it. Doors read it and change nothing.
- *
- *  queued --> building --> loading --> running --> collecting --> gating --> done
- *     |          |            |           |  |          ^  |        |         ^
- *     |          |            |           |  +-> stopping  +--------+---------+   (a limit, or the
- *     +----------+------------+-----------+---------+-------------------------+    caller; lost)
- *
- * Only a run of whose output something is expected is gating, or one that has said so much that
- * putting it together takes its time (finalize.h): its sandbox is gone by then. */
+/* run.h - one run, as the parts of gloveboxd see it. Doors read it and change nothing. Its states
+ * are those of run_states.def. */
 #pragma once
 
 #include "base/clock.h"
@@ -16,27 +9,17 @@
 #include "engine/run/collector.h"
 #include "engine/run/finalize.h"
 #include "engine/run/queue.h"
+#include "engine/run/run_kind.h"
 #include "engine/run/run_plan.h"
 #include "engine/sandbox/pool.h"
 #include "engine/schedule/accounts.h"
 #include "ledger/statement.h"
 #include "model/outcome.h"
 
-enum run_state {
-    RUN_QUEUED,
-    RUN_BUILDING,
-    RUN_LOADING,
-    RUN_RUNNING,
-    RUN_STOPPING,
-    RUN_COLLECTING,
-    RUN_GATING,
-    RUN_DONE,
-    RUN_STATES
-};
-
 struct run {
     char id[RUN_ID_SIZE];
-    enum run_state state;
+    const struct run_kind *kind;
+    enum run_state state; /* written by run_set_state() alone */
     struct runs *runs;
     struct account *account;     /* whose it is: accounts.h */
     int64_t charged_us;          /* fair_share_begins() */
@@ -63,7 +46,7 @@ struct run {
     deadline state_ends; /* at_ms 0: never */
     deadline wall_ends;
     deadline cpu_look;
-    deadline log_look; /* while another process has the log of receipts locked */
+    deadline look; /* run_kind.look(), once; gone with the state */
 
     struct bytes certificates; /* that its programs trust; empty unless TLS is intercepted */
     size_t next_input;         /* which input is on its way, and from which byte */
@@ -91,18 +74,18 @@ struct run {
     bool has_left;             /* runs_leave() */
     bool leftovers_are_known;  /* when it gave its sandbox back before it was done */
     uint64_t leftovers;
-    bool is_checker;   /* of another run: nobody but that one knows it (precheck.c) */
-    struct cell *cell; /* it is one of a session (contexts.h); NULL: it has a sandbox of its own */
-    struct run_record *record; /* what its receipt will say of its inputs */
-    char approval[40];         /* that it waits for, was refused, or runs under; "": none */
+    bool is_checker;               /* of another run: nobody but that one knows it (precheck.c) */
+    struct cell *cell;             /* what a cell has besides (contexts.h); NULL: it is none */
+    const char *session, *context; /* ids, of a cell; else NULL */
+    const char *context_end;       /* why the interpreter of a cell has gone; NULL: it lives on */
+    struct run_record *record;     /* what its receipt will say of its inputs */
+    char approval[40];             /* that it waits for, was refused, or runs under; "": none */
     char receipt[RECEIPT_ID_SIZE];
     struct run_listener *listeners;
     struct bytes result; /* JSON, once done */
     struct run *next_queued;
     struct run *older, *newer;
 };
-
-const char *run_state_name(enum run_state state);
 
 /* output_withhold.c: the state that is told; of what may be withheld the end is told with the
  * answer.
@@ -125,13 +108,23 @@ void run_release_buffers(
     struct run *run); /* keeps only the result, if it is done and nobody listens */
 
 /* run.c */
-void run_wait(struct run *run);  /* in the queue, from now on */
 bool run_begin(struct run *run); /* into a sandbox; false: there is no room, it stays where it is */
 void run_reject(struct run *run); /* it waits for a person, or may not run: nothing of it does */
 void run_finish_check_only(struct run *run); /* only the look at it was wanted */
 
-/* verdict.c: judges it, proves it, and writes its result: it is done. */
-void run_conclude(struct run *run);
+/* run_clock.c: the only function that writes the state of a run. */
+void run_set_state(struct run *run, enum run_state next);
+void run_bound_state(struct run *run);                   /* its bound counts from now on */
+void run_set_timer(struct run *run);                     /* one of its moments has changed */
+void run_start_clock(struct run *run);                   /* it is running */
+void run_stop_for(struct run *run, enum limit_id limit); /* if it is running */
+
+void run_notify(struct run *run);  /* its listeners: there is something new */
+void run_printed(struct run *run); /* likewise; it is stopped if it is too much */
+
+/* verdict.c: its code has ended, or never begins. Judges it, proves it, writes its result: it is
+ * done, at once or after its output has been compared or put together. */
+void run_finish(struct run *run);
 void run_presign_end(const struct run *run); /* its code has ended, its sandbox not yet */
 
 /* runs.c: the run is known from now on; it has reached its end. */

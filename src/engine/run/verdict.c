@@ -3,8 +3,8 @@
 #include "engine/run/run.h"
 
 #include "engine/network/egress_client.h"
+#include "engine/observe/log.h"
 #include "engine/run/finalize.h"
-#include "engine/session/contexts.h"
 
 #include <stdio.h>
 
@@ -52,7 +52,7 @@ static void gather_hits(struct run *run)
 static struct verdict judge(const struct run *run)
 {
     struct verdict verdict = outcome_judge(&run->evidence);
-    if (run->cell && run->cell->context_end && verdict.status == RUN_OK)
+    if (run->context_end && verdict.status == RUN_OK)
         verdict = (struct verdict){ .status = RUN_ERROR, .fault = FAULT_CODE, .limit = LIMITS };
     return verdict;
 }
@@ -83,7 +83,7 @@ static void take_exit(struct run *run)
     if (!run->collector.has_exited)
         return;
     run->evidence.exited = true;
-    run->evidence.ends_by_kill = !run->cell && run->collector.running != ID_COMPILER;
+    run->evidence.ends_by_kill = !run->kind->is_cell && run->collector.running != ID_COMPILER;
     run->evidence.exit_code = run->collector.exited.exit_code;
     run->evidence.signal = run->collector.exited.signal;
 }
@@ -110,18 +110,68 @@ void run_settle(struct run *run)
     output_check_blank(run);
 }
 
-void run_conclude(struct run *run)
+static void conclude(struct run *run)
 {
     check_abandon(run);
     output_check_close(run);
     run_settle(run);
     run->done_us = now_us();
-    run->state = RUN_DONE;
-    run->state_ends = (deadline){ 0 };
-    (void) uv_timer_stop(&run->timer);
+    run_set_state(run, RUN_DONE);
     prove(run);
     result_write(run, &run->result);
     finalize_free(run);
+}
+
+/* What comes next needs no sandbox of its, and may need its place: nothing is held meanwhile. */
+static void give_back(struct run *run)
+{
+    struct sandbox *sandbox = run->sandbox;
+    if (run->state == RUN_GATING)
+        return;
+    run_set_state(run, RUN_GATING);
+    if (sandbox)
+        run->leftovers_are_known = counters_count(sandbox_groups(sandbox), &run->leftovers);
+    run->sandbox = NULL;
+    runs_leave(run);
+    if (sandbox)
+        pool_return(run->runs->pool, sandbox);
+}
+
+static void log_end(const struct run *run)
+{
+    log_event(LOG_DEBUG, "run.ended", TEXT("run", run->id), TEXT("request", run->request_id),
+              TEXT("key", run->account->key.id),
+              TEXT("status", outcome_status_name(run->verdict.status)),
+              COUNT("took_us", run->done_us - run->submitted_us));
+}
+
+/* Answers first, gives the sandbox back after: the caller does not wait for its end. */
+void run_finish(struct run *run)
+{
+    if (run->state == RUN_DONE || finalize_is_under_way(run))
+        return;
+    if (run->state < RUN_GATING && run->is_collected && output_check_is_due(run)) {
+        give_back(run);
+        output_check_begin(run, run_finish);
+        return;
+    }
+    if ((run->state >= RUN_RUNNING || run->kind->is_cell) && finalize_is_due(run)) {
+        output_check_close(run);
+        give_back(run);
+        finalize_begin(run, run_finish);
+        return;
+    }
+    conclude(run);
+    struct sandbox *sandbox = run->sandbox;
+    run->sandbox = NULL;
+    if (run->pending_lease)
+        pool_abandon(run->pending_lease);
+    run->pending_lease = NULL;
+    runs_ended(run->runs, run);
+    if (sandbox)
+        pool_return(run->runs->pool, sandbox);
+    if (!run->kind->is_cell)
+        log_end(run);
 }
 
 /* While init ends what is left and collects, gloveboxd has nothing to do for this run. The receipt

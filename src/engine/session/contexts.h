@@ -4,11 +4,8 @@
  *    ^         |          |         |          by us, is cold: the next cell starts a fresh one.
  *    +---------+----------+---------+
  *
- * Cells are runs (run.h) whose sandbox is the session's:
- *
- *  queued --> running --> done
- *    |          |  +-> stopping (interrupted; then, if that does not help, killed) --> done
- *    +----------+-------------------------------------------------------------------> done */
+ * Cells are runs whose sandbox is the session's (run_kind.h); their states stand in
+ * model/run_states.def. */
 #pragma once
 
 #include "engine/run/run.h"
@@ -65,7 +62,6 @@ struct cell {
     bool is_first; /* of its interpreter, which may not listen for interrupts yet */
     bool is_interrupted;
     bool is_killed;            /* it did not heed that */
-    const char *context_end;   /* NULL: the interpreter lives on with its names */
     struct session *session;   /* whose way out it uses, until that has been told; else NULL */
     size_t records_told;       /* of that way, before it began */
     uint64_t egress_route_ask; /* number of the question that it waits for */
@@ -99,15 +95,17 @@ int cell_new(struct context *context, struct context_request *request, struct ru
 void cell_begin(struct run *run);
 int cell_hears(struct run *run, const struct agent_frame *frame, const unsigned char *payload,
                error *err);
-void cell_cancel(struct run *run);
-void cell_refuse(struct run *run); /* what was found in it is not allowed */
 void cell_interrupt(struct run *run);
 /* It has not begun, or its session has ended: `why` says it. */
 void cell_lost_session(struct run *run, const error *why);
-void cell_write(const struct run *run, struct bytes *out);
 void cell_conclude(struct run *run); /* its context is free already: it is done, and told, once its
                                         output has been compared if it is to be */
-void cell_free(struct cell *cell);
+void cell_code_is_sent(struct run *run);
+/* Its code could not be written into the sandbox: it has ended. */
+void cell_end_unwritten(struct run *run, const error *why);
+
+/* cell_code.c. Fails  its session cannot take it. */
+int cell_send_code(struct run *run, error *err);
 
 /* session_route.c: the way out of a session, which its cells tell of. */
 bool session_has_way(const struct session *session);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 enum {
-    TELL_MS = 2000,      /* for the last word of glovebox-egress */
     ID_CERTIFICATES = 8, /* of the write that nobody waits for: all that comes after it finds it */
     LIFE_S = 30 * 24 * 3600, /* of certificates, beyond the policy's bound for sessions */
     BOUND_MAX_S = 365 * 24 * 3600,
@@ -179,8 +178,7 @@ bool session_route_ends(struct session *session, struct run *run)
     while (*end)
         end = &(*end)->next_queued;
     *end = run;
-    run->state = RUN_COLLECTING;
-    run->state_ends = deadline_in(TELL_MS);
+    run_set_state(run, RUN_COLLECTING);
     run->cell->egress_route_ask = ++session->egress_route_asks;
     egress_route_ask(session->route);
     return false;
