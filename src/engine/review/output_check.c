@@ -1,12 +1,11 @@
 /* output_check.c - see gate.h: what the checker is given, and what is told of its answer
  * (output_check_verdict.c).
  */
-#include "engine/review/output_check.h"
+#include "engine/review/output_check_files.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "engine/audit/audit_log.h"
-#include "engine/review/helper_run.h"
 #include "engine/run/run.h"
 #include "output_check_json.h"
 #include "output_check_main.h"
@@ -20,12 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum {
-    CONTENTS_MAX = 32 * 1024 * 1024, /* of all artifacts, where they are looked into */
-    ARTIFACTS_MAX = 1000,
-    FIXED_FILES = 5
-};
 
 static const char runs_as[] = "python";
 
@@ -132,148 +125,6 @@ int output_check_prepare(struct run *run, const struct run_request *request, err
     return find_place(run, output_check->place, err);
 }
 
-/* --- what the checker is given ------------------------------------------------------------------
- */
-
-struct output_check_files {
-    struct request_file list[FIXED_FILES + ARTIFACTS_MAX];
-    size_t count;
-    struct bytes expected, output[2];
-    char (*names)[32];
-    char *contents; /* of the artifacts, one after the other */
-    output_check_told *told;
-};
-
-static void files_free(struct output_check_files *files)
-{
-    if (!files)
-        return;
-    bytes_done(&files->expected);
-    bytes_done(&files->output[0]);
-    bytes_done(&files->output[1]);
-    free(files->names);
-    free(files->contents);
-    free(files);
-}
-
-static void add_file(struct output_check_files *files, const char *name, const char *data,
-                     size_t size)
-{
-    struct request_file *file = &files->list[files->count++];
-    *file = (struct request_file){ .path = name, .has_content = true, .read_only = true };
-    payload_from_text(&file->content, size > 0 ? data : "", size);
-}
-
-static void add_output(const struct run *run, struct output_check_files *files, unsigned index,
-                       const char *name)
-{
-    char marker[OUTPUT_MARKER_MAX];
-    struct output_part parts[OUTPUT_PARTS];
-    output_parts(&run->collector.output[index], name, marker, parts);
-    for (unsigned i = 0; i < OUTPUT_PARTS; i++)
-        if (i != 1) /* the marker is our word, not the program's */
-            bytes_add(&files->output[index], parts[i].data, parts[i].size);
-    add_file(files, name, files->output[index].data, files->output[index].size);
-}
-
-static void write_expected(const struct run *run, struct bytes *out)
-{
-    const struct collector *collector = &run->collector;
-    const char *expect =
-        json_object_to_json_string_ext(run->output_check->expects, JSON_C_TO_STRING_PLAIN);
-    json_open(out, '{');
-    json_key(out, "expects");
-    json_raw(out, expect ? expect : "", expect ? strlen(expect) : 0);
-    json_key(out, "stdout");
-    json_open(out, '{');
-    json_count_field(out, "bytes", collector->output[0].total);
-    json_flag_field(out, "cut",
-                    output_is_truncated(&collector->output[0]) || collector->output[0].starved);
-    json_close(out, '}');
-    json_flag_field(out, "artifacts_cut",
-                    collector->artifacts_cut || collector->artifact_files_cut ||
-                        run->files_are_lost);
-    json_key(out, "artifacts");
-    json_open(out, '[');
-    for (size_t i = 0; i < collector->artifact_count; i++) {
-        json_open(out, '{');
-        json_string_field(out, "path", collector->artifacts[i].path);
-        json_count_field(out, "bytes", collector->artifacts[i].size);
-        json_close(out, '}');
-    }
-    json_close(out, ']');
-    json_key(out, "skipped"); /* their names are told, too */
-    json_open(out, '[');
-    for (size_t i = 0; i < collector->denials.count; i++)
-        if (strcmp(collector->denials.rows[i].layer, "artifact") == 0)
-            json_string(out, collector->denials.rows[i].target);
-    json_close(out, ']');
-    json_close(out, '}');
-}
-
-static int read_blob(const struct run *run, const struct artifact *artifact, char *to, error *err)
-{
-    struct blob_view view;
-    if (blob_open(run->runs->blobs, run->collector.owner.name, artifact->sha256, &view, err) < 0)
-        return -1;
-    auto_fd fd = view.fd;
-    for (uint64_t at = 0; at < artifact->size;) {
-        ssize_t got = pread(fd, to + at, artifact->size - at, (off_t) at);
-        if (got <= 0)
-            return fail(err, ERR_SYSTEM, "an artifact could not be read again");
-        at += (uint64_t) got;
-    }
-    return 0;
-}
-
-static int add_artifacts(const struct run *run, struct output_check_files *files, error *err)
-{
-    const struct collector *collector = &run->collector;
-    uint64_t all = 0, at = 0;
-    if (collector->artifact_count > ARTIFACTS_MAX)
-        return fail(err, ERR_TOO_LARGE, "there are %zu artifacts, and up to %d are compared",
-                    collector->artifact_count, ARTIFACTS_MAX);
-    if (!run->output_check->needs.contents)
-        return 0;
-    for (size_t i = 0; i < collector->artifact_count; i++)
-        all += collector->artifacts[i].size;
-    if (all > CONTENTS_MAX)
-        return fail(err, ERR_TOO_LARGE,
-                    "the artifacts have %llu bytes, and up to %d are looked into",
-                    (unsigned long long) all, CONTENTS_MAX);
-    files->names = calloc(collector->artifact_count + 1, sizeof *files->names);
-    files->contents = malloc(all + 1);
-    if (!files->names || !files->contents)
-        return fail(err, ERR_SYSTEM, "there was no memory");
-    for (size_t i = 0; i < collector->artifact_count; i++) {
-        const struct artifact *artifact = &collector->artifacts[i];
-        if (read_blob(run, artifact, files->contents + at, err) < 0)
-            return -1;
-        (void) snprintf(files->names[i], sizeof files->names[i], "artifact.%zu", i);
-        add_file(files, files->names[i], files->contents + at, artifact->size);
-        at += artifact->size;
-    }
-    return 0;
-}
-
-static int gather(struct run *run, struct output_check_files *files, error *err)
-{
-    struct bytes *results = &run->collector.results;
-    add_output(run, files, 0, "stdout");
-    add_output(run, files, 1, "stderr");
-    write_expected(run, &files->expected);
-    size_t expected = files->expected.size;
-    bytes_add_text(&files->expected, "["); /* the results lie behind it: one allocation */
-    bytes_add(&files->expected, results->data, results->size);
-    bytes_add_text(&files->expected, "]");
-    if (files->expected.failed || files->output[0].failed || files->output[1].failed)
-        return fail(err, ERR_SYSTEM, "there was no memory");
-    add_file(files, "expected", files->expected.data, expected);
-    add_file(files, "results", files->expected.data + expected, files->expected.size - expected);
-    add_file(files, "error", run->collector.failure.data, run->collector.failure.size);
-    return add_artifacts(run, files, err);
-}
-
 /* --- the run of it ------------------------------------------------------------------------------
  */
 
@@ -305,7 +156,7 @@ static void finish(struct run *run)
 {
     struct output_check *output_check = run->output_check;
     output_check_told *told = output_check->files ? output_check->files->told : NULL;
-    files_free(output_check->files);
+    output_check_files_free(output_check->files);
     output_check->files = NULL;
     output_check->has_ended = true;
     if (told && !output_check_hold(run, told))
@@ -350,7 +201,7 @@ void output_check_begin(struct run *run, output_check_told *told)
         return;
     }
     output_check->files->told = told;
-    if (gather(run, output_check->files, &err) == 0) {
+    if (output_check_files_gather(run, output_check->files, &err) == 0) {
         const struct helper_run_order order = { .place = output_check->place,
                                                 .runs_as = runs_as,
                                                 .parts = parts,
@@ -389,7 +240,7 @@ void output_check_free(struct run *run)
         return;
     output_check_hold_end(output_check);
     helper_run_abandon(output_check->helper_run);
-    files_free(output_check->files);
+    output_check_files_free(output_check->files);
     (void) json_object_put(output_check->expects);
     free(output_check->place);
     free(output_check);
