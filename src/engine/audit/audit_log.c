@@ -5,8 +5,8 @@
 #include "base/cleanup.h"
 #include "engine/observe/log.h"
 #include "engine/observe/loop_monitor.h"
-#include "json/canonical_writer.h"
 #include "ledger/envelope.h"
+#include "json/canonical_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,6 +5,7 @@
 #include "engine/observe/log.h"
 #include "engine/observe/loop_monitor.h"
 #include "engine/observe/metrics.h"
+#include "ledger/envelope.h"
 
 #include <stdio.h>
 #include <string.h>

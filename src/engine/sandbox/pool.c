@@ -1,11 +1,10 @@
-/* pool.c - builds sandboxes, parks some ahead of time, and counts slots until the spawner says that
+/* pool.c - leases sandboxes, parks some ahead of time, and counts slots until the spawner says that
  * they are free again. Refilling waits until the answer is on its way, and never builds many at
  * once. */
-#include "engine/sandbox/pool.h"
+#include "engine/sandbox/pool_internal.h"
 
 #include "base/clock.h"
 #include "engine/observe/log.h"
-#include "engine/sandbox/prewarm.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -15,229 +14,11 @@
 /* After a run has ended, or while a long one goes on. */
 enum { REFILL_SOON_MS = 1, REFILL_LATER_MS = 20 };
 
-enum { COUNT_EVERY_MS = 1000, BUILDING_MAX = 2, REST_MS = 1000, REST_MAX_MS = 30000 };
+enum { COUNT_EVERY_MS = 1000, BUILDING_MAX = 2 };
 
 /* What is built for runs that wait, at once, for each processor: more would make each of them
  * slower and none sooner, and the queue, which is fair and bounded, would never see them. */
 enum { AWAITED_PER_PROCESSOR = 2 };
-
-struct pool_ticket {
-    struct pool *pool;
-    bool is_awaited;   /* counted as such */
-    pool_leased *told; /* NULL: abandoned, or to be parked */
-    void *context;
-    struct pool_class *pool_class; /* that it is to be parked for; NULL: somebody waits */
-    struct pool_class *wanted;     /* what somebody waits for; NULL: no shape is kept of it */
-    bool is_forked;
-};
-
-static void free_slot(struct pool *pool)
-{
-    if (pool->in_use > 0)
-        pool->in_use--;
-    pool->changed(pool->context);
-}
-
-static void refill_soon(struct pool *pool);
-
-/* --- one sandbox --------------------------------------------------------------------------------
- */
-
-static void leave_parking(struct pool *pool, struct pooled *row)
-{
-    row->pool_class->idle--;
-    row->pool_class->prewarmed -= row->is_prewarmed;
-    row->pool_class->priming = row->pool_class->priming && !row->is_priming;
-    pool->idle--;
-    row->is_idle = row->is_prewarmed = row->is_priming = false;
-}
-
-static void unlist(struct pool *pool, struct pooled *row)
-{
-    for (struct pooled **at = &pool->all; *at; at = &(*at)->next)
-        if (*at == row) {
-            *at = row->next;
-            break;
-        }
-    if (row->is_idle)
-        leave_parking(pool, row);
-}
-
-static struct pooled *find_row(const struct pool *pool, const struct sandbox *sandbox)
-{
-    for (struct pooled *row = pool->all; row; row = row->next)
-        if (row->sandbox == sandbox)
-            return row;
-    return NULL;
-}
-
-static void pool_class_failed(struct pool_class *pool_class)
-{
-    uint64_t rest = REST_MS << (pool_class->failures < 5 ? pool_class->failures : 5);
-    pool_class->failures++;
-    pool_class->rests_until_ms = (uint64_t) now_ms() + (rest < REST_MAX_MS ? rest : REST_MAX_MS);
-}
-
-static void pending_lease_done(struct pool_ticket *pending_lease)
-{
-    struct pool *pool = pending_lease->pool;
-    bool was_awaited = pending_lease->is_awaited;
-    pool->awaited -= was_awaited;
-    free(pending_lease);
-    if (was_awaited)
-        pool->changed(pool->context);
-}
-
-static void pending_lease_fails(struct pool_ticket *pending_lease, const error *cause)
-{
-    struct pool *pool = pending_lease->pool;
-    pool_leased *told = pending_lease->told;
-    void *user = pending_lease->context;
-    if (pending_lease->pool_class) {
-        pending_lease->pool_class->building--;
-        pool->building--;
-        pool_class_failed(pending_lease->pool_class);
-        if (!pool->is_closing)
-            log_event(LOG_WARNING, "pool.build_failed", TEXT("cause", cause->text));
-    }
-    if (told)
-        told(user, NULL, START_BUILT, cause);
-    pending_lease_done(pending_lease);
-}
-
-/* The sandbox is all that it will be before it is used: it goes to whoever waits, or is parked. */
-static void is_ready(struct pooled *row)
-{
-    struct pool *pool = row->pool;
-    struct pool_ticket *pending_lease = row->pending_lease;
-    row->pending_lease = NULL;
-    if (pending_lease->wanted)
-        pending_lease->wanted->has_stood = true;
-    if (pending_lease->pool_class) {
-        pending_lease->pool_class->building--;
-        pool->building--;
-        pending_lease->pool_class->failures = 0;
-        row->pool_class = pending_lease->pool_class;
-        row->is_idle = true;
-        row->pool_class->idle++;
-        pool->idle++;
-        free(pending_lease);
-        refill_soon(pool);
-        rehearse_when_calm(pool, row->pool_class);
-        pool->changed(pool->context); /* a queue may wait for it */
-        return;
-    }
-    pool_leased *told = pending_lease->told;
-    void *user = pending_lease->context;
-    if (told)
-        told(user, row->sandbox, START_BUILT, NULL);
-    else
-        pool_return(pool, row->sandbox);
-    pending_lease_done(pending_lease);
-}
-
-/* A sandbox that is not leased says that its interpreter stands, or that it does not, and that it
- * has rehearsed. */
-static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,
-                    error *err)
-{
-    struct pooled *row = context;
-    if (prewarm_on_frame(row, frame))
-        return 0;
-    if (row->pending_lease && frame->kind == AGENT_STARTED && frame->id == AGENT_INTERPRETER) {
-        is_ready(context);
-        return 0;
-    }
-    if (row->pending_lease && frame->kind == AGENT_DONE && frame->id == AGENT_INTERPRETER)
-        return fail(err, ERR_UNAVAILABLE, "the interpreter's walls do not stand: %.*s",
-                    (int) (frame->size - sizeof(struct agent_done)),
-                    (const char *) payload + sizeof(struct agent_done));
-    return fail(err, ERR_PROTOCOL, "a parked sandbox sent a frame of kind %u", frame->kind);
-}
-
-static void on_broken(void *context, const error *cause)
-{
-    struct pooled *row = context;
-    struct pool *pool = row->pool;
-    struct sandbox *sandbox = row->sandbox;
-    struct pool_ticket *pending_lease = row->pending_lease;
-    if (!pool->is_closing) /* then it ends with its spawner, and nothing has broken */
-        log_event(LOG_WARNING, "pool.sandbox_failed", TEXT("cause", cause->text));
-    unlist(pool, row);
-    free(row);
-    pool->draining++;
-    sandbox_close(sandbox);
-    if (pending_lease)
-        pending_lease_fails(pending_lease, cause);
-    refill_soon(pool);
-}
-
-/* A sandbox for which nobody waits any more, or that cannot be held. */
-static void discard(struct pool *pool, const struct spawned *spawned)
-{
-    (void) close(spawned->inside);
-    for (int i = 0; i < GROUPS; i++)
-        if (spawned->groups[i] >= 0)
-            (void) close(spawned->groups[i]);
-    pool->draining++;
-    spawner_release(pool->spawner, &spawned->name);
-}
-
-static void on_built(void *context, const struct spawned *spawned, const error *cause)
-{
-    struct pool_ticket *pending_lease = context;
-    struct pool *pool = pending_lease->pool;
-    error err;
-    if (!spawned) {
-        pending_lease_fails(pending_lease, cause);
-        free_slot(pool);
-        return;
-    }
-    if ((!pending_lease->told && !pending_lease->pool_class) || pool->is_closing) {
-        discard(pool, spawned);
-        if (pending_lease->pool_class) {
-            pending_lease->pool_class->building--;
-            pool->building--;
-        }
-        pending_lease_done(pending_lease);
-        return;
-    }
-    struct pooled *row = calloc(1, sizeof *row);
-    if (!row) {
-        discard(pool, spawned);
-        (void) fail(&err, ERR_SYSTEM, "no memory for a sandbox");
-        pending_lease_fails(pending_lease, &err);
-        return;
-    }
-    if (sandbox_open(pool->spawner, spawned, &row->sandbox, &err) < 0) {
-        pool->draining++;
-        free(row);
-        pending_lease_fails(pending_lease, &err);
-        return;
-    }
-    row->pool = pool;
-    row->pending_lease = pending_lease;
-    row->next = pool->all;
-    pool->all = row;
-    struct sandbox_user user = { .context = row, .frame = on_frame, .broken = on_broken };
-    sandbox_use(row->sandbox, &user);
-    if (!pending_lease->is_forked)
-        is_ready(row);
-}
-
-static int build(struct pool *pool, const struct spawn_build *order,
-                 struct pool_ticket *pending_lease, error *err)
-{
-    struct spawn_build asked = *order;
-    pending_lease->pool = pool;
-    pending_lease->is_forked = order->start == SPAWN_FORKED;
-    if (spawner_build(pool->spawner, &asked, on_built, pending_lease, err) < 0) {
-        free(pending_lease);
-        return -1;
-    }
-    pool->in_use++;
-    return 0;
-}
 
 /* --- parking ------------------------------------------------------------------------------------
  */
@@ -297,7 +78,7 @@ static void refill(uv_timer_t *timer)
         if (!pending_lease)
             return;
         pending_lease->pool_class = pending_lease->wanted = pool_class;
-        if (build(pool, &pool_class->build, pending_lease, &err) < 0) {
+        if (pool_build(pool, &pool_class->build, pending_lease, &err) < 0) {
             pool_class_failed(pool_class);
             return;
         }
@@ -324,7 +105,7 @@ void pool_wake(struct pool *pool)
     pool->rests_until = (deadline){ 0 };
 }
 
-static void refill_soon(struct pool *pool)
+void pool_refill_soon(struct pool *pool)
 {
     if (pool->is_closing || pool->refill_is_soon)
         return;
@@ -373,7 +154,7 @@ static void count(uv_timer_t *timer)
         if (row)
             pool_return(pool, row->sandbox);
     }
-    refill_soon(pool);
+    pool_refill_soon(pool);
 }
 
 /* --- the spawner --------------------------------------------------------------------------------
@@ -393,7 +174,7 @@ static void on_hello(void *context)
     count_slots(pool);
     log_event(LOG_NOTICE, "spawner.ready", COUNT("slots", hello->slots),
               COUNT("templates", hello->templates), COUNT("swept", hello->swept));
-    refill_soon(pool);
+    pool_refill_soon(pool);
     pool->changed(pool->context);
 }
 
@@ -415,7 +196,7 @@ static void on_released(void *context, const struct spawn_released *released)
     }
     if (pool->draining > 0)
         pool->draining--;
-    free_slot(pool);
+    pool_slot_freed(pool);
 }
 
 static void on_lost(void *context, const struct spawn_slot *name)
@@ -513,7 +294,7 @@ void pool_keep(struct pool *pool, const struct lease *lease)
         pool_classes_find(&pool->pool_classes, &order, (uint64_t) now_ms());
     if (pool_class)
         pool_class->is_kept = true;
-    refill_soon(pool);
+    pool_refill_soon(pool);
 }
 
 static struct sandbox *take_parked(struct pool *pool, const struct pool_class *pool_class)
@@ -521,7 +302,7 @@ static struct sandbox *take_parked(struct pool *pool, const struct pool_class *p
     struct pooled *row = pool_class && pool_class->idle > 0 ? next_to_take(pool, pool_class) : NULL;
     if (!row)
         return NULL;
-    leave_parking(pool, row);
+    pool_leave_parking(pool, row);
     return row->sandbox;
 }
 
@@ -561,7 +342,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
     pending_lease->told = lease->told;
     pending_lease->context = lease->context;
     pending_lease->wanted = pool_class;
-    if (build(pool, &order, pending_lease, err) < 0)
+    if (pool_build(pool, &order, pending_lease, err) < 0)
         return -1;
     pending_lease->is_awaited = true;
     pool->awaited++;
@@ -574,11 +355,19 @@ void pool_abandon(struct pool_ticket *pending_lease)
     pending_lease->told = NULL;
 }
 
+static struct pooled *find_row(const struct pool *pool, const struct sandbox *sandbox)
+{
+    for (struct pooled *row = pool->all; row; row = row->next)
+        if (row->sandbox == sandbox)
+            return row;
+    return NULL;
+}
+
 void pool_return(struct pool *pool, struct sandbox *sandbox)
 {
     struct pooled *row = find_row(pool, sandbox);
     assert(row);
-    unlist(pool, row);
+    pool_unlist(pool, row);
     sandbox_ignore(sandbox);
     row->next = pool->returned;
     pool->returned = row;
@@ -586,5 +375,5 @@ void pool_return(struct pool *pool, struct sandbox *sandbox)
     if (pool->is_closing || sandbox_is_broken(sandbox) || pool->in_use >= pool->slots)
         close_returned(pool); /* something in it may still run, or somebody may wait for its slot */
     else
-        refill_soon(pool);
+        pool_refill_soon(pool);
 }

@@ -1,7 +1,7 @@
 /* prewarm.c - of each shape the sandboxes that will be taken first have rehearsed what programs
  * do first: they answer sooner and weigh more (docs/benchmark.md). They do it when nobody has asked
  * for this long, so that a busy machine is not made busier. */
-#include "engine/sandbox/prewarm.h"
+#include "engine/sandbox/pool_internal.h"
 
 #include "contract/agent.h"
 #include "engine/observe/log.h"
