@@ -4,8 +4,8 @@
 #include "base/table.h"
 #include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
+#include "doors/rest/run_follow.h"
 #include "doors/rest/zip.h"
-#include "engine/run/run.h"
 #include "engine/service/service_observe.h"
 #include "json/writer.h"
 
@@ -215,16 +215,17 @@ static ssize_t read_archive(struct exchange *exchange, char *bytes, size_t size)
     }
 }
 
-static int read_list(struct packing *packing, const struct run *run, error *err)
+static int read_list(struct packing *packing, const struct watch *watch, error *err)
 {
+    const struct bytes *result = watch_result(watch);
     struct json_tokener *reader = json_tokener_new();
     if (reader) {
-        packing->result = json_tokener_parse_ex(reader, run->result.data, (int) run->result.size);
+        packing->result = json_tokener_parse_ex(reader, result->data, (int) result->size);
         json_tokener_free(reader);
     }
     if (!packing->result ||
         !json_object_object_get_ex(packing->result, "artifacts", &packing->list))
-        return fail(err, ERR_SYSTEM, "no memory to list the artifacts of %s", run->id);
+        return fail(err, ERR_SYSTEM, "no memory to list the artifacts of %s", watch_id(watch));
     packing->count = json_object_array_length(packing->list);
     return 0;
 }
@@ -243,31 +244,48 @@ static int measure(const struct packing *packing, uint64_t *ret_size, error *err
     return 0;
 }
 
-static void get_archive(struct exchange *exchange)
+static int check_archive(const struct watch *watch, error *err)
 {
-    const struct run *run = exchange_run(exchange);
-    uint64_t size = 0;
-    error err;
-    if (!run)
-        return;
-    if (run->state != RUN_DONE) {
-        (void) fail(&err, ERR_CONFLICT, "%s is %s; its artifacts are known when it has ended",
-                    run->id, run_state_name(run_state_shown(run)));
-        exchange_fail(exchange, &err);
-        return;
-    }
+    if (watch_is_lost(watch))
+        return fail(err, ERR_NOT_FOUND, "%.60s was lost, and what it made with it",
+                    watch_id(watch));
+    if (watch_is_over(watch))
+        return 0;
+    return fail(err, ERR_CONFLICT, "%s is %s; its artifacts are known when it has ended",
+                watch_id(watch), watch_state(watch));
+}
+
+static int begin_archive(struct exchange *exchange, const struct watch *watch, uint64_t *ret_size,
+                         error *err)
+{
+    if (check_archive(watch, err) < 0)
+        return -1;
     struct packing *packing = calloc(1, sizeof *packing);
     if (!packing)
-        return;
+        return fail(err, ERR_SYSTEM, "no memory to list the artifacts of %s", watch_id(watch));
     packing->fd = -1;
     exchange->user = packing;
     exchange->closed = packing_free;
-    if (read_list(packing, run, &err) < 0 || measure(packing, &size, &err) < 0) {
+    return read_list(packing, watch, err) < 0 ? -1 : measure(packing, ret_size, err);
+}
+
+static void get_archive(struct exchange *exchange)
+{
+    const struct watcher watcher = exchange_watcher(exchange, false);
+    uint64_t size = 0;
+    error err;
+    struct watch *watch = service_watch(exchange->service, &exchange->caller,
+                                        exchange->parameters[0], &watcher, &err);
+    int result = watch ? begin_archive(exchange, watch, &size, &err) : -1;
+    if (watch)
+        watch_close(watch);
+    if (result < 0) {
         exchange_fail(exchange, &err);
         return;
     }
     char value[80];
-    (void) snprintf(value, sizeof value, "attachment; filename=\"%s.zip\"", run->id);
+    (void) snprintf(value, sizeof value, "attachment; filename=\"%s.zip\"",
+                    exchange->parameters[0]);
     exchange_add_header(exchange, MHD_HTTP_HEADER_CONTENT_DISPOSITION, value);
     exchange_stream_as(exchange, MHD_HTTP_OK, "application/zip", size, read_archive);
 }

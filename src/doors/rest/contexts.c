@@ -3,6 +3,7 @@
 #include "doors/rest/idempotency_key.h"
 #include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
+#include "doors/rest/run_follow.h"
 #include "engine/session/session_registry.h"
 #include "json/writer.h"
 
@@ -79,14 +80,22 @@ static void delete_context(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
-/* As once_begin_run: takes the JSON. */
-static int begin_cell(struct exchange *exchange, struct json_object *json, const char *id,
-                      struct run **ret_run, error *err)
+struct cell_starter {
+    struct run_starter starter;
+    const struct exchange *exchange;
+    struct json_object *json; /* NULL: it was taken */
+};
+
+static int begin_cell(struct run_starter *starter, const char *id, struct run **ret_run, error *err)
 {
+    struct cell_starter *own = (struct cell_starter *) starter;
+    const struct exchange *exchange = own->exchange;
     const struct service *service = exchange->service;
+    struct json_object *json = own->json;
     struct session *session = NULL;
     struct context *context = NULL;
     struct context_request request;
+    own->json = NULL;
     if (context_request_read(json, true, &request, err) < 0)
         return -1;
     request.given->account =
@@ -102,13 +111,18 @@ static int begin_cell(struct exchange *exchange, struct json_object *json, const
 
 static int submit_cell(struct exchange *exchange, error *err)
 {
-    struct json_object *json;
-    struct run *run = NULL;
-    if (json_reader_end(&exchange->body, &json, err) < 0)
+    struct cell_starter own = { { begin_cell, exchange->service, &exchange->caller }, exchange };
+    const struct watcher watcher = exchange_watcher(exchange, true);
+    struct order order;
+    struct watch *watch;
+    if (json_reader_end(&exchange->body, &own.json, err) < 0)
         return -1;
     json_reader_close(&exchange->body);
-    int result = once_run(exchange, json, begin_cell, &run, err);
-    return result < 0 || exchange->is_answered ? result : exchange_join_new(exchange, run, err);
+    exchange_order(exchange, own.json, &order);
+    int result = service_start_once(&own.starter, &order, &watcher, &watch, err);
+    (void) json_object_put(own.json);
+    exchange_answer_order(exchange, &order);
+    return result < 0 ? -1 : exchange_join_new(exchange, watch, err);
 }
 
 static void post_cell(struct exchange *exchange)

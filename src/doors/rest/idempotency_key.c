@@ -2,8 +2,6 @@
  * whatever ends the daemon, nothing runs twice. */
 #include "doors/rest/idempotency_key.h"
 
-#include "doors/rest/run_follow.h"
-
 #include <sodium.h>
 #include <string.h>
 
@@ -71,45 +69,4 @@ void once_say_replayed(struct exchange *exchange)
 int once_fail_forgotten(const struct once *once, error *err)
 {
     return order_fail_forgotten(&once->order, err);
-}
-
-/* Gives  the run that this very request has begun before, or NULL: it is new, or that is answered.
- */
-static int find_run(struct exchange *exchange, const struct once *once, struct run **ret_run,
-                    error *err)
-{
-    const struct service *service = exchange->service;
-    error unknown;
-    struct run *run = runs_find(service->runs, exchange->caller.account, once->known.id);
-    if (run && run->verdict.status == RUN_PENDING_APPROVAL)
-        return 0; /* that one has not begun: it is asked again */
-    if (!run && service_order_never_began(service, &once->order))
-        return 0;
-    once_say_replayed(exchange);
-    *ret_run = run;
-    if (run || exchange_tell_lost(exchange, once->known.id, &unknown) == 0)
-        return 0;
-    return once_fail_forgotten(once, err);
-}
-
-int once_run(struct exchange *exchange, struct json_object *json, once_begin_run *begin,
-             struct run **ret_run, error *err)
-{
-    struct once once;
-    char id[RUN_ID_SIZE];
-    *ret_run = NULL;
-    int result = once_find(exchange, json, &once, err);
-    if (result == ORDER_KNOWN)
-        result = find_run(exchange, &once, ret_run, err);
-    run_choose_id(id);
-    if (result == 0 && !*ret_run && !exchange->is_answered)
-        result = once_keep(exchange, &once, id, err);
-    if (result < 0 || *ret_run || exchange->is_answered) {
-        (void) json_object_put(json);
-        return result;
-    }
-    result = begin(exchange, json, id, ret_run, err);
-    if (result < 0 || (*ret_run)->verdict.status == RUN_PENDING_APPROVAL)
-        once_drop(exchange, &once); /* it has not begun */
-    return result;
 }

@@ -36,11 +36,3 @@ void once_drop(struct exchange *exchange, const struct once *once); /* it was re
 /* The answer is that of the request before. */
 void once_say_replayed(struct exchange *exchange);
 int once_fail_forgotten(const struct once *once, error *err);
-
-/* Begins a run by `begin`, which takes the JSON and is told the id that it is to have (NULL: any),
- * or gives the one that this request has begun before. Takes `json`.
- * Gives  *ret_run; NULL with 0: the exchange is answered. */
-typedef int once_begin_run(struct exchange *exchange, struct json_object *json, const char *id,
-                           struct run **ret_run, error *err);
-int once_run(struct exchange *exchange, struct json_object *json, once_begin_run *begin,
-             struct run **ret_run, error *err);

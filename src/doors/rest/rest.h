@@ -32,20 +32,8 @@ extern const struct route_table approval_routes;
 extern const struct route_table status_routes;
 extern const struct route_table network_routes;
 
-/* runs.c */
-/* NULL: that was answered: there is none, or it was lost with the daemon before this one. */
-struct run *exchange_run(struct exchange *exchange);
-
 /* metrics.c: http_settings.ended. */
 void metrics_request_ended(const struct exchange *exchange);
-
-/* run_follow.c */
-/* The exchange hears what the run says from now on; then, whenever it is called: the result or the
- * events, as the client has asked. With `owns_run` the run ends when the client hangs up, unless it
- * has said `Prefer: respond-async` or sent an Idempotency-Key. */
-int exchange_join_run(struct exchange *exchange, struct run *run, bool owns_run, error *err);
-int exchange_join_new(struct exchange *exchange, struct run *run, error *err); /* else: cancelled */
-void exchange_tell_run(struct exchange *exchange);
 
 /* sessions.c */
 /* The body as JSON, read by a table (field_table.h); an empty one says nothing. */

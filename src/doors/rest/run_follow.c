@@ -1,6 +1,4 @@
-/* run_follow.c - an exchange that waits for a run, or tells it. A client that hangs up ends the run
- * that it has begun, unless it said that it would not wait (Prefer: respond-async) or that it may
- * ask again (Idempotency-Key). */
+/* run_follow.c - see run_follow.h. */
 #include "doors/rest/run_follow.h"
 
 #include "doors/rest/run_events_sse.h"
@@ -18,9 +16,7 @@ enum {
 };
 
 struct visit {
-    struct run *run;
-    struct run_listener listener;
-    bool owns_run; /* when the peer hangs up nobody wants the result: the run is cancelled */
+    struct watch *watch;
     bool is_bounded;
     deadline patience;
     unsigned status; /* of the answer when patience has gone */
@@ -28,14 +24,15 @@ struct visit {
     struct event_stream events;
 };
 
-static void on_changed(void *context, struct run *run)
+static void on_woken(void *context)
 {
     struct exchange *exchange = context;
-    if (exchange->is_streaming || run->state == RUN_DONE)
+    const struct visit *visit = exchange->user;
+    if (exchange->is_streaming || (visit && watch_is_over(visit->watch)))
         exchange_wake(exchange);
 }
 
-static void on_let_go(void *context)
+static void on_cut(void *context)
 {
     exchange_cut(context);
 }
@@ -43,27 +40,20 @@ static void on_let_go(void *context)
 static void leave(struct exchange *exchange)
 {
     struct visit *visit = exchange->user;
-    struct run *run = visit->run;
-    bool is_unfinished = visit->owns_run && run->state != RUN_DONE;
-    run_unlisten(run, &visit->listener);
     events_done(&visit->events);
+    watch_close(visit->watch);
     free(visit);
-    if (is_unfinished)
-        run_cancel(run);
 }
 
-static int begin_visit(struct exchange *exchange, struct run *run, const struct visit *how,
-                       error *err)
+static int begin_visit(struct exchange *exchange, const struct visit *how, error *err)
 {
     struct visit *visit = malloc(sizeof *visit);
-    if (!visit)
+    if (!visit) {
+        watch_close(how->watch);
         return fail(err, ERR_SYSTEM, "no memory to wait for a run");
+    }
     *visit = *how;
-    visit->run = run;
-    visit->listener =
-        (struct run_listener){ .context = exchange, .changed = on_changed, .release = on_let_go };
-    events_open(&visit->events, run);
-    run_listen(run, &visit->listener);
+    events_open(&visit->events, visit->watch);
     exchange->user = visit;
     exchange->closed = leave;
     return 0;
@@ -94,44 +84,51 @@ void preference_read(const struct exchange *exchange, struct preference *ret_pre
     ret_preference->wait_ms = 1000 * (seconds < WAIT_MAX_S ? seconds : WAIT_MAX_S);
 }
 
-int exchange_join_run(struct exchange *exchange, struct run *run, bool owns_run, error *err)
+struct watcher exchange_watcher(struct exchange *exchange, bool begins_run)
 {
     struct preference preference;
     preference_read(exchange, &preference);
     bool may_return = preference.is_async || exchange_header(exchange, "Idempotency-Key");
-    struct visit visit = { .owns_run = owns_run && !may_return, .status = MHD_HTTP_ACCEPTED };
-    if (owns_run && preference.is_async) {
+    return (struct watcher){ .context = exchange,
+                             .woken = on_woken,
+                             .cut = on_cut,
+                             .hangup = !begins_run  ? HANGUP_LEAVES
+                                       : may_return ? HANGUP_DETACHES
+                                                    : HANGUP_CANCELS };
+}
+
+int exchange_join(struct exchange *exchange, struct watch *watch, error *err)
+{
+    return begin_visit(exchange, &(struct visit){ .watch = watch }, err);
+}
+
+int exchange_join_new(struct exchange *exchange, struct watch *watch, error *err)
+{
+    struct preference preference;
+    struct visit visit = { .watch = watch, .status = MHD_HTTP_ACCEPTED };
+    preference_read(exchange, &preference);
+    if (preference.is_async && !watch_is_lost(watch)) {
         visit.is_bounded = true;
         visit.patience = deadline_in((int64_t) preference.wait_ms);
         exchange_add_header(exchange, "Preference-Applied", "respond-async");
     }
-    if (begin_visit(exchange, run, &visit, err) < 0)
-        return -1;
-    if (owns_run && may_return)
-        run_detach(run);
-    return 0;
+    return begin_visit(exchange, &visit, err);
 }
 
-int exchange_join_new(struct exchange *exchange, struct run *run, error *err)
+int exchange_join_until(struct exchange *exchange, struct watch *watch, deadline patience,
+                        error *err)
 {
-    if (exchange_join_run(exchange, run, true, err) == 0)
-        return 0;
-    run_cancel(run);
-    return -1;
-}
-
-int exchange_await_run(struct exchange *exchange, struct run *run, deadline patience,
-                       unsigned status, error *err)
-{
-    struct visit visit = { .is_bounded = true, .patience = patience, .status = status };
-    return begin_visit(exchange, run, &visit, err);
+    struct visit visit = {
+        .watch = watch, .is_bounded = true, .patience = patience, .status = MHD_HTTP_OK
+    };
+    return begin_visit(exchange, &visit, err);
 }
 
 /* The result and the end of its line. */
 static ssize_t read_result(struct exchange *exchange, char *bytes, size_t size)
 {
     struct visit *visit = exchange->user;
-    const struct bytes *result = &visit->run->result;
+    const struct bytes *result = watch_result(visit->watch);
     if (visit->told > result->size)
         return STREAM_END;
     size_t here = result->size - visit->told;
@@ -146,31 +143,43 @@ static ssize_t read_result(struct exchange *exchange, char *bytes, size_t size)
     return (ssize_t) here;
 }
 
-static void answer_result(struct exchange *exchange, const struct run *run)
+static void answer_result(struct exchange *exchange, const struct watch *watch)
 {
-    unsigned status = run->verdict.status == RUN_PENDING_APPROVAL ? MHD_HTTP_ACCEPTED : MHD_HTTP_OK;
+    const struct bytes *result = watch_result(watch);
+    unsigned status = watch_status(watch) == RUN_PENDING_APPROVAL ? MHD_HTTP_ACCEPTED : MHD_HTTP_OK;
     struct bytes json = { 0 };
-    if (run->result.size > COPIED_MAX) {
-        exchange_stream_as(exchange, status, "application/json", run->result.size + 1, read_result);
+    if (result->size > COPIED_MAX) {
+        exchange_stream_as(exchange, status, "application/json", result->size + 1, read_result);
         return;
     }
-    bytes_add(&json, run->result.data, run->result.size);
+    bytes_add(&json, result->data, result->size);
     exchange_answer(exchange, status, &json);
 }
 
-void exchange_answer_state(struct exchange *exchange, const struct run *run, unsigned status)
+static void answer_state(struct exchange *exchange, const struct watch *watch, unsigned status)
 {
     char url[64];
     struct bytes json = { 0 };
-    (void) snprintf(url, sizeof url, "/v1/runs/%s", run->id);
+    (void) snprintf(url, sizeof url, "/v1/runs/%s", watch_id(watch));
     if (status == MHD_HTTP_ACCEPTED)
         exchange_add_header(exchange, MHD_HTTP_HEADER_LOCATION, url);
     json_open(&json, '{');
-    json_string_field(&json, "id", run->id);
-    json_string_field(&json, "status", run_state_name(run_state_shown(run)));
+    json_string_field(&json, "id", watch_id(watch));
+    json_string_field(&json, "status", watch_state(watch));
     json_string_field(&json, "url", url);
     json_close(&json, '}');
     exchange_answer(exchange, status, &json);
+}
+
+/* Of a run that was lost the one event that is left. */
+static void answer_lost_event(struct exchange *exchange, const struct watch *watch)
+{
+    const struct bytes *result = watch_result(watch);
+    struct bytes event = { 0 };
+    bytes_add_text(&event, "event: end\ndata: ");
+    bytes_add(&event, result->data, result->size);
+    bytes_add_text(&event, "\n\n");
+    exchange_answer_as(exchange, MHD_HTTP_OK, "text/event-stream", &event);
 }
 
 static ssize_t read_events(struct exchange *exchange, char *bytes, size_t size)
@@ -181,60 +190,37 @@ static ssize_t read_events(struct exchange *exchange, char *bytes, size_t size)
 
 void exchange_tell_events(struct exchange *exchange)
 {
-    struct visit *visit = exchange->user;
+    const struct visit *visit = exchange->user;
     const char *from = exchange_query(exchange, "from");
     const char *last = from ? from : exchange_header(exchange, "Last-Event-ID");
     error err;
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): whoever calls this has joined a run */
-    if (last && *last && strcmp(last, "0") != 0 && events_resume(&visit->events, last, &err) < 0)
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the caller has joined a run */
+    if (watch_is_lost(visit->watch))
+        answer_lost_event(exchange, visit->watch);
+    else if (last && *last && strcmp(last, "0") != 0 && watch_seek(visit->watch, last, &err) < 0)
         exchange_fail(exchange, &err);
     else
         exchange_stream(exchange, read_events);
 }
 
-static bool wants_events(const struct exchange *exchange)
+bool exchange_wants_events(const struct exchange *exchange)
 {
     const char *accept = exchange_header(exchange, MHD_HTTP_HEADER_ACCEPT);
     const char *stream = exchange_query(exchange, "stream");
     return (accept && strstr(accept, "text/event-stream")) || (stream && strcmp(stream, "1") == 0);
 }
 
-int exchange_tell_lost(struct exchange *exchange, const char *id, error *err)
-{
-    const struct service *service = exchange->service;
-    const char *mime = exchange->route->mime;
-    struct bytes result = { 0 };
-    int known = lost_runs_result(service->lost_runs, exchange->caller.account, id, &result, err);
-    if (known == 0 && mime && strcmp(mime, "text/event-stream") != 0)
-        known = fail(err, ERR_NOT_FOUND, "%.60s was lost, and what it made with it", id);
-    if (known < 0) {
-        bytes_done(&result);
-        return -1;
-    }
-    if (!mime && !wants_events(exchange)) {
-        exchange_answer(exchange, MHD_HTTP_OK, &result);
-        return 0;
-    }
-    struct bytes event = { 0 };
-    bytes_add_text(&event, "event: end\ndata: ");
-    bytes_add(&event, result.data, result.size);
-    bytes_add_text(&event, "\n\n");
-    bytes_done(&result);
-    exchange_answer_as(exchange, MHD_HTTP_OK, "text/event-stream", &event);
-    return 0;
-}
-
 void exchange_tell_run(struct exchange *exchange)
 {
     const struct visit *visit = exchange->user;
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): whoever calls this has joined a run */
-    const struct run *run = visit->run;
-    if (wants_events(exchange))
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the caller has joined a run */
+    const struct watch *watch = visit->watch;
+    if (exchange_wants_events(exchange))
         exchange_tell_events(exchange);
-    else if (run->state == RUN_DONE)
-        answer_result(exchange, run);
+    else if (watch_is_over(watch))
+        answer_result(exchange, watch);
     else if (visit->is_bounded && deadline_has_passed(visit->patience))
-        exchange_answer_state(exchange, run, visit->status);
+        answer_state(exchange, watch, visit->status);
     else
         exchange_wait_until(exchange, visit->is_bounded ? visit->patience : (deadline){ 0 });
 }

@@ -2,8 +2,9 @@
  * long as the client has patience. */
 #pragma once
 
+#include "base/clock.h"
 #include "doors/rest/rest.h"
-#include "engine/run/run.h"
+#include "engine/service/service_runs.h"
 
 /* What the client wants of a run that it has begun. RFC 7240: "Prefer: respond-async, wait=10". */
 struct preference {
@@ -13,17 +14,24 @@ struct preference {
 
 void preference_read(const struct exchange *exchange, struct preference *ret_preference);
 
-/* As exchange_join_run(), for a client that waits until `patience` (at_ms 0: for as long as it
- * takes); then it is told with `status` where the run stands. */
-int exchange_await_run(struct exchange *exchange, struct run *run, deadline patience,
-                       unsigned status, error *err);
+/* Does the client want events, as a stream? */
+bool exchange_wants_events(const struct exchange *exchange);
 
-/* Where a run stands that has not ended. */
-void exchange_answer_state(struct exchange *exchange, const struct run *run, unsigned status);
+/* What service_run() and service_watch() are given. A run that the client begins ends when it hangs
+ * up, unless it said that it would not wait (Prefer: respond-async) or that it may ask again
+ * (Idempotency-Key). */
+struct watcher exchange_watcher(struct exchange *exchange, bool begins_run);
 
-/* Tells, as a result or as the one event that is left, that the run was lost with the daemon before
- * this one. Fails  as lost_runs_result(). */
-int exchange_tell_lost(struct exchange *exchange, const char *id, error *err);
+/* The exchange has the watch from now on, also when it fails; exchange_tell_run() answers by it. */
+int exchange_join(struct exchange *exchange, struct watch *watch, error *err);
+/* The same of a run that it has begun. */
+int exchange_join_new(struct exchange *exchange, struct watch *watch, error *err);
+/* The same for a client that waits until `patience`; then it is told with 200 where the run stands.
+ */
+int exchange_join_until(struct exchange *exchange, struct watch *watch, deadline patience,
+                        error *err);
 
-/* Tells the events from the beginning, or behind the event that the client saw last. */
+/* Whenever it is called: the result or the events, as the client has asked, or where it stands. */
+void exchange_tell_run(struct exchange *exchange);
+/* The events from the beginning, or behind the one that the client saw last. */
 void exchange_tell_events(struct exchange *exchange);

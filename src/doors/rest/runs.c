@@ -1,46 +1,31 @@
-/* runs.c - /v1/runs: translates HTTP into the calls of queue.h. */
-#include "engine/run/queue.h"
-
+/* runs.c - /v1/runs: translates HTTP into the calls of service_runs.h. */
 #include "base/table.h"
 #include "doors/rest/idempotency_key.h"
 #include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
 #include "doors/rest/run_follow.h"
-#include "engine/run/run.h"
 #include "json/writer.h"
 
+#include <inttypes.h>
 #include <microhttpd.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { WAIT_MAX_S = 300, PAGE = 100, PAGE_MAX = 1000 };
 
 /* --- beginning one ------------------------------------------------------------------------------
  */
 
-static int submit_new(struct exchange *exchange, struct json_object *json, const char *id,
-                      struct run **ret_run, error *err)
-{
-    const struct service *service = exchange->service;
-    struct run_request *request;
-    if (request_read(json, &request, err) < 0)
-        return -1;
-    request->run = id;
-    request->account = exchange->caller.account;
-    request->request_id = exchange->id;
-    return runs_submit(service->runs, request, ret_run, err);
-}
-
 static int submit(struct exchange *exchange, error *err)
 {
-    struct json_object *json;
-    struct run *run = NULL;
-    if (json_reader_end(&exchange->body, &json, err) < 0)
+    struct run_order order = { .watcher = exchange_watcher(exchange, true) };
+    struct watch *watch;
+    if (json_reader_end(&exchange->body, &order.json, err) < 0)
         return -1;
     json_reader_close(&exchange->body);
-    int result = once_run(exchange, json, submit_new, &run, err);
-    return result < 0 || exchange->is_answered ? result : exchange_join_new(exchange, run, err);
+    exchange_order(exchange, order.json, &order.order);
+    int result = service_run(exchange->service, &exchange->caller, &order, &watch, err);
+    exchange_answer_order(exchange, &order.order);
+    return result < 0 ? -1 : exchange_join_new(exchange, watch, err);
 }
 
 static void post_run(struct exchange *exchange)
@@ -48,56 +33,55 @@ static void post_run(struct exchange *exchange)
     error err;
     if (!exchange->user && submit(exchange, &err) < 0)
         exchange_fail(exchange, &err);
-    else if (!exchange->is_answered)
+    else
         exchange_tell_run(exchange);
 }
 
 /* --- one that there is --------------------------------------------------------------------------
  */
 
-struct run *exchange_run(struct exchange *exchange)
+static struct watch *watch_run(struct exchange *exchange, error *err)
 {
-    const struct service *service = exchange->service;
-    struct run *run = runs_find(service->runs, exchange->caller.account, exchange->parameters[0]);
-    error err;
-    if (!run && exchange_tell_lost(exchange, exchange->parameters[0], &err) < 0)
-        exchange_fail(exchange, &err);
-    return run;
+    const struct watcher watcher = exchange_watcher(exchange, false);
+    return service_watch(exchange->service, &exchange->caller, exchange->parameters[0], &watcher,
+                         err);
+}
+
+static int join_until(struct exchange *exchange, error *err)
+{
+    uint64_t wait_s;
+    struct watch *watch = watch_run(exchange, err);
+    if (!watch)
+        return -1;
+    if (exchange_query_count(exchange, "wait", WAIT_MAX_S, 0, &wait_s, err) < 0) {
+        watch_close(watch);
+        return -1;
+    }
+    return exchange_join_until(exchange, watch, deadline_in((int64_t) wait_s * 1000), err);
 }
 
 static void get_run(struct exchange *exchange)
 {
     error err;
-    uint64_t wait_s;
-    if (!exchange->user) {
-        struct run *run = exchange_run(exchange);
-        if (!run)
-            return;
-        if (exchange_query_count(exchange, "wait", WAIT_MAX_S, 0, &wait_s, &err) < 0 ||
-            exchange_await_run(exchange, run, deadline_in((int64_t) wait_s * 1000), MHD_HTTP_OK,
-                               &err) < 0) {
-            exchange_fail(exchange, &err);
-            return;
-        }
-    }
-    exchange_tell_run(exchange);
+    if (!exchange->user && join_until(exchange, &err) < 0)
+        exchange_fail(exchange, &err);
+    else
+        exchange_tell_run(exchange);
 }
 
-static int cancel(struct exchange *exchange, struct run *run, error *err)
+static int cancel(struct exchange *exchange, error *err)
 {
-    if (exchange_join_run(exchange, run, false, err) < 0)
+    struct watch *watch = watch_run(exchange, err);
+    if (!watch || exchange_join(exchange, watch, err) < 0)
         return -1;
-    run_cancel(run);
+    watch_cancel(watch);
     return 0;
 }
 
 static void delete_run(struct exchange *exchange)
 {
     error err;
-    struct run *run = exchange->user ? NULL : exchange_run(exchange);
-    if (!exchange->user && !run)
-        return;
-    if (run && cancel(exchange, run, &err) < 0)
+    if (!exchange->user && cancel(exchange, &err) < 0)
         exchange_fail(exchange, &err);
     else
         exchange_tell_run(exchange);
@@ -106,10 +90,8 @@ static void delete_run(struct exchange *exchange)
 static void get_run_events(struct exchange *exchange)
 {
     error err;
-    struct run *run = exchange_run(exchange);
-    if (!run)
-        return;
-    if (exchange_join_run(exchange, run, false, &err) < 0)
+    struct watch *watch = watch_run(exchange, &err);
+    if (!watch || exchange_join(exchange, watch, &err) < 0)
         exchange_fail(exchange, &err);
     else
         exchange_tell_events(exchange);
@@ -118,80 +100,42 @@ static void get_run_events(struct exchange *exchange)
 /* --- all of them --------------------------------------------------------------------------------
  */
 
-/* The verdict of a run that has ended, else its state. */
-static const char *status_of(const struct run *run)
+static void write_row(void *context, const struct run_row *row)
 {
-    return run->state == RUN_DONE ? outcome_status_name(run->verdict.status)
-                                  : run_state_name(run_state_shown(run));
-}
-
-static int check_status(const char *status, error *err)
-{
-    if (!status)
-        return 0;
-    for (enum run_state state = 0; state < RUN_DONE; state++)
-        if (strcmp(run_state_name(state), status) == 0)
-            return 0;
-    for (enum run_status verdict = 0; verdict < RUN_STATUSES; verdict++)
-        if (strcmp(outcome_status_name(verdict), status) == 0)
-            return 0;
-    return fail(err, ERR_BAD_REQUEST,
-                "status '%.40s' does not exist; it is one of queued, building, loading, running, "
-                "stopping, collecting, gating, ok, error, limit, denied, cancelled, lost",
-                status);
-}
-
-static void write_row(const struct run *run, struct bytes *json)
-{
+    struct bytes *json = context;
     json_open(json, '{');
-    json_string_field(json, "id", run->id);
-    json_string_field(json, "status", status_of(run));
-    json_string_field(json, "fault",
-                      run->state == RUN_DONE ? outcome_fault_name(run->verdict.fault) : NULL);
-    json_number_field(json, "created_ms", run->created_ms);
-    if (run->state == RUN_DONE)
-        json_number_field(json, "took_ms", (run->done_us - run->submitted_us) / 1000);
+    json_string_field(json, "id", row->id);
+    json_string_field(json, "status", row->status);
+    json_string_field(json, "fault", row->fault);
+    json_number_field(json, "created_ms", row->created_ms);
+    if (row->is_over)
+        json_number_field(json, "took_ms", row->took_ms);
     else
         json_null_field(json, "took_ms");
     json_close(json, '}');
 }
 
-/* The number of the last run of the page before: runs that come or are forgotten in between
- * neither shift a page nor spoil it. */
 static void get_runs(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
-    const char *status = exchange_query(exchange, "status");
-    uint64_t max;
-    uint64_t cursor;
-    error err;
-    if (check_status(status, &err) < 0 ||
-        exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &max, &err) < 0 ||
-        exchange_query_count(exchange, "cursor", UINT64_MAX, UINT64_MAX, &cursor, &err) < 0) {
-        exchange_fail(exchange, &err);
-        return;
-    }
     struct bytes json = { 0 };
-    uint64_t last = 0;
-    bool is_more = false;
+    struct run_page page = { .status = exchange_query(exchange, "status"),
+                             .context = &json,
+                             .each = write_row };
+    error err;
     json_open(&json, '{');
     json_key(&json, "runs");
     json_open(&json, '[');
-    for (const struct run *run = service->runs->newest; run && !is_more; run = run->older) {
-        if (run->number >= cursor || !account_sees(exchange->caller.account, run->account) ||
-            (status && strcmp(status_of(run), status) != 0))
-            continue;
-        is_more = max == 0;
-        if (is_more)
-            break;
-        write_row(run, &json);
-        last = run->number;
-        max--;
+    if (exchange_query_count(exchange, "limit", PAGE_MAX, PAGE, &page.max, &err) < 0 ||
+        exchange_query_count(exchange, "cursor", UINT64_MAX, UINT64_MAX, &page.cursor, &err) < 0 ||
+        service_list_runs(exchange->service, &exchange->caller, &page, &err) < 0) {
+        bytes_done(&json);
+        exchange_fail(exchange, &err);
+        return;
     }
     json_close(&json, ']');
     char next[24];
-    (void) snprintf(next, sizeof next, "%llu", (unsigned long long) last);
-    json_string_field(&json, "next", is_more && last > 0 ? next : NULL);
+    (void) snprintf(next, sizeof next, "%" PRIu64, page.next);
+    json_string_field(&json, "next", page.next > 0 ? next : NULL);
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
