@@ -464,7 +464,8 @@ static int begin(error *err)
                                           .runs = &daemon_.runs,
                                           .pool = &daemon_.pool,
                                           .policies = &daemon_.policies,
-                                          .templates = &daemon_.templates };
+                                          .templates = &daemon_.templates,
+                                          .activities = session_activities };
     on_applied(&daemon_.reload.settings);
     if (sessions_open(&daemon_.sessions, settings.is_private ? NULL : settings.state, err) < 0)
         return -1;

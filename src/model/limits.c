@@ -109,11 +109,11 @@ bool limit_may_be_off(enum limit_id id)
     return limit_rows[id].start == 0;
 }
 
-bool limit_exceeds(enum limit_id id, uint64_t value, uint64_t max)
+bool limit_exceeds(enum limit_id id, uint64_t value, uint64_t bound)
 {
-    if (limit_may_be_off(id) && (value == 0 || max == 0))
-        return value == 0 && max != 0;
-    return value > max;
+    if (limit_may_be_off(id) && (value == 0 || bound == 0))
+        return value == 0 && bound != 0;
+    return value > bound;
 }
 
 static int check_bounds(enum limit_id id, uint64_t value, error *err)

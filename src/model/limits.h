@@ -62,7 +62,7 @@ void limit_print(enum limit_id id, uint64_t value, char *text, size_t size);
 bool limit_may_be_off(enum limit_id id);
 
 /* True if `value` gives more than `most` does; zero is the most where it means "not limited". */
-bool limit_exceeds(enum limit_id id, uint64_t value, uint64_t max);
+bool limit_exceeds(enum limit_id id, uint64_t value, uint64_t bound);
 
 /* Writes what is told when a run ran into a limit: what happened, what is kept, what to ask for.
  * `maximum` is the policy's; `used` what was used, in the row's unit, 0 if it is not known. */

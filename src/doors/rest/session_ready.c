@@ -17,7 +17,7 @@ static bool has_to_wait(const struct session *session, enum awaits awaits)
     bool is_filling = session->state == SESSION_STARTING && session->parent[0];
     bool needs_all = awaits == AWAITS_STANDING || awaits == AWAITS_BOTH;
     bool ends_it = awaits == AWAITS_COPIES || awaits == AWAITS_BOTH;
-    return (needs_all && is_filling) || (ends_it && branch_lends(session));
+    return (needs_all && is_filling) || (ends_it && (session_holds(session) & SESSION_MUST_LIVE));
 }
 
 static void forget(struct exchange *exchange)

@@ -151,16 +151,19 @@ static int take_source(struct branching *branching, const struct session_source 
     return 0;
 }
 
-int branch_new(struct session *session, const struct session_source *source, error *err)
+static void free_branching(struct session *session);
+
+static int begin(struct session *session, const struct session_source *source, error *err)
 {
     struct branching *branching = calloc(1, sizeof *branching);
     if (!branching)
         return fail(err, ERR_SYSTEM, "no memory for a branch");
     branching->session = session;
     session->branching = branching;
+    session->sessions->branching++;
     if (take_source(branching, source, err) == 0)
         return 0;
-    branch_free(session);
+    free_branching(session);
     return -1;
 }
 
@@ -204,7 +207,7 @@ static void stand_if_done(struct branching *branching)
     if (!branching->is_fixed || !branching->is_filled)
         return;
     note_lost(session, &branching->fill);
-    branch_free(session);
+    free_branching(session);
     pool_wake(session->sessions->pool);
     session_filled(session);
 }
@@ -239,20 +242,15 @@ static bool reads(const struct session *other, const struct session *session)
            strcmp(other->parent, session->id) == 0;
 }
 
-bool branch_is_source(const struct session *session)
+static unsigned holds(const struct session *session)
 {
-    for (const struct session *other = session->sessions->newest; other; other = other->older)
+    unsigned holds = 0;
+    for (const struct session *other = session->sessions->newest;
+         session->sessions->branching > 0 && other; other = other->older)
         if (reads(other, session))
-            return true;
-    return false;
-}
-
-bool branch_lends(const struct session *session)
-{
-    for (const struct session *other = session->sessions->newest; other; other = other->older)
-        if (reads(other, session) && branch_is_fixed(other))
-            return true;
-    return false;
+            holds |= SESSION_IS_COPIED | SESSION_IS_BRANCHED |
+                     (branch_is_fixed(other) ? SESSION_MUST_LIVE : 0U);
+    return holds;
 }
 
 static void on_copied(void *user, const error *why)
@@ -339,9 +337,11 @@ static int begin_copy(struct branching *branching, const struct capture_pipes *p
     return capture_begin(&order, &branching->copy, err);
 }
 
-void branch_leased(struct session *session)
+static bool take_sandbox(struct session *session)
 {
     struct branching *branching = session->branching;
+    if (!branching)
+        return false;
     error why;
     auto_fd image = -1;
     auto_fd files = -1;
@@ -349,7 +349,7 @@ void branch_leased(struct session *session)
     if (pipe_make(&image, &pipes.image, &why) < 0 || socket_make(&files, &pipes.files, &why) < 0) {
         close_fd(&pipes.image);
         give_up(branching, &why);
-        return;
+        return true;
     }
     pool_rest(session->sessions->pool);
     branching->fill.told = on_filled;
@@ -365,20 +365,22 @@ void branch_leased(struct session *session)
     } else if (branching->stream_copy.checkpoint) {
         be_fixed(branching); /* since it was made */
     }
+    return true;
 }
 
-void branch_look(struct session *session)
+static void look(struct session *session)
 {
-    if (session->branching)
+    if (session->state == SESSION_STARTING && session->branching)
         restore_look(&session->branching->fill);
 }
 
-void branch_free(struct session *session)
+static void free_branching(struct session *session)
 {
     struct branching *branching = session->branching;
     if (!branching)
         return;
     session->branching = NULL;
+    session->sessions->branching--;
     restore_done(&branching->fill);
     stream_copy_done(&branching->stream_copy);
     if (branching->copy)
@@ -389,3 +391,13 @@ void branch_free(struct session *session)
     if (parent)
         session_tell(parent); /* it lends nothing any more */
 }
+
+static void end(struct session *session, const error *why)
+{
+    (void) why;
+    free_branching(session);
+}
+
+const struct session_activity branch_activity = {
+    .holds = holds, .begin = begin, .take_sandbox = take_sandbox, .look = look, .end = end
+};

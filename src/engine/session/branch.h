@@ -7,7 +7,9 @@
 #pragma once
 
 #include "engine/run/run_plan.h"
+#include "engine/session/activity.h"
 #include "engine/session/capture.h"
+#include "engine/session/context_state.h"
 #include "engine/snapshot/restore.h"
 
 #include <json.h>
@@ -16,21 +18,6 @@ struct session;
 struct sessions;
 struct session_request;
 struct branching;
-
-/* What is known of a context outside of its interpreter. */
-struct kept_context {
-    char *id, *language, *folder;
-    struct variables variables;
-    uint32_t cells;
-    bool is_fresh;
-};
-int kept_context_take(struct kept_context *kept, const struct context *context, error *err);
-int kept_context_copy(struct kept_context *kept, const struct kept_context *from, error *err);
-void kept_context_done(struct kept_context *kept);
-
-/* Gives the session a context that has this interpreter. */
-int context_adopt(struct session *session, const struct kept_context *kept, uint32_t interpreter,
-                  error *err);
 
 /* What a session begins from: a context that lives, or a checkpoint. */
 struct session_source {
@@ -60,15 +47,4 @@ int pipe_make(int *ret_read, int *ret_write, error *err);
  * something of it waits until its sandbox has it all. False if the session stands or has ended. */
 bool branch_is_fixed(const struct session *session);
 
-/* Is a branch of this session being made that is not of a checkpoint? */
-bool branch_is_source(const struct session *session);
-
-/* Is the memory of this session still being read, for a branch that is answered for? What would
- * end it has to wait. */
-bool branch_lends(const struct session *session);
-
-/* For sessions.c and session.c, while a session starts. */
-int branch_new(struct session *session, const struct session_source *source, error *err);
-void branch_leased(struct session *session);
-void branch_look(struct session *session);
-void branch_free(struct session *session);
+extern const struct session_activity branch_activity;

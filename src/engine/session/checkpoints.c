@@ -90,7 +90,7 @@ static void break_off(struct session_checkpoint *checkpoint, const error *cause)
     checkpoint_release(checkpoint);
 }
 
-void checkpoints_look(struct session *session)
+static void look(struct session *session)
 {
     error why;
     for (struct session_checkpoint *checkpoint = session->checkpoints, *older; checkpoint;
@@ -104,7 +104,7 @@ void checkpoints_look(struct session *session)
     }
 }
 
-void checkpoints_end(struct session *session, const error *why)
+static void end(struct session *session, const error *why)
 {
     for (struct session_checkpoint *checkpoint = session->checkpoints; checkpoint;
          checkpoint = session->checkpoints) {
@@ -490,3 +490,14 @@ void stream_copy_done(struct stream_copy *stream_copy)
         checkpoint_release(stream_copy->checkpoint);
     *stream_copy = (struct stream_copy){ 0 };
 }
+
+static unsigned holds(const struct session *session)
+{
+    for (const struct session_checkpoint *checkpoint = session->checkpoints; checkpoint;
+         checkpoint = checkpoint->older)
+        if (!checkpoint->is_ready)
+            return SESSION_IS_COPIED;
+    return 0;
+}
+
+const struct session_activity checkpoint_activity = { .holds = holds, .look = look, .end = end };

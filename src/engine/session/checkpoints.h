@@ -69,8 +69,6 @@ int session_checkpoint_make(struct session *session, const struct session_checkp
 int session_checkpoint_find(const struct session *session, const char *name,
                             struct session_checkpoint **ret_checkpoint, error *err);
 void session_checkpoint_remove(struct session_checkpoint *checkpoint); /* it is told to nobody */
-void checkpoints_look(struct session *session);
-void checkpoints_end(struct session *session, const error *why);
 uint64_t session_checkpoint_bytes(const struct session_checkpoint *checkpoint);
 
 /* Somebody has made it, or gone back to it: an event of the log of this kind. The session may have
@@ -94,3 +92,5 @@ struct stream_copy {
 int stream_copy_begin(struct stream_copy *stream_copy, struct session_checkpoint *checkpoint,
                       const struct capture_pipes *pipes, error *err);
 void stream_copy_done(struct stream_copy *stream_copy);
+
+extern const struct session_activity checkpoint_activity;

@@ -1,6 +1,7 @@
 /* context_state.c - a context without its interpreter: to be taken along, and given to another
  * session. */
-#include "engine/session/branch.h"
+#include "engine/session/context_state.h"
+
 #include "engine/session/contexts.h"
 
 #include <stdio.h>

@@ -25,22 +25,13 @@ static void send_signal(struct session *session, uint32_t number)
     session_flush(session);
 }
 
-bool session_is_copied(const struct session *session)
-{
-    for (const struct session_checkpoint *checkpoint = session->checkpoints; checkpoint;
-         checkpoint = checkpoint->older)
-        if (!checkpoint->is_ready)
-            return true;
-    return branch_is_source(session);
-}
-
 static int check_rests(const struct session *session, error *err)
 {
     if (session_check_running(session, err) < 0)
         return -1;
-    if (session->rollback)
+    if (session_holds(session) & SESSION_ROLLS_BACK)
         return fail(err, ERR_CONFLICT, "the session is being rolled back; try again in a moment");
-    if (session_is_copied(session)) /* whoever writes it would be stopped as well */
+    if (session_holds(session) & SESSION_IS_COPIED) /* whoever writes it would be stopped as well */
         return fail(err, ERR_CONFLICT,
                     "a checkpoint or a branch of the session is being made; try again in a moment");
     for (const struct context *context = session->contexts; context; context = context->next) {

@@ -50,7 +50,7 @@ static void finish(struct rollback *rollback, const error *why)
         told(user, why);
 }
 
-void rollback_end(struct session *session, const error *why)
+static void end(struct session *session, const error *why)
 {
     if (session->rollback)
         finish(session->rollback, why);
@@ -161,7 +161,7 @@ static int lease(struct rollback *rollback, error *err)
     return leased;
 }
 
-bool rollback_proceed(struct session *session)
+static bool use_free_slot(struct session *session)
 {
     struct rollback *rollback = session->rollback;
     error why;
@@ -179,7 +179,8 @@ int session_roll_back(struct session *session, const struct rollback_order *orde
         return -1;
     if (session->rollback)
         return fail(err, ERR_CONFLICT, "the session is being rolled back already");
-    if (branch_is_source(session)) /* it would be answered for, and lose what it is read from */
+    if (session_holds(session) &
+        SESSION_IS_BRANCHED) /* it would be answered for, and lose what it is read from */
         return fail(err, ERR_CONFLICT,
                     "a branch of the session is being made; try again in a moment");
     struct rollback *rollback = calloc(1, sizeof *rollback);
@@ -201,7 +202,7 @@ int session_roll_back(struct session *session, const struct rollback_order *orde
     return -1;
 }
 
-void rollback_look(struct session *session)
+static void look(struct session *session)
 {
     struct rollback *rollback = session->rollback;
     error why;
@@ -219,3 +220,12 @@ void rollback_look(struct session *session)
         finish(rollback, &why);
     }
 }
+
+static unsigned holds(const struct session *session)
+{
+    return session->rollback ? SESSION_ROLLS_BACK : 0U;
+}
+
+const struct session_activity rollback_activity = {
+    .holds = holds, .look = look, .use_free_slot = use_free_slot, .end = end
+};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "engine/session/activity.h"
 
 #include <stdbool.h>
 
@@ -23,7 +24,6 @@ struct rollback_order {
  * Fails  ERR_CONFLICT  the session does not run, is on its way back already, or is being branched.
  */
 int session_roll_back(struct session *session, const struct rollback_order *order, error *err);
-void rollback_look(struct session *session);
-bool rollback_proceed(struct session *session); /* a slot may be free; false: there is none */
-void rollback_end(struct session *session, const error *why);     /* if there is one */
 void rollback_unheard(struct session *session, const void *user); /* he is not told any more */
+
+extern const struct session_activity rollback_activity;

@@ -1,11 +1,10 @@
 /* session.c - one session: from the lease of its sandbox to its end, and who hears what in
  * between. */
 #include "engine/observe/log.h"
-#include "engine/session/branch.h"
-#include "engine/session/checkpoints.h"
+#include "engine/session/context_state.h"
 #include "engine/session/contexts.h"
-#include "engine/session/rollback.h"
 #include "engine/session/session_registry.h"
+#include "engine/snapshot/restore.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -291,10 +290,8 @@ static void on_leased(void *context, struct sandbox *sandbox, enum run_start sta
     session->degraded = sandbox_degraded(sandbox);
     session->charged_us = sandbox_cpu_before_us(sandbox);
     session->has_parked_interpreter = session->plan.set >= 0;
-    if (session->branching) {
-        branch_leased(session);
-        return;
-    }
+    for_each_activity(activity, session->sessions) if ((*activity)->take_sandbox &&
+                                                       (*activity)->take_sandbox(session)) return;
     sandbox_send(sandbox, &(struct agent_frame){ .kind = AGENT_KEEP }, NULL, 0);
     use_sandbox(session);
 }
@@ -415,9 +412,7 @@ void session_end(struct session *session, enum session_end end, const error *why
     contexts_session_ended(session, why);
     session_close_way(session);
     end_operations(session, why);
-    branch_free(session);
-    rollback_end(session, why);
-    checkpoints_end(session, why);
+    for_each_activity(activity, session->sessions)(*activity)->end(session, why);
     if (session->pending_lease)
         pool_abandon(session->pending_lease);
     session->pending_lease = NULL;
@@ -430,4 +425,12 @@ void session_end(struct session *session, enum session_end end, const error *why
     session_tell(session);
     if (sandbox)
         pool_return(session->sessions->pool, sandbox);
+}
+
+unsigned session_holds(const struct session *session)
+{
+    unsigned holds = 0;
+    for_each_activity(activity, session->sessions) if ((*activity)->holds) holds |=
+        (*activity)->holds(session);
+    return holds;
 }

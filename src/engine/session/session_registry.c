@@ -5,10 +5,7 @@
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
 #include "engine/review/output_check.h"
-#include "engine/session/branch.h"
-#include "engine/session/checkpoints.h"
 #include "engine/session/contexts.h"
-#include "engine/session/rollback.h"
 #include "engine/session/session_tombstones.h"
 
 #include <assert.h>
@@ -47,8 +44,6 @@ static void look_at_deadlines(struct session *session)
                 START_MS / 1000);
         session_end(session, END_FAILED, &why);
     }
-    if (session->state == SESSION_STARTING)
-        branch_look(session);
     if (session->state != SESSION_ENDED)
         session_charge(session);
     if (session->state == SESSION_PAUSED)
@@ -57,11 +52,11 @@ static void look_at_deadlines(struct session *session)
         session_look_at_day(session);
     if (session->state == SESSION_RUNNING)
         contexts_look(session);
-    checkpoints_look(session);
-    rollback_look(session);
+    for_each_activity(activity, session->sessions)(*activity)->look(session);
     if (session->state != SESSION_ENDED)
         session_tell_deeds(session, false);
-    if (session->state == SESSION_ENDED || branch_lends(session))
+    unsigned holds = session_holds(session);
+    if (session->state == SESSION_ENDED || (holds & SESSION_MUST_LIVE))
         return;
     if (session->delete_pending) { /* paused, too: nobody comes back to it */
         (void) fail(&why, ERR_CONFLICT, "somebody deleted it");
@@ -75,7 +70,7 @@ static void look_at_deadlines(struct session *session)
         session_end(session, END_AGE, &why);
     } else if (session->holds == 0 && session->idle_ends.at_ms != 0 &&
                deadline_has_passed(session->idle_ends)) {
-        if (session->rollback || session_is_copied(session)) { /* somebody waits for that */
+        if (holds & (SESSION_ROLLS_BACK | SESSION_IS_COPIED)) { /* somebody waits for that */
             session_touch(session);
             return;
         }
@@ -108,8 +103,8 @@ static void set_timer(struct sessions *sessions)
     }
     int64_t left_ms = LOOK_MS;
     for (const struct session *session = sessions->newest; session; session = session->older) {
-        if (session->state != SESSION_RUNNING || branch_lends(session))
-            continue; /* what is lent does not end before that is over */
+        if (session->state != SESSION_RUNNING || (session_holds(session) & SESSION_MUST_LIVE))
+            continue; /* until its branch is done */
         int64_t age_ms = session->age_ends.at_ms ? deadline_left_ms(session->age_ends) : LOOK_MS;
         int64_t idle_ms = session->holds == 0 && session->idle_ends.at_ms
                               ? deadline_left_ms(session->idle_ends)
@@ -123,11 +118,18 @@ static void set_timer(struct sessions *sessions)
 /* --- the table ----------------------------------------------------------------------------------
  */
 
+static void end_activities(struct session *session)
+{
+    error why;
+    (void) fail(&why, ERR_CONFLICT, "the session has ended");
+    for_each_activity(activity, session->sessions)(*activity)->end(session, &why);
+}
+
 static void forget(struct sessions *sessions, struct session *session)
 {
     *(session->older ? &session->older->newer : &sessions->oldest) = session->newer;
     *(session->newer ? &session->newer->older : &sessions->newest) = session->older;
-    branch_free(session);
+    end_activities(session);
     (void) json_object_put(session->metadata);
     session_request_done(&session->request);
     run_plan_done(&session->plan);
@@ -375,6 +377,14 @@ static int tell_begin(const struct session *session, error *err)
     return 0;
 }
 
+static int begin_from(struct session *session, const struct session_source *source, error *err)
+{
+    for_each_activity(activity, session->sessions) if (source && (*activity)->begin &&
+                                                       (*activity)->begin(session, source, err) <
+                                                           0) return -1;
+    return 0;
+}
+
 int session_create(struct sessions *sessions, struct session_request *request,
                    const struct session_source *source, struct session **ret_session, error *err)
 {
@@ -401,7 +411,7 @@ int session_create(struct sessions *sessions, struct session_request *request,
     else if ((!sessions->runs->receipts ||
               receipts_have_room(sessions->runs->receipts, err) == 0) &&
              fill_in(session, &session->request, err) == 0 &&
-             (!source || branch_new(session, source, err) == 0)) {
+             begin_from(session, source, err) == 0) {
         list(sessions, session);
         session->start_ends = deadline_in(START_MS);
         if (tell_begin(session, err) == 0 && session_lease(session, err) == 0) {
@@ -527,8 +537,8 @@ void sessions_proceed(struct sessions *sessions)
     error why;
     for (struct session *session = sessions->oldest, *next; session; session = next) {
         next = session->newer;
-        if (!rollback_proceed(session))
-            return;
+        for_each_activity(activity, sessions) if ((*activity)->use_free_slot &&
+                                                  !(*activity)->use_free_slot(session)) return;
         if (session->state != SESSION_STARTING || !session->waits_for_room)
             continue;
         if (session_lease(session, &why) < 0)

@@ -11,6 +11,7 @@
 #include "engine/run/queue.h"
 #include "engine/run/run_plan.h"
 #include "engine/run/run_request.h"
+#include "engine/session/activity.h"
 #include "engine/session/session.h"
 #include "engine/session/transfer_counts.h"
 
@@ -165,7 +166,9 @@ struct sessions {
     struct pool *pool;
     const struct policies *policies;
     const struct templates *templates;
+    const struct session_activity *const *activities; /* ended by NULL: activity.h */
     unsigned alive, ended;
+    unsigned branching; /* that begin from another one */
     struct session *newest, *oldest;
     uv_timer_t timer; /* for the next deadline */
     struct tombstones tombstones;
@@ -174,7 +177,7 @@ struct sessions {
     unsigned session_checkpoint_count;
 };
 
-/* The first five have been set, all borrowed. `state` is the daemon's folder, NULL for none. */
+/* The first six have been set, all borrowed. `state` is the daemon's folder, NULL for none. */
 int sessions_open(struct sessions *sessions, const char *state, error *err);
 
 /* While another daemon notes its sessions in the state folder, ours are not noted there. Tries to
@@ -239,7 +242,6 @@ void session_look_at_day(struct session *session);   /* it is paused where its k
 void session_look_at_pause(struct session *session); /* now and then, while it is paused */
 /* "freezer" or "signals"; NULL: it is not paused, or has no programs. */
 const char *session_held_by(const struct session *session);
-bool session_is_copied(const struct session *session); /* a checkpoint or a branch of it is made */
 
 /* session.c, for sessions.c: takes a sandbox from the pool; and the other way round. */
 int session_lease(struct session *session, error *err);
