@@ -95,8 +95,8 @@ typedef struct glb_connect_options {
 /* Connects to gloveboxd, or starts a private one.
  *
  *   Gives    *ret_client, ended with glb_close(). A private daemon dies with the calling thread.
- *   Fails    GLB_E_UNAVAILABLE  no daemon listens there, or parts of glovebox or templates are
- * missing GLB_E_SYSTEM       a process or socket could not be made */
+ *   Fails    GLB_E_UNAVAILABLE  no daemon listens there, or programs or templates are missing
+ *            GLB_E_SYSTEM       a process or socket could not be made */
 GLB_API int32_t glb_connect(const glb_connect_options *options, size_t options_size,
                             glb_client **ret_client);
 
@@ -158,8 +158,9 @@ typedef struct glb_run_options {
 /* Runs code in a sandbox of its own and waits for its end.
  *
  *   Gives    *ret_outcome, freed with glb_outcome_free(). A program that fails, or that a limit
- * ended, is an outcome, not a failure. Fails    GLB_E_BAD_REQUEST  no code, not UTF-8, an unknown
- * language … GLB_E_LIMIT        a limit is out of bounds or above the policy's maximum
+ *            ended, is an outcome, not a failure.
+ *   Fails    GLB_E_BAD_REQUEST  no code, not UTF-8, an unknown language …
+ *            GLB_E_LIMIT        a limit is out of bounds or above the policy's maximum
  *            GLB_E_NOT_FOUND    no such policy or template
  *            GLB_E_BUSY         every sandbox is in use (try again)
  *            and the others as their comments say */

@@ -1,6 +1,6 @@
 /* bytes.h - bytes that grow at their end.
  *
- * A failed allocation is remembered instead of answered at every call: whoever uses the whole asks
+ * A failed allocation is remembered instead of answered at every call: the user of the whole asks
  * `failed` once. The bytes are not ended by NUL unless bytes_text() is used. */
 #pragma once
 

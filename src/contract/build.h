@@ -1,8 +1,9 @@
-/* build.h - what glovebox-spawner asks of a template's holder, and what the newborn init reports.
+/* build.h - what glovebox-spawner asks of a template's fork server, and what the new init reports.
  *
- * The holder is glovebox-init in its first role: it already stands in the template's root, as root
- * of a mapped user namespace. For each BUILD_SANDBOX it clones itself into fresh namespaces; the
- * clone walks the recipe (init/recipe.c) and becomes pid 1 of the sandbox. SEQPACKET, as spawn.h.
+ * The fork server is glovebox-init in its first role: it already stands in the template's root, as
+ * root of a mapped user namespace. For each BUILD_SANDBOX it clones itself into fresh namespaces;
+ * the clone walks the recipe (init/recipe.c) and becomes pid 1 of the sandbox. SEQPACKET, as
+ * spawn.h.
  */
 #pragma once
 
@@ -10,10 +11,10 @@
 #include "contract/spawn.h"
 
 enum build_kind {
-    FORK_SERVER_READY = 1, /* holder -> spawner: struct holder_ready */
-    BUILD_SANDBOX,         /* spawner -> holder: struct build_sandbox; fds as listed below */
-    BUILD_CLONED, /* holder -> spawner: struct build_cloned; fd: pidfd of init, on success */
-    BUILD_ZYGOTE, /* spawner -> holder: struct build_zygote; fd: the zygote's socket (zygote.h) */
+    FORK_SERVER_READY = 1, /* fork server -> spawner: struct holder_ready */
+    BUILD_SANDBOX,         /* spawner -> fork server: struct build_sandbox; fds as listed below */
+    BUILD_CLONED, /* fork server -> spawner: struct build_cloned; fd: pidfd of init, on success */
+    BUILD_ZYGOTE, /* spawner -> fork server: struct build_zygote; fd: the zygote's socket */
     BUILD_READY,  /* init -> spawner over its own report socket: struct build_ready; with
                      SPAWN_FORKED four fds: stdin, stdout, stderr, control of the interpreter */
     BUILD_EXPECT, /* spawner -> init over that socket, later: struct spawn_inject, one more
@@ -23,11 +24,11 @@ enum build_kind {
 enum { BUILD_FILTER_MAX = 4096 }; /* instructions; the kernel's own bound (BPF_MAXINSNS) */
 
 /* Descriptors that come with BUILD_SANDBOX: the inside stream, the report socket, then the procs
- * files of the holders' group and of the program's group, `groups` of each. */
+ * files of the fork servers' group and of the program's group, `groups` of each. */
 struct build_sandbox {
     uint32_t slot;
     uint32_t generation;
-    uint32_t agent_outer_id; /* id in the holder's user namespace that becomes AGENT_ID */
+    uint32_t agent_outer_id; /* id in the fork server's user namespace that becomes AGENT_ID */
     uint32_t network;
     uint32_t start;
     uint32_t groups; /* how many procs files of each kind follow */
@@ -39,7 +40,7 @@ struct build_sandbox {
     struct spawn_route route;
 };
 
-/* Starts one of the zygotes that stand on the holder's command line. */
+/* Starts one of the zygotes that stand on the fork server's command line. */
 struct build_zygote {
     uint32_t index;
     uint32_t reserved;

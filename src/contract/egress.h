@@ -1,7 +1,7 @@
 /* egress.h - what gloveboxd asks of glovebox-egress, and what it answers.
  *
  * One SEQPACKET socket, one peer; a message is a packet (base/packet.h) with a struct of exactly
- * its size. A channel is the way out of one sandbox: the sockets that listen inside its network
+ * its size. A channel is the egress of one sandbox: the sockets that listen inside its network
  * namespace, and the rules for what may pass. Rules come first, one a packet, then the channel is
  * opened and nothing about it changes any more. Names are in canonical form (base/host_name.h):
  * lower case, no dot at the end. Ports are in host order, addresses as in6_addr (IPv4 mapped). */

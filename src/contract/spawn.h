@@ -67,7 +67,7 @@ enum spawn_network { SPAWN_NETWORK_NONE, SPAWN_NETWORK_LOOPBACK, SPAWN_NETWORK_K
 /* How the first interpreter comes into being. */
 enum spawn_start { SPAWN_EMPTY, SPAWN_FORKED, SPAWN_STARTS };
 
-/* The way out of a sandbox with SPAWN_NETWORK_LOOPBACK: every address is local inside, and sockets
+/* The egress of a sandbox with SPAWN_NETWORK_LOOPBACK: every address is local inside, and sockets
  * listen there for names (UDP and TCP 53), for the proxy (TCP 3128) and on these TCP ports. They
  * come to gloveboxd with the first word of init (agent.h). Nothing leads out by itself. */
 struct spawn_route {

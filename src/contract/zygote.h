@@ -1,11 +1,11 @@
 /* zygote.h - what glovebox-spawner asks of a zygote.
  *
- * A zygote is the template's own python3, run by the holder as
+ * A zygote is the template's own python3, run by the fork server as
  *     python3 -s /usr/lib/glovebox/zygote.py MODULE…
- * as root of the holder's user namespace, in the holder's pid namespace, with the template as its
- * root and this socket (SEQPACKET, packets as in base/packet.h) as its only descriptor beside 0, 1
- * and 2. It imports the modules, says ZYGOTE_READY, and then forks one interpreter for each
- * ZYGOTE_FORK.
+ * as root of the fork server's user namespace, in the fork server's pid namespace, with the
+ * template as its root and this socket (SEQPACKET, packets as in base/packet.h) as its only
+ * descriptor next to 0, 1 and 2. It imports the modules, says ZYGOTE_READY, and then forks one
+ * interpreter for each ZYGOTE_FORK.
  *
  * The interpreter is a child of the sandbox's own init: init learns its end by waitpid(2), and the
  * zygote never has a child to look after. What the interpreter and init say to each other is in

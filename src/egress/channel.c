@@ -1,4 +1,4 @@
-/* channel.c - opens and closes the way out of one sandbox. */
+/* channel.c - opens and closes the egress of one sandbox. */
 #include "egress/egress.h"
 
 #include <fcntl.h>

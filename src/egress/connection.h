@@ -76,7 +76,7 @@ void connection_read(struct connection *connection); /* more of what comes befor
 /* tls_connection.c: the greeting has been read, and its rule asks for it. */
 void connection_intercept(struct connection *connection);
 
-/* dial.c: nothing more is read from the code until the way out stands. */
+/* dial.c: nothing more is read from the code until egress is open. */
 void connection_go_out(struct connection *connection, const struct egress_rule *rule);
 void connection_dial_next(struct connection *connection); /* of its addresses */
 void connection_outer_is_ready(uv_poll_t *poll, int status, int events);

@@ -176,7 +176,7 @@ static void addresses_came(void *context, const struct in6_addr *addresses, unsi
         connection_refuse(connection, count > 0 ? EGRESS_SPECIAL_ADDRESS : EGRESS_NOT_FOUND);
 }
 
-/* The rule is known; nothing more is read from the code until the way out stands. */
+/* The rule is known; nothing more is read from the code until egress is open. */
 void connection_go_out(struct connection *connection, const struct egress_rule *rule)
 {
     struct channel *channel = connection->channel;

@@ -23,7 +23,7 @@ struct listener {
     uv_poll_t poll;
 };
 
-/* The way out of one sandbox. */
+/* The egress of one sandbox. */
 struct channel {
     struct egress *egress;
     uint32_t id;

@@ -92,7 +92,7 @@ static void on_turn(uv_check_t *turn)
             continue;
         }
         send_surely(egress, EGRESS_TOLD, channel->id, channel->lost);
-        /* whoever asks now and then is told of as many anew */
+        /* a caller that asks now and then gets as many again */
         channel->records = channel->lost = channel->begun = 0;
     }
     if (!is_awaited) {
@@ -191,7 +191,7 @@ static int take_tell(struct egress *egress, struct packet *packet, error *err)
     memcpy(&named, packet->body, sizeof named);
     struct channel *channel = channel_find(egress, named.channel);
     if (!channel)
-        return 0; /* it ended with another life of this program, and who asks has been told so */
+        return 0; /* it ended with another life of this program, and the caller has been told so */
     channel->tell_turns = TELL_TURNS;
     (void) uv_check_start(&egress->turn, on_turn);
     (void) uv_idle_start(&egress->no_rest, not_at_rest);

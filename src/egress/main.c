@@ -1,4 +1,4 @@
-/* glovebox-egress - the only process of glovebox with a way out.
+/* glovebox-egress - the only program of glovebox that connects for code.
  *
  *     glovebox-egress --daemon FD [--resolver ADDRESS:PORT] [--ca-file FD] [--secrets FD=PATH]
  *
@@ -94,7 +94,7 @@ int main(int count, char **words)
     error err = { 0 };
     struct arguments arguments = { .daemon = -1, .secrets = -1, .ca_file = -1 };
     signals_outlive();
-    (void) signal(SIGINT, SIG_IGN); /* a Ctrl-C is for whoever started us; our end follows theirs */
+    (void) signal(SIGINT, SIG_IGN); /* a Ctrl-C is for our parent; we end when it does */
     egress.connections_max = raise_descriptors();
     if (read_arguments(count, words, &arguments, &err) == 0 &&
         serve(&egress, &arguments, &err) == 0)

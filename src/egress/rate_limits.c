@@ -48,7 +48,7 @@ static bool make_room(void)
 }
 
 /* A full bucket is as good as none: its place is taken before there are more places. One that is
- * not full is never given up, or whoever asks many endpoints in turn had no rate at all.
+ * not full is never given up, or code that asks many endpoints in turn would have no rate at all.
  * NULL if there is no place. */
 static struct bucket *find_bucket(const struct egress_endpoint *endpoint, int64_t now)
 {

@@ -1,4 +1,4 @@
-/* relay.c - bytes both ways, from the moment the way out stands. */
+/* relay.c - bytes both ways, once egress is open. */
 #include "egress/connection.h"
 
 #include "policy/network_policy.h"

@@ -1,4 +1,4 @@
-/* rules_test.c - facts about names, addresses, heads and rules of the way out. */
+/* rules_test.c - facts about names, addresses, heads and rules of egress. */
 #include "base/table.h"
 #include "base/test.h"
 #include "egress/rules.h"

@@ -94,7 +94,7 @@ static X509 *draft(EVP_PKEY *key, uint32_t life_s)
 /* --- the authority -----------------------------------------------------------------------------
  */
 
-/* "critical,permitted;DNS:api.example.org,…": no name beside the policy's, and no address. A name
+/* "critical,permitted;DNS:api.example.org,…": no name but the policy's, and no address. A name
  * stands for those below it as well (RFC 5280 section 4.2.1.10); the rules are narrower. */
 static char *write_constraints(const struct rules *rules)
 {

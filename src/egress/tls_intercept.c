@@ -55,7 +55,7 @@ struct tls_intercept {
 /* --- what all share ----------------------------------------------------------------------------
  */
 
-/* Whoever offers protocols gets HTTP/1.1 or an alert: no other is read here. */
+/* A client that offers protocols gets HTTP/1.1 or an alert: no other is read here. */
 /* NOLINTNEXTLINE(readability-function-size): OpenSSL's parameters */
 static int choose_protocol(SSL *ssl, const unsigned char **ret_at, unsigned char *ret_size,
                            const unsigned char *offered, unsigned size, void *unused)

@@ -3,7 +3,7 @@
  *     connection --socketpair--> exchange --libcurl--> the upstream
  *
  *  upstream_request.c           its beginning, its end and the loop's calls
- *  upstream_send.c   what code said, and the secret beside it
+ *  upstream_send.c   what code said, and the secret next to it
  *  upstream_receive.c    what came back, without the secret
  *  upstreams.c          libcurl on the loop */
 #pragma once

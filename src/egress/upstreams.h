@@ -14,7 +14,7 @@ struct exchange;
 enum {
     EXCHANGES_MAX = 256,               /* at once, of all channels */
     EXCHANGES_FEW = 4,                 /* of one channel: it has room while there is any */
-    EXCHANGES_MANY = EXCHANGES_MAX / 2 /* whoever has more than few leaves what is beyond */
+    EXCHANGES_MANY = EXCHANGES_MAX / 2 /* beyond a few, a channel leaves the rest to others */
 };
 
 /* Before the program confines itself: what is read of files is read here. `ca_file` is an open file

@@ -1,5 +1,5 @@
-/* build_orders.c - what the spawner asks of a holder, read from its packets. The spawner has
- * checked every number; a holder that finds one out of bounds carries out nothing of it. */
+/* build_orders.c - what the spawner asks of a fork server, read from its packets. The spawner has
+ * checked every number; a fork server that finds one out of bounds carries out nothing of it. */
 #include "init/init.h"
 
 #include "base/packet.h"

@@ -77,7 +77,7 @@ static int map_ids(pid_t init, uint32_t outer, error *err)
 {
     char text[64];
     (void) snprintf(text, sizeof text, "%u %u 1", (unsigned) AGENT_ID, outer);
-    /* For an ordinary user the kernel wants setgroups given up first; root's holder may do it too.
+    /* For an ordinary user the kernel wants setgroups given up first; for root it does no harm.
      */
     (void) write_map(init, "setgroups", "deny");
     if (write_map(init, "uid_map", text) < 0 || write_map(init, "gid_map", text) < 0)
@@ -133,8 +133,8 @@ static int clone_sandbox(struct sandbox *sandbox, const struct build_sandbox *sp
     return IS_FORK_SERVER;
 }
 
-/* The zygote is the template's own python, in the holder's namespaces: root of nothing but the user
- * namespace, with no file of the host in sight. */
+/* The zygote is the template's own python, in the fork server's namespaces: root of nothing but the
+ * user namespace, with no file of the host in sight. */
 _Noreturn static void become_zygote(const char *modules, int socket)
 {
     enum { ZYGOTE_ARGUMENTS = 4, MODULES_MAX = 64 };

@@ -145,7 +145,7 @@ void send_frame(const struct sandbox *sandbox, enum agent_kind kind, unsigned st
         send_all(sandbox->inside, parts, count);
 }
 
-/* The only message with descriptors, and before any code runs: the sockets of the way out. */
+/* The only message with descriptors, and before any code runs: the egress sockets. */
 void say_hello(struct sandbox *sandbox)
 {
     struct agent_hello hello = { .version = AGENT_VERSION,

@@ -1,4 +1,4 @@
-/* init.h - glovebox-init: the holder of a template, and pid 1 of each sandbox cloned from it.
+/* init.h - glovebox-init: the fork server of a template, and pid 1 of each sandbox cloned from it.
  *
  * One thread, no heap: whatever a sandbox needs has a fixed place in struct sandbox. */
 #pragma once
@@ -55,7 +55,7 @@ struct sandbox {
     int procs[GROUPS];    /* procs files of the program's control group */
     int listener;         /* refused system calls of init and what it starts */
     int ends[4];          /* its sides of stdin, stdout, stderr, control, until they are reported */
-    unsigned route_count; /* sockets that listen for the way out, until hello has been said */
+    unsigned route_count; /* sockets that listen for egress, until hello has been said */
     int route[3 + SPAWN_PORTS_MAX];
     int root; /* O_PATH of "/" and "/workspace": paths of gloveboxd are resolved beneath */
     int workspace;
@@ -81,8 +81,8 @@ struct sandbox {
     struct program programs[AGENT_PROCESSES_MAX];
 };
 
-/* build_orders.c: what the spawner asks of a holder, every field within its bounds. Descriptors
- * stay in the packet. Fail ERR_PROTOCOL. */
+/* build_orders.c: what the spawner asks of a fork server, every field within its bounds.
+ * Descriptors stay in the packet. Fail ERR_PROTOCOL. */
 struct packet;
 int read_build_sandbox(const struct packet *packet, struct build_sandbox *ret_order, error *err);
 int read_build_zygote(const struct packet *packet, unsigned zygotes, struct build_zygote *ret_order,
@@ -123,7 +123,7 @@ void send_done(const struct sandbox *sandbox, uint32_t id, const error *err); /*
 /* Small frames that follow one another at once are sent together: gloveboxd wakes up once. */
 void hold_frames(void);
 void release_frames(const struct sandbox *sandbox);
-void say_hello(struct sandbox *sandbox); /* with the sockets of the way out, which it closes */
+void say_hello(struct sandbox *sandbox); /* with the egress sockets, which it closes */
 
 /* orders.c: carries out a whole frame of gloveboxd, and answers it. */
 void obey_order(struct sandbox *sandbox, const struct frame *frame);

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static struct sandbox sandbox; /* filled in the clone; the holder's own stays empty */
+static struct sandbox sandbox; /* filled in the clone; the fork server's own stays empty */
 
 /* The report socket stays: the spawner may ask for one more interpreter. */
 void report_ready(struct sandbox *stands, const error *err)

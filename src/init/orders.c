@@ -74,7 +74,7 @@ static int on_execute(struct sandbox *sandbox, const struct frame *in, error *er
         sandbox->denials = 0;
         sandbox->measured.disk_was_full = sandbox->measured.inodes_were_full = 0;
     }
-    sandbox->conclusion.is_due = false; /* what ended before was a rehearsal */
+    sandbox->conclusion.is_due = false; /* what ended before was prewarming */
     return execute_code(sandbox, in->head.id, in->payload, in->head.size, err);
 }
 

@@ -1,7 +1,7 @@
 /* pace.h - how often a sandbox's programs may make its init work: refused calls and words of
  * interpreters. init stands in a group that comes before every sandbox, so that what it does for a
  * program at the program's own will would come before the others, and would be charged to nobody.
- * Who asks more often waits until the next is due; orders of gloveboxd never do. */
+ * A caller that asks more often waits until the next is due; orders of gloveboxd never do. */
 #pragma once
 
 #include <stdbool.h>

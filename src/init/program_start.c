@@ -145,7 +145,7 @@ static int first_not_given(const struct ends *ends)
     return ends->control[1] >= 0 ? CONTROL + 1 : CONTROL;
 }
 
-/* In the new process. Every way out is _exit; the failure goes through the pipe. */
+/* In the new process. Every exit is by _exit; the failure goes through the pipe. */
 _Noreturn static void become_program(const struct sandbox *sandbox, const struct agent_start *start,
                                      const struct command *command, const struct ends *ends,
                                      int failure)

@@ -199,7 +199,7 @@ static bool is_only_leaving(const struct sandbox *sandbox, const char *pid)
     return stat(path, &tasks) < 0 || tasks.st_nlink <= 3; /* ".", "..", one thread */
 }
 
-/* Looks for processes beside us; /proc of this namespace holds nothing else. */
+/* Looks for other processes; /proc of this namespace holds nothing else. */
 static bool somebody_is_left(const struct sandbox *sandbox)
 {
     _Alignas(struct listed) char entries[2048];

@@ -117,8 +117,8 @@ static int keep(int *fd, int place, error *err)
     return 0;
 }
 
-/* Whatever the holder or the spawner had open ends here (CVE-2024-21626): 0 to 2 are /dev/null,
- * then ours, then nothing. */
+/* Whatever the fork server or the spawner had open ends here (CVE-2024-21626): 0 to 2 are
+ * /dev/null, then ours, then nothing. */
 static int close_descriptors(struct sandbox *sandbox, error *err)
 {
     int *ours[5 + 3 + 4 + GROUPS] = { &sandbox->inside, &sandbox->report, &sandbox->root,
@@ -217,7 +217,7 @@ static const struct step {
     { "take the inside id",   take_inside_id,         WALL_userns,          true  },
     { "own group view",       own_group_view,         WALL_cgroupns,        true  },
     { "name the host",        name_host,              WALL_utsns,           true  },
-    { "forbid namespaces",    bound_user_namespace,   WALL_no_userns,       true  }, /* needs the holder's /proc */
+    { "forbid namespaces",    bound_user_namespace,   WALL_no_userns,       true  }, /* needs the fork server's /proc */
     { "mount scratch",        mount_scratch,          WALL_private_files,   true  },
     { "mount processes",      mount_processes,        WALL_masked_proc,     true  },
     { "mount terminals",      mount_terminals,        WALL_minimal_dev,     false },

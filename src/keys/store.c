@@ -58,7 +58,7 @@ struct key_store {
 /* --- opening ------------------------------------------------------------------------------------
  */
 
-/* Whoever makes it first decides; all others read what is there then. */
+/* The process that makes it first decides; all others read what it made. */
 static int load_secret(struct key_store *store, const char *folder, error *err)
 {
     char path[PATH_MAX], fresh[PATH_MAX + 16];

@@ -1,8 +1,8 @@
-/* store.h - the keys of one daemon: an SQLite file beside its artifacts, readable by it alone.
+/* store.h - the keys of one daemon: an SQLite file next to its artifacts, readable by it alone.
  *
  * `glovebox key` writes it, with or without a daemon; the daemon asks it for each request, so that
  * a revoked key is good for nothing from then on. The hash is keyed with a secret in a file of its
- * own: whoever gets hold of a copy of the table alone can check no guess. */
+ * own: anyone who gets hold of a copy of the table alone can check no guess. */
 #pragma once
 
 #include "keys/key.h"

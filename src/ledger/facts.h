@@ -1,5 +1,5 @@
-/* facts.h - what a receipt says of one execution, as plain values. Whoever runs something (a run, a
- * cell of a session, a command in it) fills this and calls receipt_write()
+/* facts.h - what a receipt says of one execution, as plain values. Code that runs something (a run,
+ * a cell of a session, a command in it) fills this and calls receipt_write()
  * (engine/audit/audit_log.h).
  *
  * Zero-fill it and set what you know: what is not set is written as null or an empty list, never

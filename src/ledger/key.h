@@ -39,11 +39,12 @@ struct signing_key {
     struct public_key public;
 };
 
-/* Reads the key in `folder`, or makes it (whoever calls keeps others out meanwhile): `key`, 0600,
+/* Reads the key in `folder`, or makes it (the caller keeps others out meanwhile): `key`, 0600,
  * and `key.pub`. Fails  ERR_UNAVAILABLE  for a key that others may read, or that is damaged. */
 int key_open(int folder, struct signing_key *ret_key, error *err);
-/* The key that comes after it lies in `key.next` until the log tells of it: whoever dies in between
- * leaves a log that goes on with the one or the other. key_find_next() gives 1 if there is one. */
+/* The key that comes after it lies in `key.next` until the log tells of it: a process that dies in
+ * between leaves a log that goes on with the one or the other. key_find_next() gives 1 if there is
+ * one. */
 int key_make_next(int folder, struct signing_key *ret_key, error *err);
 int key_find_next(int folder, struct signing_key *ret_key, error *err);
 int key_take_next(int folder, const struct public_key *key, error *err);

@@ -56,8 +56,8 @@ void ledger_abandon(struct ledger *ledger);
 void ledger_presign(struct ledger *ledger, const char *type, const struct bytes *payload);
 
 /* Makes a new signing key. The log tells of it by a last record of the old one, whose payload
- * `tell` writes; whoever dies on the way leaves a log with the one or the other. Other writers see
- * it before their next record. */
+ * `tell` writes; a process that dies in between leaves a log with the one or the other. Other
+ * writers see it before their next record. */
 typedef int ledger_tell_rotation(const struct merkle_head *before, const struct public_key *old,
                                  const struct public_key *fresh, struct bytes *payload, error *err);
 int ledger_rotate_key(struct ledger *ledger, ledger_tell_rotation *tell, error *err);

@@ -147,7 +147,7 @@ int ledger_read_checkpoint(struct ledger *ledger, char text[CHECKPOINT_SIZE], er
         return -1;
     if (checkpoint_read(text, &ledger->key.public, &ledger->covered, err) == 0)
         return 0;
-    /* By the key before, if whoever rotated it came no further. */
+    /* By the key before, if the rotation came no further. */
     struct key_chain *chain = malloc(sizeof *chain);
     error unused;
     bool is_good =

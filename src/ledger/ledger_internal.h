@@ -41,7 +41,7 @@ struct ledger {
     deadline next_look;
 };
 
-/* One writer at a time: all below are called by whoever has the lock. Fails ERR_BUSY. */
+/* One writer at a time: all below are called by the one that has the lock. Fails ERR_BUSY. */
 int ledger_lock(struct ledger *ledger, error *err);
 void ledger_unlock(struct ledger *ledger);
 

@@ -1,5 +1,5 @@
 /* ledger_key.c - the key that signs, and its change: the log tells of the next one before it comes
- * into force, so that whoever dies on the way leaves a log with the one or the other. */
+ * into force, so that a process that dies in between leaves a log with the one or the other. */
 #include "ledger/ledger_internal.h"
 
 #include "ledger/chain.h"
@@ -74,7 +74,7 @@ int ledger_settle_next_key(struct ledger *ledger, error *err)
     return result;
 }
 
-/* Once the log tells of it there is no way back. */
+/* Once the log tells of it there is no way to undo it. */
 static int check_room_for_key(struct ledger *ledger, error *err)
 {
     struct key_chain *chain = malloc(sizeof *chain);

@@ -172,7 +172,7 @@ int merkle_consistency(const struct merkle_tree *tree, uint64_t from, uint64_t t
     if (from == 0 || from == to)
         return 0;
     uint64_t first = 0, size = to, old = from;
-    bool is_whole = true; /* the old tree's root is known to whoever asks */
+    bool is_whole = true; /* the old tree's root is known to the caller */
     while (old != size) {
         uint64_t half = split(size);
         bool is_left = old <= half;

@@ -2,7 +2,7 @@
  *
  * Every hash that can never change again is stored once, in the order in which it becomes known: a
  * leaf, then each subtree that it completes. A root or a proof reads a few of them (2 * log2(n)).
- * No file here: whoever keeps the hashes hands in a reader.
+ * No file here: the owner of the hashes passes a reader.
  *
  *   See  RFC 9162, section 2.1 */
 #pragma once

@@ -5,7 +5,7 @@
  *     key of item MAC(nonce, "outputs/stdout")
  *     commitment  MAC(key of item, "commitment") XOR SHA-256(content)
  *
- * The secret lies in a file of mode 0600 beside the log, and never in it or in a copy of it. A key
+ * The secret lies in a file of mode 0600 next to the log, and never in it or in a copy of it. A key
  * of one item opens that item and no other, to its hash: nobody can find another key that opens it
  * to the hash of something else.
  *

@@ -283,7 +283,7 @@ static void on_turn(uv_timer_t *timer)
     proceed(timer->data);
 }
 
-/* After what is on the stack has ended: whoever failed at once may be next again. */
+/* After what is on the stack has ended: one that failed at once may be next again. */
 static void turn_soon(struct notify *notify)
 {
     (void) uv_timer_start(&notify->turn, on_turn, 0, 0);

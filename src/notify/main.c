@@ -103,7 +103,7 @@ int main(int count, char **words)
     error err = { 0 };
     struct arguments arguments = { 0 };
     signals_outlive();
-    (void) signal(SIGINT, SIG_IGN); /* a Ctrl-C is for whoever started us; our end follows theirs */
+    (void) signal(SIGINT, SIG_IGN); /* a Ctrl-C is for our parent; we end when it does */
     if (read_arguments(count, words, &arguments, &err) == 0 &&
         serve(&notify, &arguments, &err) == 0)
         return 0;

@@ -1,5 +1,5 @@
-/* confine.c - sockets and a loop, no file, no program, no other process: who has a way out has
- * nothing that would be worth taking out. */
+/* confine.c - sockets and a loop, no file, no program, no other process: a program that connects
+ * outwards has nothing that would be worth taking out. */
 #include "outbound/confine.h"
 
 #include "base/table.h"

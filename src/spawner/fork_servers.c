@@ -1,8 +1,8 @@
-/* fork_servers.c - starts the holder of a template and hears what it says.
+/* fork_servers.c - starts the fork server of a template and receives what it reports.
  *
- * A holder is root of a user namespace that maps our own block of ids (or, for an ordinary user,
- * the caller's one id), and the first process of a pid namespace: when it ends, and it ends with
- * the spawner, the kernel ends every sandbox that was cloned from it. */
+ * A fork server is root of a user namespace that maps our own block of ids (or, for an ordinary
+ * user, the caller's one id), and the first process of a pid namespace: when it ends, and it ends
+ * with the spawner, the kernel ends every sandbox that was cloned from it. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "model/ids.h"
@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Descriptors of the holder, by number: what glovebox-init expects after exec. */
+/* Descriptors of the fork server, by number: what glovebox-init expects after exec. */
 enum { FORK_SOCKET = 3, FORK_FILTERS = 4, FORK_PROGRAM = FORK_FILTERS + FILTERS };
 
 static int write_map(pid_t pid, const char *file, const char *text)
@@ -179,7 +179,7 @@ int fork_server_start(struct spawner *spawner, uint32_t index, error *err)
     return 0;
 }
 
-/* A holder that ends takes its sandboxes along; their pidfds tell about them. */
+/* A fork server that ends takes its sandboxes along; their pidfds tell about them. */
 void fork_server_lost(struct spawner *spawner, uint32_t index)
 {
     struct template *template = &spawner->templates[index];
@@ -213,7 +213,7 @@ static void server_is_ready(struct spawner *spawner, uint32_t index, const struc
         if (slot->state == SLOT_BUILDING && slot->template == index)
             build_failed(spawner, slot, &ready.err);
     }
-    fork_server_lost(spawner, index); /* whoever asks next starts another, and is told the same */
+    fork_server_lost(spawner, index); /* the next request starts another, and fails likewise */
 }
 
 static void sandbox_is_cloned(struct spawner *spawner, struct packet *packet)

@@ -1,7 +1,7 @@
 /* groups.c - control groups, v2 or v1: one leaf for each sandbox, named by its slot, and one group
- * that the holders and inits share. Where processors are shared out, the leaves of a tenant lie in
- * one group: tenants are equal, however many sandboxes each has. Only names that stand in this file
- * are ever opened. */
+ * that the fork servers and inits share. Where processors are shared out, the leaves of a tenant
+ * lie in one group: tenants are equal, however many sandboxes each has. Only names that stand in
+ * this file are ever opened. */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "spawner/spawner.h"
@@ -186,8 +186,8 @@ static int write_limits(struct spawner *spawner, struct slot *slot, enum group_k
         limit_memory(leaf, unified, build) < 0)
         return fail_os(err, "limit memory to %llu bytes by control group",
                        (unsigned long long) build->memory_bytes);
-    /* v1 counts the buffers of TCP and UDP beside the memory, and only once they have a limit.
-     * Without a network a sandbox cannot make such a socket. */
+    /* v1 counts the buffers of TCP and UDP apart from other memory, and only once they have a
+     * limit. Without a network a sandbox cannot make such a socket. */
     if (kind == GROUP_MEMORY && build->network != SPAWN_NETWORK_NONE &&
         write_number(leaf, "memory.kmem.tcp.limit_in_bytes", build->memory_bytes / SOCKETS_PART) <
             0)
@@ -389,7 +389,7 @@ uint64_t walls_of_groups(const struct spawner *spawner)
     static const struct {
         enum group_kind kind;
         enum wall wall;
-        const char *file; /* under v2 a controller is there if the holders' group has this file */
+        const char *file; /* v2 has the controller if the fork servers' group has this file */
     } rows[] = {
         { GROUP_MEMORY, WALL_cgroup_memory, "memory.max" },
         { GROUP_PIDS, WALL_cgroup_pids, "pids.max" },

@@ -261,9 +261,9 @@ static int set_oom_score(error *err)
     return 0;
 }
 
-/* Descriptors in flight count for each user id, and whoever is over its own limit of open files may
- * send no more (unix(7), ETOOMANYREFS). Where sandboxes have the caller's id, one could stop us so;
- * a program's limit is far below the one that we take here. */
+/* Descriptors in flight count for each user id, and one that is over its own limit of open files
+ * may send no more (unix(7), ETOOMANYREFS). Where sandboxes have the caller's id, one could stop us
+ * so; a program's limit is far below the one that we take here. */
 static void raise_open_files(void)
 {
     struct rlimit files;
@@ -284,7 +284,7 @@ static int prepare(int count, char **arguments, error *err)
     (void) umask(0022);
     raise_open_files();
     (void) signal(SIGPIPE, SIG_IGN);
-    (void) signal(SIGCHLD, SIG_IGN); /* holders are reaped by the kernel; their sockets tell */
+    (void) signal(SIGCHLD, SIG_IGN); /* fork servers are reaped by the kernel; their sockets tell */
     if (!(spawner.leave_out & (1ULL << WALL_oom_score)) && set_oom_score(err) < 0)
         return -1;
     for (unsigned i = 0; i < ZYGOTES_MAX; i++)
@@ -404,7 +404,8 @@ static void serve(void)
     }
 }
 
-/* Nothing stays: holders die, and with them every process of every sandbox; then the groups go. */
+/* Nothing remains: fork servers die, and with them every process of every sandbox; then the groups
+ * go. */
 static void leave_nothing(void)
 {
     for (uint32_t i = 0; i < spawner.slot_count; i++)
@@ -421,7 +422,7 @@ static void leave_nothing(void)
         slots_tend(&spawner);
         (void) usleep(1000);
     }
-    while (waitpid(-1, NULL, 0) > 0) /* holders: we have no other children */
+    while (waitpid(-1, NULL, 0) > 0) /* fork servers: we have no other children */
         continue;
     close_groups(&spawner);
 }

@@ -1,8 +1,8 @@
 /* requests.c - everything that the unprivileged side can ask of root.
  *
- * What must hold for any request, whoever sent it:
- *   - a sandbox is cloned from the holder of a template that stands on our command line, and sees
- * no other path of the host (start_sandbox takes an index; template_root.c);
+ * What must hold for any request, no matter which process sent it:
+ *   - a sandbox is cloned from the fork server of a template that stands on our command line, and
+ * sees no other path of the host (start_sandbox takes an index; template_root.c);
  *   - it gets a user id and a control group that nobody else has now (slots.c, by lock);
  *   - each number lies within the bounds of limits.def (limits_are_sound), whatever gloveboxd
  * checked;
@@ -94,7 +94,7 @@ void build_failed(struct spawner *spawner, struct slot *slot, const error *cause
     slot_leave(spawner, slot);
 }
 
-/* What the holder needs to know, and nothing more. */
+/* What the fork server needs to know, and nothing more. */
 static struct build_sandbox order_for(const struct spawner *spawner, const struct slot *slot,
                                       const struct spawn_build *build, unsigned groups)
 {
@@ -155,7 +155,7 @@ static int order_sandbox(struct spawner *spawner, struct slot *slot, error *err)
     int fds[2 + 2 * GROUPS];
     unsigned count = list_descriptors(spawner, slot, agent_theirs, report_theirs, fds);
     struct build_sandbox order = order_for(spawner, slot, build, slot->procs_count);
-    /* EPIPE: the holder has ended. Its last word, which is read next, says why:
+    /* EPIPE: the fork server has ended. Its last message, which is read next, says why:
      * fork_server_speaks(). */
     if (packet_send(spawner->templates[build->template].fork_server_socket, BUILD_SANDBOX, &order,
                     sizeof order, fds, count, err) < 0 &&
@@ -271,7 +271,8 @@ void sandbox_reports(struct spawner *spawner, struct slot *slot)
 {
     struct packet packet;
     error err;
-    /* It may overtake the holder's word that it has cloned: then it waits in its socket. */
+    /* It may overtake the report of the fork server that it has cloned: then it waits in its
+     * socket. */
     if (slot->state == SLOT_BUILDING && slot->init < 0)
         return;
     bool stands = slot->state == SLOT_STANDING;

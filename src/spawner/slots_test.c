@@ -135,7 +135,7 @@ TEST(a_slot_that_is_free_has_no_events)
     slot->init = (int) syscall(SYS_pidfd_open, child, 0);
     require(slot->init >= 0 && waitpid(child, NULL, 0) == child, "a process");
     int held = fcntl(slot->init, F_DUPFD_CLOEXEC,
-                     0); /* as a holder's clone, or gloveboxd, may hold it for a moment */
+                     0); /* as a fork server's clone, or gloveboxd, may hold it for a moment */
     struct epoll_event event = { .events = EPOLLIN };
     require(epoll_ctl(root.epoll, EPOLL_CTL_ADD, slot->init, &event) == 0, "epoll");
     expect(epoll_wait(root.epoll, &event, 1, 0) == 1, "its end is an event");

@@ -1,4 +1,5 @@
-/* spawner.h - what glovebox-spawner knows: its settings, its holders and its slots. Nothing else.
+/* spawner.h - what glovebox-spawner knows: its settings, its fork servers and its slots. Nothing
+ * else.
  *
  * Everything here has a fixed size and lives in one static object: no heap, no thread. */
 #pragma once
@@ -27,7 +28,7 @@ struct group_root {
     enum group_kind kind;
     const char *path; /* from the command line */
     int directory;
-    int holders; /* procs file of the group that holders and inits share */
+    int holders; /* procs file of the group that fork servers and inits share */
 };
 
 struct template
@@ -144,7 +145,7 @@ void zygote_speaks(struct spawner *spawner, uint32_t index);
 void zygotes_of_template_are_lost(struct spawner *spawner, uint32_t template);
 void zygotes_tend(struct spawner *spawner);
 
-/* template_root.c: runs in the newborn holder; ends in exec or _exit. */
+/* template_root.c: runs in the new fork server; ends in exec or _exit. */
 struct template_root {
     const char *path;
     int python;         /* directory of the zygote's files, -1 if none */

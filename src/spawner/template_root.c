@@ -1,4 +1,4 @@
-/* template_root.c - the newborn holder moves into its template: the last code of the spawner that
+/* template_root.c - the new fork server moves into its template: the last code of the spawner that
  * it runs. It already has a user, mount and pid namespace of its own, so that nothing here uses a
  * privilege of the host; what it mounts, sandboxes inherit locked (mount_namespaces(7), "locked
  * mounts"). */
@@ -123,7 +123,7 @@ static int copy_file(int from, const char *name, int to, error *err)
     }
 }
 
-/* The zygote's files become inodes of this holder alone, in memory. */
+/* The zygote's files become inodes of this fork server alone, in memory. */
 static int mount_python(int python, error *err)
 {
     static const char *const names[] = {

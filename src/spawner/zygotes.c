@@ -1,7 +1,7 @@
-/* zygotes.c - warmed interpreters: started by a template's holder when first asked for, one for
- * each import set and tenant, and replaced from time to time, since all their children share one
- * address layout and one hash seed. The replacement warms up beside the old one, so that nobody
- * waits for it. */
+/* zygotes.c - warmed interpreters: started by a template's fork server when first asked for, one
+ * for each import set and tenant, and replaced from time to time, since all their children share
+ * one address layout and one hash seed. The replacement warms up next to the old one, so that
+ * nobody waits for it. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
@@ -94,7 +94,7 @@ int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
         .generation = slot->generation,
         .groups = slot->procs_count,
         .open_files = build->open_files,
-        /* gloveboxd orders rehearsals, of those that wait, when it is calm. */
+        /* gloveboxd orders prewarming of parked sandboxes when nothing else is to do. */
         .prime = ZYGOTE_PRIME_NOTHING,
         .has_loopback = build->network == SPAWN_NETWORK_LOOPBACK,
         .leave_out = spawner->leave_out,

@@ -1,5 +1,5 @@
 /* zygotes_test.c - whom the end of a zygote concerns, and which one has to make room. Zygotes are
- * sockets here: the holder's side hands them to nobody. */
+ * sockets here: the fork server's side hands them to nobody. */
 #include "base/clock.h"
 #include "base/test.h"
 
@@ -162,8 +162,8 @@ static void say(int side, unsigned index, uint16_t kind, const void *body, size_
     zygote_speaks(&root, index);
 }
 
-/* Has served long enough, by its forks or by its age: a fresh one warms up beside it, and only when
- * that is ready does the old one go, not before its last answer. */
+/* Has served long enough, by its forks or by its age: a fresh one warms up next to it, and only
+ * when that is ready does the old one go, not before its last answer. */
 static void is_replaced(unsigned forks, int64_t age_ms)
 {
     static const struct zygote_ready ready = { .version = ZYGOTE_VERSION };

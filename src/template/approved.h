@@ -1,6 +1,6 @@
 /* approved.h - packages that a person has approved for a template, beyond its recipe:
  * STATE/libs/NAME.approved.yaml, a file to be read by people, and STATE/libs/REQUEST/ with the
- * archives that were looked at. Whoever builds the template gets these versions, or a failure. */
+ * archives that were looked at. A build of the template gets these versions, or a failure. */
 #pragma once
 
 #include "base/error.h"

@@ -141,7 +141,7 @@ static int add_wheels(struct build *build, error *err)
     return build_run_python(build, install_wheels, arguments, NULL, err);
 }
 
-/* Into NODE_PATH: with a /node_modules npm would take "/" for the project of whoever calls it. The
+/* Into NODE_PATH: with a /node_modules npm would take "/" for the project. The
  * names of `row` are those that approved.c lets pass. The archive is the review's own, written from
  * the files and folders that it has read: tar finds these in it and nothing else. */
 static int unpack_package(struct build *build, int archives, struct json_object *row, error *err)

@@ -1,4 +1,4 @@
-/* requests.h - what people have asked for: STATE/libs/ID/request.json, and beside it the archives
+/* requests.h - what people have asked for: STATE/libs/ID/request.json, and next to it the archives
  * that a review has fetched. See docs/templates.md. */
 #pragma once
 

@@ -26,7 +26,7 @@ static bool is_word(const char *text, const char *letters)
     return length > 0 && length <= 100 && text[length] == '\0' && strchr(LETTERS, text[0]);
 }
 
-/* npm has names with the scope of whoever publishes them: "@scope/name". */
+/* npm names may begin with the scope of their publisher: "@scope/name". */
 bool review_name_is_valid(const char *manager, const char *name)
 {
     if (*name == '@' && strcmp(manager, "npm") == 0) {

@@ -104,7 +104,7 @@ int store_begin(int store, const char *template, char *ret_name, size_t size, er
 
 int store_publish(int store, int place, const char *working, const char *template, error *err)
 {
-    /* Whoever finds it under its name may use it at once, and shares the lock. */
+    /* A process that finds it under its name may use it at once, and shares the lock. */
     if (flock(place, LOCK_SH) < 0)
         return fail_os(err, "share the template");
     if (renameat2(store, working, store, template, RENAME_NOREPLACE) == 0)

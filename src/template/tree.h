@@ -44,7 +44,7 @@ int tree_make_directory(int root, const char *path, error *err);
 /* Writes a whole new file, mode 0644, in place of what was there. */
 int tree_write_file(int root, const char *path, const void *bytes, size_t size, error *err);
 
-/* The same, whole or not at all for whoever reads it meanwhile. */
+/* The same, whole or not at all for a reader meanwhile. */
 int tree_replace_file(int root, const char *path, const void *bytes, size_t size, error *err);
 
 /* Reads a whole file of at most 256 MiB.

@@ -66,7 +66,7 @@ unsigned long walls_namespaces(const struct walls *walls)
            (walls->has_network ? 0UL : CLONE_NEWNET);
 }
 
-/* The child's only way out: one line to stderr, which is the parent's pipe. */
+/* The child's only output: one line to stderr, which is the parent's pipe. */
 static _Noreturn void give_up(const char *what, const char *which)
 {
     const char *why = strerrordesc_np(errno);

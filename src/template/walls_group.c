@@ -1,4 +1,4 @@
-/* walls_group.c - a control group for each program of a build: "build-PID" beside those of
+/* walls_group.c - a control group for each program of a build: "build-PID" next to those of
  * sandboxes, v2 or v1, removed when the program has ended. */
 #include "template/walls.h"
 

@@ -103,7 +103,7 @@ int put_begin(struct sandbox *sandbox, uint32_t id, const unsigned char *payload
     int folder = put.flags & AGENT_PUT_SYSTEM ? sandbox->root : sandbox->workspace;
     if (open_parent(folder, path, true, &parent, &name, err) < 0 || !name)
         return -1;
-    /* A new file beside the old one's name: what was there (a link, a FIFO) is never opened. */
+    /* A new file next to the old one's name: what was there (a link, a FIFO) is never opened. */
     if (unlinkat(parent, name, 0) < 0 && errno != ENOENT)
         return fail_os(err, "replace '%.100s'", path);
     putting.file = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

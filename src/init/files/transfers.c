@@ -1,5 +1,5 @@
 /* transfers.c - files that stream out and in. One that is written gets a name of its own first and
- * takes the wanted one when it is whole: whoever reads sees the old file or the new one. */
+ * takes the wanted one when it is whole: a reader sees the old file or the new one. */
 #include "init/operations.h"
 
 #include "base/cleanup.h"

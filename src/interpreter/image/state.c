@@ -18,7 +18,7 @@
 #include <sys/auxv.h>
 #endif
 
-/* The C library keeps the number of a thread beside the list of its robust mutexes (glibc,
+/* The C library keeps the number of a thread next to the list of its robust mutexes (glibc,
  * nptl/descr.h), where set_tid_address(2) also has it cleared. It is found by its value: now, and
  * again in the child, whose number is another. */
 static int find_thread_id(struct state *state, error *err)
