@@ -11,7 +11,7 @@
 struct ask {
     const char *method, *path;
     json_object *body; /* borrowed; NULL: none */
-    const char *key;   /* NULL: whoever owns the daemon */
+    const char *key;   /* NULL: the owner of the daemon */
 };
 
 /* Gives *ret_answer, which the caller puts. Fails  as the API does, with its code and words;

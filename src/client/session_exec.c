@@ -87,7 +87,7 @@ static int send_order(struct execution *execution, const char *name, const void 
     return 0;
 }
 
-/* ---- what is looked at beside the events ---- */
+/* ---- what is polled together with the events ---- */
 
 static int input_is_ready(void *context, error *err)
 {

@@ -1,4 +1,4 @@
-/* confine.c - a list of the calls that an event loop needs. Whoever takes gloveboxd over finds no
+/* confine.c - a list of the calls that an event loop needs. Code that takes gloveboxd over finds no
  * way to anything else: what is not listed fails, what only an attacker would try ends the process.
  */
 #include "daemon/confine.h"
@@ -104,7 +104,7 @@ int confine_daemon(error *err)
     if (!filter)
         return fail(err, ERR_UNAVAILABLE, "make gloveboxd's own filter: no memory");
     (void) seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-    (void) seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* both threads beside the loop */
+    (void) seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* the threads of the disk too */
     int result = add_rules(filter, allowed, COUNT_OF(allowed), SCMP_ACT_ALLOW);
     if (result == 0)
         result = add_rules(filter, deadly, COUNT_OF(deadly), SCMP_ACT_KILL_PROCESS);

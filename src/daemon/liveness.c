@@ -1,4 +1,4 @@
-/* liveness.c - one timer, one piece of work beside the loop, one word. */
+/* liveness.c - one timer, one piece of work on a disk thread, one message. */
 #include "daemon/liveness.h"
 
 #include "base/cleanup.h"

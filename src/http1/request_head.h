@@ -2,7 +2,7 @@
  * parts, so that the server sees exactly what was checked (RFC 9112). Pure; any thread.
  *
  * What two servers might read differently is refused: line ends other than CRLF, folded lines,
- * blanks before a colon, control characters, two lengths, a length beside a transfer coding, a
+ * blanks before a colon, control characters, two lengths, a length with a transfer coding, a
  * transfer coding other than chunked. */
 #pragma once
 

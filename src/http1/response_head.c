@@ -78,7 +78,7 @@ enum answer_verdict answer_head_take(struct answer_head *answer, const char *lin
         return ANSWER_BAD;
     bool is_length = is_named(line, size, "content-length");
     if (is_length && (answer->has_length || answer->has_coding))
-        return ANSWER_BAD; /* two lengths, or one beside chunks: somebody reads it otherwise */
+        return ANSWER_BAD; /* two lengths, or one with chunks: other parsers differ */
     answer->has_length |= is_length;
     if (is_named(line, size, "transfer-encoding")) {
         answer->has_coding = true;

@@ -94,7 +94,7 @@ TEST(values_are_written_anew)
         }
 }
 
-/* "[[[…]]]", and the same amount of values beside each other. */
+/* "[[[…]]]", and the same amount of values next to each other. */
 static bool is_taken(unsigned depth, unsigned values, const char *value)
 {
     struct json_copy copy;

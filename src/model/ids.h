@@ -3,8 +3,8 @@
 #pragma once
 
 enum {
-    HOST_ID_BASE = 0x70000000,               /* first id of the block; uid 0 of the holder */
-    HOST_ID_COUNT = 65536,                   /* ids that are mapped for holders */
+    HOST_ID_BASE = 0x70000000,               /* first id of the block; uid 0 of the fork server */
+    HOST_ID_COUNT = 65536,                   /* ids that are mapped for fork servers */
     HOST_ID_SANDBOXES = HOST_ID_BASE + 1024, /* sandbox in slot n is this + n */
     HOST_ID_DAEMON = HOST_ID_BASE + HOST_ID_COUNT,
     HOST_ID_EGRESS = HOST_ID_BASE + HOST_ID_COUNT + 1,

@@ -1,5 +1,5 @@
 /* expect_pattern.c - one pass over a regular expression: what is understood stands here, everything
- * else is refused. So it means the same to whoever wrote it for JSON Schema (ECMA-262) and to the
+ * else is refused. So it means the same in JSON Schema (ECMA-262) and in the
  * program that uses it (Python's re). How long it takes to match is not bounded here but by the
  * processor time of that program's sandbox. */
 #include "policy/expect.h"

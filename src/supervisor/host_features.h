@@ -1,4 +1,4 @@
-/* host_features.h - what this machine grants whoever starts glovebox. */
+/* host_features.h - what this machine grants the user who starts glovebox. */
 #pragma once
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* install_paths.c - finds the parts of glovebox: by variable, beside ourselves, or where they were
+/* install_paths.c - finds the parts of glovebox: by variable, next to ourselves, or where they were
  * installed. */
 #include "supervisor/install_paths.h"
 
@@ -97,7 +97,7 @@ static int own_folder(char **ret_folder, error *err)
     return format_text(ret_folder, err, "%s", place);
 }
 
-/* Looks for `name` in the folder of the variable, beside us, in the installed folder. */
+/* Looks for `name` in the folder of the variable, next to us, in the installed folder. */
 static int find_part(const char *folder_variable, const char *installed, const char *name,
                      char **ret_path, error *err)
 {

@@ -1,10 +1,10 @@
 /* install_paths.h - where the parts of glovebox lie.
  *
- * In a build tree everything lies beside the program (or beside libglovebox.so); installed, in the
- * folders that Meson was told. Each place has an environment variable that wins over both.
+ * In a build tree everything lies next to the program (or next to libglovebox.so); installed, in
+ * the folders that Meson was told. Each place has an environment variable that wins over both.
  *
- *   programs          GLOVEBOX_LIBEXEC    beside us, else LIBEXECDIR/glovebox
- *   data              GLOVEBOX_DATA       beside us, else DATADIR/glovebox
+ *   programs          GLOVEBOX_LIBEXEC    next to us, else LIBEXECDIR/glovebox
+ *   data              GLOVEBOX_DATA       next to us, else DATADIR/glovebox
  *   policies          GLOVEBOX_POLICIES   a search path: SYSCONFDIR/glovebox/policies, then data,
  *                                         then STATE/policies
  *   state             GLOVEBOX_STATE      root: /var/lib/glovebox; others: XDG_STATE_HOME/glovebox

@@ -33,7 +33,7 @@ struct launch_plan {
     const char *webhook_secret; /* file of what is signed with there */
     unsigned webhook_attempts;
     int log;                    /* both write their log here; 0: into memory, for launch_cause() */
-    const char *first_template; /* its holder starts at once, those of others when needed */
+    const char *first_template; /* its fork server starts at once, those of others when needed */
 
     /* Borrowed. */
     size_t connection_count;
@@ -85,7 +85,7 @@ int launch_cause(const struct launch *launch, error *err);
  * if it is not there. */
 int launch_state_folder(const char *state, char **ret_folder, error *err);
 
-/* The policy of whoever names none: "data" where its template is built, else "minimal". */
+/* The policy of requests that name none: "data" where its template is built, else "minimal". */
 const char *launch_default_policy(const char *state);
 
 /* True if there is a template of this name. */

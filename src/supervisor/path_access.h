@@ -6,7 +6,8 @@
 #include <sys/types.h>
 
 /* Asks the kernel, in a child that has taken the user's id: modes and access lists count alike.
- * Root may ask; whoever may not take the id, and a folder that is not there, is not refused here.
+ * Root may ask; a user who may not take the id, and a folder that is not there, is not refused
+ * here.
  *
  *   Fails  ERR_UNAVAILABLE  a folder above keeps the user out; the text names it and what to do */
 int check_reach(const char *folder, uid_t id, error *err);

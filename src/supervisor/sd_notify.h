@@ -1,4 +1,4 @@
-/* sd_notify.h - what systemd, or whoever does as it does, gives a service and hears from it.
+/* sd_notify.h - what systemd, or a program like it, gives a service and receives from it.
  */
 #pragma once
 

@@ -18,7 +18,7 @@ struct supervised {
     const char *webhook, *webhook_secret; /* where approvals are told; NULL: nowhere */
     unsigned webhook_attempts;
     const char *resolver;             /* ADDRESS:PORT for names of policies; NULL: the host's own */
-    bool no_keys;                     /* whoever reaches the TCP port may run code */
+    bool no_keys;                     /* anyone who reaches the TCP port may run code */
     char settings[SETTINGS_TEXT_MAX]; /* for gloveboxd: "key=value" a line */
 
     /* On SIGHUP: gives the settings of now, and in ret_restart those that only a restart changes.

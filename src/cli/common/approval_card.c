@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Letters that interpreters take for ASCII (they normalise names), whatever stands beside them. */
+/* Letters that interpreters take for ASCII (they normalise names), whatever their neighbours. */
 static bool is_disguised(uint32_t point)
 {
     return (point >= 0xFF01 && point <= 0xFF5E) || (point >= 0x1D400 && point <= 0x1D7FF);

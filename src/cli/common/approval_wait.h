@@ -1,4 +1,4 @@
-/* approval_wait.h - asks the person at the terminal, when a run of his own waits for a decision. */
+/* approval_wait.h - asks the person at the terminal, when a run of its own waits for a decision. */
 #pragma once
 
 #include "base/error.h"

@@ -6,7 +6,7 @@
 #include "ledger/event.h"
 
 /* Makes this process the daemon's user and enters its folder: what lies in it was put there by that
- * user, so nothing in it can lead root astray. There is no way back. */
+ * user, so nothing in it can lead root astray. There is no way to undo it. */
 int become_daemon_user(const char *state, error *err);
 
 /* Adds one event, in a process of its own, so that the caller stays who it is. */

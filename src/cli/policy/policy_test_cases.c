@@ -169,7 +169,7 @@ static void say_why(json_object *result, char *why, size_t size)
         }
 }
 
-/* A file lies beside the file of cases. */
+/* A file lies next to the file of cases. */
 static int read_code(const struct suite *suite, const struct case_row *row, char **ret_code,
                      size_t *ret_size, error *err)
 {

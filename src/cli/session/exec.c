@@ -18,7 +18,7 @@ static volatile sig_atomic_t ended_by;
 static void on_signal(int number)
 {
     if (number == SIGWINCH)
-        return; /* it has woken whoever waits: the size is looked at */
+        return; /* it has interrupted the wait: the size is read */
     ended_by = number;
     if (target)
         glb_cancel(target);

@@ -2,7 +2,7 @@
  *
  * It needs the terminal's escape sequences to draw; it gets those that move, clear and colour. The
  * long ones (OSC, DCS, APC, PM, SOS) and those that make a terminal answer are left out: they set
- * titles and clipboards, and put words into the mouth of whoever types (CVE-2003-0063, OSC 52). */
+ * titles and clipboards, and type in the place of the user (CVE-2003-0063, OSC 52). */
 #pragma once
 
 #include "base/error.h"

@@ -10,12 +10,12 @@ struct policies {
     size_t count;
     struct policy_row **rows; /* each its own object, kept for good: granted ones are pointed to */
     struct policy_row *retired;
-    char usual[POLICY_NAME_SIZE]; /* of whoever names none: run_plan_default_policy(); "": nobody
-                                     said */
+    char usual[POLICY_NAME_SIZE]; /* of requests that name none: run_plan_default_policy(); "":
+                                     nobody said */
 };
 
 /* Loads every policy of a search path. One that is wrong does not stop the others: it is logged,
- * and whoever asks for it is told what is wrong. */
+ * and a request for it is told what is wrong. */
 int policies_load(struct policies *policies, const char *path, error *err);
 /* Reads the files again. A policy that has not changed stays the object that it is; one that has
  * changed takes the place of the old one, which stays for runs and sessions that were granted it.

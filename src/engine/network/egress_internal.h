@@ -58,7 +58,7 @@ int egress_route_hear_authority(struct egress_route *route, const struct egress_
 /* It hears nothing more: nobody wants to know, or its owner is told. */
 void egress_route_conclude(struct egress_route *route);
 
-/* glovebox-egress knows nothing of it: who asks from now on is answered at once. */
+/* glovebox-egress knows nothing of it: later requests are answered at once. */
 void egress_route_shut(struct egress_route *route, const char *why);
 
 /* Nor will it again. */

@@ -74,7 +74,7 @@ static void helper_run_free(struct helper_run *helper_run)
     free(helper_run);
 }
 
-/* Whoever is told may free what the files' contents lie in: all of them are in by now. */
+/* The callback may free what the files' contents lie in: all of them are in by now. */
 static void on_changed(void *context, struct run *inner)
 {
     struct helper_run *helper_run = context;

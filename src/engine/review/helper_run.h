@@ -1,4 +1,4 @@
-/* helper_run.h - a program of ours beside a run, in a sandbox of its own: it looks at texts of
+/* helper_run.h - a program of ours for a run, in another sandbox: it looks at texts of
  * somebody hostile, which it is given as files, and says in a few lines what it has found. It is a
  * run like any other (same queue, pool, limits, end), which nobody knows but the run that waits for
  * it.

@@ -1,7 +1,7 @@
 /* accounts.h - who calls: a key with its tenant, its rights, its quotas and its turn; or the user
  * who owns this daemon, who comes by the Unix socket and needs no key.
  *
- * An account lasts as long as the daemon, so that what has to do with it may point to it. Whoever
+ * An account lasts as long as the daemon, so that what has to do with it may point to it. Code that
  * keeps something for a caller keeps the account with it, and shows it to account_sees() only. */
 #pragma once
 
@@ -53,7 +53,7 @@ struct accounts {
     struct account local;    /* the owner of the daemon */
     struct account *all;     /* of keys that were used */
     uint32_t tenants;        /* that were seen */
-    int64_t clock_us;        /* of whoever began last: fair_share.h */
+    int64_t clock_us;        /* of the one that began last: fair_share.h */
     struct account_defaults defaults;
     uint32_t busy;  /* as many runs, served and waiting, are no crowd (overload.h) */
     uint32_t slots; /* that there are, for all; 0: not known yet */

@@ -24,11 +24,11 @@ bool fair_share_is_before(const struct fair_share *turn, const struct fair_share
 
 /* Runs and sessions keep their slots as long as they like, so nobody may take all that are left:
  * how many one key may hold while there are other keys, three quarters of what those leave, and one
- * at least. However many keys take what they can get, a slot is left for whoever has none, and as
- * slots come free those who hold less get them. (Dynamic thresholds; Choudhury, Hahne 1998.) */
+ * at least. However many keys take what they can get, a slot is left for a key that has none, and
+ * as slots come free those who hold less get them. (Dynamic thresholds; Choudhury, Hahne 1998.) */
 uint32_t fair_share_slots_max(uint32_t slots, uint32_t held_by_others);
 
-/* One more waits. `now_us`: the clock of whoever began last. */
+/* One more waits. `now_us`: the clock of the one that began last. */
 void fair_share_joins(struct fair_share *turn, int64_t now_us);
 
 /* One begins, or gives up waiting. Gives  what it was charged, for fair_share_ends(). */

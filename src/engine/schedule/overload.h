@@ -21,6 +21,7 @@ void overload_refused(struct overload *overload, int64_t at_ms);
 bool overload_is_there(const struct overload *overload, int64_t at_ms);
 
 /* How many runs each of `keys` that wait, or want to, may have waiting while `served` are served:
- * an equal share of half as many, and one at least, so that whoever floods takes no place from
- * anybody else. Up to `busy` together are no crowd, whoever asks again at once: so it ends. */
+ * an equal share of half as many, and one at least, so that a key that floods takes no place from
+ * anybody else. Up to `busy` together are no crowd, even those that ask again at once: so it ends.
+ */
 uint32_t overload_share(uint32_t served, uint32_t busy, uint32_t keys);

@@ -1,6 +1,6 @@
-/* blob_disk.c - what the store asks of the disk, beside the loop (disk_worker.h): that files are on
- * it, in groups, and that files of an earlier daemon are still what they were. After a power cut a
- * file may have its name without its bytes. */
+/* blob_disk.c - what the store asks of the disk, off the event loop (disk_worker.h): that files are
+ * on it, in groups, and that files of an earlier daemon are still what they were. After a power cut
+ * a file may have its name without its bytes. */
 #include "engine/store/blobs_internal.h"
 
 #include "base/cleanup.h"

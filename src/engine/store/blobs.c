@@ -100,7 +100,7 @@ static int add_blob(struct blob_store *store, const struct blob *given, const ch
 }
 
 /* A name that is none of ours is of a file that was held for a run, or on its way into place. Its
- * daemon may still be ending beside us, for less than a day. */
+ * daemon may still be ending, for less than a day. */
 static void take_over_file(struct blob_store *store, const char *file)
 {
     struct stat found;

@@ -41,7 +41,7 @@ void blobs_bound(struct blob_store *store, const struct blob_bounds *bounds);
 const struct blob_usage *blobs_usage(const struct blob_store *store);
 void blobs_close(struct blob_store *store); /* after the loop */
 
-/* From now on what is kept is brought to disk beside the loop, within BLOBS_SYNC_MS and the time
+/* From now on what is kept is brought to disk off the event loop, within BLOBS_SYNC_MS and the time
  * that the disk takes. What the disk has refused is no longer there. */
 void blobs_sync_on(struct blob_store *store, uv_loop_t *loop);
 void blobs_leave(struct blob_store *store); /* the loop ends: gives its timer back */
@@ -83,13 +83,13 @@ int blob_hand_over(struct blob_store *store, const char *from, const char *name,
 void blob_forget(struct blob_store *store, const char *owner, const char *name);
 
 struct blob_view {
-    int fd; /* whoever opened it closes it */
+    int fd; /* closed by the code that opened it */
     uint64_t size;
     const char *mime; /* valid until the store is used again */
 };
 
-/* What an earlier daemon has kept is hashed before it is opened: beside the loop, once. Returns 0
- * if that is not needed (or it is not there: blob_open() says so), 1 if `done` will be called. */
+/* What an earlier daemon has kept is hashed before it is opened: off the event loop, once. Returns
+ * 0 if that is not needed (or it is not there: blob_open() says so), 1 if `done` will be called. */
 struct blob_check;
 int blob_check(struct blob_store *store, const char *owner, const char *name,
                struct blob_check **ret_check, error *err);

@@ -73,7 +73,7 @@ void blob_shares_hold(struct blob_store *store, const struct blob *fresh);
 
 /* --- blob_disk.c ---- */
 
-/* Brings a blob to disk, soon and beside the loop. */
+/* Brings a blob to disk, soon and off the event loop. */
 void blob_sync_soon(struct blob_store *store, const struct blob *blob);
 
 /* Its bytes are not what its name says: it is removed, and told. Fails  ERR_NOT_FOUND. */

@@ -1,16 +1,16 @@
 /* disk_worker.h - what waits for the disk without being part of the log: one piece after the other,
- * in the order in which they came, on a thread beside the loop (decision 0082). However many there
+ * in the order in which they came, on a thread of libuv (decision 0082). However many there
  * are, one at a time is under way, so that the log always has a thread of its own.
  *
- *   Threads  `work` runs beside the loop, and touches nothing but what its job lends it. All else
- *            here belongs to the loop. */
+ *   Threads  `work` runs off the event loop, and touches nothing but what its job lends it. All
+ * else here belongs to the loop. */
 #pragma once
 
 #include <uv.h>
 
 /* Lies in the caller's own storage until `done`. */
 struct disk_job {
-    void (*work)(void *user); /* beside the loop */
+    void (*work)(void *user); /* off the event loop */
     void (*done)(void *user); /* on the loop again; may free it */
     void *user;
     struct disk_job *next;

@@ -1,4 +1,4 @@
-/* idempotency_file.c - see idempotency_file.h. The disk is waited for beside the loop. */
+/* idempotency_file.c - see idempotency_file.h. The disk is waited for off the event loop. */
 #include "engine/store/idempotency_file.h"
 
 #include "base/cleanup.h"

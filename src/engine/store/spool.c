@@ -55,7 +55,8 @@ void spool_abandon(struct spool *spool)
     end(spool, NULL);
 }
 
-/* --- beside the loop ----------------------------------------------------------------------------
+/* --- off the event loop
+ * ----------------------------------------------------------------------------
  */
 
 static int write_piece(const struct spool *spool, size_t size, error *err)
