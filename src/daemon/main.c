@@ -1,19 +1,16 @@
 /* gloveboxd - serves runs over HTTP. Unprivileged; one event loop, and three threads for the disk.
  *
- *     gloveboxd --spawner FD [--connection FD]… [--listen-fd FD]… --policies PATH
- *               --template NAME=DIRECTORY… --state DIRECTORY [--private] [--verbose]
- *
  * It is started with everything that it will ever need: sockets by number, templates and policies
- * by place. Then it closes its own wall behind itself. With --private it ends with its last
- * connection. */
+ * by place (options.c). Then it closes its own wall behind itself. With --private it ends with its
+ * last connection. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/open_files.h"
 #include "base/signals.h"
-#include "base/table.h"
 #include "daemon/config.h"
 #include "daemon/confine.h"
 #include "daemon/liveness.h"
+#include "daemon/options.h"
 #include "doors/http/authenticate.h"
 #include "doors/rest/rest.h"
 #include "doors/rest/session_ready.h"
@@ -28,17 +25,14 @@
 #include "engine/service/takeover.h"
 #include "engine/session/processes.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sodium.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { FDS_MAX = 64, EXIT_USAGE = 125 };
+enum { EXIT_USAGE = 125 };
 enum { DRAIN_MAX_MS = 50000, CANCEL_MAX_MS = 5000, DRAIN_LOOK_MS = 20 };
 
 /* A block of that size goes back to the kernel when it is freed: what one large result took is not
@@ -48,22 +42,7 @@ enum { LARGE_BYTES = 1024 * 1024 };
 static const uint64_t body_max = UINT64_C(64) << 20;
 static const uint64_t body_max_private = UINT64_C(1) << 30;
 
-static struct arguments {
-    int spawner;
-    int egress; /* -1: nothing leads out */
-    int notify; /* -1: nobody is told of anything */
-    bool has_webhook;
-    size_t connection_count, listen_count;
-    int connections[FDS_MAX], listens[FDS_MAX];
-    const char *policies;
-    const char *state;
-    struct receipts_settings receipts;
-    const char *values; /* "key=value" a line */
-    int control;
-    unsigned owner;
-    bool tcp_needs_no_key;
-    bool is_private;
-} settings = { .spawner = -1, .egress = -1, .notify = -1, .control = -1 };
+static struct options settings = { .spawner = -1, .egress = -1, .notify = -1, .control = -1 };
 
 static struct daemon {
     uv_loop_t loop;
@@ -91,104 +70,6 @@ static struct daemon {
     deadline drain_ends;
     bool is_ending;
 } daemon_;
-
-static int read_fd(const char *text, int *ret_fd, error *err)
-{
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value > INT_MAX)
-        return fail(err, ERR_BAD_REQUEST, "'%s' is no descriptor", text);
-    *ret_fd = (int) value;
-    return 0;
-}
-
-static int add_fd(const char *text, int *fds, size_t *count, error *err)
-{
-    if (*count == FDS_MAX)
-        return fail(err, ERR_BAD_REQUEST, "more than %d sockets", FDS_MAX);
-    return read_fd(text, &fds[(*count)++], err);
-}
-
-/* NAME=FD of a seccomp table that the spawner loads. */
-static int add_filter(char *value, error *err)
-{
-    struct receipts_settings *receipts = &settings.receipts;
-    char *checkpoint = strchr(value, '=');
-    if (!checkpoint || receipts->filter_count == FILTERS_MAX)
-        return fail(err, ERR_BAD_REQUEST, "'%s' is no NAME=FD of a filter, or one too many", value);
-    *checkpoint = '\0';
-    receipts->filter_names[receipts->filter_count] = value;
-    return read_fd(checkpoint + 1, &receipts->filters[receipts->filter_count++], err);
-}
-
-static int take_receipt_option(const char *name, char *value, error *err)
-{
-    if (strcmp(name, "--filter") == 0)
-        return add_filter(value, err);
-    if (strcmp(name, "--log-sync") == 0)
-        settings.receipts.sync = value;
-    else if (strcmp(name, "--log-witness") == 0)
-        settings.receipts.witness = value;
-    else if (strcmp(name, "--log-keep") == 0)
-        settings.receipts.keep_bytes = strtoull(value, NULL, 10); /* what is no number: 0, all */
-    else
-        return fail(err, ERR_BAD_REQUEST, "unknown option '%s'", name);
-    return 0;
-}
-
-static int take_option(const char *name, char *value, error *err)
-{
-    if (strcmp(name, "--spawner") == 0)
-        return read_fd(value, &settings.spawner, err);
-    if (strcmp(name, "--egress") == 0)
-        return read_fd(value, &settings.egress, err);
-    if (strcmp(name, "--notify") == 0)
-        return read_fd(value, &settings.notify, err);
-    if (strcmp(name, "--connection") == 0)
-        return add_fd(value, settings.connections, &settings.connection_count, err);
-    if (strcmp(name, "--listen-fd") == 0)
-        return add_fd(value, settings.listens, &settings.listen_count, err);
-    if (strcmp(name, "--control") == 0)
-        return read_fd(value, &settings.control, err);
-    if (strcmp(name, "--template") == 0)
-        return templates_add(&daemon_.templates, value, err);
-    if (strcmp(name, "--policies") == 0)
-        settings.policies = value;
-    else if (strcmp(name, "--settings") == 0)
-        settings.values = value;
-    else if (strcmp(name, "--owner") == 0)
-        settings.owner = (unsigned) strtoul(value, NULL, 10);
-    else if (strcmp(name, "--state") == 0)
-        settings.state = value;
-    else
-        return take_receipt_option(name, value, err);
-    return 0;
-}
-
-static int read_command_line(int count, char **arguments, error *err)
-{
-    for (int i = 1; i < count; i++) {
-        if (strcmp(arguments[i], "--private") == 0) {
-            settings.is_private = true;
-        } else if (strcmp(arguments[i], "--webhook") == 0) {
-            settings.has_webhook = true;
-        } else if (strcmp(arguments[i], "--no-keys") == 0) {
-            settings.tcp_needs_no_key = true;
-        } else if (strcmp(arguments[i], "--verbose") == 0) {
-            log_until(LOG_DEBUG);
-        } else if (i + 1 == count) {
-            return fail(err, ERR_BAD_REQUEST, "'%s' lacks its value", arguments[i]);
-        } else {
-            if (take_option(arguments[i], arguments[i + 1], err) < 0)
-                return -1;
-            i++;
-        }
-    }
-    if (settings.spawner < 0 || !settings.policies)
-        return fail(err, ERR_BAD_REQUEST, "--spawner and --policies must be given");
-    return 0;
-}
 
 /* --- the end ------------------------------------------------------------------------------------
  */
@@ -322,11 +203,11 @@ static int open_doors(error *err)
                                   .last_closed = on_last_closed };
     if (http_open(&daemon_.loop, &http, &daemon_.http, err) < 0)
         return -1;
-    for (size_t i = 0; i < settings.listen_count; i++)
-        if (http_listen(daemon_.http, settings.listens[i], err) < 0)
+    for (size_t i = 0; i < settings.listens.count; i++)
+        if (http_listen(daemon_.http, settings.listens.list[i], err) < 0)
             return -1;
-    for (size_t i = 0; i < settings.connection_count; i++)
-        if (http_serve(daemon_.http, settings.connections[i], err) < 0)
+    for (size_t i = 0; i < settings.connections.count; i++)
+        if (http_serve(daemon_.http, settings.connections.list[i], err) < 0)
             return -1;
     return 0;
 }
@@ -421,6 +302,8 @@ static int open_log(error *err)
 static int begin(error *err)
 {
     signals_outlive();
+    if (settings.is_verbose)
+        log_until(LOG_DEBUG);
     (void) open_files_raise();
     log_writer_open();
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has begun yet */
@@ -482,7 +365,8 @@ static int begin(error *err)
 int main(int argc, char **argv)
 {
     error err;
-    if (read_command_line(argc, argv, &err) < 0 || begin(&err) < 0) {
+    settings.templates = &daemon_.templates;
+    if (options_read(argc, argv, &settings, &err) < 0 || begin(&err) < 0) {
         log_event(LOG_ERROR, "daemon.cannot_start", TEXT("cause", err.text));
         log_writer_close();
         return EXIT_USAGE;

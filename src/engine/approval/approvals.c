@@ -13,7 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PENDING_MAX = 64, LOOK_MS = 500, FORGET_AFTER_DAYS = 30 };
+enum { PENDING_MAX = 64, FORGET_AFTER_DAYS = 30 };
+enum {
+    LOOK_MS = 500,        /* while something is pending */
+    LOOK_IDLE_MS = 30000, /* while nothing is: another instance may have asked, before its end */
+};
 static const int64_t day_ms = INT64_C(24) * 3600 * 1000;
 
 /* --- telling ------------------------------------------------------------------------------------
@@ -76,6 +80,8 @@ int approval_audit(struct approvals *approvals, const char *event, const struct 
 /* --- time ---------------------------------------------------------------------------------------
  */
 
+static void on_timer(uv_timer_t *timer);
+
 /* Nobody's answer is a no. Returns 1 if one was due. */
 static int expire_one(struct approvals *approvals, int64_t now, error *err)
 {
@@ -106,6 +112,21 @@ int approvals_expire_due(struct approvals *approvals, error *err)
     return result;
 }
 
+/* Without a state folder no approval outlives its run, and nothing is to be looked at. */
+static void look_in(struct approvals *approvals, uint64_t ms)
+{
+    if (approvals->outlive_runs && !uv_is_closing((const uv_handle_t *) &approvals->timer))
+        (void) uv_timer_start(&approvals->timer, on_timer, ms, 0);
+}
+
+static bool is_any_pending(struct approvals *approvals)
+{
+    struct approval unused;
+    const struct approval like = { .expires_ms = INT64_MAX };
+    error err;
+    return approval_store_find(approvals->store, BY_DUE, &like, &unused, &err) != 0;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct approvals *approvals = timer->data;
@@ -118,6 +139,7 @@ static void on_timer(uv_timer_t *timer)
     }
     if (result < 0)
         log_event(LOG_WARNING, "approvals.not_expired", TEXT("cause", err.text));
+    look_in(approvals, is_any_pending(approvals) ? LOOK_MS : LOOK_IDLE_MS);
 }
 
 int approvals_open(uv_loop_t *loop, const struct approvals_place *place,
@@ -137,8 +159,7 @@ int approvals_open(uv_loop_t *loop, const struct approvals_place *place,
     approvals->timer.data = approvals;
     (void) uv_timer_init(loop, &approvals->timer);
     uv_unref((uv_handle_t *) &approvals->timer);
-    if (place->state)
-        (void) uv_timer_start(&approvals->timer, on_timer, LOOK_MS, LOOK_MS);
+    look_in(approvals, LOOK_MS);
     *ret_approvals = approvals;
     return 0;
 }
@@ -336,6 +357,7 @@ static int ask_anew(struct approvals *approvals, const struct approval_question 
               TEXT("key", ret_approval->asker), TEXT("policy", ret_approval->policy));
     approval_notify(approvals, "requested", ret_approval);
     approvals_tell(approvals);
+    look_in(approvals, LOOK_MS);
     return APPROVAL_PENDING;
 }
 
