@@ -12,11 +12,11 @@ from session_rig import Daemon
 BLOCKS = re.findall(r"^## ([^\n]*)\n.*?^```sh\n(.*?)^```$", (TOP / "docs/session-examples.md").read_text(encoding="utf-8"),
                     re.MULTILINE | re.DOTALL)
 SAYS = {
-    "A spreadsheet": ["north    440", "south    235", '{"type":"line","title":"Sales","lines":["north","south"]}'],
-    "A test suite": ["the suite failed with 1", "the suite passes", "    return a + b"],
-    "A web server": ["<h1>It serves</h1>", "python3 -m http.server 8000", "<h1>And again</h1>"],
-    "A session rests": ["paused", "{'trained': True}"],
-    "Three ways": ["max(sales): 170", "len(sales): 112.5", "// 2]: 120", "\n[120, 80, 150, 95, 170, 60]\n"],
+    "Analysing a spreadsheet": ["north    440", "south    235", '{"type":"line","title":"Sales","lines":["north","south"]}'],
+    "Running and fixing": ["the suite failed with 1", "the suite passes", "    return a + b"],
+    "Testing a web server": ["<h1>It serves</h1>", "python3 -m http.server 8000", "<h1>And again</h1>"],
+    "Pausing a session": ["paused", "{'trained': True}"],
+    "Branching": ["max(sales): 170", "len(sales): 112.5", "// 2]: 120", "\n[120, 80, 150, 95, 170, 60]\n"],
 }
 
 
@@ -37,14 +37,14 @@ def test_an_example_does_what_it_says(daemon, tmp_path, title, block):
     said = done.stdout.decode()
     for wanted in next(words for begin, words in SAYS.items() if title.startswith(begin)):
         assert wanted in said, said
-    if title.startswith("A spreadsheet"):
+    if title.startswith("Analysing a spreadsheet"):
         assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
         assert (tmp_path / "sales.xlsx").read_bytes().startswith(b"PK")
     daemon.idle()
 
 
 def test_the_server_block_says_when_nobody_is_at_its_socket(daemon, tmp_path):
-    [block] = [block for title, block in BLOCKS if title.startswith("A web server")]
+    [block] = [block for title, block in BLOCKS if title.startswith("Testing a web server")]
     place = "${GLOVEBOX_SOCKET:-/run/glovebox/glovebox.sock}"
     assert place in block
     done = subprocess.run(["bash", "-c", block.replace(place, str(tmp_path / "nowhere"))], cwd=tmp_path, capture_output=True, timeout=60,
