@@ -13,7 +13,6 @@
 #include "daemon/options.h"
 #include "doors/http/authenticate.h"
 #include "doors/rest/rest.h"
-#include "doors/rest/session_ready.h"
 #include "engine/approval/approvals.h"
 #include "engine/audit/audit_log.h"
 #include "engine/network/egress_client.h"
@@ -168,6 +167,16 @@ static int open_loop(error *err)
     return 0;
 }
 
+#define DOOR(name, text) extern const struct door name##_door;
+#include "daemon/doors.def"
+#undef DOOR
+static const struct door *const doors[] = {
+#define DOOR(name, text) &name##_door,
+#include "daemon/doors.def"
+#undef DOOR
+    NULL,
+};
+
 static int open_doors(error *err)
 {
     daemon_.processes.loop = &daemon_.loop;
@@ -190,12 +199,11 @@ static int open_doors(error *err)
          lost_runs_open(daemon_.receipts, &daemon_.service.lost_runs, err) < 0))
         return -1;
     takeover_open(&daemon_.takeover, &daemon_.loop, &daemon_.service);
-    struct http_settings http = { .tables = route_tables,
+    struct http_settings http = { .doors = doors,
                                   .service = &daemon_.service,
                                   .body_max = settings.is_private ? body_max_private : body_max,
                                   .owner = settings.owner,
                                   .admit = identify,
-                                  .is_early = session_is_early,
                                   .answering = add_identity_headers,
                                   .ended = metrics_request_ended,
                                   .is_private = settings.is_private,

@@ -103,12 +103,23 @@ struct route_table {
     enum right right; /* of rows that name none */
 };
 
+/* One protocol: what it serves, and what is its own of the way of a request. */
+struct door {
+    const struct route_table *const *tables; /* ends with NULL */
+
+    /* Has it come too early? Asked when it was admitted, and again each time that it is woken,
+     * until false. It may use exchange->user and ->closed meanwhile, and leaves them NULL. May be
+     * NULL. */
+    bool (*is_early)(struct exchange *exchange);
+};
+
 /* What one request has with it; `user` is the handler's. */
 struct exchange {
     struct http *http;
     struct service *service; /* as given to http_open */
     struct caller caller;    /* who asks; without an account only with RIGHT_NONE */
     struct MHD_Connection *connection;
+    const struct door *door; /* that serves the route; NULL: there is none */
     const struct route *route;
     enum right right;         /* of the route */
     char id[REQUEST_ID_SIZE]; /* the client's X-Request-Id if it is a plain word, else ours */
@@ -151,7 +162,7 @@ struct http_patience {
 };
 
 struct http_settings {
-    const struct route_table *const *tables; /* ends with NULL */
+    const struct door *const *doors; /* ends with NULL */
     struct service *service;
     uint64_t body_max;
     bool is_private;                      /* one trusted peer: no time limits */
@@ -161,10 +172,6 @@ struct http_settings {
     /* Who calls, and may it? Asked before the body is read, when the route is known. May be NULL.
      */
     int (*admit)(struct exchange *exchange, error *err);
-    /* Has it come too early? Asked when it was admitted, and again each time that it is woken,
-     * until false. It may use exchange->user and ->closed meanwhile, and leaves them NULL. May be
-     * NULL. */
-    bool (*is_early)(struct exchange *exchange);
     /* Adds headers to an answer that is about to leave. May be NULL. */
     void (*answering)(struct exchange *exchange, unsigned status);
     void (*ended)(const struct exchange *exchange); /* for logs and counters; may be NULL */

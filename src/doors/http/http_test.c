@@ -81,6 +81,8 @@ static const struct route rows[] = {
 };
 static const struct route_table table = { "x", rows, sizeof rows / sizeof *rows, RIGHT_NONE };
 static const struct route_table *const tables[] = { &table, NULL };
+static struct door door = { .tables = tables };
+static const struct door *const doors[] = { &door, NULL };
 
 static void on_too_late(uv_timer_t *timer)
 {
@@ -117,10 +119,8 @@ static void talk(const char *asks, size_t size, const char *last)
     struct http *http = NULL;
     error err;
     int pair[2];
-    struct http_settings settings = { .tables = tables,
-                                      .body_max = 1 << 20,
-                                      .is_private = true,
-                                      .is_early = early.times ? is_early : NULL };
+    struct http_settings settings = { .doors = doors, .body_max = 1 << 20, .is_private = true };
+    door.is_early = early.times ? is_early : NULL;
     require(uv_loop_init(&loop) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "no loop");
     require(uv_timer_init(&loop, &taker.later) == 0 && uv_timer_init(&loop, &patience) == 0 &&
                 uv_poll_init(&loop, &reader, pair[1]) == 0,

@@ -1,13 +1,11 @@
 /* request.c - a request on its way in: from the header, which decides almost everything, through
  * the body to the handler. */
 #include "base/clock.h"
-#include "base/hex.h"
 #include "base/table.h"
 #include "doors/http/http_internal.h"
 #include "doors/http/request_guard.h"
 #include "engine/service/service_observe.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -24,98 +22,6 @@ enum {
 
 /* Bodies of all requests together. */
 static const uint64_t bodies_max = UINT64_C(1) << 30;
-
-/* --- what a header says -------------------------------------------------------------------------
- */
-
-const char *exchange_header(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
-}
-
-const char *exchange_query(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
-}
-
-struct visit {
-    void (*each)(void *context, const char *name, const char *value);
-    void *context;
-};
-
-static enum MHD_Result visit_value(void *context, enum MHD_ValueKind kind, const char *name,
-                                   const char *value)
-{
-    (void) kind;
-    const struct visit *visit = context;
-    visit->each(visit->context, name, value);
-    return MHD_YES;
-}
-
-void exchange_each_header(const struct exchange *exchange,
-                          void (*each)(void *context, const char *name, const char *value),
-                          void *context)
-{
-    struct visit visit = { each, context };
-    (void) MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, visit_value, &visit);
-}
-
-void exchange_each_query(const struct exchange *exchange,
-                         void (*each)(void *context, const char *name, const char *value),
-                         void *context)
-{
-    struct visit visit = { each, context };
-    (void) MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, visit_value,
-                                     &visit);
-}
-
-/* NOLINTNEXTLINE(readability-function-size): bound and default belong in the call */
-int exchange_query_count(const struct exchange *exchange, const char *name, uint64_t max,
-                         uint64_t otherwise, uint64_t *ret_count, error *err)
-{
-    const char *text = exchange_query(exchange, name);
-    *ret_count = otherwise;
-    if (!text)
-        return 0;
-    char *end;
-    errno = 0;
-    uint64_t value = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno != 0 || value > max)
-        return fail(err, ERR_BAD_REQUEST, "%s=%.40s is not a number from 0 to %" PRIu64, name, text,
-                    max);
-    *ret_count = value;
-    return 0;
-}
-
-/* As RFC 3986 says, but for %00, which would hide what follows it: that stays as it is. */
-size_t unescape_url(void *context, struct MHD_Connection *mhd, char *text)
-{
-    (void) context;
-    (void) mhd;
-    char *to = text;
-    for (const char *from = text; *from;) {
-        int high = *from == '%' ? hex_digit(from[1]) : -1;
-        int low = high >= 0 ? hex_digit(from[2]) : -1;
-        if (low < 0 || (high == 0 && low == 0)) {
-            *to++ = *from++;
-            continue;
-        }
-        *to++ = (char) (high * 16 + low);
-        from += 3;
-    }
-    *to = '\0';
-    return (size_t) (to - text);
-}
-
-/* The first that is known of a request: as it came, before any percent sign is resolved. */
-void *look_at_target(void *context, const char *target, struct MHD_Connection *mhd)
-{
-    struct connection *connection = connection_of(mhd);
-    (void) context;
-    if (connection)
-        connection->is_odd = !guard_target(target);
-    return NULL; /* the exchange is made when the header is here */
-}
 
 /* --- what is admitted ---------------------------------------------------------------------------
  */
@@ -195,13 +101,17 @@ static int find_route(struct exchange *exchange, const char *path, error *err)
         return 0;
     }
     struct route_match match = { 0 };
-    int found = route_find(settings->tables, exchange->method, exchange->path, &match);
+    int found = ROUTE_UNKNOWN;
+    for (size_t i = 0; found == ROUTE_UNKNOWN && settings->doors[i]; i++) {
+        exchange->door = settings->doors[i];
+        found = route_find(exchange->door->tables, exchange->method, exchange->path, &match);
+    }
     if (found == ROUTE_UNKNOWN)
         return fail(err, ERR_NOT_FOUND,
                     "nothing is served at %.100s; GET /openapi.json lists what is", path);
     char allow[ALLOW_SIZE];
     if (found == ROUTE_OTHER_METHOD) {
-        route_methods(settings->tables, path, allow);
+        route_methods(exchange->door->tables, path, allow);
         exchange_add_header(exchange, MHD_HTTP_HEADER_ALLOW, allow);
         if (strcmp(exchange->method, "OPTIONS") == 0)
             return 0;
@@ -334,12 +244,11 @@ static void name_request(struct exchange *exchange)
  * time: libmicrohttpd comes back to the same place when it goes on. */
 static enum MHD_Result begin_when_due(struct exchange *exchange)
 {
-    const struct http_settings *settings = &exchange->http->settings;
     const struct route *route = exchange->route;
     if (exchange->is_gone)
         return MHD_NO;
     if (exchange->refusal.code == ERR_NONE && route) {
-        if (settings->is_early && settings->is_early(exchange)) {
+        if (exchange->door->is_early && exchange->door->is_early(exchange)) {
             exchange_wait(exchange);
             return MHD_YES;
         }

@@ -2,6 +2,8 @@
  * its handlers. */
 #include "doors/rest/rest.h"
 
+#include "doors/rest/session_ready.h"
+
 #include <stddef.h>
 
 const struct route_table *const route_tables[] = {
@@ -23,3 +25,5 @@ const struct route_table *const route_tables[] = {
     NULL,
     /* clang-format on */
 };
+
+const struct door rest_door = { route_tables, session_is_early };

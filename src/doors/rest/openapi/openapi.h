@@ -44,7 +44,7 @@ struct schema {
 };
 
 extern const struct schema *const schema_tables[]; /* NULL at the end */
-extern const struct schema session_schemas[], file_schemas[], log_schemas[];
+extern const struct schema catalog_schemas[], session_schemas[], file_schemas[], log_schemas[];
 extern const struct property run_result[]; /* the result of a cell begins with it */
 
 void openapi_write(const struct route_table *const *tables, struct bytes *out);
