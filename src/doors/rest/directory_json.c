@@ -1,56 +1,7 @@
-/* directory_json.c - a heap that entries are taken from in the order of their paths. */
+/* directory_json.c - writes a listing piece by piece. */
 #include "doors/rest/directory_json.h"
 
 #include "json/writer.h"
-
-#include <string.h>
-
-static bool goes_before(const struct file_task *task, size_t one_at, size_t other_at)
-{
-    const struct file_entry *one = &task->entries[one_at];
-    const struct file_entry *other = &task->entries[other_at];
-    size_t min = one->path_size < other->path_size ? one->path_size : other->path_size;
-    int order = memcmp(task->names.data + one->path, task->names.data + other->path, min);
-    return order != 0 ? order < 0 : one->path_size < other->path_size;
-}
-
-static void swap(struct file_task *task, size_t one_at, size_t other_at)
-{
-    struct file_entry kept = task->entries[one_at];
-    task->entries[one_at] = task->entries[other_at];
-    task->entries[other_at] = kept;
-}
-
-void listing_order_last(struct file_task *task)
-{
-    if (task->names.failed)
-        return;
-    for (size_t at = task->entry_count - 1; at > 0;) {
-        size_t above = (at - 1) / 2;
-        if (!goes_before(task, at, above))
-            return;
-        swap(task, at, above);
-        at = above;
-    }
-}
-
-/* The first goes to the end, behind those that are left, and the others close up. */
-static const struct file_entry *take_first(struct file_task *task)
-{
-    size_t count = --task->entry_count;
-    swap(task, 0, count);
-    for (size_t at = 0;;) {
-        size_t first = at, left = 2 * at + 1, right = left + 1;
-        if (left < count && goes_before(task, left, first))
-            first = left;
-        if (right < count && goes_before(task, right, first))
-            first = right;
-        if (first == at)
-            return &task->entries[count];
-        swap(task, at, first);
-        at = first;
-    }
-}
 
 /* Returns false after the end. */
 static bool write_more(struct listing *listing)
@@ -68,7 +19,7 @@ static bool write_more(struct listing *listing)
         json_open(out, '[');
         listing->has_begun = true;
     } else if (task->entry_count > 0) {
-        file_entry_write(task, take_first(task), out);
+        file_entry_write(task, directory_take_first(task), out);
         if (task->entry_count > 0)
             bytes_add_text(out, ",");
     } else {

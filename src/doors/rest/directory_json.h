@@ -12,10 +12,6 @@ struct listing {
     struct chunked_text pieces;
 };
 
-/* Orders the entry that was added last among the others: the first by path comes first, the rest
- * is a heap. */
-void listing_order_last(struct file_task *task);
-
 /* Copies the next bytes of {"path", "truncated", "entries": […]}. Returns how many; 0 at its end;
  * -1 without memory. */
 ssize_t listing_read(struct listing *listing, char *bytes, size_t size);

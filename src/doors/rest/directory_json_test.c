@@ -17,7 +17,7 @@ static void add(struct file_task *task, const char *path)
                                                               .path = task->names.size,
                                                               .path_size = strlen(path) };
     bytes_add(&task->names, path, strlen(path));
-    listing_order_last(task);
+    directory_order_last(task);
 }
 
 static void read_all(struct listing *listing, size_t piece, struct bytes *all)

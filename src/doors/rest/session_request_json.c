@@ -139,12 +139,6 @@ int session_request_read(struct json_object *json, bool is_new, struct session_r
     return 0;
 }
 
-void session_request_done(struct session_request *request)
-{
-    request_free(request->place);
-    *request = (struct session_request){ 0 };
-}
-
 /* --- contexts and cells -------------------------------------------------------------------------
  */
 
@@ -191,10 +185,4 @@ int context_request_read(struct json_object *json, bool is_cell,
     }
     *ret_request = request;
     return 0;
-}
-
-void context_request_done(struct context_request *request)
-{
-    request_free(request->given);
-    *request = (struct context_request){ 0 };
 }

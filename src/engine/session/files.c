@@ -4,7 +4,6 @@
 
 #include "base/table.h"
 #include "base/utf8.h"
-#include "doors/rest/directory_json.h"
 #include "engine/review/output_check.h"
 #include "engine/session/session_registry.h"
 #include "json/writer.h"
@@ -64,7 +63,7 @@ static int keep_entry(struct file_task *task, const struct agent_frame *frame,
         .target_size = texts - facts.path_size,
     };
     bytes_add(&task->names, payload + sizeof facts, texts);
-    listing_order_last(task);
+    directory_order_last(task);
     return 0;
 }
 

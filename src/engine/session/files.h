@@ -78,3 +78,8 @@ void file_entry_write(const struct file_task *task, const struct file_entry *ent
                       struct bytes *out);
 /* "path", and "path_base64" if it is not UTF-8. */
 void file_path_write(const char *path, size_t size, struct bytes *out);
+
+/* directory_order.c: orders the entry that was added last among the others; takes the first by
+ * path, which goes to the end, behind those that are left. */
+void directory_order_last(struct file_task *task);
+const struct file_entry *directory_take_first(struct file_task *task);
