@@ -97,11 +97,11 @@ int packet_receive(int socket, struct packet *packet, error *err)
     unsigned came = take_descriptors(&message, packet->fd, PACKET_MAX_FDS);
     packet->fds = came < PACKET_MAX_FDS ? came : PACKET_MAX_FDS;
     bool is_cut = message.msg_flags & MSG_CTRUNC;
-    bool is_misshapen = came > PACKET_MAX_FDS || (is_cut && came == PACKET_MAX_FDS) ||
+    bool is_malformed = came > PACKET_MAX_FDS || (is_cut && came == PACKET_MAX_FDS) ||
                         (message.msg_flags & MSG_TRUNC) || (size_t) got < sizeof packet->kind;
-    if (is_cut || is_misshapen)
+    if (is_cut || is_malformed)
         packet_done(packet);
-    if (is_misshapen)
+    if (is_malformed)
         return fail(err, ERR_PROTOCOL, "a message of %zd bytes is cut short or overfull", got);
     packet->size = (size_t) got - sizeof packet->kind;
     return is_cut ? PACKET_CUT : PACKET_CAME;

@@ -130,7 +130,7 @@ static int take_rule(struct egress *egress, struct packet *packet, error *err)
 {
     struct egress_rule rule;
     if (packet->size != sizeof rule || packet->fds != 0)
-        return fail(err, ERR_PROTOCOL, "a rule is misshapen");
+        return fail(err, ERR_PROTOCOL, "a rule is malformed");
     memcpy(&rule, packet->body, sizeof rule);
     coming_is_for(egress, rule.channel);
     return rules_add(&egress->coming, &rule, err);
@@ -140,7 +140,7 @@ static int take_endpoint(struct egress *egress, struct packet *packet, error *er
 {
     struct egress_endpoint endpoint;
     if (packet->size != sizeof endpoint || packet->fds != 0)
-        return fail(err, ERR_PROTOCOL, "an endpoint is misshapen");
+        return fail(err, ERR_PROTOCOL, "an endpoint is malformed");
     memcpy(&endpoint, packet->body, sizeof endpoint);
     coming_is_for(egress, endpoint.channel);
     return rules_add_endpoint(&egress->coming, &endpoint, err);
@@ -150,7 +150,7 @@ static int take_open(struct egress *egress, struct packet *packet, error *err)
 {
     struct egress_open terms;
     if (packet->size != sizeof terms)
-        return fail(err, ERR_PROTOCOL, "the terms of a channel are misshapen");
+        return fail(err, ERR_PROTOCOL, "the terms of a channel are malformed");
     memcpy(&terms, packet->body, sizeof terms);
     if (terms.port_count > EGRESS_PORTS_MAX || packet->fds != 3U + terms.port_count ||
         channel_find(egress, terms.channel))
@@ -173,7 +173,7 @@ static int take_close(struct egress *egress, struct packet *packet, error *err)
 {
     struct egress_channel named;
     if (packet->size != sizeof named || packet->fds != 0)
-        return fail(err, ERR_PROTOCOL, "the end of a channel is misshapen");
+        return fail(err, ERR_PROTOCOL, "the end of a channel is malformed");
     memcpy(&named, packet->body, sizeof named);
     struct channel *channel = channel_find(egress, named.channel);
     if (channel)
@@ -187,7 +187,7 @@ static int take_tell(struct egress *egress, struct packet *packet, error *err)
 {
     struct egress_channel named;
     if (packet->size != sizeof named || packet->fds != 0)
-        return fail(err, ERR_PROTOCOL, "a question about a channel is misshapen");
+        return fail(err, ERR_PROTOCOL, "a question about a channel is malformed");
     memcpy(&named, packet->body, sizeof named);
     struct channel *channel = channel_find(egress, named.channel);
     if (!channel)
@@ -202,7 +202,7 @@ static int take_watch(struct egress *egress, struct packet *packet, error *err)
 {
     struct egress_watch watch;
     if (packet->size != sizeof watch || packet->fds != 0)
-        return fail(err, ERR_PROTOCOL, "the wish to watch is misshapen");
+        return fail(err, ERR_PROTOCOL, "the wish to watch is malformed");
     memcpy(&watch, packet->body, sizeof watch);
     egress->is_watched = watch.is_on != 0;
     return 0;

@@ -29,7 +29,7 @@ int rules_add_endpoint(struct rules *rules, const struct egress_endpoint *endpoi
     for (unsigned i = 0; is_sound && i < endpoint->header_count; i++)
         is_sound = is_ended(endpoint->headers[i], sizeof endpoint->headers[i]);
     if (!is_sound)
-        return fail(err, ERR_PROTOCOL, "an endpoint is misshapen");
+        return fail(err, ERR_PROTOCOL, "an endpoint is malformed");
     rules->endpoints[rules->endpoint_count++] = *endpoint;
     return 0;
 }
@@ -46,7 +46,7 @@ int rules_add(struct rules *rules, const struct egress_rule *rule, error *err)
         return fail(err, ERR_PROTOCOL, "more than %d rules", EGRESS_RULES_MAX);
     if (!is_ended(rule->host, sizeof rule->host) || !is_ended(rule->path, sizeof rule->path) ||
         rule->port_count == 0 || rule->port_count > EGRESS_PORTS_MAX || rule->prefix > 128)
-        return fail(err, ERR_PROTOCOL, "rule %u is misshapen", rule->label);
+        return fail(err, ERR_PROTOCOL, "rule %u is malformed", rule->label);
     if (!(rule->flags & EGRESS_NETWORK) && !is_canonical(rule->host))
         return fail(err, ERR_PROTOCOL, "rule %u has no canonical name", rule->label);
     if ((rule->flags & EGRESS_INTERCEPTED) && (rule->flags & (EGRESS_NETWORK | EGRESS_AT_ENDPOINT)))

@@ -223,7 +223,7 @@ static const struct step {
     { "mount terminals",      mount_terminals,        WALL_minimal_dev,     false },
     { "raise loopback",       raise_loopback,         WALL_netns,           true  },
     { "close descriptors",    close_descriptors,      WALL_descriptors,     false }, /* programs close theirs again */
-    { "open the way out",     open_way_out,           WALL_netns,           false }, /* ports below 1024 */
+    { "open egress",          open_way_out,           WALL_netns,           false }, /* ports below 1024 */
     { "limit resources",      limit_use,              WALL_rlimits,         true  },
     { "drop privileges",      drop,                   WALL_no_capabilities, true  },
     { "no new privileges",    forbid_new_privileges,  WALL_no_new_privs,    true  },

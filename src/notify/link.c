@@ -23,7 +23,7 @@ static int take_event(struct notify *notify, const struct packet *packet, error 
 {
     struct notify_event event;
     if (packet->size != sizeof event || packet->fds != 0)
-        return fail(err, ERR_PROTOCOL, "an event is misshapen");
+        return fail(err, ERR_PROTOCOL, "an event is malformed");
     memcpy(&event, packet->body, sizeof event);
     enum notify_place place = packet->kind == NOTIFY_EVENT ? NOTIFY_WEBHOOK : NOTIFY_WITNESS;
     if (event.size > sizeof event.body || !memchr(event.id, '\0', sizeof event.id) ||

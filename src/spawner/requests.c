@@ -358,6 +358,6 @@ int answer(struct spawner *spawner, struct packet *packet, error *err)
         return fail(err, ERR_PROTOCOL, "request %u does not exist", packet->kind);
     const struct request_handler *handler = &handlers[packet->kind];
     if (packet->size != handler->size || packet->fds != 0)
-        return fail(err, ERR_PROTOCOL, "request %u is misshapen", packet->kind);
+        return fail(err, ERR_PROTOCOL, "request %u is malformed", packet->kind);
     return handler->answer(spawner, packet, err);
 }

@@ -124,7 +124,7 @@ static int find_part(const char *folder_variable, const char *installed, const c
     }
     if (access(path, F_OK) < 0)
         return fail(err, ERR_UNAVAILABLE,
-                    "cannot find %s beside the program or in %s; install glovebox again or set %s",
+                    "cannot find %s next to the program or in %s; install glovebox again or set %s",
                     name, installed, folder_variable);
     *ret_path = take_text(&path);
     return 0;

@@ -330,7 +330,7 @@ static void write_set(FILE *out, const struct host_set *set, const struct found 
 {
     (void) fprintf(out,
                    "# Written by glovebox from %s of this host, each time that it starts. A file\n"
-                   "# of this name in a folder `sets` beside your policies comes before it.\n"
+                   "# of this name in a folder `sets` next to your policies comes before it.\n"
                    "name: %s\ndescription: what %s of this host asks; from %.160s\nallow:\n",
                    set->name, set->name, set->name, found->sources);
     for (unsigned i = 0; i < found->count; i++)

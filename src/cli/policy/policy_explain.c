@@ -196,7 +196,7 @@ static void grant_expect(struct explanation *explanation)
         }
     }
     if (!list)
-        grant(explanation, "expect", "nothing, beside what a request does",
+        grant(explanation, "expect", "nothing, in addition to what a request does",
               (struct policy_origin){ 0 });
     if (list || expect->on_fault != ON_FAULT_UNSAID)
         grant(explanation, "expect.on_fault", policy_on_fault_name(expect->on_fault),

@@ -192,7 +192,7 @@ static void tell(const struct policy *policy, json_object *manifest)
         "If a run does not end well, its result says whose doing it was (fault), which limit "
         "ended it with\nnumbers (limit), and what was tried and refused, with what to do "
         "instead (denials). Do that; do not\ntry the same again. There are no credentials, "
-        "and no files of the user's machine beside those given.");
+        "and no files of the user's machine except those given.");
 }
 
 int command_prompt(int argc, char **argv)

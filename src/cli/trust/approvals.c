@@ -34,11 +34,11 @@ static const struct option_row list_rows[] = {
 static const struct option_row approve_rows[] = {
     { "scope",  0, "SCOPE",  VALUES_NONE, "how far: once (default), code, session or time, as the policy allows", store_text, FIELD(scope) },
     { "until",  0, "10m",    VALUES_NONE, "how long it holds: 90s, 15m, 12h or 7d", store_text, FIELD(until) },
-    { "reason", 0, "TEXT",   VALUES_NONE, "for whoever asked", store_text, FIELD(reason) },
+    { "reason", 0, "TEXT",   VALUES_NONE, "for the requester", store_text, FIELD(reason) },
     COMMON,
 };
 static const struct option_row deny_rows[] = {
-    { "reason", 0, "TEXT",   VALUES_NONE, "for whoever asked", store_text, FIELD(reason) },
+    { "reason", 0, "TEXT",   VALUES_NONE, "for the requester", store_text, FIELD(reason) },
     COMMON,
 };
 /* clang-format on */

@@ -97,6 +97,7 @@ int guard_header(struct guard_headers *headers, const char *name, const char *va
                         value ? value : "");
     }
     if ((headers->once & 1U << LENGTH) && (headers->once & 1U << CODING))
-        return fail(err, ERR_BAD_REQUEST, "Content-Length stands beside Transfer-Encoding");
+        return fail(err, ERR_BAD_REQUEST,
+                    "Content-Length and Transfer-Encoding exclude each other");
     return 0;
 }

@@ -332,7 +332,8 @@ static void serve(struct exchange *exchange)
         read = fail(&err, ERR_UNREACHED, "the server in the session hung up without an answer");
     const char *wanted = exchange_header(exchange, MHD_HTTP_HEADER_UPGRADE);
     if (read == ANSWER_WHOLE && call->answer.status == MHD_HTTP_SWITCHING_PROTOCOLS && !wanted)
-        read = fail(&err, ERR_UNREACHED, "the server in the session leaves HTTP unasked");
+        read = fail(&err, ERR_UNREACHED,
+                    "the server in the session switched protocols without a request");
     if (read < 0)
         exchange_fail(exchange, &err);
     else if (read == ANSWER_CUT)

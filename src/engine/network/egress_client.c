@@ -123,7 +123,7 @@ static int read_record(const struct packet *packet, struct egress_record *record
         is_ended(record->path, sizeof record->path) &&
         is_ended(record->method, sizeof record->method))
         return 0;
-    return fail(err, ERR_PROTOCOL, "glovebox-egress sent a record that is misshapen");
+    return fail(err, ERR_PROTOCOL, "glovebox-egress sent a record that is malformed");
 }
 
 static int take_begun(struct network *network, const struct packet *packet, error *err)
@@ -181,7 +181,7 @@ static int take_closed(struct network *network, const struct packet *packet, err
         return 0;
     }
     if (!route->is_ending)
-        route->failure = "glovebox-egress could not open the way out; run it again";
+        route->failure = "glovebox-egress could not open egress; run it again";
     egress_route_unlink(route);
     egress_route_conclude(route);
     return 0;
@@ -208,7 +208,7 @@ static int take_authority(struct network *network, const struct packet *packet, 
     memcpy(&piece, packet->body, sizeof piece);
     struct egress_route *route = find(network, piece.channel);
     if (route && egress_route_hear_authority(route, &piece) < 0)
-        return fail(err, ERR_PROTOCOL, "glovebox-egress sent a certificate that is misshapen");
+        return fail(err, ERR_PROTOCOL, "glovebox-egress sent a certificate that is malformed");
     return 0;
 }
 
@@ -252,7 +252,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
             packet.size == hearings[packet.kind].size)
             done = hearings[packet.kind].take(network, &packet, &err);
         else
-            (void) fail(&err, ERR_PROTOCOL, "message %u is misshapen", packet.kind);
+            (void) fail(&err, ERR_PROTOCOL, "message %u is malformed", packet.kind);
         packet_done(&packet);
         if (done < 0) {
             go_down(network, err.text);

@@ -126,7 +126,7 @@ static int send_terms(const struct egress_route *route, const struct network_pol
     };
     terms.port_count = (uint16_t) network_policy_ports(policy, terms.ports);
     if (sockets->count != (unsigned) EGRESS_LISTEN_PORT + terms.port_count)
-        return fail(err, ERR_PROTOCOL, "the sandbox came with %u sockets for its way out",
+        return fail(err, ERR_PROTOCOL, "the sandbox came with %u sockets for its egress",
                     sockets->count);
     return packet_send(route->network->socket, EGRESS_OPEN, &terms, sizeof terms, sockets->list,
                        sockets->count, err);
@@ -152,7 +152,7 @@ static int open_channel(struct network *network, const struct egress_route_terms
                           "or choose a policy with network: none");
     struct egress_route *route = calloc(1, sizeof *route);
     if (!route)
-        return fail(err, ERR_SYSTEM, "no memory for a way out");
+        return fail(err, ERR_SYSTEM, "no memory for an egress route");
     route->network = network;
     const struct egress_route_order *order = &terms->order;
     route->life_s = terms->life_s;
@@ -166,7 +166,7 @@ static int open_channel(struct network *network, const struct egress_route_terms
     traffic_source_init(network->traffic, order->policy, order->rules, &route->source);
     if (send_all(route, order->rules, &terms->sockets, err) < 0) {
         free(route);
-        return under(err, "open the way out");
+        return under(err, "open egress");
     }
     route->next = network->egress_routes;
     network->egress_routes = route;

@@ -87,7 +87,7 @@ static int take_outcome(struct notify_client *notify_client, const struct packet
     if (outcome.place >= NOTIFY_PLACES || outcome.end >= NOTIFY_LOST ||
         !memchr(outcome.id, '\0', sizeof outcome.id) ||
         !memchr(outcome.cause, '\0', sizeof outcome.cause))
-        return fail(err, ERR_PROTOCOL, "glovebox-notify sent an outcome that is misshapen");
+        return fail(err, ERR_PROTOCOL, "glovebox-notify sent an outcome that is malformed");
     if (outcome.place == NOTIFY_WEBHOOK && outcome.end != NOTIFY_FAILED &&
         notify_client->under_way > 0)
         notify_client->under_way--;

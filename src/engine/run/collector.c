@@ -59,7 +59,7 @@ void collector_discard(struct collector *collector)
 
 static int out_of_turn(const struct agent_frame *frame, error *err)
 {
-    return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for %u out of turn",
+    return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for %u out of sequence",
                 frame->kind, frame->id);
 }
 

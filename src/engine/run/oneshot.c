@@ -371,7 +371,7 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
         break;
     case COLLECTOR_STOPPED:
         if (run->state != RUN_STOPPING)
-            return fail(err, ERR_PROTOCOL, "glovebox-init stopped unasked");
+            return fail(err, ERR_PROTOCOL, "glovebox-init stopped unexpectedly");
         collect(run);
         break;
     case COLLECTOR_COLLECTED:

@@ -203,7 +203,7 @@ static void on_lost(void *context, const struct spawn_slot *name)
 {
     const struct pool *pool = context;
     error cause;
-    (void) fail(&cause, ERR_SYSTEM, "glovebox-init ended unasked");
+    (void) fail(&cause, ERR_SYSTEM, "glovebox-init exited unexpectedly");
     for (const struct pooled *row = pool->all; row; row = row->next) {
         const struct spawn_slot *its = sandbox_name(row->sandbox);
         if (its->slot == name->slot && its->generation == name->generation) {

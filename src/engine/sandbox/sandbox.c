@@ -94,7 +94,7 @@ static int frame_came(void *context, const struct agent_frame *frame, const unsi
 {
     struct sandbox *sandbox = context;
     if (!sandbox->user.frame)
-        return fail(err, ERR_PROTOCOL, "glovebox-init spoke unasked");
+        return fail(err, ERR_PROTOCOL, "glovebox-init sent an unexpected message");
     struct loop_place place = loop_enter(cause_of(frame->kind), NULL);
     int result = sandbox->user.frame(sandbox->user.context, frame, payload, err);
     loop_leave(place);
@@ -148,7 +148,7 @@ static int read_once(struct sandbox *sandbox, error *err)
     if (got < 0)
         return fail_os(err, "read from the sandbox");
     if (got == 0)
-        return fail(err, ERR_PROTOCOL, "glovebox-init ended unasked");
+        return fail(err, ERR_PROTOCOL, "glovebox-init exited unexpectedly");
     int result = frame_reader_took(&sandbox->reader, (size_t) got, frame_came, sandbox, err);
     if (result < 0)
         return -1;

@@ -168,7 +168,7 @@ static int hear(struct spawner_link *link, struct packet *packet, error *err)
         return fail(err, ERR_PROTOCOL, "message %u does not exist", packet->kind);
     const struct hearing *hearing = &hearings[packet->kind];
     if (packet->size != hearing->size || (packet->fds > 0 && !hearing->with_fds))
-        return fail(err, ERR_PROTOCOL, "message %u is misshapen", packet->kind);
+        return fail(err, ERR_PROTOCOL, "message %u is malformed", packet->kind);
     return hearing->hear(link, packet, err);
 }
 

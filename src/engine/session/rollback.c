@@ -185,7 +185,7 @@ int session_roll_back(struct session *session, const struct rollback_order *orde
                     "a branch of the session is being made; try again in a moment");
     struct rollback *rollback = calloc(1, sizeof *rollback);
     if (!rollback)
-        return fail(err, ERR_SYSTEM, "no memory for the way back");
+        return fail(err, ERR_SYSTEM, "no memory for the rollback");
     *rollback = (struct rollback){ .session = session,
                                    .stream_copy = { .checkpoint = order->checkpoint },
                                    .asker = order->asker,
@@ -214,7 +214,7 @@ static void look(struct session *session)
         (void) (rollback->waits_for_room
                     ? fail(&why, ERR_BUSY,
                            "every sandbox slot of this machine is taken, and none became free in "
-                           "%d s for the way back; try again later, or end a session",
+                           "%d s for the rollback; try again later, or end a session",
                            LEASE_MS / 1000)
                     : fail(&why, ERR_TIMEOUT, "no sandbox was built in %d s", LEASE_MS / 1000));
         finish(rollback, &why);

@@ -29,7 +29,7 @@ static void look_at_deadlines(struct session *session)
     if (session->state == SESSION_STARTING && !is_filled &&
         deadline_has_passed(session->start_ends)) {
         if (session->sandbox)
-            (void) fail(&why, ERR_TIMEOUT, "its way out was not opened in time");
+            (void) fail(&why, ERR_TIMEOUT, "its egress was not opened in time");
         else if (!session->waits_for_room)
             (void) fail(&why, ERR_BUSY,
                         "its sandbox was not built in %d s: the machine is busy, %u of %u sandbox "
