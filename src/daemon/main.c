@@ -20,9 +20,11 @@
 #include "engine/observe/log_writer.h"
 #include "engine/observe/loop_monitor.h"
 #include "engine/observe/notify_client.h"
+#include "engine/run/lost_runs.h"
 #include "engine/schedule/accounts.h"
 #include "engine/service/takeover.h"
 #include "engine/session/processes.h"
+#include "engine/store/idempotency.h"
 
 #include <malloc.h>
 #include <signal.h>

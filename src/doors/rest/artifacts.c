@@ -6,6 +6,7 @@
 #include "doors/rest/rest.h"
 #include "doors/rest/run_follow.h"
 #include "doors/rest/zip.h"
+#include "engine/service/service_artifacts.h"
 #include "engine/service/service_observe.h"
 #include "json/writer.h"
 
@@ -22,7 +23,7 @@ enum { BLOCK = 32 * 1024 };
 /* A request for what an earlier daemon has kept, until that is hashed. */
 struct look {
     struct exchange *exchange;
-    struct blob_check *check; /* NULL: it is over */
+    struct artifact_check *check; /* NULL: it is over */
     error failure;
 };
 
@@ -39,14 +40,13 @@ static void look_away(struct exchange *exchange)
 {
     struct look *look = exchange->user;
     if (look->check)
-        blob_check_tell(look->check, NULL, NULL);
+        artifact_check_await(look->check, NULL, NULL);
     free(look);
 }
 
 /* Returns 1 if it is waited for. */
 static int check_first(struct exchange *exchange, const char *name, error *err)
 {
-    const struct service *service = exchange->service;
     struct look *look = exchange->user;
     if (look && look->failure.code != ERR_NONE) {
         *err = look->failure;
@@ -54,37 +54,36 @@ static int check_first(struct exchange *exchange, const char *name, error *err)
     }
     if (look)
         return look->check != NULL;
-    struct blob_check *check;
-    int result = blob_check(service->blobs, exchange->caller.account->owner, name, &check, err);
+    struct artifact_check *check;
+    int result = service_artifact_check(exchange->service, &exchange->caller, name, &check, err);
     if (result <= 0)
         return result;
     look = exchange->user = calloc(1, sizeof *look);
     if (!look) {
-        blob_check_tell(check, NULL, NULL);
+        artifact_check_await(check, NULL, NULL);
         return fail(err, ERR_SYSTEM, "no memory to wait");
     }
     exchange->closed = look_away;
     *look = (struct look){ .exchange = exchange, .check = check };
-    blob_check_tell(check, on_checked, look);
+    artifact_check_await(check, on_checked, look);
     return 1;
 }
 
 static void get_artifact(struct exchange *exchange)
 {
     static const char prefix[] = "sha256:";
-    const struct service *service = exchange->service;
     const char *name = exchange->parameters[0];
     if (strncmp(name, prefix, sizeof prefix - 1) == 0)
         name += sizeof prefix - 1;
     error err;
-    struct blob_view view;
+    struct artifact_file view;
     int result = check_first(exchange, name, &err);
     if (result > 0) {
         exchange_wait(exchange);
         return;
     }
     if (result < 0 ||
-        blob_open(service->blobs, exchange->caller.account->owner, name, &view, &err) < 0) {
+        service_artifact_open(exchange->service, &exchange->caller, name, &view, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
@@ -137,10 +136,9 @@ static void packing_free(struct exchange *exchange)
 
 static int open_next(struct exchange *exchange, struct packing *packing, error *err)
 {
-    const struct service *service = exchange->service;
-    struct blob_view view;
-    if (blob_open(service->blobs, exchange->caller.account->owner,
-                  text_of(packing, packing->next, "sha256"), &view, err) < 0)
+    struct artifact_file view;
+    if (service_artifact_open(exchange->service, &exchange->caller,
+                              text_of(packing, packing->next, "sha256"), &view, err) < 0)
         return -1;
     packing->fd = view.fd;
     packing->left = view.size;

@@ -1,168 +1,131 @@
-/* receipts.c - /v1/receipts and /v1/log: what proves what was run, for whoever keeps it elsewhere.
+/* receipts.c - /v1/receipts and /v1/log: what proves what was run, for those who keep it elsewhere.
  */
-#include "engine/audit/audit_log.h"
-
 #include "base/table.h"
 #include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
-#include "engine/audit/openings.h"
+#include "engine/service/service_receipts.h"
 #include "json/writer.h"
 
 #include <microhttpd.h>
-#include <sodium.h>
-#include <stdlib.h>
 #include <string.h>
 
-static void write_hash(struct bytes *out, const struct merkle_hash *hash)
-{
-    char hex[2 * MERKLE_HASH_SIZE + 1];
-    (void) sodium_bin2hex(hex, sizeof hex, hash->bytes, sizeof hash->bytes);
-    json_string(out, hex);
-}
-
-static void write_hashes(struct bytes *out, const char *key, const struct merkle_proof *proof)
+static void write_hashes(struct bytes *out, const char *key, const struct log_proof *proof)
 {
     json_key(out, key);
     json_open(out, '[');
     for (size_t i = 0; i < proof->count; i++)
-        write_hash(out, &proof->hashes[i]);
+        json_string(out, proof->hashes[i]);
     json_close(out, ']');
 }
 
+/* Takes the JSON. */
+static void answer(struct exchange *exchange, int result, struct bytes *json, const error *err)
+{
+    if (result == 0) {
+        exchange_answer(exchange, MHD_HTTP_OK, json);
+        return;
+    }
+    bytes_done(json);
+    exchange_fail(exchange, err);
+}
+
 /* The receipt with what proves that it stands in the log: a file that verifies on its own. */
-static int write_bundle(struct receipts *receipts, const char *id, const struct bytes *envelope,
+static int write_bundle(const struct exchange *exchange, const struct bytes *envelope,
                         struct bytes *out, error *err)
 {
-    struct ledger *ledger = receipts_ledger(receipts);
-    struct merkle_head head;
-    struct merkle_proof proof;
-    char checkpoint[CHECKPOINT_SIZE];
-    uint64_t index;
-    if (receipt_read_id(id, &index, err) < 0 ||
-        ledger_checkpoint(ledger, checkpoint, &head, err) < 0 ||
-        merkle_inclusion(ledger_tree(ledger), index, head.size, &proof, err) < 0)
+    struct log_proof proof;
+    auto_bytes checkpoint = { 0 };
+    if (service_receipt_proof(exchange->service, exchange->parameters[0], &checkpoint, &proof,
+                              err) < 0)
         return -1;
     json_open(out, '{');
-    json_string_field(out, "checkpoint", checkpoint);
+    json_string_field(out, "checkpoint", bytes_text(&checkpoint));
     json_key(out, "envelope");
     json_raw(out, envelope->data, envelope->size);
     write_hashes(out, "inclusion", &proof);
-    json_count_field(out, "index", index);
+    json_count_field(out, "index", proof.from);
     json_close(out, '}');
     return 0;
 }
 
 static void get_receipt(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
-    const struct api_key *key = &exchange->caller.account->key;
-    const char *tenant = key->id[0] ? key->tenant : NULL; /* the daemon's owner sees all */
-    const char *id = exchange->parameters[0], *proof = exchange_query(exchange, "proof");
+    const char *proof = exchange_query(exchange, "proof");
     struct bytes envelope = { 0 };
     struct bytes bundle = { 0 };
     error err;
-    bool wants_proof = proof && strcmp(proof, "1") == 0;
-    if (receipt_read(service->receipts, id, tenant, &envelope, &err) < 0 ||
-        (wants_proof && write_bundle(service->receipts, id, &envelope, &bundle, &err) < 0)) {
-        bytes_done(&envelope);
-        exchange_fail(exchange, &err);
+    int result = service_receipt(exchange->service, &exchange->caller, exchange->parameters[0],
+                                 &envelope, &err);
+    if (result < 0 || !proof || strcmp(proof, "1") != 0) {
+        answer(exchange, result, &envelope, &err);
         return;
     }
-    if (!wants_proof) {
-        exchange_answer(exchange, MHD_HTTP_OK, &envelope);
-        return;
-    }
+    result = write_bundle(exchange, &envelope, &bundle, &err);
     bytes_done(&envelope);
-    exchange_answer(exchange, MHD_HTTP_OK, &bundle);
+    answer(exchange, result, &bundle, &err);
 }
 
 static void get_opening(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
     struct bytes json = { 0 };
     error err;
-    if (opening_write(service->receipts, exchange->caller.account, exchange->parameters[0], &json,
-                      &err) < 0) {
-        bytes_done(&json);
-        exchange_fail(exchange, &err);
-        return;
-    }
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
+    int result = service_receipt_opening(exchange->service, &exchange->caller,
+                                         exchange->parameters[0], &json, &err);
+    answer(exchange, result, &json, &err);
 }
 
 static void get_checkpoint(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
-    struct merkle_head head;
-    char text[CHECKPOINT_SIZE];
+    struct bytes text = { 0 };
+    uint64_t size;
     error err;
-    if (ledger_checkpoint(receipts_ledger(service->receipts), text, &head, &err) < 0) {
+    if (service_log_checkpoint(exchange->service, &text, &size, &err) < 0)
         exchange_fail(exchange, &err);
-        return;
-    }
-    struct bytes answer = { 0 };
-    bytes_add_text(&answer, text);
-    exchange_answer_as(exchange, MHD_HTTP_OK, "text/plain; charset=utf-8", &answer);
+    else
+        exchange_answer_as(exchange, MHD_HTTP_OK, "text/plain; charset=utf-8", &text);
 }
 
 static void get_key(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
-    const struct public_key *key = ledger_key(receipts_ledger(service->receipts));
-    char line[KEY_TEXT_SIZE], pem[KEY_TEXT_SIZE];
+    struct log_key key;
     struct bytes json = { 0 };
-    public_key_print(key, line);
-    public_key_print_pem(key, pem);
+    service_log_key(exchange->service, &key);
     json_open(&json, '{');
-    json_string_field(&json, "keyid", key->id);
-    json_string_field(&json, "note_key", line);
-    json_string_field(&json, "pem", pem);
+    json_string_field(&json, "keyid", key.id);
+    json_string_field(&json, "note_key", key.line);
+    json_string_field(&json, "pem", key.pem);
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
 /* What both proofs are asked with: a first number, and a size that is the log's if it is not given.
  */
-struct range {
-    uint64_t from, to;
-};
-
 static int read_range(struct exchange *exchange, const char *from, const char *to,
-                      struct range *ret_range, error *err)
+                      struct log_proof *proof, error *err)
 {
-    const struct service *service = exchange->service;
-    struct merkle_head head;
-    char text[CHECKPOINT_SIZE];
-    if (ledger_checkpoint(receipts_ledger(service->receipts), text, &head, err) < 0)
+    auto_bytes checkpoint = { 0 };
+    uint64_t size;
+    if (service_log_checkpoint(exchange->service, &checkpoint, &size, err) < 0 ||
+        exchange_query_count(exchange, from, size, 0, &proof->from, err) < 0)
         return -1;
-    return exchange_query_count(exchange, from, head.size, 0, &ret_range->from, err) < 0
-               ? -1
-               : exchange_query_count(exchange, to, head.size, head.size, &ret_range->to, err);
+    return exchange_query_count(exchange, to, size, size, &proof->to, err);
 }
 
 static void get_inclusion(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
-    const struct merkle_tree *tree = ledger_tree(receipts_ledger(service->receipts));
-    struct merkle_proof proof;
-    struct merkle_hash leaf, root;
-    struct range range = { 0 }; /* from the leaf to the size of the tree */
+    struct log_proof proof = { 0 }; /* from the leaf to the size of the tree */
+    struct bytes json = { 0 };
     error err;
-    if (read_range(exchange, "index", "size", &range, &err) < 0 ||
-        merkle_inclusion(tree, range.from, range.to, &proof, &err) < 0 ||
-        tree->read(tree->context, merkle_position(0, range.from), &leaf, &err) < 0 ||
-        merkle_root(tree, range.to, &root, &err) < 0) {
+    if (read_range(exchange, "index", "size", &proof, &err) < 0 ||
+        service_prove_inclusion(exchange->service, &proof, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
-    struct bytes json = { 0 };
     json_open(&json, '{');
-    json_count_field(&json, "index", range.from);
-    json_count_field(&json, "size", range.to);
-    json_key(&json, "leaf");
-    write_hash(&json, &leaf);
-    json_key(&json, "root");
-    write_hash(&json, &root);
+    json_count_field(&json, "index", proof.from);
+    json_count_field(&json, "size", proof.to);
+    json_string_field(&json, "leaf", proof.first);
+    json_string_field(&json, "root", proof.second);
     write_hashes(&json, "inclusion", &proof);
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
@@ -170,27 +133,19 @@ static void get_inclusion(struct exchange *exchange)
 
 static void get_consistency(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
-    const struct merkle_tree *tree = ledger_tree(receipts_ledger(service->receipts));
-    struct merkle_proof proof;
-    struct merkle_hash old, new;
-    struct range range = { 0 };
+    struct log_proof proof = { 0 };
+    struct bytes json = { 0 };
     error err;
-    if (read_range(exchange, "from", "to", &range, &err) < 0 ||
-        merkle_consistency(tree, range.from, range.to, &proof, &err) < 0 ||
-        merkle_root(tree, range.from, &old, &err) < 0 ||
-        merkle_root(tree, range.to, &new, &err) < 0) {
+    if (read_range(exchange, "from", "to", &proof, &err) < 0 ||
+        service_prove_consistency(exchange->service, &proof, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
-    struct bytes json = { 0 };
     json_open(&json, '{');
-    json_count_field(&json, "from", range.from);
-    json_key(&json, "from_root");
-    write_hash(&json, &old);
-    json_count_field(&json, "to", range.to);
-    json_key(&json, "to_root");
-    write_hash(&json, &new);
+    json_count_field(&json, "from", proof.from);
+    json_string_field(&json, "from_root", proof.first);
+    json_count_field(&json, "to", proof.to);
+    json_string_field(&json, "to_root", proof.second);
     write_hashes(&json, "consistency", &proof);
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);

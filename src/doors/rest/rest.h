@@ -2,15 +2,10 @@
 #pragma once
 
 #include "doors/http/http.h"
-#include "engine/catalog/policies.h"
-#include "engine/catalog/templates.h"
 #include "engine/network/traffic_stats.h"
-#include "engine/run/lost_runs.h"
 #include "engine/run/queue.h"
 #include "engine/service/service.h"
 #include "engine/session/session_registry.h"
-#include "engine/store/blobs.h"
-#include "engine/store/idempotency.h"
 #include "json/field_table.h"
 
 #include <stddef.h>

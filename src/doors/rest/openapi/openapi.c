@@ -5,7 +5,6 @@
 #include "base/table.h"
 #include "doors/http/http.h"
 #include "doors/rest/openapi/schema_write.h"
-#include "doors/rest/rest.h"
 #include "model/errors.h"
 #include "json/writer.h"
 
