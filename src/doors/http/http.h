@@ -26,6 +26,7 @@
 #include "base/error.h"
 #include "doors/http/router.h"
 #include "engine/service/service_callers.h"
+#include "engine/service/service_session_wait.h"
 #include "json/reader.h"
 
 #include <stdbool.h>
@@ -47,14 +48,6 @@ enum body {
     BODY_STREAM /* given to `take` piece by piece, never kept */
 };
 
-/* What a request about a session waits for before anything of it is done (session_ready.h). */
-enum awaits {
-    AWAITS_STANDING = 0, /* a branch has all that it begins with */
-    AWAITS_COPIES,       /* nothing of it is still being read for a branch */
-    AWAITS_BOTH,
-    AWAITS_NOTHING
-};
-
 /* What a route reads of its query and of its header. Types are written as in openapi/openapi.h. */
 enum place { IN_QUERY, IN_HEADER };
 struct parameter {
@@ -73,7 +66,7 @@ struct route {
     void (*serve)(struct exchange *exchange); /* the whole request is here, or it has been woken */
     const char *text;
     enum right right;
-    enum awaits awaits;
+    enum awaits awaits; /* what has to be so of the session {id} first */
 
     /* The header is here, the body is not: a refusal is answered without reading it. */
     int (*begin)(struct exchange *exchange, error *err);

@@ -1,23 +1,14 @@
-/* contexts.c - /v1/sessions/{id}/contexts: translates HTTP into the calls of session_registry.h. */
+/* contexts.c - /v1/sessions/{id}/contexts: translates HTTP into the calls of service_contexts.h. */
 #include "base/table.h"
 #include "doors/rest/idempotency_key.h"
 #include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
 #include "doors/rest/run_follow.h"
-#include "engine/session/session_registry.h"
+#include "engine/service/service_contexts.h"
 #include "json/writer.h"
 
 #include <microhttpd.h>
 #include <string.h>
-
-static int read_request(struct exchange *exchange, struct context_request *request, error *err)
-{
-    struct json_object *json;
-    if (json_reader_end(&exchange->body, &json, err) < 0)
-        return -1;
-    json_reader_close(&exchange->body);
-    return context_request_read(json, false, request, err);
-}
 
 static struct context *exchange_context(struct exchange *exchange)
 {
@@ -26,7 +17,7 @@ static struct context *exchange_context(struct exchange *exchange)
     error err;
     if (!session)
         return NULL;
-    if (context_find(session, exchange->parameters[1], &context, &err) < 0)
+    if (service_context_find(session, exchange->parameters[1], &context, &err) < 0)
         exchange_fail(exchange, &err);
     return context;
 }
@@ -42,13 +33,13 @@ static void answer_context(struct exchange *exchange, const struct context *cont
 static void post_context(struct exchange *exchange)
 {
     struct session *session = exchange_session(exchange);
-    struct context_request request;
+    struct json_object *json;
     struct context *context;
     error err;
     if (!session)
         return;
-    if (read_request(exchange, &request, &err) < 0 ||
-        context_create(session, &request, &context, &err) < 0)
+    if (json_reader_end(&exchange->body, &json, &err) < 0 ||
+        service_context_create(session, json, &context, &err) < 0)
         exchange_fail(exchange, &err);
     else
         answer_context(exchange, context, MHD_HTTP_CREATED);
@@ -73,7 +64,7 @@ static void delete_context(struct exchange *exchange)
     struct bytes json = { 0 };
     if (!context)
         return;
-    context_remove(context);
+    service_context_remove(context);
     json_open(&json, '{');
     json_string_field(&json, "removed", exchange->parameters[1]);
     json_close(&json, '}');
@@ -90,23 +81,12 @@ static int begin_cell(struct run_starter *starter, const char *id, struct run **
 {
     struct cell_starter *own = (struct cell_starter *) starter;
     const struct exchange *exchange = own->exchange;
-    const struct service *service = exchange->service;
-    struct json_object *json = own->json;
-    struct session *session = NULL;
-    struct context *context = NULL;
-    struct context_request request;
+    const struct cell_order order = { .session = exchange->parameters[0],
+                                      .context = exchange->parameters[1],
+                                      .id = id,
+                                      .request = own->json };
     own->json = NULL;
-    if (context_request_read(json, true, &request, err) < 0)
-        return -1;
-    request.given->account =
-        exchange->caller.account; /* who may be another than whose session it is */
-    request.given->run = id;
-    if (sessions_enter(service->sessions, exchange->caller.account, exchange->parameters[0],
-                       &session, err) == 0 &&
-        context_find(session, exchange->parameters[1], &context, err) == 0)
-        return context_run(context, &request, ret_run, err);
-    context_request_done(&request);
-    return -1;
+    return service_cell_begin(exchange->service, &exchange->caller, &order, ret_run, err);
 }
 
 static int submit_cell(struct exchange *exchange, error *err)
@@ -143,17 +123,17 @@ static void post_cell(struct exchange *exchange)
 static void post_interrupt(struct exchange *exchange)
 {
     struct context *context = exchange_context(exchange);
+    bool interrupted;
     error err;
     if (!context)
         return;
-    int result = context_interrupt(context, &err);
-    if (result < 0) {
+    if (service_context_interrupt(context, &interrupted, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
     struct bytes json = { 0 };
     json_open(&json, '{');
-    json_flag_field(&json, "interrupted", result != CONTEXT_WAS_IDLE);
+    json_flag_field(&json, "interrupted", interrupted);
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
@@ -164,7 +144,7 @@ static void post_restart(struct exchange *exchange)
     error err;
     if (!context)
         return;
-    if (context_restart(context, &err) < 0)
+    if (service_context_restart(context, &err) < 0)
         exchange_fail(exchange, &err);
     else
         answer_context(exchange, context, MHD_HTTP_OK);
@@ -179,11 +159,11 @@ static const struct parameter cell_query[] = {
 
 static const struct route rows[] = {
     /* clang-format off */
-    { "POST",   "/v1/sessions/{id}/contexts", BODY_JSON, post_context, "Makes a context: an interpreter with a state of its own", .status = 201, .takes = "ContextRequest", .gives = "Context" },
-    { "GET",    "/v1/sessions/{id}/contexts", BODY_NONE, get_contexts, "The contexts of a session", .gives = "ContextList" },
+    { "POST",   "/v1/sessions/{id}/contexts", BODY_JSON, post_context, "Makes a context: an interpreter with a state of its own", .status = 201, .takes = "ContextRequest", .gives = "Context", .awaits = AWAITS_STANDING },
+    { "GET",    "/v1/sessions/{id}/contexts", BODY_NONE, get_contexts, "The contexts of a session", .gives = "ContextList", .awaits = AWAITS_STANDING },
     { "DELETE", "/v1/sessions/{id}/contexts/{context}", BODY_NONE, delete_context, "Ends a context; its session goes on", .gives = "ContextRemoved", .awaits = AWAITS_BOTH },
-    { "POST",   "/v1/sessions/{id}/contexts/{context}/run", BODY_JSON, post_cell, "Runs a cell and answers with its result, or with events, as /v1/runs", .query = cell_query, .is_once = true, .takes = "CellRequest", .gives = "CellResult", .streams = true, .may_be_202 = true },
-    { "POST",   "/v1/sessions/{id}/contexts/{context}/interrupt", BODY_NONE, post_interrupt, "Interrupts the cell that runs", .gives = "Interrupted", .is_repeatable = true },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/run", BODY_JSON, post_cell, "Runs a cell and answers with its result, or with events, as /v1/runs", .query = cell_query, .is_once = true, .takes = "CellRequest", .gives = "CellResult", .streams = true, .may_be_202 = true, .awaits = AWAITS_STANDING },
+    { "POST",   "/v1/sessions/{id}/contexts/{context}/interrupt", BODY_NONE, post_interrupt, "Interrupts the cell that runs", .gives = "Interrupted", .is_repeatable = true, .awaits = AWAITS_STANDING },
     { "POST",   "/v1/sessions/{id}/contexts/{context}/restart", BODY_NONE, post_restart, "Gives the context a fresh interpreter", .gives = "Context", .awaits = AWAITS_BOTH },
     /* clang-format on */
 };

@@ -1,15 +1,11 @@
-/* sessions.c - /v1/sessions: translates HTTP into the calls of session_registry.h. */
-#include "doors/rest/openapi/openapi.h"
-#include "engine/session/session_registry.h"
-
+/* sessions.c - /v1/sessions: translates HTTP into the calls of service_sessions.h. */
 #include "base/table.h"
+#include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
-#include "engine/session/checkpoints.h"
-#include "engine/session/processes.h"
+#include "engine/service/service_sessions.h"
 #include "json/writer.h"
 
 #include <microhttpd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,13 +31,11 @@ int exchange_fields(struct exchange *exchange, const struct field *fields, size_
     return read;
 }
 
-static struct session *find(struct exchange *exchange, __typeof__(sessions_enter) *enter)
+static struct session *find(struct exchange *exchange, __typeof__(service_session_enter) *enter)
 {
-    const struct service *service = exchange->service;
     struct session *session = NULL;
     error err;
-    if (enter(service->sessions, exchange->caller.account, exchange->parameters[0], &session,
-              &err) == 0)
+    if (enter(exchange->service, &exchange->caller, exchange->parameters[0], &session, &err) == 0)
         return session;
     exchange_fail(exchange, &err);
     return NULL;
@@ -49,12 +43,12 @@ static struct session *find(struct exchange *exchange, __typeof__(sessions_enter
 
 struct session *exchange_session(struct exchange *exchange)
 {
-    return find(exchange, sessions_enter);
+    return find(exchange, service_session_enter);
 }
 
 struct session *exchange_tombstone(struct exchange *exchange)
 {
-    return find(exchange, sessions_look);
+    return find(exchange, service_session_look);
 }
 
 static void get_session(struct exchange *exchange)
@@ -68,18 +62,11 @@ static void patch_session(struct exchange *exchange)
 {
     struct session *session = exchange_session(exchange);
     struct json_object *json;
-    struct session_request request;
     error err;
     if (!session)
         return;
     if (json_reader_end(&exchange->body, &json, &err) < 0 ||
-        session_request_read(json, false, &request, &err) < 0) {
-        exchange_fail(exchange, &err);
-        return;
-    }
-    int changed = session_change(session, &request, &err);
-    session_request_done(&request);
-    if (changed < 0)
+        service_session_change(session, json, &err) < 0)
         exchange_fail(exchange, &err);
     else
         session_answer(exchange, session, MHD_HTTP_OK);
@@ -88,11 +75,9 @@ static void patch_session(struct exchange *exchange)
 static void delete_session(struct exchange *exchange)
 {
     struct session *session = exchange_tombstone(exchange);
-    error why;
     if (!session)
         return;
-    (void) fail(&why, ERR_CONFLICT, "somebody deleted it");
-    session_end(session, END_DELETED, &why);
+    service_session_delete(session);
     session_answer(exchange, session, MHD_HTTP_OK);
 }
 
@@ -108,7 +93,7 @@ static void post_pause(struct exchange *exchange)
     if (keep && !files_only && strcmp(keep, "all") != 0)
         (void) fail(&err, ERR_BAD_REQUEST, "keep is all or files, not '%.40s'", keep);
     else
-        done = session_pause(session, files_only, &err);
+        done = service_session_pause(session, files_only, &err);
     if (done < 0) {
         exchange_fail(exchange, &err);
         return;
@@ -122,7 +107,7 @@ static void post_resume(struct exchange *exchange)
     error err;
     if (!session)
         return;
-    if (session_resume(session, &err) < 0) {
+    if (service_session_resume(session, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
@@ -132,90 +117,36 @@ static void post_resume(struct exchange *exchange)
 /* --- lists --------------------------------------------------------------------------------------
  */
 
-/* "key=value&other=value": every one of them must be there. */
-static bool has_metadata(const struct session *session, const char *wanted)
+static int read_limit(const struct exchange *exchange, unsigned long *ret_limit, error *err)
 {
-    while (wanted && *wanted) {
-        size_t length = strcspn(wanted, "&");
-        const char *equals = memchr(wanted, '=', length);
-        size_t key_size = equals ? (size_t) (equals - wanted) : length;
-        char key[256];
-        struct json_object *value = NULL;
-        if (key_size >= sizeof key || !session->metadata)
-            return false;
-        memcpy(key, wanted, key_size);
-        key[key_size] = '\0';
-        if (!json_object_object_get_ex(session->metadata, key, &value))
-            return false;
-        size_t size = length - key_size - (equals ? 1 : 0);
-        if (equals && ((size_t) json_object_get_string_len(value) != size ||
-                       memcmp(json_object_get_string(value), equals + 1, size) != 0))
-            return false;
-        wanted += length + (wanted[length] == '&');
-    }
-    return true;
-}
-
-static bool is_wanted(const struct session *session, const char *state, const char *metadata)
-{
-    bool is_ended = session->state == SESSION_ENDED;
-    bool wants_ended = state && strcmp(state, "ended") == 0;
-    bool wants_all = state && strcmp(state, "all") == 0;
-    return (wants_all || wants_ended == is_ended) && has_metadata(session, metadata);
-}
-
-static int read_page(struct exchange *exchange, unsigned long *ret_max,
-                     struct session **ret_session, error *err)
-{
-    const struct service *service = exchange->service;
     const char *limit = exchange_query(exchange, "limit");
-    const char *after = exchange_query(exchange, "after");
     char *end = NULL;
-    *ret_max = limit ? strtoul(limit, &end, 10) : PAGE;
-    if (limit && (*limit < '0' || *limit > '9' || *end || *ret_max == 0 || *ret_max > PAGE_MAX))
+    *ret_limit = limit ? strtoul(limit, &end, 10) : PAGE;
+    if (limit && (*limit < '0' || *limit > '9' || *end || *ret_limit == 0 || *ret_limit > PAGE_MAX))
         return fail(err, ERR_BAD_REQUEST, "limit must be a number from 1 to %d", PAGE_MAX);
-    *ret_session = service->sessions->newest;
-    if (!after)
-        return 0;
-    const struct session *last = sessions_find(service->sessions, exchange->caller.account, after);
-    if (!last)
-        return fail(err, ERR_NOT_FOUND, "after names the unknown session '%.60s'; begin anew",
-                    after);
-    *ret_session = last->older;
     return 0;
 }
 
 static void get_sessions(struct exchange *exchange)
 {
-    const char *state = exchange_query(exchange, "state");
-    const char *metadata = exchange_query(exchange, "metadata");
-    unsigned long max;
-    struct session *session = NULL;
+    struct session_page page = { .state = exchange_query(exchange, "state"),
+                                 .metadata = exchange_query(exchange, "metadata") };
+    struct session *session;
     error err;
-    if (read_page(exchange, &max, &session, &err) < 0) {
+    if (read_limit(exchange, &page.limit, &err) < 0 ||
+        service_sessions_page(exchange->service, &exchange->caller,
+                              exchange_query(exchange, "after"), &page, &err) < 0) {
         exchange_fail(exchange, &err);
         return;
     }
     struct bytes json = { 0 };
-    const char *next = NULL;
-    const char *last = NULL;
     json_open(&json, '{');
     json_key(&json, "sessions");
     json_open(&json, '[');
-    for (; session && !next; session = session->older) {
-        if (!session_is_seen(session, exchange->caller.account) ||
-            !is_wanted(session, state, metadata))
-            continue;
-        if (max == 0) {
-            next = last;
-            break;
-        }
-        max--;
-        last = session->id;
+    while ((session = service_sessions_next(&exchange->caller, &page)))
         session_write(session, &json);
-    }
     json_close(&json, ']');
-    json_string_field(&json, "next", next);
+    json_string_field(&json, "next", page.next);
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
@@ -240,12 +171,12 @@ static const struct route rows[] = {
     /* clang-format off */
     { "POST",   "/v1/sessions",      BODY_JSON, session_post,   "Begins a session: a sandbox that is kept between runs", .query = begin_query, .is_once = true, .status = 201, .takes = "SessionRequest", .gives = "Session" },
     { "GET",    "/v1/sessions",      BODY_NONE, get_sessions,   "Sessions, the newest first; ?metadata= and ?state= choose, ?limit= and ?after= page", .query = list_query, .gives = "SessionPage" },
-    { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept", .gives = "Session" },
-    { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata", .takes = "SessionChange", .gives = "Session", .awaits = AWAITS_NOTHING },
+    { "GET",    "/v1/sessions/{id}", BODY_NONE, get_session,    "A session, or its tombstone: when and why it ended, and what was kept", .gives = "Session", .awaits = AWAITS_STANDING },
+    { "PATCH",  "/v1/sessions/{id}", BODY_JSON, patch_session,  "Touches a session; changes its deadlines and metadata", .takes = "SessionChange", .gives = "Session" },
     { "POST",   "/v1/sessions/{id}/pause",  BODY_NONE, post_pause,  "Stops everything in a session, and its deadlines; ?keep=files ends the programs and keeps the files", .query = pause_query, .gives = "Session", .awaits = AWAITS_BOTH, .is_repeatable = true },
-    { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on", .gives = "Session", .is_repeatable = true },
-    { "POST",   "/v1/sessions/{id}/branch", BODY_JSON, session_post_branch, "Begins a session with the files of this one, and with the variables of one of its contexts", .query = begin_query, .is_once = true, .status = 201, .takes = "BranchRequest", .may_lack_body = true, .gives = "Session" },
-    { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it", .gives = "Session", .awaits = AWAITS_COPIES },
+    { "POST",   "/v1/sessions/{id}/resume", BODY_NONE, post_resume, "Lets a session run on", .gives = "Session", .is_repeatable = true, .awaits = AWAITS_STANDING },
+    { "POST",   "/v1/sessions/{id}/branch", BODY_JSON, session_post_branch, "Begins a session with the files of this one, and with the variables of one of its contexts", .query = begin_query, .is_once = true, .status = 201, .takes = "BranchRequest", .may_lack_body = true, .gives = "Session", .awaits = AWAITS_STANDING },
+    { "DELETE", "/v1/sessions/{id}", BODY_NONE, delete_session, "Ends a session and everything in it", .gives = "Session", .awaits = AWAITS_COPIES_TO_END },
     /* clang-format on */
 };
 
