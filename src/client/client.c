@@ -101,7 +101,7 @@ static int connect_private(struct glb_client *client, const glb_connect_options 
     return result;
 }
 
-/* A daemon that is there is used; one that is not is no failure when the caller may have his own.
+/* A daemon that is there is used; one that is not is no failure when a private one may be started.
  */
 static int connect_any(struct glb_client *client, const glb_connect_options *options, error *err)
 {

@@ -1,4 +1,4 @@
-/* chunked_text.h - text that is written piece by piece, for a reader who takes as much as he has
+/* chunked_text.h - text that is written piece by piece, for a reader that takes as much as it has
  * room for.
  */
 #pragma once

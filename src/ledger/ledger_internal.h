@@ -83,5 +83,5 @@ int ledger_write_again(struct ledger *ledger, error *err);
 /* The key is that of its file, which another process may have exchanged. */
 int ledger_refresh_key(struct ledger *ledger, error *err);
 
-/* What somebody who died while he changed the key has left. */
+/* What a process that died while it changed the key has left. */
 int ledger_settle_next_key(struct ledger *ledger, error *err);

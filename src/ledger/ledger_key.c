@@ -45,7 +45,7 @@ static int take_next_key(struct ledger *ledger, const struct bytes *record,
     return ledger_sign_checkpoint(ledger, err);
 }
 
-/* Somebody died while he changed the key. What the log tells of it counts: its last record, since
+/* A process died while it changed the key. What the log tells of it counts: its last record, since
  * nobody writes before this was looked at. */
 int ledger_settle_next_key(struct ledger *ledger, error *err)
 {

@@ -79,7 +79,7 @@ enum policy_approval_reach {
 struct policy_approval {
     uint32_t when;       /* bits of policy_asks; 0: nobody is asked */
     uint32_t scopes;     /* bits of policy_approval_reach; 0: all but REACH_TIME */
-    bool is_out_of_band; /* the user who runs glovebox may not decide on what he asks himself */
+    bool is_out_of_band; /* the user who runs glovebox may not decide on requests of their own */
     uint64_t expires_ms; /* after which nobody's answer is a no; 0: 15 minutes */
 };
 

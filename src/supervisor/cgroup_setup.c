@@ -3,7 +3,7 @@
  *
  * Root takes a folder beneath the root of the hierarchy as this mount namespace shows it: always
  * the same one, so that what a killed instance has left is found and swept. An ordinary user takes
- * a subtree that was delegated to him, if there is one. */
+ * a subtree that was delegated to it, if there is one. */
 #include "supervisor/cgroup_setup.h"
 
 #include "base/cleanup.h"

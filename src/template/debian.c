@@ -340,8 +340,8 @@ static int install(struct build *build, const char *essential, const char *order
     return run_script(build, begin, false, err) < 0 ? -1 : run_script(build, rest, true, err);
 }
 
-/* An ordinary user can neither read nor remove what belongs to other ids of his range: all becomes
- * his, whatever has happened before. */
+/* An ordinary user can neither read nor remove what belongs to other ids of the range in
+ * subuid(5): all is given to the user first, whatever has happened before. */
 static int take_back(struct build *build, error *err)
 {
     char script[] = SCRIPT_START "chown -R -h 0:0 /tmp/tree; chmod -R u+rwX /tmp/tree\n";

@@ -1,5 +1,6 @@
 /* walls_ids.c - which ids of the host the ones inside a build are: root's builds have a block of
- * their own, an ordinary user's are himself and, for packages of Debian, his range of subuid(5). */
+ * their own, an ordinary user's are the user's own and, for packages of Debian, the range in
+ * subuid(5). */
 #include "template/walls.h"
 
 #include "base/cleanup.h"

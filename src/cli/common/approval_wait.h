@@ -26,7 +26,7 @@ enum { DECISION_CAME, DECISION_EXPIRED };
  * Fails    GLB_E_CANCELLED and as the API does: it waits on, and can be decided on later */
 int decision_await(const struct held *held, error *err);
 
-/* One line on stderr for who waits no longer: what he has asked for does. */
+/* One line on stderr for a user who waits no longer: the request does. */
 void decision_tell_given_up(const glb_outcome *outcome, const char *what);
 
 /* One line on stderr for what did not run: it waits, or was denied. False if it ran. */

@@ -225,7 +225,7 @@ static int no_such_context(json_object *root, json_object *languages, const char
                 policy ? text_of(policy, "name") : "", names[0] ? names : "none");
 }
 
-/* Who sits at a prompt uses the session, however long he thinks. What is wrong the next cell says.
+/* An open prompt counts as use of the session. What is wrong the next cell says.
  */
 static void touch(void *user)
 {

@@ -1,4 +1,4 @@
-/* authenticate.h - who sends this request, and what an answer says of his quotas. */
+/* authenticate.h - the caller of a request, and what an answer says of its quotas. */
 #pragma once
 
 #include "base/error.h"

@@ -231,7 +231,7 @@ void exchange_wait(struct exchange *exchange);
 void exchange_wait_until(struct exchange *exchange, deadline end);
 void exchange_wake(struct exchange *exchange);
 
-/* Breaks the connection off, soon: whoever does not take what he has asked for keeps it no longer.
+/* Breaks the connection off, soon: a client that does not read its answer holds it no longer.
  */
 void exchange_cut(struct exchange *exchange);
 

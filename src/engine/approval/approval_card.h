@@ -1,4 +1,5 @@
-/* approval_card.h - what an approver is shown before he decides, and what his decision is bound to.
+/* approval_card.h - what an approver is shown before a decision, and what that decision is bound
+ * to.
  */
 #pragma once
 

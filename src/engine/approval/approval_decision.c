@@ -45,7 +45,7 @@ int approvals_find(struct approvals *approvals, const struct account *account, c
     return 0;
 }
 
-/* Nobody decides on what he asks himself. The owner of the daemon has no key, and may be both a
+/* Nobody decides on requests of their own. The owner of the daemon has no key, and may be both a
  * program that asks and a person at a terminal: a policy can shut that out (by: out_of_band). */
 static int check_decider(const struct account *account, const struct approval *approval, error *err)
 {

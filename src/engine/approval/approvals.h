@@ -100,7 +100,7 @@ struct approval_question {
 int approvals_ask(struct approvals *approvals, const struct approval_question *question,
                   struct approval *ret_approval, error *err);
 
-/* Was it approved that this asker runs whatever he likes there: in this session, or for a time? A
+/* Was it approved that this asker runs anything there: in this session, or for a time? A
  * no if it is not known. */
 bool approvals_cover(struct approvals *approvals, const struct approval *place);
 

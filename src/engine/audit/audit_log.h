@@ -84,8 +84,8 @@ uint64_t receipts_last_size(struct receipts *receipts);
 /* For the doors: the log to be read. */
 struct ledger *receipts_ledger(struct receipts *receipts);
 
-/* Adds the envelope of that receipt or event to `out`; with a tenant, only of one of his own:
- * others do not exist for him. Fails  ERR_NOT_FOUND, ERR_BAD_REQUEST. */
+/* Adds the envelope of that receipt or event to `out`; with a tenant, only of one of its own:
+ * others do not exist for it. Fails  ERR_NOT_FOUND, ERR_BAD_REQUEST. */
 int receipt_read(struct receipts *receipts, const char *id, const char *tenant, struct bytes *out,
                  error *err);
 

@@ -56,7 +56,7 @@ void runs_close(struct runs *runs)
     }
 }
 
-/* Who does not read keeps what he does not read: beyond a bound the oldest are torn from him. */
+/* A reader that does not read keeps memory: beyond a bound the oldest readers are cut off. */
 static void let_go_old(const struct runs *runs)
 {
     size_t over = runs->kept_bytes > HELD_BYTES_MAX ? runs->kept_bytes - HELD_BYTES_MAX : 0;

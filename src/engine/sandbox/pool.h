@@ -32,7 +32,7 @@ struct lease {
     uint32_t tenant;
     int set;                     /* of the zygote to fork from; -1: no interpreter */
     const struct limits *limits; /* borrowed for the call */
-    bool has_queue;              /* the caller waits his turn rather than with many beside him */
+    bool has_queue;              /* the caller has a queue of its own: it waits its turn there */
     pool_leased *told;           /* with this context, if it comes later */
     void *context;
 };

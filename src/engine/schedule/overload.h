@@ -3,7 +3,7 @@
  * A queue takes a burst. Where it stays full, everybody in it waits for all of it, and nobody is
  * served sooner than if it were short. So from the first refusal on, until nobody has been refused
  * for a while, no more may wait than half of those that are being served: who waits then waits for
- * less time than he is served. (Nichols and Jacobson, Controlling Queue Delay, 2012: only a
+ * less time than it is served. (Nichols and Jacobson, Controlling Queue Delay, 2012: only a
  * standing queue is bad.) */
 #pragma once
 

@@ -24,7 +24,7 @@ enum {
 struct blob_store;
 
 /* Both are for all tenants together. A blob counts as blocks of 4 KiB, one at least. What is too
- * much is taken from the tenant that has most, what he has not asked for the longest first. */
+ * much is taken from the tenant that has most, what it has not asked for the longest first. */
 struct blob_bounds {
     uint64_t bytes, count;
 };
