@@ -22,6 +22,7 @@
 #include "engine/observe/notify_client.h"
 #include "engine/run/lost_runs.h"
 #include "engine/schedule/accounts.h"
+#include "engine/service/run_stages.h"
 #include "engine/service/takeover.h"
 #include "engine/session/processes.h"
 #include "engine/store/idempotency.h"
@@ -350,6 +351,7 @@ static int begin(error *err)
                                   .blobs = daemon_.blobs,
                                   .receipts = daemon_.receipts,
                                   .approvals = daemon_.approvals,
+                                  .stages = &service_run_stages,
                                   .accounts = &daemon_.accounts };
     reload_apply(&daemon_.reload);
     runs_open(&daemon_.runs);

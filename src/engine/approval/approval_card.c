@@ -5,8 +5,6 @@
 #include "base/table.h"
 #include "base/utf8.h"
 #include "engine/audit/audit_log.h"
-#include "engine/review/precheck.h"
-#include "engine/session/contexts.h"
 #include "json/writer.h"
 
 #include <inttypes.h>

@@ -1,9 +1,7 @@
 /* approval_stage.c - asks for the approval that a run needs, and lets it end where it gets none. */
 #include "engine/approval/approval_card.h"
 #include "engine/approval/approvals.h"
-#include "engine/review/precheck.h"
 #include "engine/run/run.h"
-#include "engine/session/contexts.h"
 
 #include "base/table.h"
 
@@ -67,24 +65,6 @@ static void tell(struct run *run, int answer, const struct approval *approval)
                     approval->reason[0] ? approval->reason : "no reason was said");
 }
 
-int session_check_approval(const struct session *session, const struct account *asker,
-                           struct approvals *approvals, error *err)
-{
-    const struct policy *policy = session->plan.policy;
-    const struct api_key *key = &asker->key;
-    struct approval place = { 0 };
-    copy(place.asker, sizeof place.asker, key->id);
-    copy(place.tenant, sizeof place.tenant, key->tenant);
-    copy(place.policy_digest, sizeof place.policy_digest, policy->digest);
-    copy(place.session, sizeof place.session, session->id);
-    if (policy->approval.when == 0 || (approvals && approvals_cover(approvals, &place)))
-        return 0;
-    return fail(err, ERR_POLICY,
-                "policy %s asks a person first: a program can be started here once a cell was "
-                "approved with scope session",
-                policy->name);
-}
-
 static int ask_if(struct run *run, const struct run_request *request, uint32_t reasons, error *err)
 {
     struct approval_question question = { .named = request->approval, .run = run->id };
@@ -110,11 +90,6 @@ static int ask_if(struct run *run, const struct run_request *request, uint32_t r
 int run_ask(struct run *run, const struct run_request *request, error *err)
 {
     return ask_if(run, request, reasons_of(run, 0), err);
-}
-
-bool run_is_held(const struct run *run)
-{
-    return run->evidence.pending || run->evidence.denied;
 }
 
 bool run_ask_checked(struct run *run, const struct run_request *request)

@@ -99,11 +99,6 @@ static int check_kind(const struct run *run, const struct run_request *request, 
     return run->kind->is_cell ? output_check_allows_session(policy, err) : 0;
 }
 
-bool output_check_is_wanted(const struct policy *policy, const struct run_request *request)
-{
-    return request->expect || (policy->expect.text[0] && !request->check_only);
-}
-
 int output_check_prepare(struct run *run, const struct run_request *request, error *err)
 {
     const struct policy_expect *said = &run->plan.policy->expect;
@@ -177,12 +172,6 @@ static void on_answer(struct run *run, const struct helper_run_answer *answer)
         output_check_give_up(&output_check->outcome,
                              "the checker said something else than findings");
     finish(run);
-}
-
-bool output_check_is_due(const struct run *run)
-{
-    return run->output_check && !run->output_check->has_begun && !run->evidence.lost &&
-           !run->evidence.cancelled;
 }
 
 void output_check_begin(struct run *run, output_check_told *told)
@@ -293,12 +282,8 @@ static void write_finding(const struct run *run, const struct output_check_findi
 void output_check_write(const struct run *run, struct bytes *out)
 {
     const struct output_check *output_check = run->output_check;
-    json_key(out, "gate");
-    if (!output_check) {
-        json_null(out);
-        return;
-    }
     const struct output_check_outcome *outcome = &output_check->outcome;
+    json_key(out, "gate");
     json_open(out, '{');
     json_string_field(out, "verdict", output_check_verdict_name(outcome->verdict));
     json_string_field(out, "expectation", output_check->sha256);

@@ -10,56 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *name, *text;
-} rules[OUTPUT_CHECK_RULES] = {
-#define GATE(name, text) [OUTPUT_CHECK_##name] = { #name, text },
-#include "policy/output_rules.def"
-};
-
 static const char *const secrets[] = {
 #define SECRET(name, text) #name,
 #include "policy/secret_patterns.def"
 };
-
-static const char *const places[PLACES] = {
-    [PLACE_STDOUT] = "stdout",     [PLACE_STDERR] = "stderr",       [PLACE_RESULT] = "result",
-    [PLACE_ERROR] = "error",       [PLACE_ARTIFACTS] = "artifacts", [PLACE_ARTIFACT] = "artifact",
-    [PLACE_EXPECTED] = "expected",
-};
-
-static const char *const verdicts[OUTPUT_CHECK_VERDICTS] = { [OUTPUT_CHECK_ERROR] = "error",
-                                                             [OUTPUT_CHECK_FAILED] = "failed",
-                                                             [OUTPUT_CHECK_PASSED] = "passed" };
-
-const char *output_check_verdict_name(enum output_check_verdict verdict)
-{
-    return verdicts[verdict];
-}
-
-const char *output_check_rule_name(enum output_check_rule rule)
-{
-    return rules[rule].name;
-}
-
-const char *output_check_place_name(enum output_check_place place)
-{
-    return places[place];
-}
-
-const char *output_check_rule_text(enum output_check_rule rule)
-{
-    return rules[rule].text;
-}
-
-void output_check_give_up(struct output_check_outcome *outcome, const char *why)
-{
-    outcome->verdict = OUTPUT_CHECK_ERROR;
-    outcome->count = 0;
-    outcome->unlisted = 0;
-    (void) snprintf(outcome->failure, sizeof outcome->failure, "%.*s",
-                    (int) sizeof outcome->failure - 1, why);
-}
 
 static bool is_plain(const char *text, size_t max)
 {
@@ -90,7 +44,7 @@ static bool read_place(char *word, const uint32_t counts[2], struct output_check
         *dot++ = '\0';
     finding->place = PLACES;
     for (unsigned i = 0; i < PLACES; i++)
-        if (strcmp(places[i], word) == 0)
+        if (strcmp(output_check_place_name((enum output_check_place) i), word) == 0)
             finding->place = (enum output_check_place) i;
     bool has_index = finding->place == PLACE_ARTIFACT || finding->place == PLACE_EXPECTED;
     if (finding->place == PLACES || has_index != (dot != NULL))
@@ -118,7 +72,7 @@ static bool read_finding(char *line, const uint32_t counts[2], struct output_che
     *at++ = '\0';
     *finding = (struct output_check_finding){ .rule = OUTPUT_CHECK_RULES };
     for (unsigned i = 0; i < OUTPUT_CHECK_RULES; i++)
-        if (strcmp(rules[i].name, line) == 0)
+        if (strcmp(output_check_rule_name((enum output_check_rule) i), line) == 0)
             finding->rule = (enum output_check_rule) i;
     if (finding->rule == OUTPUT_CHECK_RULES || !read_place(place, counts, finding) ||
         !read_number(&at, ' ', &finding->line) || !is_plain(at, OUTPUT_CHECK_DETAIL_SIZE - 1) ||

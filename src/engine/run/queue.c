@@ -199,10 +199,15 @@ void run_finish_check_only(struct run *run)
     run->kind->leave_queue(run);
 }
 
+bool run_is_held(const struct run *run)
+{
+    return run->evidence.pending || run->evidence.denied;
+}
+
 static void on_checked(struct run *run)
 {
-    bool may_run =
-        run->check_only ? check_decision_of(run) < CHECK_ASK : run_ask_checked(run, run->request);
+    bool may_run = run->check_only ? check_decision_of(run) < CHECK_ASK
+                                   : run->runs->stages->ask_checked(run, run->request);
     if (!may_run)
         run_reject(run);
     else if (run->check_only)
@@ -223,7 +228,8 @@ int runs_submit(struct runs *runs, struct run_request *request, struct run **ret
     if (run_new(runs, request, &run, err) < 0)
         return -1;
     bool is_checked = check_is_wanted(run);
-    if (!is_checked && run_ask(run, request, err) < 0) {
+    if (!is_checked && run->plan.policy->approval.when != 0 &&
+        runs->stages->ask(run, request, err) < 0) {
         run_drop(run);
         return -1;
     }
@@ -231,7 +237,7 @@ int runs_submit(struct runs *runs, struct run_request *request, struct run **ret
     runs_list(runs, run);
     *ret_run = run;
     if (is_checked)
-        check_begin(run, run->request, run->request->is_cell, on_checked);
+        runs->stages->check(run, run->request, run->request->is_cell, on_checked);
     else if (run_is_held(run))
         run_reject(run);
     else

@@ -20,6 +20,7 @@ enum { RUN_ID_SIZE = 37 /* "run_", 32 hex digits and the end */ };
 struct approvals;
 struct receipts;
 struct run;
+struct run_stages;
 
 /* Hears that a run has something new. While it listens the run keeps everything; if that becomes
  * too much of all runs, whoever listens to the oldest is told to let go of it. */
@@ -36,9 +37,10 @@ struct runs {
     const struct policies *policies;
     const struct templates *templates;
     struct blob_store *blobs;
-    struct receipts *receipts;   /* NULL: none are written (tests) */
-    struct approvals *approvals; /* NULL: nobody can be asked */
-    struct network *network;     /* NULL: nothing leads out */
+    struct receipts *receipts;       /* NULL: none are written (tests) */
+    struct approvals *approvals;     /* NULL: nobody can be asked */
+    const struct run_stages *stages; /* NULL: no run goes through any (tests) */
+    struct network *network;         /* NULL: nothing leads out */
     unsigned processors;
     bool is_closing; /* no new run is taken */
 

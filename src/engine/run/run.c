@@ -56,7 +56,8 @@ int run_new(struct runs *runs, struct run_request *request, struct run **ret_run
                     request->request_id ? request->request_id : "");
     if (run_plan_grant(&run->plan, request, runs->policies, runs->templates, err) < 0 ||
         account_check_policy(run->account, run->plan.policy->name, err) < 0 ||
-        output_check_prepare(run, request, err) < 0) {
+        (output_check_is_wanted(run->plan.policy, request) &&
+         run->runs->stages->prepare_output(run, request, err) < 0)) {
         request_free(request);
         run_plan_done(&run->plan);
         run_free(run);
@@ -99,6 +100,12 @@ void run_drop(struct run *run)
     run_free(run);
 }
 
+static void free_output(struct run *run)
+{
+    if (run->output_check)
+        run->runs->stages->free_output(run);
+}
+
 void run_release_buffers(struct run *run)
 {
     if (run->state != RUN_DONE || run->listeners || !run->has_harvest || run->is_detached)
@@ -106,7 +113,7 @@ void run_release_buffers(struct run *run)
     run->has_harvest = false;
     free(run->checks);
     run->checks = NULL;
-    output_check_free(run);
+    free_output(run);
     collector_done(&run->collector);
     connection_log_done(&run->story);
     run_plan_done(&run->plan);
@@ -129,7 +136,7 @@ void run_free(struct run *run)
     run->listeners = NULL;
     run->is_detached = false;
     run_release_buffers(run);
-    output_check_free(run);
+    free_output(run);
     run_record_free(run);
     finalize_free(run);
     egress_route_free(run->route);

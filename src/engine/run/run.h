@@ -4,13 +4,14 @@
 
 #include "base/clock.h"
 #include "engine/network/egress_client.h"
-#include "engine/review/output_check.h"
-#include "engine/review/precheck.h"
+#include "engine/run/check_findings.h"
 #include "engine/run/collector.h"
 #include "engine/run/finalize.h"
+#include "engine/run/output_findings.h"
 #include "engine/run/queue.h"
 #include "engine/run/run_kind.h"
 #include "engine/run/run_plan.h"
+#include "engine/run/run_stages.h"
 #include "engine/sandbox/pool.h"
 #include "engine/schedule/accounts.h"
 #include "ledger/statement.h"
@@ -65,7 +66,7 @@ struct run {
 
     bool check_only;          /* nothing of it runs, whatever is found */
     struct helper_run *check; /* under way: it does not begin before that has ended */
-    check_told *check_told;
+    void (*check_told)(struct run *run);
     struct check_outcome *checks;      /* of it */
     uint64_t checks_cpu_us;            /* of programs of ours beside it */
     struct output_check *output_check; /* what is expected of its output; NULL: nothing */

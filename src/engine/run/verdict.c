@@ -110,10 +110,17 @@ void run_settle(struct run *run)
     output_check_blank(run);
 }
 
+static void close_output(struct run *run)
+{
+    if (run->output_check)
+        run->runs->stages->close_output(run);
+}
+
 static void conclude(struct run *run)
 {
-    check_abandon(run);
-    output_check_close(run);
+    if (run->check)
+        run->runs->stages->abandon_check(run);
+    close_output(run);
     run_settle(run);
     run->done_us = now_us();
     run_set_state(run, RUN_DONE);
@@ -152,11 +159,11 @@ void run_finish(struct run *run)
         return;
     if (run->state < RUN_GATING && run->is_collected && output_check_is_due(run)) {
         give_back(run);
-        output_check_begin(run, run_finish);
+        run->runs->stages->compare_output(run, run_finish);
         return;
     }
     if ((run->state >= RUN_RUNNING || run->kind->is_cell) && finalize_is_due(run)) {
-        output_check_close(run);
+        close_output(run);
         give_back(run);
         finalize_begin(run, run_finish);
         return;

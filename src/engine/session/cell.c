@@ -3,6 +3,8 @@
 #include "engine/session/contexts.h"
 
 #include "base/clock.h"
+#include "engine/review/output_check.h"
+#include "engine/review/precheck.h"
 #include "json/writer.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 
 #include "base/table.h"
 #include "engine/observe/log.h"
+#include "engine/review/precheck.h"
 
 #include <stdio.h>
 #include <stdlib.h>

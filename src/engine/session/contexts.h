@@ -85,7 +85,7 @@ bool copies_hear(struct context *context, const struct agent_frame *frame,
 void copies_end(struct context *context, const error *why);
 void copies_look(struct context *context); /* now and then */
 
-/* approval_stage.c: may this account start a program in it, whatever it is? Fails  ERR_POLICY. */
+/* session_approval.c: may this account start a program in it, whatever it is? Fails  ERR_POLICY. */
 int session_check_approval(const struct session *session, const struct account *asker,
                            struct approvals *approvals, error *err);
 

@@ -2,7 +2,7 @@
  * them (`on_fault: withhold`). Until the verdict is there nobody is told any of it: events of the
  * run say nothing of it, and its artifacts lie in the blob store as nobody's. If it is withheld,
  * that is all that is told: how the run went, and when, would say what it printed. */
-#include "engine/review/output_check.h"
+#include "engine/run/output_findings.h"
 
 #include "base/clock.h"
 #include "engine/network/egress_client.h"
