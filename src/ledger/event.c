@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "ledger/audit_events.h"
 #include "ledger/chain.h"
 #include "ledger/envelope.h"
 #include "ledger/ledger.h"
@@ -67,7 +68,7 @@ int event_rotate_key(int state, error *err)
 int event_append(int state, const char *kind, const struct event_field *fields, error *err)
 {
     struct ledger *ledger = NULL;
-    if (open_ledger(state, &ledger, err) < 0)
+    if (audit_event_check(kind, fields, err) < 0 || open_ledger(state, &ledger, err) < 0)
         return -1;
     int result = append(ledger, kind, fields, err);
     ledger_close(ledger);

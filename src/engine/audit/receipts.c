@@ -5,6 +5,7 @@
 #include "engine/observe/log.h"
 #include "engine/observe/loop_monitor.h"
 #include "engine/observe/metrics.h"
+#include "ledger/audit_events.h"
 #include "ledger/envelope.h"
 
 #include <stdio.h>
@@ -205,7 +206,7 @@ int audit_write(struct receipts *receipts, const char *kind, const struct event_
     struct statement_place place;
     const struct event event = { kind, fields };
     const struct matter matter = { TYPE_EVENT, write_event, &event };
-    if (add_record(receipts, &matter, &place, err) < 0)
+    if (audit_event_check(kind, fields, err) < 0 || add_record(receipts, &matter, &place, err) < 0)
         return under(err, "write the event %s", kind);
     return 0;
 }
