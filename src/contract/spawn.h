@@ -22,13 +22,8 @@ enum wall {
 /* Controllers of the control groups of a sandbox, in the order of the descriptors that are passed.
  * With cgroup v2 there is one directory for all of them and it is passed once, as GROUP_UNIFIED. */
 enum group_kind {
-    GROUP_UNIFIED,
-    GROUP_MEMORY,
-    GROUP_PIDS,
-    GROUP_CPU,
-    GROUP_CPUACCT,
-    GROUP_BLKIO,
-    GROUP_FREEZER,
+#define CGROUP(name, text) GROUP_##name,
+#include "contract/cgroups.def"
     GROUPS
 };
 

@@ -50,8 +50,10 @@ int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index,
 /* --group KIND=PATH */
 static int add_group(const char *text, error *err)
 {
-    static const char *const kinds[GROUPS] = { "unified", "memory", "pids",   "cpu",
-                                               "cpuacct", "blkio",  "freezer" };
+    static const char *const kinds[GROUPS] = {
+#define CGROUP(name, text) text,
+#include "contract/cgroups.def"
+    };
     const char *path = strchr(text, '=');
     if (!path || spawner.root_count == GROUPS)
         return fail(err, ERR_BAD_REQUEST, "--group takes KIND=PATH, not '%s'", text);
@@ -95,21 +97,21 @@ static int add_filter(const char *path, error *err)
     return 0;
 }
 
-static int read_count(const char *text, uint64_t max, uint64_t *ret_count, error *err)
+static int read_count(const char *name, const char *text, uint32_t max, uint32_t *ret_count,
+                      error *err)
 {
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value > max)
-        return fail(err, ERR_BAD_REQUEST, "'%s' is not a number up to %llu", text,
-                    (unsigned long long) max);
-    *ret_count = value;
+        return fail(err, ERR_BAD_REQUEST, "%s: '%s' is not a number up to %u", name, text, max);
+    *ret_count = (uint32_t) value;
     return 0;
 }
 
 static int take_option(const char *name, const char *value, error *err)
 {
-    uint64_t number = 0;
+    uint32_t number = 0;
     if (strcmp(name, "--group") == 0)
         return add_group(value, err);
     if (strcmp(name, "--template") == 0)
@@ -118,6 +120,10 @@ static int take_option(const char *name, const char *value, error *err)
         return add_set(value, err);
     if (strcmp(name, "--filter") == 0)
         return add_filter(value, err);
+    if (strcmp(name, "--disk-major") == 0)
+        return read_count(name, value, UINT32_MAX, &spawner.disk_major, err);
+    if (strcmp(name, "--disk-minor") == 0)
+        return read_count(name, value, UINT32_MAX, &spawner.disk_minor, err);
     if (strcmp(name, "--init") == 0)
         settings.init = value;
     else if (strcmp(name, "--python") == 0)
@@ -125,27 +131,17 @@ static int take_option(const char *name, const char *value, error *err)
     else if (strcmp(name, "--slots-file") == 0)
         settings.slots_file = value;
     else if (strcmp(name, "--slots") == 0) {
-        if (read_count(value, SLOTS_HERE_MAX, &number, err) < 0)
-            return under(err, "--slots");
-        if (number == 0)
+        if (read_count(name, value, SLOTS_HERE_MAX, &settings.slots, err) < 0)
+            return -1;
+        if (settings.slots == 0)
             return fail(err, ERR_BAD_REQUEST, "--slots must be 1 to %d", SLOTS_HERE_MAX);
-        settings.slots = (uint32_t) number;
     } else if (strcmp(name, "--daemon") == 0) {
-        if (read_count(value, INT_MAX, &number, err) < 0)
-            return under(err, "--daemon");
+        if (read_count(name, value, INT_MAX, &number, err) < 0)
+            return -1;
         spawner.daemon = (int) number;
-    } else if (strcmp(name, "--disk-major") == 0) {
-        if (read_count(value, UINT32_MAX, &number, err) < 0)
-            return under(err, "--disk-major");
-        spawner.disk_major = (uint32_t) number;
-    } else if (strcmp(name, "--disk-minor") == 0) {
-        if (read_count(value, UINT32_MAX, &number, err) < 0)
-            return under(err, "--disk-minor");
-        spawner.disk_minor = (uint32_t) number;
 #ifdef GLOVEBOX_LEAVE_OUT
     } else if (strcmp(name, "--leave-out") == 0) {
-        if (read_count(value, UINT64_MAX, &spawner.leave_out, err) < 0)
-            return under(err, "--leave-out");
+        spawner.leave_out = strtoull(value, NULL, 10);
 #endif
     } else
         return fail(err, ERR_BAD_REQUEST, "unknown option '%s'", name);

@@ -18,7 +18,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const v1_kinds[] = { "memory", "pids", "cpu", "cpuacct", "blkio", "freezer" };
+static const char *const kinds[] = {
+#define CGROUP(name, text) text,
+#include "contract/cgroups.def"
+};
 
 /* One line of mountinfo, cut into what is needed; the texts point into the line. */
 struct group_mount {
@@ -223,7 +226,7 @@ static void find_v1(const struct group_mount *mount, struct group_places *places
 {
     if (access(mount->folder, W_OK | X_OK) < 0)
         return;
-    for_each(kind, v1_kinds)
+    for_each(kind, kinds) /* "unified" is no controller of v1 */
         if (has_word(mount->options, *kind, ","))
             add_place(places, *kind, mount->folder);
 }

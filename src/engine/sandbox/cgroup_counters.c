@@ -178,9 +178,8 @@ size_t counters_evidence(const struct counters *counters, struct fact_counter re
         "processes_peak", "processes_refused", "throttled",    "throttled_us",
     };
     static const char *const groups[GROUPS] = {
-        [GROUP_UNIFIED] = "unified", [GROUP_MEMORY] = "memory",   [GROUP_PIDS] = "pids",
-        [GROUP_CPU] = "cpu",         [GROUP_CPUACCT] = "cpuacct", [GROUP_BLKIO] = "blkio",
-        [GROUP_FREEZER] = "freezer",
+#define CGROUP(name, text) text,
+#include "contract/cgroups.def"
     };
     size_t count = 0;
     for (size_t i = 0; i < COUNTERS_MAX; i++) {
