@@ -1,6 +1,8 @@
 /* connect.c - connects. By TCP only to this machine: plain HTTP carries the key in plain. */
 #include "client/connect.h"
 
+#include "supervisor/install_paths.h"
+
 #include "base/cleanup.h"
 
 #include <arpa/inet.h>
@@ -12,13 +14,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-
-bool place_is_address(const char *place)
-{
-    const char *colon = strrchr(place, ':');
-    return colon && colon > place && !strchr(place, '/') && colon[1] != '\0' &&
-           strspn(colon + 1, "0123456789") == strlen(colon + 1);
-}
 
 /* The loopback addresses by their usual names; nothing is looked up. */
 static int read_address(const char *place, struct sockaddr_in6 *ret_address, socklen_t *ret_size,

@@ -7,9 +7,6 @@
 
 enum { API_KEY_TEXT_MAX = 128 };
 
-/* "127.0.0.1:7070" is an address, "run/socket" and "a:b" are paths. */
-bool place_is_address(const char *place);
-
 /* Gives  *ret_fd, connected.
  * Fails  ERR_BAD_REQUEST  an address of another machine: what is sent there in plain can be read
  *        ERR_UNAVAILABLE  nobody listens there; the text says what to do */

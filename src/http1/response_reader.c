@@ -1,7 +1,7 @@
 /* response_reader.c - what a server inside a session answers. It may be hostile: a head that is not
  * one, two lengths, or a header that belongs to the connection or to glovebox does not come
  * through. */
-#include "engine/session/ports.h"
+#include "http1/response_reader.h"
 
 #include "base/table.h"
 

@@ -1,5 +1,5 @@
 /* response_reader_test.c - the head of an answer, however it comes in pieces. */
-#include "engine/session/ports.h"
+#include "http1/response_reader.h"
 
 #include "base/test.h"
 

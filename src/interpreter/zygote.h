@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "contract/zygote.h"
+#include "interpreter/image/image.h"
 
 struct packet;
 
@@ -10,13 +11,6 @@ struct packet;
  * *ret_order as soon as the message has its size, so that a refusal can name the slot.
  * Fails  ERR_PROTOCOL  it is another message, or a number is out of bounds */
 int zygote_read_order(const struct packet *packet, struct zygote_fork *ret_order, error *err);
-
-/* What is done around a fork so that the interpreter survives it. */
-struct zygote_hooks {
-    void (*before)(void);
-    void (*after_in_parent)(void);
-    void (*after_in_child)(void);
-};
 
 struct zygote_child {
     int control;    /* socket to the sandbox's init */

@@ -2,7 +2,7 @@
 #include "json/field_table.h"
 
 #include "base/bytes.h"
-#include "engine/run/payload.h"
+#include "json/payload.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

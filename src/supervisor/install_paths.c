@@ -3,7 +3,6 @@
 #include "supervisor/install_paths.h"
 
 #include "base/cleanup.h"
-#include "client/connect.h"
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -281,4 +280,11 @@ int make_folder(const char *path, unsigned mode, error *err)
     if (mkdir(path, mode) < 0 && errno != EEXIST)
         return fail_os(err, "make folder '%s'", path);
     return 0;
+}
+
+bool place_is_address(const char *place)
+{
+    const char *colon = strrchr(place, ':');
+    return colon && colon > place && !strchr(place, '/') && colon[1] != '\0' &&
+           strspn(colon + 1, "0123456789") == strlen(colon + 1);
 }

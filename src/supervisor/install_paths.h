@@ -15,6 +15,8 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
+
 /* All give absolute paths that the caller frees; nothing is created.
  * Fails  ERR_UNAVAILABLE  the place cannot be found; the text names the variable to set
  *        ERR_INTERNAL     out of memory */
@@ -58,3 +60,6 @@ int make_folder(const char *path, unsigned mode, error *err);
 
 /* printf into new memory. Fails  ERR_INTERNAL. */
 int format_text(char **ret_text, error *err, const char *format, ...) PRINTF(3, 4);
+
+/* "127.0.0.1:7070" is an address, "run/socket" and "a:b" are paths. */
+bool place_is_address(const char *place);

@@ -1,5 +1,6 @@
 /* package_requests.c - `glovebox libs request|review|approve|deny`: one asks, one looks, one
  * decides, and the next build of the template keeps to it. */
+#include "cli/common/template_manifest.h"
 #include "cli/operate/packages.h"
 
 #include "base/cleanup.h"

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
-#include "cli/operate/packages.h"
+#include "cli/common/template_manifest.h"
 #include "cli/options.h"
 #include "policy/policy.h"
 #include "supervisor/install_paths.h"

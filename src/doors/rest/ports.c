@@ -6,6 +6,7 @@
  * glovebox; what it answers is served as a page that may do nothing at glovebox's own place
  * (Content-Security-Policy). */
 #include "engine/session/ports.h"
+#include "http1/response_reader.h"
 
 #include "base/table.h"
 #include "doors/http/url_signature.h"

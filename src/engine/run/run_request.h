@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 #include "contract/agent.h"
-#include "engine/run/payload.h"
 #include "policy/expect.h"
 #include "policy/network_narrow.h"
 #include "policy/policy.h"
+#include "json/payload.h"
 
 #include <json.h>
 #include <stdbool.h>

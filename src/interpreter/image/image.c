@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "interpreter/image/image_parts.h"
 #include "interpreter/image/rseq.h"
-#include "interpreter/zygote.h"
 
 #include <errno.h>
 #include <fcntl.h>

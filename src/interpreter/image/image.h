@@ -4,7 +4,12 @@
 
 #include "base/error.h"
 
-struct zygote_hooks;
+/* What is done around a fork so that the interpreter survives it. */
+struct zygote_hooks {
+    void (*before)(void);
+    void (*after_in_parent)(void);
+    void (*after_in_child)(void);
+};
 
 enum { IMAGE_FAILED = -1, IMAGE_TAKEN, IMAGE_RESTORED };
 

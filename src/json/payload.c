@@ -1,5 +1,5 @@
 /* payload.c - base64 (RFC 4648) without a copy of the whole. */
-#include "engine/run/payload.h"
+#include "json/payload.h"
 
 #include <string.h>
 
