@@ -2,8 +2,8 @@
 #include "base/table.h"
 #include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
-#include "engine/audit/audit_log.h"
 #include "engine/run/run_plan.h"
+#include "engine/service/service_status.h"
 #include "model/limits.h"
 #include "json/writer.h"
 
@@ -13,25 +13,20 @@
 
 static void get_health(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
-    const struct runs *runs = service->runs;
+    struct service_load load;
     error cause = { 0 };
-    bool is_well = runs->pool->spawner->is_open && runs->pool->slots > 0;
-    if (!is_well)
-        (void) fail(&cause, ERR_UNAVAILABLE, "glovebox-spawner is not there; it starts by itself");
-    else if (runs->receipts)
-        is_well = receipts_have_room(runs->receipts, &cause) == 0;
+    bool is_well = service_check_health(exchange->service, &cause) == 0;
+    service_load(exchange->service, &load);
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_string_field(&json, "status", is_well ? "ok" : "unavailable");
     json_string_field(&json, "cause", is_well ? NULL : cause.text);
     json_string_field(&json, "version", GLOVEBOX_VERSION);
-    json_count_field(&json, "slots", runs->pool->slots);
-    uint32_t ahead = runs->pool->idle + runs->pool->building;
-    json_count_field(&json, "in_use", runs->pool->in_use > ahead ? runs->pool->in_use - ahead : 0);
-    json_count_field(&json, "parked", runs->pool->idle);
-    json_count_field(&json, "active", runs->active);
-    json_count_field(&json, "queued", runs->queued);
+    json_count_field(&json, "slots", load.slots);
+    json_count_field(&json, "in_use", load.in_use);
+    json_count_field(&json, "parked", load.idle);
+    json_count_field(&json, "active", load.active);
+    json_count_field(&json, "queued", load.queued);
     json_close(&json, '}');
     exchange_answer(exchange, is_well ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, &json);
 }

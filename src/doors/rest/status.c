@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "doors/rest/rest.h"
+#include "engine/service/service_status.h"
 #include "model/limits.h"
 #include "json/writer.h"
 
@@ -78,21 +79,21 @@ static void get_status(struct exchange *exchange)
 {
     const struct service *service = exchange->service;
     const struct runs *runs = service->runs;
-    const struct pool *pool = runs->pool;
-    uint32_t ahead = pool->idle + pool->building;
+    struct service_load load;
+    service_load(service, &load);
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_string_field(&json, "version", GLOVEBOX_VERSION);
-    json_count_field(&json, "slots", pool->slots);
-    json_count_field(&json, "in_use", pool->in_use > ahead ? pool->in_use - ahead : 0);
-    json_count_field(&json, "parked", pool->idle);
-    json_count_field(&json, "building", pool->building);
-    json_count_field(&json, "active", runs->active);
-    json_count_field(&json, "queued", runs->queued);
-    json_count_field(&json, "queue", runs->queued_max);
+    json_count_field(&json, "slots", load.slots);
+    json_count_field(&json, "in_use", load.in_use);
+    json_count_field(&json, "parked", load.idle);
+    json_count_field(&json, "building", load.building);
+    json_count_field(&json, "active", load.active);
+    json_count_field(&json, "queued", load.queued);
+    json_count_field(&json, "queue", load.queued_max);
     json_count_field(&json, "sessions", service->sessions->alive);
     json_flag_field(&json, "closing", runs->is_closing);
-    write_pools(pool, service->templates, &json);
+    write_pools(runs->pool, service->templates, &json);
     json_key(&json, "keys");
     json_open(&json, '[');
     write_account(service->accounts, &service->accounts->local, &json);
