@@ -8,7 +8,8 @@
 #include "doors/rest/idempotency_key.h"
 #include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
-#include "engine/session/contexts.h"
+#include "engine/service/service_processes.h"
+#include "engine/service/service_sessions.h"
 #include "engine/session/session_registry.h"
 #include "json/chunked_text.h"
 #include "json/writer.h"
@@ -197,30 +198,13 @@ struct beginning {
     struct process *process; /* NULL: none yet */
 };
 
-/* The key is noted as the last thing before it starts. */
-static int start_once(struct beginning *beginning, struct session *session,
-                      const struct process_request *request, error *err)
-{
-    const struct service *service = beginning->exchange->service;
-    char id[PROCESS_ID_SIZE];
-    process_next_id(service->processes, id);
-    if (once_keep(beginning->exchange, &beginning->once, id, err) < 0)
-        return -1;
-    if (process_start(service->processes, session, request, &beginning->process, err) == 0)
-        return 0;
-    once_drop(beginning->exchange, &beginning->once);
-    return -1;
-}
-
 /* `json` is borrowed. */
 static int start(struct beginning *beginning, struct json_object *json, error *err)
 {
     struct exchange *exchange = beginning->exchange;
-    const struct service *service = exchange->service;
     struct session *session = NULL;
     struct json_object *terminal = NULL;
-    struct process_request request = { .account = exchange->caller.account };
-    struct variables variables = { 0 };
+    struct process_request request = { 0 };
     const struct field fields[] = {
         { "command", FIELD_JSON, &request.command, 0 },
         { "shell", FIELD_TEXT, &request.shell, AGENT_PAYLOAD_MAX / 2 },
@@ -231,25 +215,19 @@ static int start(struct beginning *beginning, struct json_object *json, error *e
         { "terminal", FIELD_JSON, &terminal, 0 },
         { "timeout_ms", FIELD_COUNT, &request.timeout_ms, TIMEOUT_MAX_MS },
     };
-    int done = sessions_enter(service->sessions, exchange->caller.account, exchange->parameters[0],
-                              &session, err);
+    int done = service_session_enter(exchange->service, &exchange->caller, exchange->parameters[0],
+                                     &session, err);
     if (done == 0)
         done = fields_read(json, fields, COUNT_OF(fields), err);
     if (done == 0)
         done = read_terminal(terminal, &request, err);
+    const struct process_order order = { &beginning->once.order, session, &request };
     if (done == 0)
-        done = session_check_running(session, err);
-    if (done == 0)
-        done = session_check_approval(session, exchange->caller.account, service->approvals, err);
-    if (done == 0)
-        done = run_plan_environment(&session->plan, session->request.place, NULL, &variables, err);
-    request.variables = &variables.text;
-    if (done == 0)
-        done = start_once(beginning, session, &request, err);
+        done = service_process_start(exchange->service, &exchange->caller, &order,
+                                     &beginning->process, err);
     bytes_done(&request.shell);
     bytes_done(&request.folder);
     bytes_done(&request.tag);
-    bytes_done(&variables.text);
     return done == 0 ? 0 : -1;
 }
 
