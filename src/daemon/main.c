@@ -20,11 +20,11 @@
 #include "engine/observe/log_writer.h"
 #include "engine/observe/loop_monitor.h"
 #include "engine/observe/notify_client.h"
+#include "engine/process/processes.h"
 #include "engine/run/lost_runs.h"
 #include "engine/schedule/accounts.h"
 #include "engine/service/run_stages.h"
 #include "engine/service/takeover.h"
-#include "engine/session/processes.h"
 #include "engine/store/idempotency.h"
 
 #include <malloc.h>

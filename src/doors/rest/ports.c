@@ -11,8 +11,8 @@
 #include "base/table.h"
 #include "doors/http/url_signature.h"
 #include "doors/rest/rest.h"
+#include "engine/process/processes.h"
 #include "engine/service/service_observe.h"
-#include "engine/session/processes.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* processes.c - /v1/sessions/{id}/processes: translates HTTP into the calls of processes.h. Events
  * have ids, which are offsets: whoever reconnects with Last-Event-ID, or ?offset=, misses nothing
  * that is still kept. */
-#include "engine/session/processes.h"
+#include "engine/process/processes.h"
 
 #include "base/table.h"
 #include "base/utf8.h"

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/error.h"
+#include "engine/process/processes.h"
 #include "engine/service/service.h"
 #include "engine/service/service_orders.h"
-#include "engine/session/processes.h"
 
 struct process_order {
     struct order *order;     /* found: its key is noted as the last thing before it starts */

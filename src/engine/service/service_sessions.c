@@ -1,9 +1,9 @@
 /* service_sessions.c - see service_sessions.h. */
 #include "engine/service/service_sessions.h"
 
+#include "engine/process/processes.h"
 #include "engine/session/branch.h"
 #include "engine/session/checkpoints.h"
-#include "engine/session/processes.h"
 #include "engine/session/session_registry.h"
 
 #include <stdio.h>

@@ -290,8 +290,9 @@ static void on_leased(void *context, struct sandbox *sandbox, enum run_start sta
     session->degraded = sandbox_degraded(sandbox);
     session->charged_us = sandbox_cpu_before_us(sandbox);
     session->has_parked_interpreter = session->plan.set >= 0;
-    for_each_activity(activity, session->sessions) if ((*activity)->take_sandbox &&
-                                                       (*activity)->take_sandbox(session)) return;
+    for_each_activity(activity, session->sessions)
+        if ((*activity)->take_sandbox && (*activity)->take_sandbox(session))
+            return;
     sandbox_send(sandbox, &(struct agent_frame){ .kind = AGENT_KEEP }, NULL, 0);
     use_sandbox(session);
 }
@@ -412,7 +413,8 @@ void session_end(struct session *session, enum session_end end, const error *why
     contexts_session_ended(session, why);
     session_close_way(session);
     end_operations(session, why);
-    for_each_activity(activity, session->sessions)(*activity)->end(session, why);
+    for_each_activity(activity, session->sessions)
+        (*activity)->end(session, why);
     if (session->pending_lease)
         pool_abandon(session->pending_lease);
     session->pending_lease = NULL;
@@ -430,7 +432,8 @@ void session_end(struct session *session, enum session_end end, const error *why
 unsigned session_holds(const struct session *session)
 {
     unsigned holds = 0;
-    for_each_activity(activity, session->sessions) if ((*activity)->holds) holds |=
-        (*activity)->holds(session);
+    for_each_activity(activity, session->sessions)
+        if ((*activity)->holds)
+            holds |= (*activity)->holds(session);
     return holds;
 }

@@ -1,6 +1,6 @@
 /* process_command.c - the order that starts a program: what a client asked for, as init reads it.
  */
-#include "engine/session/processes.h"
+#include "engine/process/processes.h"
 
 #include "policy/policy.h"
 

@@ -1,7 +1,7 @@
 /* process_receipt.c - what a program that a client started in a session leaves as proof: a record
  * of its beginning before it is started, and a receipt when it has ended, however it did. Nothing
  * that it says is hashed: of its streams the receipt has the bytes. */
-#include "engine/session/processes.h"
+#include "engine/process/processes.h"
 
 #include "base/clock.h"
 #include "engine/audit/audit_log.h"

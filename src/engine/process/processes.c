@@ -1,6 +1,6 @@
 /* processes.c - see processes.h. Whoever reads holds a position; what all of them have read, or
  * nobody wants, is given back to init as credit. */
-#include "engine/session/processes.h"
+#include "engine/process/processes_internal.h"
 #include "engine/sandbox/agent_error.h"
 
 #include "base/clock.h"
@@ -17,16 +17,13 @@
 #include <string.h>
 
 enum {
-    RECORD_HEAD = 5,
-    RECORD_MAX = 16384,
-    TELL_MS = 2000, /* for the last word of glovebox-egress */
-    UNREAD_MAX = PROCESS_OUTPUT_KEPT / 2,
+    TELL_MS = 2000,             /* for the last word of glovebox-egress */
     ENDED_BYTES_MAX = 64 << 20, /* of output, of ended processes of all sessions */
 };
 
 static void on_timer(uv_timer_t *timer);
 
-static void tell(struct process *process)
+void process_tell(struct process *process)
 {
     for (struct process_reader *reader = process->readers, *next; reader; reader = next) {
         next = reader->next;
@@ -34,131 +31,13 @@ static void tell(struct process *process)
     }
 }
 
-static void order(struct process *process, enum agent_kind kind, const void *payload, size_t size)
+void process_order(struct process *process, enum agent_kind kind, const void *payload, size_t size)
 {
     struct iovec part = { (void *) (uintptr_t) payload, size };
     if (!process->session)
         return;
     session_send(process->session, &process->operation, kind, &part, size > 0);
     session_flush(process->session);
-}
-
-/* --- the log ------------------------------------------------------------------------------------
- */
-
-static uint64_t log_end(const struct process *process)
-{
-    return process->first + (process->log.size - process->log_at);
-}
-
-static size_t record_size(const struct process *process, size_t at)
-{
-    uint32_t size;
-    memcpy(&size, process->log.data + at + 1, sizeof size);
-    return RECORD_HEAD + size;
-}
-
-static void drop_oldest(struct process *process)
-{
-    while (process->log.size - process->log_at > PROCESS_OUTPUT_KEPT) {
-        size_t size = record_size(process, process->log_at);
-        process->log_at += size;
-        process->first += size;
-    }
-    if (process->log_at > PROCESS_OUTPUT_KEPT) {
-        bytes_drop(&process->log, process->log_at);
-        process->log_at = 0;
-    }
-}
-
-static void add_output(struct process *process, unsigned stream, const unsigned char *bytes,
-                       size_t size)
-{
-    while (size > 0) {
-        uint32_t part = size < RECORD_MAX ? (uint32_t) size : RECORD_MAX;
-        unsigned char head[RECORD_HEAD] = { (unsigned char) stream };
-        memcpy(head + 1, &part, sizeof part);
-        bytes_add(&process->log, head, sizeof head);
-        bytes_add(&process->log, bytes, part);
-        bytes += part;
-        size -= part;
-    }
-    drop_oldest(process);
-}
-
-static bool is_stalled(const struct process_reader *reader)
-{
-    return deadline_has_passed(reader->stalls);
-}
-
-/* Gives credit for what nobody is still to read, so that the program goes on. */
-static void settle(struct process *process)
-{
-    uint64_t slowest = log_end(process);
-    for (const struct process_reader *reader = process->readers; reader; reader = reader->next)
-        if (!is_stalled(reader) && reader->at < slowest)
-            slowest = reader->at;
-    if (process->debt == 0 || log_end(process) - slowest > UNREAD_MAX)
-        return;
-    struct agent_amount more = { .bytes = process->debt };
-    process->debt = 0;
-    order(process, AGENT_CREDIT, &more, sizeof more);
-}
-
-bool process_read(struct process *process, struct process_reader *reader,
-                  struct process_record *record)
-{
-    if (reader->at < process->first) {
-        reader->lost += process->first - reader->at;
-        reader->at = process->first;
-    }
-    reader->stalls = deadline_in(PROCESS_STALL_MS);
-    if (reader->at >= log_end(process)) {
-        settle(process);
-        return false;
-    }
-    size_t at = process->log_at + (size_t) (reader->at - process->first);
-    size_t size = record_size(process, at);
-    record->stream = (unsigned char) process->log.data[at];
-    record->bytes = process->log.data + at + RECORD_HEAD;
-    record->size = size - RECORD_HEAD;
-    reader->at += size;
-    record->next = reader->at;
-    return true;
-}
-
-/* An offset that is none of a record's beginnings means the next one. */
-void process_join(struct process *process, struct process_reader *reader)
-{
-    uint64_t at = process->first;
-    size_t place = process->log_at;
-    while (reader->at > at && place < process->log.size) {
-        size_t size = record_size(process, place);
-        place += size;
-        at += size;
-    }
-    if (reader->at > process->first)
-        reader->at = at;
-    reader->stalls = deadline_in(PROCESS_STALL_MS);
-    reader->next = process->readers;
-    process->readers = reader;
-    if (process->session)
-        session_hold(process->session);
-}
-
-static void set_timer(struct process *process);
-
-void process_leave(struct process *process, struct process_reader *reader)
-{
-    for (struct process_reader **at = &process->readers; *at; at = &(*at)->next)
-        if (*at == reader) {
-            *at = reader->next;
-            if (process->session)
-                session_let_go(process->session);
-            break;
-        }
-    settle(process);
-    set_timer(process);
 }
 
 /* --- life ---------------------------------------------------------------------------------------
@@ -205,7 +84,7 @@ void processes_close(struct processes *processes)
         forget(processes->first);
 }
 
-static void set_timer(struct process *process)
+void process_set_timer(struct process *process)
 {
     uint64_t left = UINT64_MAX;
     if (process->is_closing)
@@ -233,7 +112,7 @@ static void prove(struct process *process, struct session *session)
     (void) under(&process->failure, "nothing more of this process is handed out");
     process->exit_code = -1;
     process->signal = SIGKILL;
-    process->first = log_end(process);
+    process->first = process_log_end(process);
     process->log.size = process->log_at = 0;
 }
 
@@ -249,8 +128,8 @@ static void become_ended(struct process *process, struct session *session)
     }
     process->session = NULL;
     process->dies = deadline_in(PROCESS_ENDED_MS);
-    set_timer(process);
-    tell(process);
+    process_set_timer(process);
+    process_tell(process);
 }
 
 /* Its time is over: first its group is killed, and once it has been dead for long it is forgotten.
@@ -264,7 +143,7 @@ static void on_timer(uv_timer_t *timer)
         become_ended(process, process->session);
         return;
     }
-    settle(process);
+    process_grant_credit(process);
     if (process->dies.at_ms != 0 && deadline_has_passed(process->dies)) {
         if (process->state == PROCESS_ENDED && !process->readers && process->uses == 0) {
             forget(process);
@@ -278,28 +157,12 @@ static void on_timer(uv_timer_t *timer)
             (void) process_signal(process, SIGKILL, true, &unheard);
         }
     }
-    set_timer(process);
-}
-
-static void feed_on(struct process *process)
-{
-    while (process->session && process->input.size > 0 && process->window > 0) {
-        size_t part = process->input.size < process->window ? process->input.size : process->window;
-        if (part > AGENT_PAYLOAD_MAX)
-            part = AGENT_PAYLOAD_MAX;
-        process->window -= part;
-        order(process, AGENT_DATA, process->input.data, part);
-        bytes_drop(&process->input, part);
-    }
-    if (process->input.size == 0 && process->input_ends && !process->input_has_ended) {
-        process->input_has_ended = true;
-        order(process, AGENT_END, NULL, 0);
-    }
+    process_set_timer(process);
 }
 
 static void on_paused(void *context)
 {
-    tell(context);
+    process_tell(context);
 }
 
 static void on_resumed(void *context, int64_t paused_ms)
@@ -307,8 +170,8 @@ static void on_resumed(void *context, int64_t paused_ms)
     struct process *process = context;
     if (process->dies.at_ms != 0)
         process->dies.at_ms += paused_ms;
-    set_timer(process);
-    tell(process);
+    process_set_timer(process);
+    process_tell(process);
 }
 
 /* As shells tell it: that there is none, or that it cannot be executed. What is missing or
@@ -338,7 +201,7 @@ static void end(struct process *process)
         on_way_told(process);
         return;
     }
-    set_timer(process);
+    process_set_timer(process);
 }
 
 static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,
@@ -353,23 +216,23 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
         memcpy(&started, payload, sizeof started);
         process->pid = started.pid;
         process->state = PROCESS_RUNNING;
-        feed_on(process);
+        process_feed_on(process);
         break;
     case AGENT_OUTPUT:
-        add_output(process, frame->stream, payload, frame->size);
+        process_add_output(process, frame->stream, payload, frame->size);
         process_proof_printed(process, frame->stream, frame->size);
         process->debt += frame->size;
         if (process->log.failed)
             return fail(err, ERR_SYSTEM, "no memory for the output of a process");
-        settle(process);
-        set_timer(process);
+        process_grant_credit(process);
+        process_set_timer(process);
         break;
     case AGENT_CREDIT:
         memcpy(&taken, payload, sizeof taken);
         if (taken.bytes > AGENT_WINDOW - process->window)
             return fail(err, ERR_PROTOCOL, "glovebox-init took more input than it was given");
         process->window += (size_t) taken.bytes;
-        feed_on(process);
+        process_feed_on(process);
         return 0;
     case AGENT_EXITED:
         memcpy(&exited, payload, sizeof exited);
@@ -390,7 +253,7 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
         return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for a process",
                     frame->kind);
     }
-    tell(process);
+    process_tell(process);
     return 0;
 }
 
@@ -520,8 +383,8 @@ int process_start(struct processes *processes, struct session *session,
     session->processes++;
     if (request->timeout_ms > 0)
         process->dies = deadline_in((int64_t) request->timeout_ms);
-    order(process, AGENT_START, wanted.data, wanted.size);
-    set_timer(process);
+    process_order(process, AGENT_START, wanted.data, wanted.size);
+    process_set_timer(process);
     *ret_process = process;
     return 0;
 }
@@ -543,94 +406,4 @@ struct process *process_find(const struct processes *processes, const struct ses
             found = process;
     }
     return found;
-}
-
-/* --- orders -------------------------------------------------------------------------------------
- */
-
-static int check_runs(const struct process *process, error *err)
-{
-    if (process->session)
-        return 0;
-    return fail(err, ERR_CONFLICT, "process %s has ended", process->id);
-}
-
-int process_feed(struct process *process, const void *bytes, size_t size, error *err)
-{
-    if (check_runs(process, err) < 0)
-        return -1;
-    if (!process->has_stdin || process->input_ends)
-        return fail(err, ERR_CONFLICT, "the input of process %s is not open", process->id);
-    if (process->input.size + size > PROCESS_INPUT_MAX)
-        return fail(err, ERR_BUSY, "process %s has not read the last %zu bytes yet; try again",
-                    process->id, process->input.size);
-    bytes_add(&process->input, bytes, size);
-    if (process->input.failed)
-        return fail(err, ERR_SYSTEM, "no memory for input");
-    process_proof_fed(process, bytes, size);
-    session_touch(process->session);
-    if (process->state == PROCESS_RUNNING)
-        feed_on(process);
-    return 0;
-}
-
-void process_end_input(struct process *process)
-{
-    process->input_ends = true;
-    if (process->state == PROCESS_RUNNING)
-        feed_on(process);
-}
-
-int process_signal(struct process *process, unsigned number, bool whole_group, error *err)
-{
-    struct agent_signal wanted = { .number = number, .whole_group = whole_group };
-    if (check_runs(process, err) < 0 || session_check_running(process->session, err) < 0)
-        return -1;
-    order(process, AGENT_SIGNAL, &wanted, sizeof wanted);
-    return 0;
-}
-
-int process_resize(struct process *process, uint64_t rows, uint64_t columns, error *err)
-{
-    struct agent_size size = { .rows = (uint16_t) rows, .columns = (uint16_t) columns };
-    if (check_runs(process, err) < 0)
-        return -1;
-    if (!process->has_terminal)
-        return fail(err, ERR_CONFLICT, "process %s has no terminal", process->id);
-    order(process, AGENT_RESIZE, &size, sizeof size);
-    return 0;
-}
-
-void process_write(const struct process *process, struct bytes *out)
-{
-    static const char *const states[] = { "starting", "running", "ended" };
-    json_open(out, '{');
-    json_string_field(out, "id", process->id);
-    json_count_field(out, "pid", process->pid);
-    json_string_field(out, "tag", process->tag);
-    json_string_field(out, "state", states[process->state]);
-    json_key(out, "command");
-    const char *config = json_object_to_json_string_ext(process->config, JSON_C_TO_STRING_PLAIN);
-    json_raw(out, config, strlen(config));
-    json_flag_field(out, "terminal", process->has_terminal);
-    json_flag_field(out, "stdin", process->has_stdin && !process->input_ends);
-    json_number_field(out, "started_ms", process->started_ms);
-    json_count_field(out, "offset", process->first);
-    json_count_field(out, "end_offset", log_end(process));
-    bool has_ended = process->state == PROCESS_ENDED;
-    json_key(out, "exit_code");
-    if (has_ended && process->signal == 0)
-        json_number(out, process->exit_code);
-    else
-        json_null(out);
-    json_key(out, "signal");
-    if (has_ended && process->signal != 0)
-        json_number(out, process->signal);
-    else
-        json_null(out);
-    json_flag_field(out, "timed_out", process->timed_out);
-    json_string_field(out, "message",
-                      process->failure.code != ERR_NONE ? process->failure.text : NULL);
-    json_string_field(out, "receipt", process_receipt(process));
-    json_close(out, '}');
 }
