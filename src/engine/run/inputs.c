@@ -102,3 +102,29 @@ void run_load(struct run *run)
         }
     }
 }
+
+/* All of its stdin goes at once: it is no more than the interpreter's init takes without asking. */
+void run_send_stdin(struct run *run)
+{
+    const struct run_request *request = run->request;
+    static unsigned char piece[AGENT_PAYLOAD_MAX];
+    struct agent_frame frame = { .kind = AGENT_DATA, .id = ID_INTERPRETER };
+    size_t size = request && request->has_stdin
+                      ? payload_read(&request->stdin_content, 0, piece, sizeof piece / 3 * 3)
+                      : 0;
+    struct iovec part = { piece, size };
+    if (size > 0)
+        sandbox_send(run->sandbox, &frame, &part, 1);
+    frame.kind = AGENT_END;
+    sandbox_send(run->sandbox, &frame, NULL, 0);
+}
+
+void run_start_program(struct run *run, uint32_t id)
+{
+    struct bytes *payload = id == ID_COMPILER ? &run->plan.compile : &run->plan.program;
+    struct iovec part = { payload->data, payload->size };
+    run->collector.running = id;
+    run->collector.has_started = run->collector.has_exited = false;
+    sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_START, .id = id }, &part, 1);
+    sandbox_flush(run->sandbox);
+}

@@ -159,21 +159,6 @@ static void begin_shutdown(struct run *run)
 /* --- what the sandbox says ----------------------------------------------------------------------
  */
 
-/* All of its stdin goes at once: it is no more than the interpreter's init takes without asking. */
-static void send_stdin(struct run *run, const struct run_request *request)
-{
-    static unsigned char piece[AGENT_PAYLOAD_MAX];
-    struct agent_frame frame = { .kind = AGENT_DATA, .id = ID_INTERPRETER };
-    size_t size = request && request->has_stdin
-                      ? payload_read(&request->stdin_content, 0, piece, sizeof piece / 3 * 3)
-                      : 0;
-    struct iovec part = { piece, size };
-    if (size > 0)
-        sandbox_send(run->sandbox, &frame, &part, 1);
-    frame.kind = AGENT_END;
-    sandbox_send(run->sandbox, &frame, NULL, 0);
-}
-
 /* The interpreter is there and warm: it gets the code, and answers when the code has ended. */
 static void execute_code(struct run *run)
 {
@@ -184,20 +169,10 @@ static void execute_code(struct run *run)
                  &part, 1);
     put_collect(run, AGENT_CONCLUDE);
     run->is_concluding = true;
-    send_stdin(run, run->request);
+    run_send_stdin(run);
     sandbox_flush(run->sandbox);
     if (run->state != RUN_DONE)
         run_notify(run);
-}
-
-static void start_program(struct run *run, uint32_t id)
-{
-    struct bytes *payload = id == ID_COMPILER ? &run->plan.compile : &run->plan.program;
-    struct iovec part = { payload->data, payload->size };
-    run->collector.running = id;
-    run->collector.has_started = run->collector.has_exited = false;
-    sandbox_send(run->sandbox, &(struct agent_frame){ .kind = AGENT_START, .id = id }, &part, 1);
-    sandbox_flush(run->sandbox);
 }
 
 static bool has_way(const struct run *run)
@@ -219,7 +194,7 @@ static void begin_code(struct run *run)
     if (run->plan.set >= 0)
         execute_code(run);
     else
-        start_program(run, run->plan.compile.size > 0 ? ID_COMPILER : ID_PROGRAM);
+        run_start_program(run, run->plan.compile.size > 0 ? ID_COMPILER : ID_PROGRAM);
     request_free(run->request);
     run->request = NULL;
     bytes_done(&run->certificates);
@@ -337,7 +312,7 @@ static void on_program_ended(struct run *run)
         run->ended_us = now_us();
         collect(run);
     } else if (collector->exited.exit_code == 0) {
-        start_program(run, ID_PROGRAM);
+        run_start_program(run, ID_PROGRAM);
     } else {
         stop(run); /* what the compiler has left behind ends before files are taken */
     }

@@ -137,6 +137,8 @@ void runs_enqueue(struct run *run); /* it waits for its turn from now on */
 /* inputs.c: puts inputs on their way while there is room, the caller flushes; sets inputs_are_sent.
  */
 void run_load(struct run *run);
+void run_start_program(struct run *run, uint32_t id); /* a compiler, or the program */
+void run_send_stdin(struct run *run);                 /* to an interpreter that runs code */
 
 /* receipt_facts.c: notes a run before it begins, with what it is given; writes its receipt before
  * it is answered. */

@@ -137,23 +137,12 @@ int session_checkpoint_tell_log(const struct session *session,
     return 0;
 }
 
-/* Whoever wrote it may have been killed on the way. */
-static bool image_came_whole(const struct session_checkpoint_part *part)
-{
-    struct image_head head;
-    struct image_end end;
-    return part->bytes >= sizeof head + sizeof end &&
-           pread(part->file, &head, sizeof head, 0) == sizeof head &&
-           pread(part->file, &end, sizeof end, (off_t) (part->bytes - sizeof end)) == sizeof end &&
-           image_is_whole(&head, &end, part->bytes);
-}
-
 static void be_ready_if_done(struct session_checkpoint *checkpoint)
 {
     error why;
     if (!checkpoint->is_copied || !checkpoint->image.is_whole || !checkpoint->files.is_whole)
         return;
-    if (!image_came_whole(&checkpoint->image)) {
+    if (!session_checkpoint_image_is_whole(checkpoint)) {
         (void) fail(&why, ERR_CONFLICT,
                     "the interpreter cannot be copied: its image ended early; was it killed, or "
                     "its memory used up?");
@@ -440,55 +429,6 @@ void checkpoints_write(const struct session *session, struct bytes *out)
         if (checkpoint->is_ready)
             session_checkpoint_write(checkpoint, out);
     json_close(out, ']');
-}
-
-/* --- the way back -------------------------------------------------------------------------------
- */
-
-static void image_is_poured(void *user, uint64_t moved, const error *why)
-{
-    struct stream_copy *stream_copy = user;
-    (void) moved;
-    (void) why;
-    stream_copy->image = NULL;
-}
-
-static void files_are_poured(void *user, uint64_t moved, const error *why)
-{
-    struct stream_copy *stream_copy = user;
-    (void) moved;
-    (void) why;
-    stream_copy->files = NULL;
-}
-
-int stream_copy_begin(struct stream_copy *stream_copy, struct session_checkpoint *checkpoint,
-                      const struct capture_pipes *pipes, error *err)
-{
-    struct spool_order image = { .loop = checkpoint->loop,
-                                 .pipe = pipes->image,
-                                 .file = checkpoint->image.file,
-                                 .max = checkpoint->image.bytes,
-                                 .told = image_is_poured,
-                                 .user = stream_copy };
-    struct spool_order files = image;
-    files.pipe = pipes->files;
-    files.file = checkpoint->files.file;
-    files.max = checkpoint->files.bytes;
-    files.told = files_are_poured;
-    checkpoint_retain(checkpoint);
-    stream_copy->checkpoint = checkpoint;
-    int image_result = spool_in(&image, &stream_copy->image, err);
-    int files_result = spool_in(&files, &stream_copy->files, err);
-    return image_result < 0 || files_result < 0 ? -1 : 0;
-}
-
-void stream_copy_done(struct stream_copy *stream_copy)
-{
-    spool_abandon(stream_copy->image);
-    spool_abandon(stream_copy->files);
-    if (stream_copy->checkpoint)
-        checkpoint_release(stream_copy->checkpoint);
-    *stream_copy = (struct stream_copy){ 0 };
 }
 
 static unsigned holds(const struct session *session)

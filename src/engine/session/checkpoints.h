@@ -82,6 +82,9 @@ void checkpoints_write(const struct session *session, struct bytes *out);
 void checkpoint_retain(struct session_checkpoint *checkpoint);
 void checkpoint_release(struct session_checkpoint *checkpoint);
 
+/* checkpoint_copy.c: the image of the interpreter has its end. */
+bool session_checkpoint_image_is_whole(const struct session_checkpoint *checkpoint);
+
 /* What carries a checkpoint into a fill. Zero-filled it carries nothing. */
 struct stream_copy {
     struct session_checkpoint *checkpoint; /* held */

@@ -3,6 +3,7 @@
 #include "engine/session/context_state.h"
 
 #include "engine/session/contexts.h"
+#include "engine/session/session_registry.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,4 +74,17 @@ int context_adopt(struct session *session, const struct kept_context *kept, uint
     bytes_done(&context->variables.text);
     free(context);
     return -1;
+}
+
+/* Why its interpreter has ended: read from the control group, since init cannot tell. */
+const char *context_describe_end(const struct context *context, const struct agent_exited *exited)
+{
+    struct counters now;
+    counters_read(sandbox_groups(context->session->sandbox), &now);
+    bool ran_out = now.memory_kills > context->session->counters.memory_kills;
+    if (exited->signal == 9 && ran_out)
+        return "the kernel ended it: memory was used up";
+    if (exited->signal == 9)
+        return "it was killed";
+    return exited->signal != 0 ? "a signal ended it" : "it ended by itself";
 }

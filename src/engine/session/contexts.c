@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BETWEEN_MAX = 64 * 1024, START_MS = 60000 };
+enum { BETWEEN_MAX = 64 * 1024 };
 
 static void on_session_ended(void *from, const error *why)
 {
@@ -61,36 +61,7 @@ static int fork_interpreter(struct context *context, error *err)
     }
     session->injected = context;
     context->state = CONTEXT_STARTING;
-    context->start_ends = deadline_in(START_MS);
-    return 0;
-}
-
-/* A driver: a program like any other, that reads the paths of its cells from a socket. */
-static int start_driver(struct context *context, error *err)
-{
-    struct session *session = context->session;
-    struct agent_start order = { .flags = AGENT_START_CELLS,
-                                 .variables = context->variables.count };
-    auto_bytes payload = { 0 };
-    bytes_add(&payload, &order, sizeof order);
-    bytes_add(&payload, context->folder, strlen(context->folder) + 1);
-    for (unsigned i = 0; i < COUNT_OF(context->kind->command) && context->kind->command[i]; i++) {
-        bytes_add(&payload, context->kind->command[i], strlen(context->kind->command[i]) + 1);
-        order.arguments++;
-    }
-    bytes_add(&payload, context->kind->driver, strlen(context->kind->driver) + 1);
-    order.arguments++;
-    bytes_add(&payload, context->variables.text.data, context->variables.text.size);
-    if (payload.failed || payload.size > AGENT_PAYLOAD_MAX)
-        return fail(err, ERR_TOO_LARGE, "the environment of the context is too large");
-    memcpy(payload.data, &order, sizeof order);
-    if (session_begin(session, &context->process, err) < 0)
-        return -1;
-    struct iovec part = { payload.data, payload.size };
-    session_send(session, &context->process, AGENT_START, &part, 1);
-    session_flush(session);
-    context->state = CONTEXT_STARTING;
-    context->start_ends = deadline_in(START_MS);
+    context->start_ends = deadline_in(CONTEXT_START_MS);
     return 0;
 }
 
@@ -116,7 +87,7 @@ static int start(struct context *context, error *err)
     context->process = context_operation(context);
     context->is_fresh = true;
     if (context->kind->driver)
-        return start_driver(context, err);
+        return context_start_driver(context, err);
     if (context->session->has_parked_interpreter)
         return take_parked_interpreter(context, err);
     return fork_interpreter(context, err);
@@ -187,18 +158,6 @@ static void fork_is_over(struct context *context)
         }
 }
 
-static const char *describe_end(struct context *context, const struct agent_exited *exited)
-{
-    struct counters now;
-    counters_read(sandbox_groups(context->session->sandbox), &now);
-    bool ran_out = now.memory_kills > context->session->counters.memory_kills;
-    if (exited->signal == 9 && ran_out)
-        return "the kernel ended it: memory was used up";
-    if (exited->signal == 9)
-        return "it was killed";
-    return exited->signal != 0 ? "a signal ended it" : "it ended by itself";
-}
-
 static int interpreter_ended(struct context *context, const struct agent_frame *frame,
                              const unsigned char *payload, error *err)
 {
@@ -207,7 +166,7 @@ static int interpreter_ended(struct context *context, const struct agent_frame *
     struct run *run = context->running;
     session_done(context->session, &context->process);
     if (!context->end_is_ours)
-        context->end = describe_end(context, &exited);
+        context->end = context_describe_end(context, &exited);
     context->end_is_ours = context->is_ending = false;
     context->state = CONTEXT_COLD;
     context->process.id = 0;
@@ -251,7 +210,7 @@ void contexts_look(struct session *session)
         if (context->state != CONTEXT_STARTING || !deadline_has_passed(context->start_ends))
             continue;
         (void) fail(&why, ERR_TIMEOUT, "the interpreter of context %s did not start in %d s",
-                    context->id, START_MS / 1000);
+                    context->id, CONTEXT_START_MS / 1000);
         session_end(session, END_LOST, &why);
         return;
     }

@@ -41,6 +41,8 @@ struct context {
     struct context *next;
 };
 
+enum { CONTEXT_START_MS = 60000 };
+
 /* How an interpreter of a language comes to be. `driver` is the program that runs cells, NULL for
  * one that is forked. */
 struct context_kind {
@@ -120,3 +122,9 @@ void session_route_begins(struct session *session, struct run *run);
 /* Returns whether the cell may conclude now; else it will be, by cell_conclude(). */
 bool session_route_ends(struct session *session, struct run *run);
 void session_route_is_late(struct run *run); /* it concludes with what is known */
+
+/* language_drivers.c: starts the program that runs the cells of a language other than Python. */
+int context_start_driver(struct context *context, error *err);
+
+/* context_state.c: in words; static text. */
+const char *context_describe_end(const struct context *context, const struct agent_exited *exited);

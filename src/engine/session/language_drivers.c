@@ -1,9 +1,11 @@
 /* language_drivers.c - how an interpreter of each language that has contexts comes to be. */
+#include "base/cleanup.h"
 #include "base/table.h"
 #include "cells_bash.h"
 #include "cells_js.h"
 #include "cells_r.h"
 #include "engine/session/contexts.h"
+#include "engine/session/session_registry.h"
 
 #include <string.h>
 
@@ -41,4 +43,33 @@ const struct context_kind *context_kind_of(const char *language)
         if (strcmp(kind->language, language) == 0)
             return kind;
     return NULL;
+}
+
+/* A driver: a program like any other, that reads the paths of its cells from a socket. */
+int context_start_driver(struct context *context, error *err)
+{
+    struct session *session = context->session;
+    struct agent_start order = { .flags = AGENT_START_CELLS,
+                                 .variables = context->variables.count };
+    auto_bytes payload = { 0 };
+    bytes_add(&payload, &order, sizeof order);
+    bytes_add(&payload, context->folder, strlen(context->folder) + 1);
+    for (unsigned i = 0; i < COUNT_OF(context->kind->command) && context->kind->command[i]; i++) {
+        bytes_add(&payload, context->kind->command[i], strlen(context->kind->command[i]) + 1);
+        order.arguments++;
+    }
+    bytes_add(&payload, context->kind->driver, strlen(context->kind->driver) + 1);
+    order.arguments++;
+    bytes_add(&payload, context->variables.text.data, context->variables.text.size);
+    if (payload.failed || payload.size > AGENT_PAYLOAD_MAX)
+        return fail(err, ERR_TOO_LARGE, "the environment of the context is too large");
+    memcpy(payload.data, &order, sizeof order);
+    if (session_begin(session, &context->process, err) < 0)
+        return -1;
+    struct iovec part = { payload.data, payload.size };
+    session_send(session, &context->process, AGENT_START, &part, 1);
+    session_flush(session);
+    context->state = CONTEXT_STARTING;
+    context->start_ends = deadline_in(CONTEXT_START_MS);
+    return 0;
 }
