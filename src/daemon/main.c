@@ -310,7 +310,8 @@ static int open_log(error *err)
     return receipts_open(&daemon_.loop, &settings.receipts, &daemon_.receipts, err);
 }
 
-static int begin(error *err)
+/* What the process itself is, before anything is opened. */
+static int prepare_process(error *err)
 {
     signals_outlive();
     if (settings.is_verbose)
@@ -327,22 +328,12 @@ static int begin(error *err)
         daemon_.templates.list[i].set_count = 0; /* nobody warms an interpreter for one run */
     if (sodium_init() < 0)
         return fail(err, ERR_SYSTEM, "libsodium cannot start");
-    if (policies_load(&daemon_.policies, settings.policies, err) < 0 || open_loop(err) < 0 ||
-        open_log(err) < 0 || read_settings(err) < 0 || open_blobs(err) < 0)
-        return -1;
-    daemon_.pool = (struct pool){ .changed = on_pool_changed };
-    if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, err) < 0)
-        return -1;
-    reload_apply(&daemon_.reload);
-    keep_common_shapes();
-    if (accounts_open(&daemon_.accounts, &daemon_.loop, settings.is_private ? NULL : settings.state,
-                      err) < 0)
-        return -1;
-    if (open_approvals(err) < 0)
-        return -1;
-    if (settings.egress >= 0 &&
-        network_open(&daemon_.loop, settings.egress, &daemon_.traffic, &daemon_.network, err) < 0)
-        return -1;
+    return 0;
+}
+
+/* Runs and sessions stand on all that is open by now. */
+static int open_engine(error *err)
+{
     daemon_.runs = (struct runs){ .loop = &daemon_.loop,
                                   .network = daemon_.network,
                                   .pool = &daemon_.pool,
@@ -362,7 +353,30 @@ static int begin(error *err)
                                           .templates = &daemon_.templates,
                                           .activities = session_activities };
     on_applied(&daemon_.reload.settings);
-    if (sessions_open(&daemon_.sessions, settings.is_private ? NULL : settings.state, err) < 0)
+    return sessions_open(&daemon_.sessions, settings.is_private ? NULL : settings.state, err);
+}
+
+static int begin(error *err)
+{
+    if (prepare_process(err) < 0)
+        return -1;
+    if (policies_load(&daemon_.policies, settings.policies, err) < 0 || open_loop(err) < 0 ||
+        open_log(err) < 0 || read_settings(err) < 0 || open_blobs(err) < 0)
+        return -1;
+    daemon_.pool = (struct pool){ .changed = on_pool_changed };
+    if (pool_open(&daemon_.pool, &daemon_.spawner, &daemon_.loop, settings.spawner, err) < 0)
+        return -1;
+    reload_apply(&daemon_.reload);
+    keep_common_shapes();
+    if (accounts_open(&daemon_.accounts, &daemon_.loop, settings.is_private ? NULL : settings.state,
+                      err) < 0)
+        return -1;
+    if (open_approvals(err) < 0)
+        return -1;
+    if (settings.egress >= 0 &&
+        network_open(&daemon_.loop, settings.egress, &daemon_.traffic, &daemon_.network, err) < 0)
+        return -1;
+    if (open_engine(err) < 0)
         return -1;
     if (settings.control >= 0)
         liveness_open(&daemon_.loop, settings.state, settings.control);

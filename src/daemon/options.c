@@ -81,7 +81,8 @@ static int take_value(struct options *options, const struct option_row *row, cha
         return add_socket(value, row->sockets, err);
     if (row->take)
         return row->take(options, value, err);
-    *row->text = value;
+    if (row->text)
+        *row->text = value;
     return 0;
 }
 

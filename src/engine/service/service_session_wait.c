@@ -44,7 +44,8 @@ void session_wait_done(struct session_wait *wait, bool is_abandoned)
     error why;
     if (session)
         session_unlisten(session, &wait->listener);
-    if (wait->is_new && session->state == SESSION_STARTING && is_abandoned && !wait->may_return) {
+    if (session && wait->is_new && session->state == SESSION_STARTING && is_abandoned &&
+        !wait->may_return) {
         (void) fail(&why, ERR_CONFLICT, "its maker hung up before it was told of it");
         session_end(session, END_DELETED, &why);
     }

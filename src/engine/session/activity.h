@@ -33,8 +33,10 @@ struct session_activity {
 /* Ended by NULL; activities.c. Handed to sessions_open(). */
 extern const struct session_activity *const session_activities[];
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): a name that is declared cannot stand in them */
 #define for_each_activity(name, sessions) \
     for (const struct session_activity *const *name = (sessions)->activities; *name; (name)++)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* The bits of all of them. */
 unsigned session_holds(const struct session *session);
