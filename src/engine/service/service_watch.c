@@ -248,7 +248,9 @@ static bool give_result(struct watch *watch, struct run_event *event)
         left -= 2;
     }
     const char *tab = memchr(from, '\t', left);
-    size_t size = tab ? (size_t) (tab - from) - 1 : left; /* without the comma */
+    size_t size = tab ? (size_t) (tab - from) : left;
+    if (tab && size > 0) /* a position that a client made up may be that of the tab itself */
+        size--;          /* without the comma */
     *event = (struct run_event){ EVENT_RESULT, results, watch->result_at, size };
     watch->result_at += tab ? (size_t) (tab - from) + 1 : left;
     return true;
@@ -272,13 +274,15 @@ static bool give_artifact(struct watch *watch, struct run_event *event)
     return give(event, EVENT_ARTIFACT, &watch->scratch);
 }
 
+/* Copied: a program that says a second error replaces the first. */
 static bool give_error(struct watch *watch, struct run_event *event)
 {
     const struct bytes *failure = &watch->run->collector.failure;
     if (watch->gave_error || failure->size == 0)
         return false;
     watch->gave_error = true;
-    return give(event, EVENT_ERROR, failure);
+    bytes_add(&watch->scratch, failure->data, failure->size);
+    return give(event, EVENT_ERROR, &watch->scratch);
 }
 
 /* What the policy withholds until it has passed, no event tells before. */
