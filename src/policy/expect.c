@@ -45,7 +45,7 @@ static int take_type(struct wish *wish, struct json_object *value, error *err)
         if (strcmp(*name, wish->type) == 0)
             return 0;
     return fail(err, ERR_BAD_REQUEST,
-                "%s.type '%.*s' is not known here; docs/reference/gate.md lists the types",
+                "%s.type '%.*s' is not known here; docs/reference/output-validation.md lists the types",
                 wish->at, text_head(wish->type, 80), wish->type);
 }
 

@@ -315,7 +315,7 @@ static int check(struct walk *walk, struct json_object *schema, unsigned depth)
         size_t before = enter(walk, name);
         if (!keyword)
             return wrong(walk, "this keyword is not understood here, and would hold nothing; "
-                               "docs/reference/gate.md lists those that are");
+                               "docs/reference/output-validation.md lists those that are");
         if (strcmp(name, "$defs") == 0 && schema != walk->root)
             return wrong(walk, "belongs to the whole schema, at its top");
         if (check_keyword(walk, keyword, value, depth) < 0)

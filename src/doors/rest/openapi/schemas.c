@@ -126,8 +126,8 @@ static const struct property checks[] = {
     { 0 },
 };
 static const struct property expected_output[] = {
-    { "schema",    "any",    "JSON Schema, draft 2020-12, by the keywords of docs/reference/gate.md: others are refused", true },
-    { "type",      "string", "one of the types of docs/reference/gate.md, by content", true },
+    { "schema",    "any",    "JSON Schema, draft 2020-12, by the keywords of docs/reference/output-validation.md: others are refused", true },
+    { "type",      "string", "one of the types of docs/reference/output-validation.md, by content", true },
     { "min_bytes", "count",  "", true },
     { "max_bytes", "count",  "", true },
     { 0 },
@@ -139,7 +139,7 @@ static const struct property expected_result[] = {
 static const struct property expected_artifact[] = {
     { "name",      "string",  "its path beneath /workspace; or", true },
     { "pattern",   "string",  "the same with * and ?, which end at a slash", true },
-    { "type",      "string",  "one of the types of docs/reference/gate.md, by content", true },
+    { "type",      "string",  "one of the types of docs/reference/output-validation.md, by content", true },
     { "schema",    "any",     "that it is JSON, and of this schema", true },
     { "min_bytes", "count",   "", true },
     { "max_bytes", "count",   "", true },
@@ -155,7 +155,7 @@ static const struct property expectation[] = {
     { 0 },
 };
 static const struct property output_check_found[] = {
-    { "rule",    "string",  "docs/reference/gate.md lists them" },
+    { "rule",    "string",  "docs/reference/output-validation.md lists them" },
     { "where",   "=stdout,stderr,result,error,artifacts,artifact,expected", "in what; expected: what is not there" },
     { "path",    "string?", "of the artifact, or as it was expected" },
     { "line",    "count",   "from 1; 0: the whole of it" },
