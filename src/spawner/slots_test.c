@@ -2,6 +2,7 @@
  * groups are a bool: they can be removed, or cannot. */
 #include "base/test.h"
 
+#include "model/ids.h"
 #include "spawner/spawner.h"
 
 #include <fcntl.h>
@@ -148,5 +149,24 @@ TEST(a_slot_that_is_free_has_no_events)
     (void) close(held);
 }
 
+/* An invariant of requests.c: a user id and a control group that nobody else has now. */
+TEST(slots_of_two_instances_never_overlap)
+{
+    char path[] = "/tmp/glovebox-slots-XXXXXX";
+    static struct spawner first, second, third;
+    error err = { 0 };
+    int file = mkstemp(path);
+    require(file >= 0, "a file");
+    (void) close(file);
+    require(lock_slots(&first, path, 20000, &err) == 0, "%s", err.text);
+    require(lock_slots(&second, path, 20000, &err) == 0, "%s", err.text);
+    require(lock_slots(&third, path, 20000, &err) == 0, "%s", err.text);
+    expect(first.first_slot == 0 && second.first_slot == 20000 && third.first_slot == 40000,
+           "they begin at %u, %u, %u", first.first_slot, second.first_slot, third.first_slot);
+    expect(lock_slots(&root, path, 20000, &err) < 0 && err.code == ERR_BUSY,
+           "a fourth has found room among %d", SLOTS_MAX);
+    (void) unlink(path);
+}
+
 TESTS(CASE(a_stuck_slot_answers_every_release), CASE(a_failure_is_told_when_the_slot_is_free),
-      CASE(a_slot_that_is_free_has_no_events))
+      CASE(a_slot_that_is_free_has_no_events), CASE(slots_of_two_instances_never_overlap))

@@ -1,0 +1,439 @@
+/* requests_test.c - the invariants at the head of requests.c, a test for each, named after it.
+ * requests.c and slots.c are the real ones; the fork servers' sockets end in this test. */
+#include "base/test.h"
+
+#include "base/table.h"
+#include "model/ids.h"
+#include "model/limits.h"
+#include "spawner/spawner.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SLOTS = 4, FIRST = 64, TEMPLATES = 2, FREE_SLOT = 2, BUILDING_SLOT = 3 };
+
+static struct spawner root;
+static int daemon_side, fork_server_sides[TEMPLATES], report_side;
+static int first_fd; /* of those that a test opens */
+static unsigned started[TEMPLATES], frozen, thawed;
+static const struct slot *frozen_slot;
+static unsigned char before[SLOTS * sizeof(struct slot)]; /* all slots before a request */
+
+int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index, error *err)
+{
+    (void) from;
+    (void) fd;
+    (void) kind;
+    (void) index;
+    (void) err;
+    return 0;
+}
+
+int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
+                error *err)
+{
+    (void) spawner;
+    (void) slot;
+    (void) build;
+    (void) err;
+    return 0;
+}
+
+int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group_kind kind)
+{
+    (void) spawner;
+    (void) slot;
+    (void) kind;
+    return -1;
+}
+
+int remove_leaves(const struct spawner *spawner, const struct slot *slot)
+{
+    (void) spawner;
+    (void) slot;
+    return 0;
+}
+
+int set_frozen(const struct spawner *spawner, const struct slot *slot, bool is_frozen, error *err)
+{
+    (void) spawner;
+    (void) err;
+    frozen += is_frozen;
+    thawed += !is_frozen;
+    frozen_slot = slot;
+    return 0;
+}
+
+uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot))
+{
+    (void) spawner;
+    (void) is_abandoned;
+    return 0;
+}
+
+uint64_t walls_of_groups(const struct spawner *spawner)
+{
+    (void) spawner;
+    return 0;
+}
+
+uint64_t processes_backstop(const struct spawner *spawner, const struct spawn_build *build)
+{
+    (void) spawner;
+    return build->processes;
+}
+
+int fork_server_start(struct spawner *spawner, uint32_t index, error *err)
+{
+    (void) err;
+    require(index < TEMPLATES, "template %u is not on the command line", index);
+    started[index]++;
+    spawner->templates[index].fork_server = 1;
+    return 0;
+}
+
+int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
+{
+    (void) spawner;
+    (void) slot;
+    return fail(err, ERR_UNAVAILABLE, "no zygote");
+}
+
+static void open_pair(int *ret_ours, int *ret_theirs)
+{
+    int pair[2];
+    require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0,
+            "a socket");
+    *ret_ours = pair[0];
+    *ret_theirs = pair[1];
+}
+
+/* Slots 0 and 1 stand, 2 is free, 3 is being built; 4 stands and is not of this instance. */
+static void begin(void)
+{
+    if (root.slot_count > 0)
+        (void) close_range(first_fd, UINT_MAX, 0);
+    else
+        first_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    memset(&root, 0, sizeof root);
+    memset(started, 0, sizeof started);
+    frozen = thawed = 0;
+    frozen_slot = NULL;
+    root.python = -1;
+    root.first_slot = FIRST;
+    root.slot_count = SLOTS;
+    root.template_count = TEMPLATES;
+    root.epoll = epoll_create1(EPOLL_CLOEXEC);
+    open_pair(&root.daemon, &daemon_side);
+    for (unsigned i = 0; i < TEMPLATES; i++)
+        open_pair(&root.templates[i].fork_server_socket, &fork_server_sides[i]);
+    for (unsigned i = 0; i <= SLOTS; i++) {
+        root.slots[i] = (struct slot){ .state = SLOT_STANDING,
+                                       .generation = 5 + i,
+                                       .init = -1,
+                                       .report = -1,
+                                       .inside = -1,
+                                       .until_ms = 17,
+                                       .build.start = SPAWN_FORKED };
+        memset(root.slots[i].ends, -1, sizeof root.slots[i].ends);
+    }
+    open_pair(&root.slots[0].report, &report_side);
+    root.slots[FREE_SLOT].state = SLOT_FREE;
+    root.slots[BUILDING_SLOT].state = SLOT_BUILDING;
+}
+
+static int send_to_root(uint32_t kind, const void *body, size_t size, error *err)
+{
+    struct packet packet = { .kind = kind, .size = size };
+    memcpy(packet.body, body, size);
+    return answer(&root, &packet, err);
+}
+
+static size_t size_of(uint32_t kind)
+{
+    if (kind == SPAWN_BUILD)
+        return sizeof(struct spawn_build);
+    return kind == SPAWN_INJECT ? sizeof(struct spawn_inject) : sizeof(struct spawn_slot);
+}
+
+/* A request that every check lets pass. */
+static struct spawn_build sound_build(void)
+{
+    return (struct spawn_build){ .request = 9,
+                                 .open_files = 256,
+                                 .memory_bytes = 64 << 20,
+                                 .processes = 16,
+                                 .disk_bytes = 16 << 20,
+                                 .inodes = 1024,
+                                 .cpus_milli = 500 };
+}
+
+/* What a fork server was ordered; false: nothing. */
+static bool take_order(unsigned template, struct build_sandbox *ret_order)
+{
+    struct packet packet;
+    error err;
+    if (packet_receive(fork_server_sides[template], &packet, &err) != PACKET_CAME)
+        return false;
+    require(packet.kind == BUILD_SANDBOX && packet.size == sizeof *ret_order, "kind %u, %zu bytes",
+            packet.kind, packet.size);
+    memcpy(ret_order, packet.body, sizeof *ret_order);
+    packet_done(&packet);
+    return true;
+}
+
+/* The answer to a build that was refused; "" if none came. */
+static error take_refusal(void)
+{
+    struct packet packet;
+    struct spawn_built built = { 0 };
+    error err;
+    if (packet_receive(daemon_side, &packet, &err) == PACKET_CAME) {
+        require(packet.kind == SPAWN_BUILT && packet.size == sizeof built && packet.fds == 0,
+                "kind %u with %u descriptors", packet.kind, packet.fds);
+        memcpy(&built, packet.body, sizeof built);
+        expect(built.request == 9, "answers request %llu", (unsigned long long) built.request);
+    }
+    return built.err;
+}
+
+static bool slots_are_as_before(unsigned first)
+{
+    const unsigned char *now = (const unsigned char *) root.slots;
+    size_t skipped = first * sizeof(struct slot);
+    return memcmp(before + skipped, now + skipped, sizeof before - skipped) == 0;
+}
+
+/* Refused with this code, without a slot, a fork server or an order. */
+static void expect_refused(const struct spawn_build *build, enum error_code code, const char *word)
+{
+    struct build_sandbox order;
+    error err = { 0 };
+    memcpy(before, root.slots, sizeof before);
+    unsigned servers = started[0] + started[1];
+    expect(send_to_root(SPAWN_BUILD, build, sizeof *build, &err) == 0, "%s", err.text);
+    error refusal = take_refusal();
+    expect(refusal.code == (int32_t) code && strstr(refusal.text, word), "%s: error %d '%s'", word,
+           refusal.code, refusal.text);
+    expect(!take_order(0, &order) && !take_order(1, &order), "%s: a sandbox was ordered", word);
+    expect(started[0] + started[1] == servers, "%s: a fork server was started", word);
+    expect(slots_are_as_before(0), "%s: a slot has changed", word);
+}
+
+TEST(a_sandbox_is_cloned_from_the_fork_server_of_a_template_on_the_command_line)
+{
+    struct build_sandbox order;
+    error err = { 0 };
+    begin();
+    struct spawn_build build = sound_build();
+    for (uint32_t i = 0; i < TEMPLATES; i++) {
+        build.template = i;
+        require(send_to_root(SPAWN_BUILD, &build, sizeof build, &err) == 0, "%s", err.text);
+        expect(take_order(i, &order) && !take_order(1 - i, &order), "template %u", i);
+        expect(started[i] == 1, "its fork server was started %u times", started[i]);
+        begin();
+    }
+    static const uint32_t unknown[] = { TEMPLATES, TEMPLATES + 1, SPAWN_TEMPLATES_MAX, UINT32_MAX };
+    for_each(index, unknown) {
+        build.template = *index;
+        expect_refused(&build, ERR_PROTOCOL, "template");
+    }
+    build = sound_build();
+    build.start = SPAWN_FORKED; /* of a zygote that the template does not have */
+    expect_refused(&build, ERR_PROTOCOL, "zygote");
+    root.python = 0;
+    root.templates[0].set_count = 1;
+    build.zygote = 1;
+    expect_refused(&build, ERR_PROTOCOL, "zygote 1");
+}
+
+TEST(a_sandbox_gets_a_user_id_and_a_control_group_that_nobody_else_has_now)
+{
+    struct build_sandbox orders[SLOTS];
+    error err = { 0 };
+    begin();
+    memset(root.slots, 0, sizeof root.slots);
+    struct spawn_build build = sound_build();
+    for (unsigned i = 0; i < SLOTS; i++) {
+        require(send_to_root(SPAWN_BUILD, &build, sizeof build, &err) == 0, "%s", err.text);
+        require(take_order(0, &orders[i]), "an order: %s", take_refusal().text);
+        expect(orders[i].slot - FIRST < SLOTS, "slot %u is not of this instance", orders[i].slot);
+        expect(orders[i].agent_outer_id ==
+                   (uint32_t) (HOST_ID_SANDBOXES - HOST_ID_BASE) + orders[i].slot,
+               "user id %u for slot %u", orders[i].agent_outer_id, orders[i].slot);
+        for (unsigned k = 0; k < i; k++)
+            expect(orders[k].slot != orders[i].slot, "slot %u is given twice", orders[i].slot);
+    }
+    for (unsigned i = 0; i < SLOTS; i++)
+        root.slots[i].state = i == 0 ? SLOT_LEAVING : SLOT_STANDING;
+    expect_refused(&build, ERR_BUSY, "all 4 sandboxes are in use");
+
+    root.slots[0].state = SLOT_FREE;
+    uint32_t generation = root.slots[0].generation;
+    require(send_to_root(SPAWN_BUILD, &build, sizeof build, &err) == 0, "%s", err.text);
+    expect(take_order(0, &orders[0]) && orders[0].slot == FIRST, "the slot that is free");
+    expect(orders[0].generation == generation + 1, "generation %u after %u", orders[0].generation,
+           generation);
+}
+
+/* Stated a second time: a field that requests.c leaves out is seen here. */
+static const struct bound {
+    enum limit_id limit;
+    size_t field, size;
+} bounds[] = {
+#define BOUND(limit, field)                                 \
+    {                                                       \
+        LIMIT_##limit, offsetof(struct spawn_build, field), \
+            sizeof((struct spawn_build *) 0)->field         \
+    }
+    BOUND(cpus, cpus_milli),
+    BOUND(memory, memory_bytes),
+    BOUND(processes, processes),
+    BOUND(disk, disk_bytes),
+    BOUND(inodes, inodes),
+    BOUND(disk_read_rate, disk_read_rate),
+    BOUND(disk_write_rate, disk_write_rate),
+    BOUND(open_files, open_files),
+};
+
+/* A sound request but for one number. */
+static struct spawn_build build_with(const struct bound *bound, uint64_t value)
+{
+    struct spawn_build build = sound_build();
+    memcpy((char *) &build + bound->field, &value, bound->size); /* little-endian hosts only */
+    return build;
+}
+
+static void expect_taken(const struct bound *bound, uint64_t value)
+{
+    struct build_sandbox order;
+    error err = { 0 };
+    begin();
+    struct spawn_build build = build_with(bound, value);
+    expect(send_to_root(SPAWN_BUILD, &build, sizeof build, &err) == 0 && take_order(0, &order),
+           "%s %llu is refused", limit_rows[bound->limit].name, (unsigned long long) value);
+}
+
+TEST(each_number_lies_within_the_bounds_of_limits_def)
+{
+    for_each(bound, bounds) {
+        const struct limit_row *row = &limit_rows[bound->limit];
+        expect_taken(bound, row->min);
+        expect_taken(bound, row->max);
+        begin();
+        const uint64_t bad[] = { row->min - 1, row->max + 1, UINT64_MAX };
+        for_each(value, bad) {
+            struct spawn_build build = build_with(bound, *value);
+            expect_refused(&build, ERR_LIMIT, row->name);
+        }
+    }
+}
+
+TEST(a_filter_is_one_that_was_loaded_at_the_start_and_never_bytes_that_come_later)
+{
+    error err = { 0 };
+    begin();
+    struct spawn_build build = sound_build();
+    for (build.network = SPAWN_NETWORK_KINDS; build.network < SPAWN_NETWORK_KINDS + 3;
+         build.network++)
+        expect_refused(&build, ERR_PROTOCOL, "network");
+    build = sound_build();
+    build.start = SPAWN_STARTS;
+    expect_refused(&build, ERR_PROTOCOL, "start");
+
+    memcpy(before, root.slots, sizeof before);
+    for (uint32_t kind = SPAWN_BUILD; kind <= SPAWN_INJECT; kind++)
+        for (int wrong = 0; wrong < 3; wrong++) {
+            struct packet packet = { .kind = kind, .size = size_of(kind), .fds = wrong == 0 };
+            packet.size += wrong == 1;
+            packet.size -= wrong == 2;
+            struct spawn_slot named = { FIRST, root.slots[0].generation };
+            memcpy(packet.body, &named, sizeof named);
+            if (kind == SPAWN_BUILD)
+                memcpy(packet.body, &(struct spawn_build[]){ sound_build() }, sizeof build);
+            expect(answer(&root, &packet, &err) < 0 && err.code == ERR_PROTOCOL,
+                   "request %u with %u descriptors and %zu bytes is taken", kind, packet.fds,
+                   packet.size);
+        }
+    for (uint32_t kind = 0; kind < 64; kind++)
+        if (kind < SPAWN_BUILD || kind > SPAWN_INJECT)
+            expect(send_to_root(kind, &build, sizeof build, &err) < 0, "request %u exists", kind);
+    expect(slots_are_as_before(0) && frozen + thawed == 0, "a refused request has changed a slot");
+}
+
+/* What comes to the init of slot 0; false: nothing. */
+static bool init_is_told(void)
+{
+    struct packet packet;
+    error err;
+    return packet_receive(report_side, &packet, &err) == PACKET_CAME;
+}
+
+static const uint32_t slot_requests[] = { SPAWN_RELEASE, SPAWN_FREEZE, SPAWN_THAW, SPAWN_INJECT };
+
+static int ask_of_slot(uint32_t kind, uint32_t slot, uint32_t generation, error *err)
+{
+    struct spawn_inject inject = { slot, generation, 1 };
+    return send_to_root(kind, &inject, size_of(kind), err);
+}
+
+static void expect_untouched(uint32_t kind, uint32_t slot, uint32_t generation)
+{
+    error err = { 0 };
+    memcpy(before, root.slots, sizeof before);
+    expect(ask_of_slot(kind, slot, generation, &err) < 0 && err.code == ERR_PROTOCOL,
+           "request %u is taken for slot %u, generation %u", kind, slot, generation);
+    expect(slots_are_as_before(0) && frozen + thawed == 0,
+           "request %u for slot %u, generation %u has changed a slot", kind, slot, generation);
+    expect(!init_is_told(), "request %u reaches the init of slot 0", kind);
+}
+
+TEST(a_request_with_a_stale_generation_touches_no_slot)
+{
+    begin();
+    const uint32_t now = root.slots[0].generation;
+    const uint32_t others[] = { now - 1, now + 1, 0, UINT32_MAX, now | 0x80000000 };
+    for_each(kind, slot_requests)
+        for_each(generation, others)
+            expect_untouched(*kind, FIRST, *generation);
+}
+
+TEST(a_request_touches_no_slot_but_the_one_it_names)
+{
+    begin();
+    for_each(kind, slot_requests) {
+        expect_untouched(*kind, FIRST - 1, root.slots[0].generation);
+        expect_untouched(*kind, FIRST + SLOTS, root.slots[SLOTS].generation);
+        expect_untouched(*kind, UINT32_MAX, root.slots[0].generation);
+        expect_untouched(*kind, FIRST + FREE_SLOT, root.slots[FREE_SLOT].generation);
+        expect_untouched(*kind, FIRST + BUILDING_SLOT, root.slots[BUILDING_SLOT].generation);
+    }
+    for_each(kind, slot_requests) {
+        error err = { 0 };
+        begin();
+        memcpy(before, root.slots, sizeof before);
+        expect(ask_of_slot(*kind, FIRST, root.slots[0].generation, &err) == 0, "request %u: %s",
+               *kind, err.text);
+        expect(slots_are_as_before(1), "request %u for slot 0 has changed another", *kind);
+        expect((root.slots[0].state == SLOT_LEAVING) == (*kind == SPAWN_RELEASE),
+               "request %u: state %u", *kind, root.slots[0].state);
+        if (*kind == SPAWN_RELEASE) /* one that is ending is left alone */
+            expect(ask_of_slot(SPAWN_FREEZE, FIRST, root.slots[0].generation, &err) == 0, "%s",
+                   err.text);
+        expect(frozen == (*kind == SPAWN_FREEZE) && thawed == (*kind == SPAWN_THAW) &&
+                   (!frozen_slot || frozen_slot == &root.slots[0]),
+               "request %u: %u frozen, %u thawed", *kind, frozen, thawed);
+        expect(*kind == SPAWN_RELEASE || init_is_told() == (*kind == SPAWN_INJECT),
+               "request %u and the init of slot 0", *kind);
+    }
+}
+
+TESTS(CASE(a_sandbox_is_cloned_from_the_fork_server_of_a_template_on_the_command_line),
+      CASE(a_sandbox_gets_a_user_id_and_a_control_group_that_nobody_else_has_now),
+      CASE(each_number_lies_within_the_bounds_of_limits_def),
+      CASE(a_filter_is_one_that_was_loaded_at_the_start_and_never_bytes_that_come_later),
+      CASE(a_request_with_a_stale_generation_touches_no_slot),
+      CASE(a_request_touches_no_slot_but_the_one_it_names))
