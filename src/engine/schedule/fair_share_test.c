@@ -54,6 +54,17 @@ TEST(concurrency_is_held)
     expect(!fair_share_is_ready(&turn), "nobody waits, somebody may begin");
 }
 
+TEST(what_was_charged_at_the_start_is_replaced_by_what_was_used)
+{
+    struct fair_share turn = { .queued = 2, .usual_us = 3000 };
+    int64_t charged = fair_share_begins(&turn);
+    expect(charged == 3000 && turn.clock_us == 3000, "charged %lld", (long long) charged);
+    fair_share_ends(&turn, charged, 500);
+    expect(turn.clock_us == 500, "it used 500, its clock shows %lld", (long long) turn.clock_us);
+    fair_share_ends(&turn, fair_share_begins(&turn), 0);
+    expect(turn.clock_us == 700, "the least that a run costs: %lld", (long long) turn.clock_us);
+}
+
 /* Fills as one key after the other would that takes whatever it gets, and says what is left. */
 static uint32_t fill(uint32_t slots, uint32_t keys, uint32_t *ret_first)
 {
@@ -94,4 +105,5 @@ TEST(who_holds_less_gets_what_comes_free)
 
 TESTS(CASE(who_runs_long_runs_less_often), CASE(who_asks_more_gets_no_more),
       CASE(a_pause_is_not_saved_up), CASE(concurrency_is_held),
+      CASE(what_was_charged_at_the_start_is_replaced_by_what_was_used),
       CASE(the_last_slots_are_for_those_who_have_none), CASE(who_holds_less_gets_what_comes_free))
