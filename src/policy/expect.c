@@ -44,9 +44,10 @@ static int take_type(struct wish *wish, struct json_object *value, error *err)
     for_each(name, names)
         if (strcmp(*name, wish->type) == 0)
             return 0;
-    return fail(err, ERR_BAD_REQUEST,
-                "%s.type '%.*s' is not known here; docs/reference/output-validation.md lists the types",
-                wish->at, text_head(wish->type, 80), wish->type);
+    return fail(
+        err, ERR_BAD_REQUEST,
+        "%s.type '%.*s' is not known here; docs/reference/output-validation.md lists the types",
+        wish->at, text_head(wish->type, 80), wish->type);
 }
 
 static int take_size(struct wish *wish, const char *key, struct json_object *value,
