@@ -25,7 +25,7 @@ BOUNDS = {
     "tcp": "EMFILE time", "udp": "EMFILE time",
     "unix_streams": "", "unix_datagrams": "", "unix_that_nobody_accepts": "EMFILE",
     "pipes": "", "descriptors_under_way": "ETOOMANYREFS", "netlink": "ENOBUFS", "socket_filters": "EPERM",
-    "epoll_entries": "ENOSPC", "small_descriptors": "EMFILE", "posix_timers": "EAGAIN", "signals": "EAGAIN",
+    "epoll_entries": "ENOSPC time", "small_descriptors": "EMFILE", "posix_timers": "EAGAIN", "signals": "EAGAIN",
     "record_locks": "ENOLCK time", "attributes": "ENOSPC ENOTSUP", "many_small_attributes": "ENOSPC ENOTSUP time",
     "page_tables": "time", "mappings": "ENOMEM time", "watches": "ENOSPC EMFILE", "names_that_are_not_there": "reached time",
     "empty_files": "ENOSPC time", "message_queues": "EMFILE ENOSPC", "threads": "RuntimeError EAGAIN",

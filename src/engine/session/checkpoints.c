@@ -25,13 +25,30 @@ uint64_t session_checkpoint_bytes(const struct session_checkpoint *checkpoint)
 /* --- the end ------------------------------------------------------------------------------------
  */
 
+static void close_files(void *user)
+{
+    const struct session_checkpoint *checkpoint = user;
+    if (checkpoint->image.file >= 0)
+        (void) close(checkpoint->image.file);
+    if (checkpoint->files.file >= 0)
+        (void) close(checkpoint->files.file);
+}
+
+static void on_closed(void *user)
+{
+    struct session_checkpoint *checkpoint = user;
+    checkpoint->account->session_checkpoint_bytes -= checkpoint->unreturned;
+    checkpoint->sessions->session_checkpoint_bytes -= checkpoint->unreturned;
+    free(checkpoint);
+}
+
+/* To give the pages of its files back takes as long as a part of their writing did. */
 static void forget(struct session_checkpoint *checkpoint)
 {
     kept_context_done(&checkpoint->kept);
     bytes_done(&checkpoint->not_carried);
-    disk_worker_close(checkpoint->loop, checkpoint->image.file);
-    disk_worker_close(checkpoint->loop, checkpoint->files.file);
-    free(checkpoint);
+    checkpoint->closing = (struct disk_job){ close_files, on_closed, checkpoint, NULL };
+    disk_worker_do(checkpoint->loop, &checkpoint->closing);
 }
 
 void checkpoint_retain(struct session_checkpoint *checkpoint)
@@ -56,9 +73,15 @@ static void leave_session(struct session_checkpoint *checkpoint)
         }
     session->session_checkpoint_count--;
     session->account->session_checkpoint_count--;
-    session->account->session_checkpoint_bytes -= session_checkpoint_bytes(checkpoint);
     session->sessions->session_checkpoint_count--;
-    session->sessions->session_checkpoint_bytes -= session_checkpoint_bytes(checkpoint);
+    checkpoint->account = session->account;
+    checkpoint->sessions = session->sessions;
+    checkpoint->unreturned = session_checkpoint_bytes(checkpoint);
+    if (checkpoint->is_ready) { /* what is asked for next may have its room at once */
+        checkpoint->account->session_checkpoint_bytes -= checkpoint->unreturned;
+        checkpoint->sessions->session_checkpoint_bytes -= checkpoint->unreturned;
+        checkpoint->unreturned = 0;
+    }
     if (checkpoint->copy)
         capture_abandon(checkpoint->copy);
     spool_abandon(checkpoint->image.spool);

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "engine/session/branch.h"
+#include "engine/store/disk_worker.h"
 #include "engine/store/spool.h"
 
 #include <stdbool.h>
@@ -51,6 +52,12 @@ struct session_checkpoint {
     void (*told)(void *user, struct session_checkpoint *checkpoint, const error *why);
     void *user;
     struct session_checkpoint *older;
+
+    /* Once it has left its session. */
+    struct account *account;
+    struct sessions *sessions;
+    uint64_t unreturned; /* bytes of it that still count: its files are not closed yet */
+    struct disk_job closing;
 };
 
 /* Begins one. `told` hears that it is ready, or not: then it is gone already.
