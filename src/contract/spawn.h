@@ -35,7 +35,7 @@ enum spawn_kind {
     SPAWN_RELEASED,  /* struct spawn_released */
     SPAWN_LOST,      /* struct spawn_slot: the sandbox's init ended without being asked to */
 
-    /* daemon -> spawner: the rows of duties[] */
+    /* daemon -> spawner: the rows of handlers[] */
     SPAWN_BUILD = 32, /* struct spawn_build -> SPAWN_BUILT */
     SPAWN_RELEASE,    /* struct spawn_slot: end every process of the sandbox, init included, remove
                          the control group, free the slot -> SPAWN_RELEASED */
