@@ -40,33 +40,3 @@ void exchange_answer_order(struct exchange *exchange, const struct order *order)
         exchange_add_header(exchange, "Retry-After", "1");
     }
 }
-
-int once_find(struct exchange *exchange, struct json_object *json, struct once *once, error *err)
-{
-    exchange_order(exchange, json, &once->order);
-    int result = service_order_find(exchange->service, &exchange->caller, &once->order, err);
-    memcpy(once->known.id, once->order.id, sizeof once->known.id);
-    once->known.is_of_earlier = once->order.is_of_earlier;
-    exchange_answer_order(exchange, &once->order);
-    return result;
-}
-
-int once_keep(struct exchange *exchange, struct once *once, const char *id, error *err)
-{
-    return service_order_keep(exchange->service, &exchange->caller, &once->order, id, err);
-}
-
-void once_drop(struct exchange *exchange, const struct once *once)
-{
-    service_order_drop(exchange->service, &once->order);
-}
-
-void once_say_replayed(struct exchange *exchange)
-{
-    exchange_add_header(exchange, "Idempotency-Replayed", "true");
-}
-
-int once_fail_forgotten(const struct once *once, error *err)
-{
-    return order_fail_forgotten(&once->order, err);
-}

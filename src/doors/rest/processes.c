@@ -194,7 +194,7 @@ static int read_terminal(struct json_object *terminal, struct process_request *r
 /* A request for a process, and which process it gets. */
 struct beginning {
     struct exchange *exchange;
-    struct once once;
+    struct order order;
     struct process *process; /* NULL: none yet */
 };
 
@@ -221,7 +221,7 @@ static int start(struct beginning *beginning, struct json_object *json, error *e
         done = fields_read(json, fields, COUNT_OF(fields), err);
     if (done == 0)
         done = read_terminal(terminal, &request, err);
-    const struct process_order order = { &beginning->once.order, session, &request };
+    const struct process_order order = { &beginning->order, session, &request };
     if (done == 0)
         done = service_process_start(exchange->service, &exchange->caller, &order,
                                      &beginning->process, err);
@@ -235,17 +235,15 @@ static int start(struct beginning *beginning, struct json_object *json, error *e
 static int find_begun(struct beginning *beginning, const struct session *session,
                       struct json_object *json, error *err)
 {
-    const struct service *service = beginning->exchange->service;
-    struct once *once = &beginning->once;
-    int found = once_find(beginning->exchange, json, once, err);
-    if (found != ONCE_KNOWN)
-        return found;
-    if (!once->known.is_of_earlier) /* else another may be called so */
-        beginning->process = process_find(service->processes, session, once->known.id);
-    if (!beginning->process)
-        return once_fail_forgotten(once, err);
-    once_say_replayed(beginning->exchange);
-    return 0;
+    struct exchange *exchange = beginning->exchange;
+    struct order *order = &beginning->order;
+    exchange_order(exchange, json, order);
+    int found = service_order_find(exchange->service, &exchange->caller, order, err);
+    if (found == ORDER_KNOWN)
+        found =
+            service_process_of_order(exchange->service, session, order, &beginning->process, err);
+    exchange_answer_order(exchange, order);
+    return found;
 }
 
 static int begin_process(struct exchange *exchange, const struct session *session,

@@ -45,34 +45,22 @@ static void await_session(struct exchange *exchange, struct session *session)
     exchange_wait(exchange);
 }
 
-/* Gives  the session that this very request has begun before; NULL: it is new, or that is answered,
- * with the tombstone of one that has ended. */
-static int find_begun(struct exchange *exchange, const struct order *order,
-                      struct session **ret_session, error *err)
-{
-    if (service_session_of_order(exchange->service, &exchange->caller, order, ret_session, err) < 0)
-        return -1;
-    if (!*ret_session)
-        return 0;
-    once_say_replayed(exchange);
-    if (service_session_has_ended(*ret_session)) {
-        session_answer(exchange, *ret_session, MHD_HTTP_CREATED);
-        *ret_session = NULL;
-    }
-    return 0;
-}
-
+/* Gives  *ret_session; NULL: this very request has begun one before that has ended, and is answered
+ * with its tombstone. */
 static int begin(struct exchange *exchange, const char *parent, struct json_object *json,
                  struct session **ret_session, error *err)
 {
-    struct once once;
-    const struct session_order order = { .order = &once.order, .parent = parent, .request = json };
-    int found = once_find(exchange, json, &once, err);
-    if (found == ONCE_KNOWN)
-        found = find_begun(exchange, &once.order, ret_session, err);
-    if (found < 0 || *ret_session || exchange->is_answered)
-        return found;
-    return service_session_begin(exchange->service, &exchange->caller, &order, ret_session, err);
+    struct order once;
+    const struct session_order order = { .order = &once, .parent = parent, .request = json };
+    exchange_order(exchange, json, &once);
+    int begun =
+        service_session_begin(exchange->service, &exchange->caller, &order, ret_session, err);
+    exchange_answer_order(exchange, &once);
+    if (begun == 0 && once.is_replayed && service_session_has_ended(*ret_session)) {
+        session_answer(exchange, *ret_session, MHD_HTTP_CREATED);
+        *ret_session = NULL;
+    }
+    return begun;
 }
 
 /* `parent` NULL: it begins empty. */

@@ -4,6 +4,16 @@
 #include "engine/session/contexts.h"
 #include "engine/session/session_registry.h"
 
+int service_process_of_order(const struct service *service, const struct session *session,
+                             struct order *order, struct process **ret_process, error *err)
+{
+    *ret_process = NULL;
+    if (!order->is_of_earlier) /* else another may be called so */
+        *ret_process = process_find(service->processes, session, order->id);
+    order->is_replayed = *ret_process != NULL;
+    return *ret_process ? 0 : order_fail_forgotten(order, err);
+}
+
 static int start_once(struct service *service, const struct caller *caller,
                       const struct process_order *order, struct process **ret_process, error *err)
 {

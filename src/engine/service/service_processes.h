@@ -12,6 +12,10 @@ struct process_order {
     struct process_request *request; /* borrowed; its variables are set here */
 };
 
+/* What a known order has started. Fails  ERR_CONFLICT  it is over and forgotten */
+int service_process_of_order(const struct service *service, const struct session *session,
+                             struct order *order, struct process **ret_process, error *err);
+
 /* Starts one, with the environment of its session, where the policy lets this caller start programs
  * without approval. Gives *ret_process, as process_start().
  * Fails  ERR_CONFLICT  the session does not run; ERR_POLICY; else as process_start() */

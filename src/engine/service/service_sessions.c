@@ -104,24 +104,31 @@ static int branch_session(struct service *service, const struct caller *caller,
     return -1;
 }
 
-int service_session_begin(struct service *service, const struct caller *caller,
-                          const struct session_order *order, struct session **ret_session,
-                          error *err)
-{
-    return order->parent ? branch_session(service, caller, order, ret_session, err)
-                         : create_session(service, caller, order, ret_session, err);
-}
-
-int service_session_of_order(const struct service *service, const struct caller *caller,
-                             const struct order *order, struct session **ret_session, error *err)
+/* What a known order has begun; NULL: that failed, and it may begin now. */
+static int find_begun(const struct service *service, const struct caller *caller,
+                      struct order *order, struct session **ret_session, error *err)
 {
     struct session *session = sessions_find(service->sessions, caller->account, order->id);
-    *ret_session = NULL;
     if (!session)
         return order_fail_forgotten(order, err);
     if (session->state != SESSION_ENDED || session->end != END_FAILED)
         *ret_session = session;
+    order->is_replayed = *ret_session != NULL;
     return 0;
+}
+
+int service_session_begin(struct service *service, const struct caller *caller,
+                          const struct session_order *order, struct session **ret_session,
+                          error *err)
+{
+    *ret_session = NULL;
+    int found = service_order_find(service, caller, order->order, err);
+    if (found == ORDER_KNOWN)
+        found = find_begun(service, caller, order->order, ret_session, err);
+    if (found < 0 || *ret_session)
+        return found;
+    return order->parent ? branch_session(service, caller, order, ret_session, err)
+                         : create_session(service, caller, order, ret_session, err);
 }
 
 /* --- one that is there --------------------------------------------------------------------------

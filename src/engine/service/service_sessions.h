@@ -24,22 +24,19 @@ int service_session_look(const struct service *service, const struct caller *cal
 
 /* A new session. */
 struct session_order {
-    struct order *order;         /* found: its key is noted as the last thing before it begins */
+    struct order *order;         /* its key is noted as the last thing before it begins */
     const char *parent;          /* that it is a branch of; NULL: it begins empty */
     struct json_object *request; /* SessionRequest or BranchRequest; borrowed */
 };
 
-/* Gives  *ret_session, which may still have to be awaited (service_session_wait.h).
- * Fails  ERR_BAD_REQUEST; ERR_BUSY  as many as the policy or this machine allows are alive; of a
- *        branch also as service_session_enter(), and ERR_CONFLICT  the parent does not run */
+/* Gives  *ret_session, which may still have to be awaited (service_session_wait.h): the one that
+ * such an order has begun before, with order->order->is_replayed, ended or not.
+ * Fails  as service_order_find() and order_fail_forgotten(); ERR_BAD_REQUEST; ERR_BUSY  as many as
+ * the policy or this machine allows are alive; of a branch also as service_session_enter(), and
+ * ERR_CONFLICT  the parent does not run */
 int service_session_begin(struct service *service, const struct caller *caller,
                           const struct session_order *order, struct session **ret_session,
                           error *err);
-
-/* What a known order has begun. Gives  *ret_session; NULL: that failed, and it may begin now.
- * Fails  ERR_CONFLICT  it is over and forgotten */
-int service_session_of_order(const struct service *service, const struct caller *caller,
-                             const struct order *order, struct session **ret_session, error *err);
 
 bool service_session_has_ended(const struct session *session);
 
