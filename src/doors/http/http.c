@@ -179,6 +179,8 @@ static void on_knock(uv_poll_t *poll, int status, int events)
             return;
         }
         int fd = accept4(listener->socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+            wait_for_room(listener->http); /* on_sweep() tries again */
         if (fd < 0)
             return;
         error err;
@@ -226,25 +228,16 @@ PRINTF(2, 0) static void on_log(void *context, const char *format, va_list value
     service_log_debug("http.log", "text", text);
 }
 
-static unsigned count_connections(void)
-{
-    unsigned long files = open_files_raise();
-    unsigned long max = files > DESCRIPTORS_OURS ? (files - DESCRIPTORS_OURS) / 2 : 0;
-    return max < CONNECTIONS_MIN   ? CONNECTIONS_MIN
-           : max > CONNECTIONS_MAX ? CONNECTIONS_MAX
-                                   : (unsigned) max;
-}
-
 static int start_mhd(struct http *http, error *err)
 {
-    http->connections_max = count_connections();
+    http->connections_max = open_files_for_connections(open_files_raise());
     /* Not MHD_OPTION_STRICT_FOR_CLIENT: it would answer a request without Host by itself, and with
      * two heads (0.9.75); we look for it. */
     http->mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
             MHD_ALLOW_UPGRADE,
         0, NULL, NULL, take_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_log, http,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned) CONNECTIONS_MAX + CLOSING_MAX,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned) OPEN_FILES_CONNECTIONS_MAX + CLOSING_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_BYTES, MHD_OPTION_NOTIFY_COMPLETED,
         request_completed, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
         MHD_OPTION_URI_LOG_CALLBACK, look_at_target, http, MHD_OPTION_UNESCAPE_CALLBACK,

@@ -53,9 +53,6 @@ struct http {
     int64_t began_ms;
 };
 
-/* However few descriptors there are, connections leave one half of them to sandboxes. */
-enum { CONNECTIONS_MAX = 512, CONNECTIONS_MIN = 32, DESCRIPTORS_OURS = 128 };
-
 /* http.c */
 struct connection *connection_of(struct MHD_Connection *connection);
 void listen_again(struct http *http);

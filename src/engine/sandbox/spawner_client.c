@@ -2,6 +2,7 @@
 #include "engine/sandbox/spawner_client.h"
 
 #include "base/cleanup.h"
+#include "base/open_files.h"
 #include "base/packet.h"
 #include "base/table.h"
 #include "engine/observe/log.h"
@@ -94,6 +95,14 @@ static void give_back(struct spawner_link *link, const struct spawn_built *built
                 "when sessions or connections have ended, or raise its limit");
 }
 
+static bool leaves_room(const struct spawner_link *link, const struct packet *packet)
+{
+    for (unsigned i = 0; i < packet->fds; i++)
+        if (!open_files_leave_room(link->files_max, packet->fd[i]))
+            return false;
+    return true;
+}
+
 static int hear_built(struct spawner_link *link, struct packet *packet, error *err)
 {
     struct spawn_built built;
@@ -111,7 +120,7 @@ static int hear_built(struct spawner_link *link, struct packet *packet, error *e
         told(context, NULL, &built.err);
         return 0;
     }
-    if (link->is_cut) {
+    if (link->is_cut || !leaves_room(link, packet)) {
         error cause;
         give_back(link, &built, &cause);
         told(context, NULL, &cause);
@@ -273,6 +282,7 @@ int spawner_open(struct spawner_link *link, uv_loop_t *loop, int socket,
                  const struct spawner_watcher *watcher, error *err)
 {
     *link = (struct spawner_link){ .loop = loop, .socket = socket, .watcher = *watcher };
+    link->files_max = open_files_raise();
     link->unsent_end = &link->unsent;
     link->poll.data = link;
     int result = uv_poll_init(loop, &link->poll, socket); /* makes it non-blocking */
