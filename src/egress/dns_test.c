@@ -30,6 +30,8 @@ TEST(a_question_is_one_name_of_one_kind)
         { TEXT(HEAD "\3a\0b\3org\0" ASKS_A), 0, false, "a?b.org" },
         { TEXT(HEAD "\3a.b\3org\0" ASKS_A), 0, false, "a?b.org" }, /* no dot of the name's */
         { TEXT(HEAD "\0" ASKS_A "\0"), 0, false, "" },
+        { TEXT(HEAD "\0" ASKS_A), 0, false, "" }, /* the shortest */
+        { TEXT(HEAD "\0\0\1\0"), -1, false, "" },
         { TEXT(HEAD "\177\0\0\1" ASKS_A), -1, false, "" }, /* a label over 63 */
         { TEXT(HEAD "\300\14" ASKS_A), -1, false, "" },    /* a pointer */
         { TEXT(HEAD "\77abc" ASKS_A), -1, false, "" },     /* cut */
@@ -80,6 +82,8 @@ TEST(an_answer_repeats_the_question)
     expect(size == 12 + asked + 16, "%zu bytes", size);
     expect(memcmp(answer, "\0\7\201\200\0\1\0\1\0\0\0\0", 12) == 0, "its head");
     expect(memcmp(answer + 12, NAME ASKS_A, asked) == 0, "the question");
+    expect(memcmp(answer + size - 16, "\300\14\0\1\0\1\0\0", 8) == 0, "name, type and class");
+    expect(memcmp(answer + size - 6, "\0\4", 2) == 0, "the length of the address");
     expect(memcmp(answer + size - 4, &address, 4) == 0, "the address");
     size = dns_answer(&question, DNS_REFUSED, NULL, answer);
     expect(size == 12 + asked && answer[3] == 0x85 && answer[7] == 0, "a refusal");

@@ -111,9 +111,12 @@ TEST(a_limit_is_written_for_people)
         limit_print(fact->id, fact->value, text, sizeof text);
         expect(strcmp(text, fact->text) == 0, "%" PRIu64 " is written '%s'", fact->value, text);
     }
-    char small[4];
-    limit_print(LIMIT_cpus, 123456, small, sizeof small);
-    expect(strlen(small) < sizeof small, "a small buffer is kept to");
+    struct {
+        char text[4], behind[8];
+    } small = { .behind = "0000000" };
+    limit_print(LIMIT_cpus, 123400, small.text, sizeof small.text);
+    expect(strlen(small.text) < sizeof small.text && strcmp(small.behind, "0000000") == 0,
+           "a small buffer is kept to: '%s'", small.behind);
 }
 
 TEST(every_row_is_whole)
@@ -238,6 +241,9 @@ TEST(a_sentence_says_what_happened_and_what_to_do)
         limit_sentence(fact->id, fact->granted, fact->used, fact->maximum, text, sizeof text);
         expect(strcmp(text, fact->text) == 0, "'%s'", text);
     }
+    char all_used[400];
+    limit_sentence(LIMIT_output, MiB, MiB, MiB, all_used, sizeof all_used);
+    expect(!strchr(all_used, '('), "what was used to the last byte is told twice: '%s'", all_used);
     char small[8];
     limit_sentence(LIMIT_wall, 1, 1, 1, small, sizeof small);
     expect(strcmp(small, "executi") == 0, "'%s'", small);

@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "model/ids.h"
 #include "model/limits.h"
+#include "spawner/fakes_test.h"
 #include "spawner/spawner.h"
 
 #include <fcntl.h>
@@ -13,103 +14,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SLOTS = 4, FIRST = 64, TEMPLATES = 2, FREE_SLOT = 2, BUILDING_SLOT = 3 };
+enum { SLOTS = 4, FIRST = 64, TEMPLATES = FAKE_TEMPLATES, FREE_SLOT = 2, BUILDING_SLOT = 3 };
 
 static struct spawner root;
 static int daemon_side, fork_server_sides[TEMPLATES], report_side;
-static int first_fd; /* of those that a test opens */
-static unsigned started[TEMPLATES], frozen, thawed;
-static const struct slot *frozen_slot;
+static int first_fd;                                      /* of those that a test opens */
 static unsigned char before[SLOTS * sizeof(struct slot)]; /* all slots before a request */
-
-int watch(const struct spawner *from, int fd, enum watched kind, uint32_t index, error *err)
-{
-    (void) from;
-    (void) fd;
-    (void) kind;
-    (void) index;
-    (void) err;
-    return 0;
-}
-
-int make_leaves(struct spawner *spawner, struct slot *slot, const struct spawn_build *build,
-                error *err)
-{
-    (void) spawner;
-    (void) slot;
-    (void) build;
-    (void) err;
-    return 0;
-}
-
-int open_leaf(const struct spawner *spawner, const struct slot *slot, enum group_kind kind)
-{
-    (void) spawner;
-    (void) slot;
-    (void) kind;
-    return -1;
-}
-
-int remove_leaves(const struct spawner *spawner, const struct slot *slot)
-{
-    (void) spawner;
-    (void) slot;
-    return 0;
-}
-
-int set_frozen(const struct spawner *spawner, const struct slot *slot, bool is_frozen, error *err)
-{
-    (void) spawner;
-    (void) err;
-    frozen += is_frozen;
-    thawed += !is_frozen;
-    frozen_slot = slot;
-    return 0;
-}
-
-uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot))
-{
-    (void) spawner;
-    (void) is_abandoned;
-    return 0;
-}
-
-uint64_t walls_of_groups(const struct spawner *spawner)
-{
-    (void) spawner;
-    return 0;
-}
-
-uint64_t processes_backstop(const struct spawner *spawner, const struct spawn_build *build)
-{
-    (void) spawner;
-    return build->processes;
-}
-
-int fork_server_start(struct spawner *spawner, uint32_t index, error *err)
-{
-    (void) err;
-    require(index < TEMPLATES, "template %u is not on the command line", index);
-    started[index]++;
-    spawner->templates[index].fork_server = 1;
-    return 0;
-}
-
-int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
-{
-    (void) spawner;
-    (void) slot;
-    return fail(err, ERR_UNAVAILABLE, "no zygote");
-}
-
-static void open_pair(int *ret_ours, int *ret_theirs)
-{
-    int pair[2];
-    require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0,
-            "a socket");
-    *ret_ours = pair[0];
-    *ret_theirs = pair[1];
-}
 
 /* Slots 0 and 1 stand, 2 is free, 3 is being built; 4 stands and is not of this instance. */
 static void begin(void)
@@ -423,6 +333,7 @@ TEST(a_request_touches_no_slot_but_the_one_it_names)
         if (*kind == SPAWN_RELEASE) /* one that is ending is left alone */
             expect(ask_of_slot(SPAWN_FREEZE, FIRST, root.slots[0].generation, &err) == 0, "%s",
                    err.text);
+        expect(root.slots[0].is_frozen == (*kind == SPAWN_FREEZE), "request %u: is_frozen", *kind);
         expect(frozen == (*kind == SPAWN_FREEZE) && thawed == (*kind == SPAWN_THAW) &&
                    (!frozen_slot || frozen_slot == &root.slots[0]),
                "request %u: %u frozen, %u thawed", *kind, frozen, thawed);

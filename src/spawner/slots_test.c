@@ -5,6 +5,7 @@
 #include "model/ids.h"
 #include "spawner/spawner.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 static struct spawner root;
 static int daemon_side;
-static bool groups_are_busy;
+static bool groups_are_busy, leaf_is_frozen;
 
 int remove_leaves(const struct spawner *spawner, const struct slot *slot)
 {
@@ -29,8 +30,10 @@ int set_frozen(const struct spawner *spawner, const struct slot *slot, bool froz
 {
     (void) spawner;
     (void) slot;
-    (void) frozen;
-    return fail(err, ERR_UNAVAILABLE, "no control group");
+    if (groups_are_busy)
+        return fail(err, ERR_UNAVAILABLE, "no control group");
+    leaf_is_frozen = frozen;
+    return 0;
 }
 
 uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slot))
@@ -64,6 +67,7 @@ static void begin(void)
     daemon_side = pair[1];
     root.epoll = epoll_create1(EPOLL_CLOEXEC);
     root.slot_count = 2;
+    root.slots[2].state = SLOT_BUILDING; /* not of this instance: nobody looks at it */
     groups_are_busy = false;
 }
 
@@ -149,6 +153,53 @@ TEST(a_slot_that_is_free_has_no_events)
     (void) close(held);
 }
 
+TEST(a_frozen_slot_is_thawed_before_it_is_free)
+{
+    begin();
+    struct slot *slot = slot_take(&root);
+    slot->is_frozen = leaf_is_frozen = true;
+    groups_are_busy = true;
+    slot_leave(&root, slot);
+    slots_tend(&root);
+    expect(slot->is_frozen && leaf_is_frozen, "it could not be thawed, and that is remembered");
+    groups_are_busy = false;
+    slots_tend(&root);
+    expect(!slot->is_frozen && !leaf_is_frozen && slot->state == SLOT_FREE, "state %u",
+           slot->state);
+    expect(root.slots[2].state == SLOT_BUILDING, "a slot of nobody here was looked at");
+}
+
+TEST(a_release_is_told_again_until_gloveboxd_has_room_for_it)
+{
+    begin();
+    error err = { 0 };
+    unsigned filled = 0;
+    struct slot *slot = slot_take(&root);
+    while (filled < 10000 &&
+           packet_send(root.daemon, SPAWN_LOST, &filled, sizeof filled, NULL, 0, &err) == 0)
+        filled++;
+    require(filled < 10000 && err.os == EAGAIN, "%u messages: %s", filled, err.text);
+    slot->asked_to_leave = true;
+    slot_leave(&root, slot);
+    slots_tend(&root);
+    expect(slot->state == SLOT_LEAVING, "the slot is free, and gloveboxd does not know");
+    for (unsigned i = 0; i < filled; i++)
+        (void) leftovers_told();
+    slots_tend(&root);
+    expect(leftovers_told() == 0 && slot->state == SLOT_FREE, "state %u", slot->state);
+}
+
+TEST(a_slot_is_free_even_if_gloveboxd_has_ended)
+{
+    begin();
+    struct slot *slot = slot_take(&root);
+    (void) close(daemon_side);
+    slot->asked_to_leave = true;
+    slot_leave(&root, slot);
+    slots_tend(&root);
+    expect(slot->state == SLOT_FREE, "state %u", slot->state);
+}
+
 /* An invariant of requests.c: a user id and a control group that nobody else has now. */
 TEST(slots_of_two_instances_never_overlap)
 {
@@ -169,4 +220,7 @@ TEST(slots_of_two_instances_never_overlap)
 }
 
 TESTS(CASE(a_stuck_slot_answers_every_release), CASE(a_failure_is_told_when_the_slot_is_free),
-      CASE(a_slot_that_is_free_has_no_events), CASE(slots_of_two_instances_never_overlap))
+      CASE(a_slot_that_is_free_has_no_events), CASE(slots_of_two_instances_never_overlap),
+      CASE(a_frozen_slot_is_thawed_before_it_is_free),
+      CASE(a_release_is_told_again_until_gloveboxd_has_room_for_it),
+      CASE(a_slot_is_free_even_if_gloveboxd_has_ended))

@@ -5,8 +5,10 @@
 #include "engine/run/collector.h"
 #include "engine/sandbox/frame_reader.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct blob_store *blobs;
 static struct limits limits;
@@ -97,6 +99,25 @@ TEST(a_file_comes_in)
     }
 }
 
+TEST(a_file_that_is_cut_is_given_up_with_its_descriptor)
+{
+    static struct frame_reader reader;
+    static struct collector collector;
+    unsigned char bytes[600];
+    error err = { 0 };
+    int first = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    (void) close(first);
+    begin(&reader, &collector);
+    collector.phase = COLLECTOR_COLLECTING;
+    size_t size = put_file(bytes, "plot.png", 6);
+    expect(feed(&reader, &collector, bytes, size, size, &err) == 0 && collector.file_is_open, "%s",
+           err.text);
+    collector_done(&collector);
+    int again = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    (void) close(again);
+    expect(again == first, "descriptor %d was free before, now it is %d", first, again);
+}
+
 /* Each of these ends the sandbox. */
 TEST(an_init_that_misbehaves_is_found_out)
 {
@@ -140,6 +161,86 @@ TEST(an_init_that_misbehaves_is_found_out)
                "%s: '%s'", fact->what, err.text);
         collector_done(&collector);
     }
+}
+
+/* A program that has started; the answer of the collector to its end. */
+static int hear_exit(int32_t exit_code, int32_t signal, struct collector *collector)
+{
+    static struct frame_reader reader;
+    error err = { 0 };
+    struct agent_exited exited = { exit_code, signal };
+    struct agent_frame frame = { .size = sizeof exited, .kind = AGENT_EXITED, .id = ID_PROGRAM };
+    begin(&reader, collector);
+    collector->phase = COLLECTOR_RUNNING;
+    collector->running = ID_PROGRAM;
+    collector->has_started = true;
+    return collector_frame(collector, &frame, (const unsigned char *) &exited, &err);
+}
+
+TEST(a_program_ends_once_with_an_exit_code_or_a_signal)
+{
+    static const struct {
+        int32_t exit_code, signal;
+        bool is_possible;
+    } facts[] = {
+        { 0, 0, true },    { 255, 0, true },  { -1, 1, true },    { -1, 64, true },
+        { 256, 0, false }, { -2, 0, false },  { -1, 0, false },   { 0, 9, false },
+        { -1, 65, false }, { -1, -1, false }, { 255, 64, false },
+    };
+    static struct collector collector;
+    for_each(fact, facts) {
+        int heard = hear_exit(fact->exit_code, fact->signal, &collector);
+        expect(heard == (fact->is_possible ? COLLECTOR_ENDED : -1) &&
+                   collector.has_exited == fact->is_possible,
+               "exit code %d, signal %d: %d", fact->exit_code, fact->signal, heard);
+        collector_done(&collector);
+    }
+    error err = { 0 };
+    struct agent_exited exited = { 0 };
+    struct agent_frame frame = { .size = sizeof exited, .kind = AGENT_EXITED, .id = ID_PROGRAM };
+    (void) hear_exit(0, 0, &collector);
+    expect(collector_frame(&collector, &frame, (const unsigned char *) &exited, &err) < 0 &&
+               err.code == ERR_PROTOCOL,
+           "a second end");
+    collector_done(&collector);
+}
+
+TEST(a_program_starts_once)
+{
+    static struct frame_reader reader;
+    static struct collector collector;
+    struct agent_started started = { 0 };
+    const unsigned char *payload = (const unsigned char *) &started;
+    struct agent_frame frame = { .size = sizeof started, .kind = AGENT_STARTED, .id = ID_PROGRAM };
+    error err = { 0 };
+    begin(&reader, &collector);
+    collector.phase = COLLECTOR_RUNNING;
+    collector.running = ID_PROGRAM;
+    frame.id = ID_PROGRAM + 1;
+    expect(collector_frame(&collector, &frame, payload, &err) < 0, "another process");
+    frame.id = ID_PROGRAM;
+    expect(collector_frame(&collector, &frame, payload, &err) == COLLECTOR_STARTED, "%s", err.text);
+    expect(collector_frame(&collector, &frame, payload, &err) < 0 && err.code == ERR_PROTOCOL,
+           "a second start");
+    collector_done(&collector);
+}
+
+TEST(output_is_kept_by_stream)
+{
+    static struct frame_reader reader;
+    static struct collector collector;
+    unsigned char bytes[128];
+    error err = { 0 };
+    begin(&reader, &collector);
+    collector.phase = COLLECTOR_RUNNING;
+    size_t size = put(bytes, AGENT_OUTPUT, ID_PROGRAM, 1, "out", 3);
+    size += put(bytes + size, AGENT_OUTPUT, ID_PROGRAM, 2, "error", 5);
+    expect(feed(&reader, &collector, bytes, size, size, &err) == 0, "%s", err.text);
+    expect(collector.output[0].total == 3 && memcmp(collector.output[0].head, "out", 3) == 0,
+           "stdout has %d bytes", (int) collector.output[0].total);
+    expect(collector.output[1].total == 5 && memcmp(collector.output[1].head, "error", 5) == 0,
+           "stderr has %d bytes", (int) collector.output[1].total);
+    collector_done(&collector);
 }
 
 /* A child that the code has left behind holds the same socket. */
@@ -327,6 +428,8 @@ TEST(what_is_looked_at_is_bounded)
 TESTS(CASE(results_stand_one_behind_the_other), CASE(what_is_looked_at_is_bounded),
       CASE(files_that_could_not_be_collected_are_told),
       CASE(a_result_that_is_too_large_to_show_is_told_once), CASE(a_file_comes_in),
+      CASE(a_file_that_is_cut_is_given_up_with_its_descriptor),
       CASE(an_init_that_misbehaves_is_found_out),
-      CASE(a_result_after_the_end_of_the_code_is_left_out),
+      CASE(a_program_ends_once_with_an_exit_code_or_a_signal), CASE(a_program_starts_once),
+      CASE(output_is_kept_by_stream), CASE(a_result_after_the_end_of_the_code_is_left_out),
       CASE(artifacts_keep_to_what_was_granted), CASE(denials_are_counted_by_target))

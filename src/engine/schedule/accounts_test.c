@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEYS = 3, DAY_S = 86400, NOON = 20000 * DAY_S + DAY_S / 2 };
+enum { KEYS = 3, DAY_S = 86400, DAY = 20000, SECOND = 3600, LEFT_S = DAY_S - SECOND };
 
 static char folder[] = "/tmp/glovebox-accounts-XXXXXX";
 static struct accounts accounts;
@@ -52,7 +52,7 @@ static void begin(void)
     remove_files();
     memset(&accounts, 0, sizeof accounts);
     clock_ms = 1000000;
-    wall_ms = (int64_t) NOON * 1000;
+    wall_ms = ((int64_t) DAY * DAY_S + SECOND) * 1000;
     require(accounts_open(&accounts, &loop, folder, &err) == 0, "%s", err.text);
     for (unsigned i = 0; i < KEYS; i++) {
         struct api_key key = { .scopes = SCOPE_RUN };
@@ -100,6 +100,7 @@ TEST(a_tenant_sees_what_its_own_keys_made_and_nothing_else)
     expect(strcmp(keys[0]->owner, keys[1]->owner) == 0 &&
                strcmp(keys[0]->owner, keys[2]->owner) != 0,
            "owners '%s', '%s', '%s'", keys[0]->owner, keys[1]->owner, keys[2]->owner);
+    expect(strlen(keys[0]->owner) == BLOB_OWNER_SIZE - 1, "'%s'", keys[0]->owner);
     expect(accounts_of_key(&accounts, "", &again, &err) == 0 && again == &accounts.local, "owner");
     expect(accounts_of_key(&accounts, keys[2]->key.id, &again, &err) == 0 && again == keys[2],
            "by its id");
@@ -197,16 +198,16 @@ TEST(a_quota_that_is_used_up_says_when_the_next_run_may_start)
            "%s", err.text);
     account_charge_cpu(keys[1], 1);
     expect_refused(keys[1], account_admit(&accounts, keys[1], &err), &err,
-                   (struct refusal){ ERR_QUOTA, DAY_S / 2, "3.0 s of its 3 s" });
+                   (struct refusal){ ERR_QUOTA, LEFT_S, "3.0 s of its 3 s" });
 
     account_charge_log(keys[2], 99);
     expect(account_check_log(&accounts, keys[2], &err) == 0, "%s", err.text);
     account_charge_log(keys[2], 1);
     expect_refused(keys[2], account_check_log(&accounts, keys[2], &err), &err,
-                   (struct refusal){ ERR_QUOTA, DAY_S / 2, "100 bytes" });
+                   (struct refusal){ ERR_QUOTA, LEFT_S, "100 bytes" });
     expect_refused(keys[2], account_admit(&accounts, keys[2], &err), &err,
-                   (struct refusal){ ERR_QUOTA, DAY_S / 2, "100 bytes" });
-    wall_ms += (int64_t) DAY_S / 2 * 1000;
+                   (struct refusal){ ERR_QUOTA, LEFT_S, "100 bytes" });
+    wall_ms += (int64_t) LEFT_S * 1000;
     expect(account_admit(&accounts, keys[1], &err) == 0 &&
                account_admit(&accounts, keys[2], &err) == 0,
            "the next day: %s", err.text);
@@ -314,6 +315,8 @@ TEST(what_a_run_has_used_is_charged_and_outlasts_the_daemon)
            "the run is not counted once");
     expect(keys[0]->cpu_ms == 1501 && keys[0]->rate.cpu_ms == 1501, "%llu ms",
            (unsigned long long) keys[0]->cpu_ms);
+    account_charge(keys[1], 2000, &verdict, hits);
+    expect(keys[1]->cpu_ms == 2, "%llu ms", (unsigned long long) keys[1]->cpu_ms);
     end();
 
     memset(&accounts, 0, sizeof accounts);
@@ -321,7 +324,8 @@ TEST(what_a_run_has_used_is_charged_and_outlasts_the_daemon)
     identify_all();
     expect(keys[0]->rate.cpu_ms == 1501 && keys[0]->rate.log_bytes == 77, "%llu ms, %llu bytes",
            (unsigned long long) keys[0]->rate.cpu_ms, (unsigned long long) keys[0]->rate.log_bytes);
-    expect(keys[1]->rate.cpu_ms == 0, "another key was charged");
+    expect(keys[0]->rate.day == DAY, "day %lld", (long long) keys[0]->rate.day);
+    expect(keys[1]->rate.cpu_ms == 2 && keys[2]->rate.cpu_ms == 0, "another key was charged");
     end();
 }
 

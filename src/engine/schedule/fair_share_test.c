@@ -60,9 +60,15 @@ TEST(what_was_charged_at_the_start_is_replaced_by_what_was_used)
     int64_t charged = fair_share_begins(&turn);
     expect(charged == 3000 && turn.clock_us == 3000, "charged %lld", (long long) charged);
     fair_share_ends(&turn, charged, 500);
+    expect(turn.usual_us == (7 * 3000 + 500) / 8, "the mean: %lld", (long long) turn.usual_us);
     expect(turn.clock_us == 500, "it used 500, its clock shows %lld", (long long) turn.clock_us);
     fair_share_ends(&turn, fair_share_begins(&turn), 0);
     expect(turn.clock_us == 700, "the least that a run costs: %lld", (long long) turn.clock_us);
+
+    struct fair_share first = { .queued = 1 };
+    expect(fair_share_begins(&first) == 2000, "one that is not known yet is charged 2 ms");
+    fair_share_ends(&first, 2000, 900);
+    expect(first.clock_us == 900 && first.usual_us == 900, "then what it used");
 }
 
 /* Fills as one key after the other would that takes whatever it gets, and says what is left. */
@@ -99,6 +105,7 @@ TEST(who_holds_less_gets_what_comes_free)
     expect(fair_share_slots_max(8, 1) == 5, "6 of 8 may be %u beside 1",
            fair_share_slots_max(8, 1));
     expect(fair_share_slots_max(8, 3) == 3, "%u beside 3", fair_share_slots_max(8, 3));
+    expect(fair_share_slots_max(3, 0) == 2, "%u of three", fair_share_slots_max(3, 0));
     expect(fair_share_slots_max(8, 20) == 1, "%u beside more than there are",
            fair_share_slots_max(8, 20));
 }

@@ -26,6 +26,7 @@ TEST(half_as_many_wait_as_are_served_and_each_key_may_have_one)
         { 0, 0, 1, 1 },  { 0, 0, 0, 1 },
         { 2, 2, 1, 1 },  { 4, 8, 1, 4 }, /* eight are no crowd */
         { 7, 8, 1, 3 },  { 0, 8, 2, 4 },
+        { 0, 8, 0, 8 },  { 12, 17, 1, 6 },
     };
     for_each(fact, facts)
         expect(overload_share(fact->served, fact->busy, fact->keys) == fact->share,

@@ -22,6 +22,8 @@ TEST(runs_come_in_a_burst_and_then_steadily)
         expect(ask(&rate, quota, 1000, &wait_s) == RATE_FREE, "run %d is refused", i);
     expect(ask(&rate, quota, 1000, &wait_s) == RATE_RUNS_USED_UP, "a seventh run is taken");
     expect(wait_s == 11, "it is to wait %u s", wait_s);
+    expect(ask(&rate, quota, 1000 + 5000, &wait_s) == RATE_RUNS_USED_UP && wait_s == 6,
+           "after 5 s of 10 it is to wait %u s", wait_s);
     expect(ask(&rate, quota, 1000 + 9000, &wait_s) == RATE_RUNS_USED_UP, "after 9 s");
     expect(ask(&rate, quota, 1000 + 10100, &wait_s) == RATE_FREE, "after 10 s it is refused");
     expect(ask(&rate, quota, 1000 + 10200, &wait_s) == RATE_RUNS_USED_UP, "and one more");
@@ -45,6 +47,24 @@ TEST(a_day_ends)
     expect(ask(&rate, quota, INT64_C(43201) * 1000, &wait_s) == RATE_FREE, "the next day");
 }
 
+TEST(what_is_left_is_told)
+{
+    struct rate rate = { 0 };
+    struct rate_quota quota = { .runs_per_minute = 1, .cpu_seconds_per_day = 10 };
+    struct rate_left left;
+    uint32_t wait_s;
+    expect(ask(&rate, quota, 1000, &wait_s) == RATE_FREE, "the first run");
+    expect(ask(&rate, quota, 1000, &wait_s) == RATE_RUNS_USED_UP && wait_s == 61,
+           "a minute and what rounding needs: %u s", wait_s);
+    rate_charge(&rate, 2500);
+    rate_look(&rate, &quota, noon_s, &left);
+    expect(left.cpu_s == 7 && left.cpu_reset_s == 43200, "%u s of this day, which ends in %u s",
+           (unsigned) left.cpu_s, left.cpu_reset_s);
+    rate_charge(&rate, 7500);
+    rate_look(&rate, &quota, noon_s, &left);
+    expect(left.cpu_s == 0, "%u s", (unsigned) left.cpu_s);
+}
+
 TEST(no_quota_refuses_nothing)
 {
     struct rate rate = { 0 };
@@ -55,5 +75,5 @@ TEST(no_quota_refuses_nothing)
     expect(ask(&rate, (struct rate_quota){ 0 }, 6, &wait_s) == RATE_FREE, "after much work");
 }
 
-TESTS(CASE(runs_come_in_a_burst_and_then_steadily), CASE(a_day_ends),
+TESTS(CASE(runs_come_in_a_burst_and_then_steadily), CASE(a_day_ends), CASE(what_is_left_is_told),
       CASE(no_quota_refuses_nothing))
