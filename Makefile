@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test coverage bench fuzz verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
+.PHONY: all setup run test coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -39,6 +39,13 @@ SECONDS_EACH ?= 600
 fuzz:
 	@tools/setup build test
 	@tools/fuzz $(BUILD) $(SECONDS_EACH)
+
+# Would the unit tests of root's program, schedule, limits and parsers see a mistake? SAMPLE changes of one operator,
+# condition or constant, one at a time (0: all of them); half a minute once it is built.
+SAMPLE ?= 60
+mutants:
+	@tools/setup build test
+	@tools/mutants $(BUILD) $(SAMPLE)
 
 # Is it always the right limit that is named? RUNS of each, in parallel; `make test` has a short form.
 RUNS ?= 1000
