@@ -459,15 +459,16 @@ def test_no_key_takes_all_places_and_pages_are_whole(service):
     for key, state, expected in ((service.decider, "pending", [*waiting[1:], others]), (service.decider, "all", [*waiting, others]),
                                  (service.asker, "pending", waiting[1:]), (service.asker, "all", waiting),
                                  (other, "all", [others]), (service.key("--tenant", "b"), "all", [])):
-        seen, after = [], ""
-        while after is not None:
-            page = service.call("GET", f"/v1/approvals?state={state}&limit=10{after and '&after=' + after}", key=key).json
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = service.call("GET", f"/v1/approvals?state={state}&limit=10{cursor and '&cursor=' + cursor}", key=key).json
             assert len(page["approvals"]) <= 10
             seen += [row["id"] for row in page["approvals"]]
-            after = page["next"]
+            assert page["approvals"] or not cursor, "a page that is announced is not empty"
+            cursor = page["next_cursor"]
         assert sorted(seen) == sorted(expected) and len(set(seen)) == len(seen)
-    assert service.call("GET", f"/v1/approvals?after={others}", key=service.asker).status == 404, "another's"
-    assert service.call("GET", "/v1/approvals?after=apr_1", key=service.asker).status == 404
+    assert service.call("GET", f"/v1/approvals?cursor={others}", key=service.asker).status == 404, "another's"
+    assert service.call("GET", "/v1/approvals?cursor=apr_1", key=service.asker).status == 404
 
 
 def test_a_run_waits_for_its_decision(service):

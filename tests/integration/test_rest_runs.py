@@ -132,7 +132,7 @@ class TestPages:
             page = serving.call("GET", f"/v1/runs?limit=3{cursor and '&cursor='}{cursor}").json
             seen += [row["id"] for row in page["runs"]]
             assert len(page["runs"]) <= 3
-            cursor = page["next"]
+            cursor = page["next_cursor"]
             serving.run("2")  # what comes in between shifts no page
         assert len(seen) == len(set(seen)) and made <= set(seen)
 

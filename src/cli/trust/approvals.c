@@ -173,18 +173,18 @@ static void compare_beginnings(struct search *search, json_object *rows)
 static int search_state(const struct approval_arguments *arguments, struct search *search,
                         error *err)
 {
-    char path[160], after[ID_SIZE] = "";
+    char path[160], cursor[ID_SIZE] = "";
     do {
         json_object *answer = NULL;
         struct ask asked = { "GET", path, NULL, NULL };
         (void) snprintf(path, sizeof path, "/v1/approvals?limit=1000&state=%s%s%s", search->state,
-                        *after ? "&after=" : "", after);
+                        *cursor ? "&cursor=" : "", cursor);
         if (ask(arguments, &asked, &answer, err) < 0)
             return -1;
         compare_beginnings(search, answer_member(answer, "approvals"));
-        (void) snprintf(after, sizeof after, "%s", answer_text(answer, "next"));
+        (void) snprintf(cursor, sizeof cursor, "%s", answer_text(answer, "next_cursor"));
         (void) json_object_put(answer);
-    } while (*after && search->found < 2);
+    } while (*cursor && search->found < 2);
     return 0;
 }
 

@@ -220,6 +220,9 @@ void exchange_answer_as(struct exchange *exchange, unsigned status, const char *
                         struct bytes *text);
 void exchange_answer_nothing(struct exchange *exchange, unsigned status);
 void exchange_fail(struct exchange *exchange, const error *cause);
+/* 200 with the JSON, which is taken; or, if the result is not 0, the error. */
+void exchange_answer_or_fail(struct exchange *exchange, int result, struct bytes *json,
+                             const error *cause);
 
 /* Answers with a file's bytes, or the part that was asked for: Range, ETag and If-None-Match are
  * served if `tag` (without quotes) is not NULL. Takes the descriptor. */

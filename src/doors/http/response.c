@@ -100,6 +100,17 @@ void exchange_answer(struct exchange *exchange, unsigned status, struct bytes *j
     exchange_answer_as(exchange, status, "application/json", json);
 }
 
+void exchange_answer_or_fail(struct exchange *exchange, int result, struct bytes *json,
+                             const error *cause)
+{
+    if (result == 0) {
+        exchange_answer(exchange, MHD_HTTP_OK, json);
+        return;
+    }
+    bytes_done(json);
+    exchange_fail(exchange, cause);
+}
+
 void exchange_answer_nothing(struct exchange *exchange, unsigned status)
 {
     exchange_queue(exchange, status,

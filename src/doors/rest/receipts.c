@@ -18,17 +18,6 @@ static void write_hashes(struct bytes *out, const char *key, const struct log_pr
     json_close(out, ']');
 }
 
-/* Takes the JSON. */
-static void answer(struct exchange *exchange, int result, struct bytes *json, const error *err)
-{
-    if (result == 0) {
-        exchange_answer(exchange, MHD_HTTP_OK, json);
-        return;
-    }
-    bytes_done(json);
-    exchange_fail(exchange, err);
-}
-
 /* The receipt with what proves that it stands in the log: a file that verifies on its own. */
 static int write_bundle(const struct exchange *exchange, const struct bytes *envelope,
                         struct bytes *out, error *err)
@@ -57,12 +46,12 @@ static void get_receipt(struct exchange *exchange)
     int result = service_receipt(exchange->service, &exchange->caller, exchange->parameters[0],
                                  &envelope, &err);
     if (result < 0 || !proof || strcmp(proof, "1") != 0) {
-        answer(exchange, result, &envelope, &err);
+        exchange_answer_or_fail(exchange, result, &envelope, &err);
         return;
     }
     result = write_bundle(exchange, &envelope, &bundle, &err);
     bytes_done(&envelope);
-    answer(exchange, result, &bundle, &err);
+    exchange_answer_or_fail(exchange, result, &bundle, &err);
 }
 
 static void get_opening(struct exchange *exchange)
@@ -71,7 +60,7 @@ static void get_opening(struct exchange *exchange)
     error err;
     int result = service_receipt_opening(exchange->service, &exchange->caller,
                                          exchange->parameters[0], &json, &err);
-    answer(exchange, result, &json, &err);
+    exchange_answer_or_fail(exchange, result, &json, &err);
 }
 
 static void get_checkpoint(struct exchange *exchange)

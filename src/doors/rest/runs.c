@@ -135,7 +135,7 @@ static void get_runs(struct exchange *exchange)
     json_close(&json, ']');
     char next[24];
     (void) snprintf(next, sizeof next, "%" PRIu64, page.next);
-    json_string_field(&json, "next", page.next > 0 ? next : NULL);
+    json_string_field(&json, "next_cursor", page.next > 0 ? next : NULL);
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
@@ -161,7 +161,7 @@ static const struct parameter events_query[] = {
 };
 static const struct parameter list_query[] = {
     { "limit", IN_QUERY, "count 1..1000", "rows of a page; 100 if it is left out" },
-    { "cursor", IN_QUERY, "count", "`next` of the page before" },
+    { "cursor", IN_QUERY, "count", "`next_cursor` of the page before" },
     { "status", IN_QUERY,
       "=queued,building,loading,running,stopping,collecting,gating,ok,error,limit,denied,"
       "pending_approval,cancelled,lost",

@@ -13,6 +13,12 @@ struct caller {
     const char *request_id;  /* of logs, results and receipts; borrowed for the call */
 };
 
+/* What is called when a wait may be over. */
+struct waker {
+    void (*woken)(void *context);
+    void *context;
+};
+
 /* The parts of gloveboxd. daemon/main.c fills it in before the first door opens. */
 struct service {
     struct accounts *accounts;

@@ -22,12 +22,6 @@ enum awaits {
     AWAITS_COPIES_TO_END /* as AWAITS_COPIES; then it ends, also if the caller has gone meanwhile */
 };
 
-/* What is called when a wait may be over. */
-struct waker {
-    void (*woken)(void *context);
-    void *context;
-};
-
 /* A wait of a request about the session with this id; `waker` is called once. NULL: it need not
  * wait, or there is no memory for it: it is answered as it can be. */
 struct session_wait *service_session_await(const struct service *service,

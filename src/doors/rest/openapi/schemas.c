@@ -237,7 +237,7 @@ static const struct property run_row[] = {
 };
 static const struct property run_page[] = {
     { "runs", "[]RunRow", "" },
-    { "next", "string?",  "cursor of the next page; null: this was the last" },
+    { "next_cursor", "string?", "of the next page; null: this was the last" },
     { 0 },
 };
 static const struct property failure[] = {
@@ -318,7 +318,7 @@ static const struct property approval[] = {
 };
 static const struct property approval_list[] = {
     { "approvals", "[]Approval", "the oldest first" },
-    { "next",      "string?",    "`after` of the next page; null: this was the last" },
+    { "next_cursor", "string?",  "of the next page; null: this was the last" },
     { 0 },
 };
 static const struct property decision[] = {
