@@ -64,4 +64,32 @@ TEST(a_text_is_cut_between_characters)
                (int) (fact - facts), text_head(fact->text, fact->max));
 }
 
-TESTS(CASE(the_first_byte_that_is_no_text_is_found), CASE(a_text_is_cut_between_characters))
+TEST(the_first_byte_that_is_not_utf8_is_found)
+{
+    static const struct {
+        const char *text;
+        size_t size, bad;
+    } facts[] = {
+        { "", 0, 0 },
+        { "plain", 5, 5 },
+        { "gr\xc3\xbc\xc3\x9f", 6, 6 },
+        { "\xf0\x9f\x98\x80", 4, 4 },
+        { "a\0b", 3, 1 }, /* NUL would end the text somewhere else */
+        { "a\xff", 2, 1 },
+        { "a\xc3", 2, 1 },            /* cut short */
+        { "\xc0\xaf", 2, 0 },         /* overlong '/' */
+        { "\xe0\x80\xaf", 3, 0 },     /* overlong */
+        { "\xf0\x80\x80\xaf", 4, 0 }, /* overlong */
+        { "\xed\xa0\x80", 3, 0 },     /* a surrogate */
+        { "\xf4\x90\x80\x80", 4, 0 }, /* above U+10FFFF */
+        { "\xf5\x80\x80\x80", 4, 0 },
+        { "ok\x80", 3, 2 },
+    };
+    for_each(fact, facts) {
+        size_t bad = text_find_undecodable(fact->text, fact->size);
+        expect(bad == fact->bad, "'%s' gave %zu", fact->text, bad);
+    }
+}
+
+TESTS(CASE(the_first_byte_that_is_not_utf8_is_found), CASE(the_first_byte_that_is_no_text_is_found),
+      CASE(a_text_is_cut_between_characters))

@@ -1,20 +1,33 @@
 /* request_body.c - see request_body.h. */
 #include "client/request_body.h"
 
+#include "base/text.h"
 #include "model/limits.h"
+#include "json/quote.h"
 
+#include <errno.h>
 #include <json.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { EXPECTATION_MAX = 256 << 10, EXPECTATION_DEPTH = 64 };
 
+void body_string(struct sink *sink, const char *text, size_t size)
+{
+    auto_bytes quoted = { 0 };
+    json_text_quote(&quoted, text, size, JSON_DELETE_AS_IT_IS);
+    if (quoted.failed)
+        sink->failed = ENOMEM;
+    else
+        sink_bytes(sink, quoted.data, quoted.size);
+}
+
 void body_key(struct body *body, const char *name)
 {
     if (body->has_member)
         sink_text(body->sink, ",");
     body->has_member = true;
-    sink_json_string(body->sink, name, strlen(name));
+    body_string(body->sink, name, strlen(name));
     sink_text(body->sink, ":");
 }
 
@@ -23,7 +36,7 @@ void body_text(struct body *body, const char *name, const char *text)
     if (!text)
         return;
     body_key(body, name);
-    sink_json_string(body->sink, text, strlen(text));
+    body_string(body->sink, text, strlen(text));
 }
 
 void body_list(struct body *body, const char *name, const char *const *list)
@@ -34,7 +47,7 @@ void body_list(struct body *body, const char *name, const char *const *list)
     sink_text(body->sink, "[");
     for (size_t index = 0; list[index]; index++) {
         sink_text(body->sink, index > 0 ? "," : "");
-        sink_json_string(body->sink, list[index], strlen(list[index]));
+        body_string(body->sink, list[index], strlen(list[index]));
     }
     sink_text(body->sink, "]");
 }
@@ -88,9 +101,9 @@ void body_pairs(struct body *body, const char *name, const char *const *pairs)
     for (size_t index = 0; pairs[index]; index++) {
         const char *equals = strchr(pairs[index], '=');
         sink_text(body->sink, index > 0 ? "," : "");
-        sink_json_string(body->sink, pairs[index], (size_t) (equals - pairs[index]));
+        body_string(body->sink, pairs[index], (size_t) (equals - pairs[index]));
         sink_text(body->sink, ":");
-        sink_json_string(body->sink, equals + 1, strlen(equals + 1));
+        body_string(body->sink, equals + 1, strlen(equals + 1));
     }
     sink_text(body->sink, "}");
 }
@@ -107,7 +120,7 @@ void body_number(struct body *body, const char *name, uint64_t number)
 
 int check_text(const char *what, const char *text, size_t size, error *err)
 {
-    size_t bad = text_first_bad_byte(text, size);
+    size_t bad = text_find_undecodable(text, size);
     if (bad == size)
         return 0;
     size_t line = 1;

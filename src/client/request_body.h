@@ -5,11 +5,14 @@
 
 #include <glovebox.h>
 
+#include <stdbool.h>
+
 struct body {
     struct sink *sink;
     bool has_member; /* the next one begins with a comma */
 };
 
+void body_string(struct sink *sink, const char *text, size_t size); /* a value, in quotes */
 void body_key(struct body *body, const char *name);
 void body_text(struct body *body, const char *name, const char *text);          /* NULL: left out */
 void body_list(struct body *body, const char *name, const char *const *list);   /* NULL-ended */

@@ -1,6 +1,7 @@
 /* run.c - glb_run(): writes the request, follows the stream of events to its end. */
 #include "client/client.h"
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "client/request_body.h"
@@ -51,7 +52,7 @@ static void write_request(struct sink *sink, const void *what)
     sink_text(sink, "{");
     if (options->code) {
         body_key(&body, "code");
-        sink_json_string(sink, options->code, options->code_length);
+        body_string(sink, options->code, options->code_length);
     }
     body_text(&body, "language", options->language);
     body_text(&body, "filename", options->file_name);

@@ -209,7 +209,7 @@ static void write_cell(struct sink *sink, const void *what)
     struct body body = { .sink = sink };
     sink_text(sink, "{");
     body_key(&body, "code");
-    sink_json_string(sink, options->code, options->code_length);
+    body_string(sink, options->code, options->code_length);
     body_limits(&body, options->limits, options->limit_count);
     body_expectation(&body, options->expectation);
     sink_text(sink, "}");

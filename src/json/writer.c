@@ -1,12 +1,12 @@
 /* writer.c - the last byte written tells whether a comma is due. */
 #include "json/writer.h"
 
+#include "base/base64.h"
+#include "base/timestamp.h"
 #include "json/quote.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static void comma(struct bytes *out)
 {
@@ -32,17 +32,6 @@ void json_key(struct bytes *out, const char *key)
 {
     json_string(out, key);
     bytes_add(out, ":", 1);
-}
-
-static void text_begin(struct bytes *out)
-{
-    comma(out);
-    bytes_add(out, "\"", 1);
-}
-
-static void text_end(struct bytes *out)
-{
-    bytes_add(out, "\"", 1);
 }
 
 void json_text(struct bytes *out, const char *text, size_t size)
@@ -89,19 +78,14 @@ void json_null(struct bytes *out)
 
 void json_base64(struct bytes *out, const void *data, size_t size)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    text_begin(out);
-    const unsigned char *at = data;
-    for (size_t i = 0; i < size; i += 3) {
-        size_t left = size - i;
-        uint32_t three = (uint32_t) at[i] << 16 | (left > 1 ? (uint32_t) at[i + 1] << 8 : 0) |
-                         (left > 2 ? at[i + 2] : 0);
-        char four[4] = { digits[three >> 18], digits[three >> 12 & 63],
-                         (char) (left > 1 ? digits[three >> 6 & 63] : '='),
-                         (char) (left > 2 ? digits[three & 63] : '=') };
-        bytes_add(out, four, sizeof four);
-    }
-    text_end(out);
+    comma(out);
+    char *place = bytes_reserve(out, base64_size(size) + 2);
+    if (!place)
+        return;
+    place[0] = '"';
+    base64_encode(data, size, place + 1);
+    place[base64_size(size) + 1] = '"';
+    out->size += base64_size(size) + 2;
 }
 
 void json_raw(struct bytes *out, const void *json, size_t size)
@@ -142,13 +126,8 @@ void json_null_field(struct bytes *out, const char *key)
 
 void json_moment_field(struct bytes *out, const char *key, int64_t ms)
 {
-    char text[40] = "";
-    struct tm parts;
-    time_t seconds = (time_t) (ms / 1000);
-    if (ms > 0 && gmtime_r(&seconds, &parts)) {
-        size_t used = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-        (void) snprintf(text + used, sizeof text - used, ".%03dZ", (int) (ms % 1000));
-    }
+    char text[TIMESTAMP_SIZE];
+    (void) timestamp_write_ms(ms, text);
     json_string_field(out, key, text[0] ? text : NULL);
 }
 

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/table.h"
+#include "base/timestamp.h"
 #include "template/approved.h"
 #include "template/store.h"
 #include "template/tool.h"
@@ -18,7 +19,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 struct json_object *build_key(const struct build *build, const char *key)
@@ -136,15 +136,12 @@ static void add_key(struct json_object *manifest, const struct build *build, con
 static struct json_object *make_manifest(const struct build *build)
 {
     struct json_object *manifest = json_object_new_object();
-    time_t now = (time_t) (wall_clock_ms() / 1000);
-    struct tm parts;
-    char created[32] = "";
-    if (gmtime_r(&now, &parts))
-        (void) strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    char created[TIMESTAMP_SIZE];
     add_key(manifest, build, "name");
     (void) json_object_object_add(manifest, "digest", json_object_new_string(build->digest));
     add_key(manifest, build, "description");
-    (void) json_object_object_add(manifest, "created", json_object_new_string(created));
+    (void) json_object_object_add(
+        manifest, "created", json_object_new_string(timestamp_write(wall_clock_ms(), created)));
     (void) json_object_object_add(manifest, "source", json_object_new_string(build->base));
     (void) json_object_object_add(manifest, "bytes", json_object_new_int64((int64_t) build->bytes));
     (void) json_object_object_add(manifest, "files", json_object_new_int64((int64_t) build->files));

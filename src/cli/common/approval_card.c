@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/table.h"
+#include "base/timestamp.h"
 #include "base/utf8.h"
 #include "cli/daemon_request.h"
-#include "cli/timestamp.h"
 
 #include <inttypes.h>
 #include <string.h>

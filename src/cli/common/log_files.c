@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/table.h"
+#include "base/timestamp.h"
 #include "cli/commands.h"
 #include "cli/common/inputs.h"
 #include "cli/options.h"
@@ -15,7 +16,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FIELD(name) offsetof(struct log_arguments, name)
@@ -375,14 +375,12 @@ int64_t number_at(json_object *object, const char *path)
     return json_object_get_int64(member_at(object, path));
 }
 
-void print_moment(int64_t at_ms, char ret_text[32])
+/* "2026-11-21 08:14:34.120" of milliseconds since 1970, UTC. */
+static void print_moment(int64_t at_ms, char ret_text[32])
 {
-    time_t seconds = (time_t) (at_ms / 1000);
-    struct tm parts;
-    char text[24] = "?";
-    if (gmtime_r(&seconds, &parts))
-        (void) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
-    (void) snprintf(ret_text, 32, "%s.%03d", text, (int) (at_ms % 1000));
+    char text[TIMESTAMP_SIZE];
+    (void) timestamp_write_ms(at_ms, text);
+    (void) snprintf(ret_text, 32, "%.10s %.12s", text, text[0] ? text + 11 : "");
 }
 
 void print_record_line(uint64_t index, json_object *payload)

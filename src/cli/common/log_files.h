@@ -61,8 +61,5 @@ json_object *member_at(json_object *object, const char *path);
 const char *text_at(json_object *object, const char *path); /* "" if it is not there */
 int64_t number_at(json_object *object, const char *path);
 
-/* "2026-11-21 08:14:34.120" of milliseconds since 1970, UTC. */
-void print_moment(int64_t at_ms, char ret_text[32]);
-
 /* One line: index, moment, id, what it was. */
 void print_record_line(uint64_t index, json_object *payload);

@@ -1,7 +1,7 @@
 /* precheck_request.c - one request with `check_only`. */
 #include "cli/common/precheck_request.h"
 
-#include "base/sink.h"
+#include "base/text.h"
 #include "cli/daemon_request.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static void add_text(json_object *body, const char *name, const char *text, size
 
 int look_at_code(glb_client *client, const struct look *look, json_object **ret_result, error *err)
 {
-    size_t bad = text_first_bad_byte(look->code, look->code_size);
+    size_t bad = text_find_undecodable(look->code, look->code_size);
     if (bad < look->code_size)
         return fail(err, ERR_BAD_REQUEST,
                     "the code is no text at offset %zu (byte 0x%02x); is it a program?", bad,

@@ -2,7 +2,7 @@
  * terminals. */
 #include "cli/operate/net.h"
 
-#include "cli/timestamp.h"
+#include "base/timestamp.h"
 
 #include "cli/daemon_request.h"
 #include "cli/tty/output_filter.h"

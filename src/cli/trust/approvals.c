@@ -1,11 +1,11 @@
 /* approvals.c - `glovebox approvals`, `approve`, `deny`: what waits for a person, and the decision.
  */
 #include "base/table.h"
+#include "base/timestamp.h"
 #include "cli/commands.h"
 #include "cli/common/approval_card.h"
 #include "cli/daemon_request.h"
 #include "cli/options.h"
-#include "cli/timestamp.h"
 
 #include <errno.h>
 #include <inttypes.h>

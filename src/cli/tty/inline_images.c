@@ -2,7 +2,7 @@
  * it in base64: no other byte of it is let through. */
 #include "cli/tty/inline_images.h"
 
-#include "base/sink.h"
+#include "base/base64.h"
 #include "base/table.h"
 
 #include <fcntl.h>

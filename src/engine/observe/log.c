@@ -3,13 +3,13 @@
 #include "engine/observe/log.h"
 
 #include "base/clock.h"
+#include "base/timestamp.h"
 #include "engine/observe/log_writer.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* Of a line in JSON, before the bracket that closes it. */
 enum { ROOM = 1020 };
@@ -92,19 +92,6 @@ static void put_field(struct line *line, const struct log_field *field)
         put_value(line, field->text);
 }
 
-static void put_moment(struct line *line)
-{
-    int64_t now = wall_clock_ms();
-    time_t seconds = (time_t) (now / 1000);
-    struct tm parts;
-    if (!gmtime_r(&seconds, &parts))
-        return;
-    char text[48];
-    size_t used = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-    (void) snprintf(text + used, sizeof text - used, ".%03dZ", (int) (now % 1000));
-    put_text(line, text);
-}
-
 void log_as_json(bool wanted)
 {
     is_json = wanted;
@@ -118,8 +105,9 @@ void log_until(enum log_level level)
 static void begin_line(struct line *line, enum log_level level, const char *event)
 {
     static const char *const levels[] = { "error", "warning", "notice", "debug" };
+    char moment[TIMESTAMP_SIZE];
     put_text(line, is_json ? "{\"time\":\"" : "");
-    put_moment(line);
+    put_text(line, timestamp_write_ms(wall_clock_ms(), moment));
     put_text(line, is_json ? "\",\"level\":\"" : " ");
     put_text(line, levels[level]);
     put_text(line, is_json ? "\",\"event\":\"" : " ");
