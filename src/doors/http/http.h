@@ -240,7 +240,7 @@ void exchange_cut(struct exchange *exchange);
 
 /* Fills at most `size` bytes of a stream. Returns how many; STREAM_LATER: woken by exchange_wake();
  * STREAM_END. A peer that reads slowly is asked less often; nothing is kept for it. */
-enum { STREAM_LATER = 0, STREAM_END = -1, STREAM_BROKEN = -2 };
+enum { STREAM_LATER = FLOW_LATER, STREAM_END = FLOW_END, STREAM_BROKEN = FLOW_BROKEN };
 typedef ssize_t exchange_reader(struct exchange *exchange, char *bytes, size_t size);
 
 /* Server-sent events; a comment keeps them alive while there is nothing to say. */

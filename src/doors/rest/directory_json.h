@@ -1,13 +1,12 @@
-/* directory_json.h - what a session's folder holds, as JSON, sorted and written while it is read:
- * however much there is, no turn of the loop does more than a block of it. */
+/* directory_json.h - what lies in a session's folders, as JSON; a listing is written while it is
+ * read: however much there is, no turn of the loop does more than a block of it. */
 #pragma once
 
-#include "engine/session/files.h"
+#include "engine/service/service_files.h"
 #include "json/chunked_text.h"
 
 struct listing {
     struct file_task *task;
-    const struct bytes *path;
     bool has_begun, has_ended;
     struct chunked_text pieces;
 };
@@ -16,3 +15,11 @@ struct listing {
  * -1 without memory. */
 ssize_t listing_read(struct listing *listing, char *bytes, size_t size);
 void listing_done(struct listing *listing);
+
+/* One entry: {"path", "name", "type", "size", "mode", "modified_ms", …}. */
+void file_entry_write(const struct file_entry *entry, struct bytes *out);
+/* The fields "path", and "path_base64" if it is not UTF-8. */
+void file_path_write(const char *path, size_t size, struct bytes *out);
+/* The fields "size", "mode", "modified_ms". */
+void file_facts_write(const struct file_entry *entry, struct bytes *out);
+const char *file_type_name(uint32_t mode);

@@ -3,6 +3,7 @@
 #include "doors/rest/directory_json.h"
 
 #include "base/test.h"
+#include "engine/service/service_files_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +14,9 @@ enum { MANY = 1000 };
 
 static void add(struct file_task *task, const char *path)
 {
-    task->entries[task->entry_count++] = (struct file_entry){ .facts.mode = S_IFREG,
-                                                              .path = task->names.size,
-                                                              .path_size = strlen(path) };
+    task->entries[task->entry_count++] = (struct listed_entry){ .facts.mode = S_IFREG,
+                                                                .path = task->names.size,
+                                                                .path_size = strlen(path) };
     bytes_add(&task->names, path, strlen(path));
     directory_order_last(task);
 }
@@ -32,16 +33,16 @@ static void read_all(struct listing *listing, size_t piece, struct bytes *all)
 
 TEST(entries_come_in_the_order_of_their_paths)
 {
-    static struct file_entry entries[MANY];
+    static struct listed_entry entries[MANY];
     for (size_t piece = 1; piece <= 64; piece += 21) {
         struct file_task task = { .entries = entries };
-        struct bytes path = { 0 }, all = { 0 };
+        struct bytes all = { 0 };
         for (unsigned i = 0; i < MANY; i++) {
             char name[16];
             (void) snprintf(name, sizeof name, "%03u", i * 619 % MANY); /* each once, mixed */
             add(&task, name);
         }
-        struct listing listing = { .task = &task, .path = &path };
+        struct listing listing = { .task = &task };
         read_all(&listing, piece, &all);
         const char *at = all.data;
         for (unsigned i = 0; i < MANY && at; i++) {
@@ -63,13 +64,13 @@ TEST(entries_come_in_the_order_of_their_paths)
 
 TEST(a_path_stands_before_those_that_it_begins)
 {
-    struct file_entry entries[8];
+    struct listed_entry entries[8];
     struct file_task task = { .entries = entries };
-    struct bytes path = { 0 }, all = { 0 };
+    struct bytes all = { 0 };
     static const char *const mixed[] = { "b", "a/b", "a", "a-", "ab" };
     for (size_t i = 0; i < sizeof mixed / sizeof mixed[0]; i++)
         add(&task, mixed[i]);
-    struct listing listing = { .task = &task, .path = &path };
+    struct listing listing = { .task = &task };
     read_all(&listing, 64, &all);
     static const char *const sorted[] = { "\"a\",\"n", "\"a-\",\"n", "\"a/b\",\"n", "\"ab\",\"n",
                                           "\"b\",\"n" };
@@ -86,8 +87,8 @@ TEST(a_path_stands_before_those_that_it_begins)
 TEST(an_empty_folder_is_a_list_of_nothing)
 {
     struct file_task task = { .is_cut = true };
-    struct bytes path = { 0 }, all = { 0 };
-    struct listing listing = { .task = &task, .path = &path };
+    struct bytes all = { 0 };
+    struct listing listing = { .task = &task };
     read_all(&listing, 7, &all);
     expect(strcmp(all.data, "{\"path\":\"\",\"truncated\":true,\"entries\":[]}") == 0, "it is %s",
            all.data);

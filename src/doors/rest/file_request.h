@@ -1,37 +1,28 @@
-/* file_request.h - an exchange about files of a session, while init does what was asked: what
- * files.c (questions, and the table of routes), file_streams.c (bytes in and out) and signed_urls.c
- * share.
+/* file_request.h - an exchange about files of a session, while its task is under way: what files.c
+ * (questions, and the table of routes), file_streams.c (bytes in and out) and signed_urls.c share.
  */
 #pragma once
 
 #include "doors/http/range.h"
 #include "doors/rest/directory_json.h"
 #include "doors/rest/rest.h"
-#include "engine/session/files.h"
 
-/* What an exchange holds while its task is under way. */
+/* What an exchange holds. */
 struct file_visit {
-    struct file_task task;
-    struct exchange *exchange;
-    struct bytes path, to;
-    uint64_t depth, max;
-    bool knows_size, streams;
-    struct byte_range range;
+    struct file_task *task;
     struct listing listing;
+    struct chunked_text event; /* of a watch, on its way */
+    struct byte_range range;
+    bool knows_size;
 };
 
-/* Makes what the exchange holds from now on, and lets go of when it ends. NULL, with *err: no
- * memory.
+/* Begins the task of an exchange, which is woken for it; the order's session is that of the
+ * address.
  */
-struct file_visit *file_visit_new(struct exchange *exchange, error *err);
-
-void file_visit_woken(void *context); /* of its task */
-
-/* The session of the address. NULL, with *err: none that this account may enter. */
-struct session *file_visit_session(struct exchange *exchange, error *err);
-
-/* Begins its task, whose paths are looked at first. */
-int file_visit_begin(struct file_visit *visit, const struct file_order *order, error *err);
+int file_visit_begin(struct exchange *exchange, const struct file_order *wanted, error *err);
+/* The same of a path that is text; NULL: the session's folder. */
+int file_visit_begin_at(struct exchange *exchange, const char *path, struct file_order order,
+                        error *err);
 
 /* --- file_streams.c ---- */
 

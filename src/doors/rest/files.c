@@ -1,4 +1,4 @@
-/* files.c - /v1/sessions/{id}/files: translates HTTP into the tasks of files.h. A client
+/* files.c - /v1/sessions/{id}/files: translates HTTP into the tasks of service_files.h. A client
  * that hangs up ends its task. Here are the routes, and what is answered in one piece. */
 #include "doors/rest/file_request.h"
 
@@ -8,61 +8,47 @@
 
 #include <microhttpd.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum {
-    LIST_DEFAULT = 10000,
-    AT_ONCE_MAX = 200, /* entries */
-};
+enum { AT_ONCE_MAX = 200 /* entries */ };
 
-void file_visit_woken(void *context)
+static void on_woken(void *context)
 {
-    struct file_visit *visit = context;
-    exchange_wake(visit->exchange);
+    exchange_wake(context);
 }
 
 static void leave(struct exchange *exchange)
 {
     struct file_visit *visit = exchange->user;
-    file_task_close(&visit->task);
+    file_task_free(visit->task);
     listing_done(&visit->listing);
-    bytes_done(&visit->path);
-    bytes_done(&visit->to);
+    bytes_done(&visit->event.text);
     free(visit);
 }
 
-struct file_visit *file_visit_new(struct exchange *exchange, error *err)
+int file_visit_begin(struct exchange *exchange, const struct file_order *wanted, error *err)
 {
-    struct file_visit *visit = calloc(1, sizeof *visit);
-    if (!visit) {
-        (void) fail(err, ERR_SYSTEM, "no memory for a file");
-        return NULL;
-    }
-    visit->exchange = exchange;
-    visit->task.woken = file_visit_woken;
-    visit->task.context = visit;
-    visit->depth = 1;
-    visit->max = LIST_DEFAULT;
+    struct file_visit *visit = exchange->user;
+    struct file_order order = *wanted;
+    const struct waker waker = { .woken = on_woken, .context = exchange };
+    if (!visit)
+        visit = calloc(1, sizeof *visit);
+    if (!visit)
+        return fail(err, ERR_SYSTEM, "no memory for a file");
     exchange->user = visit;
     exchange->closed = leave;
-    return visit;
+    order.session = exchange->parameters[0];
+    return service_file_begin(exchange->service, &exchange->caller, &order, &waker, &visit->task,
+                              err);
 }
 
-struct session *file_visit_session(struct exchange *exchange, error *err)
+int file_visit_begin_at(struct exchange *exchange, const char *path, struct file_order order,
+                        error *err)
 {
-    const struct service *service = exchange->service;
-    struct session *session = NULL;
-    int entered = sessions_enter(service->sessions, exchange->caller.account,
-                                 exchange->parameters[0], &session, err);
-    return entered == 0 ? session : NULL;
-}
-
-int file_visit_begin(struct file_visit *visit, const struct file_order *order, error *err)
-{
-    struct session *session = file_visit_session(visit->exchange, err);
-    if (!session || session_path_check(&visit->path, err) < 0 ||
-        session_path_check(&visit->to, err) < 0)
-        return -1;
-    return file_task_begin(&visit->task, session, order, err);
+    auto_bytes text = { 0 };
+    bytes_add_text(&text, path ? path : "");
+    order.path = &text;
+    return file_visit_begin(exchange, &order, err);
 }
 
 /* --- questions: POST files:stat, :list, :mkdir, :move; DELETE ------------------------------------
@@ -81,9 +67,8 @@ static void answer_listing(struct exchange *exchange)
     struct file_visit *visit = exchange->user;
     char block[4096];
     struct bytes json = { 0 };
-    visit->listing.task = &visit->task;
-    visit->listing.path = &visit->path;
-    if (visit->task.entry_count > AT_ONCE_MAX) {
+    visit->listing.task = visit->task;
+    if (file_task_entries(visit->task) > AT_ONCE_MAX) {
         exchange_stream_as(exchange, MHD_HTTP_OK, "application/json", STREAM_OF_ANY_SIZE,
                            read_listing);
         return;
@@ -97,125 +82,124 @@ static void answer_listing(struct exchange *exchange)
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
-static void answer_question(struct exchange *exchange)
+static void answer_path(struct exchange *exchange, unsigned status)
 {
-    struct file_visit *visit = exchange->user;
-    struct file_task *task = &visit->task;
-    if (!task->is_ended) {
-        exchange_wait(exchange);
-        return;
-    }
-    if (task->names.failed && task->failure.code == ERR_NONE)
-        (void) fail(&task->failure, ERR_BUSY,
-                    "listings that nobody has read yet hold too much memory; try again");
-    if (task->failure.code != ERR_NONE) {
-        exchange_fail(exchange, &task->failure);
-        return;
-    }
-    if (task->kind == AGENT_LIST) {
-        answer_listing(exchange);
-        return;
-    }
+    const struct file_visit *visit = exchange->user;
+    const struct bytes *path = file_task_path(visit->task);
     struct bytes json = { 0 };
-    if (task->kind == AGENT_STAT && task->entry_count > 0) {
-        file_entry_write(task, &task->entries[0], &json);
-    } else {
-        json_open(&json, '{');
-        file_path_write(visit->path.data ? visit->path.data : "", visit->path.size, &json);
-        json_close(&json, '}');
-    }
-    exchange_answer(exchange, task->kind == AGENT_MAKE ? MHD_HTTP_CREATED : MHD_HTTP_OK, &json);
+    json_open(&json, '{');
+    file_path_write(path->data ? path->data : "", path->size, &json);
+    json_close(&json, '}');
+    exchange_answer(exchange, status, &json);
 }
 
-static int read_question(struct file_visit *visit, enum agent_kind kind, error *err)
+static void answer_stat(struct exchange *exchange)
 {
-    bool is_move = kind == AGENT_MOVE;
+    struct file_visit *visit = exchange->user;
+    struct file_entry entry;
+    struct bytes json = { 0 };
+    if (!file_task_next_entry(visit->task, &entry)) {
+        answer_path(exchange, MHD_HTTP_OK);
+        return;
+    }
+    file_entry_write(&entry, &json);
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+static void answer_question(struct exchange *exchange, enum file_action action)
+{
+    const struct file_visit *visit = exchange->user;
+    error err;
+    int answer = file_task_look(visit->task, &err);
+    if (answer < 0)
+        exchange_fail(exchange, &err);
+    else if (answer == FILE_LATER)
+        exchange_wait(exchange);
+    else if (action == FILE_LIST)
+        answer_listing(exchange);
+    else if (action == FILE_STAT)
+        answer_stat(exchange);
+    else
+        answer_path(exchange, action == FILE_MAKE_FOLDER ? MHD_HTTP_CREATED : MHD_HTTP_OK);
+}
+
+/* `order` has its paths, and gets what else the body says. */
+static int read_question(struct exchange *exchange, struct file_order *order, struct bytes *path,
+                         struct bytes *to, error *err)
+{
+    bool is_move = order->action == FILE_MOVE;
     const struct field of_list[] = {
-        { "path", FIELD_TEXT, &visit->path, AGENT_PATH_MAX },
-        { "path_base64", FIELD_BASE64, &visit->path, AGENT_PATH_MAX },
-        { "depth", FIELD_COUNT, &visit->depth, 64 },
-        { "limit", FIELD_COUNT, &visit->max, FILE_ENTRIES_MAX },
+        { "path", FIELD_TEXT, path, FILE_PATH_MAX },
+        { "path_base64", FIELD_BASE64, path, FILE_PATH_MAX },
+        { "depth", FIELD_COUNT, &order->depth, FILE_DEPTH_MAX },
+        { "limit", FIELD_COUNT, &order->max, FILE_ENTRIES_MAX },
     };
     const struct field of_move[] = {
-        { "from", FIELD_TEXT, &visit->path, AGENT_PATH_MAX },
-        { "from_base64", FIELD_BASE64, &visit->path, AGENT_PATH_MAX },
-        { "to", FIELD_TEXT, &visit->to, AGENT_PATH_MAX },
-        { "to_base64", FIELD_BASE64, &visit->to, AGENT_PATH_MAX },
+        { "from", FIELD_TEXT, path, FILE_PATH_MAX },
+        { "from_base64", FIELD_BASE64, path, FILE_PATH_MAX },
+        { "to", FIELD_TEXT, to, FILE_PATH_MAX },
+        { "to_base64", FIELD_BASE64, to, FILE_PATH_MAX },
     };
     /* The others have the path alone, which stands first. */
-    size_t count = is_move || kind == AGENT_LIST ? COUNT_OF(of_list) : 2;
-    if (exchange_fields(visit->exchange, is_move ? of_move : of_list, count, err) < 0)
+    size_t count = is_move || order->action == FILE_LIST ? COUNT_OF(of_list) : 2;
+    if (exchange_fields(exchange, is_move ? of_move : of_list, count, err) < 0)
         return -1;
-    if (is_move && (visit->path.size == 0 || visit->to.size == 0))
+    if (is_move && (path->size == 0 || to->size == 0))
         return fail(err, ERR_BAD_REQUEST, "a move has 'from' and 'to'");
-    if (kind == AGENT_MAKE && visit->path.size == 0)
+    if (order->action == FILE_MAKE_FOLDER && path->size == 0)
         return fail(err, ERR_BAD_REQUEST, "a new folder has a 'path'");
     return 0;
 }
 
-static void ask(struct exchange *exchange, enum agent_kind kind)
+static void ask(struct exchange *exchange, enum file_action action)
 {
     error err;
-    if (exchange->user) {
-        answer_question(exchange);
-        return;
+    if (!exchange->user) {
+        auto_bytes path = { 0 };
+        auto_bytes to = { 0 };
+        struct file_order order = { .action = action,
+                                    .path = &path,
+                                    .to = action == FILE_MOVE ? &to : NULL,
+                                    .depth = 1,
+                                    .max = FILE_ENTRIES_DEFAULT };
+        if (read_question(exchange, &order, &path, &to, &err) < 0 ||
+            file_visit_begin(exchange, &order, &err) < 0) {
+            exchange_fail(exchange, &err);
+            return;
+        }
     }
-    struct file_visit *visit = file_visit_new(exchange, &err);
-    if (!visit || read_question(visit, kind, &err) < 0) {
-        exchange_fail(exchange, &err);
-        return;
-    }
-    struct agent_list list = { .depth = (uint32_t) visit->depth, .max = (uint32_t) visit->max };
-    bool is_list = kind == AGENT_LIST;
-    const struct file_order order = { .kind = kind,
-                                      .head = &list,
-                                      .head_size = is_list ? sizeof list : 0,
-                                      .path = &visit->path,
-                                      .to = kind == AGENT_MOVE ? &visit->to : NULL };
-    if (file_visit_begin(visit, &order, &err) < 0)
-        exchange_fail(exchange, &err);
-    else
-        answer_question(exchange);
+    answer_question(exchange, action);
 }
 
 static void post_stat(struct exchange *exchange)
 {
-    ask(exchange, AGENT_STAT);
+    ask(exchange, FILE_STAT);
 }
 
 static void post_list(struct exchange *exchange)
 {
-    ask(exchange, AGENT_LIST);
+    ask(exchange, FILE_LIST);
 }
 
 static void post_mkdir(struct exchange *exchange)
 {
-    ask(exchange, AGENT_MAKE);
+    ask(exchange, FILE_MAKE_FOLDER);
 }
 
 static void post_move(struct exchange *exchange)
 {
-    ask(exchange, AGENT_MOVE);
+    ask(exchange, FILE_MOVE);
 }
 
 static void delete_file(struct exchange *exchange)
 {
     error err;
-    if (exchange->user) {
-        answer_question(exchange);
-        return;
-    }
-    struct file_visit *visit = file_visit_new(exchange, &err);
-    if (!visit) {
-        exchange_fail(exchange, &err);
-        return;
-    }
-    bytes_add_text(&visit->path, exchange->parameters[1]);
-    const struct file_order order = { .kind = AGENT_REMOVE, .path = &visit->path };
-    if (file_visit_begin(visit, &order, &err) < 0)
+    if (!exchange->user &&
+        file_visit_begin_at(exchange, exchange->parameters[1],
+                            (struct file_order){ .action = FILE_REMOVE }, &err) < 0)
         exchange_fail(exchange, &err);
     else
-        answer_question(exchange);
+        answer_question(exchange, FILE_REMOVE);
 }
 
 static const struct parameter folder_query[] = {

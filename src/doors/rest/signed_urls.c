@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "doors/http/url_signature.h"
+#include "engine/service/service_sessions.h"
 #include "json/writer.h"
 
 #include <inttypes.h>
@@ -34,29 +35,28 @@ static void write_url(struct bytes *out, const struct pass *pass)
     bytes_print(out, "&signature=%s", signature);
 }
 
-/* What a URL shall be for. */
+/* What a URL is to be for. */
 struct wish {
-    struct bytes method, mode;
+    struct bytes path, method, mode;
     uint64_t seconds;
 };
 
-static int read_wish(struct exchange *exchange, struct file_visit *visit, struct wish *wish,
-                     error *err)
+static int read_wish(struct exchange *exchange, struct wish *wish, error *err)
 {
     const struct field fields[] = {
-        { "path", FIELD_TEXT, &visit->path, AGENT_PATH_MAX },
-        { "path_base64", FIELD_BASE64, &visit->path, AGENT_PATH_MAX },
+        { "path", FIELD_TEXT, &wish->path, FILE_PATH_MAX },
+        { "path_base64", FIELD_BASE64, &wish->path, FILE_PATH_MAX },
         { "method", FIELD_TEXT, &wish->method, 8 },
         { "mode", FIELD_TEXT, &wish->mode, 4 },
         { "expires_s", FIELD_COUNT, &wish->seconds, SIGNED_SECONDS_MAX },
     };
     uint32_t mode;
     if (exchange_fields(exchange, fields, COUNT_OF(fields), err) < 0 ||
-        session_path_check(&visit->path, err) < 0)
+        file_path_check(&wish->path, err) < 0)
         return -1;
     const char *method = bytes_text(&wish->method);
     bool is_put = strcmp(method, "PUT") == 0;
-    if ((!is_put && *method && strcmp(method, "GET") != 0) || visit->path.size == 0 ||
+    if ((!is_put && *method && strcmp(method, "GET") != 0) || wish->path.size == 0 ||
         wish->seconds == 0 || (wish->mode.size > 0 && !is_put))
         return fail(err, ERR_BAD_REQUEST,
                     "a signed URL is for one 'path', for the 'method' GET or PUT (with the 'mode' "
@@ -64,26 +64,16 @@ static int read_wish(struct exchange *exchange, struct file_visit *visit, struct
     return wish->mode.size > 0 ? file_mode_read(bytes_text(&wish->mode), &mode, err) : 0;
 }
 
-void file_sign(struct exchange *exchange)
+static void answer_signed(struct exchange *exchange, struct wish *wish)
 {
-    error err = { 0 };
-    struct wish wish = { .seconds = 300 };
-    struct file_visit *visit = file_visit_new(exchange, &err);
-    struct session *session = visit ? file_visit_session(exchange, &err) : NULL;
-    if (!session || read_wish(exchange, visit, &wish, &err) < 0) {
-        bytes_done(&wish.method);
-        bytes_done(&wish.mode);
-        exchange_fail(exchange, &err);
-        return;
-    }
     auto_bytes url = { 0 };
-    session_count(session, TRANSFER_URLS_SIGNED, 1);
-    const struct pass pass = { .key = exchange->caller.account->key.id,
-                               .session = session_id(session),
-                               .transfer = wish.method.size > 0 ? bytes_text(&wish.method) : "GET",
-                               .mode = bytes_text(&wish.mode),
-                               .path = &visit->path,
-                               .expires = (uint64_t) wall_clock_ms() / 1000 + wish.seconds };
+    const struct pass pass = { .key = service_key_id(&exchange->caller),
+                               .session = exchange->parameters[0],
+                               .transfer =
+                                   wish->method.size > 0 ? bytes_text(&wish->method) : "GET",
+                               .mode = bytes_text(&wish->mode),
+                               .path = &wish->path,
+                               .expires = (uint64_t) wall_clock_ms() / 1000 + wish->seconds };
     write_url(&url, &pass);
     struct bytes json = { 0 };
     json_open(&json, '{');
@@ -91,9 +81,25 @@ void file_sign(struct exchange *exchange)
     json_string_field(&json, "method", pass.transfer);
     json_count_field(&json, "expires", pass.expires);
     json_close(&json, '}');
+    exchange_answer(exchange, MHD_HTTP_OK, &json);
+}
+
+void file_sign(struct exchange *exchange)
+{
+    error err = { 0 };
+    struct wish wish = { .seconds = 300 };
+    struct session *session = exchange_session(exchange);
+    if (!session)
+        return;
+    if (read_wish(exchange, &wish, &err) < 0) {
+        exchange_fail(exchange, &err);
+    } else {
+        service_session_count_signature(session);
+        answer_signed(exchange, &wish);
+    }
+    bytes_done(&wish.path);
     bytes_done(&wish.method);
     bytes_done(&wish.mode);
-    exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
 static const char *query_or_nothing(const struct exchange *exchange, const char *name)

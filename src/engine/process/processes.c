@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "engine/review/output_check.h"
-#include "engine/session/files.h"
 #include "engine/session/session_registry.h"
 #include "policy/policy.h"
 #include "json/writer.h"

@@ -7,6 +7,13 @@
 
 struct account;
 
+/* What taking from a stream gives when it does not give anything. */
+enum flow_end {
+    FLOW_LATER = 0, /* the waker follows */
+    FLOW_END = -1,
+    FLOW_BROKEN = -2, /* there is more, and it does not come */
+};
+
 /* Who asks, whatever the protocol. */
 struct caller {
     struct account *account; /* NULL: nobody has been identified, and nothing needs it */

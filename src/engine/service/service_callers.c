@@ -53,6 +53,11 @@ bool service_is_owner(const struct caller *caller)
     return caller->account->key.id[0] == '\0';
 }
 
+const char *service_key_id(const struct caller *caller)
+{
+    return caller->account->key.id;
+}
+
 const char *service_tenant(const struct caller *caller)
 {
     return caller->account->key.tenant;

@@ -42,6 +42,7 @@ int service_identify_signer(struct service *service, const char *key, const char
 int service_check_right(const struct caller *caller, enum right right, error *err);
 
 bool service_is_owner(const struct caller *caller); /* of the daemon: it has no key and no quotas */
+const char *service_key_id(const struct caller *caller); /* of its key; "": the owner */
 const char *service_tenant(const struct caller *caller);
 /* Does what belongs to `other` exist for it? True within one tenant. */
 bool service_sees(const struct caller *caller, const struct caller *other);

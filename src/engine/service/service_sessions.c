@@ -134,6 +134,11 @@ int service_session_begin(struct service *service, const struct caller *caller,
 /* --- one that is there --------------------------------------------------------------------------
  */
 
+void service_session_count_signature(struct session *session)
+{
+    session_count(session, TRANSFER_URLS_SIGNED, 1);
+}
+
 bool service_session_has_ended(const struct session *session)
 {
     return session->state == SESSION_ENDED;

@@ -38,6 +38,9 @@ int service_session_begin(struct service *service, const struct caller *caller,
                           const struct session_order *order, struct session **ret_session,
                           error *err);
 
+/* Counts, for the log, a signature with which others use it. */
+void service_session_count_signature(struct session *session);
+
 bool service_session_has_ended(const struct session *session);
 
 /* Changes deadlines and metadata as a SessionChange asks, which is taken. */

@@ -7,7 +7,6 @@
 #include "base/utf8.h"
 #include "engine/review/output_check.h"
 #include "engine/session/contexts.h"
-#include "engine/session/files.h"
 #include "json/reader.h"
 
 #include <errno.h>

@@ -3,7 +3,6 @@
 #include "engine/sandbox/agent_error.h"
 
 #include "engine/review/output_check.h"
-#include "engine/session/files.h"
 #include "engine/session/session_registry.h"
 
 #include <string.h>

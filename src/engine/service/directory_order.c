@@ -1,13 +1,13 @@
 /* directory_order.c - a heap that the entries of a listing are taken from in the order of their
  * paths: however many there are, adding and taking one costs little. */
-#include "engine/session/files.h"
+#include "engine/service/service_files_internal.h"
 
 #include <string.h>
 
 static bool goes_before(const struct file_task *task, size_t one_at, size_t other_at)
 {
-    const struct file_entry *one = &task->entries[one_at];
-    const struct file_entry *other = &task->entries[other_at];
+    const struct listed_entry *one = &task->entries[one_at];
+    const struct listed_entry *other = &task->entries[other_at];
     size_t min = one->path_size < other->path_size ? one->path_size : other->path_size;
     int order = memcmp(task->names.data + one->path, task->names.data + other->path, min);
     return order != 0 ? order < 0 : one->path_size < other->path_size;
@@ -15,7 +15,7 @@ static bool goes_before(const struct file_task *task, size_t one_at, size_t othe
 
 static void swap(struct file_task *task, size_t one_at, size_t other_at)
 {
-    struct file_entry kept = task->entries[one_at];
+    struct listed_entry kept = task->entries[one_at];
     task->entries[one_at] = task->entries[other_at];
     task->entries[other_at] = kept;
 }
@@ -33,7 +33,7 @@ void directory_order_last(struct file_task *task)
     }
 }
 
-const struct file_entry *directory_take_first(struct file_task *task)
+const struct listed_entry *directory_take_first(struct file_task *task)
 {
     size_t count = --task->entry_count;
     swap(task, 0, count);
