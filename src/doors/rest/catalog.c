@@ -2,13 +2,12 @@
 #include "base/table.h"
 #include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
-#include "engine/run/run_plan.h"
+#include "engine/service/service_catalog.h"
 #include "engine/service/service_status.h"
 #include "model/limits.h"
 #include "json/writer.h"
 
 #include <microhttpd.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void get_health(struct exchange *exchange)
@@ -31,56 +30,55 @@ static void get_health(struct exchange *exchange)
     exchange_answer(exchange, is_well ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, &json);
 }
 
+static void write_policy(void *context, const struct policy_entry *entry)
+{
+    struct bytes *json = context;
+    json_open(json, '{');
+    json_string_field(json, "name", entry->name);
+    json_string_field(json, "digest", entry->digest);
+    json_string_field(json, "description", entry->description);
+    json_key(json, "policy");
+    json_raw(json, entry->json, strlen(entry->json));
+    json_close(json, '}');
+}
+
 static void get_policies(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
+    char usual[CATALOG_NAME_SIZE];
     struct bytes json = { 0 };
+    service_default_policy(exchange->service, &exchange->caller, usual);
     json_open(&json, '{');
-    char usual[POLICY_NAME_SIZE];
-    run_plan_default_policy(exchange->caller.account, service->policies, service->templates, usual);
     json_string_field(&json, "default", usual);
     json_key(&json, "policies");
     json_open(&json, '[');
-    for (size_t i = 0; i < service->policies->count; i++) {
-        const struct policy *policy = policies_at(service->policies, i);
-        char *text;
-        error err;
-        if (!policy || policy_render(policy, &text, &err) < 0)
-            continue;
-        json_open(&json, '{');
-        json_string_field(&json, "name", policy->name);
-        json_string_field(&json, "digest", policy->digest);
-        json_string_field(&json, "description", policy->description);
-        json_key(&json, "policy");
-        json_raw(&json, text, strlen(text));
-        json_close(&json, '}');
-        free(text);
-    }
+    service_each_policy(exchange->service, write_policy, &json);
     json_close(&json, ']');
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }
 
+static void write_template(void *context, const struct template_entry *entry)
+{
+    struct bytes *json = context;
+    json_open(json, '{');
+    json_string_field(json, "name", entry->name);
+    json_string_field(json, "digest", entry->digest);
+    json_string_field(json, "description", entry->description);
+    json_key(json, "languages");
+    json_open(json, '[');
+    for (size_t i = 0; i < entry->language_count; i++)
+        json_string(json, entry->languages[i]);
+    json_close(json, ']');
+    json_close(json, '}');
+}
+
 static void get_templates(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_key(&json, "templates");
     json_open(&json, '[');
-    for (size_t i = 0; i < service->templates->count; i++) {
-        const struct template *template = &service->templates->list[i];
-        json_open(&json, '{');
-        json_string_field(&json, "name", template->name);
-        json_string_field(&json, "digest", template->digest);
-        json_string_field(&json, "description", template->description);
-        json_key(&json, "languages");
-        json_open(&json, '[');
-        for (size_t k = 0; k < template->language_count; k++)
-            json_string(&json, template->languages[k].name);
-        json_close(&json, ']');
-        json_close(&json, '}');
-    }
+    service_each_template(exchange->service, write_template, &json);
     json_close(&json, ']');
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);

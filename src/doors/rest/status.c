@@ -1,6 +1,5 @@
 /* status.c - GET /v1/status: how the whole daemon is used, by pool and by key, for `glovebox top`
  * and whoever wants to look. It names keys and tenants, so it is for admins. */
-#include "base/clock.h"
 #include "base/table.h"
 #include "doors/rest/rest.h"
 #include "engine/service/service_status.h"
@@ -9,78 +8,63 @@
 
 #include <microhttpd.h>
 
-static void write_pools(const struct pool *pool, const struct templates *templates,
-                        struct bytes *json)
+static void write_pool(void *context, const struct pool_status *pool)
 {
-    json_key(json, "pools");
-    json_open(json, '[');
-    for_each(pool_class, pool->pool_classes.list) {
-        const struct spawn_build *build = &pool_class->build;
-        if (!pool_class->is_used)
-            continue;
-        json_open(json, '{');
-        json_string_field(json, "template",
-                          build->template <templates->count ? templates->list[build->template].name
-                                                            : NULL);
-        json_key(json, "set");
-        if (build->start == SPAWN_FORKED)
-            json_count(json, build->zygote);
-        else
-            json_null(json);
-        json_count_field(json, "tenant", build->tenant);
-        json_count_field(json, "memory_bytes", build->memory_bytes);
-        json_count_field(json, "parked", pool_class->idle);
-        json_count_field(json, "building", pool_class->building);
-        json_count_field(json, "target",
-                         pool_class_target(&pool->pool_classes, pool_class, (uint64_t) now_ms()));
-        json_count_field(json, "per_second", (uint64_t) (pool_class->rate + 0.5));
-        json_close(json, '}');
-    }
-    json_close(json, ']');
+    struct bytes *json = context;
+    json_open(json, '{');
+    json_string_field(json, "template", pool->template_name);
+    if (pool->set >= 0)
+        json_number_field(json, "set", pool->set);
+    else
+        json_null_field(json, "set");
+    json_count_field(json, "tenant", pool->tenant);
+    json_count_field(json, "memory_bytes", pool->memory_bytes);
+    json_count_field(json, "parked", pool->idle);
+    json_count_field(json, "building", pool->building);
+    json_count_field(json, "target", pool->target);
+    json_count_field(json, "per_second", pool->per_second);
+    json_close(json, '}');
 }
 
-static void write_account(const struct accounts *accounts, const struct account *account,
-                          struct bytes *json)
+static void write_key(void *context, const struct key_status *key)
 {
-    struct rate_quota quota = account_quota(accounts, account);
+    struct bytes *json = context;
     json_open(json, '{');
-    json_string_field(json, "id", account->key.id[0] ? account->key.id : NULL);
-    json_string_field(json, "name", account->key.id[0] ? account->key.name : "owner");
-    json_string_field(json, "tenant", account->key.id[0] ? account->key.tenant : NULL);
-    json_count_field(json, "queued", account->turn.queued);
-    json_count_field(json, "active", account->turn.active);
-    json_count_field(json, "sessions", account->sessions);
-    json_count_field(json, "concurrency", account->turn.active_max);
-    json_count_field(json, "runs", account->runs);
-    json_count_field(json, "refused", account->refused);
-    json_count_field(json, "built", account->built);
-    json_count_field(json, "cpu_ms", account->cpu_ms);
-    json_count_field(json, "cpu_ms_today", account->rate.cpu_ms);
-    json_count_field(json, "cpu_seconds_per_day", quota.cpu_seconds_per_day);
-    json_count_field(json, "log_bytes_today", account->rate.log_bytes);
-    json_count_field(json, "log_bytes_per_day", quota.log_bytes_per_day);
-    json_count_field(json, "runs_per_minute", quota.runs_per_minute);
+    json_string_field(json, "id", key->id);
+    json_string_field(json, "name", key->id ? key->name : "owner");
+    json_string_field(json, "tenant", key->tenant);
+    json_count_field(json, "queued", key->queued);
+    json_count_field(json, "active", key->active);
+    json_count_field(json, "sessions", key->sessions);
+    json_count_field(json, "concurrency", key->concurrency);
+    json_count_field(json, "runs", key->runs);
+    json_count_field(json, "refused", key->refused);
+    json_count_field(json, "built", key->built);
+    json_count_field(json, "cpu_ms", key->cpu_ms);
+    json_count_field(json, "cpu_ms_today", key->cpu_ms_today);
+    json_count_field(json, "cpu_seconds_per_day", key->cpu_seconds_per_day);
+    json_count_field(json, "log_bytes_today", key->log_bytes_today);
+    json_count_field(json, "log_bytes_per_day", key->log_bytes_per_day);
+    json_count_field(json, "runs_per_minute", key->runs_per_minute);
     json_key(json, "ends");
     json_open(json, '{');
     for (enum run_status status = 0; status < RUN_STATUSES; status++)
-        if (account->ends[status] > 0)
-            json_count_field(json, outcome_status_name(status), account->ends[status]);
+        if (key->ends[status] > 0)
+            json_count_field(json, outcome_status_name(status), key->ends[status]);
     json_close(json, '}');
     json_key(json, "limit_hits");
     json_open(json, '{');
     for (enum limit_id id = 0; id < LIMITS; id++)
-        if (account->limit_hits[id] > 0)
-            json_count_field(json, limit_rows[id].name, account->limit_hits[id]);
+        if (key->limit_hits[id] > 0)
+            json_count_field(json, limit_rows[id].name, key->limit_hits[id]);
     json_close(json, '}');
     json_close(json, '}');
 }
 
 static void get_status(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
-    const struct runs *runs = service->runs;
     struct service_load load;
-    service_load(service, &load);
+    service_load(exchange->service, &load);
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_string_field(&json, "version", GLOVEBOX_VERSION);
@@ -91,14 +75,15 @@ static void get_status(struct exchange *exchange)
     json_count_field(&json, "active", load.active);
     json_count_field(&json, "queued", load.queued);
     json_count_field(&json, "queue", load.queued_max);
-    json_count_field(&json, "sessions", service->sessions->alive);
-    json_flag_field(&json, "closing", runs->is_closing);
-    write_pools(runs->pool, service->templates, &json);
+    json_count_field(&json, "sessions", load.sessions);
+    json_flag_field(&json, "closing", load.is_closing);
+    json_key(&json, "pools");
+    json_open(&json, '[');
+    service_each_pool(exchange->service, write_pool, &json);
+    json_close(&json, ']');
     json_key(&json, "keys");
     json_open(&json, '[');
-    write_account(service->accounts, &service->accounts->local, &json);
-    for (const struct account *account = service->accounts->all; account; account = account->next)
-        write_account(service->accounts, account, &json);
+    service_each_key(exchange->service, write_key, &json);
     json_close(&json, ']');
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);

@@ -1,8 +1,12 @@
 /* service_status.c - see service_status.h. */
 #include "engine/service/service_status.h"
 
+#include "base/clock.h"
+#include "base/table.h"
 #include "engine/audit/audit_log.h"
 #include "engine/run/queue.h"
+#include "engine/schedule/accounts.h"
+#include "engine/session/session_registry.h"
 
 void service_load(const struct service *service, struct service_load *ret_load)
 {
@@ -15,7 +19,9 @@ void service_load(const struct service *service, struct service_load *ret_load)
                                        .building = pool->building,
                                        .active = runs->active,
                                        .queued = runs->queued,
-                                       .queued_max = runs->queued_max };
+                                       .queued_max = runs->queued_max,
+                                       .sessions = service->sessions->alive,
+                                       .is_closing = runs->is_closing };
 }
 
 int service_check_health(const struct service *service, error *err)
@@ -24,4 +30,62 @@ int service_check_health(const struct service *service, error *err)
     if (!runs->pool->spawner->is_open || runs->pool->slots == 0)
         return fail(err, ERR_UNAVAILABLE, "glovebox-spawner is not there; it starts by itself");
     return runs->receipts ? receipts_have_room(runs->receipts, err) : 0;
+}
+
+void service_each_pool(const struct service *service,
+                       void (*each)(void *context, const struct pool_status *pool), void *context)
+{
+    const struct pool_classes *classes = &service->runs->pool->pool_classes;
+    const struct templates *templates = service->templates;
+    for_each(pool_class, classes->list) {
+        const struct spawn_build *build = &pool_class->build;
+        bool is_there = build->template <templates->count;
+        const struct pool_status status = {
+            .template_name = is_there ? templates->list[build->template].name : NULL,
+            .set = build->start == SPAWN_FORKED ? (int64_t) build->zygote : -1,
+            .tenant = build->tenant,
+            .memory_bytes = build->memory_bytes,
+            .idle = pool_class->idle,
+            .building = pool_class->building,
+            .target = pool_class_target(classes, pool_class, (uint64_t) now_ms()),
+            .per_second = (uint64_t) (pool_class->rate + 0.5),
+        };
+        if (pool_class->is_used)
+            each(context, &status);
+    }
+}
+
+static struct key_status status_of(const struct accounts *accounts, const struct account *account)
+{
+    const struct rate_quota quota = account_quota(accounts, account);
+    const struct api_key *key = account->key.id[0] ? &account->key : NULL;
+    return (struct key_status){ .id = key ? key->id : NULL,
+                                .name = key ? key->name : NULL,
+                                .tenant = key ? key->tenant : NULL,
+                                .queued = account->turn.queued,
+                                .active = account->turn.active,
+                                .sessions = account->sessions,
+                                .concurrency = account->turn.active_max,
+                                .runs = account->runs,
+                                .refused = account->refused,
+                                .built = account->built,
+                                .cpu_ms = account->cpu_ms,
+                                .cpu_ms_today = account->rate.cpu_ms,
+                                .cpu_seconds_per_day = quota.cpu_seconds_per_day,
+                                .log_bytes_today = account->rate.log_bytes,
+                                .log_bytes_per_day = quota.log_bytes_per_day,
+                                .runs_per_minute = quota.runs_per_minute,
+                                .ends = account->ends,
+                                .limit_hits = account->limit_hits };
+}
+
+void service_each_key(const struct service *service,
+                      void (*each)(void *context, const struct key_status *key), void *context)
+{
+    struct key_status status = status_of(service->accounts, &service->accounts->local);
+    each(context, &status);
+    for (const struct account *account = service->accounts->all; account; account = account->next) {
+        status = status_of(service->accounts, account);
+        each(context, &status);
+    }
 }
