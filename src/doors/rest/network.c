@@ -1,72 +1,63 @@
 /* network.c - /v1/network: how often the rules of policies are used, and connections out of
- * sandboxes as they come, for whoever may see the runs that they belong to. */
+ * sandboxes as they come, for those who may see the runs that they belong to. */
+#include "engine/service/service_network.h"
+
 #include "base/clock.h"
 #include "base/table.h"
 #include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
+#include "engine/service/service_runs.h"
 #include "json/chunked_text.h"
 #include "json/writer.h"
 
 #include <inttypes.h>
 #include <microhttpd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* --- rules --------------------------------------------------------------------------------------
  */
 
-static void write_rule(const struct traffic *traffic, const struct policy *policy,
-                       const struct network_rule *rule, struct bytes *json)
+static void write_rule(const struct network_rule_use *rule, struct bytes *json)
 {
-    static const struct traffic_rule never;
-    char text[NETWORK_RULE_TEXT];
-    network_rule_write(rule, text);
-    const struct traffic_rule *used = traffic_find(traffic, policy->name, text);
-    if (!used)
-        used = &never;
     json_open(json, '{');
-    json_string_field(json, "rule", text);
-    json_key(json, "set");
-    json_string(json, rule->from_set > 0 ? policy->route.sets[rule->from_set - 1] : NULL);
-    json_count_field(json, "connections", used->connections);
-    json_count_field(json, "refused", used->refused);
-    json_count_field(json, "sent", used->sent);
-    json_count_field(json, "received", used->received);
-    json_since_epoch_field(json, "last_ms", used->last_ms);
+    json_string_field(json, "rule", rule->rule);
+    json_string_field(json, "set", rule->set);
+    json_count_field(json, "connections", rule->connections);
+    json_count_field(json, "refused", rule->refused);
+    json_count_field(json, "sent", rule->sent);
+    json_count_field(json, "received", rule->received);
+    json_since_epoch_field(json, "last_ms", rule->last_ms);
     json_close(json, '}');
 }
 
-static void write_policy(const struct traffic *traffic, const struct policy *policy,
-                         struct bytes *json)
+static void write_policy(void *context, const struct network_use *use)
 {
-    const struct traffic_policy *used = traffic_find_policy(traffic, policy->name);
+    struct bytes *json = context;
+    struct network_rule_use rule;
     json_open(json, '{');
-    json_string_field(json, "name", policy->name);
-    json_count_field(json, "refused", used ? used->refused : 0);
-    json_since_epoch_field(json, "last_refused_ms", used ? used->last_refused_ms : 0);
+    json_string_field(json, "name", use->policy);
+    json_count_field(json, "refused", use->refused);
+    json_since_epoch_field(json, "last_refused_ms", use->last_refused_ms);
     json_key(json, "rules");
     json_open(json, '[');
-    for (unsigned i = 0; i < policy->route.count; i++)
-        write_rule(traffic, policy, &policy->route.rules[i], json);
+    for (unsigned i = 0; i < use->rule_count; i++) {
+        network_use_rule(use, i, &rule);
+        write_rule(&rule, json);
+    }
     json_close(json, ']');
     json_close(json, '}');
 }
 
 static void get_rules(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_number_field(&json, "since_ms",
                       wall_clock_ms() - (now_ms() - http_began_ms(exchange->http)));
     json_key(&json, "policies");
     json_open(&json, '[');
-    for (size_t i = 0; i < service->policies->count; i++) {
-        const struct policy *policy = policies_at(service->policies, i);
-        if (policy && policy->network == POLICY_NETWORK_RULES)
-            write_policy(service->traffic, policy, &json);
-    }
+    service_each_network_use(exchange->service, write_policy, &json);
     json_close(&json, ']');
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
@@ -75,108 +66,56 @@ static void get_rules(struct exchange *exchange)
 /* --- connections --------------------------------------------------------------------------------
  */
 
-struct watch {
-    struct traffic *traffic;
-    struct traffic_listener listener;
-    char source[TRAFFIC_SOURCE_SIZE]; /* "": any */
-    bool sees_all, follows;
-    uint64_t at; /* the last event that was told, or passed over */
+struct view {
+    struct connection_watch *watch;
     struct chunked_text pending;
 };
 
-static void on_changed(void *context)
+static void on_woken(void *context)
 {
     exchange_wake(context);
 }
 
-static void leave(struct exchange *exchange)
+static void on_closed(struct exchange *exchange)
 {
-    struct watch *watch = exchange->user;
-    traffic_unlisten(watch->traffic, &watch->listener);
-    bytes_done(&watch->pending.text);
-    free(watch);
+    struct view *view = exchange->user;
+    connection_watch_close(view->watch);
+    bytes_done(&view->pending.text);
+    free(view);
 }
 
-static bool is_wanted(const struct exchange *exchange, const struct traffic_event *event)
+static void write_event(const struct connection_event *event, struct bytes *text)
 {
-    const struct watch *watch = exchange->user;
-    return event && (watch->sees_all || account_sees(exchange->caller.account, event->account)) &&
-           (!watch->source[0] || strcmp(watch->source, event->source) == 0);
-}
-
-/* How many have gone before they were read: nobody waits for a slow reader. */
-static uint64_t skip_forgotten(struct watch *watch)
-{
-    uint64_t last = watch->traffic->last;
-    uint64_t oldest = last > TRAFFIC_KEPT ? last - TRAFFIC_KEPT + 1 : 1;
-    uint64_t missed = watch->at + 1 < oldest ? oldest - watch->at - 1 : 0;
-    watch->at += missed;
-    return missed;
-}
-
-/* Returns false if there is nothing new. */
-static bool say_next(struct exchange *exchange)
-{
-    struct watch *watch = exchange->user;
-    uint64_t missed = skip_forgotten(watch);
-    if (missed > 0) {
-        bytes_print(&watch->pending.text, "event: missed\ndata: {\"at_most\":%" PRIu64 "}\n\n",
-                    missed);
-        return true;
+    if (event->missed > 0) {
+        bytes_print(text, "event: missed\ndata: {\"at_most\":%" PRIu64 "}\n\n", event->missed);
+        return;
     }
-    while (watch->at < watch->traffic->last) {
-        const struct traffic_event *event = traffic_event_at(watch->traffic, ++watch->at);
-        if (!is_wanted(exchange, event))
-            continue;
-        bytes_print(&watch->pending.text,
-                    "event: %s\nid: %" PRIu64 "\ndata: ", traffic_kind_name(event->kind),
-                    event->number);
-        bytes_add(&watch->pending.text, event->json.data, event->json.size);
-        bytes_add_text(&watch->pending.text, "\n\n");
-        return true;
-    }
-    return false;
+    bytes_print(text, "event: %s\nid: %" PRIu64 "\ndata: ", event->kind, event->number);
+    bytes_add(text, event->json, event->json_size);
+    bytes_add_text(text, "\n\n");
 }
 
 static ssize_t read_connections(struct exchange *exchange, char *bytes, size_t size)
 {
-    struct watch *watch = exchange->user;
+    struct view *view = exchange->user;
+    struct connection_event event;
     size_t copied = 0;
+    int next = WATCH_EVENT;
     while (copied < size) {
-        if (chunked_text_are_taken(&watch->pending)) {
-            chunked_text_forget(&watch->pending);
-            if (!say_next(exchange) || watch->pending.text.failed)
+        if (chunked_text_are_taken(&view->pending)) {
+            chunked_text_forget(&view->pending);
+            next = connection_watch_next(view->watch, &event);
+            if (next != WATCH_EVENT)
+                break;
+            write_event(&event, &view->pending.text);
+            if (view->pending.text.failed)
                 break;
         }
-        copied += chunked_text_take(&watch->pending, bytes + copied, size - copied);
+        copied += chunked_text_take(&view->pending, bytes + copied, size - copied);
     }
     if (copied > 0)
         return (ssize_t) copied;
-    const struct service *service = exchange->service;
-    bool goes_on = watch->follows && !watch->pending.text.failed && !service->runs->is_closing;
-    return goes_on ? STREAM_LATER : STREAM_END;
-}
-
-/* So far back that `count` of those that are wanted come first. */
-static void go_back(const struct exchange *exchange, uint64_t count)
-{
-    struct watch *watch = exchange->user;
-    watch->at = watch->traffic->last;
-    for (uint64_t number = watch->at, found = 0;
-         found < count && number > 0 && watch->at - number < TRAFFIC_KEPT; number--) {
-        const struct traffic_event *event = traffic_event_at(watch->traffic, number);
-        if (!event)
-            break;
-        if (is_wanted(exchange, event)) {
-            found++;
-            if (found == count) {
-                watch->at = number - 1;
-                return;
-            }
-        }
-    }
-    if (count > 0)
-        watch->at = watch->traffic->last > TRAFFIC_KEPT ? watch->traffic->last - TRAFFIC_KEPT : 0;
+    return next == WATCH_OVER || view->pending.text.failed ? STREAM_END : STREAM_LATER;
 }
 
 static bool is_set(const struct exchange *exchange, const char *name, bool otherwise)
@@ -187,33 +126,28 @@ static bool is_set(const struct exchange *exchange, const char *name, bool other
 
 static int begin_watch(struct exchange *exchange, error *err)
 {
-    const struct service *service = exchange->service;
-    const char *source = exchange_query(exchange, "source");
+    const struct waker waker = { .woken = on_woken, .context = exchange };
     const char *seen = exchange_header(exchange, "Last-Event-ID");
-    uint64_t count;
-    bool sees_all = is_set(exchange, "all", false);
-    if (exchange_query_count(exchange, "last", TRAFFIC_KEPT, TRAFFIC_KEPT, &count, err) < 0 ||
-        (sees_all && account_check_scope(exchange->caller.account, SCOPE_ADMIN, err) < 0))
+    bool is_number = seen && *seen >= '0' && *seen <= '9';
+    struct connection_query query = { .source = exchange_query(exchange, "source"),
+                                      .sees_all = is_set(exchange, "all", false),
+                                      .follows = is_set(exchange, "follow", true),
+                                      .has_seen = is_number,
+                                      .seen = is_number ? strtoull(seen, NULL, 10) : 0 };
+    if (exchange_query_count(exchange, "last", CONNECTIONS_KEPT, CONNECTIONS_KEPT, &query.last,
+                             err) < 0)
         return -1;
-    if (source && strlen(source) >= TRAFFIC_SOURCE_SIZE)
-        return fail(err, ERR_BAD_REQUEST, "source is the id of a run or session: run_… or ses_…");
-    struct watch *watch = calloc(1, sizeof *watch);
-    if (!watch)
+    struct view *view = calloc(1, sizeof *view);
+    if (!view)
         return fail(err, ERR_SYSTEM, "no memory to watch connections");
-    watch->traffic = service->traffic;
-    watch->sees_all = sees_all;
-    watch->follows = is_set(exchange, "follow", true);
-    if (source)
-        (void) snprintf(watch->source, sizeof watch->source, "%s", source);
-    watch->listener = (struct traffic_listener){ .context = exchange, .changed = on_changed };
-    exchange->user = watch;
-    exchange->closed = leave;
-    go_back(exchange, count);
-    if (seen && *seen >= '0' && *seen <= '9')
-        watch->at = strtoull(seen, NULL, 10);
-    if (watch->at > watch->traffic->last)
-        watch->at = watch->traffic->last; /* of the daemon before this one */
-    traffic_listen(watch->traffic, &watch->listener);
+    view->watch =
+        service_watch_connections(exchange->service, &exchange->caller, &query, &waker, err);
+    if (!view->watch) {
+        free(view);
+        return -1;
+    }
+    exchange->user = view;
+    exchange->closed = on_closed;
     return 0;
 }
 

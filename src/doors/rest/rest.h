@@ -2,7 +2,6 @@
 #pragma once
 
 #include "doors/http/http.h"
-#include "engine/network/traffic_stats.h"
 #include "engine/run/queue.h"
 #include "engine/service/service.h"
 #include "engine/session/session_registry.h"

@@ -1,0 +1,173 @@
+/* service_network.c - see service_network.h. */
+#include "engine/service/service_network.h"
+
+#include "base/clock.h"
+#include "engine/catalog/policies.h"
+#include "engine/network/traffic_stats.h"
+#include "engine/run/queue.h"
+#include "engine/schedule/accounts.h"
+#include "engine/service/service_runs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert((int) NETWORK_RULE_SIZE == (int) NETWORK_RULE_TEXT &&
+                   (int) CONNECTIONS_KEPT == (int) TRAFFIC_KEPT,
+               "as network_policy.h and traffic_stats.h have it");
+
+/* --- rules --------------------------------------------------------------------------------------
+ */
+
+void service_each_network_use(const struct service *service,
+                              void (*each)(void *context, const struct network_use *use),
+                              void *context)
+{
+    for (size_t i = 0; i < service->policies->count; i++) {
+        const struct policy *policy = policies_at(service->policies, i);
+        if (!policy || policy->network != POLICY_NETWORK_RULES)
+            continue;
+        const struct traffic_policy *used = traffic_find_policy(service->traffic, policy->name);
+        const struct network_use use = { .policy = policy->name,
+                                         .refused = used ? used->refused : 0,
+                                         .last_refused_ms = used ? used->last_refused_ms : 0,
+                                         .rule_count = policy->route.count,
+                                         .service = service,
+                                         .of = policy };
+        each(context, &use);
+    }
+}
+
+void network_use_rule(const struct network_use *use, unsigned index,
+                      struct network_rule_use *ret_rule)
+{
+    const struct network_policy *route = &use->of->route;
+    const struct network_rule *rule = &route->rules[index];
+    *ret_rule =
+        (struct network_rule_use){ .set = rule->from_set > 0 ? route->sets[rule->from_set - 1]
+                                                             : NULL };
+    network_rule_write(rule, ret_rule->rule);
+    const struct traffic_rule *used =
+        traffic_find(use->service->traffic, use->policy, ret_rule->rule);
+    if (!used)
+        return;
+    ret_rule->connections = used->connections;
+    ret_rule->refused = used->refused;
+    ret_rule->sent = used->sent;
+    ret_rule->received = used->received;
+    ret_rule->last_ms = used->last_ms;
+}
+
+/* --- connections --------------------------------------------------------------------------------
+ */
+
+struct connection_watch {
+    const struct service *service;
+    const struct account *account;
+    struct traffic *traffic;
+    struct traffic_listener listener;
+    struct waker waker;
+    char source[TRAFFIC_SOURCE_SIZE]; /* "": any */
+    bool sees_all, follows;
+    uint64_t at; /* the last event that was given, or passed over */
+};
+
+static void on_changed(void *context)
+{
+    const struct connection_watch *watch = context;
+    watch->waker.woken(watch->waker.context);
+}
+
+static bool is_wanted(const struct connection_watch *watch, const struct traffic_event *event)
+{
+    return event && (watch->sees_all || account_sees(watch->account, event->account)) &&
+           (!watch->source[0] || strcmp(watch->source, event->source) == 0);
+}
+
+/* How many have gone before they were read: nothing is kept for a slow reader. */
+static uint64_t skip_forgotten(struct connection_watch *watch)
+{
+    uint64_t last = watch->traffic->last;
+    uint64_t oldest = last > TRAFFIC_KEPT ? last - TRAFFIC_KEPT + 1 : 1;
+    uint64_t missed = watch->at + 1 < oldest ? oldest - watch->at - 1 : 0;
+    watch->at += missed;
+    return missed;
+}
+
+int connection_watch_next(struct connection_watch *watch, struct connection_event *ret_event)
+{
+    *ret_event = (struct connection_event){ .missed = skip_forgotten(watch) };
+    if (ret_event->missed > 0)
+        return WATCH_EVENT;
+    while (watch->at < watch->traffic->last) {
+        const struct traffic_event *event = traffic_event_at(watch->traffic, ++watch->at);
+        if (!is_wanted(watch, event))
+            continue;
+        ret_event->number = event->number;
+        ret_event->kind = traffic_kind_name(event->kind);
+        ret_event->json = event->json.data;
+        ret_event->json_size = event->json.size;
+        return WATCH_EVENT;
+    }
+    return watch->follows && !watch->service->runs->is_closing ? WATCH_LATER : WATCH_OVER;
+}
+
+/* So far back that `count` of those that are wanted come first. */
+static void go_back(struct connection_watch *watch, uint64_t count)
+{
+    watch->at = watch->traffic->last;
+    for (uint64_t number = watch->at, found = 0;
+         found < count && number > 0 && watch->at - number < TRAFFIC_KEPT; number--) {
+        const struct traffic_event *event = traffic_event_at(watch->traffic, number);
+        if (!event)
+            break;
+        if (is_wanted(watch, event)) {
+            found++;
+            if (found == count) {
+                watch->at = number - 1;
+                return;
+            }
+        }
+    }
+    if (count > 0)
+        watch->at = watch->traffic->last > TRAFFIC_KEPT ? watch->traffic->last - TRAFFIC_KEPT : 0;
+}
+
+struct connection_watch *service_watch_connections(const struct service *service,
+                                                   const struct caller *caller,
+                                                   const struct connection_query *query,
+                                                   const struct waker *waker, error *err)
+{
+    const char *source = query->source ? query->source : "";
+    if (query->sees_all && account_check_scope(caller->account, SCOPE_ADMIN, err) < 0)
+        return NULL;
+    if (strlen(source) >= TRAFFIC_SOURCE_SIZE) {
+        (void) fail(err, ERR_BAD_REQUEST, "source is the id of a run or session: run_… or ses_…");
+        return NULL;
+    }
+    struct connection_watch *watch = calloc(1, sizeof *watch);
+    if (!watch) {
+        (void) fail(err, ERR_SYSTEM, "no memory to watch connections");
+        return NULL;
+    }
+    *watch = (struct connection_watch){ .service = service,
+                                        .account = caller->account,
+                                        .traffic = service->traffic,
+                                        .listener = { .context = watch, .changed = on_changed },
+                                        .waker = *waker,
+                                        .sees_all = query->sees_all,
+                                        .follows = query->follows };
+    (void) snprintf(watch->source, sizeof watch->source, "%s", source);
+    if (!query->has_seen)
+        go_back(watch, query->last);
+    else /* it may be of the daemon before this one */
+        watch->at = query->seen < watch->traffic->last ? query->seen : watch->traffic->last;
+    traffic_listen(watch->traffic, &watch->listener);
+    return watch;
+}
+
+void connection_watch_close(struct connection_watch *watch)
+{
+    traffic_unlisten(watch->traffic, &watch->listener);
+    free(watch);
+}
