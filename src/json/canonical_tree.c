@@ -3,9 +3,8 @@
 #include "json/canonical_tree.h"
 
 #include "json/canonical_writer.h"
-#include "json/quote.h"
+#include "json/writer.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +23,7 @@ static void write_double(double number, struct bytes *out)
 {
     char text[40], digits[24];
     size_t count = 0;
+    json_comma(out);
     if (number == 0) { /* -0 too */
         bytes_add_text(out, "0");
         return;
@@ -67,16 +67,15 @@ static void write_object(struct json_object *object, struct bytes *out)
         names[count++] = name;
     }
     qsort((void *) names, count, sizeof *names, compare);
-    bytes_add_text(out, "{");
+    json_open(out, '{');
     for (size_t i = 0; i < count; i++) {
         struct json_object *member = NULL;
         (void) json_object_object_get_ex(object, names[i], &member);
-        bytes_add_text(out, i > 0 ? "," : "");
-        json_text_quote(out, names[i], strlen(names[i]), JSON_DELETE_AS_IT_IS);
+        json_canonical_text(out, names[i], strlen(names[i]));
         bytes_add_text(out, ":");
         canonical_write(member, out);
     }
-    bytes_add_text(out, "}");
+    json_close(out, '}');
     free((void *) names);
 }
 
@@ -85,28 +84,26 @@ void canonical_write(struct json_object *value, struct bytes *out)
 {
     switch (json_object_get_type(value)) {
     case json_type_null:
-        bytes_add_text(out, "null");
+        json_null(out);
         break;
     case json_type_boolean:
-        bytes_add_text(out, json_object_get_boolean(value) ? "true" : "false");
+        json_flag(out, json_object_get_boolean(value));
         break;
     case json_type_int:
-        bytes_print(out, "%" PRId64, json_object_get_int64(value));
+        json_number(out, json_object_get_int64(value));
         break;
     case json_type_double:
         write_double(json_object_get_double(value), out);
         break;
     case json_type_string:
-        json_text_quote(out, json_object_get_string(value),
-                        (size_t) json_object_get_string_len(value), JSON_DELETE_AS_IT_IS);
+        json_canonical_text(out, json_object_get_string(value),
+                            (size_t) json_object_get_string_len(value));
         break;
     case json_type_array:
-        bytes_add_text(out, "[");
-        for (size_t i = 0; i < json_object_array_length(value); i++) {
-            bytes_add_text(out, i > 0 ? "," : "");
+        json_open(out, '[');
+        for (size_t i = 0; i < json_object_array_length(value); i++)
             canonical_write(json_object_array_get_idx(value, i), out);
-        }
-        bytes_add_text(out, "]");
+        json_close(out, ']');
         break;
     case json_type_object:
         write_object(value, out);

@@ -4,7 +4,7 @@
 #include "json/canonical_writer.h"
 
 #include "base/utf8.h"
-#include "json/quote.h"
+#include "json/writer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +24,7 @@ static uint32_t decode(const unsigned char *text, size_t size, size_t *ret_size)
 {
     int length = utf8_character(text, size);
     *ret_size = length > 0 ? (size_t) length : 1;
-    if (length <= 1)
-        return length == 1 ? text[0] : NOT_UTF8;
-    uint32_t code = text[0] & (0xFFU >> (length + 1)); /* n leading ones and a zero mark n bytes */
-    for (int i = 1; i < length; i++)
-        code = code << 6 | (text[i] & 0x3F);
-    return code;
+    return length > 0 ? utf8_code_point(text, length) : NOT_UTF8;
 }
 
 /* Beyond the first plane a character begins with a surrogate (0xD800…), which sorts before 0xE000;
@@ -64,21 +59,13 @@ int jcs_compare(const char *left, const char *right)
     return a_left == b_left ? 0 : a_left == 0 ? -1 : 1;
 }
 
-/* What stands before a value: nothing behind a key, a comma behind another value. */
 static void begin_value(struct jcs *json)
 {
-    if (json->depth == 0)
+    if (json->depth == 0 || json->levels[json->depth - 1].bracket != '{')
         return;
-    struct jcs_level *level = &json->levels[json->depth - 1];
-    if (level->bracket == '{') {
-        if (!json->key_is_written)
-            mistake(json, "a member without a key");
-        json->key_is_written = false;
-        return;
-    }
-    if (level->has_values)
-        bytes_add(&json->out, ",", 1);
-    level->has_values = true;
+    if (!json->key_is_written)
+        mistake(json, "a member without a key");
+    json->key_is_written = false;
 }
 
 void jcs_open(struct jcs *json, char bracket)
@@ -90,7 +77,7 @@ void jcs_open(struct jcs *json, char bracket)
     }
     json->levels[json->depth++] =
         (struct jcs_level){ .bracket = bracket, .first_member = json->member_count };
-    bytes_add(&json->out, &bracket, 1);
+    json_open(&json->out, bracket);
 }
 
 void jcs_key(struct jcs *json, const char *key)
@@ -100,13 +87,10 @@ void jcs_key(struct jcs *json, const char *key)
         mistake(json, "a key out of place, or too many of them");
         return;
     }
-    struct jcs_level *level = &json->levels[json->depth - 1];
-    if (level->has_values)
-        bytes_add(&json->out, ",", 1);
-    level->has_values = true;
+    json_comma(&json->out);
     json->members[json->member_count++] =
         (struct jcs_member){ .key = key, .start = json->out.size };
-    json_text_quote(&json->out, key, strlen(key), JSON_DELETE_AS_IT_IS);
+    json_canonical_text(&json->out, key, strlen(key));
     bytes_add(&json->out, ":", 1);
     json->key_is_written = true;
 }
@@ -165,13 +149,13 @@ void jcs_close(struct jcs *json, char bracket)
     if (opened == '{' && !are_sorted(json, level->first_member))
         sort_members(json, level->first_member);
     json->member_count = level->first_member;
-    bytes_add(&json->out, &bracket, 1);
+    json_close(&json->out, bracket);
 }
 
 void jcs_text(struct jcs *json, const char *text, size_t size)
 {
     begin_value(json);
-    json_text_quote(&json->out, text, size, JSON_DELETE_AS_IT_IS);
+    json_canonical_text(&json->out, text, size);
 }
 
 void jcs_integer(struct jcs *json, int64_t value)
@@ -179,34 +163,25 @@ void jcs_integer(struct jcs *json, int64_t value)
     begin_value(json);
     if (value > integer_max || value < -integer_max)
         mistake(json, "an integer beyond 2^53 - 1");
-    char digits[24];
-    char *const end = digits + sizeof digits;
-    char *at = end;
-    uint64_t left = value < 0 ? -(uint64_t) value : (uint64_t) value;
-    do
-        *--at = (char) ('0' + left % 10);
-    while ((left /= 10) > 0);
-    if (value < 0)
-        *--at = '-';
-    bytes_add(&json->out, at, (size_t) (end - at));
+    json_number(&json->out, value);
 }
 
 void jcs_flag(struct jcs *json, bool value)
 {
     begin_value(json);
-    bytes_add_text(&json->out, value ? "true" : "false");
+    json_flag(&json->out, value);
 }
 
 void jcs_null(struct jcs *json)
 {
     begin_value(json);
-    bytes_add_text(&json->out, "null");
+    json_null(&json->out);
 }
 
 void jcs_raw(struct jcs *json, const char *canonical, size_t size)
 {
     begin_value(json);
-    bytes_add(&json->out, canonical, size);
+    json_raw(&json->out, canonical, size);
 }
 
 void jcs_open_field(struct jcs *json, const char *key, char bracket)

@@ -28,7 +28,6 @@ struct jcs {
     struct jcs_level {
         char bracket;
         unsigned first_member;
-        bool has_values;
     } levels[JCS_DEPTH_MAX];
     struct jcs_member {
         const char *key;

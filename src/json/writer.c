@@ -5,10 +5,9 @@
 #include "base/timestamp.h"
 #include "json/quote.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-static void comma(struct bytes *out)
+void json_comma(struct bytes *out)
 {
     if (out->size == 0)
         return;
@@ -19,7 +18,7 @@ static void comma(struct bytes *out)
 
 void json_open(struct bytes *out, char bracket)
 {
-    comma(out);
+    json_comma(out);
     bytes_add(out, &bracket, 1);
 }
 
@@ -36,8 +35,14 @@ void json_key(struct bytes *out, const char *key)
 
 void json_text(struct bytes *out, const char *text, size_t size)
 {
-    comma(out);
+    json_comma(out);
     json_text_quote(out, text, size, JSON_DELETE_ESCAPED);
+}
+
+void json_canonical_text(struct bytes *out, const char *text, size_t size)
+{
+    json_comma(out);
+    json_text_quote(out, text, size, JSON_DELETE_AS_IT_IS);
 }
 
 void json_string(struct bytes *out, const char *text)
@@ -50,20 +55,32 @@ void json_string(struct bytes *out, const char *text)
 
 static void add_word(struct bytes *out, const char *word)
 {
-    comma(out);
+    json_comma(out);
     bytes_add_text(out, word);
+}
+
+static void add_digits(struct bytes *out, bool is_negative, uint64_t value)
+{
+    char digits[24];
+    char *const end = digits + sizeof digits;
+    char *at = end;
+    do
+        *--at = (char) ('0' + value % 10);
+    while ((value /= 10) > 0);
+    if (is_negative)
+        *--at = '-';
+    json_comma(out);
+    bytes_add(out, at, (size_t) (end - at));
 }
 
 void json_count(struct bytes *out, uint64_t value)
 {
-    comma(out);
-    bytes_print(out, "%" PRIu64, value);
+    add_digits(out, false, value);
 }
 
 void json_number(struct bytes *out, int64_t value)
 {
-    comma(out);
-    bytes_print(out, "%" PRId64, value);
+    add_digits(out, value < 0, value < 0 ? -(uint64_t) value : (uint64_t) value);
 }
 
 void json_flag(struct bytes *out, bool value)
@@ -78,7 +95,7 @@ void json_null(struct bytes *out)
 
 void json_base64(struct bytes *out, const void *data, size_t size)
 {
-    comma(out);
+    json_comma(out);
     char *place = bytes_reserve(out, base64_size(size) + 2);
     if (!place)
         return;
@@ -90,8 +107,14 @@ void json_base64(struct bytes *out, const void *data, size_t size)
 
 void json_raw(struct bytes *out, const void *json, size_t size)
 {
-    comma(out);
+    json_comma(out);
     bytes_add(out, json, size);
+}
+
+void json_open_field(struct bytes *out, const char *key, char bracket)
+{
+    json_key(out, key);
+    json_open(out, bracket);
 }
 
 void json_string_field(struct bytes *out, const char *key, const char *text)

@@ -17,8 +17,11 @@ void json_open(struct bytes *out, char bracket);
 void json_close(struct bytes *out, char bracket);
 void json_key(struct bytes *out, const char *key);
 
+void json_comma(struct bytes *out); /* one, if a value stands before; what writes values calls it */
+
 void json_text(struct bytes *out, const char *text, size_t size);
-void json_string(struct bytes *out, const char *text); /* NULL is null */
+void json_canonical_text(struct bytes *out, const char *text, size_t size); /* see JSON_DELETE_… */
+void json_string(struct bytes *out, const char *text);                      /* NULL is null */
 void json_count(struct bytes *out, uint64_t value);
 void json_number(struct bytes *out, int64_t value);
 void json_flag(struct bytes *out, bool value);
@@ -26,6 +29,7 @@ void json_null(struct bytes *out);
 void json_base64(struct bytes *out, const void *data, size_t size);
 void json_raw(struct bytes *out, const void *json, size_t size); /* a value that is JSON already */
 
+void json_open_field(struct bytes *out, const char *key, char bracket);
 void json_string_field(struct bytes *out, const char *key, const char *text);
 void json_count_field(struct bytes *out, const char *key, uint64_t value);
 void json_number_field(struct bytes *out, const char *key, int64_t value);

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "json/writer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -86,50 +87,36 @@ int policy_narrow(const struct policy *policy, const struct limits_asked *asked,
     return 0;
 }
 
-/* A string of JSON. Texts of a policy have no control characters but tab and line feed. */
-static void write_text(FILE *out, const char *text)
-{
-    (void) fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '\t' || *text == '\n')
-            (void) fprintf(out, "\\%c", *text == '\t' ? 't' : 'n');
-        else {
-            if (*text == '"' || *text == '\\')
-                (void) fputc('\\', out);
-            (void) fputc(*text, out);
-        }
-    }
-    (void) fputc('"', out);
-}
-
 static int by_json_name(const void *left, const void *right)
 {
     const enum limit_id *a = left, *b = right;
     return strcmp(limit_rows[*a].json_name, limit_rows[*b].json_name);
 }
 
-static void write_limits(FILE *out, const struct limits *limits)
+static void write_limits(struct bytes *out, const char *key, const struct limits *limits)
 {
     enum limit_id sorted[LIMITS];
     for (size_t i = 0; i < LIMITS; i++)
         sorted[i] = (enum limit_id) i;
     qsort(sorted, LIMITS, sizeof *sorted, by_json_name);
-    for_each(place, sorted) {
-        enum limit_id id = *place;
-        const struct limit_row *row = &limit_rows[id];
-        uint64_t value = limit_get(limits, id);
+    json_open_field(out, key, '{');
+    for_each(id, sorted) {
+        const struct limit_row *row = &limit_rows[*id];
+        uint64_t value = limit_get(limits, *id);
         char number[32];
-        if (row->unit == UNIT_MILLI)
-            limit_print(id, value, number, sizeof number);
-        else
-            (void) snprintf(number, sizeof number, "%" PRIu64, value);
-        (void) fprintf(out, "%c\"%s\":%s", place == sorted ? '{' : ',', row->json_name, number);
+        if (row->unit != UNIT_MILLI) {
+            json_count_field(out, row->json_name, value);
+            continue;
+        }
+        limit_print(*id, value, number, sizeof number);
+        json_key(out, row->json_name);
+        json_raw(out, number, strlen(number));
     }
-    (void) fputc('}', out);
+    json_close(out, '}');
 }
 
 /* Nothing, if no file states a bound. */
-static void write_sessions(FILE *out, const struct policy_sessions *sessions)
+static void write_sessions(struct bytes *out, const struct policy_sessions *sessions)
 {
     static const struct {
         enum policy_session_bound bound;
@@ -140,150 +127,142 @@ static void write_sessions(FILE *out, const struct policy_sessions *sessions)
                    { SESSIONS_CHECKPOINTS_SIZE, "checkpoints_bytes" },
                    { SESSIONS_MEMORY, "memory_bytes" },
                    { SESSIONS_MAX, "max" } };
-    const char *before = ",\"sessions\":{";
-    for_each(row, sorted) {
-        if (!(sessions->given & (UINT64_C(1) << row->bound)))
-            continue;
-        (void) fprintf(out, "%s\"%s\":%" PRIu64, before, row->name, sessions->values[row->bound]);
-        before = ",";
-    }
-    if (sessions->given)
-        (void) fputc('}', out);
+    if (!sessions->given)
+        return;
+    json_open_field(out, "sessions", '{');
+    for_each(row, sorted)
+        if (sessions->given & (UINT64_C(1) << row->bound))
+            json_count_field(out, row->name, sessions->values[row->bound]);
+    json_close(out, '}');
 }
 
-static void write_network(FILE *out, const struct policy *policy)
+static void write_network(struct bytes *out, const struct policy *policy)
 {
     const struct network_policy *route = &policy->route;
+    char text[NETWORK_RULE_TEXT];
+    json_key(out, "network");
     if (policy->network != POLICY_NETWORK_RULES) {
-        write_text(out, policy->network == POLICY_NETWORK_LOOPBACK ? "loopback" : "none");
+        json_string(out, policy->network == POLICY_NETWORK_LOOPBACK ? "loopback" : "none");
         return;
     }
-    (void) fputs("{\"allow\":[", out);
+    json_open(out, '{');
+    json_open_field(out, "allow", '[');
     for (unsigned i = 0; i < route->count; i++) {
-        char text[NETWORK_RULE_TEXT];
         network_rule_write(&route->rules[i], text);
-        if (i > 0)
-            (void) fputc(',', out);
-        write_text(out, text);
+        json_string(out, text);
     }
-    (void) fprintf(out, "],\"bytes\":%llu,\"connections\":%u,", (unsigned long long) route->sent,
-                   route->connections);
-    for (unsigned i = 0; i < route->endpoint_count; i++) {
-        char text[NETWORK_RULE_TEXT];
-        network_endpoint_write(&route->endpoints[i], text);
-        (void) fputs(i > 0 ? "," : "\"endpoints\":[", out);
-        write_text(out, text);
+    json_close(out, ']');
+    json_count_field(out, "bytes", route->sent);
+    json_count_field(out, "connections", route->connections);
+    if (route->endpoint_count > 0) {
+        json_open_field(out, "endpoints", '[');
+        for (unsigned i = 0; i < route->endpoint_count; i++) {
+            network_endpoint_write(&route->endpoints[i], text);
+            json_string(out, text);
+        }
+        json_close(out, ']');
     }
-    (void) fprintf(out, "%s\"received\":%llu", route->endpoint_count > 0 ? "]," : "",
-                   (unsigned long long) route->received);
-    for (unsigned i = 0; i < route->set_count; i++) {
-        (void) fputs(i == 0 ? ",\"sets\":[" : ",", out);
-        write_text(out, route->sets[i]);
+    json_count_field(out, "received", route->received);
+    if (route->set_count > 0) {
+        json_open_field(out, "sets", '[');
+        for (unsigned i = 0; i < route->set_count; i++)
+            json_string(out, route->sets[i]);
+        json_close(out, ']');
     }
-    (void) fputs(route->set_count > 0 ? "]}" : "}", out);
+    json_close(out, '}');
 }
 
-/* Nothing, if no file has the key. Words of modules have nothing to escape. */
-static void write_precheck(FILE *out, const struct precheck *precheck)
+/* Nothing, if no file has the key. */
+static void write_precheck(struct bytes *out, const struct precheck *precheck)
 {
     if (!precheck->is_on)
         return;
-    const char *between = ",\"precheck\":{\"modules\":{";
-    for (size_t i = 0; i < precheck->module_count; i++) {
-        const struct precheck_module *module = &precheck->modules[i];
-        (void) fprintf(out, "%s\"%s\":\"%s\"", between, module->name,
-                       check_decision_name((enum check_decision) module->decision));
-        between = ",";
+    json_open_field(out, "precheck", '{');
+    if (precheck->module_count > 0) {
+        json_open_field(out, "modules", '{');
+        for (size_t i = 0; i < precheck->module_count; i++)
+            json_string_field(
+                out, precheck->modules[i].name,
+                check_decision_name((enum check_decision) precheck->modules[i].decision));
+        json_close(out, '}');
     }
-    between = precheck->module_count > 0 ? "},\"rules\":{" : ",\"precheck\":{\"rules\":{";
-    for_each(row, check_rows) {
-        enum check_decision decision = (enum check_decision) precheck->rules[row - check_rows];
-        (void) fprintf(out, "%s\"%s\":\"%s\"", between, row->name, check_decision_name(decision));
-        between = ",";
-    }
-    (void) fputs("}}", out);
+    json_open_field(out, "rules", '{');
+    for_each(row, check_rows)
+        json_string_field(
+            out, row->name,
+            check_decision_name((enum check_decision) precheck->rules[row - check_rows]));
+    json_close(out, '}');
+    json_close(out, '}');
 }
 
 /* Nothing, if nobody is ever asked. */
-static void write_approval(FILE *out, const struct policy_approval *approval)
+static void write_approval(struct bytes *out, const struct policy_approval *approval)
 {
-    const char *before = "";
     if (approval->when == 0)
         return;
-    (void) fprintf(out, "\"approval\":{\"by\":\"%s\",\"expires_ms\":%" PRIu64 ",\"scopes\":[",
-                   approval->is_out_of_band ? "out_of_band" : "terminal",
-                   approval_expires_ms(approval));
+    json_open_field(out, "approval", '{');
+    json_string_field(out, "by", approval->is_out_of_band ? "out_of_band" : "terminal");
+    json_count_field(out, "expires_ms", approval_expires_ms(approval));
+    json_open_field(out, "scopes", '[');
     for (uint32_t bit = REACH_ONCE; bit <= REACH_TIME; bit <<= 1)
-        if (approval_scopes(approval) & bit) {
-            (void) fprintf(out, "%s\"%s\"", before, approval_scope_name(bit));
-            before = ",";
-        }
-    (void) fputs("],\"when\":[", out);
-    before = "";
+        if (approval_scopes(approval) & bit)
+            json_string(out, approval_scope_name(bit));
+    json_close(out, ']');
+    json_open_field(out, "when", '[');
     for (uint32_t bit = ASKS_ALWAYS; bit <= ASKS_WARNING; bit <<= 1)
-        if (approval->when & bit) {
-            (void) fprintf(out, "%s\"%s\"", before, approval_asks_name(bit));
-            before = ",";
-        }
-    (void) fputs("]},", out);
+        if (approval->when & bit)
+            json_string(out, approval_asks_name(bit));
+    json_close(out, ']');
+    json_close(out, '}');
 }
 
 /* Nothing, if no file has the key. The list is JSON already, its keys sorted. */
-static void write_expect(FILE *out, const struct policy_expect *expect)
+static void write_expect(struct bytes *out, const struct policy_expect *expect)
 {
+    const char *all = expect->text[0] ? expect->text : "[]";
     if (!expect->text[0] && expect->on_fault == ON_FAULT_UNSAID)
         return;
-    (void) fprintf(out, ",\"expect\":{\"all\":%s,\"on_fault\":\"%s\"}",
-                   expect->text[0] ? expect->text : "[]", policy_on_fault_name(expect->on_fault));
+    json_open_field(out, "expect", '{');
+    json_key(out, "all");
+    json_raw(out, all, strlen(all));
+    json_string_field(out, "on_fault", policy_on_fault_name(expect->on_fault));
+    json_close(out, '}');
 }
 
-static void write_policy(FILE *out, const struct policy *policy)
+/* Its keys are sorted, and no text in it has a control character but tab and line feed: this is the
+ * canonical form, of which the digest is taken. */
+static void write_policy(struct bytes *out, const struct policy *policy)
 {
-    (void) fputc('{', out);
+    json_open(out, '{');
     write_approval(out, &policy->approval);
-    (void) fputs("\"description\":", out);
-    write_text(out, policy->description);
-    (void) fputs(",\"env\":{", out);
-    for (size_t i = 0; i < policy->variable_count; i++) {
-        if (i > 0)
-            (void) fputc(',', out);
-        write_text(out, policy->variables[i].name);
-        (void) fputc(':', out);
-        write_text(out, policy->variables[i].value);
-    }
-    (void) fputc('}', out);
+    json_string_field(out, "description", policy->description);
+    json_open_field(out, "env", '{');
+    for (size_t i = 0; i < policy->variable_count; i++)
+        json_string_field(out, policy->variables[i].name, policy->variables[i].value);
+    json_close(out, '}');
     write_expect(out, &policy->expect);
-    (void) fputs(",\"languages\":[", out);
-    for (size_t i = 0; i < policy->language_count; i++) {
-        if (i > 0)
-            (void) fputc(',', out);
-        write_text(out, policy->languages[i]);
-    }
-    (void) fputs("],\"limits\":", out);
-    write_limits(out, &policy->limits);
-    (void) fputs(",\"maximum\":", out);
-    write_limits(out, &policy->maximum);
-    (void) fputs(",\"name\":", out);
-    write_text(out, policy->name);
-    (void) fputs(",\"network\":", out);
+    json_open_field(out, "languages", '[');
+    for (size_t i = 0; i < policy->language_count; i++)
+        json_string(out, policy->languages[i]);
+    json_close(out, ']');
+    write_limits(out, "limits", &policy->limits);
+    write_limits(out, "maximum", &policy->maximum);
+    json_string_field(out, "name", policy->name);
     write_network(out, policy);
     write_precheck(out, &policy->precheck);
     write_sessions(out, &policy->sessions);
-    (void) fputs(",\"template\":", out);
-    write_text(out, policy->template);
-    (void) fputc('}', out);
+    json_string_field(out, "template", policy->template);
+    json_close(out, '}');
 }
 
 int policy_render(const struct policy *policy, char **ret_text, error *err)
 {
-    auto_text text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
-    if (!out)
+    auto_bytes out = { 0 };
+    write_policy(&out, policy);
+    (void) bytes_text(&out);
+    if (out.failed)
         return fail(err, ERR_INTERNAL, "out of memory");
-    write_policy(out, policy);
-    if (fclose(out) != 0)
-        return fail(err, ERR_INTERNAL, "out of memory");
-    *ret_text = take_text(&text);
+    *ret_text = out.data;
+    out = (struct bytes){ 0 };
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/operate/doctor_report.h"
+#include "json/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,35 +125,25 @@ int try_in_child(int (*trial)(error *err), error *err)
                 WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
-static void print_json_text(FILE *out, const char *text)
-{
-    (void) fputc('"', out);
-    for (const unsigned char *byte = (const unsigned char *) text; *byte; byte++) {
-        if (*byte == '"' || *byte == '\\')
-            (void) fprintf(out, "\\%c", *byte);
-        else if (*byte < 0x20 || *byte >= 0x7f)
-            (void) fprintf(out, "\\u%04x", *byte); /* file names may hold anything */
-        else
-            (void) fputc(*byte, out);
-    }
-    (void) fputc('"', out);
-}
-
 static void print_json(FILE *out, const struct finding *findings, enum health worst)
 {
-    (void) fprintf(out, "{\"health\":\"%s\",\"checks\":[", health_names[worst]);
+    auto_bytes json = { 0 };
+    json_open(&json, '{');
+    json_string_field(&json, "health", health_names[worst]);
+    json_open_field(&json, "checks", '[');
     for_each(check, checks) {
         const struct finding *finding = &findings[check - checks];
-        (void) fprintf(out, "%s\n{\"name\":\"%s\",\"health\":\"%s\",\"text\":",
-                       check == checks ? "" : ",", check->name, health_names[finding->health]);
-        print_json_text(out, check->text);
-        (void) fputs(",\"cause\":", out);
-        print_json_text(out, finding->cause);
-        (void) fputs(",\"fix\":", out);
-        print_json_text(out, finding->fix);
-        (void) fputc('}', out);
+        json_open(&json, '{');
+        json_string_field(&json, "name", check->name);
+        json_string_field(&json, "health", health_names[finding->health]);
+        json_string_field(&json, "text", check->text);
+        json_string_field(&json, "cause", finding->cause);
+        json_string_field(&json, "fix", finding->fix);
+        json_close(&json, '}');
     }
-    (void) fputs("\n]}\n", out);
+    json_close(&json, ']');
+    json_close(&json, '}');
+    (void) fprintf(out, "%s\n", bytes_text(&json));
 }
 
 /* Who has just built glovebox has every wall and no template yet. */

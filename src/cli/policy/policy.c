@@ -8,6 +8,7 @@
 #include "policy/search_path.h"
 #include "supervisor/install_paths.h"
 #include "supervisor/package_mirrors.h"
+#include "json/writer.h"
 
 #include <json.h>
 #include <stdio.h>
@@ -54,29 +55,17 @@ static void print_help(void)
         "is set, else in /etc/glovebox/policies, else among those that came with glovebox.");
 }
 
-/* Prints a string as JSON does. */
-static void print_json_text(const char *text)
-{
-    json_object *string = json_object_new_string(text);
-    const char *json =
-        string ? json_object_to_json_string_ext(string, JSON_C_TO_STRING_NOSLASHESCAPE) : NULL;
-    (void) fputs(json ? json : "null", stdout);
-    (void) json_object_put(string);
-}
-
 static int print_json_policy(const struct policy *policy, error *err)
 {
     auto_text text = NULL;
     if (policy_render(policy, &text, err) < 0)
         return -1;
-    (void) fputs("{\"digest\":", stdout);
-    print_json_text(policy->digest);
-    (void) fputs(",\"extends\":", stdout);
-    if (policy->extends[0])
-        print_json_text(policy->extends);
-    else
-        (void) fputs("null", stdout);
-    (void) printf(",%s", text + 1); /* the rendering goes on behind its bracket */
+    auto_bytes out = { 0 };
+    json_open(&out, '{');
+    json_string_field(&out, "digest", policy->digest);
+    json_string_field(&out, "extends", policy->extends[0] ? policy->extends : NULL);
+    json_raw(&out, text + 1, strlen(text + 1)); /* the rendering goes on behind its bracket */
+    (void) fputs(bytes_text(&out), stdout);
     return 0;
 }
 
@@ -211,15 +200,15 @@ static int read_beside(const char *file, const char *path, struct policy *ret_po
 
 static void print_json_verdict(const char *file, const struct policy *policy, const error *err)
 {
-    (void) fputs("{\"file\":", stdout);
-    print_json_text(file);
-    (void) printf(",\"valid\":%s,\"%s\":", policy ? "true" : "false", policy ? "name" : "message");
-    print_json_text(policy ? policy->name : err->text);
-    if (policy) {
-        (void) fputs(",\"digest\":", stdout);
-        print_json_text(policy->digest);
-    }
-    (void) putchar('}');
+    auto_bytes out = { 0 };
+    json_open(&out, '{');
+    json_string_field(&out, "file", file);
+    json_flag_field(&out, "valid", policy);
+    json_string_field(&out, policy ? "name" : "message", policy ? policy->name : err->text);
+    if (policy)
+        json_string_field(&out, "digest", policy->digest);
+    json_close(&out, '}');
+    (void) fputs(bytes_text(&out), stdout);
 }
 
 static int validate(const struct request *request)
