@@ -1,6 +1,6 @@
 # A thin door to Meson: `make` builds into build/, where the programs find each other without install.
 # `make run` and `make test` are all that a newcomer needs; what is missing is installed by tools/setup.
-.PHONY: all setup run test coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
+.PHONY: all setup run test check coverage bench fuzz mutants verdicts soak idle kills powercuts overload executions neighbours format lint install uninstall clean
 
 BUILD ?= build
 # A template that was asked for by name, and the folder that `make run` leaves its results in.
@@ -23,6 +23,12 @@ run: all
 test:
 	@tools/setup build test
 	@tools/test $(BUILD)
+
+# Most mistakes within three minutes: build, looks, unit tests, clang-tidy over what differs from SINCE, and every
+# sixteenth integration and escape test. `make lint` and `make test` remain what counts.
+check: all
+	@tools/setup build test lint
+	@tools/check $(BUILD)
 
 # Which lines of the parsers their unit tests reach; fails below 90 %.
 coverage:
