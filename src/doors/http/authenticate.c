@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/table.h"
+#include "doors/http/http_internal.h"
 #include "engine/service/service_callers.h"
 
 #include <inttypes.h>
@@ -42,11 +43,23 @@ static int find_key(const struct exchange *exchange, const char **ret_key, error
     return 0;
 }
 
+/* How many exchanges of its tenant are under way, this one included. */
+static unsigned count_of_tenant(const struct exchange *exchange)
+{
+    unsigned count = 0;
+    for (const struct connection *connection = exchange->http->connections; connection;
+         connection = connection->next) {
+        const struct exchange *other = connection->exchange;
+        count += other && other->caller.account && service_sees(&exchange->caller, &other->caller);
+    }
+    return count;
+}
+
 int identity_check_share(const struct exchange *exchange, error *err)
 {
     if (service_is_owner(&exchange->caller) ||
-        http_connection_count(exchange->http) <= TENANT_CONNECTIONS_MAX ||
-        http_count_of_tenant(exchange) <= TENANT_CONNECTIONS_MAX)
+        exchange->http->connection_count <= TENANT_CONNECTIONS_MAX ||
+        count_of_tenant(exchange) <= TENANT_CONNECTIONS_MAX)
         return 0;
     return fail(err, ERR_BUSY,
                 "%d requests of tenant '%.40s' are under way; try again when some have ended",

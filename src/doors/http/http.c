@@ -84,13 +84,6 @@ static void on_check(uv_check_t *check)
 /* --- connections --------------------------------------------------------------------------------
  */
 
-struct connection *connection_of(struct MHD_Connection *connection)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return info ? info->socket_context : NULL;
-}
-
 static void on_connection(void *context, struct MHD_Connection *mhd, void **socket_context,
                           enum MHD_ConnectionNotificationCode what)
 {
@@ -310,17 +303,6 @@ void http_stop_listening(struct http *http)
 unsigned http_connection_count(const struct http *http)
 {
     return http->connection_count;
-}
-
-unsigned http_count_of_tenant(const struct exchange *exchange)
-{
-    unsigned count = 0;
-    for (const struct connection *connection = exchange->http->connections; connection;
-         connection = connection->next) {
-        const struct exchange *other = connection->exchange;
-        count += other && other->caller.account && service_sees(&exchange->caller, &other->caller);
-    }
-    return count;
 }
 
 int64_t http_began_ms(const struct http *http)

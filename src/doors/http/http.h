@@ -180,9 +180,6 @@ void http_close(struct http *http);
 void http_stop_listening(struct http *http);
 
 unsigned http_connection_count(const struct http *http);
-
-/* How many exchanges of its tenant are under way, this one included. */
-unsigned http_count_of_tenant(const struct exchange *exchange);
 int64_t http_began_ms(const struct http *http); /* now_ms() when it was opened */
 
 /* True if no request is being answered. */

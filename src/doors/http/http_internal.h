@@ -53,8 +53,14 @@ struct http {
     int64_t began_ms;
 };
 
+static inline struct connection *connection_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
 /* http.c */
-struct connection *connection_of(struct MHD_Connection *connection);
 void listen_again(struct http *http);
 void exchange_stop_watching(struct exchange *exchange);
 

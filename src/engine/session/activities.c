@@ -2,10 +2,12 @@
 #include "engine/session/activity.h"
 #include "engine/session/branch.h"
 #include "engine/session/checkpoints.h"
+#include "engine/session/contexts.h"
 #include "engine/session/rollback.h"
 
 #include <stddef.h>
 
 /* In this order when a session ends: a rollback lets go of its checkpoint first. */
-const struct session_activity *const session_activities[] = { &branch_activity, &rollback_activity,
+const struct session_activity *const session_activities[] = { &context_activity, &branch_activity,
+                                                              &rollback_activity,
                                                               &checkpoint_activity, NULL };

@@ -1,4 +1,4 @@
-/* activity.h - what is done with a whole session beside its contexts: a branch reads it, a
+/* activity.h - what is done with a whole session: contexts run in it, a branch reads it, a
  * checkpoint writes it down, a rollback replaces its sandbox. session.c and session_registry.c call
  * every activity through this table and name none of them. */
 #pragma once
@@ -25,9 +25,13 @@ struct session_activity {
     int (*begin)(struct session *session, const struct session_source *source, error *err);
     bool (*take_sandbox)(struct session *session); /* true: session_filled() follows */
 
-    void (*look)(struct session *session);                  /* now and then: deadlines */
-    bool (*use_free_slot)(struct session *session);         /* false: there is none */
-    void (*end)(struct session *session, const error *why); /* the session ends, or never began */
+    /* Its sandbox goes, and then its way out and its operations. NULL: it waits for `end`. */
+    void (*leave_sandbox)(struct session *session, const error *why);
+
+    void (*look)(struct session *session);          /* now and then: deadlines; may end it */
+    bool (*use_free_slot)(struct session *session); /* false: there is none */
+    /* The session ends, or never began; NULL: nothing is left. */
+    void (*end)(struct session *session, const error *why);
 };
 
 /* Ended by NULL; activities.c. Handed to sessions_open(). */

@@ -48,12 +48,6 @@ static void read_counters(struct run *run, struct session *session)
     counters_subtract(&run->counters, &before);
 }
 
-void cell_conclude(struct run *run)
-{
-    run->is_collected = run->started_us != 0; /* there is an output to compare */
-    run_finish(run);
-}
-
 /* The context is free for the next cell before this one is told: its answer costs nobody time. */
 static void finish(struct run *run)
 {
@@ -74,8 +68,9 @@ static void finish(struct run *run)
         context->state = CONTEXT_IDLE;
     }
     session_done(session, &context->file);
+    run->is_collected = run->started_us != 0; /* there is an output to compare */
     if (!had_begun || session_route_ends(session, run))
-        cell_conclude(run);
+        run_finish(run);
 }
 
 /* Says as an error of the code what has become of its context, if the code itself said nothing. */
@@ -235,7 +230,7 @@ static void cancel(struct run *run)
     if (run->evidence.stopped_for >= LIMITS)
         run->evidence.cancelled = true;
     if (is_at_gate)
-        cell_conclude(run); /* what nobody waits for is not compared to its end */
+        run_finish(run); /* what nobody waits for is not compared to its end */
     else if (run->state == RUN_QUEUED)
         leave(run);
     else

@@ -12,12 +12,6 @@
 
 enum { BETWEEN_MAX = 64 * 1024 };
 
-static void on_session_ended(void *from, const error *why)
-{
-    (void) from; /* contexts_session_ended() has told the cells already */
-    (void) why;
-}
-
 static int on_frame(void *from, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {
@@ -67,9 +61,8 @@ static int fork_interpreter(struct context *context, error *err)
 
 struct session_operation context_operation(struct context *context)
 {
-    return (struct session_operation){ .context = context,
-                                       .frame = on_frame,
-                                       .ended = on_session_ended };
+    return (
+        struct session_operation){ .context = context, .frame = on_frame, .hears_denials = true };
 }
 
 int context_warm(struct context *context, error *err)
@@ -202,9 +195,12 @@ static void start_failed(struct context *context, const struct agent_frame *fram
         context_free(context);
 }
 
-void contexts_look(struct session *session)
+/* At those that start. */
+static void look(struct session *session)
 {
     error why;
+    if (!session_is_running(session))
+        return;
     for (struct context *context = session->contexts; context; context = context->next) {
         copies_look(context);
         if (context->state != CONTEXT_STARTING || !deadline_has_passed(context->start_ends))
@@ -435,7 +431,7 @@ void context_remove(struct context *context)
     context_kill(context);
 }
 
-void contexts_session_ended(struct session *session, const error *why)
+static void leave_sandbox(struct session *session, const error *why)
 {
     while (session->contexts) {
         struct context *context = session->contexts;
@@ -448,3 +444,5 @@ void contexts_session_ended(struct session *session, const error *why)
         context_free(context);
     }
 }
+
+const struct session_activity context_activity = { .leave_sandbox = leave_sandbox, .look = look };

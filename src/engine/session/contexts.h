@@ -74,13 +74,12 @@ void context_proceed(struct context *context); /* begins the next cell, if it is
 void context_kill(struct context *context);
 int context_warm(struct context *context, error *err);               /* if that takes no time */
 struct session_operation context_operation(struct context *context); /* of its interpreter */
-void contexts_look(struct session *session);                         /* at those that start */
-void contexts_session_ended(struct session *session, const error *why);
+extern const struct session_activity context_activity;
 int context_hears(struct context *context, const struct agent_frame *frame,
                   const unsigned char *payload, error *err);
 void context_free(struct context *context);
 
-/* copy.c: copies go before cells. */
+/* capture.c: copies go before cells. */
 void copies_proceed(struct context *context); /* it is idle, and there is one */
 bool copies_hear(struct context *context, const struct agent_frame *frame,
                  const unsigned char *payload); /* false: it is not for them */
@@ -100,8 +99,6 @@ int cell_hears(struct run *run, const struct agent_frame *frame, const unsigned 
 void cell_interrupt(struct run *run);
 /* It has not begun, or its session has ended: `why` says it. */
 void cell_lost_session(struct run *run, const error *why);
-void cell_conclude(struct run *run); /* its context is free already: it is done, and told, once its
-                                        output has been compared if it is to be */
 void cell_code_is_sent(struct run *run);
 /* Its code could not be written into the sandbox: it has ended. */
 void cell_end_unwritten(struct run *run, const error *why);
@@ -119,7 +116,7 @@ void session_close_way(struct session *session);
 void session_leave_way(struct session *session); /* its sandbox goes; the next has what is left */
 void session_route_begins(struct session *session, struct run *run);
 
-/* Returns whether the cell may conclude now; else it will be, by cell_conclude(). */
+/* Returns whether the cell may conclude now; else it will be, later. */
 bool session_route_ends(struct session *session, struct run *run);
 void session_route_is_late(struct run *run); /* it concludes with what is known */
 

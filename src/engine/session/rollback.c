@@ -90,7 +90,12 @@ static void on_filled(void *user, const error *why)
               TEXT("checkpoint", checkpoint->id));
     struct sandbox *sandbox = rollback->sandbox;
     rollback->sandbox = NULL;
-    int moved = session_move(session, sandbox, rollback->start, &checkpoint->kept, &cause);
+    session_move(session, sandbox, rollback->start, &cause);
+    int moved = context_adopt(session, &checkpoint->kept, FILL_INTERPRETER, &cause);
+    if (moved < 0)
+        session_end(session, END_LOST, &cause);
+    else
+        session_filled(session);
     if (!session->rollback)
         return;
     rollback->has_moved = true;

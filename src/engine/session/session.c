@@ -1,7 +1,6 @@
 /* session.c - one session: from the lease of its sandbox to its end, and who hears what in
  * between. */
 #include "engine/observe/log.h"
-#include "engine/session/context_state.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_registry.h"
 #include "engine/snapshot/restore.h"
@@ -129,11 +128,13 @@ bool session_has_room(const struct session *session)
 }
 
 /* Refused calls carry no id: they belong to whatever runs. */
-static int hear_denial(struct session *session, const struct agent_frame *frame,
+static int hear_denial(const struct session *session, const struct agent_frame *frame,
                        const unsigned char *payload, error *err)
 {
-    for (struct context *context = session->contexts; context; context = context->next)
-        if (context->running && cell_hears(context->running, frame, payload, err) < 0)
+    for (const struct session_operation *operation = session->operations; operation;
+         operation = operation->next)
+        if (operation->hears_denials &&
+            operation->frame(operation->context, frame, payload, err) < 0)
             return -1;
     return 0;
 }
@@ -372,13 +373,20 @@ static void keep_usage(struct session *session)
     session->counters = (struct counters){ 0 };
 }
 
-int session_move(struct session *session, struct sandbox *sandbox, enum run_start start,
-                 const struct kept_context *kept, error *cause)
+static void leave_sandbox(struct session *session, const error *why)
+{
+    for_each_activity(activity, session->sessions)
+        if ((*activity)->leave_sandbox)
+            (*activity)->leave_sandbox(session, why);
+}
+
+void session_move(struct session *session, struct sandbox *sandbox, enum run_start start,
+                  const error *cause)
 {
     struct sandbox *old = session->sandbox;
     session->state = SESSION_STARTING;
     session->start_ends = deadline_in(MOVE_MS);
-    contexts_session_ended(session, cause);
+    leave_sandbox(session, cause);
     session_leave_way(session);
     end_operations(session, cause);
     keep_usage(session);
@@ -391,12 +399,6 @@ int session_move(struct session *session, struct sandbox *sandbox, enum run_star
     session->degraded = sandbox_degraded(sandbox);
     session->has_parked_interpreter = session->plan.set >= 0;
     pool_return(session->sessions->pool, old);
-    if (context_adopt(session, kept, FILL_INTERPRETER, cause) < 0) {
-        session_end(session, END_LOST, cause);
-        return -1;
-    }
-    use_sandbox(session);
-    return 0;
 }
 
 void session_end(struct session *session, enum session_end end, const error *why)
@@ -410,11 +412,12 @@ void session_end(struct session *session, enum session_end end, const error *why
     if (session->sandbox)
         counters_read(sandbox_groups(session->sandbox), &session->counters);
     session_charge(session);
-    contexts_session_ended(session, why);
+    leave_sandbox(session, why);
     session_close_way(session);
     end_operations(session, why);
     for_each_activity(activity, session->sessions)
-        (*activity)->end(session, why);
+        if ((*activity)->end)
+            (*activity)->end(session, why);
     if (session->pending_lease)
         pool_abandon(session->pending_lease);
     session->pending_lease = NULL;

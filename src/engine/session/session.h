@@ -44,7 +44,8 @@ struct session_operation {
      * and nothing can be sent. Never called after session_done(). */
     void (*ended)(void *context, const error *why);
 
-    uint32_t id; /* given by session_begin(), never twice in a session */
+    bool hears_denials; /* frames of calls that were refused, which carry no number */
+    uint32_t id;        /* given by session_begin(), never twice in a session */
     struct session_operation *next;
 };
 

@@ -77,16 +77,6 @@ static int grant_memory(struct session *session, const struct session_request *r
     return 0;
 }
 
-void sessions_list(struct sessions *sessions, struct session *session)
-{
-    session->older = sessions->newest;
-    *(sessions->newest ? &sessions->newest->newer : &sessions->oldest) = session;
-    sessions->newest = session;
-    sessions->alive++;
-    if (session->account)
-        session->account->sessions++;
-}
-
 /* One key does not take every sandbox of the machine for its sessions. */
 static int check_number(const struct session *session, error *err)
 {

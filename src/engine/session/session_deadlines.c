@@ -2,8 +2,6 @@
  * time. */
 #include "engine/session/session_internal.h"
 
-#include "engine/session/contexts.h"
-
 static void look_at_deadlines(struct session *session)
 {
     error why;
@@ -32,8 +30,6 @@ static void look_at_deadlines(struct session *session)
         session_look_at_pause(session);
     if (session->state == SESSION_RUNNING)
         session_look_at_day(session);
-    if (session->state == SESSION_RUNNING)
-        contexts_look(session);
     for_each_activity(activity, session->sessions)
         (*activity)->look(session);
     if (session->state != SESSION_ENDED)

@@ -20,12 +20,23 @@ enum { TOMBSTONES_MAX = 1000 };
 /* --- the table ----------------------------------------------------------------------------------
  */
 
+void sessions_list(struct sessions *sessions, struct session *session)
+{
+    session->older = sessions->newest;
+    *(sessions->newest ? &sessions->newest->newer : &sessions->oldest) = session;
+    sessions->newest = session;
+    sessions->alive++;
+    if (session->account)
+        session->account->sessions++;
+}
+
 static void end_activities(struct session *session)
 {
     error why;
     (void) fail(&why, ERR_CONFLICT, "the session has ended");
     for_each_activity(activity, session->sessions)
-        (*activity)->end(session, &why);
+        if ((*activity)->end)
+            (*activity)->end(session, &why);
 }
 
 void session_forget(struct sessions *sessions, struct session *session)

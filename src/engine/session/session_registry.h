@@ -245,14 +245,13 @@ const char *session_held_by(const struct session *session);
 
 /* session.c, for sessions.c: takes a sandbox from the pool; and the other way round. */
 int session_lease(struct session *session, error *err);
-void session_filled(struct session *session); /* branch.h: it has what it begins with */
+void session_filled(struct session *session); /* its sandbox has what it begins with */
 struct lease session_lease_of(const struct session *session);
 
-/* rollback.c: everything in it ends, for this cause, and it goes on in another sandbox, which it
- * takes, with the interpreter of `kept`. Fails: then it has ended. */
-struct kept_context;
-int session_move(struct session *session, struct sandbox *sandbox, enum run_start start,
-                 const struct kept_context *kept, error *cause);
+/* Everything in it ends, for this cause, and it has another sandbox, which it takes;
+ * session_filled() follows. */
+void session_move(struct session *session, struct sandbox *sandbox, enum run_start start,
+                  const error *cause);
 void session_list(struct session *session, struct session_operation *operation);
 void sessions_ended(struct sessions *sessions, struct session *session);
 

@@ -40,7 +40,7 @@ static void conclude(struct session *session, struct run *run)
         egress_route_forget(session->route);
         session->records_told = 0;
     }
-    cell_conclude(run);
+    run_finish(run); /* its context is free already */
 }
 
 static void on_told(void *context)
