@@ -27,7 +27,7 @@ BOUNDS = {
     "pipes": "", "descriptors_under_way": "ETOOMANYREFS", "netlink": "ENOBUFS", "socket_filters": "EPERM",
     "epoll_entries": "ENOSPC time", "small_descriptors": "EMFILE", "posix_timers": "EAGAIN", "signals": "EAGAIN",
     "record_locks": "ENOLCK time", "attributes": "ENOSPC ENOTSUP", "many_small_attributes": "ENOSPC ENOTSUP time",
-    "page_tables": "time", "mappings": "ENOMEM time", "watches": "ENOSPC EMFILE", "names_that_are_not_there": "reached time",
+    "page_tables": "time", "mappings": "ENOMEM time", "watches": "ENOSPC EMFILE time", "names_that_are_not_there": "reached time",
     "empty_files": "ENOSPC time", "message_queues": "EMFILE ENOSPC", "threads": "RuntimeError EAGAIN",
     "system_calls_filters": "ENOMEM", "memory_files": "", "landlock_rules": "EMFILE ENOSYS EOPNOTSUPP", "segments": "ENOMEM ENOSPC",
     "semaphores": "ENOSPC ENOMEM",
