@@ -259,3 +259,4 @@ struct upgrade {
 void exchange_upgrade(struct exchange *exchange, const char *protocol,
                       const struct upgrade *upgrade);
 void exchange_downgrade(struct exchange *exchange);
+uv_loop_t *exchange_loop(const struct exchange *exchange); /* to watch the socket with */

@@ -27,6 +27,11 @@ void exchange_upgrade(struct exchange *exchange, const char *protocol,
     exchange_queue(exchange, MHD_HTTP_SWITCHING_PROTOCOLS, response, NULL);
 }
 
+uv_loop_t *exchange_loop(const struct exchange *exchange)
+{
+    return exchange->http->loop;
+}
+
 void exchange_downgrade(struct exchange *exchange)
 {
     if (!exchange->upgraded)

@@ -5,14 +5,13 @@
  * The server sees a request for localhost, without the keys and cookies that were meant for
  * glovebox; what it answers is served as a page that may do nothing at glovebox's own place
  * (Content-Security-Policy). */
-#include "engine/session/ports.h"
-#include "http1/response_reader.h"
-
 #include "base/table.h"
 #include "doors/http/url_signature.h"
 #include "doors/rest/rest.h"
-#include "engine/process/processes.h"
 #include "engine/service/service_observe.h"
+#include "engine/service/service_ports.h"
+#include "engine/service/service_sessions.h"
+#include "http1/response_reader.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,12 +24,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CHUNK_MAX = 16384 };
-
 static const char token_header[] = "X-Glovebox-Port-Token";
 
 struct call {
-    struct port_link link;
+    struct port_link *link;
     struct exchange *exchange;
     struct port_answer answer;
     bool is_raw, is_chunked, body_ended;
@@ -55,11 +52,10 @@ static void write_token(const char *key, const char *session, struct bytes *out)
 static int use_token(struct exchange *exchange, const char *token, error *err)
 {
     const char *dot = strchr(token, '.');
-    char key[API_KEY_ID_SIZE] = "";
-    if (dot && (size_t) (dot - token) < sizeof key)
-        memcpy(key, token, (size_t) (dot - token));
+    auto_bytes key = { 0 };
+    bytes_add(&key, token, dot ? (size_t) (dot - token) : 0);
     const struct pass pass = {
-        .key = key, .session = exchange->parameters[0], .transfer = "ports", .mode = ""
+        .key = bytes_text(&key), .session = exchange->parameters[0], .transfer = "ports", .mode = ""
     };
     if (!pass_fits(&pass, dot ? dot + 1 : NULL))
         return fail(err, ERR_UNAUTHORIZED, "%s does not fit this session", token_header);
@@ -68,14 +64,13 @@ static int use_token(struct exchange *exchange, const char *token, error *err)
 
 static int enter_by_key(const struct exchange *exchange, struct session **ret_session, error *err)
 {
-    const struct service *service = exchange->service;
     if (!exchange->caller.account)
         return fail(err, ERR_UNAUTHORIZED, "a key, or %s, is needed for the ports of a session",
                     token_header);
-    return account_check_scope(exchange->caller.account, SCOPE_SESSIONS, err) < 0
+    return service_check_right(&exchange->caller, RIGHT_SESSIONS, err) < 0
                ? -1
-               : sessions_enter(service->sessions, exchange->caller.account,
-                                exchange->parameters[0], ret_session, err);
+               : service_session_enter(exchange->service, &exchange->caller,
+                                       exchange->parameters[0], ret_session, err);
 }
 
 /* By the caller's own key, or by the token of the session's ports. */
@@ -99,8 +94,8 @@ static void get_token(struct exchange *exchange)
     auto_bytes token = { 0 };
     if (!session)
         return;
-    session_count(session, TRANSFER_URLS_SIGNED, 1);
-    write_token(exchange->caller.account->key.id, session_id(session), &token);
+    service_session_count_signature(session);
+    write_token(service_key_id(&exchange->caller), exchange->parameters[0], &token);
     struct bytes json = { 0 };
     bytes_print(&json, "{\"token\":\"%s\",\"header\":\"%s\"}", bytes_text(&token), token_header);
     exchange_answer(exchange, MHD_HTTP_OK, &json);
@@ -186,7 +181,7 @@ static void on_woken(void *context)
 static void leave(struct exchange *exchange)
 {
     struct call *call = exchange->user;
-    port_link_close(&call->link);
+    port_link_free(call->link);
     bytes_done(&call->answer.headers);
     free(call);
 }
@@ -207,18 +202,17 @@ static int begin(struct exchange *exchange, error *err)
     call->exchange = exchange;
     call->socket = -1;
     call->is_raw = upgrade && strcasecmp(upgrade, "raw") == 0;
-    call->link.woken = on_woken;
-    call->link.context = call;
     exchange->user = call;
     exchange->closed = leave;
-    if (port_link_begin(&call->link, session, (uint16_t) port, err) < 0)
+    const struct waker waker = { .woken = on_woken, .context = call };
+    if (service_port_connect(session, (uint16_t) port, &waker, &call->link, err) < 0)
         return -1;
     auto_bytes head = { 0 };
     if (!call->is_raw)
         write_request(call, (unsigned) port, &head);
     if (head.failed)
         return fail(err, ERR_SYSTEM, "no memory for a request");
-    port_link_give(&call->link, head.data, head.size);
+    port_link_give(call->link, head.data, head.size);
     return 0;
 }
 
@@ -227,17 +221,15 @@ static ssize_t take_body(struct exchange *exchange, const char *data, size_t siz
     struct call *call = exchange->user;
     char line[32];
     (void) err;
-    if (call->link.is_ended)
-        return (ssize_t) size; /* the answer tells why nobody wants it */
-    if (!port_link_has_room(&call->link))
+    if (!port_link_has_room(call->link))
         return 0;
     if (call->is_chunked) {
         int length = snprintf(line, sizeof line, "%zx\r\n", size);
-        port_link_give(&call->link, line, (size_t) length);
+        port_link_give(call->link, line, (size_t) length);
     }
-    port_link_give(&call->link, data, size);
+    port_link_give(call->link, data, size);
     if (call->is_chunked)
-        port_link_give(&call->link, "\r\n", 2);
+        port_link_give(call->link, "\r\n", 2);
     return (ssize_t) size;
 }
 
@@ -253,26 +245,27 @@ static ssize_t read_answer(struct exchange *exchange, char *bytes, size_t size)
             return STREAM_END;
         if (answer->has_size && answer->left < size)
             size = (size_t) answer->left;
-        size_t waiting = call->link.in.size - call->link.taken;
+        size_t waiting;
+        const char *in = port_link_waiting(call->link, &waiting);
+        struct port_piece piece = { .bytes = bytes, .size = waiting < size ? waiting : size };
         if (waiting == 0)
             break;
+        memcpy(bytes, in, piece.size);
         if (!answer->is_chunked) {
-            size_t got = port_link_take(&call->link, bytes, size);
-            answer->left -= answer->has_size ? got : 0;
-            return (ssize_t) got;
+            port_link_take(call->link, piece.size);
+            answer->left -= answer->has_size ? piece.size : 0;
+            return (ssize_t) piece.size;
         }
         error err;
-        struct port_piece piece = { .bytes = bytes, .size = waiting < size ? waiting : size };
-        memcpy(bytes, call->link.in.data + call->link.taken, piece.size);
         if (port_answer_body(answer, &piece, &err) < 0)
             return STREAM_BROKEN;
-        (void) port_link_take(&call->link, NULL, piece.used);
+        port_link_take(call->link, piece.used);
         if (piece.kept > 0)
             return (ssize_t) piece.kept;
         if (piece.used == 0)
             break; /* the rest of a line has not come */
     }
-    if (!call->link.has_ended)
+    if (!port_link_has_ended(call->link))
         return STREAM_LATER;
     return answer->has_size || answer->is_chunked ? STREAM_BROKEN : STREAM_END;
 }
@@ -302,12 +295,12 @@ static void pass_on(struct exchange *exchange)
 static int read_head(struct call *call, error *err)
 {
     for (;;) {
-        size_t used;
-        int read = port_answer_read(&call->answer, call->link.in.data + call->link.taken,
-                                    call->link.in.size - call->link.taken, &used, err);
+        size_t used, size;
+        const char *in = port_link_waiting(call->link, &size);
+        int read = port_answer_read(&call->answer, in, size, &used, err);
         if (read != ANSWER_WHOLE)
             return read;
-        (void) port_link_take(&call->link, NULL, used);
+        port_link_take(call->link, used);
         if (call->answer.status >= 200 || call->answer.status == MHD_HTTP_SWITCHING_PROTOCOLS)
             return ANSWER_WHOLE;
     }
@@ -318,18 +311,18 @@ static void serve(struct exchange *exchange)
     struct call *call = exchange->user;
     error err;
     if (!call->body_ended && call->is_chunked)
-        port_link_give(&call->link, "0\r\n\r\n", 5);
+        port_link_give(call->link, "0\r\n\r\n", 5);
     call->body_ended = true;
-    if (call->link.is_ended && call->link.failure.code != ERR_NONE && !call->link.in.size) {
-        exchange_fail(exchange, &call->link.failure);
+    if (port_link_check(call->link, &err) < 0) {
+        exchange_fail(exchange, &err);
         return;
     }
-    if (call->is_raw && call->link.stands) {
+    if (call->is_raw && port_link_is_open(call->link)) {
         exchange_upgrade(exchange, "raw", &relay);
         return;
     }
     int read = call->is_raw ? ANSWER_CUT : read_head(call, &err);
-    if (read == ANSWER_CUT && call->link.has_ended)
+    if (read == ANSWER_CUT && port_link_has_ended(call->link))
         read = fail(&err, ERR_UNREACHED, "the server in the session hung up without an answer");
     const char *wanted = exchange_header(exchange, MHD_HTTP_HEADER_UPGRADE);
     if (read == ANSWER_WHOLE && call->answer.status == MHD_HTTP_SWITCHING_PROTOCOLS && !wanted)
@@ -371,23 +364,23 @@ static bool receive(struct call *call)
         return errno == EAGAIN || errno == EINTR;
     if (got == 0) {
         call->peer_ended = true;
-        port_link_end_input(&call->link);
+        port_link_end_input(call->link);
     } else {
-        port_link_give(&call->link, block, (size_t) got);
+        port_link_give(call->link, block, (size_t) got);
     }
     return true;
 }
 
 static bool transmit(struct call *call)
 {
-    size_t waiting = call->link.in.size - call->link.taken;
+    size_t waiting;
+    const char *in = port_link_waiting(call->link, &waiting);
     if (waiting == 0)
         return true;
-    ssize_t sent = send(call->socket, call->link.in.data + call->link.taken, waiting,
-                        MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t sent = send(call->socket, in, waiting, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0)
         return errno == EAGAIN || errno == EINTR;
-    (void) port_link_take(&call->link, NULL, (size_t) sent);
+    port_link_take(call->link, (size_t) sent);
     return true;
 }
 
@@ -410,13 +403,14 @@ static void on_relay(uv_poll_t *poll, int status, int events)
 static void look(struct call *call)
 {
     bool went_well = transmit(call);
-    bool has_more = call->link.in.size > call->link.taken;
-    if (!went_well || (call->link.has_ended && !has_more)) {
+    size_t left;
+    (void) port_link_waiting(call->link, &left);
+    if (!went_well || (port_link_has_ended(call->link) && left == 0)) {
         hang_up(call);
         return;
     }
-    int wanted = has_more ? UV_WRITABLE : 0;
-    if (!call->peer_ended && port_link_has_room(&call->link))
+    int wanted = left > 0 ? UV_WRITABLE : 0;
+    if (!call->peer_ended && port_link_has_room(call->link))
         wanted |= UV_READABLE;
     (void) uv_poll_start(call->poll, wanted ? wanted : UV_PRIORITIZED, on_relay);
 }
@@ -427,15 +421,14 @@ static void relay_opened(struct exchange *exchange, int socket, const char *earl
     struct call *call = exchange->user;
     call->socket = socket;
     call->poll = calloc(1, sizeof *call->poll);
-    const struct service *service = exchange->service;
-    if (!call->poll || uv_poll_init(service->processes->loop, call->poll, socket) < 0) {
+    if (!call->poll || uv_poll_init(exchange_loop(exchange), call->poll, socket) < 0) {
         free(call->poll);
         call->poll = NULL;
         exchange_downgrade(exchange);
         return;
     }
     call->poll->data = call;
-    port_link_give(&call->link, early, early_size);
+    port_link_give(call->link, early, early_size);
     look(call);
 }
 

@@ -1,13 +1,30 @@
-/* ports.c - one connection's bytes, in windows. */
-#include "engine/session/ports.h"
-#include "engine/sandbox/agent_error.h"
+/* service_ports.c - one connection's bytes, in windows. */
+#include "engine/service/service_ports.h"
 
+#include "base/bytes.h"
 #include "engine/review/output_check.h"
+#include "engine/sandbox/agent_error.h"
 #include "engine/session/session_registry.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { CREDIT_STEP = 64 * 1024 };
+enum { PORT_WINDOW = 256 * 1024, CREDIT_STEP = 64 * 1024 };
+
+struct port_link {
+    struct session *session; /* NULL once it has ended */
+    struct session_operation operation;
+    struct waker waker;
+    bool is_open, has_ended;
+    bool is_ended; /* both ways, or `failure` */
+    bool input_ends, input_has_ended;
+    error failure;
+    struct bytes in; /* from the server */
+    size_t taken;    /* of it */
+    uint64_t owed;
+    struct bytes out; /* to the server, waits for its window */
+    size_t window;
+};
 
 static void order(struct port_link *link, enum agent_kind kind, const void *payload, size_t size)
 {
@@ -53,7 +70,7 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
     struct agent_amount taken;
     switch (frame->kind) {
     case AGENT_OPENED:
-        link->stands = true;
+        link->is_open = true;
         break;
     case AGENT_DATA:
         if (link->in.size - link->taken + frame->size > PORT_WINDOW)
@@ -86,8 +103,7 @@ static int on_frame(void *context, const struct agent_frame *frame, const unsign
         return fail(err, ERR_PROTOCOL, "glovebox-init sent a frame of kind %u for a port",
                     frame->kind);
     }
-    if (link->woken)
-        link->woken(link->context);
+    link->waker.woken(link->waker.context);
     return 0;
 }
 
@@ -102,61 +118,89 @@ static void on_ended(void *context, const error *why)
     link->session = NULL;
     link->is_ended = link->has_ended = true;
     link->failure = *why;
-    if (link->woken)
-        link->woken(link->context);
+    link->waker.woken(link->waker.context);
 }
 
-int port_link_begin(struct port_link *link, struct session *session, uint16_t port, error *err)
+int service_port_connect(struct session *session, uint16_t port, const struct waker *waker,
+                         struct port_link **ret_link, error *err)
 {
-    struct agent_connect connect = { .credit = PORT_WINDOW, .port = port };
+    const struct agent_connect connect = { .credit = PORT_WINDOW, .port = port };
+    struct port_link *link = calloc(1, sizeof *link);
+    if (!link)
+        return fail(err, ERR_SYSTEM, "no memory for a connection");
     link->operation = (struct session_operation){
         .context = link, .frame = on_frame, .room = on_room, .ended = on_ended
     };
+    link->waker = *waker;
     link->window = AGENT_WINDOW;
     if (output_check_lets_out(session->plan.policy, "ports", err) < 0 ||
-        session_begin(session, &link->operation, err) < 0)
+        session_begin(session, &link->operation, err) < 0) {
+        free(link);
         return -1;
+    }
     session_hold(session);
     session_count(session, TRANSFER_PORTS, 1);
     link->session = session;
     order(link, AGENT_CONNECT, &connect, sizeof connect);
+    *ret_link = link;
     return 0;
 }
 
-void port_link_close(struct port_link *link)
+void port_link_free(struct port_link *link)
 {
-    link->woken = NULL;
+    if (!link)
+        return;
     order(link, AGENT_CANCEL, NULL, 0);
     end_link(link);
     bytes_done(&link->in);
     bytes_done(&link->out);
+    free(link);
 }
 
-size_t port_link_take(struct port_link *link, char *bytes, size_t size)
+bool port_link_is_open(const struct port_link *link)
 {
-    size_t left = link->in.size - link->taken;
-    size_t part = left < size ? left : size;
-    if (part == 0)
+    return link->is_open;
+}
+
+bool port_link_has_ended(const struct port_link *link)
+{
+    return link->has_ended;
+}
+
+int port_link_check(const struct port_link *link, error *err)
+{
+    if (!link->is_ended || link->failure.code == ERR_NONE || link->in.size > 0)
         return 0;
-    if (bytes)
-        memcpy(bytes, link->in.data + link->taken, part);
-    link->taken += part;
-    link->owed += part;
+    *err = link->failure;
+    return -1;
+}
+
+const char *port_link_waiting(const struct port_link *link, size_t *ret_size)
+{
+    *ret_size = link->in.size - link->taken;
+    return link->in.data + link->taken;
+}
+
+void port_link_take(struct port_link *link, size_t size)
+{
+    link->taken += size;
+    link->owed += size;
     if (link->owed >= CREDIT_STEP) {
         struct agent_amount more = { .bytes = link->owed };
         link->owed = 0;
         order(link, AGENT_CREDIT, &more, sizeof more);
     }
-    return part;
 }
 
 bool port_link_has_room(const struct port_link *link)
 {
-    return link->out.size < AGENT_WINDOW;
+    return link->is_ended || link->out.size < AGENT_WINDOW;
 }
 
 void port_link_give(struct port_link *link, const void *bytes, size_t size)
 {
+    if (link->is_ended)
+        return;
     bytes_add(&link->out, bytes, size);
     send_on(link);
 }
