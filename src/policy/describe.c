@@ -1,0 +1,164 @@
+/* describe.c - see describe.h. */
+#include "policy/describe.h"
+
+#include "base/table.h"
+
+#include <string.h>
+
+enum { PACKAGES_MAX = 120 };
+
+static void write_languages(const struct policy *policy, struct bytes *out)
+{
+    bytes_add_text(out, "Languages:");
+    for (size_t i = 0; i < policy->language_count; i++)
+        bytes_print(out, "%s %s", i > 0 ? "," : "", policy->languages[i]);
+    bytes_add_text(out, ".\n");
+}
+
+/* What of Python is there; distributions are named as `import` mostly knows them. */
+static void write_packages(struct json_object *manifest, bool has_network, struct bytes *out)
+{
+    struct json_object *text = NULL;
+    struct json_object *packages = NULL;
+    if (json_object_object_get_ex(manifest, "description", &text))
+        bytes_print(out, "Installed: %s\n", json_object_get_string(text));
+    if (!json_object_object_get_ex(manifest, "python", &packages) ||
+        json_object_array_length(packages) == 0)
+        return;
+    size_t count = json_object_array_length(packages);
+    bytes_add_text(out, "Python packages:");
+    for (size_t i = 0; i < count && i < PACKAGES_MAX; i++) {
+        struct json_object *package = json_object_array_get_idx(packages, i);
+        struct json_object *name = NULL;
+        struct json_object *version = NULL;
+        (void) json_object_object_get_ex(package, "name", &name);
+        (void) json_object_object_get_ex(package, "version", &version);
+        const char *number = json_object_get_string(version);
+        bool is_known = number && strcmp(number, "0.0.0") != 0;
+        bytes_print(out, "%s %s%s%s", i > 0 ? "," : "", json_object_get_string(name),
+                    is_known ? " " : "", is_known ? number : "");
+    }
+    bytes_print(out, "%s%s\n", count > PACKAGES_MAX ? " and more." : ".",
+                has_network ? "" : " Nothing else can be installed.");
+}
+
+static void write_network(const struct policy *policy, struct bytes *out)
+{
+    static const char *const words[] = {
+        [POLICY_NETWORK_UNSAID] = "Network: none. Do not try to download anything.",
+        [POLICY_NETWORK_NONE] = "Network: none. Do not try to download anything.",
+        [POLICY_NETWORK_LOOPBACK] = "Network: only the sandbox's own 127.0.0.1. Nothing leads out.",
+        [POLICY_NETWORK_RULES] = "Network: only these destinations; all others are refused:",
+    };
+    bytes_print(out, "%s\n", words[policy->network]);
+    for (unsigned i = 0; policy->network == POLICY_NETWORK_RULES && i < policy->route.count; i++) {
+        char text[NETWORK_RULE_TEXT];
+        network_rule_write(&policy->route.rules[i], text);
+        bytes_print(out, "- %s\n", text);
+    }
+}
+
+static void write_files(const struct policy *policy, struct bytes *out)
+{
+    char bytes[32];
+    limit_print(LIMIT_artifacts, policy->limits.artifacts, bytes, sizeof bytes);
+    bytes_print(
+        out,
+        "Files: your code starts in /workspace, where the files that you were given lie. What "
+        "it writes there\ncomes back to the user, at most %llu files and %s. /tmp is there "
+        "too and is lost. Everything else is\nread-only. Each run starts fresh: nothing of "
+        "an earlier run is left, except in a session.\n",
+        (unsigned long long) policy->limits.artifact_files, bytes);
+}
+
+static void write_limits(const struct policy *policy, struct bytes *out)
+{
+    bytes_add_text(out, "Limits of a run:\n");
+    for_each(row, limit_rows) {
+        enum limit_id id = (enum limit_id)(row - limit_rows);
+        uint64_t value = limit_get(&policy->limits, id);
+        uint64_t max = limit_get(&policy->maximum, id);
+        char texts[2][32];
+        if (limit_may_be_off(id) && value == 0)
+            continue;
+        limit_print(id, value, texts[0], sizeof texts[0]);
+        limit_print(id, max, texts[1], sizeof texts[1]);
+        bytes_print(out, "- %s: %s (%s)", row->name, texts[0], row->text);
+        if (max != value)
+            bytes_print(out,
+                        limit_may_be_off(id) && max == 0 ? "; more may be asked for"
+                                                         : "; up to %s may be asked for",
+                        texts[1]);
+        bytes_add_text(out, "\n");
+    }
+}
+
+/* Rules and modules of one decision, in one line. */
+static void write_decision(const struct precheck *precheck, enum check_decision decision,
+                           const char *head, struct bytes *out)
+{
+    const char *between = "";
+    for (unsigned rule = 0; rule < CHECK_RULES; rule++) {
+        if (precheck->rules[rule] != decision || (rule == CHECK_module && !precheck->module_count))
+            continue;
+        bytes_print(out, "%s%s", between[0] ? between : head,
+                    rule == CHECK_module ? "imports a module that is not listed here"
+                                         : check_rows[rule].text);
+        between = "; ";
+    }
+    bool has_modules = false;
+    for (size_t i = 0; i < precheck->module_count; i++) {
+        if (precheck->modules[i].decision != decision)
+            continue;
+        if (!has_modules)
+            bytes_print(out, "%simports", between[0] ? between : head);
+        bytes_print(out, "%s %s", has_modules ? "," : "", precheck->modules[i].name);
+        between = "; ";
+        has_modules = true;
+    }
+    if (between[0])
+        bytes_add_text(out, ".\n");
+}
+
+static void write_checks(const struct precheck *precheck, struct bytes *out)
+{
+    if (!precheck->is_on)
+        return;
+    bytes_add_text(out, "Your code is looked at before it runs.\n");
+    write_decision(precheck, CHECK_DENY, "- It is refused if it: ", out);
+    write_decision(precheck, CHECK_ASK, "- A person is asked first if it: ", out);
+    write_decision(precheck, CHECK_WARN, "- It is noted if it: ", out);
+    if (precheck->module_count > 0)
+        write_decision(precheck, CHECK_ALLOW, "- It is fine if it: ", out);
+}
+
+static void write_expect(const struct policy_expect *expect, struct bytes *out)
+{
+    if (!expect->text[0])
+        return;
+    bytes_print(out, "What you leave is compared with this, and all of it has to be so: %s\n",
+                expect->text);
+    if (expect->on_fault == ON_FAULT_WITHHOLD)
+        bytes_add_text(
+            out,
+            "Output, values and files of a run that is not so are withheld: you get none of them, "
+            "and are not told what\nis wrong. The answer comes when the time of the run is over: "
+            "ask for no more than it needs (limits.wall_ms).\n");
+}
+
+void policy_describe(const struct policy *policy, struct json_object *manifest, struct bytes *out)
+{
+    bytes_print(out, "You can run code in a sandbox (glovebox, policy %s).\n", policy->name);
+    write_languages(policy, out);
+    write_packages(manifest, policy->network == POLICY_NETWORK_RULES, out);
+    write_files(policy, out);
+    write_network(policy, out);
+    write_limits(policy, out);
+    write_checks(&policy->precheck, out);
+    write_expect(&policy->expect, out);
+    bytes_add_text(
+        out, "If a run does not end well, its result says whose doing it was (fault), which limit "
+             "ended it with\nnumbers (limit), and what was tried and refused, with what to do "
+             "instead (denials). Do that; do not\ntry the same again. There are no credentials, "
+             "and no files of the user's machine except those given.\n");
+}

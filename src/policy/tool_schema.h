@@ -1,0 +1,12 @@
+/* tool_schema.h - the tool that runs code, as the interfaces of models want it described, with what
+ * a policy allows as constraints of its JSON Schema. */
+#pragma once
+
+#include "base/bytes.h"
+#include "policy/policy.h"
+
+/* Adds the JSON for one of the formats: "openai" (tools of a chat completion), "anthropic" (tools
+ * of a message), "mcp" (what tools/list answers), "openapi" (a document of one request).
+ * Fails  ERR_BAD_REQUEST  there is no such format */
+int tool_schema_write(const struct policy *policy, const char *format, struct bytes *out,
+                      error *err);
