@@ -177,3 +177,17 @@ int read_file_argument(const char *text, glb_file *ret_file, error *err)
                             .read_only = read_only };
     return 0;
 }
+
+int read_code(const char *path, const char *language, struct code_input *ret_code, error *err)
+{
+    bool is_file = strcmp(path, "-") != 0;
+    *ret_code = (struct code_input){ .name = is_file ? path : "code" };
+    int result = is_file
+                     ? read_input_file(path, &ret_code->text, &ret_code->size, err)
+                     : read_to_end(STDIN_FILENO, "stdin", &ret_code->text, &ret_code->size, err);
+    if (result < 0)
+        return -1;
+    ret_code->language =
+        language ? language : language_of_file(ret_code->name, ret_code->text, ret_code->size);
+    return 0;
+}

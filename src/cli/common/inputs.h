@@ -22,5 +22,17 @@ int read_file_argument(const char *text, glb_file *ret_file, error *err);
 /* The language of a file, by its ending or its first line; NULL if neither says. */
 const char *language_of_file(const char *path, const char *content, size_t size);
 
+/* Code that is looked at. */
+struct code_input {
+    const char *name;     /* of its file; else "code" */
+    const char *language; /* NULL: nothing says it */
+    char *text;           /* freed by the caller */
+    size_t size;
+};
+
+/* Reads code from a file, or from stdin if the path is "-". `language` NULL: as its name or first
+ * line says. */
+int read_code(const char *path, const char *language, struct code_input *ret_code, error *err);
+
 /* Bytes after the last '/'. */
 const char *last_part(const char *path);

@@ -8,11 +8,11 @@
 #include "cli/common/config.h"
 #include "cli/common/inputs.h"
 #include "cli/common/precheck_request.h"
-#include "policy/policy_origins.h"
+#include "policy/explain.h"
 #include "supervisor/install_paths.h"
 
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 struct explain_arguments {
     const char *policy, *code, *language, *state;
@@ -56,16 +56,6 @@ struct explanation {
     json_object *code;
 };
 
-/* "careful.yaml:4", or that it is so by itself. */
-static void write_place(const struct explanation *explanation, struct policy_origin origin,
-                        char *text, size_t size)
-{
-    if (origin.line == 0)
-        (void) snprintf(text, size, "by itself");
-    else
-        (void) snprintf(text, size, "%s:%d", explanation->origins.files[origin.file], origin.line);
-}
-
 static void add_text(json_object *object, const char *name, const char *text)
 {
     (void) json_object_object_add(object, name, text ? json_object_new_string(text) : NULL);
@@ -79,179 +69,31 @@ static void add_place(const struct explanation *explanation, json_object *object
                                   origin.line > 0 ? json_object_new_int(origin.line) : NULL);
 }
 
-/* One thing that the policy says. */
-static void grant(struct explanation *explanation, const char *key, const char *value,
-                  struct policy_origin origin)
+static void explain_statement(void *context, const struct policy_statement *statement)
 {
-    char place[POLICY_LABEL_SIZE + 16];
+    const struct explanation *explanation = context;
+    char place[POLICY_ORIGIN_SIZE];
     if (explanation->grants) {
         json_object *row = json_object_new_object();
-        add_text(row, "key", key);
-        add_text(row, "value", value);
-        add_place(explanation, row, origin);
+        add_text(row, "key", statement->key);
+        add_text(row, "value", statement->value);
+        add_place(explanation, row, statement->origin);
         (void) json_object_array_add(explanation->grants, row);
         return;
     }
-    write_place(explanation, origin, place, sizeof place);
-    (void) printf("  %-24s %-28s %s\n", key, value, place);
-}
-
-static void grant_limits(struct explanation *explanation)
-{
-    const struct policy *policy = &explanation->policy;
-    for_each(row, limit_rows) {
-        enum limit_id id = (enum limit_id)(row - limit_rows);
-        uint64_t values[] = { limit_get(&policy->limits, id), limit_get(&policy->maximum, id) };
-        char texts[2][32];
-        char key[48];
-        for (int i = 0; i < 2; i++)
-            if (limit_may_be_off(id) && values[i] == 0)
-                (void) snprintf(texts[i], sizeof texts[i], "not limited");
-            else
-                limit_print(id, values[i], texts[i], sizeof texts[i]);
-        (void) snprintf(key, sizeof key, "limits.%s", row->name);
-        grant(explanation, key, texts[0], explanation->origins.limits[id]);
-        if (!(policy->stated & (UINT64_C(1) << id)) || values[0] == values[1])
-            continue;
-        (void) snprintf(key, sizeof key, "maximum.%s", row->name);
-        grant(explanation, key, texts[1], explanation->origins.maximum[id]);
-    }
-}
-
-static void grant_network(struct explanation *explanation)
-{
-    const struct policy *policy = &explanation->policy;
-    struct policy_origin origin = explanation->origins.keys[POLICY_KEY_NETWORK];
-    if (policy->network != POLICY_NETWORK_RULES) {
-        grant(explanation, "network",
-              policy->network == POLICY_NETWORK_LOOPBACK ? "loopback" : "none", origin);
-        return;
-    }
-    for (unsigned i = 0; i < policy->route.count; i++) {
-        char text[NETWORK_RULE_TEXT];
-        network_rule_write(&policy->route.rules[i], text);
-        grant(explanation, "network.allow", text, origin);
-    }
-}
-
-static void grant_precheck(struct explanation *explanation)
-{
-    const struct policy_origins *origins = &explanation->origins;
-    const struct precheck *precheck = &explanation->policy.precheck;
-    char key[96];
-    if (!precheck->is_on) {
-        grant(explanation, "precheck", "none: code is not looked at", (struct policy_origin){ 0 });
-        return;
-    }
-    for (unsigned rule = 0; rule < CHECK_RULES; rule++) {
-        (void) snprintf(key, sizeof key, "precheck.%s",
-                        rule == CHECK_module ? "modules.others" : check_rows[rule].name);
-        grant(explanation, key, check_decision_name((enum check_decision) precheck->rules[rule]),
-              origins->rules[rule]);
-    }
-    for (size_t i = 0; i < precheck->module_count; i++) {
-        (void) snprintf(key, sizeof key, "precheck.modules %s", precheck->modules[i].name);
-        grant(explanation, key,
-              check_decision_name((enum check_decision) precheck->modules[i].decision),
-              origins->modules[i]);
-    }
-}
-
-static void grant_approval(struct explanation *explanation)
-{
-    const struct policy_approval *approval = &explanation->policy.approval;
-    const struct policy_origin *origins = explanation->origins.approval;
-    char text[64];
-    if (approval->when == 0) {
-        grant(explanation, "approval", "none", (struct policy_origin){ 0 });
-        return;
-    }
-    for (unsigned bit = 0; bit < APPROVAL_BY; bit++)
-        if (approval->when & (1U << bit))
-            grant(explanation, "approval.when", approval_asks_name(1U << bit),
-                  origins[APPROVAL_WHEN + bit]);
-    grant(explanation, "approval.by", approval->is_out_of_band ? "out_of_band" : "terminal",
-          origins[APPROVAL_BY]);
-    approval_print_scopes(approval_scopes(approval), text, sizeof text);
-    grant(explanation, "approval.scopes", text, origins[APPROVAL_SCOPES]);
-    limit_print(LIMIT_wall, approval_expires_ms(approval), text, sizeof text);
-    grant(explanation, "approval.expires", text, origins[APPROVAL_EXPIRES]);
-}
-
-/* Each key of each expectation, as JSON, with the line of its file. */
-static void grant_expect(struct explanation *explanation)
-{
-    const struct policy_expect *expect = &explanation->policy.expect;
-    const struct policy_origins *origins = &explanation->origins;
-    json_object *list = expect->text[0] ? json_tokener_parse(expect->text) : NULL;
-    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
-        json_object_object_foreach(json_object_array_get_idx(list, i), name, value)
-        {
-            char key[48];
-            (void) snprintf(key, sizeof key, "expect.%.32s", name);
-            grant(explanation, key,
-                  json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN |
-                                                            JSON_C_TO_STRING_NOSLASHESCAPE),
-                  origins->expects[i]);
-        }
-    }
-    if (!list)
-        grant(explanation, "expect", "nothing, in addition to what a request does",
-              (struct policy_origin){ 0 });
-    if (list || expect->on_fault != ON_FAULT_UNSAID)
-        grant(explanation, "expect.on_fault", policy_on_fault_name(expect->on_fault),
-              origins->on_fault);
-    (void) json_object_put(list);
-}
-
-static void list_languages(const struct policy *policy, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < policy->language_count && used < size; i++)
-        used += (size_t) snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "",
-                                  policy->languages[i]);
-}
-
-static void explain_grants(struct explanation *explanation)
-{
-    const struct policy *policy = &explanation->policy;
-    const struct policy_origin *keys = explanation->origins.keys;
-    char languages[POLICY_LANGUAGES_MAX * POLICY_LANGUAGE_SIZE];
-    list_languages(policy, languages, sizeof languages);
-    grant(explanation, "template", policy->template, keys[POLICY_KEY_TEMPLATE]);
-    grant(explanation, "languages", languages, keys[POLICY_KEY_LANGUAGES]);
-    grant_network(explanation);
-    grant_limits(explanation);
-    grant_precheck(explanation);
-    grant_approval(explanation);
-    grant_expect(explanation);
-}
-
-/* Which line decides about a finding: of the list that names the module, of the rule, or of
- * modules.others. */
-static struct policy_origin origin_of(const struct explanation *explanation,
-                                      const struct look_finding *finding)
-{
-    const struct precheck *precheck = &explanation->policy.precheck;
-    const struct policy_origins *origins = &explanation->origins;
-    enum check_rule rule = check_rule_find(finding->rule);
-    enum check_decision decision = check_decision_find(finding->decision);
-    const struct precheck_module *listed = precheck_module(precheck, finding->subject);
-    if (listed && listed->decision == decision)
-        return origins->modules[listed - precheck->modules];
-    if (rule < CHECK_RULES && precheck->rules[rule] == decision)
-        return origins->rules[rule];
-    return origins->rules[CHECK_module];
+    policy_origin_print(&explanation->origins, statement->origin, place);
+    (void) printf("  %-24s %-28s %s\n", statement->key, statement->value, place);
 }
 
 static void explain_finding(struct explanation *explanation, const char *name,
                             const struct look_finding *finding)
 {
     enum check_rule rule = check_rule_find(finding->rule);
-    struct policy_origin origin = origin_of(explanation, finding);
+    const struct policy_finding found = { finding->rule, finding->decision, finding->subject };
+    struct policy_origin origin =
+        policy_origin_of_finding(&explanation->policy, &explanation->origins, &found);
     const char *words = rule < CHECK_RULES ? check_rows[rule].text : finding->rule;
-    char place[POLICY_LABEL_SIZE + 16];
+    char place[POLICY_ORIGIN_SIZE];
     if (explanation->code) {
         json_object *row = json_object_new_object();
         (void) json_object_object_add(row, "line", json_object_new_int(finding->line));
@@ -262,28 +104,17 @@ static void explain_finding(struct explanation *explanation, const char *name,
         (void) json_object_array_add(explanation->code, row);
         return;
     }
-    write_place(explanation, origin, place, sizeof place);
+    policy_origin_print(&explanation->origins, origin, place);
     (void) printf("  %-5s %s:%d: %s%s%s\n        %s\n", finding->decision, name, finding->line,
                   words, finding->subject[0] ? ": " : "", finding->subject,
                   origin.line > 0 ? place : "no file says more: it is the rule's own decision");
 }
 
 static int look(const struct explain_arguments *arguments, const struct policy *policy,
-                json_object **ret_result, error *err)
+                const struct code_input *code, json_object **ret_result, error *err)
 {
-    auto_text code = NULL;
-    size_t size = 0;
     glb_client *client = NULL;
-    bool is_stdin = strcmp(arguments->code, "-") == 0;
-    if ((is_stdin ? read_to_end(0, "stdin", &code, &size, err)
-                  : read_input_file(arguments->code, &code, &size, err)) < 0)
-        return -1;
-    const char *language = arguments->language
-                               ? arguments->language
-                               : language_of_file(is_stdin ? "" : arguments->code, code, size);
-    struct look look = {
-        .code = code, .code_size = size, .policy = policy->name, .language = language
-    };
+    const struct look look = { code->text, code->size, code->language, policy->name };
     if (look_connect_private(arguments->state, policy->template, &client, err) < 0)
         return -1;
     int result = look_at_code(client, &look, ret_result, err);
@@ -295,16 +126,19 @@ static int look(const struct explain_arguments *arguments, const struct policy *
 static int explain_code(struct explanation *explanation, const struct explain_arguments *arguments,
                         error *err)
 {
-    const char *name = strcmp(arguments->code, "-") == 0 ? "code" : arguments->code;
-    const char *verdict;
+    struct code_input code = { 0 };
     json_object *result = NULL;
     struct look_finding finding;
-    if (look(arguments, &explanation->policy, &result, err) < 0)
+    int looked = read_code(arguments->code, arguments->language, &code, err);
+    if (looked == 0)
+        looked = look(arguments, &explanation->policy, &code, &result, err);
+    free(code.text);
+    if (looked < 0)
         return complain_of(err);
-    verdict = look_decision(result);
+    const char *verdict = look_decision(result);
     for (size_t i = 0; look_finding_at(result, i, &finding); i++)
         if (explanation->policy.precheck.is_on)
-            explain_finding(explanation, name, &finding);
+            explain_finding(explanation, code.name, &finding);
     enum check_decision decision = explanation->policy.precheck.is_on
                                        ? check_decision_find(verdict)
                                        : CHECK_ALLOW; /* it only says what is usual */
@@ -373,7 +207,8 @@ int policy_explain(int argc, char **argv)
         print_head(&explanation);
     }
     if (!arguments.code || arguments.json)
-        explain_grants(&explanation);
+        policy_each_statement(&explanation.policy, &explanation.origins, explain_statement,
+                              &explanation);
     int status = arguments.code ? explain_code(&explanation, &arguments, &err) : 0;
     if (arguments.json && (status == 0 || status == EXIT_DENIED))
         print_json(&explanation, !arguments.code         ? NULL

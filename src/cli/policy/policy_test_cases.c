@@ -170,8 +170,8 @@ static void say_why(json_object *result, char *why, size_t size)
 }
 
 /* A file lies next to the file of cases. */
-static int read_code(const struct suite *suite, const struct case_row *row, char **ret_code,
-                     size_t *ret_size, error *err)
+static int read_case_code(const struct suite *suite, const struct case_row *row, char **ret_code,
+                          size_t *ret_size, error *err)
 {
     auto_text path = NULL;
     const char *slash = strrchr(suite->path, '/');
@@ -191,7 +191,7 @@ static int decide_code(struct suite *suite, const struct case_row *row, struct o
                          .language = row->language };
     json_object *result = NULL;
     if (row->file) {
-        if (read_code(suite, row, &own, &look.code_size, err) < 0)
+        if (read_case_code(suite, row, &own, &look.code_size, err) < 0)
             return -1;
         look.code = own;
         if (!look.language)

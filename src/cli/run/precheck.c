@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct check_arguments {
     const char *code, *language, *policy, *daemon, *state;
@@ -76,25 +75,18 @@ static void print_result(const char *name, json_object *result, const char *poli
     (void) printf("%s: policy %s: %s\n", name, policy, decision);
 }
 
-struct code {
-    const char *name; /* in what is printed */
-    char *text;
-    size_t size;
-};
-
-static int read_code(const struct check_arguments *arguments, const struct words *words,
-                     struct code *ret_code, error *err)
+static int read_words(const struct check_arguments *arguments, const struct words *words,
+                      struct code_input *ret_code, error *err)
 {
     const char *path = words->next < words->count ? words->words[words->next] : NULL;
     if (!arguments->code == !path || words->next + 1 < words->count)
         return fail(err, ERR_BAD_REQUEST, "give one file, - for stdin, or -c CODE");
-    bool is_file = path && strcmp(path, "-") != 0;
-    *ret_code = (struct code){ .name = is_file ? path : "code" };
-    if (is_file)
-        return read_input_file(path, &ret_code->text, &ret_code->size, err);
     if (path)
-        return read_to_end(STDIN_FILENO, "stdin", &ret_code->text, &ret_code->size, err);
-    ret_code->size = strlen(arguments->code);
+        return read_code(path, arguments->language, ret_code, err);
+    size_t size = strlen(arguments->code);
+    const char *language =
+        arguments->language ? arguments->language : language_of_file("code", arguments->code, size);
+    *ret_code = (struct code_input){ .name = "code", .language = language, .size = size };
     return format_text(&ret_code->text, err, "%s", arguments->code);
 }
 
@@ -115,7 +107,7 @@ static int connect_daemon(const struct check_arguments *arguments, const char *p
 }
 
 /* Gives the exit status. */
-static int check(const struct check_arguments *arguments, const struct code *code)
+static int check(const struct check_arguments *arguments, const struct code_input *code)
 {
     error err = { 0 };
     glb_client *client = NULL;
@@ -123,12 +115,7 @@ static int check(const struct check_arguments *arguments, const struct code *cod
     json_object *checks = NULL;
     const char *policy =
         arguments->policy ? arguments->policy : config_default_policy(arguments->state);
-    struct look look = { .code = code->text,
-                         .code_size = code->size,
-                         .policy = policy,
-                         .language = arguments->language
-                                         ? arguments->language
-                                         : language_of_file(code->name, code->text, code->size) };
+    struct look look = { code->text, code->size, code->language, policy };
     int status = connect_daemon(arguments, policy, &client);
     if (status != 0)
         return status;
@@ -152,12 +139,12 @@ int command_check(int argc, char **argv)
 {
     struct check_arguments arguments = { 0 };
     struct words words = { argc, argv, 1 };
-    struct code code = { 0 };
+    struct code_input code = { 0 };
     error err = { 0 };
     int outcome = options_read(check_option_table(), &arguments, &words, &err);
     if (outcome == OPTIONS_HELP)
         return 0;
-    if (outcome < 0 || read_code(&arguments, &words, &code, &err) < 0)
+    if (outcome < 0 || read_words(&arguments, &words, &code, &err) < 0)
         return complain_of(&err);
     int status = check(&arguments, &code);
     free(code.text);
