@@ -54,16 +54,6 @@ struct egress_hello {
     uint32_t reserved;
 };
 
-enum egress_method { /* bits; a rule without any allows every method */
-                     EGRESS_GET = 1,
-                     EGRESS_HEAD = 2,
-                     EGRESS_POST = 4,
-                     EGRESS_PUT = 8,
-                     EGRESS_PATCH = 16,
-                     EGRESS_DELETE = 32,
-                     EGRESS_OPTIONS = 64,
-};
-
 enum egress_rule_flag {
     EGRESS_ANY_BELOW = 1,    /* host is what comes after "*." */
     EGRESS_NETWORK = 2,      /* no host: literal addresses within `network` */
@@ -76,7 +66,7 @@ struct egress_rule {
     uint32_t channel;
     uint16_t label; /* the policy's own number of this rule; comes back in records */
     uint16_t flags;
-    uint32_t methods; /* bits of enum egress_method */
+    uint32_t methods; /* bits of enum http_method; none: every method */
     uint16_t port_count;
     uint16_t prefix; /* of `network`, 0 to 128 */
     uint16_t ports[EGRESS_PORTS_MAX];

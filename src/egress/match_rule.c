@@ -181,19 +181,27 @@ static void decide_request(struct connection *connection, const struct http_head
         connection_refuse(connection, decision.reason);
 }
 
+_Static_assert((int) HTTP_METHOD_SIZE <= (int) EGRESS_METHOD_SIZE,
+               "a record has room for the method");
+
 /* Returns true if what follows is another head: that of a request inside a tunnel. */
 static bool take_request(struct connection *connection)
 {
     struct http_head head;
-    enum egress_reason reason;
+    static const enum egress_reason reasons[HTTP_FAULTS] = {
+        [HTTP_MALFORMED] = EGRESS_BAD_REQUEST,     [HTTP_BAD_HOST] = EGRESS_BAD_NAME,
+        [HTTP_HOST_DIFFERS] = EGRESS_HOST_DIFFERS, [HTTP_TOO_LARGE] = EGRESS_TOO_LARGE,
+        [HTTP_UPGRADE] = EGRESS_UPGRADE,
+    };
+    enum http_fault fault;
     bool was_in_tunnel = connection->in_tunnel;
     bool is_proxy = is_for_a_proxy(connection);
     switch (http_head_read((const char *) connection->head, connection->head_size,
-                           is_proxy ? 80 : connection->record.port, &head, &reason)) {
+                           is_proxy ? 80 : connection->record.port, &head, &fault)) {
     case HTTP_MORE:
         break;
     case HTTP_BAD:
-        connection_refuse(connection, reason);
+        connection_refuse(connection, reasons[fault]);
         break;
     case HTTP_WHOLE:
         decide_request(connection, &head);

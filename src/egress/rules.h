@@ -2,6 +2,7 @@
  * channel has opened; pure functions. */
 #pragma once
 
+#include "contract/egress.h"
 #include "http1/request_head.h"
 
 #include <netinet/in.h>

@@ -1,4 +1,5 @@
 /* rules_test.c - facts about names, addresses, heads and rules of egress. */
+#include "base/http_method.h"
 #include "base/table.h"
 #include "base/test.h"
 #include "egress/rules.h"
@@ -121,7 +122,7 @@ TEST(the_rule_that_came_closest_says_why)
         { .host = "api.example.org",
           .port_count = 1,
           .ports = { 80 },
-          .methods = EGRESS_GET,
+          .methods = HTTP_GET,
           .path = "/a/" },
         { .host = "example.org", .flags = EGRESS_ANY_BELOW, .port_count = 1, .ports = { 443 } },
     };
@@ -140,8 +141,8 @@ TEST(the_rule_that_came_closest_says_why)
     };
     for_each(fact, facts) {
         struct http_head head;
-        enum egress_reason reason;
-        require(http_head_read(fact->request, strlen(fact->request), 80, &head, &reason) ==
+        enum http_fault fault;
+        require(http_head_read(fact->request, strlen(fact->request), 80, &head, &fault) ==
                     HTTP_WHOLE,
                 "a request");
         struct decision decision = rules_for_request(&rules, &head, false);

@@ -115,7 +115,8 @@ static bool add_words(struct secret *secret, const char *value)
 static int read_header(const struct yaml *yaml, const struct yaml_node *name,
                        const struct yaml_node *value, struct secret *secret, error *err)
 {
-    if (name->kind != YAML_TEXT || !http_field_may_be_added(name->text))
+    if (name->kind != YAML_TEXT || name->length >= EGRESS_HEADER_SIZE ||
+        !http_field_may_be_added(name->text))
         return yaml_fail(yaml, name, err, "no header that can be added; write Authorization");
     if (secret->header_count == EGRESS_HEADERS_MAX)
         return yaml_fail(yaml, name, err, "more than %d headers", EGRESS_HEADERS_MAX);

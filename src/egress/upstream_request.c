@@ -39,13 +39,13 @@ void exchange_end(struct exchange *exchange, enum egress_reason failure)
 
 static void read_head(struct exchange *exchange)
 {
-    enum egress_reason reason;
+    enum http_fault fault;
     ssize_t got = recv(exchange->socket, exchange->in + exchange->in_size,
                        sizeof exchange->in - exchange->in_size, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     exchange->in_size += got > 0 ? (size_t) got : 0;
-    switch (http_head_read(exchange->in, exchange->in_size, 80, &exchange->head, &reason)) {
+    switch (http_head_read(exchange->in, exchange->in_size, 80, &exchange->head, &fault)) {
     case HTTP_MORE:
         if (got > 0)
             return;

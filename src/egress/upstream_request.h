@@ -8,10 +8,10 @@
  *  upstreams.c          libcurl on the loop */
 #pragma once
 
+#include "egress/response_head.h"
 #include "egress/upstreams.h"
 #include "http1/chunked.h"
 #include "http1/request_head.h"
-#include "http1/response_head.h"
 #include "outbound/http_transfers.h"
 
 struct upstreams {

@@ -24,6 +24,11 @@ static enum chunk_state after_size(struct http_chunks *chunks)
     return chunks->left > 0 ? AT_DATA : AT_TRAILER;
 }
 
+bool http_chunks_are_read(const struct http_chunks *chunks)
+{
+    return chunks->state >= AT_TRAILER || (chunks->state == AT_SIZE_END && chunks->left == 0);
+}
+
 /* One byte of framing. Returns the next state, -1 if it is wrong. */
 static int next_state(struct http_chunks *chunks, char c)
 {

@@ -1,6 +1,7 @@
-/* chunked.h - the body of a request that is sent in chunks. Pure; any thread. */
+/* chunked.h - the body of a message that is sent in chunks. Pure; any thread. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,9 @@ struct http_chunks {
     unsigned digits; /* of its size */
     unsigned line;   /* bytes of the line so far */
 };
+
+/* True once the chunk of size 0 has come: only trailers follow. */
+bool http_chunks_are_read(const struct http_chunks *chunks);
 
 enum http_chunk_verdict { CHUNK_SKIP, CHUNK_DATA, CHUNK_END, CHUNK_BAD };
 

@@ -3,9 +3,9 @@
 
 #include "base/cleanup.h"
 #include "base/sink.h"
+#include "http1/field.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -167,27 +167,22 @@ static int take_line(struct http *http, char **ret_line, error *err)
     }
 }
 
-static int parse_header(struct http *http, char *line, bool *has_length, error *err)
+static int parse_header(struct http *http, const char *line, bool *has_length, error *err)
 {
-    char *colon = strchr(line, ':');
-    if (!colon)
-        return fail(err, ERR_PROTOCOL, "gloveboxd sent a header without a colon");
-    *colon = '\0';
-    const char *value = colon + 1 + strspn(colon + 1, " \t");
-    if (strcasecmp(line, "Content-Length") == 0) {
-        char *end = NULL;
-        errno = 0;
-        http->left = strtoull(value, &end, 10);
-        if (!isdigit((unsigned char) *value) || errno != 0 || *end)
+    struct http_field field;
+    if (http_field_read(line, strlen(line), &field) < 0)
+        return fail(err, ERR_PROTOCOL, "gloveboxd sent a malformed header");
+    if (http_text_is(field.name, "Content-Length")) {
+        if (http_length_read(field.value, &http->left) < 0)
             return fail(err, ERR_PROTOCOL, "gloveboxd sent a length that is no number");
         *has_length = true;
-    } else if (strcasecmp(line, "Transfer-Encoding") == 0) {
-        if (strcasecmp(value, "chunked") != 0)
+    } else if (http_text_is(field.name, "Transfer-Encoding")) {
+        if (!http_text_is(field.value, "chunked"))
             return fail(err, ERR_PROTOCOL, "gloveboxd sent a body in an unknown coding");
         http->chunked = true;
-    } else if (strcasecmp(line, "Content-Type") == 0) {
-        http->events = strncasecmp(value, "text/event-stream", 17) == 0;
-    } else if (strcasecmp(line, "Connection") == 0 && strcasecmp(value, "close") == 0) {
+    } else if (http_text_is(field.name, "Content-Type")) {
+        http->events = strncasecmp(field.value.at, "text/event-stream", 17) == 0;
+    } else if (http_text_is(field.name, "Connection") && http_text_is(field.value, "close")) {
         http->keep = false;
     }
     return 0;
@@ -199,10 +194,11 @@ static int receive_head(struct http *http, error *err)
     int outcome = take_line(http, &line, err);
     if (outcome != 0)
         return outcome;
-    if (strncmp(line, "HTTP/1.1 ", 9) != 0 || strspn(line + 9, "0123456789") != 3)
+    http->status = http_status_read(line, strlen(line));
+    if (http->status < 0)
         return fail(err, ERR_PROTOCOL, "what answers on the socket is not gloveboxd");
-    http->status = (line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0');
-    http->events = http->chunked = http->until_close = http->chunk_was_read = false;
+    http->events = http->chunked = http->until_close = false;
+    http->chunks = (struct http_chunks){ 0 };
     http->keep = true;
     http->left = 0;
     bool has_length = false;
@@ -233,53 +229,52 @@ int http_receive(struct http *http, error *err)
     }
 }
 
-/* Reads the line before a chunk; after the last chunk also the trailer. */
-static int next_chunk(struct http *http, error *err)
+/* As fill(); once the last chunk has come, the end is not worth stopping before it. */
+static int fill_chunks(struct http *http, error *err)
 {
-    char *line = http->buffer;
-    int outcome = 0;
-    if (http->chunk_was_read) { /* the CR LF behind the one before */
-        outcome = take_line(http, &line, err);
-        if (outcome != 0)
-            return outcome;
-        if (*line)
-            return fail(err, ERR_PROTOCOL, "gloveboxd sent a chunk that is longer than it said");
-        http->chunk_was_read = false;
-    }
-    outcome = take_line(http, &line, err);
-    if (outcome != 0)
-        return outcome;
-    char *end = NULL;
-    errno = 0;
-    http->left = strtoull(line, &end, 16);
-    if (!isxdigit((unsigned char) *line) || errno != 0 || (*end && *end != ';'))
-        return fail(err, ERR_PROTOCOL, "gloveboxd sent a chunk without a size");
-    if (http->left > 0)
-        return 0;
-    int interrupt =
-        http->interrupt; /* the end is near: it is not worth stopping in the middle of it */
-    http->interrupt = -1;
-    do
-        outcome = take_line(http, &line, err);
-    while (outcome == 0 && *line);
+    int interrupt = http->interrupt;
+    if (http_chunks_are_read(&http->chunks))
+        http->interrupt = -1;
+    int outcome = fill(http, err);
     http->interrupt = interrupt;
-    http->body_ended = outcome == 0;
     return outcome;
+}
+
+static int read_chunks(struct http *http, void *data, size_t size, size_t *ret_size, error *err)
+{
+    for (;;) {
+        while (http->start == http->end) {
+            int outcome = fill_chunks(http, err);
+            if (outcome != 0)
+                return outcome;
+        }
+        const char *at = http->buffer + http->start;
+        size_t here = http->end - http->start;
+        size_t used;
+        enum http_chunk_verdict verdict =
+            http_chunks_take(&http->chunks, at, here < size ? here : size, &used);
+        http->start += used;
+        if (verdict == CHUNK_BAD)
+            return fail(err, ERR_PROTOCOL, "gloveboxd sent a malformed chunk");
+        http->body_ended = verdict == CHUNK_END;
+        if (verdict == CHUNK_DATA) {
+            memcpy(data, at, used);
+            *ret_size = used;
+        }
+        if (verdict != CHUNK_SKIP)
+            return 0;
+    }
 }
 
 int http_read(struct http *http, void *data, size_t size, size_t *ret_size, error *err)
 {
     *ret_size = 0;
-    int outcome = 0;
-    if (!http->body_ended && http->chunked && http->left == 0) {
-        outcome = next_chunk(http, err);
-        if (outcome != 0)
-            return outcome;
-    }
     if (http->body_ended)
         return 0;
+    if (http->chunked)
+        return read_chunks(http, data, size, ret_size, err);
     while (http->start == http->end) {
-        outcome = fill(http, err);
+        int outcome = fill(http, err);
         if (outcome == HTTP_CLOSED && http->until_close) {
             http->body_ended = true;
             return 0;
@@ -295,13 +290,10 @@ int http_read(struct http *http, void *data, size_t size, size_t *ret_size, erro
     memcpy(data, http->buffer + http->start, here);
     http->start += here;
     *ret_size = here;
-    if (http->until_close)
-        return 0;
-    http->left -= here;
-    if (http->left == 0 && http->chunked)
-        http->chunk_was_read = true;
-    else if (http->left == 0)
-        http->body_ended = true;
+    if (!http->until_close) {
+        http->left -= here;
+        http->body_ended = http->left == 0;
+    }
     return 0;
 }
 

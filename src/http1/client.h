@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "http1/chunked.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,11 +26,11 @@ struct http {
     int status;  /* of the answer */
     bool events; /* the answer is text/event-stream */
     bool chunked;
-    bool chunk_was_read; /* its CR LF comes next */
-    bool until_close;    /* the body ends with the connection */
-    bool keep;           /* the connection can be used again */
+    struct http_chunks chunks;
+    bool until_close; /* the body ends with the connection */
+    bool keep;        /* the connection can be used again */
     bool body_ended;
-    uint64_t left; /* of the body or of this chunk */
+    uint64_t left; /* of a body that has a length */
     char buffer[HTTP_BUFFER];
 };
 

@@ -1,7 +1,7 @@
 /* request_head.c - see request_head.h. */
 #include "http1/request_head.h"
 
-#include "base/host_name.h"
+#include "base/http_method.h"
 #include "base/table.h"
 
 #include <stdint.h>
@@ -9,26 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct {
-    const char *name;
-    enum egress_method bit;
-} methods[] = {
-    { "GET", EGRESS_GET },         { "HEAD", EGRESS_HEAD },   { "POST", EGRESS_POST },
-    { "PUT", EGRESS_PUT },         { "PATCH", EGRESS_PATCH }, { "DELETE", EGRESS_DELETE },
-    { "OPTIONS", EGRESS_OPTIONS },
-};
-
-/* Meant for this hop, or written anew. */
+/* Written anew, besides what is for this hop. */
 static const char *const dropped[] = {
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authorization",
-    "proxy-authenticate",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
     "host",
     "content-length",
     "expect",
@@ -40,36 +22,6 @@ static const char *const dropped[] = {
     "x-original-url",
     "x-rewrite-url",
 };
-
-static bool is_token_char(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
-}
-
-static bool is_token(struct http_text text)
-{
-    for (size_t i = 0; i < text.size; i++)
-        if (!is_token_char(text.at[i]))
-            return false;
-    return text.size > 0;
-}
-
-static bool text_is(struct http_text text, const char *word)
-{
-    return text.size == strlen(word) && strncasecmp(text.at, word, text.size) == 0;
-}
-
-static struct http_text trimmed(struct http_text text)
-{
-    while (text.size > 0 && (text.at[0] == ' ' || text.at[0] == '\t')) {
-        text.at++;
-        text.size--;
-    }
-    while (text.size > 0 && (text.at[text.size - 1] == ' ' || text.at[text.size - 1] == '\t'))
-        text.size--;
-    return text;
-}
 
 /* One line without its CRLF. Returns 1, 0 if it is not whole, -1 for a bare CR, LF or NUL. */
 static int take_line(const char **at, const char *end, struct http_text *ret_line)
@@ -138,7 +90,7 @@ static int read_target(struct http_text target, uint16_t default_port, struct ht
     enum { SCHEME = sizeof scheme - 1 };
     if (!target_is_printable(target))
         return -1;
-    if (text_is(head->method, "CONNECT")) {
+    if (http_text_is(head->method, "CONNECT")) {
         head->target = HTTP_AUTHORITY;
         head->path = (struct http_text){ "/", 1 };
         return memchr(target.at, ':', target.size) ? read_authority(target, 0, head) : -1;
@@ -173,118 +125,95 @@ static int read_request_line(struct http_text line, uint16_t default_port, struc
     head->method = (struct http_text){ line.at, (size_t) (blank - line.at) };
     struct http_text rest = { blank + 1, line.size - head->method.size - 1 };
     const char *second = memchr(rest.at, ' ', rest.size);
-    if (!second || !is_token(head->method) || head->method.size >= EGRESS_METHOD_SIZE)
+    if (!second || !http_is_token(head->method) || head->method.size >= HTTP_METHOD_SIZE)
         return -1;
     struct http_text version = { second + 1, rest.size - (size_t) (second - rest.at) - 1 };
     if (!(version.size == 8 && memcmp(version.at, "HTTP/1.", 7) == 0 &&
           (version.at[7] == '0' || version.at[7] == '1')))
         return -1;
     head->is_old = version.at[7] == '0';
-    for_each(row, methods) /* methods are case-sensitive: RFC 9110 section 9.1 */
-        if (head->method.size == strlen(row->name) &&
-            memcmp(head->method.at, row->name, head->method.size) == 0)
-            head->method_bit = row->bit;
+    head->method_bit = http_method_bit(head->method.at, head->method.size);
     return read_target((struct http_text){ rest.at, (size_t) (second - rest.at) }, default_port,
                        head);
 }
 
-static int read_length(struct http_text value, struct http_head *head)
-{
-    uint64_t length = 0;
-    if (head->has_length || value.size == 0 || value.size > 18)
-        return -1;
-    for (size_t i = 0; i < value.size; i++) {
-        if (value.at[i] < '0' || value.at[i] > '9')
-            return -1;
-        length = length * 10 + (uint64_t) (value.at[i] - '0');
-    }
-    head->has_length = true;
-    head->length = length;
-    return 0;
-}
-
 /* The host that the field names must be the one in the target, where that has one. */
-static enum egress_reason read_host(struct http_text value, uint16_t default_port, bool is_second,
-                                    struct http_head *head)
+static enum http_fault read_host(struct http_text value, uint16_t default_port, bool is_second,
+                                 struct http_head *head)
 {
     struct http_head other = { 0 };
     if (is_second)
-        return EGRESS_BAD_REQUEST;
+        return HTTP_MALFORMED;
     if (read_authority(value, head->target == HTTP_AUTHORITY ? head->port : default_port, &other) <
         0)
-        return EGRESS_BAD_NAME;
+        return HTTP_BAD_HOST;
     if (head->target == HTTP_ORIGIN) {
         memcpy(head->name, other.name, sizeof head->name);
         head->is_literal = other.is_literal;
         head->port = other.port;
-        return EGRESS_ALLOWED;
+        return HTTP_NO_FAULT;
     }
-    return strcmp(other.name, head->name) == 0 && other.port == head->port ? EGRESS_ALLOWED
-                                                                           : EGRESS_HOST_DIFFERS;
+    return strcmp(other.name, head->name) == 0 && other.port == head->port ? HTTP_NO_FAULT
+                                                                           : HTTP_HOST_DIFFERS;
 }
 
-static enum egress_reason read_field(struct http_field field, uint16_t default_port, bool *has_host,
-                                     struct http_head *head)
+static enum http_fault read_field(struct http_field field, uint16_t default_port, bool *has_host,
+                                  struct http_head *head)
 {
-    if (text_is(field.name, "host")) {
-        enum egress_reason reason = read_host(field.value, default_port, *has_host, head);
+    if (http_text_is(field.name, "host")) {
+        enum http_fault fault = read_host(field.value, default_port, *has_host, head);
         *has_host = true;
-        return reason;
+        return fault;
     }
-    if (text_is(field.name, "content-length"))
-        return read_length(field.value, head) < 0 ? EGRESS_BAD_REQUEST : EGRESS_ALLOWED;
-    if (text_is(field.name, "transfer-encoding")) {
-        if (head->is_chunked || !text_is(field.value, "chunked"))
-            return EGRESS_BAD_REQUEST;
+    if (http_text_is(field.name, "content-length")) {
+        if (head->has_length || http_length_read(field.value, &head->length) < 0)
+            return HTTP_MALFORMED;
+        head->has_length = true;
+    }
+    if (http_text_is(field.name, "transfer-encoding")) {
+        if (head->is_chunked || !http_text_is(field.value, "chunked"))
+            return HTTP_MALFORMED;
         head->is_chunked = true;
     }
-    if (text_is(field.name, "expect")) {
-        if (!text_is(field.value, "100-continue"))
-            return EGRESS_BAD_REQUEST;
+    if (http_text_is(field.name, "expect")) {
+        if (!http_text_is(field.value, "100-continue"))
+            return HTTP_MALFORMED;
         head->expects_continue = true;
     }
-    if (text_is(field.name, "upgrade"))
+    if (http_text_is(field.name, "upgrade"))
         head->wants_upgrade = true;
-    return EGRESS_ALLOWED;
+    return HTTP_NO_FAULT;
 }
 
-static bool value_is_sound(struct http_text value)
-{
-    for (size_t i = 0; i < value.size; i++)
-        if ((value.at[i] < ' ' && value.at[i] != '\t') || value.at[i] == 0x7f)
-            return false;
-    return true;
-}
-
-static enum egress_reason read_fields(const char **at, const char *end, uint16_t default_port,
-                                      struct http_head *head)
+static enum http_fault read_fields(const char **at, const char *end, uint16_t default_port,
+                                   struct http_head *head)
 {
     bool has_host = false;
     for (;;) {
         struct http_text line;
         int taken = take_line(at, end, &line);
         if (taken <= 0)
-            return EGRESS_BAD_REQUEST;
+            return HTTP_MALFORMED;
         if (line.size == 0)
             break;
-        const char *colon = memchr(line.at, ':', line.size);
-        if (!colon || head->field_count == HTTP_FIELDS_MAX)
-            return colon ? EGRESS_TOO_LARGE : EGRESS_BAD_REQUEST;
-        struct http_field field = { { line.at, (size_t) (colon - line.at) },
-                                    { colon + 1, line.size - (size_t) (colon - line.at) - 1 } };
-        field.value = trimmed(field.value);
-        if (!is_token(field.name) || !value_is_sound(field.value))
-            return EGRESS_BAD_REQUEST; /* a folded line begins with a blank: no token */
-        enum egress_reason reason = read_field(field, default_port, &has_host, head);
-        if (reason != EGRESS_ALLOWED)
-            return reason;
+        struct http_field field;
+        if (http_field_read(line.at, line.size, &field) < 0)
+            return HTTP_MALFORMED;
+        for (size_t i = 0; i < field.value.size; i++)
+            if ((unsigned char) field.value.at[i] >= 0x80)
+                return HTTP_MALFORMED;
+        if (head->field_count == HTTP_FIELDS_MAX)
+            return HTTP_TOO_LARGE;
+        enum http_fault fault = read_field(field, default_port, &has_host, head);
+        if (fault != HTTP_NO_FAULT)
+            return fault;
         head->fields[head->field_count++] = field;
     }
     if (!has_host && head->target == HTTP_ORIGIN)
-        return EGRESS_BAD_REQUEST;
+        return HTTP_MALFORMED;
     if (head->is_chunked && (head->has_length || head->is_old))
-        return EGRESS_BAD_REQUEST; /* RFC 9112 section 6.1: HTTP/1.0 knows no chunks */
-    return head->wants_upgrade ? EGRESS_UPGRADE : EGRESS_ALLOWED;
+        return HTTP_MALFORMED; /* RFC 9112 section 6.1: HTTP/1.0 knows no chunks */
+    return head->wants_upgrade ? HTTP_UPGRADE : HTTP_NO_FAULT;
 }
 
 /* Where the empty line is; 0 if it has not come. */
@@ -304,18 +233,18 @@ static bool is_odd(const char *bytes, size_t size)
     for (size_t i = 0; i < size; i++)
         if (bytes[i] == '\0' || (bytes[i] == '\n' && (i == 0 || bytes[i - 1] != '\r')))
             return true;
-    return !is_token_char(bytes[0]);
+    return !http_is_token((struct http_text){ bytes, 1 });
 }
 
 enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t default_port,
-                                 struct http_head *ret_head, enum egress_reason *ret_reason)
+                                 struct http_head *ret_head, enum http_fault *ret_fault)
 {
     *ret_head = (struct http_head){ .port = default_port };
-    *ret_reason = EGRESS_BAD_REQUEST;
+    *ret_fault = HTTP_MALFORMED;
     size_t end = find_end(bytes, size < HTTP_HEAD_MAX ? size : HTTP_HEAD_MAX);
     if (end == 0) {
         if (size >= HTTP_HEAD_MAX)
-            *ret_reason = EGRESS_TOO_LARGE;
+            *ret_fault = HTTP_TOO_LARGE;
         return size >= HTTP_HEAD_MAX || is_odd(bytes, size) ? HTTP_BAD : HTTP_MORE;
     }
     const char *at = bytes;
@@ -325,64 +254,48 @@ enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t defaul
     if (read_request_line(line, default_port, ret_head) < 0)
         return HTTP_BAD;
     ret_head->size = end;
-    *ret_reason = read_fields(&at, bytes + end, default_port, ret_head);
-    if (*ret_reason == EGRESS_ALLOWED && at != bytes + end)
-        *ret_reason = EGRESS_BAD_REQUEST; /* an empty line before the end */
-    return *ret_reason == EGRESS_ALLOWED ? HTTP_WHOLE : HTTP_BAD;
+    *ret_fault = read_fields(&at, bytes + end, default_port, ret_head);
+    if (*ret_fault == HTTP_NO_FAULT && at != bytes + end)
+        *ret_fault = HTTP_MALFORMED; /* an empty line before the end */
+    return *ret_fault == HTTP_NO_FAULT ? HTTP_WHOLE : HTTP_BAD;
 }
 
-bool http_field_is(const struct http_field *field, const char *name)
+static bool is_dropped(struct http_text name)
 {
-    size_t size = strlen(name);
-    if (field->name.size != size)
-        return false;
-    for (size_t i = 0; i < size; i++) {
-        bool is_dash = field->name.at[i] == '_' || field->name.at[i] == '-';
-        bool wants_dash = name[i] == '_' || name[i] == '-';
-        if (is_dash != wants_dash ||
-            (!is_dash && strncasecmp(field->name.at + i, name + i, 1) != 0))
-            return false;
-    }
-    return true;
+    const struct http_field field = { .name = name };
+    for_each(word, dropped)
+        if (http_field_is(&field, *word))
+            return true;
+    return http_field_is_hop_by_hop(&field);
 }
 
 bool http_field_may_be_added(const char *name)
 {
     const struct http_text text = { name, strlen(name) };
-    if (!is_token(text) || text.size >= EGRESS_HEADER_SIZE || text_is(text, "accept-encoding"))
-        return false;
-    for_each(word, dropped)
-        if (http_field_is(&(struct http_field){ .name = text }, *word))
-            return false;
-    return true;
+    return http_is_token(text) && !http_text_is(text, "accept-encoding") && !is_dropped(text);
 }
 
 /* Fields that Connection names are this hop's, too. */
-static bool is_dropped(const struct http_head *head, struct http_text name)
+bool http_field_goes_on(const struct http_head *head, const struct http_field *field)
 {
-    for_each(word, dropped)
-        if (http_field_is(&(struct http_field){ .name = name }, *word))
-            return true;
+    if (is_dropped(field->name))
+        return false;
     for (unsigned i = 0; i < head->field_count; i++) {
-        if (!text_is(head->fields[i].name, "connection"))
+        if (!http_text_is(head->fields[i].name, "connection"))
             continue;
         struct http_text list = head->fields[i].value;
         while (list.size > 0) {
             const char *comma = memchr(list.at, ',', list.size);
             size_t length = comma ? (size_t) (comma - list.at) : list.size;
-            struct http_text option = trimmed((struct http_text){ list.at, length });
-            if (option.size == name.size && strncasecmp(option.at, name.at, name.size) == 0)
-                return true;
+            struct http_text option = http_text_trim((struct http_text){ list.at, length });
+            if (option.size == field->name.size &&
+                strncasecmp(option.at, field->name.at, option.size) == 0)
+                return false;
             list.at += length + (comma != NULL);
             list.size -= length + (comma != NULL);
         }
     }
-    return false;
-}
-
-bool http_field_goes_on(const struct http_head *head, const struct http_field *field)
-{
-    return !is_dropped(head, field->name);
+    return true;
 }
 
 size_t http_head_write(const struct http_head *head, char *ret_bytes, size_t size)

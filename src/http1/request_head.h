@@ -6,16 +6,19 @@
  * transfer coding other than chunked. */
 #pragma once
 
-#include "contract/egress.h"
+#include "base/host_name.h"
+#include "http1/field.h"
 
-#include <stdbool.h>
-#include <stddef.h>
+enum { HTTP_HEAD_MAX = 32768, HTTP_FIELDS_MAX = 64, HTTP_METHOD_SIZE = 16 };
 
-enum { HTTP_HEAD_MAX = 32768, HTTP_FIELDS_MAX = 64 };
-
-struct http_text {
-    const char *at; /* within the head */
-    size_t size;
+enum http_fault {
+    HTTP_NO_FAULT,
+    HTTP_MALFORMED,    /* or ambiguous */
+    HTTP_BAD_HOST,     /* no host name */
+    HTTP_HOST_DIFFERS, /* from the one in the target */
+    HTTP_TOO_LARGE,
+    HTTP_UPGRADE,
+    HTTP_FAULTS
 };
 
 enum http_target {
@@ -26,7 +29,7 @@ enum http_target {
 
 struct http_head {
     struct http_text method;
-    uint32_t method_bit; /* enum egress_method; 0 for one that rules cannot name */
+    uint32_t method_bit; /* enum http_method; 0 for one that rules cannot name */
     enum http_target target;
     char name[HOST_NAME_SIZE]; /* canonical */
     bool is_literal;           /* the host is an address; `name` holds it as it came */
@@ -37,16 +40,14 @@ struct http_head {
     uint64_t length;
     size_t size; /* of the whole head, the empty line included */
     unsigned field_count;
-    struct http_field {
-        struct http_text name, value;
-    } fields[HTTP_FIELDS_MAX];
+    struct http_field fields[HTTP_FIELDS_MAX];
 };
 
 enum http_verdict { HTTP_MORE, HTTP_WHOLE, HTTP_BAD };
 
-/* `default_port` counts where the request names none. Gives *ret_reason with HTTP_BAD. */
+/* `default_port` counts where the request names none. Gives *ret_fault with HTTP_BAD. */
 enum http_verdict http_head_read(const char *bytes, size_t size, uint16_t default_port,
-                                 struct http_head *ret_head, enum egress_reason *ret_reason);
+                                 struct http_head *ret_head, enum http_fault *ret_fault);
 
 /* Writes the request as it goes on: origin form, Host as checked, nothing that is meant for one
  * hop, and Connection: close. Returns its size, 0 if it does not fit. */
@@ -54,9 +55,6 @@ size_t http_head_write(const struct http_head *head, char *ret_bytes, size_t siz
 
 /* True for a field that somebody may add: a token, and not one of those that frame a request. */
 bool http_field_may_be_added(const char *name);
-
-/* True if the field is one of this name, however it is written: servers take "_" for "-". */
-bool http_field_is(const struct http_field *field, const char *name);
 
 /* True if the field goes on: it is not meant for this hop, written anew, or a way around rules. */
 bool http_field_goes_on(const struct http_head *head, const struct http_field *field);

@@ -17,98 +17,95 @@
 static const struct {
     const char *head;
     enum http_verdict verdict;
-    enum egress_reason reason;
+    enum http_fault fault;
 } heads[] = {
-    { LINE HOST END, HTTP_WHOLE, EGRESS_ALLOWED },
-    { LINE HOST, HTTP_MORE, EGRESS_BAD_REQUEST },
-    { "", HTTP_MORE, EGRESS_BAD_REQUEST },
-    { "GET / HTTP/1.0\r\n" HOST END, HTTP_WHOLE, EGRESS_ALLOWED },
-    { "POST / HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n" END, HTTP_BAD,
-      EGRESS_BAD_REQUEST },
-    { "GET / HTTP/1.1\nHost: api.example.org\n\n", HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET / HTTP/1.1\n", HTTP_BAD, EGRESS_BAD_REQUEST }, /* at once */
-    { "BREW /pot HTTP/1.1\r\n" HOST END, HTTP_WHOLE, EGRESS_ALLOWED },
-    { "GET /  HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET  / HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET /\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET / HTTP/2.0\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET / HTTP/1.11\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "G@T / HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "AVERYLONGMETHODNAME / HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "\r\n" LINE HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "\026\003\001", HTTP_BAD, EGRESS_BAD_REQUEST },
-    { LINE HOST "X: a\nY: b\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { LINE HOST "X: a\rY: b\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { LINE HOST " folded\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { LINE HOST "X : a\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { LINE HOST "no colon\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { LINE HOST ": empty\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { LINE HOST "X: \001\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { LINE HOST "X:\t a \t\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
-    { LINE END, HTTP_BAD, EGRESS_BAD_REQUEST }, /* no Host */
-    { LINE HOST HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { LINE "Host: a b\r\n" END, HTTP_BAD, EGRESS_BAD_NAME },
-    { LINE "Host: api.example.org:\r\n" END, HTTP_BAD, EGRESS_BAD_NAME },
-    { LINE "Host: api.example.org:0\r\n" END, HTTP_BAD, EGRESS_BAD_NAME },
-    { LINE "Host: api.example.org:65536\r\n" END, HTTP_BAD, EGRESS_BAD_NAME },
-    { LINE "Host: api.example.org:000080\r\n" END, HTTP_BAD, EGRESS_BAD_NAME },
-    { LINE "Host: api.example.org:8x\r\n" END, HTTP_BAD, EGRESS_BAD_NAME },
-    { LINE HOST "Upgrade: websocket\r\n" END, HTTP_BAD, EGRESS_UPGRADE },
-    { LINE HOST EIGHT(EIGHT("X: a\r\n")) END, HTTP_BAD, EGRESS_TOO_LARGE },
-    { POST "Content-Length: 5\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
-    { POST "Content-Length: 5\r\nContent-Length: 5\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { POST "Content-Length: 5, 5\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { POST "Content-Length: +5\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { POST "Content-Length: 0x5\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { POST "Content-Length: \r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { POST "Content-Length: 1234567890123456789\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { POST "Transfer-Encoding: chunked\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
-    { POST "Transfer-Encoding: Chunked\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
-    { POST "Transfer-Encoding: gzip, chunked\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+    { LINE HOST END, HTTP_WHOLE, HTTP_NO_FAULT },
+    { LINE HOST, HTTP_MORE, HTTP_MALFORMED },
+    { "", HTTP_MORE, HTTP_MALFORMED },
+    { "GET / HTTP/1.0\r\n" HOST END, HTTP_WHOLE, HTTP_NO_FAULT },
+    { "POST / HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET / HTTP/1.1\nHost: api.example.org\n\n", HTTP_BAD, HTTP_MALFORMED },
+    { "GET / HTTP/1.1\n", HTTP_BAD, HTTP_MALFORMED }, /* at once */
+    { "BREW /pot HTTP/1.1\r\n" HOST END, HTTP_WHOLE, HTTP_NO_FAULT },
+    { "GET /  HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET  / HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET /\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET / HTTP/2.0\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET / HTTP/1.11\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "G@T / HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "AVERYLONGMETHODNAME / HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", HTTP_BAD, HTTP_MALFORMED },
+    { "\r\n" LINE HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "\026\003\001", HTTP_BAD, HTTP_MALFORMED },
+    { LINE HOST "X: a\nY: b\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { LINE HOST "X: a\rY: b\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { LINE HOST " folded\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { LINE HOST "X : a\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { LINE HOST "no colon\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { LINE HOST ": empty\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { LINE HOST "X: \001\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { LINE HOST "X:\t a \t\r\n" END, HTTP_WHOLE, HTTP_NO_FAULT },
+    { LINE END, HTTP_BAD, HTTP_MALFORMED }, /* no Host */
+    { LINE HOST HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { LINE "Host: a b\r\n" END, HTTP_BAD, HTTP_BAD_HOST },
+    { LINE "Host: api.example.org:\r\n" END, HTTP_BAD, HTTP_BAD_HOST },
+    { LINE "Host: api.example.org:0\r\n" END, HTTP_BAD, HTTP_BAD_HOST },
+    { LINE "Host: api.example.org:65536\r\n" END, HTTP_BAD, HTTP_BAD_HOST },
+    { LINE "Host: api.example.org:000080\r\n" END, HTTP_BAD, HTTP_BAD_HOST },
+    { LINE "Host: api.example.org:8x\r\n" END, HTTP_BAD, HTTP_BAD_HOST },
+    { LINE HOST "Upgrade: websocket\r\n" END, HTTP_BAD, HTTP_UPGRADE },
+    { LINE HOST EIGHT(EIGHT("X: a\r\n")) END, HTTP_BAD, HTTP_TOO_LARGE },
+    { POST "Content-Length: 5\r\n" END, HTTP_WHOLE, HTTP_NO_FAULT },
+    { POST "Content-Length: 5\r\nContent-Length: 5\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { POST "Content-Length: 5, 5\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { POST "Content-Length: +5\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { POST "Content-Length: 0x5\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { POST "Content-Length: \r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { POST "Content-Length: 1234567890123456789\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { POST "Transfer-Encoding: chunked\r\n" END, HTTP_WHOLE, HTTP_NO_FAULT },
+    { POST "Transfer-Encoding: Chunked\r\n" END, HTTP_WHOLE, HTTP_NO_FAULT },
+    { POST "Transfer-Encoding: gzip, chunked\r\n" END, HTTP_BAD, HTTP_MALFORMED },
     { POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n" END, HTTP_BAD,
-      EGRESS_BAD_REQUEST },
-    { POST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n" END, HTTP_BAD,
-      EGRESS_BAD_REQUEST },
-    { POST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n" END, HTTP_BAD,
-      EGRESS_BAD_REQUEST },
-    { POST "Expect: 100-continue\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
-    { POST "Expect: the worst\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET http://api.example.org HTTP/1.1\r\n" HOST END, HTTP_WHOLE, EGRESS_ALLOWED },
-    { "GET http://api.example.org/x HTTP/1.1\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
-    { "GET HTTP://API.example.org./x HTTP/1.1\r\n" HOST END, HTTP_WHOLE, EGRESS_ALLOWED },
+      HTTP_MALFORMED },
+    { POST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { POST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { POST "Expect: 100-continue\r\n" END, HTTP_WHOLE, HTTP_NO_FAULT },
+    { POST "Expect: the worst\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET http://api.example.org HTTP/1.1\r\n" HOST END, HTTP_WHOLE, HTTP_NO_FAULT },
+    { "GET http://api.example.org/x HTTP/1.1\r\n" END, HTTP_WHOLE, HTTP_NO_FAULT },
+    { "GET HTTP://API.example.org./x HTTP/1.1\r\n" HOST END, HTTP_WHOLE, HTTP_NO_FAULT },
     { "GET http://api.example.org/ HTTP/1.1\r\nHost: evil.org\r\n" END, HTTP_BAD,
-      EGRESS_HOST_DIFFERS },
-    { "GET http://api.example.org:81/ HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_HOST_DIFFERS },
-    { "GET http://api.example.org?x HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET http://a@api.example.org/ HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET http:// HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET ftp://api.example.org/ HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET /#x HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET /\\x HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "GET /\xc3\xa4 HTTP/1.1\r\n" HOST END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "CONNECT api.example.org:443 HTTP/1.1\r\n" END, HTTP_WHOLE, EGRESS_ALLOWED },
+      HTTP_HOST_DIFFERS },
+    { "GET http://api.example.org:81/ HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_HOST_DIFFERS },
+    { "GET http://api.example.org?x HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET http://a@api.example.org/ HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET http:// HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET ftp://api.example.org/ HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET /#x HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET /\\x HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "GET /\xc3\xa4 HTTP/1.1\r\n" HOST END, HTTP_BAD, HTTP_MALFORMED },
+    { "CONNECT api.example.org:443 HTTP/1.1\r\n" END, HTTP_WHOLE, HTTP_NO_FAULT },
     { "CONNECT api.example.org:443 HTTP/1.1\r\nHost: api.example.org\r\n" END, HTTP_WHOLE,
-      EGRESS_ALLOWED },
+      HTTP_NO_FAULT },
     { "CONNECT api.example.org:443 HTTP/1.1\r\nHost: evil.org:443\r\n" END, HTTP_BAD,
-      EGRESS_HOST_DIFFERS },
-    { "CONNECT api.example.org HTTP/1.1\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "CONNECT api.example.org:0 HTTP/1.1\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "CONNECT /x HTTP/1.1\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
-    { "CONNECT api.example.org%2eevil.org:443 HTTP/1.1\r\n" END, HTTP_BAD, EGRESS_BAD_REQUEST },
+      HTTP_HOST_DIFFERS },
+    { "CONNECT api.example.org HTTP/1.1\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { "CONNECT api.example.org:0 HTTP/1.1\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { "CONNECT /x HTTP/1.1\r\n" END, HTTP_BAD, HTTP_MALFORMED },
+    { "CONNECT api.example.org%2eevil.org:443 HTTP/1.1\r\n" END, HTTP_BAD, HTTP_MALFORMED },
 };
 
 TEST(a_head_has_one_meaning)
 {
     for_each(fact, heads) {
         struct http_head head;
-        enum egress_reason reason;
+        enum http_fault fault;
         enum http_verdict verdict =
-            http_head_read(fact->head, strlen(fact->head), 80, &head, &reason);
+            http_head_read(fact->head, strlen(fact->head), 80, &head, &fault);
         expect(verdict == fact->verdict, "'%s' gave %u", fact->head, verdict);
-        expect(verdict == HTTP_MORE || reason == fact->reason, "'%s' for reason %u", fact->head,
-               reason);
+        expect(verdict == HTTP_MORE || fault == fact->fault, "'%s' for fault %u", fact->head,
+               fault);
         expect(verdict != HTTP_WHOLE || strcmp(head.name, "api.example.org") == 0, "'%s' names %s",
                fact->head, head.name);
     }
@@ -129,10 +126,10 @@ TEST(literals_are_kept_apart_from_names)
     };
     for_each(fact, facts) {
         struct http_head head;
-        enum egress_reason reason;
+        enum http_fault fault;
         char text[128];
         (void) snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\n\r\n", fact->where);
-        enum http_verdict verdict = http_head_read(text, strlen(text), 80, &head, &reason);
+        enum http_verdict verdict = http_head_read(text, strlen(text), 80, &head, &fault);
         expect(verdict == HTTP_WHOLE && head.is_literal && strcmp(head.name, fact->name) == 0 &&
                    head.port == fact->port,
                "%s gave %u, '%s', %u", fact->where, verdict, head.name, head.port);
@@ -143,13 +140,13 @@ TEST(heads_have_a_max)
 {
     static char text[HTTP_HEAD_MAX + 1] = LINE HOST "X: ";
     struct http_head head;
-    enum egress_reason reason;
+    enum http_fault fault;
     memset(text + strlen(text), 'a', sizeof text - 1 - strlen(text));
-    expect(http_head_read(text, HTTP_HEAD_MAX - 1, 80, &head, &reason) == HTTP_MORE, "below");
-    expect(http_head_read(text, HTTP_HEAD_MAX, 80, &head, &reason) == HTTP_BAD &&
-               reason == EGRESS_TOO_LARGE,
-           "reason %u", reason);
-    expect(http_head_read("GET \0", 5, 80, &head, &reason) == HTTP_BAD, "NUL");
+    expect(http_head_read(text, HTTP_HEAD_MAX - 1, 80, &head, &fault) == HTTP_MORE, "below");
+    expect(http_head_read(text, HTTP_HEAD_MAX, 80, &head, &fault) == HTTP_BAD &&
+               fault == HTTP_TOO_LARGE,
+           "fault %u", fault);
+    expect(http_head_read("GET \0", 5, 80, &head, &fault) == HTTP_BAD, "NUL");
 }
 
 TEST(a_head_is_written_from_its_parts)
@@ -173,10 +170,10 @@ TEST(a_head_is_written_from_its_parts)
     };
     for_each(fact, facts) {
         struct http_head head;
-        enum egress_reason reason;
+        enum http_fault fault;
         char written[512];
-        require(http_head_read(fact->head, strlen(fact->head), 80, &head, &reason) == HTTP_WHOLE,
-                "'%s': reason %u", fact->head, reason);
+        require(http_head_read(fact->head, strlen(fact->head), 80, &head, &fault) == HTTP_WHOLE,
+                "'%s': fault %u", fact->head, fault);
         size_t size = http_head_write(&head, written, sizeof written);
         expect(size == strlen(fact->written) && memcmp(written, fact->written, size) == 0,
                "'%s' became '%.*s'", fact->head, (int) size, written);

@@ -1,9 +1,10 @@
-/* response_reader.h - the answer of an HTTP/1.1 server that is not trusted: its head and its
- * chunks, taken apart as the bytes come. Pure functions. */
+/* response_reader.h - the answer of an HTTP/1.1 server that is not trusted: its head, taken
+ * apart once it has come whole. (chunked.h has the chunks of its body.) Pure functions. */
 #pragma once
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "http1/chunked.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,11 +17,11 @@ struct port_answer {
     unsigned status;
     size_t looked; /* bytes of a head whose end has not come yet */
     bool is_chunked, has_size;
-    uint64_t left;        /* of the body, or of this chunk */
+    uint64_t left; /* of a body that has a size */
+    struct http_chunks chunks;
     struct bytes headers; /* name, NUL, value, NUL …: those that are passed on */
     char mime[128];
     char upgrade[64];
-    enum { CHUNK_SIZE, CHUNK_BYTES, CHUNK_LINE, CHUNK_LAST, CHUNKS_END } chunk;
 };
 
 enum { ANSWER_CUT = 0, ANSWER_WHOLE = 1 };
@@ -29,17 +30,6 @@ enum { ANSWER_CUT = 0, ANSWER_WHOLE = 1 };
  * *ret_used bytes of it with ANSWER_WHOLE. Fails  ERR_UNREACHED  it is none. */
 int port_answer_read(struct port_answer *answer, const char *bytes, size_t size, size_t *ret_used,
                      error *err);
-
-/* Some bytes of a body in chunks. */
-struct port_piece {
-    char *bytes;
-    size_t size;
-    size_t used; /* of the bytes; the rest comes again, with more */
-    size_t kept; /* bytes of the body itself, at the beginning */
-};
-
-/* Takes chunks apart in place. Gives  piece->used and piece->kept. Fails  ERR_UNREACHED. */
-int port_answer_body(struct port_answer *answer, struct port_piece *piece, error *err);
 
 /* Whether a header belongs to one connection only (RFC 9110, 7.6.1), or to glovebox itself. */
 bool port_header_is_ours(const char *name);

@@ -2,6 +2,7 @@
  * others, for the host NAME.endpoint. */
 #include "policy/network_endpoints.h"
 
+#include "base/http_method.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "model/limits.h"
@@ -169,8 +170,7 @@ static int add_rules(const struct yaml *yaml, const struct yaml_node *value,
     const struct network_endpoint *endpoint = &item->endpoint;
     struct network_rule rule = { .port_count = 1,
                                  .ports = { PORT_HTTP },
-                                 .methods =
-                                     item->methods ? item->methods : METHOD_GET | METHOD_HEAD,
+                                 .methods = item->methods ? item->methods : HTTP_GET | HTTP_HEAD,
                                  .endpoint = policy->endpoint_count };
     (void) snprintf(rule.host, sizeof rule.host, "%s" ENDPOINT_SUFFIX, endpoint->name);
     const struct yaml_node *path = item->paths ? yaml_first(yaml, item->paths) : NULL;

@@ -2,12 +2,12 @@
  * file promises what glovebox-egress does not hold. */
 #include "policy/network_file.h"
 
+#include "base/http_method.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "model/limits.h"
 #include "policy/address.h"
 #include "policy/network_endpoints.h"
-#include "policy/network_methods.h"
 #include "policy/network_parts.h"
 #include "policy/policy.h"
 
@@ -111,10 +111,7 @@ int network_read_methods(const struct yaml *yaml, const struct yaml_node *value,
         return yaml_fail(yaml, value, err, "methods is a list; write [GET, HEAD]");
     for (const struct yaml_node *name = yaml_first(yaml, value); name;
          name = yaml_next(yaml, name)) {
-        uint32_t bit = 0;
-        for_each(row, network_methods)
-            if (name->kind == YAML_TEXT && strcmp(name->text, row->name) == 0)
-                bit = row->bit;
+        uint32_t bit = name->kind == YAML_TEXT ? http_method_bit(name->text, name->length) : 0;
         if (bit == 0)
             return yaml_fail(yaml, name, err,
                              "no method; they are GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");

@@ -5,7 +5,6 @@
 #include "base/table.h"
 #include "policy/address.h"
 #include "policy/network_file.h"
-#include "policy/network_methods.h"
 
 #include <netinet/in.h>
 #include <stdio.h>

@@ -1,18 +1,12 @@
 /* network_policy.c - see network_policy.h. */
 #include "policy/network_policy.h"
 
+#include "base/http_method.h"
 #include "base/table.h"
 #include "policy/address.h"
-#include "policy/network_methods.h"
 
 #include <stdio.h>
 #include <string.h>
-
-const struct network_method_row network_methods[NETWORK_METHODS] = {
-    { "GET", METHOD_GET },         { "HEAD", METHOD_HEAD },   { "POST", METHOD_POST },
-    { "PUT", METHOD_PUT },         { "PATCH", METHOD_PATCH }, { "DELETE", METHOD_DELETE },
-    { "OPTIONS", METHOD_OPTIONS },
-};
 
 static void add_port(uint16_t port, uint16_t *ports, unsigned *count)
 {
@@ -104,7 +98,7 @@ void network_rule_write(const struct network_rule *rule, char ret_text[NETWORK_R
         used = add_text(ret_text, used, word, i == 0 ? ":" : ",");
     }
     bool is_first = true;
-    for_each(row, network_methods)
+    for_each(row, http_methods)
         if (rule->methods & row->bit) {
             used = add_text(ret_text, used, row->name, is_first ? " " : ",");
             is_first = false;

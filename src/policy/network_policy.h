@@ -24,17 +24,6 @@ enum {
 
 #define ENDPOINT_SUFFIX ".endpoint" /* what code writes after the name of one */
 
-/* Bits, as names of methods stand in the table of network_policy.c. */
-enum network_method {
-    METHOD_GET = 1,
-    METHOD_HEAD = 2,
-    METHOD_POST = 4,
-    METHOD_PUT = 8,
-    METHOD_PATCH = 16,
-    METHOD_DELETE = 32,
-    METHOD_OPTIONS = 64,
-};
-
 struct network_rule {
     unsigned from_set;         /* 1 for the first of `sets`; 0: the policy's own */
     char host[HOST_NAME_SIZE]; /* canonical; "" for a rule of addresses */
@@ -44,7 +33,7 @@ struct network_rule {
     unsigned prefix;
     unsigned port_count;
     uint16_t ports[NETWORK_PORTS_MAX];
-    uint32_t methods;             /* bits of enum network_method; 0: all */
+    uint32_t methods;             /* bits of enum http_method; 0: all */
     char path[NETWORK_PATH_SIZE]; /* what the path begins with; "": anything */
     bool intercept;    /* its ports carry TLS, which is opened: what is asked within is seen */
     unsigned endpoint; /* where it leads, with a host that ends in ENDPOINT_SUFFIX */

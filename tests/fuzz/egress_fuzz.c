@@ -52,8 +52,8 @@ static void try_head(const uint8_t *data, size_t size)
     static char written[HTTP_HEAD_MAX + 1024];
     struct http_head head;
     struct http_head again;
-    enum egress_reason reason;
-    if (http_head_read((const char *) data, size, 80, &head, &reason) != HTTP_WHOLE)
+    enum http_fault fault;
+    if (http_head_read((const char *) data, size, 80, &head, &fault) != HTTP_WHOLE)
         return;
     assert(head.size <= size && head.field_count <= HTTP_FIELDS_MAX);
     assert(!(head.has_length && head.is_chunked) && !head.wants_upgrade && head.port != 0);
@@ -64,7 +64,7 @@ static void try_head(const uint8_t *data, size_t size)
         return;
     if (length > HTTP_HEAD_MAX || head.field_count + 2 > HTTP_FIELDS_MAX)
         return;
-    assert(http_head_read(written, length, 80, &again, &reason) == HTTP_WHOLE);
+    assert(http_head_read(written, length, 80, &again, &fault) == HTTP_WHOLE);
     assert(again.size == length && strcmp(again.name, head.name) == 0 && again.port == head.port);
     assert(again.path.size == head.path.size &&
            memcmp(again.path.at, head.path.at, head.path.size) == 0);

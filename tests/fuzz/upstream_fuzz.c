@@ -3,7 +3,7 @@
  * first byte chooses. */
 #include "base/host_name.h"
 #include "egress/redact.h"
-#include "http1/response_head.h"
+#include "egress/response_head.h"
 #include "policy/endpoint_url.h"
 
 #include <assert.h>

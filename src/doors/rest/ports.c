@@ -241,29 +241,26 @@ static ssize_t read_answer(struct exchange *exchange, char *bytes, size_t size)
     struct call *call = exchange->user;
     struct port_answer *answer = &call->answer;
     for (;;) {
-        if (answer->chunk == CHUNKS_END || (answer->has_size && answer->left == 0))
+        if (answer->has_size && answer->left == 0)
             return STREAM_END;
-        if (answer->has_size && answer->left < size)
-            size = (size_t) answer->left;
         size_t waiting;
         const char *in = port_link_waiting(call->link, &waiting);
-        struct port_piece piece = { .bytes = bytes, .size = waiting < size ? waiting : size };
+        size_t used = waiting < size ? waiting : size;
         if (waiting == 0)
             break;
-        memcpy(bytes, in, piece.size);
-        if (!answer->is_chunked) {
-            port_link_take(call->link, piece.size);
-            answer->left -= answer->has_size ? piece.size : 0;
-            return (ssize_t) piece.size;
-        }
-        error err;
-        if (port_answer_body(answer, &piece, &err) < 0)
-            return STREAM_BROKEN;
-        port_link_take(call->link, piece.used);
-        if (piece.kept > 0)
-            return (ssize_t) piece.kept;
-        if (piece.used == 0)
-            break; /* the rest of a line has not come */
+        enum http_chunk_verdict verdict = CHUNK_DATA;
+        if (answer->is_chunked)
+            verdict = http_chunks_take(&answer->chunks, in, used, &used);
+        else if (answer->has_size && answer->left < used)
+            used = (size_t) answer->left;
+        if (verdict == CHUNK_DATA)
+            memcpy(bytes, in, used);
+        port_link_take(call->link, used);
+        answer->left -= answer->has_size ? used : 0;
+        if (verdict != CHUNK_SKIP)
+            return verdict == CHUNK_DATA  ? (ssize_t) used
+                   : verdict == CHUNK_END ? STREAM_END
+                                          : STREAM_BROKEN;
     }
     if (!port_link_has_ended(call->link))
         return STREAM_LATER;

@@ -1,57 +1,25 @@
 /* response_head.c - see response_head.h. */
-#include "http1/response_head.h"
+#include "egress/response_head.h"
 
-#include "base/table.h"
+#include "http1/field.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* Meant for one hop, written anew, or offering another way. */
-static const char *const dropped[] = {
-    "connection", "keep-alive", "proxy-connection",  "proxy-authenticate",        "te", "trailer",
-    "upgrade",    "alt-svc",    "transfer-encoding", "strict-transport-security",
-};
-
-static bool is_named(const char *line, size_t size, const char *name)
+static bool is_dropped(const struct http_field *field)
 {
-    size_t length = strlen(name);
-    return size > length && line[length] == ':' && strncasecmp(line, name, length) == 0;
-}
-
-static bool is_dropped(const char *line, size_t size)
-{
-    for_each(name, dropped)
-        if (is_named(line, size, *name))
-            return true;
-    return false;
-}
-
-/* Names and values without anything that could end a line before its end. */
-static bool is_sound(const char *line, size_t size)
-{
-    const char *colon = memchr(line, ':', size);
-    if (!colon || colon == line)
-        return false;
-    for (size_t i = 0; i < size; i++)
-        if (line[i] == '\r' || line[i] == '\n' || line[i] == '\0')
-            return false;
-    for (const char *c = line; c < colon; c++)
-        if (*c <= ' ' || *c == 0x7f)
-            return false;
-    return true;
+    return http_field_is_hop_by_hop(field) || http_text_is(field->name, "alt-svc") ||
+           http_text_is(field->name, "strict-transport-security");
 }
 
 static enum answer_verdict begin(struct answer_head *answer, const char *line, size_t size)
 {
-    char status[4] = "";
-    if (size < 12 || line[8] != ' ')
-        return ANSWER_BAD;
-    memcpy(status, line + 9, 3);
+    int status = http_status_read(line, size);
     *answer = (struct answer_head){ .has_no_body = answer->has_no_body,
-                                    .status = (unsigned) strtoul(status, NULL, 10) };
-    return answer->status >= 100 && answer->status <= 599 ? ANSWER_MORE : ANSWER_BAD;
+                                    .status = status > 0 ? (unsigned) status : 0 };
+    return status > 0 ? ANSWER_MORE : ANSWER_BAD;
 }
 
 static enum answer_verdict finish(struct answer_head *answer)
@@ -66,6 +34,7 @@ static enum answer_verdict finish(struct answer_head *answer)
 
 enum answer_verdict answer_head_take(struct answer_head *answer, const char *line, size_t size)
 {
+    struct http_field field;
     if (answer->is_whole)
         return ANSWER_MORE; /* trailers */
     if (size >= 5 && memcmp(line, "HTTP/", 5) == 0)
@@ -74,19 +43,19 @@ enum answer_verdict answer_head_take(struct answer_head *answer, const char *lin
         size--;
     if (size == 0)
         return finish(answer);
-    if (!is_sound(line, size) || answer->size + size + 2 > sizeof answer->text)
+    if (http_field_read(line, size, &field) < 0 || answer->size + size + 2 > sizeof answer->text)
         return ANSWER_BAD;
-    bool is_length = is_named(line, size, "content-length");
+    bool is_length = http_text_is(field.name, "content-length");
     if (is_length && (answer->has_length || answer->has_coding))
         return ANSWER_BAD; /* two lengths, or one with chunks: other parsers differ */
     answer->has_length |= is_length;
-    if (is_named(line, size, "transfer-encoding")) {
+    if (http_text_is(field.name, "transfer-encoding")) {
         answer->has_coding = true;
         return answer->has_length ? ANSWER_BAD : ANSWER_MORE;
     }
-    if (is_named(line, size, "content-encoding"))
+    if (http_text_is(field.name, "content-encoding"))
         answer->is_encoded = true;
-    if (is_dropped(line, size))
+    if (is_dropped(&field))
         return ANSWER_MORE;
     memcpy(answer->text + answer->size, line, size);
     memcpy(answer->text + answer->size + size, "\r\n", 2);
@@ -119,7 +88,6 @@ static const char *within(const struct egress_endpoint *endpoint, const char *va
 size_t answer_head_write(const struct answer_head *answer, const struct egress_endpoint *endpoint,
                          char ret_text[ANSWER_HEAD_MAX])
 {
-    static const char location[] = "location:";
     FILE *out = fmemopen(ret_text, ANSWER_HEAD_MAX, "w");
     if (!out)
         return 0;
@@ -127,14 +95,14 @@ size_t answer_head_write(const struct answer_head *answer, const struct egress_e
     for (size_t at = 0; at < answer->size;) {
         const char *line = answer->text + at;
         size_t size = (size_t) ((const char *) memchr(line, '\n', answer->size - at) - line) + 1;
-        size_t blank = sizeof location - 1;
+        struct http_field field;
         at += size;
-        if (endpoint->header_count > 0 && is_named(line, size, "set-cookie"))
+        if (http_field_read(line, size - 2, &field) < 0)
+            continue; /* answer_head_take() has read it */
+        if (endpoint->header_count > 0 && http_text_is(field.name, "set-cookie"))
             continue; /* it is worth as much as the secret that it was given for */
-        if (endpoint->name[0] && is_named(line, size, "location")) {
-            while (line[blank] == ' ' || line[blank] == '\t')
-                blank++;
-            const char *path = within(endpoint, line + blank, size - 2 - blank);
+        if (endpoint->name[0] && http_text_is(field.name, "location")) {
+            const char *path = within(endpoint, field.value.at, field.value.size);
             if (path) {
                 (void) fprintf(out, "Location: http://%s.endpoint%.*s", endpoint->name,
                                (int) (line + size - path), path);

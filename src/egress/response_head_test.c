@@ -1,7 +1,7 @@
 /* response_head_test.c - what code sees of the head of an upstream's answer. */
 #include "base/table.h"
 #include "base/test.h"
-#include "http1/response_head.h"
+#include "egress/response_head.h"
 
 #include <string.h>
 
