@@ -1,32 +1,24 @@
-/* processes.c - /v1/sessions/{id}/processes: translates HTTP into the calls of processes.h. Events
- * have ids, which are offsets: whoever reconnects with Last-Event-ID, or ?offset=, misses nothing
- * that is still kept. */
-#include "engine/process/processes.h"
+/* processes.c - /v1/sessions/{id}/processes: translates HTTP into the calls of service_processes.h.
+ * Events have ids, which are offsets: a client that reconnects with Last-Event-ID, or ?offset=,
+ * misses nothing that is still kept. */
+#include "engine/service/service_processes.h"
 
 #include "base/table.h"
 #include "base/utf8.h"
 #include "doors/rest/idempotency_key.h"
 #include "doors/rest/openapi/openapi.h"
 #include "doors/rest/rest.h"
-#include "engine/service/service_processes.h"
-#include "engine/service/service_sessions.h"
-#include "engine/session/session_registry.h"
 #include "json/chunked_text.h"
 #include "json/writer.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <microhttpd.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG_MAX = 128, TIMEOUT_MAX_MS = 24 * 3600 * 1000, TERMINAL_MAX = 1000 };
-
 /* What an exchange holds while it waits for, or reads from, a process. */
 struct view {
-    struct process *process;
-    struct process_reader reader;
+    struct process_watch *watch;
     bool wants_events;
     struct chunked_text event; /* on its way */
 };
@@ -39,25 +31,23 @@ static void on_woken(void *context)
 static void leave(struct exchange *exchange)
 {
     struct view *view = exchange->user;
-    process_leave(view->process, &view->reader);
-    process_drop(view->process);
+    process_watch_close(view->watch);
     bytes_done(&view->event.text);
     free(view);
 }
 
-static struct view *join(struct exchange *exchange, struct process *process, uint64_t offset)
+static struct view *join(struct exchange *exchange, struct process *process, uint64_t offset,
+                         error *err)
 {
-    struct view *view = calloc(1, sizeof *view);
-    error err;
+    const struct waker waker = { .woken = on_woken, .context = exchange };
+    struct process_watch *watch = service_process_watch(process, offset, &waker, err);
+    struct view *view = watch ? calloc(1, sizeof *view) : NULL;
     if (!view) {
-        (void) fail(&err, ERR_SYSTEM, "no memory to read from a process");
-        exchange_fail(exchange, &err);
+        process_watch_close(watch);
+        (void) fail(err, ERR_SYSTEM, "no memory to read from a process");
         return NULL;
     }
-    view->process = process;
-    view->reader = (struct process_reader){ .woken = on_woken, .context = exchange, .at = offset };
-    process_join(process, &view->reader);
-    process->uses++;
+    view->watch = watch;
     exchange->user = view;
     exchange->closed = leave;
     return view;
@@ -66,81 +56,62 @@ static struct view *join(struct exchange *exchange, struct process *process, uin
 /* --- events -------------------------------------------------------------------------------------
  */
 
-static void begin_event(struct bytes *out, const char *name, uint64_t id)
+static void write_output(const struct process_event *event, struct bytes *out)
 {
-    bytes_print(out, "event: %s\nid: %" PRIu64 "\ndata: ", name, id);
-}
-
-static void end_event(struct bytes *out, const struct bytes *json)
-{
-    bytes_add(out, json->data, json->size);
-    bytes_add_text(out, "\n\n");
-}
-
-static void write_output(struct view *view, const struct process_record *record)
-{
-    auto_bytes json = { 0 };
-    json_open(&json, '{');
-    if (utf8_is_valid(record->bytes, record->size)) {
-        json_key(&json, "data");
-        json_text(&json, record->bytes, record->size);
+    json_open(out, '{');
+    if (utf8_is_valid(event->bytes, event->size)) {
+        json_key(out, "data");
+        json_text(out, event->bytes, event->size);
     } else {
-        json_key(&json, "data_base64");
-        json_base64(&json, record->bytes, record->size);
+        json_key(out, "data_base64");
+        json_base64(out, event->bytes, event->size);
     }
-    json_close(&json, '}');
-    begin_event(&view->event.text, record->stream == 2 ? "stderr" : "stdout", record->next);
-    end_event(&view->event.text, &json);
+    json_close(out, '}');
 }
 
-static void write_whole(struct view *view, const char *name)
+static void write_event(struct view *view, const struct process_event *event)
 {
+    static const struct {
+        const char *name;
+        bool has_id;
+    } rows[PROCESS_EVENTS] = {
+        [PROCESS_EVENT_STARTED] = { "started", true },
+        [PROCESS_EVENT_STDOUT] = { "stdout", true },
+        [PROCESS_EVENT_STDERR] = { "stderr", true },
+        [PROCESS_EVENT_LOST] = { "lost", false },
+        [PROCESS_EVENT_PAUSED] = { "paused", false },
+        [PROCESS_EVENT_RESUMED] = { "resumed", false },
+        [PROCESS_EVENT_END] = { "end", true },
+    };
+    struct bytes *out = &view->event.text;
     auto_bytes json = { 0 };
-    process_write(view->process, &json);
-    begin_event(&view->event.text, name, view->reader.at);
-    end_event(&view->event.text, &json);
-}
-
-/* Fills `event` with the next one. False: nothing new now. */
-static bool next_event(struct view *view)
-{
-    struct process_record record;
-    chunked_text_forget(&view->event);
-    if (!view->reader.was_started && view->process->state != PROCESS_STARTING) {
-        view->reader.was_started = true;
-        write_whole(view, "started");
-        return true;
-    }
-    bool stands_still = view->process->session && view->process->session->state == SESSION_PAUSED;
-    if (stands_still != view->reader.knows_of_pause) {
-        view->reader.knows_of_pause = stands_still;
-        bytes_print(&view->event.text, "event: %s\ndata: {}\n\n",
-                    stands_still ? "paused" : "resumed");
-        return true;
-    }
-    bool is_more = process_read(view->process, &view->reader, &record);
-    if (view->reader.lost > 0) {
-        bytes_print(&view->event.text, "event: lost\ndata: {\"bytes\":%" PRIu64 "}\n\n",
-                    view->reader.lost);
-        view->reader.lost = 0;
-    }
-    if (is_more)
-        write_output(view, &record);
-    else if (view->process->state == PROCESS_ENDED && !view->reader.is_told) {
-        view->reader.is_told = true;
-        write_whole(view, "end");
-    }
-    return view->event.text.size > 0;
+    if (event->kind == PROCESS_EVENT_STARTED || event->kind == PROCESS_EVENT_END)
+        service_process_write(process_watch_process(view->watch), &json);
+    else if (event->kind == PROCESS_EVENT_LOST)
+        bytes_print(&json, "{\"bytes\":%" PRIu64 "}", event->lost);
+    else if (event->bytes)
+        write_output(event, &json);
+    else
+        bytes_add_text(&json, "{}");
+    bytes_print(out, "event: %s\n", rows[event->kind].name);
+    if (rows[event->kind].has_id)
+        bytes_print(out, "id: %" PRIu64 "\n", event->offset);
+    bytes_add_text(out, "data: ");
+    bytes_add(out, json.data, json.size);
+    bytes_add_text(out, "\n\n");
+    out->failed = out->failed || json.failed;
 }
 
 static ssize_t read_events(struct exchange *exchange, char *bytes, size_t size)
 {
     struct view *view = exchange->user;
+    struct process_event event;
     if (chunked_text_are_taken(&view->event)) {
-        if (view->reader.is_told)
-            return STREAM_END;
-        if (!next_event(view))
-            return STREAM_LATER;
+        int got = process_watch_next(view->watch, &event);
+        if (got <= 0)
+            return got;
+        chunked_text_forget(&view->event);
+        write_event(view, &event);
     }
     if (view->event.text.failed)
         return STREAM_BROKEN;
@@ -154,7 +125,7 @@ static void answer_process(struct exchange *exchange, const struct process *proc
                            unsigned status)
 {
     struct bytes json = { 0 };
-    process_write(process, &json);
+    service_process_write(process, &json);
     exchange_answer(exchange, status, &json);
 }
 
@@ -168,120 +139,50 @@ static bool wants_events(const struct exchange *exchange)
 static void answer_started(struct exchange *exchange)
 {
     const struct view *view = exchange->user;
-    const struct process *process = view->process;
-    if (process->state == PROCESS_STARTING)
+    const struct process *process = process_watch_process(view->watch);
+    error err;
+    int started = service_process_look(process, &err);
+    if (started < 0)
+        exchange_fail(exchange, &err);
+    else if (started == PROCESS_LATER)
         exchange_wait(exchange);
-    else if (process->pid == 0)
-        exchange_fail(exchange, &process->failure);
     else if (view->wants_events)
         exchange_stream(exchange, read_events);
     else
         answer_process(exchange, process, MHD_HTTP_CREATED);
 }
 
-static int read_terminal(struct json_object *terminal, struct process_request *request, error *err)
-{
-    request->rows = 24;
-    request->columns = 80;
-    const struct field fields[] = {
-        { "rows", FIELD_COUNT, &request->rows, TERMINAL_MAX },
-        { "columns", FIELD_COUNT, &request->columns, TERMINAL_MAX },
-    };
-    request->has_terminal = terminal != NULL;
-    return fields_read(terminal, fields, COUNT_OF(fields), err);
-}
-
-/* A request for a process, and which process it gets. */
-struct beginning {
-    struct exchange *exchange;
-    struct order order;
-    struct process *process; /* NULL: none yet */
-};
-
-/* `json` is borrowed. */
-static int start(struct beginning *beginning, struct json_object *json, error *err)
-{
-    struct exchange *exchange = beginning->exchange;
-    struct session *session = NULL;
-    struct json_object *terminal = NULL;
-    struct process_request request = { 0 };
-    const struct field fields[] = {
-        { "command", FIELD_JSON, &request.command, 0 },
-        { "shell", FIELD_TEXT, &request.shell, AGENT_PAYLOAD_MAX / 2 },
-        { "env", FIELD_JSON, &request.env, 0 },
-        { "cwd", FIELD_TEXT, &request.folder, AGENT_PATH_MAX / 2 },
-        { "tag", FIELD_TEXT, &request.tag, TAG_MAX },
-        { "stdin", FIELD_FLAG, &request.has_stdin, 0 },
-        { "terminal", FIELD_JSON, &terminal, 0 },
-        { "timeout_ms", FIELD_COUNT, &request.timeout_ms, TIMEOUT_MAX_MS },
-    };
-    int done = service_session_enter(exchange->service, &exchange->caller, exchange->parameters[0],
-                                     &session, err);
-    if (done == 0)
-        done = fields_read(json, fields, COUNT_OF(fields), err);
-    if (done == 0)
-        done = read_terminal(terminal, &request, err);
-    const struct process_order order = { &beginning->order, session, &request };
-    if (done == 0)
-        done = service_process_start(exchange->service, &exchange->caller, &order,
-                                     &beginning->process, err);
-    bytes_done(&request.shell);
-    bytes_done(&request.folder);
-    bytes_done(&request.tag);
-    return done == 0 ? 0 : -1;
-}
-
-/* Gives  beginning->process if this very request has started it before; NULL: it is new. */
-static int find_begun(struct beginning *beginning, const struct session *session,
-                      struct json_object *json, error *err)
-{
-    struct exchange *exchange = beginning->exchange;
-    struct order *order = &beginning->order;
-    exchange_order(exchange, json, order);
-    int found = service_order_find(exchange->service, &exchange->caller, order, err);
-    if (found == ORDER_KNOWN)
-        found =
-            service_process_of_order(exchange->service, session, order, &beginning->process, err);
-    exchange_answer_order(exchange, order);
-    return found;
-}
-
-static int begin_process(struct exchange *exchange, const struct session *session,
-                         struct process **ret_process, error *err)
+static int begin_process(struct exchange *exchange, struct process **ret_process, error *err)
 {
     struct json_object *json = NULL;
-    struct beginning beginning = { .exchange = exchange };
+    struct order once;
     if (exchange->body_bytes > 0 && json_reader_end(&exchange->body, &json, err) < 0)
         return -1;
     json_reader_close(&exchange->body);
-    int result = find_begun(&beginning, session, json, err);
-    if (result == 0 && !beginning.process)
-        result = start(&beginning, json, err);
-    *ret_process = beginning.process;
+    exchange_order(exchange, json, &once);
+    const struct process_order order = { .order = &once,
+                                         .session = exchange->parameters[0],
+                                         .request = json };
+    int begun =
+        service_process_start(exchange->service, &exchange->caller, &order, ret_process, err);
+    exchange_answer_order(exchange, &once);
     (void) json_object_put(json);
-    return result;
+    return begun;
 }
 
 static void post_process(struct exchange *exchange)
 {
     error err;
-    struct process *process;
-    if (exchange->user) {
-        answer_started(exchange);
-        return;
+    struct process *process = NULL;
+    if (!exchange->user) {
+        struct view *view =
+            begin_process(exchange, &process, &err) == 0 ? join(exchange, process, 0, &err) : NULL;
+        if (!view) {
+            exchange_fail(exchange, &err);
+            return;
+        }
+        view->wants_events = wants_events(exchange);
     }
-    const struct session *session = exchange_tombstone(exchange);
-    if (!session)
-        return;
-    if (begin_process(exchange, session, &process, &err) < 0) {
-        exchange_fail(exchange, &err);
-        return;
-    }
-    assert(process);
-    struct view *view = join(exchange, process, 0);
-    if (!view)
-        return;
-    view->wants_events = wants_events(exchange);
     answer_started(exchange);
 }
 
@@ -290,16 +191,12 @@ static void post_process(struct exchange *exchange)
 
 static struct process *exchange_process(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
+    struct process *process = NULL;
+    error err;
     const struct session *session = exchange_tombstone(exchange);
-    struct process *process =
-        session ? process_find(service->processes, session, exchange->parameters[1]) : NULL;
-    if (session && !process) {
-        error err;
-        (void) fail(&err, ERR_NOT_FOUND, "no process of this session is called '%.60s'",
-                    exchange->parameters[1]);
+    if (session && service_process_find(exchange->service, session, exchange->parameters[1],
+                                        &process, &err) < 0)
         exchange_fail(exchange, &err);
-    }
     return process;
 }
 
@@ -312,19 +209,18 @@ static void get_process(struct exchange *exchange)
 
 static void get_processes(struct exchange *exchange)
 {
-    const struct service *service = exchange->service;
     const struct session *session = exchange_tombstone(exchange);
     const char *all = exchange_query(exchange, "all");
+    bool wants_all = all && strcmp(all, "1") == 0;
+    const struct process *each = NULL;
     if (!session)
         return;
     struct bytes json = { 0 };
     json_open(&json, '{');
     json_key(&json, "processes");
     json_open(&json, '[');
-    for (const struct process *each = service->processes->first; each; each = each->next)
-        if (strcmp(each->session_id, session_id(session)) == 0 &&
-            (each->state == PROCESS_RUNNING || (all && strcmp(all, "1") == 0)))
-            process_write(each, &json);
+    while ((each = service_process_next(exchange->service, session, each, wants_all)))
+        service_process_write(each, &json);
     json_close(&json, ']');
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
@@ -339,11 +235,10 @@ static void get_process_events(struct exchange *exchange)
     if (!process)
         return;
     if (exchange_query_count(exchange, "offset", UINT64_MAX, last ? strtoull(last, NULL, 10) : 0,
-                             &offset, &err) < 0) {
+                             &offset, &err) < 0 ||
+        !join(exchange, process, offset, &err))
         exchange_fail(exchange, &err);
-        return;
-    }
-    if (join(exchange, process, offset))
+    else
         exchange_stream(exchange, read_events);
 }
 
@@ -362,45 +257,17 @@ static void post_stdin(struct exchange *exchange)
     auto_bytes data = { 0 };
     bool ends = false;
     const struct field fields[] = {
-        { "data", FIELD_TEXT, &data, PROCESS_INPUT_MAX },
-        { "data_base64", FIELD_BASE64, &data, PROCESS_INPUT_MAX },
+        { "data", FIELD_TEXT, &data, PROCESS_FEED_MAX },
+        { "data_base64", FIELD_BASE64, &data, PROCESS_FEED_MAX },
         { "close", FIELD_FLAG, &ends, 0 },
     };
     struct process *process = exchange_process(exchange);
     if (!process)
         return;
     int done = exchange_fields(exchange, fields, COUNT_OF(fields), &err);
-    if (done == 0 && ends && process->has_terminal)
-        done = fail(&err, ERR_BAD_REQUEST, "a terminal is not closed; send it Ctrl-D (\\u0004)");
-    if (done == 0 && data.size > 0)
-        done = process_feed(process, data.data, data.size, &err);
-    if (done == 0 && ends)
-        process_end_input(process);
+    if (done == 0)
+        done = service_process_feed(process, &data, ends, &err);
     answer_order(exchange, process, done, &err);
-}
-
-static int read_signal(const char *name, unsigned *ret_number, error *err)
-{
-    static const struct {
-        const char *name;
-        unsigned number;
-    } rows[] = {
-        { "HUP", SIGHUP },   { "INT", SIGINT },   { "QUIT", SIGQUIT },   { "KILL", SIGKILL },
-        { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "TERM", SIGTERM },   { "CONT", SIGCONT },
-        { "STOP", SIGSTOP }, { "TSTP", SIGTSTP }, { "WINCH", SIGWINCH },
-    };
-    const char *word = strncmp(name, "SIG", 3) == 0 ? name + 3 : name;
-    for_each(row, rows)
-        if (strcmp(row->name, word) == 0) {
-            *ret_number = row->number;
-            return 0;
-        }
-    char *end;
-    unsigned long number = strtoul(name, &end, 10);
-    if (*name < '1' || *name > '9' || *end || number > 64)
-        return fail(err, ERR_BAD_REQUEST, "'signal' is a name, as SIGTERM, or a number to 64");
-    *ret_number = (unsigned) number;
-    return 0;
 }
 
 static void post_signal(struct exchange *exchange)
@@ -408,7 +275,6 @@ static void post_signal(struct exchange *exchange)
     error err;
     auto_bytes name = { 0 };
     bool whole_group = false;
-    unsigned number = 0;
     const struct field fields[] = {
         { "signal", FIELD_TEXT, &name, 16 },
         { "group", FIELD_FLAG, &whole_group, 0 },
@@ -418,9 +284,7 @@ static void post_signal(struct exchange *exchange)
         return;
     int done = exchange_fields(exchange, fields, COUNT_OF(fields), &err);
     if (done == 0)
-        done = read_signal(bytes_text(&name), &number, &err);
-    if (done == 0)
-        done = process_signal(process, number, whole_group, &err);
+        done = service_process_signal(process, bytes_text(&name), whole_group, &err);
     answer_order(exchange, process, done, &err);
 }
 
@@ -430,15 +294,15 @@ static void post_resize(struct exchange *exchange)
     uint64_t rows = 24;
     uint64_t columns = 80;
     const struct field fields[] = {
-        { "rows", FIELD_COUNT, &rows, TERMINAL_MAX },
-        { "columns", FIELD_COUNT, &columns, TERMINAL_MAX },
+        { "rows", FIELD_COUNT, &rows, PROCESS_SIZE_MAX },
+        { "columns", FIELD_COUNT, &columns, PROCESS_SIZE_MAX },
     };
     struct process *process = exchange_process(exchange);
     if (!process)
         return;
     int done = exchange_fields(exchange, fields, COUNT_OF(fields), &err);
     if (done == 0)
-        done = process_resize(process, rows, columns, &err);
+        done = service_process_resize(process, (uint16_t) rows, (uint16_t) columns, &err);
     answer_order(exchange, process, done, &err);
 }
 

@@ -1,11 +1,44 @@
-/* process_command.c - the order that starts a program: what a client asked for, as init reads it.
- */
+/* process_command.c - the order that starts a program: what a client asks for is read, and written
+ * as init reads it. */
 #include "engine/process/processes.h"
 
+#include "base/table.h"
 #include "policy/policy.h"
+#include "json/field_table.h"
 
 #include <stdio.h>
 #include <string.h>
+
+int process_request_read(struct json_object *json, struct process_request *ret_request, error *err)
+{
+    struct json_object *terminal = NULL;
+    *ret_request = (struct process_request){ .rows = 24, .columns = 80 };
+    const struct field fields[] = {
+        { "command", FIELD_JSON, &ret_request->command, 0 },
+        { "shell", FIELD_TEXT, &ret_request->shell, AGENT_PAYLOAD_MAX / 2 },
+        { "env", FIELD_JSON, &ret_request->env, 0 },
+        { "cwd", FIELD_TEXT, &ret_request->folder, AGENT_PATH_MAX / 2 },
+        { "tag", FIELD_TEXT, &ret_request->tag, PROCESS_TAG_MAX },
+        { "stdin", FIELD_FLAG, &ret_request->has_stdin, 0 },
+        { "terminal", FIELD_JSON, &terminal, 0 },
+        { "timeout_ms", FIELD_COUNT, &ret_request->timeout_ms, PROCESS_TIMEOUT_MAX_MS },
+    };
+    const struct field of_terminal[] = {
+        { "rows", FIELD_COUNT, &ret_request->rows, PROCESS_TERMINAL_MAX },
+        { "columns", FIELD_COUNT, &ret_request->columns, PROCESS_TERMINAL_MAX },
+    };
+    if (fields_read(json, fields, COUNT_OF(fields), err) < 0)
+        return -1;
+    ret_request->has_terminal = terminal != NULL;
+    return fields_read(terminal, of_terminal, COUNT_OF(of_terminal), err);
+}
+
+void process_request_done(struct process_request *request)
+{
+    bytes_done(&request->shell);
+    bytes_done(&request->folder);
+    bytes_done(&request->tag);
+}
 
 static int add_text(struct bytes *out, struct json_object *text, const char *what, error *err)
 {

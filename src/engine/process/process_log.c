@@ -67,13 +67,18 @@ void process_grant_credit(struct process *process)
     process_order(process, AGENT_CREDIT, &more, sizeof more);
 }
 
+uint64_t process_skip_lost(const struct process *process, struct process_reader *reader)
+{
+    if (reader->at >= process->first)
+        return 0;
+    uint64_t lost = process->first - reader->at;
+    reader->at = process->first;
+    return lost;
+}
+
 bool process_read(struct process *process, struct process_reader *reader,
                   struct process_record *record)
 {
-    if (reader->at < process->first) {
-        reader->lost += process->first - reader->at;
-        reader->at = process->first;
-    }
     reader->stalls = deadline_in(PROCESS_STALL_MS);
     if (reader->at >= process_log_end(process)) {
         process_grant_credit(process);
@@ -119,4 +124,5 @@ void process_leave(struct process *process, struct process_reader *reader)
         }
     process_grant_credit(process);
     process_set_timer(process);
+    process_free_if_closed(process);
 }

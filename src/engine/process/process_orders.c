@@ -1,7 +1,5 @@
-/* process_orders.c - what a client does with a process that runs, and how it is described. */
+/* process_orders.c - what a client does with a process that runs. */
 #include "engine/process/processes_internal.h"
-
-#include "json/writer.h"
 
 #include <string.h>
 
@@ -63,47 +61,13 @@ int process_signal(struct process *process, unsigned number, bool whole_group, e
     return 0;
 }
 
-int process_resize(struct process *process, uint64_t rows, uint64_t columns, error *err)
+int process_resize(struct process *process, uint16_t rows, uint16_t columns, error *err)
 {
-    struct agent_size size = { .rows = (uint16_t) rows, .columns = (uint16_t) columns };
+    struct agent_size size = { .rows = rows, .columns = columns };
     if (check_runs(process, err) < 0)
         return -1;
     if (!process->has_terminal)
         return fail(err, ERR_CONFLICT, "process %s has no terminal", process->id);
     process_order(process, AGENT_RESIZE, &size, sizeof size);
     return 0;
-}
-
-void process_write(const struct process *process, struct bytes *out)
-{
-    static const char *const states[] = { "starting", "running", "ended" };
-    json_open(out, '{');
-    json_string_field(out, "id", process->id);
-    json_count_field(out, "pid", process->pid);
-    json_string_field(out, "tag", process->tag);
-    json_string_field(out, "state", states[process->state]);
-    json_key(out, "command");
-    const char *config = json_object_to_json_string_ext(process->config, JSON_C_TO_STRING_PLAIN);
-    json_raw(out, config, strlen(config));
-    json_flag_field(out, "terminal", process->has_terminal);
-    json_flag_field(out, "stdin", process->has_stdin && !process->input_ends);
-    json_number_field(out, "started_ms", process->started_ms);
-    json_count_field(out, "offset", process->first);
-    json_count_field(out, "end_offset", process_log_end(process));
-    bool has_ended = process->state == PROCESS_ENDED;
-    json_key(out, "exit_code");
-    if (has_ended && process->signal == 0)
-        json_number(out, process->exit_code);
-    else
-        json_null(out);
-    json_key(out, "signal");
-    if (has_ended && process->signal != 0)
-        json_number(out, process->signal);
-    else
-        json_null(out);
-    json_flag_field(out, "timed_out", process->timed_out);
-    json_string_field(out, "message",
-                      process->failure.code != ERR_NONE ? process->failure.text : NULL);
-    json_string_field(out, "receipt", process_receipt(process));
-    json_close(out, '}');
 }

@@ -52,18 +52,17 @@ static void process_free(struct process *process)
     free(process);
 }
 
+void process_free_if_closed(struct process *process)
+{
+    if (process->is_closed && !process->readers)
+        process_free(process);
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct process *process = handle->data;
     process->is_closed = true;
-    if (process->uses == 0)
-        process_free(process); /* else with the last exchange that looks at it */
-}
-
-void process_drop(struct process *process)
-{
-    if (--process->uses == 0 && process->is_closed)
-        process_free(process);
+    process_free_if_closed(process);
 }
 
 static void forget(struct process *process)
@@ -144,7 +143,7 @@ static void on_timer(uv_timer_t *timer)
     }
     process_grant_credit(process);
     if (process->dies.at_ms != 0 && deadline_has_passed(process->dies)) {
-        if (process->state == PROCESS_ENDED && !process->readers && process->uses == 0) {
+        if (process->state == PROCESS_ENDED && !process->readers) {
             forget(process);
             return;
         }
@@ -319,7 +318,7 @@ static void make_room(const struct processes *processes, const struct session *s
         bool is_last =
             count >= PROCESSES_MAX && strcmp(process->session_id, session_id(session)) == 0;
         bytes += process->log.size;
-        if (process->uses == 0 && (is_last || bytes > ENDED_BYTES_MAX))
+        if (!process->readers && (is_last || bytes > ENDED_BYTES_MAX))
             forget(process);
     }
 }

@@ -27,6 +27,9 @@ enum {
     PROCESS_INPUT_MAX = 1 << 20, /* bytes that wait for the program to read */
     PROCESS_STALL_MS = 10000,
     PROCESS_ENDED_MS = 60000,
+    PROCESS_TIMEOUT_MAX_MS = 24 * 3600 * 1000,
+    PROCESS_TAG_MAX = 128,
+    PROCESS_TERMINAL_MAX = 1000, /* rows, columns */
 };
 
 enum process_state { PROCESS_STARTING, PROCESS_RUNNING, PROCESS_ENDED };
@@ -35,9 +38,7 @@ enum process_state { PROCESS_STARTING, PROCESS_RUNNING, PROCESS_ENDED };
 struct process_reader {
     void (*woken)(void *context);
     void *context;
-    uint64_t at;   /* offset of the next record */
-    uint64_t lost; /* bytes that were thrown away before they were read */
-    bool was_started, knows_of_pause, is_told; /* for the caller */
+    uint64_t at; /* offset of the next record */
     deadline stalls;
     struct process_reader *next;
 };
@@ -71,8 +72,7 @@ struct process {
     size_t window;      /* bytes that init takes now */
     bool input_ends, input_has_ended;
 
-    struct process_reader *readers;
-    unsigned uses; /* exchanges that wait for its beginning */
+    struct process_reader *readers; /* while there are any it is not forgotten */
     deadline dies;
     uv_timer_t timer;
     bool is_closing, is_closed;
@@ -88,7 +88,7 @@ struct processes {
 /* Forgets all of them: their sessions have ended, and the loop is about to. */
 void processes_close(struct processes *processes);
 
-/* What a client asks for. */
+/* What a client asks for, as a ProcessRequest of docs/api.md. */
 struct process_request {
     struct account *account;     /* who asks */
     struct json_object *command; /* an array of texts */
@@ -100,6 +100,11 @@ struct process_request {
     uint64_t timeout_ms;           /* 0: none */
     const struct bytes *variables; /* of the session: NAME=value, each ended by NUL */
 };
+
+/* `json` is borrowed for as long as the request; NULL says nothing. Call process_request_done() in
+ * any case. Fails  ERR_BAD_REQUEST. */
+int process_request_read(struct json_object *json, struct process_request *ret_request, error *err);
+void process_request_done(struct process_request *request);
 
 /* The id that the next process will have. */
 void process_next_id(const struct processes *processes, char ret_id[PROCESS_ID_SIZE]);
@@ -118,12 +123,10 @@ unsigned processes_running(const struct processes *processes, const struct sessi
 int process_feed(struct process *process, const void *bytes, size_t size, error *err);
 void process_end_input(struct process *process);
 int process_signal(struct process *process, unsigned number, bool whole_group, error *err);
-int process_resize(struct process *process, uint64_t rows, uint64_t columns, error *err);
+int process_resize(struct process *process, uint16_t rows, uint16_t columns, error *err);
 
 /* Reads from `at` on, or from what is still kept. */
 void process_join(struct process *process, struct process_reader *reader);
-/* Ends a use: `uses` was counted up for it. */
-void process_drop(struct process *process);
 void process_leave(struct process *process, struct process_reader *reader);
 
 struct process_record {
@@ -132,11 +135,13 @@ struct process_record {
     size_t size;
     uint64_t next; /* offset after it */
 };
-/* False: nothing new now. The bytes are borrowed until the next call. */
+/* Goes on with what is still kept. Returns how many bytes the reader has missed. */
+uint64_t process_skip_lost(const struct process *process, struct process_reader *reader);
+/* After process_skip_lost(). False: nothing new now. The bytes are borrowed until the next call. */
 bool process_read(struct process *process, struct process_reader *reader,
                   struct process_record *record);
 
-void process_write(const struct process *process, struct bytes *out);
+uint64_t process_log_end(const struct process *process); /* the offset behind all of it */
 
 /* process_command.c: the payload of the order that starts it, added to *out.
  * Fails ERR_BAD_REQUEST, ERR_TOO_LARGE. */

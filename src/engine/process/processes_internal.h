@@ -8,8 +8,8 @@
 void process_tell(struct process *process); /* its readers: there is something new */
 void process_order(struct process *process, enum agent_kind kind, const void *payload, size_t size);
 void process_set_timer(struct process *process);
+void process_free_if_closed(struct process *process); /* its last reader has gone */
 
-uint64_t process_log_end(const struct process *process);
 void process_add_output(struct process *process, unsigned stream, const unsigned char *bytes,
                         size_t size);
 void process_drop_oldest(struct process *process);
