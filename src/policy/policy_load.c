@@ -1,44 +1,31 @@
-/* policy_load.c - finds policy files, follows `extends`, and merges the chain from its far end. */
+/* policy_load.c - finds policy files, follows `extends`, and merges the chain from its far end:
+ * policy_merge.c. */
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "policy/network_set.h"
 #include "policy/policy.h"
-#include "policy/policy_file.h"
+#include "policy/policy_merge.h"
 #include "policy/search_path.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* One file of a chain, with the name it has in failures. */
-struct link {
-    char label[PATH_MAX];
-    struct policy_file file;
-};
-
 struct chain {
     size_t count;
-    struct link links[POLICY_PARENTS_MAX + 1]; /* [0] is the policy itself */
-    struct policy merged;                      /* too large for a stack */
+    struct policy_link links[POLICY_PARENTS_MAX + 1]; /* [0] is the policy itself */
+    struct policy merged;                             /* too large for a stack */
 };
-
-static int fail_at(const struct link *link, struct place place, error *err, const char *text)
-{
-    struct yaml yaml = { .label = link->label };
-    struct yaml_node node = { .line = place.line, .column = place.column };
-    return yaml_fail(&yaml, &node, err, "%s", text);
-}
 
 /* Adds the text of a file to the chain. */
 static int add_text(struct chain *chain, const char *text, size_t length, error *err)
 {
-    struct link *link = &chain->links[chain->count];
+    struct policy_link *link = &chain->links[chain->count];
     struct yaml yaml;
     if (length > POLICY_FILE_MAX)
         return fail(err, ERR_BAD_REQUEST, "'%.96s' is larger than 64 KiB; make it smaller",
@@ -63,13 +50,13 @@ static int add_file(struct chain *chain, int fd, error *err)
 
 static int add_named(struct chain *chain, const char *path, const char *name, error *err)
 {
-    struct link *link = &chain->links[chain->count];
+    struct policy_link *link = &chain->links[chain->count];
     auto_fd fd = search_path_open(path, name, "policy", link->label, err);
     if (fd < 0 || add_file(chain, fd, err) < 0)
         return -1;
     if (strcmp(link->file.name, name) != 0)
-        return fail_at(link, link->file.name_place, err,
-                       "the name differs from the file's; make them the same");
+        return policy_fail_at(link, link->file.name_place, err,
+                              "the name differs from the file's; make them the same");
     return 0;
 }
 
@@ -77,17 +64,18 @@ static int add_named(struct chain *chain, const char *path, const char *name, er
 static int follow(struct chain *chain, const char *path, error *err)
 {
     for (;;) {
-        const struct link *last = &chain->links[chain->count - 1];
+        const struct policy_link *last = &chain->links[chain->count - 1];
         const char *name = last->file.extends;
         if (!name[0])
             return 0;
         for (size_t i = 0; i < chain->count; i++)
             if (strcmp(chain->links[i].file.name, name) == 0)
-                return fail_at(last, last->file.extends_place, err,
-                               "a circle of policies that extend each other; break it");
+                return policy_fail_at(last, last->file.extends_place, err,
+                                      "a circle of policies that extend each other; break it");
         if (chain->count == COUNT_OF(chain->links))
-            return fail_at(last, last->file.extends_place, err,
-                           "more than 8 policies extend one another; make the chain shorter");
+            return policy_fail_at(
+                last, last->file.extends_place, err,
+                "more than 8 policies extend one another; make the chain shorter");
         error cause = { 0 };
         if (add_named(chain, path, name, &cause) == 0)
             continue;
@@ -95,91 +83,14 @@ static int follow(struct chain *chain, const char *path, error *err)
         *err = cause;
         if (cause.code != ERR_NOT_FOUND)
             return -1;
-        (void) fail_at(last, last->file.extends_place, err, cause.text);
+        (void) policy_fail_at(last, last->file.extends_place, err, cause.text);
         return -1;
     }
-}
-
-/* Refuses a value that gives more than the policy that is extended states as its maximum. */
-static int check_stated(const struct link *link, const struct policy *parent,
-                        const struct stated_limits *limits, const char *what, error *err)
-{
-    for_each(row, limit_rows) {
-        enum limit_id id = (enum limit_id)(row - limit_rows);
-        uint64_t bit = UINT64_C(1) << id;
-        uint64_t value = limit_get(&limits->values, id), max = limit_get(&parent->maximum, id);
-        if (!(limits->given & bit) || !(parent->stated & bit) || !limit_exceeds(id, value, max))
-            continue;
-        char asked[32], allowed[32], text[160];
-        limit_print(id, value, asked, sizeof asked);
-        limit_print(id, max, allowed, sizeof allowed);
-        (void) snprintf(text, sizeof text,
-                        "%s.%s %s is above the maximum %s of policy %.32s; lower it", what,
-                        row->name, asked, allowed, parent->name);
-        return fail_at(link, limits->places[id], err, text);
-    }
-    return 0;
-}
-
-/* Merges limits and maxima. A maximum binds where it is stated, in this file or in one it extends;
- * elsewhere a request gets what `limits` says and no more, and an extending policy is free. */
-static int merge_limits(const struct link *link, struct policy *policy, error *err)
-{
-    const struct policy_file *file = &link->file;
-    if (check_stated(link, policy, &file->limits, "limits", err) < 0 ||
-        check_stated(link, policy, &file->maximum, "maximum", err) < 0)
-        return -1;
-    policy->stated |= file->maximum.given;
-    for_each(row, limit_rows) {
-        enum limit_id id = (enum limit_id)(row - limit_rows);
-        uint64_t bit = UINT64_C(1) << id;
-        if (file->limits.given & bit)
-            limit_put(&policy->limits, id, limit_get(&file->limits.values, id));
-        if (file->maximum.given & bit)
-            limit_put(&policy->maximum, id, limit_get(&file->maximum.values, id));
-
-        uint64_t value = limit_get(&policy->limits, id);
-        if (!(policy->stated & bit)) {
-            limit_put(&policy->maximum, id, value);
-            continue;
-        }
-        uint64_t max = limit_get(&policy->maximum, id);
-        if (!limit_exceeds(id, value, max))
-            continue;
-        char start[32], allowed[32], text[160];
-        limit_print(id, value, start, sizeof start);
-        limit_print(id, max, allowed, sizeof allowed);
-        (void) snprintf(text, sizeof text,
-                        "maximum.%s %s is below limits.%s %s; raise one or lower the other",
-                        row->name, allowed, row->name, start);
-        return fail_at(
-            link, file->maximum.given & bit ? file->maximum.places[id] : file->limits.places[id],
-            err, text);
-    }
-    return 0;
 }
 
 static int by_name(const void *left, const void *right)
 {
     return strcmp(left, right); /* a policy_variable begins with its name; so does a name */
-}
-
-static int merge_variables(const struct link *link, struct policy *policy, error *err)
-{
-    for (size_t i = 0; i < link->file.variable_count; i++) {
-        const struct policy_variable *given = &link->file.variables[i];
-        size_t at = 0;
-        while (at < policy->variable_count && strcmp(policy->variables[at].name, given->name) != 0)
-            at++;
-        if (at == POLICY_VARIABLES_MAX)
-            return fail_at(link, link->file.name_place, err,
-                           "more than 16 variables with those it extends; remove some");
-        policy->variables[at] = *given;
-        if (at == policy->variable_count)
-            policy->variable_count++;
-    }
-    qsort(policy->variables, policy->variable_count, sizeof *policy->variables, by_name);
-    return 0;
 }
 
 /* What a set says of the environment, unless the policy says it itself. */
@@ -193,7 +104,6 @@ static void add_variables(struct policy *policy, const struct network_set *set)
         if (!is_said)
             policy->variables[policy->variable_count++] = *given;
     }
-    qsort(policy->variables, policy->variable_count, sizeof *policy->variables, by_name);
 }
 
 /* Opens the sets that the policy names, or it cannot be used: a word that means nothing would be a
@@ -201,7 +111,7 @@ static void add_variables(struct policy *policy, const struct network_set *set)
 static int add_sets(const struct chain *chain, const char *path, struct policy *policy, error *err)
 {
     static struct network_set set; /* too large for a stack */
-    const struct link *said = &chain->links[0];
+    const struct policy_link *said = &chain->links[0];
     while (said + 1 < chain->links + chain->count && said->file.key_lines[POLICY_KEY_NETWORK] == 0)
         said++;
     for (unsigned i = 0; i < policy->route.set_count; i++) {
@@ -212,80 +122,7 @@ static int add_sets(const struct chain *chain, const char *path, struct policy *
             continue;
         }
         struct place place = { said->file.key_lines[POLICY_KEY_NETWORK], 1 };
-        return fail_at(said, place, err, cause.text);
-    }
-    return 0;
-}
-
-/* A policy keeps to the bounds of what it extends. */
-static int merge_sessions(const struct link *link, struct policy *policy, error *err)
-{
-    const struct policy_sessions *said = &link->file.sessions;
-    for (unsigned i = 0; i < SESSIONS_BOUNDS; i++) {
-        uint64_t bit = UINT64_C(1) << i;
-        if (!(said->given & bit))
-            continue;
-        if ((policy->sessions.given & bit) && said->values[i] > policy->sessions.values[i])
-            return fail_at(link, link->file.sessions_place, err,
-                           "sessions allows more than the policy that this one extends; lower it");
-        policy->sessions.values[i] = said->values[i];
-        policy->sessions.given |= bit;
-    }
-    return 0;
-}
-
-static int merge_precheck(const struct link *link, struct policy *policy, error *err)
-{
-    error cause;
-    if (precheck_merge(&policy->precheck, &link->file.precheck, &cause) == 0)
-        return 0;
-    return fail_at(link, link->file.precheck_place, err, cause.text);
-}
-
-static int merge_expect(const struct link *link, struct policy *policy, error *err)
-{
-    error cause;
-    if (expect_merge(&policy->expect, &link->file.expect, &cause) == 0)
-        return 0;
-    return fail_at(link, link->file.expect_place, err, cause.text);
-}
-
-/* Who extends a policy is asked about no less, and approved of no further: what the one below
- * leaves out is what is usual, and binds as if it were said. */
-static void merge_approval(const struct policy_approval *said, struct policy_approval *approval)
-{
-    bool binds = approval->when != 0;
-    if (said->scopes)
-        approval->scopes =
-            REACH_ONCE | (binds ? approval_scopes(approval) & said->scopes : said->scopes);
-    if (said->expires_ms && (!binds || said->expires_ms < approval_expires_ms(approval)))
-        approval->expires_ms = said->expires_ms;
-    approval->when |= said->when;
-    approval->is_out_of_band |= said->is_out_of_band;
-}
-
-/* Lays one file over what those that it extends have given. */
-static int merge(const struct link *link, struct policy *policy, error *err)
-{
-    const struct policy_file *file = &link->file;
-    if (merge_limits(link, policy, err) < 0 || merge_variables(link, policy, err) < 0 ||
-        merge_sessions(link, policy, err) < 0 || merge_precheck(link, policy, err) < 0 ||
-        merge_expect(link, policy, err) < 0)
-        return -1;
-    merge_approval(&file->approval, &policy->approval);
-    memcpy(policy->name, file->name, sizeof policy->name);
-    memcpy(policy->extends, file->extends, sizeof policy->extends);
-    if (file->description[0])
-        memcpy(policy->description, file->description, sizeof policy->description);
-    if (file->template[0])
-        memcpy(policy->template, file->template, sizeof policy->template);
-    if (file->network != POLICY_NETWORK_UNSAID) {
-        policy->network = file->network;
-        policy->route = file->route;
-    }
-    if (file->language_count > 0) {
-        policy->language_count = file->language_count;
-        memcpy(policy->languages, file->languages, sizeof policy->languages);
+        return policy_fail_at(said, place, err, cause.text);
     }
     return 0;
 }
@@ -372,18 +209,19 @@ static int complete(struct chain *chain, const char *path, struct policy *ret_po
     struct policy *policy = &chain->merged;
     limits_init(&policy->limits);
     for (size_t i = chain->count; i-- > 0;)
-        if (merge(&chain->links[i], policy, err) < 0)
+        if (policy_merge(&chain->links[i], policy, err) < 0)
             return -1;
 
-    const struct link *self = &chain->links[0];
+    const struct policy_link *self = &chain->links[0];
     if (policy->network == POLICY_NETWORK_RULES && add_sets(chain, path, policy, err) < 0)
         return -1;
+    qsort(policy->variables, policy->variable_count, sizeof *policy->variables, by_name);
     if (!policy->template[0])
-        return fail_at(self, self->file.name_place, err,
-                       "the policy has no template; write a line 'template: NAME'");
+        return policy_fail_at(self, self->file.name_place, err,
+                              "the policy has no template; write a line 'template: NAME'");
     if (policy->language_count == 0)
-        return fail_at(self, self->file.name_place, err,
-                       "the policy has no languages; write a line 'languages: [python]'");
+        return policy_fail_at(self, self->file.name_place, err,
+                              "the policy has no languages; write a line 'languages: [python]'");
     if (set_digest(policy, err) < 0)
         return -1;
     if (ret_origins)
