@@ -1,143 +1,15 @@
-/* run_plan.c - from words to orders: policy, template, language, limits, argument lists,
- * environment.
- */
+/* run_plan.c - from words to orders: policy, template, language, limits, argument
+ * lists. */
 #include "engine/run/run_plan.h"
 
-#include "engine/network/trust_bundle.h"
 #include "engine/run/import_scan.h"
+#include "engine/run/run_environment.h"
 #include "engine/schedule/accounts.h"
-
-#include "base/table.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { VARIABLES_MAX = AGENT_ARGUMENTS_MAX };
 
 static const char default_language[] = "python";
-
-/* What every program sees; template, policy and request add to it or replace, in this order. */
-static const struct request_variable fixed_variables[] = {
-    /* clang-format off */
-    { "PATH",                    "/usr/local/bin:/usr/bin:/bin" },
-    { "HOME",                    "/home/user" },
-    { "USER",                    "user" },
-    { "LOGNAME",                 "user" },
-    { "SHELL",                   "/bin/bash" },
-    { "LANG",                    "C.UTF-8" },
-    { "TZ",                      "UTC" },
-    { "TMPDIR",                  "/tmp" },
-    { "PWD",                     "/workspace" },
-    { "PYTHONPATH",              "/workspace" },
-    { "PYTHONDONTWRITEBYTECODE", "1" },
-    { "PYTHONUNBUFFERED",        "1" },
-    /* clang-format on */
-};
-
-/* Where the policy has a way out, for programs that ask for a proxy; others need none of it. */
-static const struct request_variable proxy_variables[] = {
-    /* clang-format off */
-    { "http_proxy",  "http://127.0.0.1:3128" },
-    { "https_proxy", "http://127.0.0.1:3128" },
-    { "HTTP_PROXY",  "http://127.0.0.1:3128" },
-    { "HTTPS_PROXY", "http://127.0.0.1:3128" },
-    { "no_proxy",    "localhost,127.0.0.1,::1" },
-    { "NO_PROXY",    "localhost,127.0.0.1,::1" },
-    /* clang-format on */
-};
-
-/* Where TLS is intercepted, for programs that have a list of certificates of their own: to them the
- * file stands for it, and so it has what the template trusts as well. */
-static const char certificates[] = "/" CERTIFICATES_PATH;
-static const struct request_variable certificate_variables[] = {
-    /* clang-format off */
-    { "SSL_CERT_FILE",       certificates },
-    { "REQUESTS_CA_BUNDLE",  certificates },
-    { "CURL_CA_BUNDLE",      certificates },
-    { "GIT_SSL_CAINFO",      certificates },
-    { "PIP_CERT",            certificates },
-    { "NODE_EXTRA_CA_CERTS", certificates },
-    /* clang-format on */
-};
-
-struct environment {
-    size_t count;
-    struct request_variable list[VARIABLES_MAX];
-};
-
-static int set_variable(struct environment *environment, const char *name, const char *value,
-                        error *err)
-{
-    for (size_t i = 0; i < environment->count; i++)
-        if (strcmp(environment->list[i].name, name) == 0) {
-            environment->list[i].value = value;
-            return 0;
-        }
-    if (environment->count == VARIABLES_MAX)
-        return fail(err, ERR_TOO_LARGE, "the environment has more than %d names", VARIABLES_MAX);
-    environment->list[environment->count++] = (struct request_variable){ name, value };
-    return 0;
-}
-
-/* Nothing that gloveboxd itself was started with, except in a test build that leaves this wall out.
- */
-static int inherit_environment(struct environment *environment, error *err)
-{
-#ifdef GLOVEBOX_LEAVE_OUT
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
-    const char *left_out = getenv("GLOVEBOX_LEAVE_OUT");
-    bool inherits = left_out && strtoull(left_out, NULL, 0) & (1ULL << WALL_environment);
-    for (char **variable = environ; inherits && *variable; variable++) {
-        char *name = strdup(*variable); /* kept: it is a build for tests */
-        char *equals = name ? strchr(name, '=') : NULL;
-        if (!equals)
-            continue;
-        *equals = '\0';
-        if (set_variable(environment, name, equals + 1, err) < 0)
-            return -1;
-    }
-#endif
-    (void) environment;
-    (void) err;
-    return 0;
-}
-
-bool run_plan_intercepts(const struct run_spec *plan)
-{
-    return plan->network == POLICY_NETWORK_RULES && network_policy_intercepts(plan->route);
-}
-
-static int gather_environment(struct environment *environment, const struct run_spec *plan,
-                              const struct run_request *request, error *err)
-{
-    if (inherit_environment(environment, err) < 0)
-        return -1;
-    for_each(variable, fixed_variables)
-        if (set_variable(environment, variable->name, variable->value, err) < 0)
-            return -1;
-    if (plan->network == POLICY_NETWORK_RULES)
-        for_each(variable, proxy_variables)
-            if (set_variable(environment, variable->name, variable->value, err) < 0)
-                return -1;
-    if (run_plan_intercepts(plan))
-        for_each(variable, certificate_variables)
-            if (set_variable(environment, variable->name, variable->value, err) < 0)
-                return -1;
-    const struct template *template = plan->template;
-    for (size_t i = 0; i < template->variable_count; i++)
-        if (set_variable(environment, template->variables[i], template->values[i], err) < 0)
-            return -1;
-    for (size_t i = 0; i < plan->policy->variable_count; i++)
-        if (set_variable(environment, plan->policy->variables[i].name,
-                         plan->policy->variables[i].value, err) < 0)
-            return -1;
-    for (size_t i = 0; i < request->variable_count; i++)
-        if (set_variable(environment, request->variables[i].name, request->variables[i].value,
-                         err) < 0)
-            return -1;
-    return 0;
-}
 
 /* What a START says. Only words of the template may hold "{file}": the first `own`. */
 struct words {
@@ -172,6 +44,17 @@ static void add_string(struct bytes *payload, const char *text, const struct run
     bytes_add(payload, text, strlen(text) + 1);
 }
 
+static int check_payload(const struct bytes *payload, error *err)
+{
+    if (payload->failed)
+        return fail(err, ERR_SYSTEM, "no memory for an argument list");
+    if (payload->size > AGENT_PAYLOAD_MAX)
+        return fail(err, ERR_TOO_LARGE,
+                    "arguments and environment have %zu bytes, %d are allowed; use files or stdin",
+                    payload->size, AGENT_PAYLOAD_MAX);
+    return 0;
+}
+
 /* Writes the payload of a START. */
 static int write_start(const struct run_spec *plan, const struct words *words,
                        struct bytes *payload, error *err)
@@ -186,18 +69,8 @@ static int write_start(const struct run_spec *plan, const struct words *words,
     add_string(payload, "/workspace", NULL);
     for (size_t i = 0; i < words->count; i++)
         add_string(payload, words->list[i], i < words->own ? plan : NULL);
-    for (size_t i = 0; i < environment->count; i++) {
-        bytes_add_text(payload, environment->list[i].name);
-        bytes_add_text(payload, "=");
-        add_string(payload, environment->list[i].value, NULL);
-    }
-    if (payload->failed)
-        return fail(err, ERR_SYSTEM, "no memory for an argument list");
-    if (payload->size > AGENT_PAYLOAD_MAX)
-        return fail(err, ERR_TOO_LARGE,
-                    "arguments and environment have %zu bytes, %d are allowed; use files or stdin",
-                    payload->size, AGENT_PAYLOAD_MAX);
-    return 0;
+    environment_write(environment, payload);
+    return check_payload(payload, err);
 }
 
 static int write_command(struct run_spec *plan, const struct run_request *request, uint32_t flags,
@@ -273,17 +146,9 @@ static int write_execute(struct run_spec *plan, const struct run_request *reques
     add_string(payload, bytes_text(&path), NULL);
     for (size_t i = 0; i < request->argument_count; i++)
         add_string(payload, request->arguments[i], NULL);
-    for (size_t i = 0; i < environment->count; i++) {
-        bytes_add_text(payload, environment->list[i].name);
-        bytes_add_text(payload, "=");
-        add_string(payload, environment->list[i].value, NULL);
-    }
-    if (payload->failed || path.failed)
-        return fail(err, ERR_SYSTEM, "no memory for an argument list");
-    if (payload->size > AGENT_PAYLOAD_MAX)
-        return fail(err, ERR_TOO_LARGE,
-                    "arguments and environment have %zu bytes, %d are allowed; use files or stdin",
-                    payload->size, AGENT_PAYLOAD_MAX);
+    environment_write(environment, payload);
+    if (path.failed || check_payload(payload, err) < 0)
+        return path.failed ? fail(err, ERR_SYSTEM, "no memory for an argument list") : -1;
     plan->code_is_in_frame = plan->code_is_system && !request->code.is_base64 &&
                              request->code.size <= AGENT_PAYLOAD_MAX - payload->size;
     if (plan->code_is_in_frame) {
@@ -386,7 +251,7 @@ static int grant_there(struct run_spec *plan, const struct run_request *request,
     plan->set = -1; /* but for what a warm interpreter runs */
     struct environment environment = { 0 };
     uint32_t flags = AGENT_START_MAIN | (request->has_stdin ? AGENT_START_STDIN_FILE : 0);
-    int result = gather_environment(&environment, plan, request, err);
+    int result = environment_gather(&environment, plan, request, err);
     if (result == 0 && request->command_count > 0)
         result = write_command(plan, request, flags, &environment, err);
     else if (result == 0) {
@@ -479,29 +344,6 @@ int run_plan_grant_place(struct run_spec *plan, const struct run_request *reques
     if (!policy_allows_language(plan->policy, default_language))
         plan->set = -1;
     return 0;
-}
-
-int run_plan_environment(const struct run_spec *plan, const struct run_request *request,
-                         const struct run_request *more, struct variables *ret_variables,
-                         error *err)
-{
-    struct bytes *text = &ret_variables->text;
-    struct environment environment = { 0 };
-    if (gather_environment(&environment, plan, request, err) < 0)
-        return -1;
-    for (size_t i = 0; more && i < more->variable_count; i++)
-        if (set_variable(&environment, more->variables[i].name, more->variables[i].value, err) < 0)
-            return -1;
-    for (size_t i = 0; i < environment.count; i++) {
-        bytes_add_text(text, environment.list[i].name);
-        bytes_add_text(text, "=");
-        add_string(text, environment.list[i].value, NULL);
-    }
-    ret_variables->count = (uint16_t) environment.count;
-    if (text->size > AGENT_PAYLOAD_MAX / 2)
-        return fail(err, ERR_TOO_LARGE, "the environment has %zu bytes, %d are allowed", text->size,
-                    AGENT_PAYLOAD_MAX / 2);
-    return text->failed ? fail(err, ERR_SYSTEM, "no memory for an environment") : 0;
 }
 
 void run_plan_done(struct run_spec *plan)

@@ -76,3 +76,6 @@ int request_read_key(struct run_request *request, const char *name, struct json_
 
 /* Checks a path beneath /workspace: relative, no empty, "." or ".." part, no control character. */
 int request_check_path(const char *path, size_t size, error *err);
+
+/* Each input has a place of its own: no path is given twice, none lies in one that is a file. */
+int request_check_places(const struct run_request *request, error *err);

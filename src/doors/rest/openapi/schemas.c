@@ -13,24 +13,9 @@ static const struct property request_file[] = {
     { 0 },
 };
 static const struct property run_request[] = {
-    { "code",         "string?",       "text of the program, at most 10 MiB; this or `command`", true },
-    { "command",      "[]string?",     "program and arguments, instead of code", true },
-    { "language",     "string?",       "one of the template's; python if the policy allows it, else its first", true },
-    { "filename",     "string?",       "where the code is kept beneath /workspace", true },
-    { "args",         "[]string?",     "arguments of the code", true },
-    { "mode",         "=script,cell?", "cell: as in a notebook, values come back in `results`", true },
-    { "check_only",   "boolean?",      "looks at the code and runs nothing; without `precheck` in the policy, by what is usual", true },
-    { "cold",         "boolean?",      "an interpreter of its own, with its own address layout and hash seed", true },
-    { "policy",       "string?",       "the default of GET /v1/policies if it is left out", true },
-    { "template",     "string?",       "what the policy says if it is left out", true },
-    { "limits",       "Limits?",       "what is asked for; the policy's own where nothing is", true },
-    { "network",      "string|NetworkWish?", "none, or less of the network than the policy allows", true },
-    { "env",          "{name}string?",     "environment variables", true },
-    { "stdin",        "string?",       "what the program reads; or", true },
-    { "stdin_base64", "base64?",       "any bytes", true },
-    { "files",        "[1024]RequestFile?", "", true },
-    { "approval",     "string?",       "the id of an approval that was asked for with this very request", true },
-    { "expect",       "Expectation?",  "what its output has to be like; whether it was so stands in `gate`", true },
+#define RUN_REQUEST(name, member, kind, type, text) { #name, type, text, true },
+#include "model/run_request.def"
+#undef RUN_REQUEST
     { 0 },
 };
 static const struct property network_wish[] = {
