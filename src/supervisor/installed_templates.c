@@ -101,8 +101,3 @@ bool launch_has_template(const char *state, const char *name)
     auto_text folder = NULL;
     return path_of_templates(state, &folder, &unused) == 0 && template_is_whole(folder, name);
 }
-
-const char *launch_default_policy(const char *state)
-{
-    return launch_has_template(state, "python") ? "data" : "minimal";
-}

@@ -85,8 +85,5 @@ int launch_cause(const struct launch *launch, error *err);
  * if it is not there. */
 int launch_state_folder(const char *state, char **ret_folder, error *err);
 
-/* The policy of requests that name none: "data" where its template is built, else "minimal". */
-const char *launch_default_policy(const char *state);
-
 /* True if there is a template of this name. */
 bool launch_has_template(const char *state, const char *name);

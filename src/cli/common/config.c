@@ -4,8 +4,6 @@
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "supervisor/install_paths.h"
-#include "supervisor/launch.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -74,17 +72,6 @@ int config_read(const struct config_flags *flags, struct settings *ret_settings,
     }
     *ret_settings = settings;
     return 0;
-}
-
-const char *config_default_policy(const char *state)
-{
-    static struct settings settings;
-    const struct config_flags flags = { 0 };
-    error unused; /* what is wrong with them is said where they hold */
-    if (config_read(&flags, &settings, &unused) == 0 &&
-        settings.list[SETTING_default_policy].text[0])
-        return settings.list[SETTING_default_policy].text;
-    return launch_default_policy(state);
 }
 
 /* --- the verb -----------------------------------------------------------------------------------

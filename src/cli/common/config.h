@@ -14,7 +14,3 @@ struct config_flags {
 
 /* Fails  ERR_BAD_REQUEST  naming the file with line and column, the variable or the flag. */
 int config_read(const struct config_flags *flags, struct settings *ret_settings, error *err);
-
-/* The policy of requests that name none, where no daemon is asked: as the settings of this host
- * say, or by the templates of a state folder (NULL: the usual one). Borrowed for good. */
-const char *config_default_policy(const char *state);

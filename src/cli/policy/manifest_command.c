@@ -1,13 +1,12 @@
 /* manifest_command.c - `glovebox manifest`: prints the tool that runs code (policy/tool_schema.h).
  */
 #include "cli/commands.h"
-#include "cli/common/config.h"
+#include "cli/common/policy_choice.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/options.h"
 #include "policy/tool_schema.h"
-#include "supervisor/install_paths.h"
 
 #include <stdio.h>
 
@@ -49,7 +48,6 @@ int command_manifest(int argc, char **argv)
     struct manifest_arguments arguments = { 0 };
     struct words words = { argc, argv, 1 };
     error err = { 0 };
-    auto_text path = NULL;
     auto_bytes text = { 0 };
     int outcome = options_read(manifest_option_table(), &arguments, &words, &err);
     if (outcome == OPTIONS_HELP)
@@ -60,9 +58,7 @@ int command_manifest(int argc, char **argv)
         return complain("manifest takes no '%s'; see glovebox manifest --help", argv[words.next]);
     if (!arguments.format)
         return complain("say for whom: --format openai, anthropic, mcp or openapi");
-    if (path_of_policies(&path, &err) < 0 ||
-        policy_load(path, arguments.policy ? arguments.policy : config_default_policy(NULL),
-                    &policy, &err) < 0)
+    if (policy_choose(arguments.policy, NULL, &policy, NULL, &err) < 0)
         return complain_of_policy(&err, NULL);
     if (tool_schema_write(&policy, arguments.format, &text, &err) < 0)
         return complain("--%s", err.text);

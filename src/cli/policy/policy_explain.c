@@ -5,11 +5,10 @@
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/commands.h"
-#include "cli/common/config.h"
 #include "cli/common/inputs.h"
+#include "cli/common/policy_choice.h"
 #include "cli/common/precheck_request.h"
 #include "policy/explain.h"
-#include "supervisor/install_paths.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,7 +185,6 @@ int policy_explain(int argc, char **argv)
     struct explain_arguments arguments = { 0 };
     struct words words = { argc, argv, 1 };
     error err = { 0 };
-    auto_text path = NULL;
     int outcome = options_read(policy_explain_option_table(), &arguments, &words, &err);
     if (outcome == OPTIONS_HELP)
         return 0;
@@ -195,10 +193,8 @@ int policy_explain(int argc, char **argv)
     if (words.next < words.count)
         return complain("policy explain takes no '%s'; see glovebox policy explain --help",
                         argv[words.next]);
-    if (path_of_policies(&path, &err) < 0 ||
-        policy_load_origins(
-            path, arguments.policy ? arguments.policy : config_default_policy(arguments.state),
-            &explanation.policy, &explanation.origins, &err) < 0)
+    if (policy_choose(arguments.policy, arguments.state, &explanation.policy, &explanation.origins,
+                      &err) < 0)
         return complain_of_policy(&err, NULL);
     if (arguments.json) {
         explanation.grants = json_object_new_array();

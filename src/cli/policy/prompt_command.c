@@ -1,13 +1,12 @@
 /* prompt_command.c - `glovebox prompt`: prints what a model should know (policy/describe.h). */
 #include "cli/commands.h"
-#include "cli/common/config.h"
+#include "cli/common/policy_choice.h"
 
 #include "base/cleanup.h"
 #include "base/table.h"
 #include "cli/common/template_manifest.h"
 #include "cli/options.h"
 #include "policy/describe.h"
-#include "supervisor/install_paths.h"
 
 #include <stdio.h>
 
@@ -43,7 +42,6 @@ int command_prompt(int argc, char **argv)
     struct prompt_arguments arguments = { 0 };
     struct words words = { argc, argv, 1 };
     error err = { 0 };
-    auto_text path = NULL;
     auto_bytes text = { 0 };
     json_object *manifest = NULL;
     int outcome = options_read(prompt_option_table(), &arguments, &words, &err);
@@ -53,10 +51,7 @@ int command_prompt(int argc, char **argv)
         return complain_of(&err);
     if (words.next < words.count)
         return complain("prompt takes no '%s'; see glovebox prompt --help", argv[words.next]);
-    if (path_of_policies(&path, &err) < 0 ||
-        policy_load(path,
-                    arguments.policy ? arguments.policy : config_default_policy(arguments.state),
-                    &policy, &err) < 0 ||
+    if (policy_choose(arguments.policy, arguments.state, &policy, NULL, &err) < 0 ||
         read_template_manifest(arguments.state, policy.template, &manifest, &err) < 0)
         return complain_of(&err);
     policy_describe(&policy, manifest, &text);

@@ -1,6 +1,6 @@
 /* precheck.c - `glovebox check`: what a look at code finds, and what a policy makes of it. */
 #include "cli/commands.h"
-#include "cli/common/config.h"
+#include "cli/common/policy_choice.h"
 
 #include "base/table.h"
 #include "cli/common/inputs.h"
@@ -99,7 +99,7 @@ static int connect_daemon(const struct check_arguments *arguments, const char *p
         .how = arguments->private  ? GLB_CONNECT_PRIVATE
                : arguments->daemon ? GLB_CONNECT_SOCKET
                                    : GLB_CONNECT_ANY,
-        .template_name = strcmp(policy, "minimal") == 0 ? "minimal" : "python",
+        .template_name = policy_template(policy, arguments->state),
     };
     return glb_connect(&options, sizeof options, ret_client) == GLB_OK
                ? 0
@@ -114,7 +114,7 @@ static int check(const struct check_arguments *arguments, const struct code_inpu
     json_object *result = NULL;
     json_object *checks = NULL;
     const char *policy =
-        arguments->policy ? arguments->policy : config_default_policy(arguments->state);
+        arguments->policy ? arguments->policy : policy_by_default(arguments->state);
     struct look look = { code->text, code->size, code->language, policy };
     int status = connect_daemon(arguments, policy, &client);
     if (status != 0)

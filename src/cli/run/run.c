@@ -1,6 +1,6 @@
 /* run.c - `glovebox run` and `glovebox exec`: read the command line, connect, run, show, save. */
 #include "cli/commands.h"
-#include "cli/common/config.h"
+#include "cli/common/policy_choice.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -147,7 +147,7 @@ static int32_t show_output(void *context, int32_t stream, const void *data, size
 static const char *default_policy(const struct call *call)
 {
     const struct run_arguments *arguments = &call->arguments;
-    return arguments->policy ? arguments->policy : config_default_policy(arguments->state);
+    return arguments->policy ? arguments->policy : policy_by_default(arguments->state);
 }
 
 static int32_t connect_daemon(struct call *call)
@@ -159,9 +159,9 @@ static int32_t connect_daemon(struct call *call)
         .how = arguments->private  ? GLB_CONNECT_PRIVATE
                : arguments->daemon ? GLB_CONNECT_SOCKET
                                    : GLB_CONNECT_ANY,
-        .template_name = arguments->template_name                       ? arguments->template_name
-                         : strcmp(default_policy(call), "minimal") == 0 ? "minimal"
-                                                                        : "python",
+        .template_name = arguments->template_name
+                             ? arguments->template_name
+                             : policy_template(arguments->policy, arguments->state),
         .log_fd = arguments->verbose ? STDERR_FILENO : 0,
     };
     return glb_connect(&options, sizeof options, &call->client);

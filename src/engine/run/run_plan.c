@@ -6,6 +6,8 @@
 #include "engine/run/run_environment.h"
 #include "engine/schedule/accounts.h"
 
+#include "policy/default_policy.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -310,18 +312,27 @@ static int grant_network(struct run_spec *plan, const struct network_wish *wish,
     return 0;
 }
 
+struct catalog {
+    const struct policies *policies;
+    const struct templates *templates;
+};
+
+static bool can_use(const void *context, const char *name)
+{
+    const struct catalog *catalog = context;
+    const struct policy *policy;
+    error unused;
+    return policies_find(catalog->policies, name, &policy, &unused) == 0 &&
+           templates_find(catalog->templates, policy->template) >= 0;
+}
+
 void run_plan_default_policy(const struct account *account, const struct policies *policies,
                              const struct templates *templates, char ret_name[POLICY_NAME_SIZE])
 {
     const char *allowed = account ? account->key.policies : "";
-    const struct policy *data;
-    error unused;
-    bool has_data = policies_find(policies, "data", &data, &unused) == 0 &&
-                    templates_find(templates, data->template) >= 0;
+    const struct catalog catalog = { policies, templates };
     (void) snprintf(ret_name, POLICY_NAME_SIZE, "%s",
-                    policies->usual[0] ? policies->usual
-                    : has_data         ? "data"
-                                       : "minimal");
+                    default_policy_name(policies->usual, can_use, &catalog));
     if (account && !key_allows_policy(&account->key, ret_name))
         (void) snprintf(ret_name, POLICY_NAME_SIZE, "%.*s", (int) strcspn(allowed, ","), allowed);
 }
