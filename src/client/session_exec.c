@@ -17,7 +17,7 @@ struct execution {
     struct glb_client *client;
     const char *session;
     glb_process_options options;
-    struct http_beside beside;
+    struct http_watch watch;
     char process[64];
     char *last;     /* JSON of the process, as it began or ended */
     bool has_ended; /* `last` is the end */
@@ -98,7 +98,7 @@ static int input_is_ready(void *context, error *err)
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;
     if (got <= 0) { /* its end; a terminal that hung up says EIO */
-        execution->beside.fd = -1;
+        execution->watch.fd = -1;
         if (options->has_terminal)
             return send_order(execution, "stdin", "\x04", 1, err);
         return send_order(execution, "stdin", NULL, 0, err);
@@ -153,7 +153,7 @@ static int event_has_come(void *context, const char *name, const char *data, err
         execution->has_ended = *name == 'e';
         if (remember(execution, data, err) < 0)
             return -1;
-        execution->beside.fd =
+        execution->watch.fd =
             options->takes_input && !execution->has_ended ? options->input_fd : -1;
     }
     if (is_stdout || strcmp(name, "stderr") == 0) {
@@ -232,7 +232,7 @@ static int execute(struct execution *execution, const struct http_request *reque
     if (client_connection(execution->client, &http, err) < 0)
         return -1;
     http->until = deadline_in((int64_t) FOREVER_MS * 1000);
-    http->beside = &execution->beside;
+    http->watch = &execution->watch;
     int sent = http_send(http, request, &unsent);
     int result = http_receive(http, err);
     if (result == HTTP_INTERRUPTED)
@@ -250,7 +250,7 @@ static int execute(struct execution *execution, const struct http_request *reque
                      ? answer_failed(http->status, body, err)
                      : -1;
     }
-    http->beside = NULL;
+    http->watch = NULL;
     if (!(http->keep && http->body_ended))
         http_done(http);
     client_forget_cancels(execution->client);
@@ -290,7 +290,7 @@ int32_t glb_session_exec(glb_client *client, const char *session,
                                     .accept = "text/event-stream",
                                     .write_body = write_start,
                                     .what = &execution };
-    execution.beside = (struct http_beside){ -1, input_is_ready, look_at_size, &execution };
+    execution.watch = (struct http_watch){ -1, input_is_ready, look_at_size, &execution };
     if (check(&execution, options, options_size, &err) < 0)
         return report(&err);
     const glb_process_options *ours = &execution.options;

@@ -11,7 +11,7 @@
 #include "contract/spawn.h"
 
 enum build_kind {
-    FORK_SERVER_READY = 1, /* fork server -> spawner: struct holder_ready */
+    FORK_SERVER_READY = 1, /* fork server -> spawner: struct fork_server_ready */
     BUILD_SANDBOX,         /* spawner -> fork server: struct build_sandbox; fds as listed below */
     BUILD_CLONED, /* fork server -> spawner: struct build_cloned; fd: pidfd of init, on success */
     BUILD_ZYGOTE, /* spawner -> fork server: struct build_zygote; fd: the zygote's socket */

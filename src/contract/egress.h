@@ -131,7 +131,13 @@ enum egress_reason {
     EGRESS_REASONS
 };
 
-enum egress_way { EGRESS_BY_NAME, EGRESS_BY_CONNECT, EGRESS_BY_PROXY, EGRESS_BY_DNS, EGRESS_WAYS };
+enum egress_entry {
+    EGRESS_BY_NAME,
+    EGRESS_BY_CONNECT,
+    EGRESS_BY_PROXY,
+    EGRESS_BY_DNS,
+    EGRESS_ENTRIES
+};
 
 enum { EGRESS_NO_LABEL = 0xffff };
 
@@ -139,7 +145,7 @@ struct egress_record {
     uint32_t channel;
     uint16_t reason; /* enum egress_reason */
     uint16_t label;  /* of the rule that allowed it, EGRESS_NO_LABEL if none */
-    uint16_t route;  /* enum egress_way */
+    uint16_t route;  /* enum egress_entry */
     uint16_t port;
     uint16_t status; /* of HTTP, 0 if it was not seen */
     uint8_t is_tls;

@@ -20,7 +20,7 @@ void http_init(struct http *http, int fd, int interrupt)
 {
     http->fd = fd;
     http->interrupt = interrupt;
-    http->beside = NULL;
+    http->watch = NULL;
     http->start = http->end = 0;
     http->keep = true;
     http->body_ended = true;
@@ -93,28 +93,28 @@ int http_send(struct http *http, const struct http_request *request, error *err)
     return sink_flush(&sink, err);
 }
 
-enum { LOOK_MS = 60000, LOOK_BESIDE_MS = 500 };
+enum { LOOK_MS = 60000, LOOK_WATCH_MS = 500 };
 
 /* Returns 0 when there is something to read. */
 static int wait_to_read(struct http *http, error *err)
 {
-    struct http_beside *beside = http->beside;
+    struct http_watch *watch = http->watch;
     for (;;) {
         struct pollfd watched[3] = { { .fd = http->fd, .events = POLLIN },
                                      { .fd = http->interrupt, .events = POLLIN },
-                                     { .fd = beside ? beside->fd : -1, .events = POLLIN } };
+                                     { .fd = watch ? watch->fd : -1, .events = POLLIN } };
         int64_t left = deadline_left_ms(http->until);
-        int64_t max = beside ? LOOK_BESIDE_MS : LOOK_MS;
+        int64_t max = watch ? LOOK_WATCH_MS : LOOK_MS;
         int ready = poll(watched, 3, left > max ? (int) max : (int) left);
         if (ready < 0 && errno != EINTR)
             return fail_os(err, "wait for gloveboxd");
         if (ready > 0 && watched[1].revents)
             return HTTP_INTERRUPTED;
-        if (beside && beside->turn(beside->context, err) < 0)
+        if (watch && watch->turn(watch->context, err) < 0)
             return -1;
         if (ready > 0 && watched[0].revents)
             return 0;
-        if (beside && ready > 0 && watched[2].revents && beside->ready(beside->context, err) < 0)
+        if (watch && ready > 0 && watched[2].revents && watch->ready(watch->context, err) < 0)
             return -1;
         if (deadline_has_passed(http->until))
             return fail(err, ERR_TIMEOUT, "gloveboxd does not answer; see its log");

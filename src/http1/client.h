@@ -18,9 +18,9 @@ enum { HTTP_BUFFER = 32768, HTTP_EVENT_NAME = 32 };
 struct http {
     int fd;
     int interrupt; /* an eventfd that ends waiting when it becomes readable; -1 for none */
-    struct http_beside *beside; /* what else is looked at while waiting; NULL: nothing */
-    deadline until;             /* when waiting ends; set by the caller */
-    const char *key;            /* sent as Authorization; NULL: none. Borrowed, set by the caller */
+    struct http_watch *watch; /* what else is looked at while waiting; NULL: nothing */
+    deadline until;           /* when waiting ends; set by the caller */
+    const char *key;          /* sent as Authorization; NULL: none. Borrowed, set by the caller */
     size_t start, end;
 
     int status;  /* of the answer */
@@ -36,7 +36,7 @@ struct http {
 
 /* Looked at while an answer is waited for: `ready` is called when fd is readable, also at its end,
  * and `turn` at every wake, at least twice a second. -1: the wait fails. */
-struct http_beside {
+struct http_watch {
     int fd; /* -1: only the turns */
     int (*ready)(void *context, error *err);
     int (*turn)(void *context, error *err);

@@ -84,7 +84,7 @@ static int listen_on(struct sandbox *sandbox, bool is_six, int kind, uint16_t po
     return 0;
 }
 
-int open_way_out(struct sandbox *sandbox, error *err)
+int open_egress_listeners(struct sandbox *sandbox, error *err)
 {
     static const struct {
         int kind;

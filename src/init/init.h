@@ -96,7 +96,7 @@ int fork_server_main(struct sandbox *sandbox, char **modules, unsigned count, er
 int build_sandbox(struct sandbox *sandbox, error *err);
 
 /* egress_listeners.c: every address is local here, and sockets listen for what leads out. */
-int open_way_out(struct sandbox *sandbox, error *err);
+int open_egress_listeners(struct sandbox *sandbox, error *err);
 
 /* scratch.c: the one file system that can be written, and where it is seen, from the root. */
 enum { SCRATCH_PLACES = 5 };

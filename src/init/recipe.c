@@ -223,7 +223,7 @@ static const struct step {
     { "mount terminals",      mount_terminals,        WALL_minimal_dev,     false },
     { "raise loopback",       raise_loopback,         WALL_netns,           true  },
     { "close descriptors",    close_descriptors,      WALL_descriptors,     false }, /* programs close theirs again */
-    { "open egress",          open_way_out,           WALL_netns,           false }, /* ports below 1024 */
+    { "open egress",          open_egress_listeners,           WALL_netns,           false }, /* ports below 1024 */
     { "limit resources",      limit_use,              WALL_rlimits,         true  },
     { "drop privileges",      drop,                   WALL_no_capabilities, true  },
     { "no new privileges",    forbid_new_privileges,  WALL_no_new_privs,    true  },
@@ -291,7 +291,7 @@ static bool is_skipped(const struct sandbox *sandbox, const struct step *step)
     if (!is_left_out(sandbox, step->wall))
         return false;
     return step->take != mount_scratch && step->take != raise_loopback &&
-           step->take != open_way_out && step->take != close_descriptors;
+           step->take != open_egress_listeners && step->take != close_descriptors;
 }
 
 int build_sandbox(struct sandbox *sandbox, error *err)

@@ -17,7 +17,7 @@
 
 enum {
     DELIVERIES_MAX = 256, /* that may wait */
-    UNDER_WAY_MAX = 8,
+    IN_FLIGHT_MAX = 8,
     ATTEMPT_MS = 10000,
     FIRST_PAUSE_MS = 1000,
     LONGEST_PAUSE_MS = 300000,
@@ -33,7 +33,7 @@ struct delivery {
     enum notify_place place;
     struct notify_event event;
     unsigned attempts;
-    bool is_under_way, is_resting;
+    bool is_in_flight, is_resting;
     bool has_news; /* the witness: `event` came after this attempt began */
     uint64_t pause_ms;
     uv_timer_t timer;
@@ -108,9 +108,9 @@ static void free_transfer(struct delivery *delivery)
     curl_slist_free_all(delivery->headers);
     delivery->easy = NULL;
     delivery->resolved = delivery->headers = NULL;
-    if (delivery->is_under_way && delivery->place == NOTIFY_WEBHOOK)
-        delivery->notify->under_way--;
-    delivery->is_under_way = false;
+    if (delivery->is_in_flight && delivery->place == NOTIFY_WEBHOOK)
+        delivery->notify->in_flight--;
+    delivery->is_in_flight = false;
 }
 
 static void has_arrived(struct delivery *delivery, unsigned status)
@@ -247,7 +247,7 @@ static void attempt(struct delivery *delivery)
     struct notify *notify = delivery->notify;
     const struct place *place = &notify->places[delivery->place];
     delivery->attempts++;
-    delivery->is_under_way = true;
+    delivery->is_in_flight = true;
     delivery->has_news = false;
     if (place->known_count > 0)
         addresses_came(delivery, place->known, place->known_count);
@@ -261,7 +261,7 @@ static void attempt(struct delivery *delivery)
 static struct delivery *next_in_turn(const struct notify *notify)
 {
     struct delivery *delivery = notify->deliveries;
-    while (delivery && (delivery->is_under_way || delivery->is_resting))
+    while (delivery && (delivery->is_in_flight || delivery->is_resting))
         delivery = delivery->next;
     return delivery;
 }
@@ -269,12 +269,12 @@ static struct delivery *next_in_turn(const struct notify *notify)
 static void proceed(struct notify *notify)
 {
     struct delivery *delivery;
-    while (notify->under_way < UNDER_WAY_MAX && (delivery = next_in_turn(notify))) {
-        notify->under_way++;
+    while (notify->in_flight < IN_FLIGHT_MAX && (delivery = next_in_turn(notify))) {
+        notify->in_flight++;
         attempt(delivery);
     }
     struct delivery *witness = notify->witness;
-    if (witness && witness->has_news && !witness->is_under_way && !witness->is_resting)
+    if (witness && witness->has_news && !witness->is_in_flight && !witness->is_resting)
         attempt(witness);
 }
 
@@ -343,6 +343,6 @@ void deliveries_hurry(struct notify *notify)
 
 bool deliveries_are_done(const struct notify *notify)
 {
-    return !uv_is_active((const uv_handle_t *) &notify->turn) && notify->under_way == 0 &&
-           !(notify->witness && notify->witness->is_under_way);
+    return !uv_is_active((const uv_handle_t *) &notify->turn) && notify->in_flight == 0 &&
+           !(notify->witness && notify->witness->is_in_flight);
 }

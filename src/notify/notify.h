@@ -65,7 +65,7 @@ struct notify {
     unsigned attempts_max; /* of one webhook */
     uv_timer_t turn;       /* looks for who is next */
     struct delivery *deliveries;
-    unsigned waiting, under_way; /* of webhooks */
+    unsigned waiting, in_flight; /* of webhooks */
     struct delivery *witness;    /* NULL: nothing has to be told */
     bool is_leaving;             /* gloveboxd has gone */
     deadline end;                /* until when it waits for what is under way */

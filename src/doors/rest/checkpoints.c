@@ -47,7 +47,7 @@ static void leave(struct exchange *exchange)
                            */
         session_checkpoint_remove(wait->checkpoint);
     if (wait->session && !wait->is_over)
-        rollback_unheard(wait->session, wait);
+        rollback_unsubscribe(wait->session, wait);
     bytes_done(&wait->json);
     free(wait);
 }

@@ -116,25 +116,25 @@ static void sync_group(uv_work_t *work)
 {
     struct receipts *receipts = work->data;
     receipts->work_failure = (error){ 0 };
-    (void) ledger_group_sync(&receipts->on_its_way, &receipts->work_failure);
+    (void) ledger_group_sync(&receipts->in_flight, &receipts->work_failure);
 }
 
 static void group_is_synced(uv_work_t *work, int status)
 {
     struct receipts *receipts = work->data;
     error err = receipts->work_failure;
-    (void) loop_enter(CAUSE_BESIDE, NULL);
+    (void) loop_enter(CAUSE_DISK, NULL);
     receipts->is_working = false;
     bool is_on_disk = status == 0 && err.code == ERR_NONE;
     if (!is_on_disk)
         ledger_distrust(receipts->ledger);
     bool has_ended =
-        is_on_disk && ledger_group_end(receipts->ledger, &receipts->on_its_way, &err) == 0;
+        is_on_disk && ledger_group_end(receipts->ledger, &receipts->in_flight, &err) == 0;
     if (has_ended)
         receipts->trouble = (error){ 0 };
     else if (!is_on_disk || err.code != ERR_BUSY) /* another writer has the lock: a little later */
         note_trouble(receipts, &err);
-    ledger_group_done(&receipts->on_its_way);
+    ledger_group_done(&receipts->in_flight);
     if (has_ended)
         retire_old(receipts);
     receipts_sync_soon(receipts);
@@ -149,7 +149,7 @@ static void on_group(uv_timer_t *timer)
         return;
     }
     if (ledger_mend(receipts->ledger, &err) < 0 ||
-        ledger_group_begin(receipts->ledger, &receipts->on_its_way, &err) < 0) {
+        ledger_group_begin(receipts->ledger, &receipts->in_flight, &err) < 0) {
         if (err.code != ERR_BUSY) /* another writer has the lock: a little later */
             note_trouble(receipts, &err);
         receipts_sync_soon(receipts);

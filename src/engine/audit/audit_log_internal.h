@@ -12,8 +12,8 @@ struct receipts {
     int folder;
     bool is_durable;
     uv_timer_t group;
-    uv_work_t work; /* brings `on_its_way` to disk */
-    struct ledger_group on_its_way;
+    uv_work_t work; /* brings `in_flight` to disk */
+    struct ledger_group in_flight;
     bool is_working;
     error work_failure;
     error trouble; /* why what was written is not on disk; ERR_NONE: it is, or on its way */

@@ -118,7 +118,7 @@ static void note_record(const struct egress_record *record)
 static int read_record(const struct packet *packet, struct egress_record *record, error *err)
 {
     memcpy(record, packet->body, sizeof *record);
-    if (record->reason < EGRESS_REASONS && record->route < EGRESS_WAYS &&
+    if (record->reason < EGRESS_REASONS && record->route < EGRESS_ENTRIES &&
         is_ended(record->name, sizeof record->name) &&
         is_ended(record->path, sizeof record->path) &&
         is_ended(record->method, sizeof record->method))

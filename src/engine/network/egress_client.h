@@ -65,13 +65,13 @@ struct egress_route_terms {
 /* Opens a way. Takes the sockets, also when it fails. `network` may be NULL: this daemon has none.
  * Fails  ERR_UNAVAILABLE  glovebox-egress is not there. */
 int egress_route_open(struct network *network, const struct egress_route_terms *terms,
-                      struct egress_route **ret_way, error *err);
+                      struct egress_route **ret_route, error *err);
 
 /* A way of a session: glovebox-egress may end, and when it is back the way is opened again, with
  * what is left of its bytes. The policy is borrowed as long as the way lives.
  * Takes the sockets; fails as egress_route_open(). */
 int egress_route_keep(struct network *network, const struct egress_route_terms *terms,
-                      struct egress_route **ret_way, error *err);
+                      struct egress_route **ret_route, error *err);
 void egress_route_ask(struct egress_route *route); /* of a way that is kept */
 void egress_route_forget(
     struct egress_route *route); /* its records and failure: they have been told */

@@ -142,7 +142,7 @@ static int send_all(struct egress_route *route, const struct network_policy *pol
 }
 
 static int open_channel(struct network *network, const struct egress_route_terms *terms,
-                        struct egress_route **ret_way, error *err)
+                        struct egress_route **ret_route, error *err)
 {
     if (!network || !network->is_up)
         return fail(err, ERR_UNAVAILABLE,
@@ -170,15 +170,15 @@ static int open_channel(struct network *network, const struct egress_route_terms
     }
     route->next = network->egress_routes;
     network->egress_routes = route;
-    *ret_way = route;
+    *ret_route = route;
     return 0;
 }
 
 int egress_route_open(struct network *network, const struct egress_route_terms *terms,
-                      struct egress_route **ret_way, error *err)
+                      struct egress_route **ret_route, error *err)
 {
     struct egress_route_sockets ours = terms->sockets;
-    int done = open_channel(network, terms, ret_way, err);
+    int done = open_channel(network, terms, ret_route, err);
     close_sockets(&ours);
     return done;
 }
@@ -187,14 +187,14 @@ int egress_route_open(struct network *network, const struct egress_route_terms *
  */
 
 int egress_route_keep(struct network *network, const struct egress_route_terms *terms,
-                      struct egress_route **ret_way, error *err)
+                      struct egress_route **ret_route, error *err)
 {
     struct egress_route_sockets ours = terms->sockets;
-    if (open_channel(network, terms, ret_way, err) < 0) {
+    if (open_channel(network, terms, ret_route, err) < 0) {
         close_sockets(&ours);
         return -1;
     }
-    struct egress_route *route = *ret_way;
+    struct egress_route *route = *ret_route;
     route->kept = *terms;
     return 0;
 }

@@ -20,7 +20,7 @@
 
 enum {
     PACKETS_A_TURN = 64,
-    UNDER_WAY_MAX = 512, /* more than glovebox-notify and the socket to it hold */
+    IN_FLIGHT_MAX = 512, /* more than glovebox-notify and the socket to it hold */
 };
 
 struct notify_client {
@@ -30,7 +30,7 @@ struct notify_client {
     bool was_up;        /* there has been a hello */
     bool is_heard;      /* whoever is there now has said one that is understood */
     bool has_warned;    /* of whoever is there now */
-    unsigned under_way; /* webhooks that were handed over, and whose end was not told yet */
+    unsigned in_flight; /* webhooks that were handed over, and whose end was not told yet */
 };
 
 /* --- how it went --------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ static void note_ours(enum notify_place place, enum notify_end end, const char *
 static int take_hello(struct notify_client *notify_client, const struct packet *packet, error *err)
 {
     struct notify_hello hello;
-    for (; notify_client->was_up && notify_client->under_way > 0; notify_client->under_way--)
+    for (; notify_client->was_up && notify_client->in_flight > 0; notify_client->in_flight--)
         note_ours(NOTIFY_WEBHOOK, NOTIFY_LOST, "", "glovebox-notify ended with it");
     notify_client->was_up = true;
     notify_client->is_heard = notify_client->has_warned = false;
@@ -89,8 +89,8 @@ static int take_outcome(struct notify_client *notify_client, const struct packet
         !memchr(outcome.cause, '\0', sizeof outcome.cause))
         return fail(err, ERR_PROTOCOL, "glovebox-notify sent an outcome that is malformed");
     if (outcome.place == NOTIFY_WEBHOOK && outcome.end != NOTIFY_FAILED &&
-        notify_client->under_way > 0)
-        notify_client->under_way--;
+        notify_client->in_flight > 0)
+        notify_client->in_flight--;
     note(&outcome);
     return 0;
 }
@@ -222,6 +222,6 @@ void notify_client_event(struct notify_client *notify_client, const char *id,
     memcpy(packet.body, body->data, body->size);
     packet.size = (uint32_t) body->size;
     if (hand_over(notify_client, NOTIFY_EVENT, &packet, NOTIFY_WEBHOOK) &&
-        notify_client->under_way < UNDER_WAY_MAX)
-        notify_client->under_way++;
+        notify_client->in_flight < IN_FLIGHT_MAX)
+        notify_client->in_flight++;
 }

@@ -175,7 +175,7 @@ static void execute_code(struct run *run)
         run_notify(run);
 }
 
-static bool has_way(const struct run *run)
+static bool has_egress(const struct run *run)
 {
     return run->plan.network == POLICY_NETWORK_RULES;
 }
@@ -183,7 +183,7 @@ static bool has_way(const struct run *run)
 static void begin_code(struct run *run)
 {
     error err;
-    if (has_way(run) && run_tell_began(run, &err) < 0) {
+    if (has_egress(run) && run_tell_began(run, &err) < 0) {
         lose(run, &err);
         return;
     }
@@ -203,14 +203,14 @@ static void begin_code(struct run *run)
 /* Its beginning is to be written to the log, which another process has locked. */
 static bool log_is_awaited(const struct run *run)
 {
-    return has_way(run) && run->record && deadline_left_ms(run->state_ends) > LOADING_LEFT_MS &&
+    return has_egress(run) && run->record && deadline_left_ms(run->state_ends) > LOADING_LEFT_MS &&
            receipts_are_held(run->runs->receipts);
 }
 
 /* Everything that the code may count on is there before its first line. */
 static void begin_if_ready(struct run *run)
 {
-    if (run->state != RUN_LOADING || !run->inputs_are_in || (!run->route && has_way(run)))
+    if (run->state != RUN_LOADING || !run->inputs_are_in || (!run->route && has_egress(run)))
         return;
     if (!log_is_awaited(run)) {
         begin_code(run);
@@ -256,7 +256,7 @@ static void open_way(struct run *run)
         lose(run, &err);
 }
 
-static void on_way(void *context)
+static void on_route(void *context)
 {
     struct run *run = context;
     open_way(run);
@@ -395,11 +395,11 @@ static void on_leased(void *context, struct sandbox *sandbox, enum run_start sta
     struct sandbox_user user = { .context = run,
                                  .frame = on_frame,
                                  .room = on_room,
-                                 .route = has_way(run) ? on_way : NULL,
+                                 .route = has_egress(run) ? on_route : NULL,
                                  .broken = on_broken };
     sandbox_use(sandbox, &user);
     run_set_state(run, RUN_LOADING);
-    if (has_way(run))
+    if (has_egress(run))
         open_way(run);
     if (run->state == RUN_DONE)
         return;
@@ -416,7 +416,7 @@ bool run_begin(struct run *run)
     struct lease lease = {
         .template = run->plan.template_index,
         .network = run_plan_network(&run->plan),
-        .route = run_plan_way(&run->plan),
+        .route = run_plan_route(&run->plan),
         .tenant = run->account->tenant,
         .set = run->plan.set,
         .limits = &run->plan.limits,

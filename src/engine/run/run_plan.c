@@ -372,7 +372,7 @@ enum spawn_network run_plan_network(const struct run_spec *plan)
     return plan->network <= POLICY_NETWORK_NONE ? SPAWN_NETWORK_NONE : SPAWN_NETWORK_LOOPBACK;
 }
 
-struct spawn_route run_plan_way(const struct run_spec *plan)
+struct spawn_route run_plan_route(const struct run_spec *plan)
 {
     struct spawn_route route = { .is_open = plan->network == POLICY_NETWORK_RULES };
     if (route.is_open)

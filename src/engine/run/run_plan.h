@@ -62,7 +62,7 @@ int run_plan_environment(const struct run_spec *plan, const struct run_request *
 
 /* What a sandbox of this policy has of the network. */
 enum spawn_network run_plan_network(const struct run_spec *plan);
-struct spawn_route run_plan_way(const struct run_spec *plan);
+struct spawn_route run_plan_route(const struct run_spec *plan);
 bool run_plan_intercepts(const struct run_spec *plan); /* its programs need trust_bundle.h */
 
 void run_plan_done(struct run_spec *plan);

@@ -173,7 +173,7 @@ void cell_begin(struct run *run)
         output_add(&run->collector.output[0], context->between.data, context->between.size);
     bytes_done(&context->between);
     error err;
-    if (session_has_way(session) && run_tell_began(run, &err) < 0) {
+    if (session_has_egress(session) && run_tell_began(run, &err) < 0) {
         cell_lost_session(run, &err);
         return;
     }

@@ -107,13 +107,14 @@ void cell_end_unwritten(struct run *run, const error *why);
 int cell_send_code(struct run *run, error *err);
 
 /* session_route.c: the way out of a session, which its cells tell of. */
-bool session_has_way(const struct session *session);
+bool session_has_egress(const struct session *session);
 enum { EGRESS_ROUTE_IS_AWAITED = 1 };
-int session_open_way(struct session *session, error *err); /* 0, -1, or more comes later */
+int session_route_open(struct session *session, error *err); /* 0, -1, or more comes later */
 void session_ready(struct session *session);       /* session.c: what was awaited has come */
 void session_open_egress(struct session *session); /* session.c: opens it if it can be */
-void session_close_way(struct session *session);
-void session_leave_way(struct session *session); /* its sandbox goes; the next has what is left */
+void session_route_close(struct session *session);
+void session_route_detach(
+    struct session *session); /* its sandbox goes; the next has what is left */
 void session_route_begins(struct session *session, struct run *run);
 
 /* Returns whether the cell may conclude now; else it will be, later. */

@@ -56,7 +56,7 @@ static void end(struct session *session, const error *why)
         finish(session->rollback, why);
 }
 
-void rollback_unheard(struct session *session, const void *user)
+void rollback_unsubscribe(struct session *session, const void *user)
 {
     if (session->rollback && session->rollback->user == user)
         session->rollback->told = NULL;

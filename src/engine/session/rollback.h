@@ -24,6 +24,7 @@ struct rollback_order {
  * Fails  ERR_CONFLICT  the session does not run, is on its way back already, or is being branched.
  */
 int session_roll_back(struct session *session, const struct rollback_order *order, error *err);
-void rollback_unheard(struct session *session, const void *user); /* it is not notified any more */
+void rollback_unsubscribe(struct session *session,
+                          const void *user); /* it is not notified any more */
 
 extern const struct session_activity rollback_activity;

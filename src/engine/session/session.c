@@ -240,7 +240,7 @@ void session_ready(struct session *session)
 void session_open_egress(struct session *session)
 {
     error err;
-    int opened = session->state == SESSION_STARTING ? session_open_way(session, &err)
+    int opened = session->state == SESSION_STARTING ? session_route_open(session, &err)
                                                     : EGRESS_ROUTE_IS_AWAITED;
     if (opened < 0)
         session_end(session, END_FAILED, &err);
@@ -248,7 +248,7 @@ void session_open_egress(struct session *session)
         session_ready(session);
 }
 
-static void on_way(void *context)
+static void on_route(void *context)
 {
     session_open_egress(context);
 }
@@ -259,11 +259,11 @@ static void use_sandbox(struct session *session)
     struct sandbox_user user = { .context = session,
                                  .frame = on_frame,
                                  .room = on_room,
-                                 .route = session_has_way(session) ? on_way : NULL,
+                                 .route = session_has_egress(session) ? on_route : NULL,
                                  .broken = on_broken };
     sandbox_use(session->sandbox, &user);
     sandbox_rests(session->sandbox); /* each cell will read its counters twice */
-    if (session_has_way(session))
+    if (session_has_egress(session))
         session_open_egress(session);
     else
         session_ready(session);
@@ -303,7 +303,7 @@ struct lease session_lease_of(const struct session *session)
     return (struct lease){
         .template = session->plan.template_index,
         .network = run_plan_network(&session->plan),
-        .route = run_plan_way(&session->plan),
+        .route = run_plan_route(&session->plan),
         .tenant = session->account->tenant,
         .set = session->plan.set,
         .limits = &session->plan.limits,
@@ -387,7 +387,7 @@ void session_move(struct session *session, struct sandbox *sandbox, enum run_sta
     session->state = SESSION_STARTING;
     session->start_ends = deadline_in(MOVE_MS);
     leave_sandbox(session, cause);
-    session_leave_way(session);
+    session_route_detach(session);
     end_operations(session, cause);
     keep_usage(session);
     session->holds = 0; /* theirs */
@@ -413,7 +413,7 @@ void session_end(struct session *session, enum session_end end, const error *why
         counters_read(sandbox_groups(session->sandbox), &session->counters);
     session_charge(session);
     leave_sandbox(session, why);
-    session_close_way(session);
+    session_route_close(session);
     end_operations(session, why);
     for_each_activity(activity, session->sessions)
         if ((*activity)->end)

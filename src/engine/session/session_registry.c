@@ -15,8 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TOMBSTONES_MAX = 1000 };
-
 /* --- the table ----------------------------------------------------------------------------------
  */
 

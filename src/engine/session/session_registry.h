@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <uv.h>
 
+enum { TOMBSTONES_MAX = 1000 }; /* of ended sessions that are known; the oldest is forgotten */
+
 enum {
     SESSION_ID_SIZE = 37, /* "ses_", 32 hex digits and the end */
     CONTEXT_ID_SIZE = 64,
@@ -119,7 +121,7 @@ struct session {
 
     struct egress_route *route; /* out of the sandbox, where the policy has one */
     struct egress_route
-        *past_way; /* of the sandbox before this, until it is known what has passed there */
+        *past_route; /* of the sandbox before this, until it is known what has passed there */
     bool waits_for_past;
     struct egress_route_bytes route_used; /* by ways before this one */
     size_t records_told;                  /* of it, by cells that have ended */

@@ -14,7 +14,7 @@ enum {
     BOUND_MAX_S = 365 * 24 * 3600,
 };
 
-bool session_has_way(const struct session *session)
+bool session_has_egress(const struct session *session)
 {
     return session->plan.network == POLICY_NETWORK_RULES;
 }
@@ -102,10 +102,10 @@ static uint32_t life_s(const struct session *session)
     return (uint32_t) bound_s + LIFE_S;
 }
 
-int session_open_way(struct session *session, error *err)
+int session_route_open(struct session *session, error *err)
 {
-    session->waits_for_past = session->past_way != NULL;
-    if (session->past_way)
+    session->waits_for_past = session->past_route != NULL;
+    if (session->past_route)
         return EGRESS_ROUTE_IS_AWAITED;
     struct egress_route_terms terms = { .order = { session->id, session->account,
                                                    session->plan.policy, session->plan.route },
@@ -122,39 +122,39 @@ int session_open_way(struct session *session, error *err)
     return run_plan_intercepts(&session->plan) ? EGRESS_ROUTE_IS_AWAITED : 0;
 }
 
-void session_close_way(struct session *session)
+void session_route_close(struct session *session)
 {
     while (session->first_untold)
         conclude(session, session->first_untold);
     route_usages_leave(session);
-    if (session->route || session->past_way)
-        session->route_used = route_used(session->route ? session->route : session->past_way);
+    if (session->route || session->past_route)
+        session->route_used = route_used(session->route ? session->route : session->past_route);
     egress_route_free(session->route);
-    egress_route_free(session->past_way);
-    session->route = session->past_way = NULL;
+    egress_route_free(session->past_route);
+    session->route = session->past_route = NULL;
 }
 
 /* glovebox-egress has said all that passed there: only now is it known what is left. */
 static void on_past_ended(void *context)
 {
     struct session *session = context;
-    session->route_used = route_used(session->past_way);
-    egress_route_free(session->past_way);
-    session->past_way = NULL;
+    session->route_used = route_used(session->past_route);
+    egress_route_free(session->past_route);
+    session->past_route = NULL;
     if (session->waits_for_past)
         session_open_egress(session);
 }
 
-void session_leave_way(struct session *session)
+void session_route_detach(struct session *session)
 {
     while (session->first_untold)
         conclude(session, session->first_untold);
     route_usages_leave(session);
     session->waits_for_past = false;
-    session->past_way = session->route;
+    session->past_route = session->route;
     session->route = NULL;
-    if (session->past_way)
-        egress_route_end(session->past_way, on_past_ended, session);
+    if (session->past_route)
+        egress_route_end(session->past_route, on_past_ended, session);
 }
 
 void session_route_begins(struct session *session, struct run *run)

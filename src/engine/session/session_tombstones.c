@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINES_MAX = 4 * GRAVES_MAX };
+enum { LINES_MAX = 4 * TOMBSTONES_MAX };
 
 static bool add_line(int fd, struct bytes *line)
 {
@@ -34,7 +34,7 @@ static void say_not_noted(void)
     log_event(LOG_WARNING, "sessions.journal_failed", TEXT("cause", strerrordesc_np(errno)));
 }
 
-static void write_grave(const struct tombstone *tombstone, struct bytes *out)
+static void write_tombstone(const struct tombstone *tombstone, struct bytes *out)
 {
     json_open(out, '{');
     json_string_field(out, "id", tombstone->id);
@@ -55,7 +55,7 @@ static bool note(int fd, const struct session *session, bool has_ended)
     (void) snprintf(tombstone.owner, sizeof tombstone.owner, "%s", session->owner);
     (void) snprintf(tombstone.end, sizeof tombstone.end, "%s", session_end_name(session->end));
     auto_bytes line = { 0 };
-    write_grave(&tombstone, &line);
+    write_tombstone(&tombstone, &line);
     return add_line(fd, &line);
 }
 
@@ -105,7 +105,7 @@ static void turn_over(struct tombstones *tombstones, uv_loop_t *loop)
 /* Gives  *ret_lines. False: the disk has no room; the file that there is goes on. */
 static bool write_other(int file, const struct sessions *sessions, unsigned *ret_lines)
 {
-    unsigned left_out = sessions->ended > GRAVES_MAX ? sessions->ended - GRAVES_MAX : 0;
+    unsigned left_out = sessions->ended > TOMBSTONES_MAX ? sessions->ended - TOMBSTONES_MAX : 0;
     *ret_lines = 0;
     if (ftruncate(file, 0) < 0)
         return false;
@@ -177,7 +177,7 @@ static int64_t read_count(struct json_object *line, const char *key)
 }
 
 /* A line that cannot be read, such as the last one of a daemon that was killed, is left out. */
-static bool read_grave(const char *text, struct tombstone *tombstone)
+static bool read_tombstone(const char *text, struct tombstone *tombstone)
 {
     struct json_object *line = json_tokener_parse(text);
     *tombstone = (struct tombstone){ 0 };
@@ -193,27 +193,27 @@ static bool read_grave(const char *text, struct tombstone *tombstone)
     return tombstone->id[0] != '\0';
 }
 
-struct graves {
+struct tombstone_list {
     size_t count;
-    struct tombstone list[2 * GRAVES_MAX];
+    struct tombstone list[2 * TOMBSTONES_MAX];
 };
 
-static void keep_grave(struct graves *graves, const struct tombstone *tombstone)
+static void keep_tombstone(struct tombstone_list *known, const struct tombstone *tombstone)
 {
-    for (size_t i = graves->count; i-- > 0;)
-        if (strcmp(graves->list[i].id, tombstone->id) == 0) {
-            if (graves->list[i].ended_ms == 0)
-                graves->list[i] = *tombstone;
+    for (size_t i = known->count; i-- > 0;)
+        if (strcmp(known->list[i].id, tombstone->id) == 0) {
+            if (known->list[i].ended_ms == 0)
+                known->list[i] = *tombstone;
             return;
         }
-    if (graves->count == COUNT_OF(graves->list)) {
-        memmove(graves->list, graves->list + GRAVES_MAX, GRAVES_MAX * sizeof *graves->list);
-        graves->count = GRAVES_MAX;
+    if (known->count == COUNT_OF(known->list)) {
+        memmove(known->list, known->list + TOMBSTONES_MAX, TOMBSTONES_MAX * sizeof *known->list);
+        known->count = TOMBSTONES_MAX;
     }
-    graves->list[graves->count++] = *tombstone;
+    known->list[known->count++] = *tombstone;
 }
 
-static void read_graves(int folder, const char *name, struct graves *graves)
+static void read_tombstones(int folder, const char *name, struct tombstone_list *known)
 {
     char *line = NULL;
     size_t room = 0;
@@ -224,14 +224,14 @@ static void read_graves(int folder, const char *name, struct graves *graves)
         return;
     (void) take_fd(&old);
     while (getline(&line, &room, file) > 0)
-        if (read_grave(line, &tombstone))
-            keep_grave(graves, &tombstone);
+        if (read_tombstone(line, &tombstone))
+            keep_tombstone(known, &tombstone);
     free(line);
     (void) fclose(file);
 }
 
 /* The one that was written last has what is new: it is read last. */
-static void read_both(int folder, struct graves *graves)
+static void read_both(int folder, struct tombstone_list *known)
 {
     static const char *const names[] = { "sessions.log", "sessions.more.log" };
     struct stat first = { 0 }, more = { 0 };
@@ -240,20 +240,21 @@ static void read_both(int folder, struct graves *graves)
     bool is_turned = first.st_mtim.tv_sec != more.st_mtim.tv_sec
                          ? first.st_mtim.tv_sec > more.st_mtim.tv_sec
                          : first.st_mtim.tv_nsec > more.st_mtim.tv_nsec;
-    read_graves(folder, names[is_turned], graves);
-    read_graves(folder, names[!is_turned], graves);
+    read_tombstones(folder, names[is_turned], known);
+    read_tombstones(folder, names[!is_turned], known);
 }
 
 /* What was read goes into a file that takes the old one's place, whole and on disk. */
-static int write_graves(int folder, const struct graves *graves, size_t first, error *err)
+static int write_tombstones(int folder, const struct tombstone_list *known, size_t first,
+                            error *err)
 {
     auto_fd file = openat(folder, "sessions.log.new",
                           O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
         return fail_os(err, "write the list of sessions");
-    for (size_t i = first; i < graves->count; i++) {
+    for (size_t i = first; i < known->count; i++) {
         auto_bytes line = { 0 };
-        write_grave(&graves->list[i], &line);
+        write_tombstone(&known->list[i], &line);
         if (!add_line(file, &line))
             return fail_os(err, "write the list of sessions");
     }
@@ -264,10 +265,10 @@ static int write_graves(int folder, const struct graves *graves, size_t first, e
 }
 
 /* Those that their daemon has not told the end of. */
-static void settle(struct graves *graves)
+static void settle(struct tombstone_list *known)
 {
-    for (size_t i = 0; i < graves->count; i++) {
-        struct tombstone *tombstone = &graves->list[i];
+    for (size_t i = 0; i < known->count; i++) {
+        struct tombstone *tombstone = &known->list[i];
         if (tombstone->ended_ms != 0)
             continue;
         tombstone->ended_ms = wall_clock_ms();
@@ -284,21 +285,21 @@ int tombstones_take_over(struct tombstones *tombstones, tombstone_found *found, 
         return 0;
     if (flock(tombstones->lock, LOCK_EX | LOCK_NB) < 0)
         return TOMBSTONES_ELSEWHERE;
-    struct graves *graves = calloc(1, sizeof *graves);
-    if (!graves)
+    struct tombstone_list *known = calloc(1, sizeof *known);
+    if (!known)
         return fail(err, ERR_SYSTEM, "no memory for the list of sessions");
-    read_both(tombstones->folder, graves);
-    size_t first = graves->count > GRAVES_MAX ? graves->count - GRAVES_MAX : 0;
-    settle(graves);
-    auto_fd file = write_graves(tombstones->folder, graves, first, err);
+    read_both(tombstones->folder, known);
+    size_t first = known->count > TOMBSTONES_MAX ? known->count - TOMBSTONES_MAX : 0;
+    settle(known);
+    auto_fd file = write_tombstones(tombstones->folder, known, first, err);
     auto_fd other =
         file < 0 ? -1
                  : openat(tombstones->folder, "sessions.more.log",
                           O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-    for (size_t i = first; other >= 0 && i < graves->count; i++)
-        found(context, &graves->list[i]);
-    tombstones->lines = (unsigned) (graves->count - first);
-    free(graves);
+    for (size_t i = first; other >= 0 && i < known->count; i++)
+        found(context, &known->list[i]);
+    tombstones->lines = (unsigned) (known->count - first);
+    free(known);
     if (other < 0)
         return file < 0 ? -1 : fail_os(err, "write the list of sessions");
     tombstones->file = take_fd(&file);
@@ -307,19 +308,19 @@ int tombstones_take_over(struct tombstones *tombstones, tombstone_found *found, 
 }
 
 int tombstones_open(const char *state, tombstone_found *found, void *context,
-                    struct tombstones *ret_graveyard, error *err)
+                    struct tombstones *ret_tombstones, error *err)
 {
-    *ret_graveyard = (struct tombstones){ .file = -1, .other = -1, .lock = -1, .folder = -1 };
+    *ret_tombstones = (struct tombstones){ .file = -1, .other = -1, .lock = -1, .folder = -1 };
     if (!state)
         return 0;
-    ret_graveyard->folder = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (ret_graveyard->folder < 0)
+    ret_tombstones->folder = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (ret_tombstones->folder < 0)
         return fail_os(err, "open the state folder '%.100s'", state);
-    ret_graveyard->lock = openat(ret_graveyard->folder, "sessions.lock",
-                                 O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (ret_graveyard->lock < 0)
+    ret_tombstones->lock = openat(ret_tombstones->folder, "sessions.lock",
+                                  O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (ret_tombstones->lock < 0)
         return fail_os(err, "open the lock of the list of sessions");
-    int result = tombstones_take_over(ret_graveyard, found, context, err);
+    int result = tombstones_take_over(ret_tombstones, found, context, err);
     if (result == TOMBSTONES_ELSEWHERE)
         log_event(LOG_NOTICE, "sessions.shared_state",
                   TEXT("cause", "another daemon notes its sessions in this state folder"));

@@ -10,9 +10,6 @@
 #include "base/error.h"
 #include "engine/session/session_registry.h"
 
-/* Opens the list in the folder `state`, and takes it over if nobody else has it. */
-enum { GRAVES_MAX = 1000 };
-
 struct tombstone {
     char id[SESSION_ID_SIZE];
     char owner[BLOB_OWNER_SIZE];
@@ -22,11 +19,12 @@ struct tombstone {
 };
 
 typedef void tombstone_found(void *context, const struct tombstone *tombstone);
+/* Opens the list in the folder `state`, and takes it over if nobody else has it. */
 int tombstones_open(const char *state, tombstone_found *found, void *context,
-                    struct tombstones *ret_graveyard, error *err);
+                    struct tombstones *ret_tombstones, error *err);
 
 /* Reads what earlier daemons left and tells `found` of each, the oldest first; what is older than
- * the last GRAVES_MAX is forgotten. Returns 0, also if it is ours already, or
+ * the last TOMBSTONES_MAX is forgotten. Returns 0, also if it is ours already, or
  * TOMBSTONES_ELSEWHERE: another daemon still writes there. */
 enum { TOMBSTONES_ELSEWHERE = 1 };
 int tombstones_take_over(struct tombstones *tombstones, tombstone_found *found, void *context,

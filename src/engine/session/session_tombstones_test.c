@@ -46,7 +46,7 @@ static void end(struct sessions *sessions, struct session *session)
     (void) fail(&session->why, ERR_CONFLICT, "somebody deleted it");
     sessions->ended++;
     tombstones_note_end(&sessions->tombstones, session);
-    if (sessions->ended > GRAVES_MAX && sessions->oldest->state == SESSION_ENDED)
+    if (sessions->ended > TOMBSTONES_MAX && sessions->oldest->state == SESSION_ENDED)
         forget_oldest(sessions);
 }
 
@@ -93,7 +93,7 @@ static off_t size_of(const char *folder, const char *name)
 TEST(the_list_says_what_happened_and_does_not_grow)
 {
     enum { MANY = 9000, ROW_MAX = 300 };
-    char folder[] = "/tmp/graveyard-XXXXXX";
+    char folder[] = "/tmp/tombstones-XXXXXX";
     struct sessions sessions = { .loop = &loop };
     struct memory memory = { 0 };
     error err;
@@ -110,14 +110,14 @@ TEST(the_list_says_what_happened_and_does_not_grow)
         off_t size = size_of(folder, "sessions.log") + size_of(folder, "sessions.more.log");
         max = size > max ? size : max;
     }
-    expect(max < (off_t) 5 * GRAVES_MAX * ROW_MAX, "%lld bytes", (long long) max);
+    expect(max < (off_t) 5 * TOMBSTONES_MAX * ROW_MAX, "%lld bytes", (long long) max);
     close_files(&sessions);
     require(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) == 0, "%s",
             err.text);
     char last[SESSION_ID_SIZE];
     (void) snprintf(last, sizeof last, "ses_%032x", MANY - 1U);
-    expect(memory.count == GRAVES_MAX && memory.alive == 1, "%u, %u of them alive", memory.count,
-           memory.alive);
+    expect(memory.count == TOMBSTONES_MAX && memory.alive == 1, "%u, %u of them alive",
+           memory.count, memory.alive);
     expect(strcmp(memory.last, last) == 0 && strcmp(memory.last_end, "daemon") == 0,
            "%s ended by %s", memory.last, memory.last_end);
     while (sessions.oldest)
@@ -137,7 +137,7 @@ static void bound_files(rlim_t max)
 
 TEST(a_full_disk_empties_no_list)
 {
-    char folder[] = "/tmp/graveyard-XXXXXX";
+    char folder[] = "/tmp/tombstones-XXXXXX";
     struct sessions sessions = { .loop = &loop };
     struct memory memory = { 0 };
     error err;
@@ -160,7 +160,7 @@ TEST(a_full_disk_empties_no_list)
     require(tombstones_open(folder, remember, &memory, &sessions.tombstones, &err) == 0, "open");
     expect(memory.count == 20, "%u sessions are told of", memory.count);
     bound_files(1); /* while it runs: what is there stays */
-    sessions.tombstones.lines = 4 * GRAVES_MAX;
+    sessions.tombstones.lines = 4 * TOMBSTONES_MAX;
     tombstones_note_end(&sessions.tombstones, sessions.oldest);
     bound_files(RLIM_INFINITY);
     close_files(&sessions);

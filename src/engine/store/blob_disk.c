@@ -52,8 +52,8 @@ static void sync_files(void *user)
 {
     struct blob_store *store = user;
     for (int is_begun = 0; is_begun <= 1; is_begun++)
-        for (size_t at = 0; at < store->under_way.size; at += BLOB_FILE_SIZE) {
-            char *file = store->under_way.data + at;
+        for (size_t at = 0; at < store->in_flight.size; at += BLOB_FILE_SIZE) {
+            char *file = store->in_flight.data + at;
             if (file[0] && sync_file(store->folder, file, is_begun))
                 file[0] = '\0';
         }
@@ -76,14 +76,14 @@ static void files_are_synced(void *user)
 {
     struct blob_store *store = user;
     error unused;
-    for (size_t at = 0; at < store->under_way.size; at += BLOB_FILE_SIZE) {
-        struct blob *blob = blob_of_file(store, store->under_way.data + at);
+    for (size_t at = 0; at < store->in_flight.size; at += BLOB_FILE_SIZE) {
+        struct blob *blob = blob_of_file(store, store->in_flight.data + at);
         if (blob)
             (void) blob_damaged(store, blob, &unused);
     }
     if (store->sync_failure.code != ERR_NONE)
         log_event(LOG_WARNING, "artifacts.not_on_disk", TEXT("cause", store->sync_failure.text));
-    bytes_done(&store->under_way);
+    bytes_done(&store->in_flight);
     store->is_syncing = false;
     sync_next(store);
 }
@@ -91,7 +91,7 @@ static void files_are_synced(void *user)
 static void on_time(uv_timer_t *timer)
 {
     struct blob_store *store = timer->data;
-    store->under_way = store->waiting;
+    store->in_flight = store->waiting;
     store->waiting = (struct bytes){ 0 };
     store->is_syncing = true;
     disk_worker_do(store->loop, &store->job);

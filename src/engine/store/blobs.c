@@ -175,7 +175,7 @@ void blobs_close(struct blob_store *store)
     while (store->shares)
         blob_remove(store, store->shares->oldest, false);
     bytes_done(&store->waiting);
-    bytes_done(&store->under_way);
+    bytes_done(&store->in_flight);
     close_fd(&store->folder);
     free(store);
 }
@@ -223,16 +223,16 @@ int blob_add(struct blob_writer *writer, const void *data, size_t size, error *e
  * damaged: it is replaced. */
 static int name_file(const struct blob_store *store, int fd, const char *name, error *err)
 {
-    static const char on_its_way[] = "new";
+    static const char in_flight[] = "new";
     char path[64];
     (void) snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (linkat(AT_FDCWD, path, store->folder, name, AT_SYMLINK_FOLLOW) == 0)
         return 0;
     if (errno != EEXIST)
         return fail_os(err, "name an artifact");
-    (void) unlinkat(store->folder, on_its_way, 0);
-    if (linkat(AT_FDCWD, path, store->folder, on_its_way, AT_SYMLINK_FOLLOW) < 0 ||
-        renameat(store->folder, on_its_way, store->folder, name) < 0)
+    (void) unlinkat(store->folder, in_flight, 0);
+    if (linkat(AT_FDCWD, path, store->folder, in_flight, AT_SYMLINK_FOLLOW) < 0 ||
+        renameat(store->folder, in_flight, store->folder, name) < 0)
         return fail_os(err, "name an artifact");
     return 0;
 }

@@ -44,7 +44,7 @@ struct blob_store {
     uv_loop_t *loop; /* NULL: nothing is brought to disk */
     uv_timer_t timer;
     struct disk_job job;
-    struct bytes waiting, under_way; /* names of files, BLOB_FILE_SIZE bytes each */
+    struct bytes waiting, in_flight; /* names of files, BLOB_FILE_SIZE bytes each */
     bool is_syncing;
     error sync_failure; /* of the folder */
 };

@@ -199,11 +199,11 @@ static void keep_cause(void *user, const error *why)
 /* Gives  what the check found. */
 static error check(struct blob_store *store, const char *name)
 {
-    struct blob_check *under_way;
+    struct blob_check *in_flight;
     error found = { 0 };
-    int result = blob_check(store, "", name, &under_way, &found);
+    int result = blob_check(store, "", name, &in_flight, &found);
     if (result > 0) {
-        blob_check_tell(under_way, keep_cause, &found);
+        blob_check_tell(in_flight, keep_cause, &found);
         (void) uv_run(&loop, UV_RUN_DEFAULT);
     }
     return found;

@@ -26,7 +26,7 @@ static void done(uv_work_t *worked, int status)
 {
     struct disk_job *job = first;
     (void) status; /* nobody cancels it */
-    (void) loop_enter(CAUSE_BESIDE, NULL);
+    (void) loop_enter(CAUSE_DISK, NULL);
     first = job->next;
     if (!first)
         end = &first;
