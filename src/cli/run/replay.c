@@ -10,6 +10,7 @@
 #include "cli/common/opening.h"
 #include "cli/common/receipt_check.h"
 #include "cli/options.h"
+#include "cli/run/replay_inputs.h"
 #include "cli/run/run_arguments.h"
 #include "ledger/statement.h"
 #include "model/limits.h"
@@ -17,7 +18,6 @@
 #include <glovebox.h>
 
 #include <inttypes.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,7 +34,6 @@ struct replay {
     char *texts[TEXTS_MAX]; /* those of them that are ours */
     struct run_arguments arguments;
     struct found_receipt found, again;
-    unsigned matched; /* inputs that were given again */
     glb_client *client;
     glb_outcome *outcome;
     json_object *differences; /* array of {what, was, is} */
@@ -194,98 +193,6 @@ static int plan_run(struct replay *replay, struct words *words, error *err)
             return -1;
     return run_arguments_read(&replay->arguments, is_command, replay->word_count, replay->words,
                               err);
-}
-
-/* --- is it the same that goes in? ---------------------------------------------------------------
- */
-
-static void hash_bytes(const void *data, size_t size, char ret_hex[SHA256_TEXT_SIZE])
-{
-    unsigned char hash[32];
-    (void) crypto_hash_sha256(hash, data, size);
-    (void) sodium_bin2hex(ret_hex, SHA256_TEXT_SIZE, hash, sizeof hash);
-}
-
-static const char *input_hash(const struct replay *replay, const char *name)
-{
-    json_object *inputs = member_at(replay->found.payload, "predicate.inputs");
-    for (size_t i = 0; i < json_object_array_length(inputs); i++) {
-        json_object *input = json_object_array_get_idx(inputs, i);
-        if (strcmp(text_at(input, "name"), name) == 0)
-            return text_at(input, "sha256");
-    }
-    return NULL;
-}
-
-static int expect_input(struct replay *replay, const char *name, const void *data, size_t size,
-                        error *err)
-{
-    char hex[SHA256_TEXT_SIZE];
-    const char *wanted = input_hash(replay, name);
-    hash_bytes(data, size, hex);
-    if (!wanted)
-        return fail(err, ERR_BAD_REQUEST, "the receipt knows of no '%s'; leave it away", name);
-    if (strcmp(wanted, hex) != 0 && strcmp(name, "filename") == 0)
-        return fail(err, ERR_BAD_REQUEST,
-                    "the code was a file of another name than '%.*s'; give it the name that it had",
-                    (int) size, (const char *) data);
-    if (strcmp(wanted, hex) != 0)
-        return fail(err, ERR_BAD_REQUEST, "this is not the '%s' of the receipt: %.16s…, not %.16s…",
-                    name, hex, wanted);
-    replay->matched++;
-    return 0;
-}
-
-static int expect_words(struct replay *replay, const char *name, const char *const *words,
-                        error *err)
-{
-    auto_bytes text = { 0 };
-    for (; words && *words; words++)
-        bytes_add(&text, *words, strlen(*words) + 1);
-    return text.size == 0 ? 0 : expect_input(replay, name, text.data, text.size, err);
-}
-
-static int expect_inputs(struct replay *replay, error *err)
-{
-    struct run_arguments *arguments = &replay->arguments;
-    json_object *inputs = member_at(replay->found.payload, "predicate.inputs");
-    if (!inputs || !json_object_is_type(inputs, json_type_array))
-        return fail(err, ERR_BAD_REQUEST, "the receipt does not list its inputs");
-    if (member_at(replay->found.payload, "predicate.shortened.inputs"))
-        return fail(err, ERR_BAD_REQUEST,
-                    "the receipt lists only the first %zu of its inputs (predicate.shortened), so "
-                    "the others cannot be compared",
-                    json_object_array_length(inputs));
-    if (!input_hash(replay, "filename")) {
-        free(arguments->file_name); /* it was run from a text, not as a file of that name */
-        arguments->file_name = NULL;
-    } else if (arguments->file_name) {
-        const char *const names[] = { arguments->file_name, NULL };
-        if (expect_words(replay, "filename", names, err) < 0)
-            return -1;
-    }
-    if ((arguments->code &&
-         expect_input(replay, "code", arguments->code, arguments->code_length, err) < 0) ||
-        expect_words(replay, "command", arguments->command, err) < 0 ||
-        expect_words(replay, "arguments", arguments->arguments, err) < 0 ||
-        (arguments->input &&
-         expect_input(replay, "stdin", arguments->input, arguments->input_length, err) < 0))
-        return -1;
-    for (size_t i = 0; i < arguments->file_count; i++) {
-        char name[4200];
-        (void) snprintf(name, sizeof name, "file/%s", arguments->files[i].path);
-        if (expect_input(replay, name, arguments->files[i].content, arguments->files[i].length,
-                         err) < 0)
-            return -1;
-    }
-    if (replay->expect && !member_at(replay->found.payload, "predicate.gate.expectation"))
-        return fail(err, ERR_BAD_REQUEST,
-                    "the receipt knows of no expectation; leave --expect away");
-    if (replay->matched < json_object_array_length(inputs))
-        return fail(err, ERR_BAD_REQUEST,
-                    "the receipt has %zu inputs, %u were given; see glovebox receipt show",
-                    json_object_array_length(inputs), replay->matched);
-    return 0;
 }
 
 /* --- again --------------------------------------------------------------------------------------
@@ -454,7 +361,8 @@ static int replay_receipt(struct replay *replay, const char *name, struct words 
         return receipt_print_unverified(replay->json, err);
     if (result < 0 || plan_run(replay, words, err) < 0 || connect_daemon(replay, err) < 0 ||
         open_found(replay, &replay->found, replay->opening, err) < 0 ||
-        expect_inputs(replay, err) < 0 || run_again(replay, err) < 0)
+        replay_check_inputs(replay->found.payload, &replay->arguments, err) < 0 ||
+        run_again(replay, err) < 0)
         return -1;
     return tell(replay);
 }

@@ -76,7 +76,15 @@ int session_checkpoint_make(struct session *session, const struct session_checkp
 int session_checkpoint_find(const struct session *session, const char *name,
                             struct session_checkpoint **ret_checkpoint, error *err);
 void session_checkpoint_remove(struct session_checkpoint *checkpoint); /* it is told to nobody */
+
+/* checkpoint_quota.c. Fails  ERR_LIMIT, ERR_BUSY  a bound of the policy, of a key or of all;
+ * ERR_CONFLICT  the session has one of this name. */
+int session_checkpoint_check_room(const struct session *session, const char *name, error *err);
 uint64_t session_checkpoint_bytes(const struct session_checkpoint *checkpoint);
+
+/* A part grows by so many bytes; they are counted as they come: checkpoints that are never finished
+ * have no more of the disk than others. Fails likewise. */
+int session_checkpoint_grows(void *part, uint64_t bytes, error *err);
 
 /* Somebody has made it, or gone back to it: an event of the log of this kind. The session may have
  * it no more. */
