@@ -26,13 +26,14 @@ int file_path_check(struct bytes *path, error *err)
         return fail(err, ERR_BAD_REQUEST, "a path has a NUL byte in it");
     if (at < end && *at == '/')
         at++;
-    while (at < end) {
+    for (bool is_more = at < end; is_more;) {
         const char *slash = memchr(at, '/', (size_t) (end - at));
         size_t size = (size_t) ((slash ? slash : end) - at);
         if (size == 0 || (size == 1 && *at == '.') || (size == 2 && at[0] == '.' && at[1] == '.'))
             return fail(err, ERR_BAD_REQUEST,
                         "a path is made of names with one '/' between them; '.' and '..' are none");
-        at += size + (slash != NULL);
+        is_more = slash != NULL;
+        at += size + 1;
     }
     return 0;
 }
