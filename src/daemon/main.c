@@ -9,6 +9,7 @@
 #include "base/signals.h"
 #include "daemon/config.h"
 #include "daemon/confine.h"
+#include "daemon/idle_exit.h"
 #include "daemon/liveness.h"
 #include "daemon/options.h"
 #include "doors/http/authenticate.h"
@@ -67,6 +68,7 @@ static struct daemon {
     struct processes processes;
     struct service service;
     struct takeover takeover;
+    struct idle_exit idle_exit;
     uv_signal_t terminated, interrupted;
     uv_timer_t drained;
     deadline drain_ends;
@@ -100,6 +102,7 @@ static void end(void)
     notify_client_leave(daemon_.notify_client);
     loop_monitor_close();
     liveness_close();
+    idle_exit_close(&daemon_.idle_exit);
     uv_close((uv_handle_t *) &daemon_.drained, NULL);
     uv_close((uv_handle_t *) &daemon_.terminated, NULL);
     uv_close((uv_handle_t *) &daemon_.interrupted, NULL);
@@ -255,11 +258,23 @@ static void on_applied(const struct settings *fresh)
     blobs_bound(daemon_.blobs, &bounds);
     daemon_.sessions.session_checkpoint_bytes_max = fresh->list[SETTING_checkpoints_mib].number
                                                     << 20;
+    daemon_.idle_exit.seconds = (unsigned) fresh->list[SETTING_idle_exit].number;
     daemon_.patience = (struct http_patience){
         .idle_s = (unsigned) fresh->list[SETTING_idle_seconds].number,
         .header_s = (unsigned) fresh->list[SETTING_header_seconds].number,
         .body_s = (unsigned) fresh->list[SETTING_body_seconds].number,
     };
+}
+
+static bool is_used(void)
+{
+    return http_connection_count(daemon_.http) > 0 || daemon_.runs.active > 0 ||
+           daemon_.runs.queued > 0 || daemon_.sessions.alive > 0;
+}
+
+static int64_t used_ms(void)
+{
+    return http_used_ms(daemon_.http);
 }
 
 /* Nothing is parked for one run. */
@@ -383,6 +398,11 @@ static int begin(error *err)
     if (reload_tell_policies(&daemon_.reload, err) < 0 || open_doors(err) < 0 ||
         confine_daemon(err) < 0)
         return -1;
+    daemon_.idle_exit.is_used = is_used;
+    daemon_.idle_exit.used_ms = used_ms;
+    daemon_.idle_exit.socket = settings.control;
+    if (settings.control >= 0)
+        idle_exit_open(&daemon_.idle_exit, &daemon_.loop);
     return settings.control < 0
                ? 0
                : reload_open(&daemon_.reload, &daemon_.loop, settings.control, err);

@@ -94,7 +94,8 @@ static bool offer_settings(const struct supervisor *supervisor, const char *text
         if (poll(&watched, 1, (int) deadline_left_ms(end)) <= 0 ||
             !hear_daemon(supervisor, answer, sizeof answer))
             return false;
-        if (strcmp(answer, "ready") != 0 && strcmp(answer, "alive") != 0)
+        if (strcmp(answer, "ready") != 0 && strcmp(answer, "alive") != 0 &&
+            strcmp(answer, "idle") != 0)
             return strcmp(answer, "taken") == 0;
     }
     return false;
@@ -141,6 +142,15 @@ static void close_doors(struct supervisor *supervisor)
         (void) shutdown(supervisor->plan.listens[i], SHUT_RDWR); /* gloveboxd's copies as well */
 }
 
+static void leave(struct supervisor *supervisor)
+{
+    manager_tell("STOPPING=1");
+    close_doors(supervisor);
+    if (supervisor->launch.daemon > 0)
+        (void) kill(supervisor->launch.daemon, SIGTERM); /* the second one ends its runs */
+    supervisor->leaving = true;
+}
+
 /* A signal came: the first asks gloveboxd to drain, the second ends it. */
 static void take_signal(struct supervisor *supervisor)
 {
@@ -151,13 +161,9 @@ static void take_signal(struct supervisor *supervisor)
         reload(supervisor);
         return;
     }
-    manager_tell("STOPPING=1");
     if (!supervisor->leaving)
         say("leaving; runs under way come to their end first");
-    close_doors(supervisor);
-    if (supervisor->launch.daemon > 0)
-        (void) kill(supervisor->launch.daemon, SIGTERM); /* the second one ends its runs */
-    supervisor->leaving = true;
+    leave(supervisor);
 }
 
 /* Of glovebox-egress runs lose their connections, and nothing else; what listens inside their
@@ -225,6 +231,10 @@ static void take_word(struct supervisor *supervisor, const char *said)
     }
     if (strcmp(said, "alive") == 0)
         manager_tell("WATCHDOG=1");
+    if (strcmp(said, "idle") == 0 && !supervisor->leaving) {
+        say("nobody has used it for as long as idle_exit says; leaving");
+        leave(supervisor);
+    }
     supervisor->silent_ms = 0;
     supervisor->has_spoken = true;
 }
@@ -260,6 +270,7 @@ static bool watch_pair(struct supervisor *supervisor, deadline end)
         if (poll(watched, COUNT_OF(watched), wait_ms) < 0 && errno != EINTR)
             return true;
         char said[64];
+        bool was_leaving = supervisor->leaving;
         if (watched[3].revents && !hear_daemon(supervisor, said, sizeof said)) {
             close_fd(&supervisor->control); /* it goes */
             supervisor->control = -1;
@@ -267,7 +278,6 @@ static bool watch_pair(struct supervisor *supervisor, deadline end)
             take_word(supervisor, said);
         }
         end_if_silent(supervisor, now_ms() - before_ms);
-        bool was_leaving = supervisor->leaving;
         if (watched[0].revents)
             take_signal(supervisor);
         if (watched[1].revents || watched[2].revents)

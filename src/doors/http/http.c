@@ -122,6 +122,7 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
     if (connection->next)
         connection->next->before = connection->before;
     http->connection_count--;
+    http->used_ms = now_ms();
     free(connection);
     *socket_context = NULL;
     if (http->is_full)
@@ -303,6 +304,11 @@ void http_stop_listening(struct http *http)
 unsigned http_connection_count(const struct http *http)
 {
     return http->connection_count;
+}
+
+int64_t http_used_ms(const struct http *http)
+{
+    return http->used_ms;
 }
 
 int64_t http_began_ms(const struct http *http)

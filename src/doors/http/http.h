@@ -180,6 +180,8 @@ void http_close(struct http *http);
 void http_stop_listening(struct http *http);
 
 unsigned http_connection_count(const struct http *http);
+int64_t
+http_used_ms(const struct http *http); /* when a connection ended the last time; 0: none has */
 int64_t http_began_ms(const struct http *http); /* now_ms() when it was opened */
 
 /* True if no request is being answered. */

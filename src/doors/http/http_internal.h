@@ -49,6 +49,7 @@ struct http {
     size_t listener_count;
     struct connection *connections;
     unsigned connection_count, connections_max;
+    int64_t used_ms; /* when a connection ended the last time */
     uint64_t bodies; /* bytes in flight */
     int64_t began_ms;
 };
