@@ -33,7 +33,7 @@ struct build_sandbox {
     uint32_t start;
     uint32_t groups; /* how many procs files of each kind follow */
     uint32_t open_files;
-    uint32_t leave_out_low; /* test builds only: bits of enum wall that are left out */
+    uint32_t disabled_walls_low; /* test builds only: bits of enum wall that are disabled */
     uint64_t processes;
     uint64_t disk_bytes;
     uint64_t inodes;

@@ -51,10 +51,10 @@ struct zygote_fork {
     uint32_t generation;
     uint32_t groups; /* how many procs files follow */
     uint32_t open_files;
-    uint32_t prime;        /* enum zygote_prime */
-    uint32_t has_loopback; /* 1: TCP is not refused, the network namespace has nothing but lo */
-    uint64_t leave_out;    /* test builds only: bits of enum wall that are left out */
-    uint64_t disk_bytes;   /* no file may be larger */
+    uint32_t prime;          /* enum zygote_prime */
+    uint32_t has_loopback;   /* 1: TCP is not refused, the network namespace has nothing but lo */
+    uint64_t disabled_walls; /* test builds only: bits of enum wall that are disabled */
+    uint64_t disk_bytes;     /* no file may be larger */
     uint64_t processes;
 };
 

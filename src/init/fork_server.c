@@ -36,10 +36,10 @@ static int load_filter(int file, struct filter *filter, error *err)
     return 0;
 }
 
-static bool is_left_out(const struct build_sandbox *spec, enum wall wall)
+static bool is_disabled(const struct build_sandbox *spec, enum wall wall)
 {
-#ifdef GLOVEBOX_LEAVE_OUT
-    return spec->leave_out_low & (1U << wall);
+#ifdef GLOVEBOX_DISABLE_WALL
+    return spec->disabled_walls_low & (1U << wall);
 #else
     (void) spec;
     (void) wall;
@@ -58,7 +58,7 @@ static unsigned long namespaces_for(const struct build_sandbox *spec)
     };
     unsigned long flags = CLONE_NEWNS; /* everything else is built on it */
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!is_left_out(spec, rows[i].wall))
+        if (!is_disabled(spec, rows[i].wall))
             flags |= rows[i].flag;
     return flags;
 }
@@ -126,7 +126,7 @@ static int clone_sandbox(struct sandbox *sandbox, const struct build_sandbox *sp
         return become_clone(sandbox, spec, packet, pipe_read, err) < 0 ? -1 : IS_CLONE;
     }
     *ret_pidfd = pidfd;
-    if (!is_left_out(spec, WALL_userns) && map_ids((pid_t) pid, spec->agent_outer_id, err) < 0)
+    if (!is_disabled(spec, WALL_userns) && map_ids((pid_t) pid, spec->agent_outer_id, err) < 0)
         return -1;
     if (write(pipe_write, "g", 1) != 1)
         return fail_os(err, "let the sandbox go on");

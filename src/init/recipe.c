@@ -240,10 +240,10 @@ static const enum wall given[] = { WALL_mntns,       WALL_unique_uid,  WALL_pidn
                                    WALL_ipcns,       WALL_minimal_dev, WALL_descriptors,
                                    WALL_environment, WALL_oom_score };
 
-static bool is_left_out(const struct sandbox *sandbox, enum wall wall)
+static bool is_disabled(const struct sandbox *sandbox, enum wall wall)
 {
-#ifdef GLOVEBOX_LEAVE_OUT
-    return sandbox->spec.leave_out_low & (1U << wall);
+#ifdef GLOVEBOX_DISABLE_WALL
+    return sandbox->spec.disabled_walls_low & (1U << wall);
 #else
     (void) sandbox;
     (void) wall;
@@ -251,7 +251,7 @@ static bool is_left_out(const struct sandbox *sandbox, enum wall wall)
 #endif
 }
 
-#ifdef GLOVEBOX_LEAVE_OUT
+#ifdef GLOVEBOX_DISABLE_WALL
 static int stay_readable(struct sandbox *sandbox, error *err)
 {
     (void) sandbox;
@@ -273,7 +273,7 @@ static int unbind_scratch(struct sandbox *sandbox, error *err)
 /* What a test build does in place of a wall that does not go by leaving out its step. */
 static int breach(struct sandbox *sandbox, enum wall wall, error *err)
 {
-#ifdef GLOVEBOX_LEAVE_OUT
+#ifdef GLOVEBOX_DISABLE_WALL
     if (wall == WALL_not_dumpable)
         return stay_readable(sandbox, err);
     if (wall == WALL_private_files)
@@ -285,10 +285,10 @@ static int breach(struct sandbox *sandbox, enum wall wall, error *err)
     return 0;
 }
 
-/* The steps that others rely on are taken even when their wall is left out for a test. */
+/* The steps that others rely on are taken even when their wall is disabled for a test. */
 static bool is_skipped(const struct sandbox *sandbox, const struct step *step)
 {
-    if (!is_left_out(sandbox, step->wall))
+    if (!is_disabled(sandbox, step->wall))
         return false;
     return step->take != mount_scratch && step->take != raise_loopback &&
            step->take != open_egress_listeners && step->take != close_descriptors;
@@ -300,15 +300,15 @@ int build_sandbox(struct sandbox *sandbox, error *err)
     for_each(step, recipe) {
         if (!is_skipped(sandbox, step) && step->take(sandbox, err) < 0)
             return under(err, "%s", step->name);
-        if (is_left_out(sandbox, step->wall) && breach(sandbox, step->wall, err) < 0)
+        if (is_disabled(sandbox, step->wall) && breach(sandbox, step->wall, err) < 0)
             return under(err, "%s left out", step->name);
         if (step->is_wall && !(sandbox->degraded & (1ULL << step->wall)))
             sandbox->walls |= 1ULL << step->wall;
     }
     for_each(wall, given)
         sandbox->walls |= 1ULL << *wall;
-#ifdef GLOVEBOX_LEAVE_OUT
-    sandbox->walls &= ~(uint64_t) sandbox->spec.leave_out_low;
+#ifdef GLOVEBOX_DISABLE_WALL
+    sandbox->walls &= ~(uint64_t) sandbox->spec.disabled_walls_low;
 #endif
     return 0;
 }

@@ -59,10 +59,10 @@ static int join_sandbox_groups(struct entry *entry, error *err)
     return join_groups(entry->fds + ZYGOTE_FDS, entry->order->groups, err);
 }
 
-static bool is_left_out(const struct zygote_fork *order, int wall)
+static bool is_disabled(const struct zygote_fork *order, int wall)
 {
-#ifdef GLOVEBOX_LEAVE_OUT
-    return wall >= 0 && (order->leave_out & (UINT64_C(1) << wall));
+#ifdef GLOVEBOX_DISABLE_WALL
+    return wall >= 0 && (order->disabled_walls & (UINT64_C(1) << wall));
 #else
     (void) order;
     (void) wall;
@@ -84,7 +84,7 @@ static int raise_oom_score(struct entry *entry, error *err)
 static int join_namespaces(struct entry *entry, error *err)
 {
     int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET;
-    if (is_left_out(entry->order, WALL_userns))
+    if (is_disabled(entry->order, WALL_userns))
         flags &= ~CLONE_NEWUSER; /* there is none of its own */
     if (setns(entry->fds[ZYGOTE_FD_INIT], flags) < 0)
         return fail_os(err, "join the namespaces of the sandbox");
@@ -116,7 +116,7 @@ static int take_descriptors(struct entry *entry, error *err)
     if (dup3(control, (int) high, O_CLOEXEC) < 0 && control != (int) high)
         return fail_os(err, "put the control socket in place");
     entry->control = (int) high;
-    if (is_left_out(entry->order, WALL_descriptors))
+    if (is_disabled(entry->order, WALL_descriptors))
         return 0;
     if (syscall(SYS_close_range, 3, high - 1, 0) < 0 ||
         syscall(SYS_close_range, high + 1, ~0U, 0) < 0)
@@ -183,7 +183,7 @@ static int check_standing(struct entry *entry, error *err)
         return fail_os(err, "read own status");
     status[got] = '\0';
     for_each(fact, facts)
-        if (!is_left_out(entry->order, fact->wall) && !strstr(status, fact->line))
+        if (!is_disabled(entry->order, fact->wall) && !strstr(status, fact->line))
             return fail(err, ERR_UNAVAILABLE, "own status does not say '%.*s'",
                         (int) strcspn(fact->line + 1, "\n"), fact->line + 1);
     return 0;
@@ -227,7 +227,7 @@ static const struct step {
 static int take_steps(struct entry *entry, error *err)
 {
     for_each(step, recipe) {
-        if (is_left_out(entry->order, step->wall))
+        if (is_disabled(entry->order, step->wall))
             continue;
         if (step->take(entry, err) < 0)
             return under(err, "%s", step->name);

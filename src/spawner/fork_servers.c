@@ -93,7 +93,7 @@ static int become_holder(const struct spawner *spawner, const struct template *t
         return -1;
     struct template_root root = { .path = template->path,
                                   .python = spawner->python,
-                                  .leave_out = spawner->leave_out };
+                                  .disabled_walls = spawner->disabled_walls };
     if (enter_template_root(&root, err) < 0)
         return -1;
 

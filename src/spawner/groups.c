@@ -181,8 +181,8 @@ static int write_limits(struct spawner *spawner, struct slot *slot, enum group_k
                         const struct spawn_build *build, error *err)
 {
     bool unified = kind == GROUP_UNIFIED;
-    uint64_t left_out = spawner->leave_out;
-    if (group_serves(kind, GROUP_MEMORY) && !(left_out & (1ULL << WALL_cgroup_memory)) &&
+    uint64_t disabled = spawner->disabled_walls;
+    if (group_serves(kind, GROUP_MEMORY) && !(disabled & (1ULL << WALL_cgroup_memory)) &&
         limit_memory(leaf, unified, build) < 0)
         return fail_os(err, "limit memory to %llu bytes by control group",
                        (unsigned long long) build->memory_bytes);
@@ -192,14 +192,14 @@ static int write_limits(struct spawner *spawner, struct slot *slot, enum group_k
         write_number(leaf, "memory.kmem.tcp.limit_in_bytes", build->memory_bytes / SOCKETS_PART) <
             0)
         slot->degraded |= 1ULL << WALL_cgroup_memory;
-    if (group_serves(kind, GROUP_PIDS) && !(left_out & (1ULL << WALL_cgroup_pids)) &&
+    if (group_serves(kind, GROUP_PIDS) && !(disabled & (1ULL << WALL_cgroup_pids)) &&
         write_number(leaf, "pids.max", build->processes) < 0)
         return fail_os(err, "limit processes to %llu by control group",
                        (unsigned long long) build->processes);
-    if (group_serves(kind, GROUP_CPU) && !(left_out & (1ULL << WALL_cgroup_cpu)) &&
+    if (group_serves(kind, GROUP_CPU) && !(disabled & (1ULL << WALL_cgroup_cpu)) &&
         limit_cpu(leaf, unified, build) < 0)
         slot->degraded |= 1ULL << WALL_cgroup_cpu;
-    if (group_serves(kind, GROUP_BLKIO) && !(left_out & (1ULL << WALL_cgroup_io)) &&
+    if (group_serves(kind, GROUP_BLKIO) && !(disabled & (1ULL << WALL_cgroup_io)) &&
         limit_disk_rate(spawner, leaf, unified, build) < 0)
         slot->degraded |= 1ULL << WALL_cgroup_io;
     return 0;
@@ -380,7 +380,8 @@ uint32_t sweep_groups(struct spawner *spawner, bool (*is_abandoned)(uint32_t slo
  * tells. */
 uint64_t processes_backstop(const struct spawner *spawner, const struct spawn_build *build)
 {
-    bool group_holds = walls_of_groups(spawner) & ~spawner->leave_out & (1ULL << WALL_cgroup_pids);
+    bool group_holds =
+        walls_of_groups(spawner) & ~spawner->disabled_walls & (1ULL << WALL_cgroup_pids);
     return group_holds ? 2 * build->processes : build->processes;
 }
 

@@ -139,9 +139,9 @@ static int take_option(const char *name, const char *value, error *err)
         if (read_count(name, value, INT_MAX, &number, err) < 0)
             return -1;
         spawner.daemon = (int) number;
-#ifdef GLOVEBOX_LEAVE_OUT
-    } else if (strcmp(name, "--leave-out") == 0) {
-        spawner.leave_out = strtoull(value, NULL, 10);
+#ifdef GLOVEBOX_DISABLE_WALL
+    } else if (strcmp(name, "--disable-wall") == 0) {
+        spawner.disabled_walls = strtoull(value, NULL, 10);
 #endif
     } else
         return fail(err, ERR_BAD_REQUEST, "unknown option '%s'", name);
@@ -281,7 +281,7 @@ static int prepare(int count, char **arguments, error *err)
     raise_open_files();
     (void) signal(SIGPIPE, SIG_IGN);
     (void) signal(SIGCHLD, SIG_IGN); /* fork servers are reaped by the kernel; their sockets tell */
-    if (!(spawner.leave_out & (1ULL << WALL_oom_score)) && set_oom_score(err) < 0)
+    if (!(spawner.disabled_walls & (1ULL << WALL_oom_score)) && set_oom_score(err) < 0)
         return -1;
     for (unsigned i = 0; i < ZYGOTES_MAX; i++)
         spawner.zygotes[i].socket = -1;

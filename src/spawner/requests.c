@@ -100,7 +100,7 @@ static struct build_sandbox order_for(const struct spawner *spawner, const struc
 {
     uint32_t number = slot_number(spawner, slot);
     uint32_t outer = (uint32_t) (HOST_ID_SANDBOXES - HOST_ID_BASE) + number;
-    if (spawner->leave_out & (1ULL << WALL_unique_uid))
+    if (spawner->disabled_walls & (1ULL << WALL_unique_uid))
         outer = (uint32_t) (HOST_ID_SANDBOXES - HOST_ID_BASE);
     return (struct build_sandbox){
         .slot = number,
@@ -110,7 +110,7 @@ static struct build_sandbox order_for(const struct spawner *spawner, const struc
         .start = build->start,
         .groups = groups,
         .open_files = build->open_files,
-        .leave_out_low = (uint32_t) spawner->leave_out,
+        .disabled_walls_low = (uint32_t) spawner->disabled_walls,
         .processes = processes_backstop(spawner, build),
         .disk_bytes = build->disk_bytes,
         .inodes = build->inodes,
@@ -217,8 +217,8 @@ static int hand_over(struct spawner *spawner, struct slot *slot, error *err)
         .request = slot->request,
         .slot = slot_number(spawner, slot),
         .generation = slot->generation,
-        .walls = (slot->walls | walls_of_groups(spawner)) & ~slot->degraded & ~spawner->leave_out &
-                 ~unasked,
+        .walls = (slot->walls | walls_of_groups(spawner)) & ~slot->degraded &
+                 ~spawner->disabled_walls & ~unasked,
         .groups = slot->groups,
     };
     if (spawner->unprivileged)

@@ -93,7 +93,7 @@ struct spawner {
     int python;           /* directory of the zygote's files, -1 if none */
     bool unprivileged;
     uint32_t disk_major, disk_minor; /* device for I/O rates, 0:0 if unknown */
-    uint64_t leave_out;              /* test builds only */
+    uint64_t disabled_walls;         /* test builds only */
 
     struct group_root roots[GROUPS];
     unsigned root_count;
@@ -148,8 +148,8 @@ void zygotes_tend(struct spawner *spawner);
 /* template_root.c: runs in the new fork server; ends in exec or _exit. */
 struct template_root {
     const char *path;
-    int python;         /* directory of the zygote's files, -1 if none */
-    uint64_t leave_out; /* test builds only */
+    int python;              /* directory of the zygote's files, -1 if none */
+    uint64_t disabled_walls; /* test builds only */
 };
 int enter_template_root(const struct template_root *root, error *err);
 

@@ -86,7 +86,7 @@ static int mount_devices(const struct template_root *root, error *err)
     };
     static const char *const folders[] = { "dev/shm", "dev/pts" };
 
-    if (root->leave_out & (1ULL << WALL_minimal_dev))
+    if (root->disabled_walls & (1ULL << WALL_minimal_dev))
         return mount("/dev", "dev", NULL, MS_BIND | MS_REC, NULL) < 0 ? fail_os(err, "bind '/dev'")
                                                                       : 0;
     if (mount("tmpfs", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64") <
@@ -150,7 +150,7 @@ static int mount_python(int python, error *err)
  * no path leads to the host (pivot_root(2), notes). */
 static int leave_host(const struct template_root *root, error *err)
 {
-    bool stays = root->leave_out & (1ULL << WALL_mntns);
+    bool stays = root->disabled_walls & (1ULL << WALL_mntns);
     if (syscall(SYS_pivot_root, ".", stays ? "var" : ".") < 0)
         return fail_os(err, "pivot into the template");
     if (!stays && umount2(".", MNT_DETACH) < 0)

@@ -97,7 +97,7 @@ int fork_interpreter(struct spawner *spawner, struct slot *slot, error *err)
         /* gloveboxd orders prewarming of parked sandboxes when nothing else is to do. */
         .prime = ZYGOTE_PRIME_NOTHING,
         .has_loopback = build->network == SPAWN_NETWORK_LOOPBACK,
-        .leave_out = spawner->leave_out,
+        .disabled_walls = spawner->disabled_walls,
         .disk_bytes = build->disk_bytes,
         .processes = processes_backstop(spawner, build),
     };

@@ -184,7 +184,7 @@ _Noreturn static void become(const struct program *program, int nothing, pid_t l
         if (getppid() != launcher)
             _exit(EXIT_FAILURE); /* it died before we could be told */
     }
-#ifdef GLOVEBOX_LEAVE_OUT
+#ifdef GLOVEBOX_DISABLE_WALL
     char **environment = environ; /* for the test that leaves this wall out */
 #else
     char *environment[] = { NULL };

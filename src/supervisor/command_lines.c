@@ -86,8 +86,8 @@ int plan_spawner(struct program *program, const struct launch_plan *plan,
     if (plan_disk(program, templates->folder, err) < 0)
         return -1;
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here */
-    const char *left_out = getenv("GLOVEBOX_LEAVE_OUT");
-    if (left_out && *left_out && program_add_pair(program, "--leave-out", left_out, err) < 0)
+    const char *disabled = getenv("GLOVEBOX_DISABLE_WALL");
+    if (disabled && *disabled && program_add_pair(program, "--disable-wall", disabled, err) < 0)
         return -1; /* a spawner that is no test build refuses this option */
     return here->privileged ? 0 : program_add(program, err, "--unprivileged");
 }

@@ -27,14 +27,14 @@ TEST_ID = 61234  # an ordinary user that nobody else is
 HOST_PROGRAM = pathlib.Path(__file__).resolve().with_name("host.py")
 
 
-def build_with_leave_out():
-    """Programs in which walls can be left out; never installed. Gives their folder, which is kept for the next time:
-    BUILD/leave-out, or GLOVEBOX_LEAVE_OUT_BUILD."""
-    folder = pathlib.Path(os.environ.get("GLOVEBOX_LEAVE_OUT_BUILD", BUILD / "leave-out"))
+def build_with_disable_wall():
+    """Programs in which walls can be disabled; never installed. Gives their folder, which is kept for the next time:
+    BUILD/disable-wall, or GLOVEBOX_DISABLE_WALL_BUILD."""
+    folder = pathlib.Path(os.environ.get("GLOVEBOX_DISABLE_WALL_BUILD", BUILD / "disable-wall"))
     if not shutil.which("meson"):
-        pytest.skip("no compiler here: the walls are left out one by one where glovebox is built")
+        pytest.skip("no compiler here: the walls are disabled one by one where glovebox is built")
     for command in ([] if (folder / "build.ninja").exists() else [
-            ["meson", "setup", "-Dleave_out=true", "-Dtests=false", folder, TOP]]) + [["ninja", "-C", folder, "-j2"]]:
+            ["meson", "setup", "-Ddisable_wall=true", "-Dtests=false", folder, TOP]]) + [["ninja", "-C", folder, "-j2"]]:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         assert done.returncode == 0, done.stdout.decode("utf-8", "replace")[-3000:]
     return folder
@@ -57,14 +57,14 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Server:
-    """A daemon and the host around it, until the end of the with block. With a wall left out, that host is in
+    """A daemon and the host around it, until the end of the with block. With a wall disabled, that host is in
     namespaces of its own (host.py), so that an attempt that gets out meets nothing of this machine."""
 
-    def __init__(self, folder, mode, policies, programs=None, left_out=()):
+    def __init__(self, folder, mode, policies, programs=None, disabled=()):
         if mode == "root" and os.geteuid() != 0:
             pytest.skip("needs root")
         self.folder, self.mode, self.policies = pathlib.Path(folder), mode, policies
-        self.programs, self.left_out = programs, left_out
+        self.programs, self.disabled = programs, disabled
         self.socket = self.folder / "glovebox.sock"
         self.canary = self.folder / "canary.txt"
         self.degraded, self.open, self.process, self.host = [], [], None, None
@@ -75,8 +75,8 @@ class Server:
                         "GLOVEBOX_RUNTIME": str(self.folder), "ESCAPE_SECRET": SECRET,
                         "HOME": str(self.folder)}
         command = [f"{self.programs or BUILD}/glovebox", "serve", "--socket", str(self.socket), "--slots", "8"]
-        if self.left_out:
-            environment["GLOVEBOX_LEAVE_OUT"] = str(sum(1 << WALL_ROWS.index(wall) for wall in self.left_out))
+        if self.disabled:
+            environment["GLOVEBOX_DISABLE_WALL"] = str(sum(1 << WALL_ROWS.index(wall) for wall in self.disabled))
             command = [sys.executable, "-B", str(HOST_PROGRAM), str(self.folder), *command]
         else:
             self.host, self.open = make_host(self.folder, STATE, self.socket)

@@ -1,5 +1,5 @@
 """host.py FOLDER COMMAND... - the host around a daemon of the escape tests: what attempts look for (make_host), and,
-run as a program, a host in namespaces of its own for daemons that have a wall left out.
+run as a program, a host in namespaces of its own for daemons that have a wall disabled.
 
 Such a daemon lets attempts out on purpose. What they reach then is made for them: own mounts (everything read-only but
 FOLDER, the state and fresh /tmp, /run, /var/tmp, /dev/shm), own processes, network, IPC and host name. All of it ends

@@ -1,6 +1,6 @@
 """Runs what escapes.def lists, from inside real sandboxes, and checks what stopped each attempt.
 
-First with every wall, as root and as an ordinary user. Then, in a test build, with one wall left out at
+First with every wall, as root and as an ordinary user. Then, in a test build, with one wall disabled at
 a time: at least one attempt that names this wall must get further, so each wall is known to stand by itself.
 
 GLOVEBOX_BUILD and GLOVEBOX_STATE as in tests/integration. As root all of it runs; else only the user's part."""
@@ -12,7 +12,7 @@ import re
 
 import pytest
 
-from glovebox_server import STATE, Server, build_with_leave_out
+from glovebox_server import STATE, Server, build_with_disable_wall
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
@@ -128,8 +128,8 @@ def test_wall_stops(tried, row):
 
 
 @pytest.fixture(scope="session")
-def leave_out_build():
-    return build_with_leave_out()
+def disable_wall_build():
+    return build_with_disable_wall()
 
 
 @pytest.fixture(scope="session")
@@ -140,15 +140,15 @@ def missing_here(tmp_path_factory):
 
 
 @pytest.mark.parametrize("wall", WALLS)
-def test_wall_stands_by_itself(leave_out_build, missing_here, tmp_path, wall):
+def test_wall_stands_by_itself(disable_wall_build, missing_here, tmp_path, wall):
     """Without the wall, an attempt that names it gets further."""
     if wall in missing_here:
         pytest.skip("does not stand on this machine anyway")
     rows = [row for row in ROWS if row.wall == wall and row.kind != "KNOWN"]
     assert rows, "no attempt names this wall"
-    left_out = [wall, *ALSO.get(wall, [])]
-    with Server(tmp_path, "root", HERE / "policies", leave_out_build, left_out) as server:
-        assert wall not in server.walls, "the receipt names a wall that was left out"
+    disabled = [wall, *ALSO.get(wall, [])]
+    with Server(tmp_path, "root", HERE / "policies", disable_wall_build, disabled) as server:
+        assert wall not in server.walls, "the receipt names a wall that was disabled"
         if any("neighbour" in row.name for row in rows):
             server.start_neighbour((HERE / "neighbour.py").read_text(encoding="utf-8"))
         quick = [row for row in rows if row.kind == "ATTEMPT"][:40] or rows[:1]

@@ -70,10 +70,10 @@ static int set_variable(struct environment *environment, const char *name, const
  */
 static int inherit_environment(struct environment *environment, error *err)
 {
-#ifdef GLOVEBOX_LEAVE_OUT
+#ifdef GLOVEBOX_DISABLE_WALL
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
-    const char *left_out = getenv("GLOVEBOX_LEAVE_OUT");
-    bool inherits = left_out && strtoull(left_out, NULL, 0) & (1ULL << WALL_environment);
+    const char *disabled = getenv("GLOVEBOX_DISABLE_WALL");
+    bool inherits = disabled && strtoull(disabled, NULL, 0) & (1ULL << WALL_environment);
     for (char **variable = environ; inherits && *variable; variable++) {
         char *name = strdup(*variable); /* kept: it is a build for tests */
         char *equals = name ? strchr(name, '=') : NULL;
