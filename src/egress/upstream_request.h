@@ -2,10 +2,9 @@
  *
  *     connection --socketpair--> exchange --libcurl--> the upstream
  *
- *  upstream_request.c           its beginning, its end and the loop's calls
- *  upstream_send.c   what code said, and the secret next to it
- *  upstream_receive.c    what came back, without the secret
- *  upstreams.c          libcurl on the loop */
+ *  upstream_request.c  its beginning, its end and the loop's calls
+ *  upstream_send.c     what code said, and the secret next to it
+ *  upstream_receive.c  what came back, without the secret */
 #pragma once
 
 #include "egress/response_head.h"
