@@ -2,25 +2,15 @@
 #include "engine/approval/approval_card.h"
 #include "engine/approval/approvals.h"
 #include "engine/run/run.h"
-
-#include "base/table.h"
+#include "policy/policy_permits.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Does the policy want somebody asked about this? */
 static uint32_t reasons_of(const struct run *run, uint32_t found)
 {
-    const struct policy *policy = run->plan.policy;
-    uint32_t reasons = (found & ASKS_CHECK) | (policy->approval.when & (ASKS_ALWAYS | found));
-    if (run->plan.network == POLICY_NETWORK_RULES)
-        reasons |= policy->approval.when & ASKS_NETWORK;
-    for_each(row, limit_rows) {
-        enum limit_id id = (enum limit_id)(row - limit_rows);
-        if (limit_exceeds(id, limit_get(&run->plan.limits, id), limit_get(&policy->limits, id)))
-            reasons |= policy->approval.when & ASKS_OVER_LIMITS;
-    }
-    return reasons;
+    const struct run_spec *plan = &run->plan;
+    return policy_asks_about(plan->policy, &plan->limits, plan->network, found);
 }
 
 static void copy(char *to, size_t size, const char *text)

@@ -4,9 +4,9 @@
 #include "engine/sandbox/agent_error.h"
 
 #include "base/clock.h"
-#include "engine/review/output_check.h"
 #include "engine/session/session_registry.h"
 #include "policy/policy.h"
+#include "policy/policy_permits.h"
 #include "json/writer.h"
 
 #include <inttypes.h>
@@ -339,24 +339,11 @@ static int check_count(const struct processes *processes, const struct session *
     return 0;
 }
 
-/* Nobody can look at what a command is going to do. */
-static int check_policy(const struct policy *policy, error *err)
-{
-    if (!policy->precheck.is_on ||
-        precheck_decide(&policy->precheck, CHECK_unchecked, NULL) < CHECK_ASK)
-        return 0;
-    return fail(err, ERR_POLICY,
-                "policy %s wants code to be checked before it runs, and a command cannot be; run "
-                "cells in a context instead",
-                policy->name);
-}
-
 int process_start(struct processes *processes, struct session *session,
                   const struct process_request *request, struct process **ret_process, error *err)
 {
     auto_bytes wanted = { 0 };
-    if (check_policy(session->plan.policy, err) < 0 ||
-        output_check_lets_out(session->plan.policy, "programs", err) < 0 ||
+    if (policy_permits_programs(session->plan.policy, err) < 0 ||
         account_check_log(session->sessions->runs->accounts, request->account, err) < 0 ||
         process_write_start(request, &wanted, err) < 0 || check_count(processes, session, err) < 0)
         return -1;

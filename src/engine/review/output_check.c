@@ -12,6 +12,7 @@
 #include "output_check_schema.h"
 #include "output_check_secrets.h"
 #include "output_check_types.h"
+#include "policy/policy_permits.h"
 #include "json/canonical_tree.h"
 #include "json/writer.h"
 
@@ -96,7 +97,7 @@ static int check_kind(const struct run *run, const struct run_request *request, 
                     "policy '%s' expects a value (expect.result), and only a cell has one; send "
                     "\"mode\": \"cell\" or choose another policy",
                     policy->name);
-    return run->kind->is_cell ? output_check_allows_session(policy, err) : 0;
+    return run->kind->is_cell ? policy_permits_session(policy, err) : 0;
 }
 
 int output_check_prepare(struct run *run, const struct run_request *request, error *err)

@@ -73,14 +73,6 @@ struct output_check {
     struct output_check_outcome outcome;
 };
 
-/* Whether what the policy expects can be found out of a session's cells.
- * Fails  ERR_BAD_REQUEST  it expects artifacts, and they leave none */
-int output_check_allows_session(const struct policy *policy, error *err);
-
-/* What leaves a session beside the results of its cells is compared by nobody: `what` of it.
- * Fails  ERR_POLICY  the policy withholds what has not been compared */
-int output_check_lets_out(const struct policy *policy, const char *what, error *err);
-
 /* Is anything expected of such a run? */
 bool output_check_is_wanted(const struct policy *policy, const struct run_request *request);
 

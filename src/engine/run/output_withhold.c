@@ -13,26 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int output_check_allows_session(const struct policy *policy, error *err)
-{
-    if (!policy->expect.needs.artifacts)
-        return 0;
-    return fail(err, ERR_BAD_REQUEST,
-                "policy '%s' expects artifacts (expect.artifacts or others), and a session leaves "
-                "none: its files stay in it; use runs, or choose another policy",
-                policy->name);
-}
-
-int output_check_lets_out(const struct policy *policy, const char *what, error *err)
-{
-    if (policy->expect.on_fault != ON_FAULT_WITHHOLD || !policy->expect.text[0])
-        return 0;
-    return fail(err, ERR_POLICY,
-                "policy '%s' withholds what is not what was expected, and nobody compares %s of a "
-                "session; use cells in a context, or runs, instead",
-                policy->name, what);
-}
-
 bool output_check_holds(const struct run *run)
 {
     return run->output_check && run->output_check->withholds && !run->output_check->is_released;

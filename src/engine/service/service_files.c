@@ -1,10 +1,10 @@
 /* service_files.c - questions and streams about files of a session: begun, fed and ended. */
 #include "engine/service/service_files_internal.h"
 
-#include "engine/review/output_check.h"
 #include "engine/service/service_sessions.h"
 #include "engine/session/session_registry.h"
 #include "engine/store/blobs.h"
+#include "policy/policy_permits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +124,7 @@ static int begin_task(struct file_task *task, struct session *session,
     size_t head_size = write_head(order, &head);
     if (read_paths(order, task, &paths, err) < 0 ||
         (actions[order->action].tells &&
-         output_check_lets_out(session->plan.policy, "files", err) < 0) ||
+         policy_permits_uncompared(session->plan.policy, "files", err) < 0) ||
         session_begin(session, &task->operation, err) < 0)
         return -1;
     session_hold(session);

@@ -2,9 +2,9 @@
 #include "engine/service/service_ports.h"
 
 #include "base/bytes.h"
-#include "engine/review/output_check.h"
 #include "engine/sandbox/agent_error.h"
 #include "engine/session/session_registry.h"
+#include "policy/policy_permits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +133,7 @@ int service_port_connect(struct session *session, uint16_t port, const struct wa
     };
     link->waker = *waker;
     link->window = AGENT_WINDOW;
-    if (output_check_lets_out(session->plan.policy, "ports", err) < 0 ||
+    if (policy_permits_uncompared(session->plan.policy, "ports", err) < 0 ||
         session_begin(session, &link->operation, err) < 0) {
         free(link);
         return -1;

@@ -3,10 +3,10 @@
 #include "engine/session/branch.h"
 
 #include "base/cleanup.h"
-#include "engine/review/output_check.h"
 #include "engine/session/checkpoints.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_registry.h"
+#include "policy/policy_permits.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -355,7 +355,7 @@ static bool take_sandbox(struct session *session)
     branching->fill.told = on_filled;
     branching->fill.memory = session->plan.limits.memory;
     branching->fill.user = branching;
-    branching->fill.is_secret = output_check_lets_out(session->plan.policy, "words", &why) < 0;
+    branching->fill.is_secret = policy_withholds(session->plan.policy);
     restore_begin(&branching->fill, session->sandbox, take_fd(&image), take_fd(&files));
     if (session->branching != branching) { /* its sandbox broke at once: it has ended */
         close_fd(&pipes.image);

@@ -5,8 +5,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "engine/review/output_check.h"
 #include "engine/session/contexts.h"
+#include "policy/policy_permits.h"
 #include "json/reader.h"
 
 #include <errno.h>
@@ -190,7 +190,7 @@ static void hear_reason(struct capture *copy, const unsigned char *payload, size
     if (copy->has_reason || size <= head || size - head > REASON_MAX)
         return;
     copy->has_reason = true;
-    if (output_check_lets_out(copy->context->session->plan.policy, "words", &err) < 0)
+    if (policy_withholds(copy->context->session->plan.policy))
         return;
     if (json_read((const char *) payload + head, size - head, &json, &err) == 0 &&
         json_object_object_get_ex(json, "value", &value) &&

@@ -3,11 +3,11 @@
 
 #include "base/cleanup.h"
 #include "engine/observe/log.h"
-#include "engine/review/output_check.h"
 #include "engine/session/branch.h"
 #include "engine/session/checkpoints.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_registry.h"
+#include "policy/policy_permits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +122,7 @@ static void fill_it(struct rollback *rollback)
     rollback->fill.told = on_filled;
     rollback->fill.memory = session->plan.limits.memory;
     rollback->fill.user = rollback;
-    rollback->fill.is_secret = output_check_lets_out(session->plan.policy, "words", &why) < 0;
+    rollback->fill.is_secret = policy_withholds(session->plan.policy);
     restore_begin(&rollback->fill, rollback->sandbox, take_fd(&image), take_fd(&files));
     if (session->rollback != rollback) { /* its sandbox broke at once: it is over */
         close_fd(&pipes.image);

@@ -6,6 +6,7 @@
 #include "engine/observe/log.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_tombstones.h"
+#include "policy/policy_permits.h"
 
 #include <assert.h>
 #include <sodium.h>
@@ -109,8 +110,7 @@ static int fill_in(struct session *session, struct session_request *request, err
     if (run_plan_grant_place(&session->plan, request->place, sessions->policies,
                              sessions->templates, err) < 0 ||
         account_check_policy(session->account, session->plan.policy->name, err) < 0 ||
-        output_check_allows_session(session->plan.policy, err) < 0 ||
-        check_number(session, err) < 0)
+        policy_permits_session(session->plan.policy, err) < 0 || check_number(session, err) < 0)
         return -1;
     session->created_ms = wall_clock_ms();
     session->idle_ms = usual_ms(session, UINT64_C(10) * 60 * 1000, SESSIONS_IDLE);

@@ -4,7 +4,6 @@
 #include "base/cleanup.h"
 #include "engine/audit/audit_log.h"
 #include "engine/observe/log.h"
-#include "engine/review/output_check.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_tombstones.h"
 
