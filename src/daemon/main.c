@@ -26,6 +26,7 @@
 #include "engine/schedule/accounts.h"
 #include "engine/service/run_stages.h"
 #include "engine/service/takeover.h"
+#include "engine/session/session_registry.h"
 #include "engine/store/idempotency.h"
 
 #include <malloc.h>

@@ -26,7 +26,7 @@ static void answer_context(struct exchange *exchange, const struct context *cont
                            unsigned status)
 {
     struct bytes json = { 0 };
-    context_write(context, &json);
+    service_context_write(context, &json);
     exchange_answer(exchange, status, &json);
 }
 
@@ -53,7 +53,7 @@ static void get_contexts(struct exchange *exchange)
         return;
     json_open(&json, '{');
     json_key(&json, "contexts");
-    session_write_contexts(session, &json);
+    service_contexts_write(session, &json);
     json_close(&json, '}');
     exchange_answer(exchange, MHD_HTTP_OK, &json);
 }

@@ -2,9 +2,7 @@
 #pragma once
 
 #include "doors/http/http.h"
-#include "engine/run/queue.h"
 #include "engine/service/service.h"
-#include "engine/session/session_registry.h"
 #include "json/field_table.h"
 
 #include <stddef.h>
@@ -30,7 +28,9 @@ extern const struct route_table network_routes;
 void metrics_request_ended(const struct exchange *exchange);
 
 /* sessions.c */
-/* The body as JSON, read by a table (field_table.h); an empty one says nothing. */
+/* The body as JSON; NULL: it is empty. */
+int exchange_take_json(struct exchange *exchange, struct json_object **ret_json, error *err);
+/* The same, read by a table (field_table.h); an empty one says nothing. */
 int exchange_fields(struct exchange *exchange, const struct field *fields, size_t count,
                     error *err);
 /* Both give NULL when that was answered. Every route of a session goes through one of them, or

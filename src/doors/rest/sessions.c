@@ -14,20 +14,28 @@ enum { PAGE = 100, PAGE_MAX = 1000 };
 void session_answer(struct exchange *exchange, struct session *session, unsigned status)
 {
     struct bytes json = { 0 };
-    session_write(session, &json);
+    service_session_write(session, &json);
     exchange_answer(exchange, status, &json);
+}
+
+int exchange_take_json(struct exchange *exchange, struct json_object **ret_json, error *err)
+{
+    *ret_json = NULL;
+    if (exchange->body_bytes > 0 && json_reader_end(&exchange->body, ret_json, err) < 0)
+        return -1;
+    json_reader_close(&exchange->body);
+    if (exchange->body_bytes > 0 && !*ret_json) /* null */
+        return fail(err, ERR_BAD_REQUEST, "the body must be a JSON object");
+    return 0;
 }
 
 int exchange_fields(struct exchange *exchange, const struct field *fields, size_t count, error *err)
 {
-    struct json_object *json = NULL;
-    if (exchange->body_bytes > 0 && json_reader_end(&exchange->body, &json, err) < 0)
+    struct json_object *json;
+    if (exchange_take_json(exchange, &json, err) < 0)
         return -1;
-    json_reader_close(&exchange->body);
-    if (exchange->body_bytes > 0 && !json) /* null */
-        return fail(err, ERR_BAD_REQUEST, "the body must be a JSON object");
     int read = fields_read(json, fields, count, err);
-    json_object_put(json);
+    (void) json_object_put(json);
     return read;
 }
 
@@ -144,7 +152,7 @@ static void get_sessions(struct exchange *exchange)
     json_key(&json, "sessions");
     json_open(&json, '[');
     while ((session = service_sessions_next(&exchange->caller, &page)))
-        session_write(session, &json);
+        service_session_write(session, &json);
     json_close(&json, ']');
     json_string_field(&json, "next", page.next);
     json_close(&json, '}');

@@ -17,6 +17,10 @@ int service_context_create(struct session *session, struct json_object *request,
 /* Fails  ERR_NOT_FOUND. */
 int service_context_find(struct session *session, const char *id, struct context **ret_context,
                          error *err);
+/* Adds one as a Context of docs/api.md; an array of all. */
+void service_context_write(const struct context *context, struct bytes *out);
+void service_contexts_write(const struct session *session, struct bytes *out);
+
 void service_context_remove(struct context *context);
 int service_context_restart(struct context *context, error *err);
 /* Gives  *ret_interrupted, whether a cell ran. */

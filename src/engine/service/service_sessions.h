@@ -41,6 +41,9 @@ int service_session_begin(struct service *service, const struct caller *caller,
 /* Counts, for the log, a signature with which others use it. */
 void service_session_count_signature(struct session *session);
 
+/* Adds it as a Session of docs/api.md. */
+void service_session_write(struct session *session, struct bytes *out);
+
 bool service_session_has_ended(const struct session *session);
 
 /* Changes deadlines and metadata as a SessionChange asks, which is taken. */

@@ -39,7 +39,7 @@ enum session_state {
     SESSION_STATES
 };
 
-/* Why it has ended; the words are in session_json.c. */
+/* Why it has ended; the words are in session_registry.c. */
 enum session_end {
     END_NONE,
     END_DELETED, /* somebody asked for it */
@@ -270,9 +270,6 @@ struct session_usage session_usage(const struct session *session);
 /* Does it exist for this account? */
 bool session_is_seen(const struct session *session, const struct account *account);
 
-/* As a JSON object. */
-void session_write(struct session *session, struct bytes *out);
-void session_write_contexts(const struct session *session, struct bytes *out);
 const char *session_end_name(enum session_end end);
 const char *session_end_kept(enum session_end end); /* what is left of it, in a sentence */
 enum session_end session_end_of(const char *name);
@@ -291,7 +288,6 @@ int context_create(struct session *session, struct context_request *request,
 /* A context by its id; the name of a language is the id of its first context, which is made when it
  * is first named. */
 int context_find(struct session *session, const char *id, struct context **ret_context, error *err);
-void context_write(const struct context *context, struct bytes *out);
 
 /* Puts a cell behind those that wait. Takes what is in the request.
  * Gives  a run, as runs_submit(): the same result, events and cancelling, where to cancel is to

@@ -1,4 +1,6 @@
-/* session_json.c - sessions and contexts as clients see them. */
+/* session_documents.c - sessions and contexts as callers see them. */
+#include "engine/service/service_contexts.h"
+#include "engine/service/service_sessions.h"
 #include "engine/session/branch.h"
 #include "engine/session/contexts.h"
 #include "engine/session/session_registry.h"
@@ -76,15 +78,29 @@ static void write_languages(const struct session *session, struct bytes *out)
     json_close(out, ']');
 }
 
-void session_write_contexts(const struct session *session, struct bytes *out)
+void service_context_write(const struct context *context, struct bytes *out)
+{
+    static const char *const names[CONTEXT_STATES] = { "cold", "starting", "idle", "busy" };
+    json_open(out, '{');
+    json_string_field(out, "id", context->id);
+    json_string_field(out, "language", context->language->name);
+    json_string_field(out, "cwd", context->folder);
+    json_string_field(out, "state", names[context->state]);
+    json_count_field(out, "cells", context->cells);
+    json_count_field(out, "queued", context->queued);
+    json_string_field(out, "last_end", context->end);
+    json_close(out, '}');
+}
+
+void service_contexts_write(const struct session *session, struct bytes *out)
 {
     json_open(out, '[');
     for (const struct context *context = session->contexts; context; context = context->next)
-        context_write(context, out);
+        service_context_write(context, out);
     json_close(out, ']');
 }
 
-void session_write(struct session *session, struct bytes *out)
+void service_session_write(struct session *session, struct bytes *out)
 {
     bool is_paused = session->state == SESSION_PAUSED;
     bool is_counted = session->state != SESSION_ENDED && !is_paused; /* its deadlines move */
@@ -114,25 +130,11 @@ void session_write(struct session *session, struct bytes *out)
             : "{}";
     json_raw(out, metadata, strlen(metadata));
     json_key(out, "contexts");
-    session_write_contexts(session, out);
+    service_contexts_write(session, out);
     write_usage(session, out);
     if (session->plan.policy)
         write_languages(session, out);
     if (session->plan.policy)
         result_write_place(&session->plan, session->walls, session->degraded, out);
-    json_close(out, '}');
-}
-
-void context_write(const struct context *context, struct bytes *out)
-{
-    static const char *const names[CONTEXT_STATES] = { "cold", "starting", "idle", "busy" };
-    json_open(out, '{');
-    json_string_field(out, "id", context->id);
-    json_string_field(out, "language", context->language->name);
-    json_string_field(out, "cwd", context->folder);
-    json_string_field(out, "state", names[context->state]);
-    json_count_field(out, "cells", context->cells);
-    json_count_field(out, "queued", context->queued);
-    json_string_field(out, "last_end", context->end);
     json_close(out, '}');
 }
