@@ -253,7 +253,7 @@ def ends_with_semicolon(text):
 
 
 class Nowhere:
-    """A request for the rehearsal: with no channel open, what it shows goes nowhere."""
+    """A request for the prewarming: with no channel open, what it shows goes nowhere."""
 
     path, arguments, number, is_told = "", [], 0, False
 
@@ -261,7 +261,7 @@ class Nowhere:
         self.code = code
 
 
-def rehearse():
+def prewarm():
     """In the zygote: what a first cell would have to import and specialise."""
     global context
     plain_input = sys.modules["builtins"].input

@@ -56,10 +56,10 @@ def read_code(path):
 
 
 def live(control, prime):
-    """SIGINT is ignored since the zygote has rehearsed."""
+    """SIGINT is ignored since the zygote has been prewarmed."""
     _glovebox_fresh.reseed()
     if prime:
-        rehearse(prime)
+        prewarm(prime)
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     SERVE(control)
 
@@ -118,7 +118,7 @@ def server(receive, executed, wanted, leave, image):
                 image(message, count, control)
                 continue
             if message[2][:4] == PRIME_MODE:
-                rehearse(_glovebox.PRIME_WORK, is_whole=True)
+                prewarm(_glovebox.PRIME_WORK, is_whole=True)
                 executed(message[1], 0, 0, False, count)
                 continue
             count += 1
@@ -155,11 +155,11 @@ def begin(payload):
     return request
 
 
-def run(number, payload, count, is_rehearsal=False):
+def run(number, payload, count, is_prewarm=False):
     try:
         request = begin(payload)
     except (OSError, struct.error, IndexError, ValueError) as error:
-        if is_rehearsal:
+        if is_prewarm:
             raise
         os.write(2, f"glovebox: cannot start the program: {error}\n".encode())
         _glovebox.executed(number, 126, 0, True, count)
@@ -170,8 +170,8 @@ def run(number, payload, count, is_rehearsal=False):
     if not request.ends and getpid() == owner:
         _glovebox.executed(number, code, 0, False, count)
         return
-    code = _glovebox_script.finish(code, is_rehearsal)
-    if is_rehearsal:
+    code = _glovebox_script.finish(code, is_prewarm)
+    if is_prewarm:
         return
     if code == _glovebox_script.INTERRUPTED:
         _glovebox.executed(number, -1, _signal.SIGINT, True, count)
@@ -200,7 +200,7 @@ def run_interruptibly(request, count):
     return code
 
 
-# --- rehearsal: harmless code on the very path that a request will take --------------------------------
+# --- prewarming: harmless code on the very path that a request will take --------------------------------
 
 PLACE = "/tmp/main.py"
 PRINT = b"print('glovebox')\n"
@@ -217,7 +217,7 @@ FIGURE = (b"import io, matplotlib.pyplot as p\np.plot([1, 2])\np.title('a')\n"
           b"p.savefig(io.BytesIO(), format='png')\np.close('all')\n")
 
 
-def rehearse(prime, is_whole=False):
+def prewarm(prime, is_whole=False):
     """Runs harmless code, output into nothing, so that the first page faults and the copies of the pages that
     every program writes to are paid before a request comes. The whole way, interrupts and the end of a script
     included, is for those that are taken next: it costs more pages."""
@@ -231,7 +231,7 @@ def rehearse(prime, is_whole=False):
     try:
         os.dup2(null, 1)
         for code in codes:
-            rehearse_one(code, is_whole)
+            prewarm_one(code, is_whole)
         if is_whole:
             take_room()
     finally:
@@ -241,16 +241,16 @@ def rehearse(prime, is_whole=False):
 
 
 def take_room():
-    """The next pages of the heap, for a request that is larger than the rehearsal."""
+    """The next pages of the heap, for a request that is larger than the prewarming."""
     _ = [bytes(1000) for _ in range(64)]
 
 
-def rehearse_one(code, is_whole):
+def prewarm_one(code, is_whole):
     variables = (b"HOME=/home/user", b"TZ=UTC", b"PYTHONPATH=/workspace")
     payload = EXECUTE.pack(_glovebox.SCRIPT, _glovebox.WRITE, 1, len(variables), len(code))
     payload += b"/\0" + 2 * (PLACE.encode() + b"\0") + b"".join(text + b"\0" for text in variables) + code
     if is_whole:
-        run(0, payload, 0, is_rehearsal=True)
+        run(0, payload, 0, is_prewarm=True)
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     else:
         request = begin(payload)
@@ -263,16 +263,16 @@ def rehearse_one(code, is_whole):
     os.unlink(PLACE)
 
 
-def rehearse_in_zygote():
+def prewarm_in_zygote():
     """The same once for all children: modules that are imported late, caches, specialised bytecode."""
     gc.freeze()
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # in every child from its first moment
     for _ in range(12):  # CPython 3.11 specialises a function after 8 calls
-        rehearse(_glovebox.PRIME_WORK, is_whole=True)
+        prewarm(_glovebox.PRIME_WORK, is_whole=True)
     if "matplotlib.pyplot" in sys.modules:
         _glovebox_script.run(PLACE, [], FIGURE)
         _glovebox_script.forget_main()
-    _glovebox_cell.rehearse()
+    _glovebox_cell.prewarm()
     if "matplotlib.font_manager" in sys.modules:
         # Fonts are open files; a child closes every descriptor that it was not given.
         sys.modules["matplotlib.font_manager"]._get_font.cache_clear()

@@ -76,15 +76,15 @@ def exit_code(end):
     return 1
 
 
-def finish(code, is_rehearsal=False):
+def finish(code, is_prewarm=False):
     """What Py_FinalizeEx does as far as anybody can see it: waits for threads, calls atexit functions, lets go
-    of the program's objects, so that their files are closed and __del__ runs, and flushes. A rehearsal leaves out
+    of the program's objects, so that their files are closed and __del__ runs, and flushes. Prewarming leaves out
     what can be done only once: the end of threads, and functions that a library has registered."""
     try:
         threading = sys.modules.get("threading")
-        if threading is not None and not is_rehearsal:
+        if threading is not None and not is_prewarm:
             threading._shutdown()
-        if not is_rehearsal or atexit._ncallbacks() == 0:
+        if not is_prewarm or atexit._ncallbacks() == 0:
             atexit._run_exitfuncs()
     except BaseException as error:
         error.__traceback__ = error.__traceback__.tb_next

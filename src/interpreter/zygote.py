@@ -127,7 +127,7 @@ def main():
     native.fill_holes()
     kernel = load_all("script", "fresh", "kernel")
     if failure is None:
-        kernel.rehearse_in_zygote()
+        kernel.prewarm_in_zygote()
     os.environ.clear()
     gc.collect()
     threads = len(os.listdir("/proc/self/task"))

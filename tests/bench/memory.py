@@ -3,7 +3,7 @@
 
 While a pool shrinks after a burst, one sandbox a second, the total is read again and again; the slope of a straight line
 through (number parked, bytes charged) is the price of one. Shared costs (zygotes, daemon) fall out. Those that have
-rehearsed go last and are heavier: the heaviest leaf is one of them."""
+prewarmed go last and are heavier: the heaviest leaf is one of them."""
 import os
 import time
 

@@ -141,7 +141,7 @@ def publish(rows, bench, rounds, loads):
         print(f'left out: {one}')
     parked = {row['name']: row for row in rows if row['name'].startswith('parked')}
     leaf = '; '.join(f"{name.split()[1]} {row['leaf_mib']:.2f} MiB in the sandbox's own group "
-                     f"({row['leaf_most_mib']:.2f} if it has rehearsed), {row['mib']:.2f} MiB with all that is charged elsewhere "
+                     f"({row['leaf_most_mib']:.2f} if it has been prewarmed), {row['mib']:.2f} MiB with all that is charged elsewhere "
                      f"({row['most']} to {row['least']} parked)" for name, row in parked.items())
     page = (page.replace('@TABLE@', text).replace('@MACHINE@', facts['machine'])
             .replace('@KERNEL@', facts['kernel']).replace('@WHEN@', facts['when'])

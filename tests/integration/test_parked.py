@@ -1,4 +1,4 @@
-"""Parked sandboxes: other languages start from them too; what they rehearsed leaves no trace; each is used once."""
+"""Parked sandboxes: other languages start from them too; prewarming leaves no trace; each is used once."""
 
 import json
 import pathlib
@@ -71,8 +71,8 @@ def test_bash_starts_in_a_parked_sandbox(service):
 
 
 @pytest.mark.parametrize("policy", ["minimal", "data"])
-def test_what_was_rehearsed_leaves_no_trace(service, policy):
-    """Given time, the next sandbox rehearses; with pandas in the code the one with libraries is taken."""
+def test_prewarming_leaves_no_trace(service, policy):
+    """Given time, the next sandbox is prewarmed; with pandas in the code the one with libraries is taken."""
     code = LOOK if policy == "minimal" else "import pandas\n" + LOOK.replace('"__")', '"__") and name != "pandas"')
     first = service.run(code, policy=policy, limits={"memory_bytes": 200 << 20}).json
     assert first["status"] == "ok", first

@@ -424,7 +424,7 @@ def test_nothing_is_left_of_many(light):
     assert children.read_text() == ""
 
 
-def test_a_rehearsal_leaves_no_trace(light):
+def test_prewarming_leaves_no_trace(light):
     one = light.fork(prime=1)
     payload = zygote_rig.EXECUTE.pack(3, 0, 0, 0, 0) + b"/\0\0"
     one.control.sendall(zygote_rig.FRAME.pack(len(payload), light.inside["AGENT_EXECUTE"], 0, 1, 0) + payload)

@@ -256,7 +256,7 @@ void pool_close(struct pool *pool)
     pool->is_closing = true;
     uv_close((uv_handle_t *) &pool->refill, NULL);
     uv_close((uv_handle_t *) &pool->count, NULL);
-    uv_close((uv_handle_t *) &pool->calm, NULL);
+    uv_close((uv_handle_t *) &pool->idle_timer, NULL);
     for (const struct pooled *row; (row = pool_first_to_go(pool, NULL)) != NULL;)
         pool_return(pool, row->sandbox);
     close_returned(pool);
@@ -331,7 +331,7 @@ int pool_lease(struct pool *pool, const struct lease *lease, struct pool_ticket 
         return POOL_FULL;
     if (pool_class) {
         pool_class_leased(pool_class, now);
-        rehearse_when_calm(pool, pool_class);
+        prewarm_when_idle(pool, pool_class);
         refill_later(pool);
     }
     if (*ret_parked)

@@ -56,8 +56,8 @@ struct pool {
     struct pooled *returned; /* given back, and closed in a moment: the answer goes first */
     uv_timer_t refill;
     bool refill_is_soon;
-    uv_timer_t count; /* once a second */
-    uv_timer_t calm;  /* when nobody has asked for a moment */
+    uv_timer_t count;      /* once a second */
+    uv_timer_t idle_timer; /* when nobody has asked for a moment */
     bool is_closing;
     deadline rests_until, may_rest; /* pool_rest() */
     void *context;
@@ -74,7 +74,7 @@ void pool_close(struct pool *pool);
 /* Keeps a few of this shape from now on. */
 void pool_keep(struct pool *pool, const struct lease *lease);
 
-/* Somebody waits for processors and memory: nothing is built ahead or rehearsed for a moment. What
+/* Somebody waits for processors and memory: nothing is built ahead or prewarmed for a moment. What
  * is asked for is built as ever, and in each second most of the time is the pool's own. */
 enum { POOL_REST_MS = 150, POOL_AWAKE_MS = 1000 };
 void pool_rest(struct pool *pool);

@@ -90,7 +90,7 @@ static void is_ready(struct pooled *row)
         pool->idle++;
         free(pending_lease);
         pool_refill_soon(pool);
-        rehearse_when_calm(pool, row->pool_class);
+        prewarm_when_idle(pool, row->pool_class);
         pool->changed(pool->context); /* a queue may wait for it */
         return;
     }
@@ -104,7 +104,7 @@ static void is_ready(struct pooled *row)
 }
 
 /* A sandbox that is not leased says that its interpreter stands, or that it does not, and that it
- * has rehearsed. */
+ * has been prewarmed. */
 static int on_frame(void *context, const struct agent_frame *frame, const unsigned char *payload,
                     error *err)
 {

@@ -18,7 +18,7 @@ struct pool_class {
     bool is_used;
     bool is_kept;       /* always has a few: the operator's own choice */
     bool has_stood;     /* one of it has been ready: its interpreter is warm */
-    uint32_t prewarmed; /* of the parked: have rehearsed what comes first, or do it now */
+    uint32_t prewarmed; /* of the parked: prewarmed, or being prewarmed */
     bool priming;       /* one of them does */
     uint32_t idle;      /* ready now */
     uint32_t building;  /* on their way to be parked */
@@ -45,8 +45,8 @@ void pool_class_leased(struct pool_class *pool_class, uint64_t now_ms);
 /* Called once a second: how much each shape was in demand. */
 void pool_classes_count(struct pool_classes *pool_classes);
 
-/* How many of the parked shall have rehearsed. The first set of a template is the lightest; the
- * others bring libraries, whose first use takes memory. */
+/* How many of the parked shall have been prewarmed. The first set of a template is the lightest;
+ * the others bring libraries, whose first use takes memory. */
 uint32_t pool_class_prewarm_target(const struct pool_class *pool_class);
 
 /* How many should be parked: enough for a twentieth of a second of late demand; none when it was

@@ -1,5 +1,5 @@
 /* pool_internal.h - the rows of the pool, for pool.c (leases, parking, slots), pool_build.c (one
- * sandbox until it is ready) and prewarm.c (rehearsals). */
+ * sandbox until it is ready) and prewarm.c (prewarming). */
 #pragma once
 
 #include "engine/sandbox/pool.h"
@@ -56,7 +56,7 @@ void pool_unlist(struct pool *pool, struct pooled *row);
 void prewarm_open(struct pool *pool, uv_loop_t *loop);
 
 /* Something of this shape was asked for, or has parked. */
-void rehearse_when_calm(struct pool *pool, const struct pool_class *pool_class);
+void prewarm_when_idle(struct pool *pool, const struct pool_class *pool_class);
 
-/* Was this frame about a rehearsal? Then it has been dealt with. */
+/* Was this frame about prewarming? Then it has been dealt with. */
 bool prewarm_on_frame(struct pooled *row, const struct agent_frame *frame);

@@ -1,12 +1,12 @@
-/* prewarm.c - of each shape the sandboxes that will be taken first have rehearsed what programs
- * do first: they answer sooner and weigh more (docs/benchmark.md). They do it when nobody has asked
- * for this long, so that a busy machine is not made busier. */
+/* prewarm.c - the sandboxes of each shape that will be taken first run ahead what programs do
+ * first: they answer sooner and weigh more (docs/benchmark.md). They do it when nobody has asked
+ * for IDLE_MS, so that a busy machine is not made busier. */
 #include "engine/sandbox/pool_internal.h"
 
 #include "contract/agent.h"
 #include "engine/observe/log.h"
 
-enum { CALM_MS = 6 };
+enum { IDLE_MS = 6 };
 
 static void prime(struct pool_class *pool_class, struct pooled *row)
 {
@@ -23,11 +23,11 @@ static void prime(struct pool_class *pool_class, struct pooled *row)
     sandbox_flush(row->sandbox);
 }
 
-static void be_calm(uv_timer_t *timer)
+static void on_idle(uv_timer_t *timer)
 {
     struct pool *pool = timer->data;
     if (pool_rests_ms(pool) > 0) {
-        (void) uv_timer_start(timer, be_calm, (uint64_t) pool_rests_ms(pool), 0);
+        (void) uv_timer_start(timer, on_idle, (uint64_t) pool_rests_ms(pool), 0);
         return;
     }
     for (size_t i = 0; i < POOL_CLASSES_MAX; i++) {
@@ -41,17 +41,17 @@ static void be_calm(uv_timer_t *timer)
     }
 }
 
-void rehearse_when_calm(struct pool *pool, const struct pool_class *pool_class)
+void prewarm_when_idle(struct pool *pool, const struct pool_class *pool_class)
 {
     if (pool_class->prewarmed < pool_class_prewarm_target(pool_class) && !pool->is_closing)
-        (void) uv_timer_start(&pool->calm, be_calm, CALM_MS, 0);
+        (void) uv_timer_start(&pool->idle_timer, on_idle, IDLE_MS, 0);
 }
 
 void prewarm_open(struct pool *pool, uv_loop_t *loop)
 {
-    pool->calm.data = pool;
-    (void) uv_timer_init(loop, &pool->calm);
-    uv_unref((uv_handle_t *) &pool->calm);
+    pool->idle_timer.data = pool;
+    (void) uv_timer_init(loop, &pool->idle_timer);
+    uv_unref((uv_handle_t *) &pool->idle_timer);
 }
 
 bool prewarm_on_frame(struct pooled *row, const struct agent_frame *frame)
@@ -69,6 +69,6 @@ bool prewarm_on_frame(struct pooled *row, const struct agent_frame *frame)
     row->is_priming = false;
     row->pool_class->priming = false;
     sandbox_rests(row->sandbox);
-    rehearse_when_calm(row->pool, row->pool_class);
+    prewarm_when_idle(row->pool, row->pool_class);
     return true;
 }
