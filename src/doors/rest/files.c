@@ -30,7 +30,6 @@ int file_visit_begin(struct exchange *exchange, const struct file_order *wanted,
 {
     struct file_visit *visit = exchange->user;
     struct file_order order = *wanted;
-    const struct waker waker = { .woken = on_woken, .context = exchange };
     if (!visit)
         visit = calloc(1, sizeof *visit);
     if (!visit)
@@ -38,8 +37,8 @@ int file_visit_begin(struct exchange *exchange, const struct file_order *wanted,
     exchange->user = visit;
     exchange->closed = leave;
     order.session = exchange->parameters[0];
-    return service_file_begin(exchange->service, &exchange->caller, &order, &waker, &visit->task,
-                              err);
+    order.waker = (struct waker){ .woken = on_woken, .context = exchange };
+    return service_file_begin(exchange->service, &exchange->caller, &order, &visit->task, err);
 }
 
 int file_visit_begin_at(struct exchange *exchange, const char *path, struct file_order order,

@@ -139,8 +139,7 @@ static int begin_task(struct file_task *task, struct session *session,
 }
 
 int service_file_begin(const struct service *service, const struct caller *caller,
-                       const struct file_order *order, const struct waker *waker,
-                       struct file_task **ret_task, error *err)
+                       const struct file_order *order, struct file_task **ret_task, error *err)
 {
     struct session *session = NULL;
     if (service_session_enter(service, caller, order->session, &session, err) < 0)
@@ -148,7 +147,7 @@ int service_file_begin(const struct service *service, const struct caller *calle
     struct file_task *task = calloc(1, sizeof *task);
     if (!task)
         return fail(err, ERR_SYSTEM, "no memory for a file");
-    task->waker = *waker;
+    task->waker = order->waker;
     task->action = order->action;
     file_answers_begin(task);
     if (begin_task(task, session, order, err) < 0) {

@@ -35,6 +35,7 @@ enum file_action {
 
 struct file_order {
     enum file_action action;
+    struct waker waker;       /* called whenever it may have got further */
     const char *session;      /* its id */
     const struct bytes *path; /* as a caller gives it: file_path_check() */
     const struct bytes *to;   /* of MOVE; NULL: no other has one */
@@ -63,13 +64,11 @@ struct file_change {
 /* One question or stream that is under way, or its answer. */
 struct file_task;
 
-/* Begins one; `waker` is called whenever it may have got further. Counts it, in the log and as use
- * of the session.
+/* Begins one. Counts it, in the log and as use of the session.
  * Fails  as service_session_enter(), and ERR_BAD_REQUEST  a path that is none; ERR_CONFLICT  the
  *        session does not run; ERR_POLICY  its outputs are withheld; ERR_BUSY  too many */
 int service_file_begin(const struct service *service, const struct caller *caller,
-                       const struct file_order *order, const struct waker *waker,
-                       struct file_task **ret_task, error *err);
+                       const struct file_order *order, struct file_task **ret_task, error *err);
 void file_task_free(struct file_task *task); /* what is under way is given up; NULL is fine */
 
 enum { FILE_LATER = 0, FILE_READY = 1 };

@@ -21,9 +21,10 @@ static struct file_task *begin(struct file_order order, const char *at, error *e
     struct bytes to = bytes_of("c");
     struct file_task *task = NULL;
     order.session = fake_session.id;
+    order.waker = fake_waker;
     order.path = &path;
     order.to = order.action == FILE_MOVE ? &to : NULL;
-    int begun = service_file_begin(&fake_service, &fake_caller, &order, &fake_waker, &task, err);
+    int begun = service_file_begin(&fake_service, &fake_caller, &order, &task, err);
     expect(begun == 0 || task == NULL, "a task that failed");
     bytes_done(&path);
     bytes_done(&to);
@@ -157,15 +158,14 @@ TEST(what_a_policy_withholds_is_not_told_by_files)
 
 static int answer_entry(const char *path, size_t claimed, const char *target, error *err)
 {
-    unsigned char payload[256];
     const struct agent_entry facts = { .mode = S_IFREG | 0644,
                                        .size = 3,
                                        .path_size = (uint32_t) claimed };
-    size_t size = sizeof facts + strlen(path) + strlen(target);
-    memcpy(payload, &facts, sizeof facts);
-    memcpy(payload + sizeof facts, path, strlen(path));
-    memcpy(payload + sizeof facts + strlen(path), target, strlen(target));
-    return answer(AGENT_ENTRY, payload, size, err);
+    auto_bytes payload = { 0 };
+    bytes_add(&payload, &facts, sizeof facts);
+    bytes_add_text(&payload, path);
+    bytes_add_text(&payload, target);
+    return answer(AGENT_ENTRY, payload.data, payload.size, err);
 }
 
 TEST(a_listing_is_whole_and_sorted)
@@ -290,11 +290,11 @@ TEST(a_stream_that_is_cut_off_is_broken)
 
 static int answer_change(unsigned what, const char *path, error *err)
 {
-    unsigned char payload[256];
     const struct agent_change change = { .what = what, .mode = S_IFREG | 0600, .size = 7 };
-    memcpy(payload, &change, sizeof change);
-    memcpy(payload + sizeof change, path, strlen(path));
-    return answer(AGENT_CHANGE, payload, sizeof change + strlen(path), err);
+    auto_bytes payload = { 0 };
+    bytes_add(&payload, &change, sizeof change);
+    bytes_add_text(&payload, path);
+    return answer(AGENT_CHANGE, payload.data, payload.size, err);
 }
 
 TEST(changes_are_told_and_lost_ones_once)
@@ -370,12 +370,12 @@ TEST(an_unknown_session_and_one_that_is_paused)
     struct file_order order = { .action = FILE_STAT, .session = "ses_other", .path = &path };
     error err;
     fake_session_begin();
-    expect(service_file_begin(&fake_service, &fake_caller, &order, &fake_waker, &task, &err) < 0 &&
+    expect(service_file_begin(&fake_service, &fake_caller, &order, &task, &err) < 0 &&
                err.code == ERR_NOT_FOUND && !task,
            "%s", err.text);
     fake_session.state = SESSION_PAUSED;
     order.session = fake_session.id;
-    expect(service_file_begin(&fake_service, &fake_caller, &order, &fake_waker, &task, &err) < 0 &&
+    expect(service_file_begin(&fake_service, &fake_caller, &order, &task, &err) < 0 &&
                err.code == ERR_CONFLICT && fake_session.holds == 0,
            "%s", err.text);
     bytes_done(&path);
