@@ -50,13 +50,16 @@ static int keep_entry(struct file_task *task, const struct agent_frame *frame,
         task->entries = entries;
         task->entry_room = room;
     }
+    size_t place = task->names.size;
+    bytes_add(&task->names, payload + sizeof facts, texts);
+    if (task->names.failed)
+        return 0;
     task->entries[task->entry_count++] = (struct listed_entry){
         .facts = facts,
-        .path = task->names.size,
+        .path = place,
         .path_size = facts.path_size,
         .target_size = texts - facts.path_size,
     };
-    bytes_add(&task->names, payload + sizeof facts, texts);
     directory_order_last(task);
     return 0;
 }
@@ -94,7 +97,7 @@ static int keep_change(struct file_task *task, const struct agent_frame *frame,
     static const struct agent_change lost = { .what = AGENT_CHANGE_LOST };
     struct agent_change change;
     memcpy(&change, payload, sizeof change);
-    if (change.what == 0 || change.what >= COUNT_OF(change_names))
+    if (task->action != FILE_WATCH || change.what == 0 || change.what >= COUNT_OF(change_names))
         return fail(err, ERR_PROTOCOL, "glovebox-init told a change of no kind");
     task->owed += frame->size;
     bool is_too_much = /* a folder of any size moved in is one turn of init's */
@@ -110,7 +113,8 @@ static int keep_change(struct file_task *task, const struct agent_frame *frame,
 static int keep_data(struct file_task *task, const struct agent_frame *frame,
                      const unsigned char *payload, error *err)
 {
-    if (task->bytes.size - task->taken + frame->size > FILE_WINDOW + AGENT_PAYLOAD_MAX)
+    if ((task->action != FILE_READ && task->action != FILE_PACK) ||
+        task->bytes.size - task->taken + frame->size > FILE_WINDOW + AGENT_PAYLOAD_MAX)
         return fail(err, ERR_PROTOCOL, "glovebox-init sent more of a file than was asked for");
     if (task->taken > 0 && task->taken >= task->bytes.size / 2) {
         bytes_drop(&task->bytes, task->taken);

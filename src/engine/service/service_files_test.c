@@ -168,6 +168,15 @@ static int answer_entry(const char *path, size_t claimed, const char *target, er
     return answer(AGENT_ENTRY, payload.data, payload.size, err);
 }
 
+static int answer_change(unsigned what, const char *path, error *err)
+{
+    const struct agent_change change = { .what = what, .mode = S_IFREG | 0600, .size = 7 };
+    auto_bytes payload = { 0 };
+    bytes_add(&payload, &change, sizeof change);
+    bytes_add_text(&payload, path);
+    return answer(AGENT_CHANGE, payload.data, payload.size, err);
+}
+
 TEST(a_listing_is_whole_and_sorted)
 {
     error err;
@@ -203,10 +212,14 @@ TEST(init_is_not_believed)
     file_task_free(task);
     task = must_begin((struct file_order){ .action = FILE_WATCH });
     expect(answer(AGENT_CHANGE, zeros, sizeof zeros, &err) < 0, "a change of no kind");
+    expect(answer(AGENT_DATA, block, sizeof block, &err) < 0 && err.code == ERR_PROTOCOL,
+           "bytes of a file among changes");
     file_task_free(task);
     task = must_begin((struct file_order){ .action = FILE_READ, .size = UINT64_MAX });
     int taken = 0;
     size_t came = 0;
+    expect(answer_change(AGENT_CHANGE_WRITE, "a", &err) < 0 && err.code == ERR_PROTOCOL,
+           "a change among the bytes of a file");
     while (came <= 2 * (size_t) FILE_WINDOW &&
            (taken = answer(AGENT_DATA, block, sizeof block, &err)) == 0)
         came += sizeof block;
@@ -286,15 +299,6 @@ TEST(a_stream_that_is_cut_off_is_broken)
     expect(file_task_look(task, &err) < 0 && strstr(err.text, "session has ended"), "%s", err.text);
     file_task_free(task);
     expect(sent_count == 1, "nothing is sent to a session that has ended");
-}
-
-static int answer_change(unsigned what, const char *path, error *err)
-{
-    const struct agent_change change = { .what = what, .mode = S_IFREG | 0600, .size = 7 };
-    auto_bytes payload = { 0 };
-    bytes_add(&payload, &change, sizeof change);
-    bytes_add_text(&payload, path);
-    return answer(AGENT_CHANGE, payload.data, payload.size, err);
 }
 
 TEST(changes_are_told_and_lost_ones_once)
